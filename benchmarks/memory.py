@@ -1,0 +1,96 @@
+"""Peak memory of all constructions and metrics on random tables of a model's size.
+
+    python benchmarks/memory.py --vocab 28996 --hidden 768 [--check]
+
+Each mode runs in a fresh process: `dense` keeps both tables in memory, `streamed` allows nothing
+of size V x V. Prints JSON; with --check, exits with 1 when a peak is above its ceiling.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+
+MODES = ("dense", "streamed")
+
+# Ceilings in bytes: a part for the interpreter and torch, one that grows with V, and, where dense
+# tables are allowed, the two tables. At V = 28,996 they come to 7.9 GB and 2.0 GB.
+BASE = 0.4e9
+PER_TOKEN = {"dense": 0.8e9 / 28_996, "streamed": 1.6e9 / 28_996}
+
+
+def ceiling(mode: str, vocab: int) -> float:
+    tables = 8.0 * vocab**2 if mode == "dense" else 0.0
+    return BASE + PER_TOKEN[mode] * vocab + tables
+
+
+def measure(mode: str, vocab: int, hidden: int) -> dict[str, object]:
+    """Run everything once in this process."""
+    import torch
+
+    import unmask
+
+    torch.set_num_threads(os.cpu_count() or 1)
+    generator = torch.Generator().manual_seed(0)
+
+    def normal(*shape: int) -> torch.Tensor:
+        return torch.randn(shape, generator=generator)
+
+    embedding, bias = normal(vocab, hidden) / hidden**0.5, 2 * normal(vocab)
+    masked = [torch.log_softmax(3 * normal(vocab).double(), dim=0) for _ in range(2)]
+    tables = unmask.PairTables.from_logits(
+        unmask.FactoredLogits(embedding, 3 * normal(vocab, hidden), bias_a=bias),
+        unmask.FactoredLogits(3 * normal(vocab, hidden), embedding, bias_b=bias),
+        marginals=unmask.MaskedMarginals(masked[0], masked[1]),
+        memory_limit=8 * vocab**2 if mode == "dense" else 0,
+    )
+    if mode == "dense":
+        tables = tables.dense()
+    began = time.perf_counter()
+    joints = {name: unmask.construct(name, tables) for name in unmask.CONSTRUCTIONS}
+    metrics = unmask.pair_metrics(joints, tables, (1, 2))
+    return {
+        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "seconds": round(time.perf_counter() - began, 1),
+        "tables": tables.diagnostics()["tables"],
+        "metrics": {name: found.to_dict() for name, found in metrics.items()},
+    }
+
+
+def in_fresh_process(mode: str, vocab: int, hidden: int) -> dict[str, object]:
+    sizes = ["--vocab", str(vocab), "--hidden", str(hidden)]
+    child = subprocess.run(
+        [sys.executable, __file__, "--mode", mode, *sizes], check=True, stdout=subprocess.PIPE
+    )
+    found: dict[str, object] = json.loads(child.stdout)
+    return {**found, "ceiling_bytes": int(ceiling(mode, vocab))}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Peak memory of all constructions and metrics.")
+    parser.add_argument("--vocab", type=int, default=8192)
+    parser.add_argument("--hidden", type=int, default=768)
+    parser.add_argument("--check", action="store_true", help="fail when a ceiling is broken")
+    parser.add_argument("--mode", choices=MODES, help="measure one mode in this process")
+    chosen = parser.parse_args()
+    if chosen.mode:
+        print(json.dumps(measure(chosen.mode, chosen.vocab, chosen.hidden)))
+        return 0
+    found = {mode: in_fresh_process(mode, chosen.vocab, chosen.hidden) for mode in MODES}
+    print(json.dumps({"vocab": chosen.vocab, "hidden": chosen.hidden, **found}, indent=2))
+    broken = [
+        mode
+        for mode, one in found.items()
+        if float(str(one["peak_bytes"])) > ceiling(mode, chosen.vocab)
+    ]
+    if chosen.check and broken:
+        print(f"above the ceiling: {', '.join(broken)}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+"""Explicit joint distributions over several blanks, from any masked language model.
+
+`import unmask` imports neither torch nor transformers: names are resolved when first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from unmask.cloze import Cloze
+    from unmask.conditional import DenseLogits, FactoredLogits
+    from unmask.constructions import CONSTRUCTIONS, construct
+    from unmask.cost import Cost
+    from unmask.elicit import Settings
+    from unmask.errors import (
+        ClozeError,
+        MemoryLimitError,
+        MethodError,
+        ModelError,
+        NumericsError,
+        SupportError,
+        TablesFileError,
+        UnmaskError,
+    )
+    from unmask.fills import Fill
+    from unmask.joint import Joint
+    from unmask.language_model import LanguageModel, load
+    from unmask.metrics import PairMetrics, pair_metrics, perplexity
+    from unmask.support import Support
+    from unmask.tables import MaskedMarginals, PairTables
+    from unmask.tables_file import load_tables, save_tables
+
+_HOME = {
+    "CONSTRUCTIONS": "constructions",
+    "Cloze": "cloze",
+    "ClozeError": "errors",
+    "Cost": "cost",
+    "DenseLogits": "conditional",
+    "FactoredLogits": "conditional",
+    "Fill": "fills",
+    "Joint": "joint",
+    "LanguageModel": "language_model",
+    "MaskedMarginals": "tables",
+    "MemoryLimitError": "errors",
+    "MethodError": "errors",
+    "ModelError": "errors",
+    "NumericsError": "errors",
+    "PairMetrics": "metrics",
+    "PairTables": "tables",
+    "Settings": "elicit",
+    "Support": "support",
+    "SupportError": "errors",
+    "TablesFileError": "errors",
+    "UnmaskError": "errors",
+    "construct": "constructions",
+    "load": "language_model",
+    "load_tables": "tables_file",
+    "pair_metrics": "metrics",
+    "perplexity": "metrics",
+    "save_tables": "tables_file",
+}
+
+__all__ = [
+    "CONSTRUCTIONS",
+    "Cloze",
+    "ClozeError",
+    "Cost",
+    "DenseLogits",
+    "FactoredLogits",
+    "Fill",
+    "Joint",
+    "LanguageModel",
+    "MaskedMarginals",
+    "MemoryLimitError",
+    "MethodError",
+    "ModelError",
+    "NumericsError",
+    "PairMetrics",
+    "PairTables",
+    "Settings",
+    "Support",
+    "SupportError",
+    "TablesFileError",
+    "UnmaskError",
+    "construct",
+    "load",
+    "load_tables",
+    "pair_metrics",
+    "perplexity",
+    "save_tables",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name's module when the name is first used."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'unmask' has no attribute {name!r}")
+    return getattr(import_module(f"unmask.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return sorted([*__all__, "__version__"])

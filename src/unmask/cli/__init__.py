@@ -1,0 +1,72 @@
+"""The command line: one command a file, data on stdout, everything else on stderr.
+
+Bad input ends in one line and exit code 2; an interrupt in exit code 130.
+"""
+
+import argparse
+import io
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+
+from unmask import __version__
+from unmask.cli import fill
+from unmask.errors import UnmaskError
+from unmask.printable import printable
+
+_COMMANDS = {"fill": fill}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code."""
+    warnings.showwarning = _warn
+    _escape_what_stdout_cannot_encode()
+    parser = _parser()
+    chosen = parser.parse_args(arguments)
+    try:
+        code = int(_COMMANDS[chosen.command].run(chosen))
+        if sys.stdout is not None:
+            # here, where a reader that has left is met with silence; at exit it is a traceback
+            sys.stdout.flush()
+        return code
+    except UnmaskError as error:
+        print(f"unmask: {printable(str(error))}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("unmask: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # the reader of our output left; nothing more can be said to it, not even at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="unmask",
+        description="Explicit joint distributions over several blanks, from masked LMs.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"unmask {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, command in _COMMANDS.items():
+        command.add_arguments(
+            commands.add_parser(
+                name,
+                help=command.SUMMARY,
+                description=command.DESCRIPTION,
+                allow_abbrev=False,
+            )
+        )
+    return parser
+
+
+def _escape_what_stdout_cannot_encode() -> None:
+    """Tokens are of every script, a terminal's encoding may not be: escape, never fail."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"unmask: {printable(str(message))}", file=sys.stderr)

@@ -1,0 +1,142 @@
+"""One conditional table, laid out [a, b] whichever blank is the context.
+
+Logits are stored as float32, dense or factored; arithmetic on tiles is float64. A table is
+never expanded whole unless a caller asks for `dense()`.
+Knows nothing of models: a table may come from a forward pass, a file or a test.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unmask.errors import NumericsError
+from unmask.logspace import log_sum_exp_by_column, log_zeros, row_blocks
+
+
+@dataclass(frozen=True, eq=False)
+class DenseLogits:
+    """Logits kept cell by cell."""
+
+    values: Float[Tensor, "a b"]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.values.shape[0], self.values.shape[1]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the cells live."""
+        return self.values.device
+
+    def block(self, rows: slice) -> Float[Tensor, "block b"]:
+        """Some rows, over all columns."""
+        return self.values[rows]
+
+    def column(self, b: int) -> Float[Tensor, " a"]:
+        """One column."""
+        return self.values[:, b]
+
+
+@dataclass(frozen=True, eq=False)
+class FactoredLogits:
+    """Logits kept as `left @ right.T` plus a bias along the axis of the outcomes.
+
+    One factor is the output embedding of the outcomes, the other the readouts of the
+    contexts: V x d numbers instead of V x V.
+    """
+
+    left: Float[Tensor, "a d"]
+    right: Float[Tensor, "b d"]
+    bias_a: Float[Tensor, " a"] | None = None
+    bias_b: Float[Tensor, " b"] | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.left.shape[0], self.right.shape[0]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the factors live."""
+        return self.left.device
+
+    def block(self, rows: slice) -> Float[Tensor, "block b"]:
+        """Some rows, over all columns: one GEMM."""
+        tile = self.left[rows] @ self.right.T
+        if self.bias_a is not None:
+            tile += self.bias_a[rows, None]
+        if self.bias_b is not None:
+            tile += self.bias_b
+        return tile
+
+    def column(self, b: int) -> Float[Tensor, " a"]:
+        """One column."""
+        column = self.left @ self.right[b]
+        if self.bias_a is not None:
+            column += self.bias_a
+        return column if self.bias_b is None else column + self.bias_b[b]
+
+
+Logits = DenseLogits | FactoredLogits
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionalTable:
+    """One of the two tables: q(a | b) when `given` is "b", q(b | a) when it is "a"."""
+
+    logits: Logits
+    given: Literal["a", "b"]
+    log_normalizer: Float[Tensor, " contexts"]
+
+    @classmethod
+    def from_logits(cls, logits: Logits, *, given: Literal["a", "b"]) -> "ConditionalTable":
+        """Normalise every context in one streaming pass."""
+        contexts = logits.shape[0 if given == "a" else 1]
+        log_normalizer = log_zeros(contexts, device=logits.device)
+        for rows in row_blocks(*logits.shape):
+            tile = logits.block(rows).double()
+            if given == "a":
+                log_normalizer[rows] = torch.logsumexp(tile, dim=1)
+            else:
+                log_normalizer[:] = log_sum_exp_by_column(log_normalizer, tile)
+        if not bool(torch.isfinite(log_normalizer).all()):
+            bad = int((~torch.isfinite(log_normalizer)).sum())
+            raise NumericsError(
+                f"the logits of {bad} of {len(log_normalizer)} contexts are not finite; "
+                "a model in float16 often needs dtype=float32"
+            )
+        return cls(logits, given, log_normalizer)
+
+    def log_prob(self, rows: slice) -> Float[Tensor, "block b"]:
+        """Log-probabilities of some rows, over all columns, in float64."""
+        return self._normalised(self.logits.block(rows).double(), rows)
+
+    def log_prob_at(self, context: int) -> Float[Tensor, " outcomes"]:
+        """The whole distribution given one context."""
+        one = slice(context, context + 1)
+        row = self.logits.block(one)[0] if self.given == "a" else self.logits.column(context)
+        return row.double() - self.log_normalizer[context]
+
+    def log_prob_of(self, outcome: int) -> Float[Tensor, " contexts"]:
+        """How likely each context makes one outcome."""
+        one = slice(outcome, outcome + 1)
+        row = self.logits.block(one)[0] if self.given == "b" else self.logits.column(outcome)
+        return row.double() - self.log_normalizer
+
+    def dense(self) -> "ConditionalTable":
+        """The same table with every cell in memory: 4 bytes x V x V."""
+        if isinstance(self.logits, DenseLogits):
+            return self
+        values = torch.empty(self.logits.shape, dtype=torch.float32, device=self.logits.device)
+        for rows in row_blocks(*self.logits.shape):
+            values[rows] = self.logits.block(rows)
+        return ConditionalTable(DenseLogits(values), self.given, self.log_normalizer)
+
+    def _normalised(self, tile: Float[Tensor, "block b"], rows: slice) -> Float[Tensor, "block b"]:
+        return tile - (
+            self.log_normalizer if self.given == "b" else self.log_normalizer[rows, None]
+        )

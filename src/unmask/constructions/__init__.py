@@ -1,0 +1,67 @@
+"""One construction a file, each a function from tables to a joint; here they get their names.
+
+To add one: write the function, give it a line in `CONSTRUCTIONS`, and add its laws to
+`tests/laws/`.
+"""
+
+import difflib
+import inspect
+from collections.abc import Callable
+
+from unmask.constructions.arnold_gokhale import arnold_gokhale
+from unmask.constructions.besag import besag
+from unmask.constructions.independent import independent
+from unmask.constructions.markov_field import markov_field, markov_field_of_logits
+from unmask.errors import MethodError
+from unmask.joint import Joint
+from unmask.printable import quoted
+from unmask.tables import PairTables
+
+CONSTRUCTIONS: dict[str, Callable[..., Joint]] = {
+    "mlm": independent,
+    "mrf": markov_field,
+    "mrf-logit": markov_field_of_logits,
+    "hcb": besag,
+    "ag": arnold_gokhale,
+}
+
+ALIASES = {
+    "independent": "mlm",
+    "markov-field": "mrf",
+    "markov-field-logit": "mrf-logit",
+    "besag": "hcb",
+    "hammersley-clifford-besag": "hcb",
+    "arnold-gokhale": "ag",
+}
+
+DEFAULT_METHOD = "ag"
+
+
+def method_name(name: object) -> str:
+    """The short name of a construction, from that or an alias, in any case."""
+    if not isinstance(name, str):
+        raise MethodError(f"a method is one of {', '.join(CONSTRUCTIONS)}, not {quoted(name)}")
+    plain = name.strip().lower().replace("_", "-")
+    plain = ALIASES.get(plain, plain)
+    if plain in CONSTRUCTIONS:
+        return plain
+    near = difflib.get_close_matches(plain, [*CONSTRUCTIONS, *ALIASES], n=1, cutoff=0.5)
+    hint = f"; did you mean {quoted(near[0])}?" if near else ""
+    raise MethodError(f"no method {quoted(name)}{hint} Methods: {', '.join(CONSTRUCTIONS)}")
+
+
+def check_options(method: str, options: dict[str, object]) -> None:
+    """Refuse an option that a construction does not take, before anything is paid for."""
+    parameters = inspect.signature(CONSTRUCTIONS[method]).parameters
+    allowed = [n for n, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    for option in options:
+        if option not in allowed:
+            takes = f"it takes {', '.join(allowed)}" if allowed else "it takes none"
+            raise MethodError(f"{method} has no option {quoted(option)}; {takes}")
+
+
+def construct(method: object, tables: PairTables, **options: object) -> Joint:
+    """Build a joint from tables by the name of its construction."""
+    name = method_name(method)
+    check_options(name, options)
+    return CONSTRUCTIONS[name](tables, **options)

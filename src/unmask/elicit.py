@@ -1,0 +1,288 @@
+"""From a model, a cloze and supports to conditional tables: one row of ids per context.
+
+Each part of the tables is elicited when a construction first asks for it. Knows the `MaskedLM`
+protocol and nothing of transformers.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from tqdm import tqdm
+
+from unmask.cloze import Cloze
+from unmask.conditional import ConditionalTable, DenseLogits, FactoredLogits, Logits
+from unmask.errors import MemoryLimitError, NumericsError, UnmaskError
+from unmask.masked_lm import MaskedLM
+from unmask.printable import readable_bytes
+from unmask.support import Support
+from unmask.tables import DEFAULT_MEMORY_LIMIT, MaskedMarginals
+
+# rows x tokens that one forward pass takes when the caller names no batch size
+_TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65_536}
+# where logits of every position must be kept (no output embedding), cells of one batch
+_CELLS_PER_BATCH = 2**26
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to run a model over many rows.
+
+    `memory_limit` bounds what may be of size V x V, in bytes: tables that fit are kept dense,
+    with room to work, larger ones factored. `progress` is a bar on stderr: shown on a terminal
+    when None. `announce` says what a long run will cost, where a bar would be shown.
+    """
+
+    batch_size: int | None = None
+    memory_limit: int = DEFAULT_MEMORY_LIMIT
+    progress: bool | None = None
+    announce: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse sizes that cannot be run."""
+        if self.batch_size is not None and self.batch_size < 1:
+            raise UnmaskError(
+                f"batch_size is a number of rows from 1, or None, not {self.batch_size}"
+            )
+        if self.memory_limit < 0:
+            raise UnmaskError(f"memory_limit is a number of bytes from 0, not {self.memory_limit}")
+
+    def rows_per_batch(self, model: MaskedLM, length: int) -> int:
+        """The caller's batch size, or one that suits the device."""
+        if self.batch_size is not None:
+            return self.batch_size
+        rows = _TOKENS_PER_BATCH.get(model.device.type, 16_384) // length
+        if model.output_embedding is None:
+            rows = min(rows, _CELLS_PER_BATCH // (length * model.vocabulary_size))
+        return max(1, rows)
+
+
+class ElicitedSource:
+    """A table source that asks the model, and counts what it asked."""
+
+    def __init__(
+        self, model: MaskedLM, cloze: Cloze, supports: tuple[Support, Support], settings: Settings
+    ) -> None:
+        self.supports = supports
+        self.forward_passes = 0
+        self._model, self._cloze, self._settings = model, cloze, settings
+
+    def a_given_b(self) -> ConditionalTable:
+        """Read blank 0 under every token of blank 1."""
+        return self._table(outcome=0)
+
+    def b_given_a(self) -> ConditionalTable:
+        """Read blank 1 under every token of blank 0."""
+        return self._table(outcome=1)
+
+    def masked(self) -> MaskedMarginals:
+        """Both distributions with both blanks masked: one row."""
+        row = torch.tensor([self._cloze.ids])
+        log_p = _log_probabilities(self._read(row, self._cloze.positions)[0], self._model)
+        log_a, captured_a = _restricted(log_p[0], self.supports[0])
+        log_b, captured_b = _restricted(log_p[1], self.supports[1])
+        return MaskedMarginals(log_a, log_b, (captured_a, captured_b))
+
+    def log_a_given(self, b: int) -> Float[Tensor, " a"]:
+        """Blank 0 under one token of blank 1: one row."""
+        return self._one_context(outcome=0, context=b)
+
+    def log_b_given(self, a: int) -> Float[Tensor, " b"]:
+        """Blank 1 under one token of blank 0: one row."""
+        return self._one_context(outcome=1, context=a)
+
+    def diagnostics(self) -> dict[str, object]:
+        """What has been paid so far."""
+        return {"forward_passes": self.forward_passes, "length": len(self._cloze)}
+
+    def _table(self, *, outcome: int) -> ConditionalTable:
+        self._check_fits()
+        contexts = self.supports[1 - outcome].ids
+        embedding = self._model.output_embedding
+        if embedding is None:
+            logits: Logits = self._dense(outcome, contexts)
+        else:
+            readouts = self._all_readouts(outcome, contexts, embedding.weight.shape[1])
+            logits = self._factored(outcome, readouts)
+        table = ConditionalTable.from_logits(logits, given="b" if outcome == 0 else "a")
+        return table.dense() if self.keeps_dense() else table
+
+    def _all_readouts(self, outcome: int, contexts: Tensor, width: int) -> Tensor:
+        kept = torch.empty(len(contexts), width, device=self._tables_device())
+
+        def keep(batch: slice, readouts: Tensor) -> None:
+            kept[batch] = readouts
+
+        self._each_context(outcome, contexts, keep)
+        return kept
+
+    def _dense(self, outcome: int, contexts: Tensor) -> DenseLogits:
+        sizes = [len(axis) for axis in self.supports]
+        values = torch.empty(sizes, device=self._tables_device())
+        outcomes = self.supports[outcome].ids.to(self._model.device)
+
+        def keep(batch: slice, logits: Tensor) -> None:
+            chosen = logits[:, outcomes]
+            if outcome == 0:
+                values[:, batch] = chosen.T
+            else:
+                values[batch] = chosen
+
+        self._each_context(outcome, contexts, keep)
+        return DenseLogits(values)
+
+    def _factored(self, outcome: int, readouts: Tensor) -> Logits:
+        embedding = self._model.output_embedding
+        assert embedding is not None
+        weight, bias = embedding.weight, embedding.bias
+        if not self.supports[outcome].is_whole(self._model.vocabulary_size):
+            ids = self.supports[outcome].ids.to(weight.device)
+            weight, bias = weight[ids], None if bias is None else bias[ids]
+        weight = weight.to(readouts.device)
+        bias = None if bias is None else bias.to(readouts.device)
+        if outcome == 0:
+            return FactoredLogits(weight, readouts, bias_a=bias)
+        return FactoredLogits(readouts, weight, bias_b=bias)
+
+    def _each_context(
+        self, outcome: int, contexts: Tensor, keep: Callable[[slice, Tensor], None]
+    ) -> None:
+        """Run one row a context in micro-batches; halve them when memory runs out."""
+        position = self._cloze.positions[outcome]
+        bar = tqdm(
+            total=len(contexts),
+            desc=f"blank {outcome} given blank {1 - outcome}",
+            unit="row",
+            disable=None if self._settings.progress is None else not self._settings.progress,
+            delay=1.0,
+            leave=False,
+        )
+        finite = torch.ones((), dtype=torch.bool, device=self._model.device)
+        with bar:
+
+            def run(batch: slice) -> None:
+                nonlocal finite
+                readouts = self._read(self._rows(1 - outcome, contexts[batch]), [position])[:, 0]
+                finite = finite & torch.isfinite(readouts).all()
+                keep(batch, readouts)
+                bar.update(batch.stop - batch.start)
+
+            in_batches(
+                len(contexts), self._settings.rows_per_batch(self._model, len(self._cloze)), run
+            )
+        _require_finite(finite)
+
+    def _rows(self, blank: int, tokens: Int[Tensor, " rows"]) -> Int[Tensor, "rows length"]:
+        """The cloze once a token, that token written into one blank."""
+        rows = torch.tensor(self._cloze.ids).repeat(len(tokens), 1)
+        rows[:, self._cloze.positions[blank]] = tokens
+        return rows
+
+    def _read(
+        self, rows: Int[Tensor, "rows length"], positions: list[int] | tuple[int, ...]
+    ) -> Float[Tensor, "rows positions width"]:
+        readouts = self._model.readouts(rows.to(self._model.device), positions)
+        self.forward_passes += len(rows)
+        return readouts
+
+    def _one_context(self, *, outcome: int, context: int) -> Tensor:
+        row = self._rows(1 - outcome, self.supports[1 - outcome].ids[context : context + 1])
+        readout = self._read(row, [self._cloze.positions[outcome]])[0]
+        log_p = _log_probabilities(readout, self._model)[0]
+        return _restricted(log_p, self.supports[outcome])[0].to(self._tables_device())
+
+    def _tables_device(self) -> torch.device:
+        # float64 arithmetic exists on CPUs and CUDA; other accelerators only run the model
+        return self._model.device if self._model.device.type == "cuda" else torch.device("cpu")
+
+    def keeps_dense(self) -> bool:
+        """Whether both tables fit dense, with room for one more of their size to iterate on."""
+        return self._dense_bytes() * 3 // 2 <= self._settings.memory_limit
+
+    def _dense_bytes(self) -> int:
+        return 8 * len(self.supports[0]) * len(self.supports[1])
+
+    def _check_fits(self) -> None:
+        if (
+            self._model.output_embedding is None
+            and self._dense_bytes() > self._settings.memory_limit
+        ):
+            raise MemoryLimitError(
+                f"this model's tables must be kept dense, {readable_bytes(self._dense_bytes())}, "
+                f"above the limit of {readable_bytes(self._settings.memory_limit)}; "
+                "raise memory_limit or give a smaller support"
+            )
+
+
+def one_blank(
+    model: MaskedLM, cloze: Cloze, support: Support
+) -> tuple[Float[Tensor, " size"], float]:
+    """The model's own distribution at a single blank, and the mass the support captures."""
+    readout = model.readouts(torch.tensor([cloze.ids], device=model.device), cloze.positions)[0]
+    return _restricted(_log_probabilities(readout, model)[0], support)
+
+
+def seconds_per_row(model: MaskedLM, cloze: Cloze, settings: Settings) -> float:
+    """Time one batch of the size that elicitation will use, after a warm-up row."""
+    rows = settings.rows_per_batch(model, len(cloze))
+    ids = torch.tensor([cloze.ids], device=model.device)
+    model.readouts(ids, cloze.positions[:1])
+    start = time.perf_counter()
+    float(model.readouts(ids.repeat(rows, 1), cloze.positions[:1]).sum())
+    return (time.perf_counter() - start) / rows
+
+
+def in_batches(total: int, size: int, run: Callable[[slice], None]) -> int:
+    """Run slices of at most `size`; when memory runs out, halve and go on.
+
+    Returns the size that it ended with.
+    """
+    start = 0
+    while start < total:
+        batch = slice(start, min(start + size, total))
+        try:
+            run(batch)
+        except (RuntimeError, MemoryError) as error:
+            if not _out_of_memory(error):
+                raise
+            if size == 1:
+                raise MemoryLimitError("one row of this text does not fit into memory") from None
+            size = max(1, size // 2)
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()
+        else:
+            start = batch.stop
+    return size
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    said = str(error).lower()
+    return any(s in said for s in ("out of memory", "not enough memory", "can't allocate memory"))
+
+
+def _log_probabilities(readouts: Tensor, model: MaskedLM) -> Float[Tensor, "rows vocabulary"]:
+    embedding = model.output_embedding
+    logits = readouts if embedding is None else embedding.logits(readouts)
+    _require_finite(torch.isfinite(logits).all())
+    kept = logits if logits.device.type in ("cpu", "cuda") else logits.cpu()
+    return torch.log_softmax(kept.double(), dim=-1)
+
+
+def _restricted(log_p: Float[Tensor, " v"], support: Support) -> tuple[Tensor, float]:
+    """The distribution given that the token lies in the support, and how likely that is."""
+    chosen = log_p[support.ids.to(log_p.device)]
+    log_mass = torch.logsumexp(chosen, dim=0)
+    return chosen - log_mass, min(1.0, float(log_mass.exp()))
+
+
+def _require_finite(finite: Tensor) -> None:
+    if not bool(finite):
+        raise NumericsError(
+            "the model returned values that are not finite; float16 overflows in some models, "
+            "so try dtype='float32', and check the weights"
+        )

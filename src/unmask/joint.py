@@ -1,0 +1,267 @@
+"""The distribution a person holds: one axis a blank, whatever built it.
+
+Everything is a reduction over one primitive, `scores(rows)`: the unnormalised log joint for
+some rows of the first axis, over all of the others. Nothing here knows of models or tables,
+and nothing assumes two blanks.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unmask.errors import NumericsError, SupportError
+from unmask.fills import Fill, best_cells
+from unmask.logspace import draw, log_sum_exp_by_column, log_zeros, row_blocks
+from unmask.printable import columns, printable
+from unmask.support import Support
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# `repr` ranks fills only where that takes well under a second
+_CELLS_RANKED_IN_REPR = 2**25
+
+Scores = Callable[[slice], Tensor]
+
+
+class Joint:
+    """An explicit distribution over the tokens that fill the blanks together."""
+
+    def __init__(
+        self,
+        scores: Scores,
+        supports: tuple[Support, ...],
+        *,
+        method: str,
+        diagnostics: Mapping[str, object] | None = None,
+        device: torch.device | None = None,
+    ) -> None:
+        self.scores = scores
+        self.supports = supports
+        self.method = method
+        self._diagnostics = dict(diagnostics or {})
+        self._device = device or torch.device("cpu")
+
+    @classmethod
+    def from_scores(
+        cls, table: Float[Tensor, "..."], supports: tuple[Support, ...], *, method: str = "given"
+    ) -> "Joint":
+        """A joint from a table of unnormalised log-probabilities, one axis a blank."""
+        sizes = tuple(len(axis) for axis in supports)
+        if tuple(table.shape) != sizes:
+            raise SupportError(
+                f"a table of shape {tuple(table.shape)} does not fit axes of {sizes}"
+            )
+        kept = table.double()
+        return cls(lambda rows: kept[rows], supports, method=method, device=table.device)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many tokens each blank ranges over."""
+        return tuple(len(axis) for axis in self.supports)
+
+    @property
+    def diagnostics(self) -> dict[str, object]:
+        """What was done to get this joint, and how: passes, residuals, storage, captured mass."""
+        return {"method": self.method, **self._diagnostics}
+
+    def log_rows(self, rows: slice) -> Float[Tensor, " block *others"]:
+        """Normalised log-probabilities for some rows of the first axis."""
+        return self.scores(rows) - self.log_normalizer
+
+    def log_prob(self, *tokens: str | int) -> float:
+        """The log-probability that these tokens (names or ids) fill the blanks, in order."""
+        first, *others = self._cell(tokens)
+        row = self.log_rows(slice(first, first + 1))[0]
+        return float(row[tuple(others)])
+
+    def marginal(self, axis: int) -> "Joint":
+        """The distribution of one blank, whatever fills the others."""
+        self._check_axis(axis)
+        return Joint.from_scores(
+            self._log_marginals[axis] - self.log_normalizer,
+            (self.supports[axis],),
+            method=self.method,
+        )
+
+    def conditional(self, axis: int, *, given: Mapping[int, str | int]) -> "Joint":
+        """The distribution of one blank given tokens for others; the rest are summed out."""
+        self._check_axis(axis)
+        for other in given:
+            self._check_axis(other)
+        if axis in given:
+            raise SupportError(f"blank {axis} cannot be both asked for and given")
+        if not given:
+            raise SupportError("a conditional needs given={axis: token}; without one use marginal")
+        places = {other: self.supports[other].index(token) for other, token in given.items()}
+        return Joint.from_scores(
+            self._log_slice(axis, places), (self.supports[axis],), method=self.method
+        )
+
+    def top(self, n: int = 10) -> list[Fill]:
+        """The `n` likeliest fills, best first; ties go to the lower token index."""
+        if n < 1:
+            raise SupportError(f"top takes a number of fills from 1, not {n}")
+        if n not in self._ranked:
+            cells = best_cells(((rows, self.scores(rows)) for rows in self._blocks()), n)
+            self._ranked[n] = [self._fill(cell, score) for cell, score in cells]
+        return list(self._ranked[n])
+
+    def sample(self, n: int, *, generator: torch.Generator | None = None) -> list[Fill]:
+        """Independent exact samples: first the marginal of blank 0, then its conditional."""
+        if n < 0:
+            raise SupportError(f"sample takes a number of draws from 0, not {n}")
+        uniforms = torch.rand(2, n, dtype=torch.float64, generator=generator).to(self._device)
+        first = draw(self._log_marginals[0], uniforms[0])
+        fills: list[Fill | None] = [None] * n
+        for rows in self._blocks():
+            drawn = torch.nonzero((first >= rows.start) & (first < rows.stop))[:, 0].tolist()
+            tile = self.scores(rows) if drawn else None
+            for k in drawn:
+                assert tile is not None
+                row = tile[int(first[k]) - rows.start].reshape(-1)
+                rest = int(draw(row, uniforms[1, k : k + 1])) if row.numel() > 1 else 0
+                others = [int(i) for i in torch.unravel_index(torch.tensor(rest), self.shape[1:])]
+                fills[k] = self._fill((int(first[k]), *others), float(row[rest]))
+        return [fill for fill in fills if fill is not None]
+
+    def entropy(self, *, base_two: bool = False) -> float:
+        """Shannon entropy in nats, or bits."""
+        return self._entropy / (math.log(2) if base_two else 1.0)
+
+    def mutual_information(self, *, base_two: bool = False) -> float:
+        """How much the blanks tell about each other, in nats or bits; 0 when independent.
+
+        With more than two blanks this is their total correlation.
+        """
+        marginal = sum(self.marginal(axis).entropy() for axis in range(len(self.supports)))
+        return (marginal - self._entropy) / (math.log(2) if base_two else 1.0)
+
+    def pmi(self, *tokens: str | int, base_two: bool = False) -> float:
+        """Pointwise mutual information: log of the joint over the product of its marginals."""
+        cell = self._cell(tokens)
+        apart = sum(
+            float(log_marginal[place] - self.log_normalizer)
+            for log_marginal, place in zip(self._log_marginals, cell, strict=True)
+        )
+        return (self.log_prob(*tokens) - apart) / (math.log(2) if base_two else 1.0)
+
+    def to_dict(self, n: int = 10) -> dict[str, object]:
+        """The likeliest fills and the summary numbers, ready for JSON."""
+        return {
+            "method": self.method,
+            "shape": list(self.shape),
+            "fills": [fill.to_dict() for fill in self.top(n)],
+            "entropy": self.entropy(),
+            "mutual_information": self.mutual_information(),
+            "diagnostics": self.diagnostics,
+        }
+
+    def to_pandas(self, n: int = 100) -> "pd.DataFrame":
+        """The likeliest fills as a data frame, a row each."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise ImportError(
+                "to_pandas needs pandas: pip install 'unmask[pandas]', or use to_dict"
+            ) from None
+        rows = [
+            {
+                **{f"token_{axis}": token for axis, token in enumerate(fill.tokens)},
+                **{f"id_{axis}": token_id for axis, token_id in enumerate(fill.ids)},
+                "probability": fill.probability,
+                "log_prob": fill.log_prob,
+            }
+            for fill in self.top(n)
+        ]
+        return pd.DataFrame(rows)
+
+    def __repr__(self) -> str:
+        """What it is, with the likeliest fills where ranking them is cheap."""
+        size = " x ".join(f"{length:,}" for length in self.shape)
+        head = f"Joint over {len(self.shape)} blank{'s' * (len(self.shape) != 1)} ({size} tokens)"
+        head += f" by {self.method}"
+        if math.prod(self.shape) > _CELLS_RANKED_IN_REPR:
+            return f"<{head}; .top(5) ranks its fills>"
+        fills = self.top(min(5, math.prod(self.shape)))
+        table = [[f"{f.probability:.4f}", *map(printable, f.tokens)] for f in fills]
+        return f"<{head}>\n" + columns(table)
+
+    @cached_property
+    def log_normalizer(self) -> float:
+        """The logarithm of the sum of all exponentiated scores."""
+        log_normalizer = float(torch.logsumexp(self._log_marginals[0], dim=0))
+        if not math.isfinite(log_normalizer):
+            raise NumericsError(f"the joint by {self.method} has a normaliser of {log_normalizer}")
+        return log_normalizer
+
+    def _blocks(self) -> list[slice]:
+        return row_blocks(self.shape[0], math.prod(self.shape[1:]))
+
+    def _tiles(self) -> Iterator[tuple[slice, Tensor]]:
+        return ((rows, self.scores(rows)) for rows in self._blocks())
+
+    @cached_property
+    def _ranked(self) -> dict[int, list[Fill]]:
+        return {}
+
+    @cached_property
+    def _log_marginals(self) -> tuple[Tensor, ...]:
+        """Unnormalised log marginals of every axis, in one pass."""
+        first, *others = (log_zeros(size, device=self._device) for size in self.shape)
+        for rows, tile in self._tiles():
+            first[rows] = torch.logsumexp(tile.reshape(len(tile), -1), dim=1)
+            for axis, running in enumerate(others):
+                flat = tile.movedim(axis + 1, -1).reshape(-1, running.shape[0])
+                running[:] = log_sum_exp_by_column(running, flat)
+        return (first, *others)
+
+    @cached_property
+    def _entropy(self) -> float:
+        total = 0.0
+        for _, tile in self._tiles():
+            log_p = tile - self.log_normalizer
+            total -= float(torch.special.xlogy(log_p.exp(), log_p.exp()).sum())
+        return total
+
+    def _log_slice(self, axis: int, places: dict[int, int]) -> Float[Tensor, " size"]:
+        """Scores of one axis with some others fixed and the rest summed out."""
+        fixed = places.get(0)
+        blocks = self._blocks() if fixed is None else [slice(fixed, fixed + 1)]
+        sums = log_zeros(self.shape[axis], device=self._device)
+        for rows in blocks:
+            tile = self.scores(rows)
+            for other in sorted((o for o in places if o > 0), reverse=True):
+                tile = tile.select(other, places[other]).unsqueeze(other)
+            flat = tile.movedim(axis, 0).reshape(tile.shape[axis], -1)
+            if axis == 0:
+                sums[rows] = torch.logsumexp(flat, dim=1)
+            else:
+                sums[:] = torch.logaddexp(sums, torch.logsumexp(flat, dim=1))
+        return sums
+
+    def _fill(self, cell: tuple[int, ...], score: float) -> Fill:
+        axes = list(zip(self.supports, cell, strict=True))
+        return Fill(
+            tokens=tuple(axis.names[place] for axis, place in axes),
+            ids=tuple(int(axis.ids[place]) for axis, place in axes),
+            log_prob=score - self.log_normalizer,
+        )
+
+    def _cell(self, tokens: tuple[str | int, ...]) -> tuple[int, ...]:
+        if len(tokens) != len(self.supports):
+            raise SupportError(
+                f"{len(self.supports)} blanks need that many tokens, not {len(tokens)}"
+            )
+        return tuple(s.index(token) for s, token in zip(self.supports, tokens, strict=True))
+
+    def _check_axis(self, axis: int) -> None:
+        if not isinstance(axis, int) or not 0 <= axis < len(self.supports):
+            raise SupportError(
+                f"there is no blank {axis!r}; blanks count from 0 to {len(self.supports) - 1}"
+            )

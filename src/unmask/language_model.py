@@ -1,0 +1,290 @@
+"""What a person holds: a masked LM with its tokenizer, and the questions it answers."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from unmask.cloze import Blank, Cloze, Tokenizer, parse_cloze
+from unmask.constructions import (
+    CONSTRUCTIONS,
+    DEFAULT_METHOD,
+    check_options,
+    construct,
+    method_name,
+)
+from unmask.cost import Cost, by_appetite, forward_passes, table_seconds
+from unmask.elicit import ElicitedSource, Settings, one_blank, seconds_per_row
+from unmask.errors import ClozeError, MethodError, ModelError
+from unmask.joint import Joint
+from unmask.masked_lm import MaskedLM
+from unmask.pretrained import adapt, load_pretrained
+from unmask.printable import quoted
+from unmask.support import Support
+from unmask.tables import PairTables
+from unmask.vocabulary import (
+    Candidates,
+    CandidatesByBlank,
+    choose,
+    choose_each,
+    whole_vocabulary,
+)
+
+# a run longer than this announces its cost first
+_LONG_SECONDS = 10.0
+# below this many rows the time is not worth estimating
+_FEW_PASSES = 512
+
+
+def load(
+    model: str | Path | tuple[Any, Any],
+    *,
+    device: str | torch.device | None = None,
+    dtype: str | torch.dtype | None = None,
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+    allow_pickle: bool = False,
+) -> "LanguageModel":
+    """Load a masked LM: a hub name, a local folder, or a pair (model, tokenizer).
+
+    Weights must be safetensors and code the library's own, unless `allow_pickle` or
+    `trust_remote_code` say otherwise. Without a `device` it is a GPU when there is one, without a
+    `dtype` float32; a model in hand keeps its own.
+    """
+    if isinstance(model, tuple):
+        if len(model) != 2:
+            raise ModelError(f"a pair (model, tokenizer) has two parts, not {len(model)}")
+        if device is not None or dtype is not None or revision is not None:
+            raise ModelError(
+                "a model in hand keeps its device, dtype and revision; move it before load"
+            )
+        return LanguageModel(*adapt(*model), name=type(model[0]).__name__)
+    if not isinstance(model, str | Path) or not str(model):
+        raise ModelError(f"load takes a name, a folder or a pair (model, tokenizer), not {model!r}")
+    masked_lm, tokenizer = load_pretrained(
+        model,
+        device=device,
+        dtype=dtype or "float32",
+        revision=revision,
+        trust_remote_code=trust_remote_code,
+        allow_pickle=allow_pickle,
+    )
+    return LanguageModel(masked_lm, tokenizer, name=str(model))
+
+
+class LanguageModel:
+    """A masked LM and its tokenizer: texts with blanks in, joints out."""
+
+    def __init__(self, model: MaskedLM, tokenizer: Tokenizer, *, name: str = "masked LM") -> None:
+        self.model, self.tokenizer, self.name = model, tokenizer, name
+
+    def __repr__(self) -> str:
+        """Name, vocabulary and place."""
+        kept = "factored" if self.model.output_embedding is not None else "dense"
+        return (
+            f"<LanguageModel {self.name}: {self.model.vocabulary_size:,} tokens, {kept} tables, "
+            f"{self.model.device}>"
+        )
+
+    def cloze(self, text: str, *, blanks: Sequence[Blank] | None = None) -> Cloze:
+        """Read a text with mask tokens, or an ordinary text with `blanks`."""
+        cloze = parse_cloze(text, self.tokenizer, blanks=blanks, max_length=self._max_length)
+        if len(cloze.positions) > 2:
+            raise ClozeError(f"the text has {len(cloze.positions)} blanks; joints take one or two")
+        return cloze
+
+    def joint(
+        self,
+        text: str | Cloze,
+        *,
+        method: str = DEFAULT_METHOD,
+        blanks: Sequence[Blank] | None = None,
+        support: CandidatesByBlank = "vocabulary",
+        settings: Settings | None = None,
+        **options: Any,
+    ) -> Joint:
+        """The joint distribution over the blanks of a text, by one construction.
+
+        `support` is "vocabulary" (every output of the model, as in the paper), "no-special",
+        a list of tokens or ids, or a dictionary of those by blank. `options` go to the
+        construction (`pivot=`, `pivot_axis=`, `steps=`). One blank is the model's own distribution.
+        """
+        name = method_name(method)
+        joints = self.joints(
+            text,
+            methods=[name],
+            blanks=blanks,
+            support=support,
+            settings=settings,
+            options={name: options},
+        )
+        return joints[name]
+
+    def joints(
+        self,
+        text: str | Cloze,
+        *,
+        methods: Sequence[str] = tuple(CONSTRUCTIONS),
+        blanks: Sequence[Blank] | None = None,
+        support: CandidatesByBlank = "vocabulary",
+        settings: Settings | None = None,
+        options: Mapping[str, Mapping[str, object]] | None = None,
+    ) -> dict[str, Joint]:
+        """Joints by several constructions from one elicitation."""
+        if isinstance(methods, str) or not methods:
+            raise MethodError(f"methods is a list of names, not {quoted(methods)}")
+        names = list(dict.fromkeys(method_name(method) for method in methods))
+        chosen = {method_name(m): dict(o) for m, o in (options or {}).items()}
+        for name in names:
+            check_options(name, chosen.get(name, {}))
+        cloze = self._as_cloze(text, blanks)
+        axes = self._supports(support, len(cloze.positions))
+        if len(cloze.positions) == 1:
+            return dict.fromkeys(names, self._own_distribution(cloze, axes[0]))
+        tables = self.tables(cloze, support=support, settings=settings)
+        self._announce(cloze, names, axes, settings or Settings())
+        if not self._is_whole(axes):
+            # how much of the model's mass the candidates hold belongs beside their probabilities
+            tables.masked  # noqa: B018
+        built = {n: construct(n, tables, **chosen.get(n, {})) for n in by_appetite(names)}
+        return {name: built[name] for name in names}
+
+    def tables(
+        self,
+        text: str | Cloze,
+        *,
+        blanks: Sequence[Blank] | None = None,
+        support: CandidatesByBlank = "vocabulary",
+        settings: Settings | None = None,
+    ) -> PairTables:
+        """Both conditional tables of two blanks; nothing runs until a part is asked for."""
+        cloze = self._as_cloze(text, blanks)
+        if len(cloze.positions) != 2:
+            raise ClozeError(f"tables take two blanks; the text has {len(cloze.positions)}")
+        axes = self._supports(support, 2)
+        how = settings or Settings()
+        source = ElicitedSource(self.model, cloze, (axes[0], axes[1]), how)
+        return PairTables(source, memory_limit=how.memory_limit)
+
+    def fill(
+        self,
+        text: str | Cloze,
+        *,
+        top: int = 5,
+        method: str = DEFAULT_METHOD,
+        blanks: Sequence[Blank] | None = None,
+        support: CandidatesByBlank = "vocabulary",
+        settings: Settings | None = None,
+        **options: Any,
+    ) -> list[dict[str, Any]]:
+        """Ranked joint fills with the keys of transformers' fill-mask; lists for two blanks."""
+        cloze = self._as_cloze(text, blanks)
+        joint = self.joint(cloze, method=method, support=support, settings=settings, **options)
+        return self.ranked(cloze, joint, top)
+
+    def ranked(self, cloze: Cloze, joint: Joint, top: int = 5) -> list[dict[str, Any]]:
+        """The likeliest fills of a joint, written into its text."""
+        single = len(cloze.positions) == 1
+        results = []
+        for fill in joint.top(top):
+            texts = [self.tokenizer.decode([token]) for token in fill.ids]
+            results.append(
+                {
+                    "score": fill.probability,
+                    "token": fill.ids[0] if single else list(fill.ids),
+                    "token_str": texts[0] if single else texts,
+                    "sequence": self.sequence(cloze, fill.ids),
+                }
+            )
+        return results
+
+    def sequence(self, cloze: Cloze, tokens: Sequence[int]) -> str:
+        """The text of a cloze with tokens written into its blanks."""
+        return self.tokenizer.decode(cloze.filled(tokens), skip_special_tokens=True)
+
+    def cost(
+        self,
+        text: str | Cloze,
+        *,
+        methods: Sequence[str] = (DEFAULT_METHOD,),
+        blanks: Sequence[Blank] | None = None,
+        support: CandidatesByBlank = "vocabulary",
+        settings: Settings | None = None,
+    ) -> Cost:
+        """What `joints` would cost; runs one batch of the model to estimate the time."""
+        cloze = self._as_cloze(text, blanks)
+        axes = self._supports(support, len(cloze.positions))
+        names = [method_name(method) for method in methods]
+        return self._cost(cloze, names, axes, settings or Settings())
+
+    def support(self, candidates: Candidates = "vocabulary") -> Support:
+        """The tokens of a blank: a named set, or the given tokens or ids in their order."""
+        return choose(candidates, self._vocabulary, self.model.special_ids)
+
+    def _supports(self, spec: CandidatesByBlank, blanks: int) -> tuple[Support, ...]:
+        return choose_each(spec, blanks, self._vocabulary, self.model.special_ids)
+
+    def _is_whole(self, axes: tuple[Support, ...]) -> bool:
+        return all(axis.is_whole(self.model.vocabulary_size) for axis in axes)
+
+    def _own_distribution(self, cloze: Cloze, support: Support) -> Joint:
+        log_p, captured = one_blank(self.model, cloze, support)
+        return Joint(
+            lambda rows: log_p[rows],
+            (support,),
+            method="mlm",
+            diagnostics={"forward_passes": 1, "length": len(cloze), "captured_mass": [captured]},
+            device=log_p.device,
+        )
+
+    def _cost(
+        self, cloze: Cloze, methods: list[str], axes: tuple[Support, ...], settings: Settings
+    ) -> Cost:
+        shape = tuple(len(axis) for axis in axes)
+        passes = forward_passes(methods, shape, whole_vocabulary=self._is_whole(axes))
+        embedding = self.model.output_embedding
+        width = self.model.vocabulary_size if embedding is None else embedding.weight.shape[1]
+        cost = Cost(passes, len(cloze), width * 4 * passes)
+        if len(shape) == 1 or passes <= _FEW_PASSES:
+            return cost
+        dense = 8 * shape[0] * shape[1] <= settings.memory_limit
+        seconds = passes * seconds_per_row(self.model, cloze, settings)
+        seconds += table_seconds(methods, shape, None if dense else width)
+        return replace(
+            cost,
+            seconds=seconds,
+            table_bytes=cost.table_bytes + (8 * shape[0] * shape[1] if dense else 0),
+        )
+
+    def _announce(
+        self, cloze: Cloze, methods: list[str], axes: tuple[Support, ...], settings: Settings
+    ) -> None:
+        """Say what a long run costs before it starts."""
+        shown = sys.stderr.isatty() if settings.progress is None else settings.progress
+        if not (shown and settings.announce):
+            return
+        cost = self._cost(cloze, methods, axes, settings)
+        if cost.seconds is not None and cost.seconds > _LONG_SECONDS:
+            print(f"{', '.join(methods)}: {cost}", file=sys.stderr)
+
+    def _as_cloze(self, text: str | Cloze, blanks: Sequence[Blank] | None) -> Cloze:
+        if isinstance(text, Cloze):
+            if blanks is not None:
+                raise ClozeError("a cloze has its blanks already; give blanks= with a plain text")
+            return text
+        return self.cloze(text, blanks=blanks)
+
+    @cached_property
+    def _max_length(self) -> int | None:
+        # tokenizers that know no limit say so with an absurdly large number
+        said = getattr(self.tokenizer, "model_max_length", None)
+        limits = [self.model.max_length, said if isinstance(said, int) and said < 10**6 else None]
+        return min((limit for limit in limits if limit), default=None)
+
+    @cached_property
+    def _vocabulary(self) -> Support:
+        return whole_vocabulary(self.tokenizer, self.model.vocabulary_size)

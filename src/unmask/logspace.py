@@ -1,0 +1,45 @@
+"""Blockwise reductions in log space, so that nothing of size V x V is ever needed.
+
+Knows nothing of tables, tokens or models: only of blocks of rows and how to fold them.
+
+Results of a pass are written into vectors made before it. A list that grows by one small tensor
+a tile costs gigabytes: each lands in the hole of a freed tile, which then fits no tile again.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+# 2**20 float64 cells are 8 MB: small enough to stay in cache and in the allocator (at 32 MB a
+# pass ran six times slower, on page faults), wide enough for a GEMM at V = 29,000 (36 rows).
+TILE_CELLS = 2**20
+
+
+def row_blocks(rows: int, cells_per_row: int, tile_cells: int | None = None) -> list[slice]:
+    """Cut `rows` rows into consecutive slices of at most `tile_cells` cells each."""
+    size = max(1, (tile_cells or TILE_CELLS) // max(1, cells_per_row))
+    return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
+
+
+def log_sum_exp_by_column(
+    running: Float[Tensor, " *columns"], tile: Float[Tensor, " block *columns"]
+) -> Float[Tensor, " *columns"]:
+    """Fold a tile into a running log-sum-exp over rows; start it at `log_zeros`."""
+    return torch.logaddexp(running, torch.logsumexp(tile, dim=0))
+
+
+def log_zeros(*shape: int, device: torch.device) -> Float[Tensor, "..."]:
+    """The logarithm of nothing, in the accumulators' float64."""
+    return torch.full(shape, -torch.inf, dtype=torch.float64, device=device)
+
+
+def draw(log_weights: Float[Tensor, " n"], uniforms: Float[Tensor, " draws"]) -> Tensor:
+    """Invert the cumulative distribution at `uniforms` in [0, 1).
+
+    Used instead of `torch.multinomial`, which stops at 2**24 categories.
+    """
+    weights = torch.exp(log_weights.double() - log_weights.max())
+    cumulative = torch.cumsum(weights, dim=0)
+    picks = torch.searchsorted(cumulative, uniforms * cumulative[-1], right=True)
+    # rounding can push a uniform just below one past the end; the last cell with mass takes it
+    return picks.clamp(max=int(torch.nonzero(weights)[-1]))

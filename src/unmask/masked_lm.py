@@ -1,0 +1,194 @@
+"""A masked language model seen from outside: token ids in, readouts at a few positions out.
+
+`MaskedLM` is all that elicitation needs; `HuggingFaceMaskedLM` meets it for any
+`AutoModelForMaskedLM`. A readout is the input of the model's output layer at one position: it
+determines the logits there through `OutputEmbedding`, and is V / d times smaller.
+"""
+
+import inspect
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from unmask.errors import ModelError
+
+# how far reconstructed logits may be from the model's own, as a part of the largest logit
+_RECONSTRUCTION_TOLERANCE = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
+
+
+@dataclass(frozen=True, eq=False)
+class OutputEmbedding:
+    """The output layer as numbers: logits = readouts @ weight.T + bias."""
+
+    weight: Float[Tensor, "vocabulary width"]
+    bias: Float[Tensor, " vocabulary"] | None
+
+    def logits(self, readouts: Float[Tensor, "*rows width"]) -> Float[Tensor, "*rows vocabulary"]:
+        """Logits over the whole vocabulary."""
+        logits = readouts @ self.weight.T
+        return logits if self.bias is None else logits + self.bias
+
+
+@runtime_checkable
+class MaskedLM(Protocol):
+    """A model that can be asked what stands at a position of a token sequence.
+
+    With an `output_embedding`, `readouts` returns that layer's inputs; without one
+    (`None`), it returns the logits themselves.
+    """
+
+    @property
+    def vocabulary_size(self) -> int:
+        """How many tokens the model distinguishes."""
+
+    @property
+    def mask_id(self) -> int:
+        """The id that stands for a blank."""
+
+    @property
+    def special_ids(self) -> frozenset[int]:
+        """Ids that are not ordinary tokens of a text."""
+
+    @property
+    def max_length(self) -> int | None:
+        """The longest sequence the model takes, or None."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model runs."""
+
+    @property
+    def output_embedding(self) -> OutputEmbedding | None:
+        """The output layer, if readouts determine the logits."""
+
+    def readouts(
+        self, ids: Int[Tensor, "rows length"], positions: Sequence[int]
+    ) -> Float[Tensor, "rows positions width"]:
+        """Readouts (or logits) at the positions, one row a sequence, in float32."""
+
+
+class HuggingFaceMaskedLM:
+    """Any `AutoModelForMaskedLM`; readouts are captured by a hook on its output layer."""
+
+    def __init__(self, model: Any, *, mask_id: int, special_ids: Sequence[int]) -> None:
+        self.model = model.eval()
+        self.mask_id = mask_id
+        self.special_ids = frozenset(special_ids)
+        self.device: torch.device = next(model.parameters()).device
+        self.max_length = _longest(model)
+        self._takes_attention_mask = "attention_mask" in inspect.signature(model.forward).parameters
+        probe = self._probe_ids()
+        own = self._logits(probe)
+        self.vocabulary_size = int(own.shape[-1])
+        self.output_embedding = self._verified_embedding(probe, own)
+        if self.output_embedding is None:
+            warnings.warn(
+                f"{type(model).__name__}: its logits are not a linear function of its output "
+                "layer's input; tables are kept as dense logits, V x V numbers each",
+                stacklevel=3,
+            )
+
+    @torch.inference_mode()
+    def readouts(
+        self, ids: Int[Tensor, "rows length"], positions: Sequence[int]
+    ) -> Float[Tensor, "rows positions width"]:
+        """Readouts (or logits) at the positions, in float32."""
+        if self.output_embedding is None:
+            return self._logits(ids)[:, list(positions)].float()
+        return self._captured(ids, positions).float()
+
+    def _forward(self, ids: Int[Tensor, "rows length"]) -> Any:
+        options = {"attention_mask": torch.ones_like(ids)} if self._takes_attention_mask else {}
+        return self.model(input_ids=ids, return_dict=True, **options)
+
+    @torch.inference_mode()
+    def _logits(self, ids: Int[Tensor, "rows length"]) -> Float[Tensor, "rows length vocabulary"]:
+        logits: Tensor = self._forward(ids.to(self.device)).logits
+        if logits.ndim != 3 or logits.shape[:2] != ids.shape:
+            raise ModelError(
+                f"{type(self.model).__name__} returns logits of shape {tuple(logits.shape)} for "
+                f"ids of shape {tuple(ids.shape)}; a masked LM gives one row a token"
+            )
+        return logits
+
+    @torch.inference_mode()
+    def _captured(self, ids: Int[Tensor, "rows length"], positions: Sequence[int]) -> Tensor:
+        with _captured_input(self.model.get_output_embeddings(), positions) as captured:
+            self._forward(ids.to(self.device))
+        if len(captured) != 1 or captured[0].shape[:2] != (len(ids), len(positions)):
+            raise ModelError(f"{type(self.model).__name__} does not call its output layer once")
+        return captured[0]
+
+    def _probe_ids(self) -> Int[Tensor, "rows length"]:
+        """A few arbitrary sequences, the mask in each, the same in every process."""
+        size = self.model.get_input_embeddings().weight.shape[0]
+        length = min(8, self.max_length or 8)
+        generator = torch.Generator().manual_seed(0)
+        ordinary = [i for i in range(size) if i not in self.special_ids] or list(range(size))
+        picks = torch.randint(len(ordinary), (3, length), generator=generator)
+        ids = torch.tensor(ordinary)[picks]
+        ids[:, length // 2] = self.mask_id
+        return ids
+
+    @torch.inference_mode()
+    def _verified_embedding(self, ids: Tensor, own: Tensor) -> OutputEmbedding | None:
+        """The output layer, if it reproduces the model's own logits; the bias may lie elsewhere."""
+        layer = self.model.get_output_embeddings()
+        weight = getattr(layer, "weight", None)
+        if not isinstance(weight, Tensor) or weight.ndim != 2 or len(weight) != own.shape[-1]:
+            return None
+        try:
+            readouts = self._captured(ids, range(ids.shape[1])).float()
+        except Exception:  # a head that this hook does not fit, however it fails, is kept dense
+            return None
+        if readouts.shape[-1] != weight.shape[1]:
+            return None
+        limit = _RECONSTRUCTION_TOLERANCE.get(own.dtype, 1e-4) * (1 + float(own.abs().max()))
+        for bias in self._possible_biases(layer):
+            embedding = OutputEmbedding(
+                weight.detach().float(), None if bias is None else bias.detach().float()
+            )
+            if float((embedding.logits(readouts) - own.float()).abs().max()) <= limit:
+                return embedding
+        return None
+
+    def _possible_biases(self, layer: nn.Module) -> Iterator[Tensor | None]:
+        own = getattr(layer, "bias", None)
+        yield own
+        for name, parameter in self.model.named_parameters():
+            if name.endswith("bias") and tuple(parameter.shape) == (self.vocabulary_size,):
+                yield parameter
+        if own is not None:
+            yield None
+
+
+@contextmanager
+def _captured_input(layer: nn.Module, positions: Sequence[int]) -> Iterator[list[Tensor]]:
+    """Collect what enters a layer at some positions, and spare the layer its work."""
+    captured: list[Tensor] = []
+
+    def keep(_: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor]:
+        captured.append(args[0][:, list(positions)])
+        return (args[0][:0],)
+
+    handle = layer.register_forward_pre_hook(keep)
+    try:
+        yield captured
+    finally:
+        handle.remove()
+
+
+def _longest(model: Any) -> int | None:
+    """How many tokens fit: positions that embeddings reserve for padding do not count."""
+    for name, module in model.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            reserved = 0 if module.padding_idx is None else module.padding_idx + 1
+            return module.num_embeddings - reserved
+    limit = getattr(model.config, "max_position_embeddings", None)
+    return limit if isinstance(limit, int) and limit > 0 else None

@@ -1,0 +1,253 @@
+"""Both conditional tables of a pair of blanks, `[a, b]`: rows are the token at the first blank.
+
+Constructions ask for parts (one table, one row, the doubly masked distributions) and a source
+supplies them, so that none pays for what it does not use. Knows nothing of models.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unmask.conditional import ConditionalTable, DenseLogits, Logits
+from unmask.errors import UnmaskError
+from unmask.logspace import row_blocks
+from unmask.support import Support
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedMarginals:
+    """The model's two distributions with both blanks masked, over the supports.
+
+    `captured` is the mass that the whole-vocabulary distributions put on the supports.
+    """
+
+    log_a: Float[Tensor, " a"]
+    log_b: Float[Tensor, " b"]
+    captured: tuple[float, float] = (1.0, 1.0)
+
+
+@runtime_checkable
+class TableSource(Protocol):
+    """Where tables come from: asked only for what a construction needs, each part once."""
+
+    @property
+    def supports(self) -> tuple[Support, Support]:
+        """The tokens of both axes."""
+
+    def a_given_b(self) -> ConditionalTable:
+        """The table q(a | b)."""
+
+    def b_given_a(self) -> ConditionalTable:
+        """The table q(b | a)."""
+
+    def masked(self) -> MaskedMarginals:
+        """The doubly masked distributions."""
+
+    def log_a_given(self, b: int) -> Float[Tensor, " a"]:
+        """One column of log q(a | b), without the rest of the table."""
+
+    def log_b_given(self, a: int) -> Float[Tensor, " b"]:
+        """One row of log q(b | a), without the rest of the table."""
+
+    def diagnostics(self) -> dict[str, object]:
+        """What has been paid so far."""
+
+
+@dataclass(frozen=True, eq=False)
+class StoredSource:
+    """A source whose parts are all there already."""
+
+    supports: tuple[Support, Support]
+    table_a_given_b: ConditionalTable
+    table_b_given_a: ConditionalTable
+    marginals: MaskedMarginals | None = None
+    provenance: Mapping[str, str] = field(default_factory=dict)
+
+    def a_given_b(self) -> ConditionalTable:
+        """The table q(a | b)."""
+        return self.table_a_given_b
+
+    def b_given_a(self) -> ConditionalTable:
+        """The table q(b | a)."""
+        return self.table_b_given_a
+
+    def masked(self) -> MaskedMarginals:
+        """The doubly masked distributions, if they were given."""
+        if self.marginals is None:
+            raise UnmaskError(
+                "these tables hold no doubly masked distributions, which mlm and hcb need; "
+                "give marginals= when making them"
+            )
+        return self.marginals
+
+    def log_a_given(self, b: int) -> Float[Tensor, " a"]:
+        """One column of log q(a | b)."""
+        return self.table_a_given_b.log_prob_at(b)
+
+    def log_b_given(self, a: int) -> Float[Tensor, " b"]:
+        """One row of log q(b | a)."""
+        return self.table_b_given_a.log_prob_at(a)
+
+    def diagnostics(self) -> dict[str, object]:
+        """Where the tables came from and how they are kept."""
+        return {**self.provenance, "tables": storage(self.table_a_given_b)}
+
+
+def storage(table: ConditionalTable) -> str:
+    """How a table is kept, in a word."""
+    return "dense" if isinstance(table.logits, DenseLogits) else "factored"
+
+
+# what may be of size V x V, in bytes, when a caller says nothing: room for one table of BERT-base
+DEFAULT_MEMORY_LIMIT = 4 * 10**9
+
+
+class Tile:
+    """Some rows of both tables, each computed when it is first looked at."""
+
+    def __init__(self, tables: "PairTables", rows: slice) -> None:
+        self.rows = rows
+        self._tables = tables
+
+    @cached_property
+    def log_a_given_b(self) -> Float[Tensor, "block b"]:
+        """log q(a | b)."""
+        return self._tables.a_given_b.log_prob(self.rows)
+
+    @cached_property
+    def log_b_given_a(self) -> Float[Tensor, "block b"]:
+        """log q(b | a)."""
+        return self._tables.b_given_a.log_prob(self.rows)
+
+    @cached_property
+    def log_sum(self) -> Float[Tensor, "block b"]:
+        """log(q(a | b) + q(b | a)), what Arnold-Gokhale weighs pairs by."""
+        return torch.logaddexp(self.log_a_given_b, self.log_b_given_a)
+
+
+class PairTables:
+    """Both conditional tables of a pair of blanks, taken from a source as they are needed."""
+
+    def __init__(self, source: TableSource, *, memory_limit: int = DEFAULT_MEMORY_LIMIT) -> None:
+        self.source = source
+        self.memory_limit = memory_limit
+        self._last_tile: Tile | None = None
+
+    @classmethod
+    def from_logits(
+        cls,
+        logits_a_given_b: Logits,
+        logits_b_given_a: Logits,
+        *,
+        supports: tuple[Support, Support] | None = None,
+        marginals: MaskedMarginals | None = None,
+        provenance: Mapping[str, str] | None = None,
+        memory_limit: int = DEFAULT_MEMORY_LIMIT,
+    ) -> "PairTables":
+        """Tables from raw logits, both laid out [a, b]."""
+        if logits_a_given_b.shape != logits_b_given_a.shape:
+            raise UnmaskError(
+                f"both tables are laid out [a, b], but their shapes are "
+                f"{logits_a_given_b.shape} and {logits_b_given_a.shape}"
+            )
+        rows, columns = logits_a_given_b.shape
+        axes = supports or (Support.of(map(str, range(rows))), Support.of(map(str, range(columns))))
+        if (len(axes[0]), len(axes[1])) != (rows, columns):
+            raise UnmaskError(
+                f"supports of {len(axes[0])} and {len(axes[1])} tokens do not fit tables of "
+                f"{rows} x {columns}"
+            )
+        return cls(
+            StoredSource(
+                axes,
+                ConditionalTable.from_logits(logits_a_given_b, given="b"),
+                ConditionalTable.from_logits(logits_b_given_a, given="a"),
+                marginals,
+                provenance or {},
+            ),
+            memory_limit=memory_limit,
+        )
+
+    @property
+    def supports(self) -> tuple[Support, Support]:
+        """The tokens of both axes."""
+        return self.source.supports
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return len(self.supports[0]), len(self.supports[1])
+
+    @cached_property
+    def a_given_b(self) -> ConditionalTable:
+        """The table q(a | b): columns sum to one."""
+        return self.source.a_given_b()
+
+    @cached_property
+    def b_given_a(self) -> ConditionalTable:
+        """The table q(b | a): rows sum to one."""
+        return self.source.b_given_a()
+
+    @cached_property
+    def masked(self) -> MaskedMarginals:
+        """The model's own distributions with both blanks masked."""
+        return self.source.masked()
+
+    def log_a_given(self, b: int) -> Float[Tensor, " a"]:
+        """One column of log q(a | b); one forward pass when the table is not there."""
+        whole = self.__dict__.get("a_given_b")
+        return whole.log_prob_at(b) if whole else self.source.log_a_given(b)
+
+    def log_b_given(self, a: int) -> Float[Tensor, " b"]:
+        """One row of log q(b | a); one forward pass when the table is not there."""
+        whole = self.__dict__.get("b_given_a")
+        return whole.log_prob_at(a) if whole else self.source.log_b_given(a)
+
+    def memory_left(self) -> int:
+        """Bytes of the limit that dense tables do not take already."""
+        cells = 4 * self.shape[0] * self.shape[1]
+        held = (self.__dict__.get("a_given_b"), self.__dict__.get("b_given_a"))
+        dense = sum(cells for table in held if table and isinstance(table.logits, DenseLogits))
+        return self.memory_limit - dense
+
+    def blocks(self) -> list[slice]:
+        """The row blocks of a streaming pass."""
+        return row_blocks(*self.shape)
+
+    def tile(self, rows: slice) -> Tile:
+        """Some rows of both tables; asked twice in a row for the same ones, computed once.
+
+        That is what lets one pass over the tables serve every construction and metric.
+        """
+        if self._last_tile is None or self._last_tile.rows != rows:
+            self._last_tile = Tile(self, rows)
+        return self._last_tile
+
+    def dense(self) -> "PairTables":
+        """The same tables with every cell in memory: 8 bytes x V x V."""
+        marginals = self.__dict__.get("masked") or getattr(self.source, "marginals", None)
+        return PairTables(
+            StoredSource(
+                self.supports,
+                self.a_given_b.dense(),
+                self.b_given_a.dense(),
+                marginals,
+                {k: str(v) for k, v in self.diagnostics().items()},
+            ),
+            memory_limit=self.memory_limit,
+        )
+
+    def diagnostics(self) -> dict[str, object]:
+        """How the tables are kept and what they have cost."""
+        held = self.__dict__.get("a_given_b") or self.__dict__.get("b_given_a")
+        masked = self.__dict__.get("masked")
+        return {
+            **self.source.diagnostics(),
+            **({"tables": storage(held)} if held else {}),
+            **({"captured_mass": list(masked.captured)} if masked else {}),
+        }

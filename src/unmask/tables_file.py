@@ -1,0 +1,121 @@
+"""Tables in a safetensors file: elicited where the GPU is, studied where the person is.
+
+No pickle: tensors plus one JSON header with the token names and where the tables came from.
+"""
+
+import json
+import os
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from unmask.conditional import ConditionalTable, DenseLogits, FactoredLogits, Logits
+from unmask.errors import TablesFileError
+from unmask.printable import quoted
+from unmask.support import Support
+from unmask.tables import DEFAULT_MEMORY_LIMIT, MaskedMarginals, PairTables, StoredSource
+
+FORMAT = "unmask.tables/1"
+
+
+def save_tables(tables: PairTables, path: str | Path) -> None:
+    """Write both tables, the doubly masked distributions and the supports.
+
+    The file appears whole or not at all: it is written beside its place and renamed.
+    """
+    masked = tables.masked
+    tensors: dict[str, Tensor] = {"masked.a": masked.log_a, "masked.b": masked.log_b}
+    for side, axis in zip("ab", tables.supports, strict=True):
+        tensors[f"ids.{side}"] = axis.ids
+    for name, table in (("a_given_b", tables.a_given_b), ("b_given_a", tables.b_given_a)):
+        tensors |= {f"{name}.{part}": tensor for part, tensor in _parts(table).items()}
+    own, aliases = _unshared(tensors)
+    header = {
+        "format": FORMAT,
+        "aliases": json.dumps(aliases),
+        "names": json.dumps([list(axis.names) for axis in tables.supports]),
+        "captured": json.dumps(masked.captured),
+        "provenance": json.dumps({k: str(v) for k, v in tables.diagnostics().items()}),
+    }
+    target = Path(path)
+    partial = target.with_name(target.name + ".partial")
+    save_file(own, partial, metadata=header)
+    os.replace(partial, target)
+
+
+def load_tables(
+    path: str | Path,
+    *,
+    device: str | torch.device = "cpu",
+    memory_limit: int = DEFAULT_MEMORY_LIMIT,
+) -> PairTables:
+    """Read tables that `save_tables` wrote."""
+    shown = quoted(str(path), limit=300)
+    try:
+        with safe_open(path, framework="pt", device=str(device)) as file:
+            header = file.metadata() or {}
+            if header.get("format") != FORMAT:
+                raise TablesFileError(
+                    f"{shown} is not a file of tables (format "
+                    f"{quoted(header.get('format'))}, this version reads {quoted(FORMAT)})"
+                )
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            for name, same in json.loads(header["aliases"]).items():
+                tensors[name] = tensors[same]
+    except (OSError, SafetensorError) as error:
+        raise TablesFileError(f"cannot read tables from {shown}: {error}") from None
+    return PairTables(_source(tensors, header), memory_limit=memory_limit)
+
+
+def _source(tensors: dict[str, Tensor], header: dict[str, str]) -> StoredSource:
+    names = json.loads(header["names"])
+    low, high = json.loads(header["captured"])
+    return StoredSource(
+        (Support(tensors["ids.a"], names[0]), Support(tensors["ids.b"], names[1])),
+        ConditionalTable(_logits(tensors, "a_given_b"), "b", tensors["a_given_b.log_normalizer"]),
+        ConditionalTable(_logits(tensors, "b_given_a"), "a", tensors["b_given_a.log_normalizer"]),
+        MaskedMarginals(tensors["masked.a"], tensors["masked.b"], (low, high)),
+        json.loads(header["provenance"]),
+    )
+
+
+def _parts(table: ConditionalTable) -> dict[str, Tensor]:
+    logits = table.logits
+    if isinstance(logits, DenseLogits):
+        return {"log_normalizer": table.log_normalizer, "dense": logits.values}
+    factors = {
+        "left": logits.left,
+        "right": logits.right,
+        "bias_a": logits.bias_a,
+        "bias_b": logits.bias_b,
+    }
+    kept = {name: tensor for name, tensor in factors.items() if tensor is not None}
+    return {"log_normalizer": table.log_normalizer, **kept}
+
+
+def _logits(tensors: dict[str, Tensor], name: str) -> Logits:
+    if f"{name}.dense" in tensors:
+        return DenseLogits(tensors[f"{name}.dense"])
+    return FactoredLogits(
+        tensors[f"{name}.left"],
+        tensors[f"{name}.right"],
+        tensors.get(f"{name}.bias_a"),
+        tensors.get(f"{name}.bias_b"),
+    )
+
+
+def _unshared(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Every storage once, and which other names stand for it: both tables share an embedding."""
+    first: dict[tuple[int, torch.Size], str] = {}
+    own, aliases = {}, {}
+    for name, tensor in tensors.items():
+        key = (tensor.data_ptr(), tensor.shape)
+        if key in first:
+            aliases[name] = first[key]
+        else:
+            first[key] = name
+            own[name] = tensor.detach().contiguous()
+    return own, aliases

@@ -1,0 +1,79 @@
+"""From what a caller writes for `support=` to the tokens of each blank."""
+
+from collections.abc import Mapping, Sequence, Set
+
+import torch
+
+from unmask.cloze import Tokenizer
+from unmask.errors import SupportError
+from unmask.printable import quoted
+from unmask.support import Support
+
+Candidates = str | Support | Sequence[str | int]
+CandidatesByBlank = Candidates | Mapping[int, Candidates]
+
+# every output of the model, as in the paper; or those that are ordinary tokens of a text
+NAMED = ("vocabulary", "no-special")
+
+
+def whole_vocabulary(tokenizer: Tokenizer, size: int) -> Support:
+    """Every output of a model, in its own order."""
+    names = tokenizer.convert_ids_to_tokens(list(range(size)))
+    # an output layer padded to a round size has outputs that no token names
+    shown = [f"<id {i}>" if name is None else name for i, name in enumerate(names)]
+    return Support(torch.arange(size), shown)
+
+
+def choose(candidates: object, whole: Support, special_ids: Set[int]) -> Support:
+    """The tokens of one blank, from `Candidates`; anything else is a `SupportError`."""
+    if isinstance(candidates, Support):
+        return _inside(candidates, whole)
+    if isinstance(candidates, str):
+        return _named(candidates, whole, special_ids)
+    if isinstance(candidates, bytes) or not isinstance(candidates, Sequence):
+        raise SupportError(
+            f"a support is {_names()}, or a list of tokens, not {quoted(candidates)}"
+        )
+    places = [whole.index(token) for token in candidates]
+    return _part(whole, places)
+
+
+def choose_each(
+    spec: object, blanks: int, whole: Support, special_ids: Set[int]
+) -> tuple[Support, ...]:
+    """The tokens of every blank, from `CandidatesByBlank`: the same for all, or by blank."""
+    if not isinstance(spec, Mapping):
+        return (choose(spec, whole, special_ids),) * blanks
+    for axis in spec:
+        if axis not in range(blanks):
+            raise SupportError(
+                f"support names blank {quoted(axis)}; this text has blanks 0 to {blanks - 1}"
+            )
+    return tuple(choose(spec.get(axis, NAMED[0]), whole, special_ids) for axis in range(blanks))
+
+
+def _named(name: str, whole: Support, special_ids: Set[int]) -> Support:
+    if name == "vocabulary":
+        return whole
+    if name == "no-special":
+        return _part(whole, [i for i in range(len(whole)) if i not in special_ids])
+    raise SupportError(f"no support {quoted(name)}; use {_names()}, or a list of tokens")
+
+
+def _inside(given: Support, whole: Support) -> Support:
+    # a negative id would count from the end and score another token silently
+    for token_id in (int(given.ids.min()), int(given.ids.max())):
+        if not 0 <= token_id < len(whole):
+            raise SupportError(
+                f"the support has token id {token_id}; this model has 0 to {len(whole) - 1}"
+            )
+    return given
+
+
+def _part(whole: Support, places: list[int]) -> Support:
+    ids = whole.ids[torch.tensor(places, dtype=torch.long)]
+    return Support(ids, [whole.names[i] for i in places])
+
+
+def _names() -> str:
+    return " or ".join(map(quoted, NAMED))

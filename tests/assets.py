@@ -1,0 +1,32 @@
+"""Where the real models and corpora are: outside the repository, named by the environment."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+def _assets() -> Path:
+    where = os.environ.get("UNMASK_TEST_ASSETS")
+    if not where:
+        pytest.skip("UNMASK_TEST_ASSETS is not set: no real models and corpora")
+    return Path(where)
+
+
+def real_model(name: str) -> Path:
+    """The folder of a real model; missing while the assets are there is a failure."""
+    places = [_assets() / "models" / name]
+    if fetched := os.environ.get("UNMASK_TEST_MODELS"):
+        places.append(Path(fetched) / name)
+    found = next((place for place in places if (place / "config.json").exists()), None)
+    if found is None:
+        pytest.fail(f"model {name} is in none of {', '.join(map(str, places))}")
+    return found
+
+
+def corpus(path: str) -> Path:
+    """A file of the corpora; missing while the assets are there is a failure."""
+    found = _assets() / "data" / path
+    if not found.exists():
+        pytest.fail(f"there is no {found}")
+    return found

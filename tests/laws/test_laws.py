@@ -1,0 +1,227 @@
+"""What must hold of every construction, and where one breaks a law by its nature, that it does."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+
+import examples
+import reference
+import unmask
+from examples import EXAMPLES, Example, log_table
+from unmask import logspace
+
+METHODS = list(unmask.CONSTRUCTIONS)
+SOME = [e for e in EXAMPLES if e.A.shape in [(2, 5), (7, 3), (40, 40)]]
+
+
+def by_name(example: Example) -> str:
+    return example.name
+
+
+def build(method: str, example: Example, **options: object) -> unmask.Joint:
+    return unmask.construct(method, example.tables(), **options)
+
+
+def gap(one: examples.Array, other: examples.Array) -> float:
+    return float(np.abs(one - other).max())
+
+
+# compatible conditionals give back the true joint
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (7, 3), (40, 40), (300, 300)])
+@pytest.mark.parametrize("pivot_axis", [0, 1])
+def test_hcb_recovers_the_truth(shape: tuple[int, int], pivot_axis: int) -> None:
+    example = examples.compatible(*shape, seed=9)
+    assert (
+        gap(log_table(build("hcb", example, pivot_axis=pivot_axis)), np.log(example.truth)) < 2e-5
+    )
+
+
+def test_hcb_recovers_the_truth_whatever_the_pivot() -> None:
+    example = examples.compatible(12, 9, seed=4)
+    for pivot in range(12):
+        assert gap(log_table(build("hcb", example, pivot=pivot)), np.log(example.truth)) < 2e-5
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (7, 3), (15, 15)])
+def test_ag_recovers_the_truth_at_convergence(shape: tuple[int, int]) -> None:
+    example = examples.compatible(*shape, seed=9)
+    converged = reference.ag_converged(example.A, example.B, tolerance=1e-12)
+    # the stored logits are float32, so the tables are compatible only to their rounding
+    assert gap(np.log(converged), np.log(example.truth)) < 1e-4
+    assert gap(log_table(build("ag", example, steps=20_000)), np.log(example.truth)) < 1e-4
+
+
+@pytest.mark.parametrize("method", ["mrf", "mrf-logit", "mlm"])
+def test_other_constructions_miss_the_truth(method: str) -> None:
+    example = examples.compatible(40, 40, seed=9)
+    assert gap(log_table(build(method, example)), np.log(example.truth)) > 0.1
+
+
+def test_fifty_uniform_steps_of_ag_miss_the_truth() -> None:
+    """Two blocks of tokens that rarely meet: mass crosses between them slowly."""
+    rng = np.random.default_rng(0)
+    scores = rng.normal(0, 1, (20, 20))
+    scores[:10, 10:] -= 8
+    scores[10:, :10] -= 8
+    scores[:10, :10] += 2
+    truth = reference.softmax(scores, (0, 1))
+    example = Example("blocks", np.log(truth), np.log(truth), truth.sum(1), truth.sum(0), truth)
+    assert gap(log_table(build("ag", example)), np.log(truth)) > 0.1
+
+
+# independence survives
+
+
+def independent_example(rows: int, columns: int) -> Example:
+    rng = np.random.default_rng(7)
+    p, q = rng.dirichlet(np.ones(rows)), rng.dirichlet(np.ones(columns))
+    logits_A = np.repeat(np.log(p)[:, None], columns, 1)
+    logits_B = np.repeat(np.log(q)[None], rows, 0)
+    return Example("independent", logits_A, logits_B, p, q, np.outer(p, q))
+
+
+@pytest.mark.parametrize("method", ["mlm", "mrf", "mrf-logit", "hcb"])
+def test_independence_survives(method: str) -> None:
+    example = independent_example(30, 20)
+    joint = build(method, example)
+    assert gap(log_table(joint), np.log(example.truth)) < 1e-5
+    assert abs(joint.mutual_information()) < 1e-9
+
+
+def test_independence_survives_ag_in_the_limit_only() -> None:
+    example = independent_example(8, 6)
+    assert gap(log_table(build("ag", example, steps=8000)), np.log(example.truth)) < 1e-4
+    assert gap(log_table(build("ag", example, steps=2)), np.log(example.truth)) > 0.1
+
+
+# relabelling, swapping, normalising
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("example", SOME, ids=by_name)
+def test_relabelling_tokens_commutes(method: str, example: Example) -> None:
+    rng = np.random.default_rng(3)
+    orders = [rng.permutation(size) for size in example.A.shape]
+    moved = log_table(build(method, example.relabelled(*orders)))
+    assert gap(moved, log_table(build(method, example))[np.ix_(*orders)]) < 1e-6
+
+
+@pytest.mark.parametrize("method", [m for m in METHODS if m != "hcb"])
+@pytest.mark.parametrize("example", SOME, ids=by_name)
+def test_swapping_the_blanks_transposes(method: str, example: Example) -> None:
+    assert (
+        gap(log_table(build(method, example.swapped())), log_table(build(method, example)).T) < 1e-6
+    )
+
+
+@pytest.mark.parametrize("example", SOME, ids=by_name)
+def test_swapping_the_blanks_of_hcb_swaps_its_pivot_axis(example: Example) -> None:
+    other = build("hcb", example.swapped(), pivot_axis=1)
+    assert gap(log_table(other), log_table(build("hcb", example)).T) < 1e-6
+
+
+def test_hcb_itself_depends_on_the_order_of_the_blanks() -> None:
+    example = examples.random(20, 20, seed=0)
+    assert gap(log_table(build("hcb", example.swapped())), log_table(build("hcb", example)).T) > 0.1
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("example", EXAMPLES, ids=by_name)
+def test_joint_rows_and_columns_normalise(method: str, example: Example) -> None:
+    joint = build(method, example)
+    table = np.exp(log_table(joint))
+    assert table.sum() == pytest.approx(1, abs=1e-12)
+    for axis in (0, 1):
+        sums = np.log(table.sum(1 - axis))
+        assert gap(log_table(joint.marginal(axis)), sums) < 1e-9
+        given = joint.conditional(axis, given={1 - axis: 1})
+        assert np.exp(log_table(given)).sum() == pytest.approx(1, abs=1e-12)
+
+
+# the same joint however the tables are kept
+
+
+def factored(example: Example, width: int) -> unmask.PairTables:
+    """Random factors of a table's shape, through the library's own factored storage."""
+    generator = torch.Generator().manual_seed(1)
+    rows, columns = example.A.shape
+    sizes = [(rows, width), (columns, width), (rows,), (rows, width), (columns, width), (columns,)]
+    left_a, right_a, bias_a, left_b, right_b, bias_b = (
+        torch.randn(size, generator=generator) for size in sizes
+    )
+    return unmask.PairTables.from_logits(
+        unmask.FactoredLogits(left_a, right_a, bias_a=bias_a),
+        unmask.FactoredLogits(left_b, right_b, bias_b=bias_b),
+        marginals=example.tables().masked,
+    )
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("shape", [(2, 2), (7, 3), (150, 90)])
+def test_dense_factored_and_streamed_tables_agree(
+    method: str, shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = factored(examples.random(*shape, seed=0), width=16)
+    whole = log_table(unmask.construct(method, tables.dense()))
+    assert gap(log_table(unmask.construct(method, tables)), whole) < 1e-5
+    # tiles of a single row, and AG without a copy of the tables
+    monkeypatch.setattr(logspace, "TILE_CELLS", 1)
+    tables = factored(examples.random(*shape, seed=0), width=16)
+    tables.memory_limit = 0
+    streamed = unmask.construct(method, tables)
+    assert len(tables.blocks()) == shape[0]
+    assert gap(log_table(streamed), whole) < 1e-5
+
+
+@pytest.mark.parametrize("tile_cells", [1, 7, 1000])
+def test_metrics_do_not_depend_on_the_tiles(
+    tile_cells: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run() -> dict[str, unmask.PairMetrics]:
+        tables = factored(examples.random(40, 30, seed=0), width=8)
+        joints = {m: unmask.construct(m, tables) for m in METHODS}
+        return unmask.pair_metrics(joints, tables, (3, 5))
+
+    whole = run()
+    monkeypatch.setattr(logspace, "TILE_CELLS", tile_cells)
+    for method, tiled in run().items():
+        assert tiled.to_dict() == pytest.approx(whole[method].to_dict(), abs=1e-6)
+
+
+# Arnold-Gokhale descends; only MRF_L sees what softmax does not
+
+
+@pytest.mark.parametrize("example", [e for e in EXAMPLES if e.A.size < 20_000], ids=by_name)
+def test_ags_objective_never_rises(example: Example) -> None:
+    tables = example.tables()
+    objective = [
+        unmask.pair_metrics({"ag": unmask.construct("ag", tables, steps=steps)}, tables, (0, 0))[
+            "ag"
+        ].all_kl
+        for steps in range(1, 30)
+    ]
+    assert all(later <= earlier + 1e-12 for earlier, later in pairwise(objective))
+    assert objective[-1] < objective[0]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("example", SOME, ids=by_name)
+def test_a_shift_of_one_contexts_logits_changes_only_mrf_logit(
+    method: str, example: Example
+) -> None:
+    shift_A, shift_B = np.zeros(example.A.shape[1]), np.zeros((example.A.shape[0], 1))
+    # powers of two, so that float32 holds the shifted logits as exactly as the others
+    shift_A[1], shift_B[0] = 4.0, -2.0
+    shifted = Example(
+        example.name,
+        example.logits_A + shift_A,
+        example.logits_B + shift_B,
+        example.m_a,
+        example.m_b,
+    )
+    change = gap(log_table(build(method, shifted)), log_table(build(method, example)))
+    assert change > 0.1 if method == "mrf-logit" else change < 1e-4

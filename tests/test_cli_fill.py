@@ -1,0 +1,275 @@
+"""`unmask fill` on a tiny BERT: what it prints, where, and how it ends."""
+
+import io
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from transformers import BertModel
+
+import unmask
+from tiny_tokenizers import ODD, PIECES, SPECIAL, save_bert
+from unmask.cli import main
+from unmask.constructions import CONSTRUCTIONS
+
+PAIR = "the [MASK] sat on the [MASK]."
+ONE = "the [MASK] sat."
+PLAIN = "the cat sat on the mat."
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    # tokens that are shown escaped have their own file; here they are out of the way
+    return str(save_bert(tmp_path_factory.mktemp("bert"), bias=dict.fromkeys(ODD, -30.0)))
+
+
+@pytest.fixture(scope="module")
+def lm(folder):
+    return unmask.load(folder)
+
+
+@pytest.fixture
+def fill(folder, capsys):
+    """Run the command, which must succeed, and return what it printed on stdout and stderr."""
+
+    def run(*arguments: str) -> tuple[str, str]:
+        assert main(["fill", *arguments, "-m", folder]) == 0
+        return capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def results(fill):
+    return lambda *arguments: json.loads(fill(*arguments, "--json", "--quiet")[0])
+
+
+def rows(table: str) -> list[list[str]]:
+    return [line.split() for line in table.splitlines()]
+
+
+def test_a_table_of_ranked_fills(fill, lm):
+    out, _ = fill(PAIR, "--top", "7")
+    header, *ranked = rows(out)
+    assert header == ["rank", "ag", "prob"]
+    expected = lm.joint(PAIR).top(7)
+    assert ranked == [
+        [str(i + 1), *f.tokens, f"{f.probability:.4f}"] for i, f in enumerate(expected)
+    ]
+
+
+def test_one_blank_is_the_models_own_distribution(fill, lm):
+    out, err = fill(ONE, "--top", "3")
+    assert rows(out)[0] == ["rank", "mlm", "prob"]
+    assert [row[1] for row in rows(out)[1:]] == [f.tokens[0] for f in lm.joint(ONE).top(3)]
+    # one forward pass is not worth a line
+    assert err == ""
+
+
+def test_methods_side_by_side_in_the_order_asked(fill, lm):
+    out, _ = fill(PAIR, "--method", "hcb,mlm", "--method", "mrf-logit", "--top", "4")
+    assert rows(out)[0] == ["rank", "hcb", "prob", "mlm", "prob", "mrf-logit", "prob"]
+    joints = lm.joints(PAIR, methods=["hcb", "mlm", "mrf-logit"])
+    for place, joint in enumerate(joints.values()):
+        shown = [tuple(row[1 + 3 * place : 3 + 3 * place]) for row in rows(out)[1:]]
+        assert shown == [f.tokens for f in joint.top(4)]
+
+
+def test_all_methods_once_each(fill, results):
+    out, _ = fill(PAIR, "--method", "all")
+    assert [name for name in rows(out)[0] if name not in ("rank", "prob")] == list(CONSTRUCTIONS)
+    asked = list(results(PAIR, "--method", "ag,ALL")["results"])
+    assert asked[0] == "ag"
+    assert sorted(asked) == sorted(CONSTRUCTIONS)
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [("arnold-gokhale", "ag"), ("Besag", "hcb"), ("markov_field", "mrf"), ("independent", "mlm")],
+)
+def test_aliases_go_by_their_short_names(given, name, fill):
+    assert rows(fill(PAIR, "--method", given)[0])[0][1] == name
+
+
+def test_json_has_the_documented_shape(results, folder):
+    shown = results(PAIR, "--method", "mlm,ag", "--top", "3")
+    assert list(shown) == ["model", "text", "blanks", "results"]
+    assert (shown["model"], shown["text"], shown["blanks"]) == (folder, PAIR, 2)
+    assert list(shown["results"]) == ["mlm", "ag"]
+    keys = ["score", "token", "token_str", "sequence"]
+    for name, result in shown["results"].items():
+        assert list(result) == ["fills", "entropy", "mutual_information", "diagnostics"]
+        assert result["diagnostics"]["method"] == name
+        assert [list(f) for f in result["fills"]] == [keys] * 3
+    assert shown["results"]["mlm"]["mutual_information"] == pytest.approx(0, abs=1e-9)
+    assert shown["results"]["ag"]["mutual_information"] > 0
+
+
+def test_json_holds_what_python_returns(results, lm):
+    assert results(PAIR, "--top", "4")["results"]["ag"]["fills"] == lm.fill(PAIR, top=4)
+    for fill in results(PAIR)["results"]["ag"]["fills"]:
+        assert fill["token_str"] == [PIECES[token] for token in fill["token"]]
+
+
+def test_json_of_one_blank_is_like_fill_mask(results):
+    shown = results(ONE, "--support", "cat,dog")
+    assert shown["blanks"] == 1
+    (best, other) = shown["results"]["mlm"]["fills"]
+    assert best["score"] + other["score"] == pytest.approx(1)
+    assert best["token"] == PIECES.index(best["token_str"])
+    assert best["sequence"] == f"the {best['token_str']} sat."
+
+
+def test_blanks_by_span_and_by_index(fill, results):
+    masked = fill("the [MASK] sat on the [MASK].")[0]
+    assert fill(PLAIN, "--blank", "4:7", "--blank", "19:22")[0] == masked
+    assert fill(PLAIN, "--blank", "2", "--blank", "19:22")[0] == masked
+    # the first blank given is the first axis
+    swapped = results(PLAIN, "--blank", "6", "--blank", "2", "--support", "cat,dog")
+    straight = results(PLAIN, "--blank", "2", "--blank", "6", "--support", "cat,dog")
+    for one, other in zip(
+        *(shown["results"]["ag"]["fills"] for shown in (swapped, straight)), strict=True
+    ):
+        assert one["token"] == other["token"][::-1]
+        assert one["sequence"] == other["sequence"]
+
+
+def test_a_dash_reads_the_text_from_stdin(fill, monkeypatch):
+    direct = fill(PAIR)[0]
+    monkeypatch.setattr(sys, "stdin", io.StringIO(PAIR + "\n"))
+    assert fill("-")[0] == direct
+
+
+@pytest.mark.parametrize(
+    ("stdin", "sentence"),
+    [
+        (io.TextIOWrapper(io.BytesIO(b"the [MASK] \xff"), encoding="utf-8"), "byte 11 cannot be"),
+        (io.StringIO(""), "the text is empty"),
+        (None, "there is no stdin"),
+    ],
+)
+def test_a_stdin_that_holds_no_text(stdin, sentence, folder, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", stdin)
+    assert main(["fill", "-", "-m", folder]) == 2
+    out, err = capsys.readouterr()
+    assert (out, len(err.splitlines())) == ("", 1)
+    assert sentence in err
+
+
+def test_supports(results):
+    def tokens(*arguments: str) -> set[str]:
+        fills = results(PAIR, "--top", "5000", *arguments)["results"]["ag"]["fills"]
+        return {PIECES[token] for fill in fills for token in fill["token"]}
+
+    assert tokens() == set(PIECES)
+    assert tokens("--support", "no-special") == set(PIECES) - set(SPECIAL)
+    assert tokens("--support", "man,woman,cat") == {"man", "woman", "cat"}
+    # one token alone takes a comma: a bare word would be a typo of a named support
+    assert tokens("--support", "man,") == {"man"}
+
+
+def test_top_beyond_the_number_of_cells(fill):
+    out, _ = fill(PAIR, "--support", "cat,dog", "--top", "100", "--method", "all")
+    assert len(rows(out)) == 1 + 4
+
+
+def test_the_options_of_hcb(results, lm):
+    chosen = ("--pivot", "cat", "--pivot-axis", "1")
+    shown = results(PAIR, "--method", "hcb", *chosen)["results"]["hcb"]
+    assert shown["diagnostics"]["pivot"] == "cat"
+    assert shown["diagnostics"]["pivot_axis"] == 1
+    assert shown["fills"] == lm.fill(PAIR, method="hcb", pivot="cat", pivot_axis=1, top=10)
+    assert shown["fills"] != results(PAIR, "--method", "hcb")["results"]["hcb"]["fills"]
+
+
+def test_the_steps_of_ag(results, lm):
+    shown = results(PAIR, "--method", "mlm,ag", "--steps", "1")["results"]["ag"]
+    assert shown["diagnostics"]["steps"] == 1
+    assert shown["fills"] == lm.fill(PAIR, steps=1, top=10)
+
+
+def test_batches_and_memory_change_nothing_that_is_shown(fill):
+    default = fill(PAIR)[0]
+    assert fill(PAIR, "--batch-size", "5")[0] == default
+    # no room for dense tables: they are computed in tiles
+    assert fill(PAIR, "--memory-limit", "0B")[0] == default
+    assert fill(PAIR, "--memory-limit", "1.5 kb")[0] == default
+
+
+def test_the_cost_is_said_on_stderr_unless_quiet(fill):
+    out, err = fill(PAIR, "--method", "ag,mlm")
+    assert re.fullmatch(r"ag, mlm: 73 forward passes of 9 tokens, [\d.]+ kB of tables\n", err)
+    assert fill(PAIR, "--method", "ag,mlm", "--quiet") == (out, "")
+
+
+def test_a_terminal_that_cannot_show_a_token_shows_its_escape(folder, monkeypatch):
+    stdout = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", stdout)
+    assert main(["fill", PAIR, "-m", folder, "--support", "日,é", "--quiet"]) == 0
+    shown = stdout.buffer.getvalue().decode()
+    assert {"\\u65e5", "\\xe9"} <= {row[1] for row in rows(shown)}
+
+
+def test_an_interrupt_is_one_line_and_exit_code_130(folder, capsys, monkeypatch):
+    forward = BertModel.forward
+
+    def interrupted(self, input_ids, **options):
+        # loading tries out three rows; elicitation runs more
+        if len(input_ids) > 3:
+            raise KeyboardInterrupt
+        return forward(self, input_ids, **options)
+
+    monkeypatch.setattr(BertModel, "forward", interrupted)
+    assert main(["fill", PAIR, "-m", folder, "--quiet"]) == 130
+    assert capsys.readouterr() == ("", "unmask: interrupted\n")
+
+
+@contextmanager
+def started(folder: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    running = subprocess.Popen(
+        [sys.executable, "-m", "unmask", "fill", PAIR, "-m", folder, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # a shell's background job would hand on that interrupts are ignored
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
+        yield running
+    finally:
+        running.kill()
+        running.wait()
+
+
+def test_control_c_ends_a_long_run_after_its_cost_was_said(folder):
+    with started(folder, "--steps", str(10**9)) as running:
+        assert "forward passes" in running.stderr.readline()
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert (out, err) == ("", "unmask: interrupted\n")
+
+
+def test_a_reader_that_leaves_is_met_with_silence(folder):
+    with started(folder, "--quiet") as running:
+        # as `| head -0`: closed before anything can be written
+        running.stdout.close()
+        err = running.stderr.read()
+        assert running.wait(timeout=60) == 0
+    assert err == ""
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["fill", "--help"]])
+def test_version_and_help_go_to_stdout(arguments, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    out, err = capsys.readouterr()
+    assert (ended.value.code, err) == (0, "")
+    assert {"--version": f"unmask {unmask.__version__}\n"}.get(arguments[0], out) == out
+    if arguments[0] == "fill":
+        assert {*CONSTRUCTIONS, "all"} <= set(re.findall(r"[\w-]+", out))

@@ -1,0 +1,251 @@
+"""Texts with blanks, read with real tokenizers: what is accepted, and what is refused how."""
+
+import re
+
+import pytest
+
+from tiny_tokenizers import PIECES, byte_level, without_offsets, without_unknown, word_piece
+from unmask import Cloze, ClozeError
+from unmask.cloze import parse_cloze
+
+TEXT = "The cat sat on the mat."
+
+
+def refusal(text, tokenizer=None, **options) -> str:
+    with pytest.raises(ClozeError) as raised:
+        parse_cloze(text, tokenizer or word_piece(), **options)
+    return str(raised.value)
+
+
+def pieces(cloze: Cloze, tokenizer) -> list[str]:
+    return tokenizer.convert_ids_to_tokens(list(cloze.ids))
+
+
+def test_mask_tokens_are_blanks_from_left_to_right():
+    cloze = parse_cloze("The [MASK] sat [MASK] the mat.", word_piece())
+    assert cloze.positions == (2, 4)
+    assert cloze.gold is None
+    assert pieces(cloze, word_piece())[:6] == ["[CLS]", "the", "[MASK]", "sat", "[MASK]", "the"]
+    assert len(cloze) == len(cloze.ids) == 9
+
+
+def test_a_mask_that_owns_the_space_before_it():
+    cloze = parse_cloze("The <mask> saw the<mask>.", byte_level())
+    assert [cloze.ids[p] for p in cloze.positions] == [byte_level().mask_token_id] * 2
+    assert pieces(cloze, byte_level())[1:4] == ["The", "<mask>", "Ġsaw"]
+
+
+def test_a_text_may_hold_any_number_of_masks():
+    # whether a joint takes as many is the language model's question
+    assert len(parse_cloze("[MASK] " * 5, word_piece()).positions) == 5
+
+
+@pytest.mark.parametrize("span", [(4, 7), (3, 7), (4, 8), (3, 8), [4, 7]])
+def test_a_span_with_or_without_the_space_around_it(span):
+    cloze = parse_cloze(TEXT, word_piece(), blanks=[span])
+    assert cloze.positions == (2,)
+    assert cloze.gold == (PIECES.index("cat"),)
+    assert cloze.ids[2] == word_piece().mask_token_id
+
+
+@pytest.mark.parametrize("trim_offsets", [True, False])
+@pytest.mark.parametrize("span", [(4, 7), (3, 7), (3, 8)])
+def test_a_byte_level_piece_owns_the_space_before_it(span, trim_offsets):
+    tokenizer = byte_level(trim_offsets=trim_offsets)
+    cloze = parse_cloze("The man saw the dog.", tokenizer, blanks=[span])
+    assert tokenizer.convert_ids_to_tokens(list(cloze.gold)) == ["Ġman"]
+
+
+def test_spans_count_characters_not_bytes():
+    tokenizer = byte_level()
+    cloze = parse_cloze("日本 𝔘 the man", tokenizer, blanks=[(9, 12)])
+    assert tokenizer.convert_ids_to_tokens(list(cloze.gold)) == ["Ġman"]
+
+
+def test_token_indices_count_the_special_tokens():
+    cloze = parse_cloze(TEXT, word_piece(), blanks=[2])
+    assert cloze.positions == (2,)
+    assert cloze.gold == (PIECES.index("cat"),)
+
+
+def test_blanks_keep_the_order_they_are_given_in():
+    cloze = parse_cloze(TEXT, word_piece(), blanks=[(19, 22), 2, (8, 11)])
+    assert cloze.positions == (6, 2, 3)
+    assert [PIECES[i] for i in cloze.gold] == ["mat", "cat", "sat"]
+
+
+def test_gold_written_back_is_the_plain_text():
+    cloze = parse_cloze(TEXT, word_piece(), blanks=((4, 7), (15, 18)))
+    assert cloze.filled(cloze.gold) == word_piece()(TEXT)["input_ids"]
+    assert cloze.text == TEXT
+    with pytest.raises(ValueError, match="shorter"):
+        cloze.filled(cloze.gold[:1])
+
+
+def test_an_unknown_word_may_be_a_blank():
+    # [UNK] is among the special ids, but here it stands for an ordinary word of the text
+    for blanks in ([(4, 9)], [2]):
+        cloze = parse_cloze("the zebra sat", word_piece(), blanks=blanks)
+        assert cloze.gold == (PIECES.index("[UNK]"),)
+
+
+def test_a_piece_of_a_word_may_be_a_blank():
+    cloze = parse_cloze("the cats", word_piece(), blanks=[(7, 8)])
+    assert PIECES[cloze.gold[0]] == "##s"
+
+
+def test_a_span_of_several_pieces_names_them():
+    said = refusal("an unhappy cat", blanks=[(3, 10)])
+    assert said == "span (3, 10), 'unhappy', is 2 pieces, 'un', '##happy'; a blank holds one piece"
+
+
+def test_a_character_of_several_bytes_is_several_pieces():
+    said = refusal("the 日", byte_level(), blanks=[(4, 5)])
+    assert "is 3 pieces, 'æ', 'Ĺ', '¥'; a blank holds one piece" in said
+
+
+def test_a_part_of_a_token_names_the_whole_of_it():
+    said = refusal(TEXT, blanks=[(4, 6)])
+    assert said == "span (4, 6), 'ca', is a part of the token 'cat' at (4, 7)"
+
+
+@pytest.mark.parametrize("span", [(4, 99), (-1, 3), (7, 4), (30, 40), (5, 5), (0, 0)])
+def test_a_span_outside_the_text_or_empty(span):
+    said = refusal(TEXT, blanks=[span])
+    assert said == f"span {span} does not lie in the text, which has {len(TEXT)} characters"
+
+
+def test_a_span_of_white_space_covers_no_token():
+    assert refusal(TEXT, blanks=[(3, 4)]) == "span (3, 4), ' ', covers no token"
+
+
+@pytest.mark.parametrize("index", [-1, 9, 10**6])
+def test_an_index_outside_the_text(index):
+    said = refusal(TEXT, blanks=[index])
+    assert said == f"there is no token {index}; the text has tokens 0 to 8"
+
+
+@pytest.mark.parametrize("blanks", [[2, 2], [(4, 7), (4, 7)], [(4, 7), (3, 8)], [(4, 7), 2]])
+def test_overlapping_blanks(blanks):
+    said = refusal(TEXT, blanks=blanks)
+    assert said == f"blanks overlap: {blanks[1]} names token 2 again"
+
+
+@pytest.mark.parametrize(("index", "name"), [(0, "[CLS]"), (8, "[SEP]")])
+def test_a_special_token_cannot_be_a_blank(index, name):
+    said = refusal(TEXT, blanks=[index])
+    assert said == f"token {index} is the special token '{name}', which cannot be a blank"
+
+
+def test_a_special_token_written_into_the_text_cannot_be_a_blank():
+    assert "special token '[PAD]'" in refusal("the [PAD] cat", blanks=[(4, 9)])
+
+
+def test_blanks_and_mask_tokens_together():
+    said = refusal("The [MASK] sat.", blanks=[(11, 14)])
+    assert said == "the text already holds 1 [MASK]; give blanks= or mask tokens, not both"
+
+
+def test_no_blank_says_how_to_write_one():
+    said = refusal(TEXT)
+    assert said == "no blank: write [MASK] where a token is missing, or give blanks="
+
+
+@pytest.mark.parametrize(
+    ("written", "tokenizer"),
+    [
+        ("[MASK]", byte_level()),
+        ("<mask>", word_piece()),
+        ("<|mask|>", word_piece()),
+        ("___", byte_level()),
+    ],
+)
+def test_the_spelling_of_another_model_is_named(written, tokenizer):
+    said = refusal(f"The {written} sat.", tokenizer)
+    own = tokenizer.mask_token
+    assert said == f"no blank: the text has '{written}', but this model writes blanks as {own}"
+
+
+def test_a_tokenizer_without_offsets_takes_masks_and_indices_but_no_spans(tmp_path):
+    tokenizer = without_offsets(tmp_path)
+    assert parse_cloze("A C <mask> D", tokenizer).positions == (3,)
+    assert parse_cloze("A C D", tokenizer, blanks=[2]).gold == (tokenizer.get_vocab()["C"],)
+    for blanks in ([(2, 3)], [1, (2, 3)]):
+        said = refusal("A C D", tokenizer, blanks=blanks)
+        assert said.startswith("this tokenizer keeps no character offsets; give blanks as token")
+        assert said.endswith("or write <mask> into the text")
+        assert "\n" not in said
+
+
+def test_junk_is_named_before_missing_offsets(tmp_path):
+    assert "not 'x'" in refusal("A C D", without_offsets(tmp_path), blanks=["x"])
+
+
+def test_too_long():
+    said = refusal("[MASK] cat " * 5, max_length=8)
+    assert said == "the text has 12 tokens; this model takes at most 8"
+    assert len(parse_cloze("[MASK] cat " * 3, word_piece(), max_length=8)) == 8
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\t \u3000"])
+def test_an_empty_text(text):
+    assert refusal(text) == "the text is empty"
+
+
+def test_a_text_of_which_the_tokenizer_keeps_nothing_has_no_blank():
+    # BERT's normaliser drops control characters, so only special tokens are left
+    assert refusal("\x00\u200b") == refusal(TEXT)
+    assert "special token" in refusal("\x00\u200b", blanks=[1])
+
+
+def test_half_of_a_surrogate_pair():
+    said = refusal("The [MASK] \ud83d sat")
+    assert said.startswith("the text holds half of a surrogate pair at character 11;")
+    # both halves are still two lone surrogates to Python, not one character
+    assert "surrogate" in refusal("The [MASK] \ud83d\ude00")
+
+
+@pytest.mark.parametrize("text", [None, 5, b"The [MASK]", ["The [MASK]"], ("[MASK]",), True])
+def test_a_text_that_is_not_a_string(text):
+    assert refusal(text) == f"a text is a string, not {type(text).__name__}"
+
+
+WRONG = [None, 1.0, float("nan"), True, "2", "4:7", {}, {4: 7}, {4, 7}, b"ab", object()]
+WRONG_ENDS = [(4,), (4, 7, 9), (4, 7.0), (4, None), (True, 2), [(4, 7)], ((4, 7), (8, 11))]
+
+
+@pytest.mark.parametrize("junk", [*WRONG, *WRONG_ENDS])
+def test_blanks_of_the_wrong_type(junk):
+    said = refusal(TEXT, blanks=[junk])
+    assert re.match(r"a blank is a token index or a span \(start, end\), not .+$", said)
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize("junk", ["2", "4:7", b"\x02", 2, 2.0, True, {2: 3}, {2}, iter([2])])
+def test_blanks_that_are_no_list(junk):
+    said = refusal(TEXT, blanks=junk)
+    assert re.match("blanks is a list of spans or token indices, not .+$", said)
+
+
+def test_no_blanks_at_all():
+    assert refusal(TEXT, blanks=[]) == refusal(TEXT, blanks=())
+    assert refusal(TEXT, blanks=[]).startswith("blanks is empty;")
+
+
+def test_numbers_too_long_to_write_out():
+    # Python refuses to print integers of more than 4300 digits
+    huge = 10**5000
+    for blanks in ([huge], [(0, huge)], [-huge], [(huge, 1.0)]):
+        assert "that cannot be shown>" in refusal(TEXT, blanks=blanks)
+
+
+def test_a_tokenizer_that_fails_is_a_refusal():
+    said = refusal("dog", without_unknown())
+    assert said.startswith("the tokenizer cannot read the text: 'WordLevel error: Missing [UNK]")
+
+
+def test_what_the_text_holds_cannot_break_the_line_of_a_refusal():
+    said = refusal("un\u202ehappy\x1b[31m \x00cat", blanks=[(0, 13)])
+    assert said.isprintable()
+    assert "\\u202e" in said
+    assert "\\x1b[31m" in said

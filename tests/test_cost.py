@@ -1,0 +1,109 @@
+"""The price of each construction, counted at the model."""
+
+import math
+
+import pytest
+
+import unmask
+from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
+from unmask.cost import forward_passes
+
+V = 13
+PRICE = {"mlm": 1, "mrf": 2 * V, "mrf-logit": 2 * V, "hcb": V + 2, "ag": 2 * V}
+
+
+def toy(**options: bool) -> unmask.LanguageModel:
+    return unmask.LanguageModel(ToyMaskedLM(toy_joint(V, 3), **options), ToyTokenizer(V))
+
+
+def rows_asked(lm: unmask.LanguageModel) -> int:
+    assert isinstance(lm.model, ToyMaskedLM)
+    return lm.model.rows_asked
+
+
+@pytest.mark.parametrize("factored", [True, False])
+@pytest.mark.parametrize(("method", "price"), PRICE.items())
+def test_each_construction_asks_for_its_price_and_no_more(
+    method: str, price: int, factored: bool
+) -> None:
+    lm = toy(factored=factored)
+    joint = lm.joint("t1 [MASK] [MASK]", method=method)
+    joint.top(3)
+    joint.mutual_information()
+    assert rows_asked(lm) == price == forward_passes([method], (V, V))
+    assert joint.diagnostics["forward_passes"] == price
+
+
+def test_hcb_with_a_given_pivot_needs_no_doubly_masked_row() -> None:
+    lm = toy()
+    lm.joint("t1 [MASK] [MASK]", method="hcb", pivot="t2", pivot_axis=1)
+    assert rows_asked(lm) == V + 1
+
+
+def test_several_constructions_share_one_elicitation() -> None:
+    lm = toy()
+    joints = lm.joints("[MASK] t4 [MASK]", methods=["hcb", "mlm", "ag", "mrf"])
+    assert list(joints) == ["hcb", "mlm", "ag", "mrf"]
+    assert rows_asked(lm) == 2 * V + 1 == forward_passes(joints, (V, V))
+
+
+def test_metrics_of_all_constructions_cost_no_further_row() -> None:
+    lm = toy()
+    tables = lm.tables("t1 [MASK] [MASK]")
+    joints = {m: unmask.construct(m, tables) for m in unmask.CONSTRUCTIONS}
+    before = rows_asked(lm)
+    unmask.pair_metrics(joints, tables, ("t1", "t2"))
+    assert rows_asked(lm) == before
+
+
+def test_rectangular_supports_are_counted_by_their_contexts() -> None:
+    lm = toy()
+    support: dict[int, list[str]] = {0: ["t0", "t1"], 1: ["t3", "t4", "t5"]}
+    lm.joint("[MASK] [MASK] t0", method="hcb", support=support)
+    assert rows_asked(lm) == 3 + 2 == forward_passes(["hcb"], (2, 3))
+
+
+def test_candidates_cost_one_row_more_for_the_mass_they_capture() -> None:
+    lm = toy()
+    joint = lm.joint("[MASK] [MASK] t0", method="ag", support=["t0", "t1", "t5"])
+    assert rows_asked(lm) == 2 * 3 + 1 == forward_passes(["ag"], (3, 3), whole_vocabulary=False)
+    captured = joint.diagnostics["captured_mass"]
+    assert isinstance(captured, list)
+    assert all(0 < mass < 1 for mass in captured)
+
+
+def test_one_blank_costs_one_row() -> None:
+    lm = toy()
+    joint = lm.joint("t1 [MASK] t2", method="ag")
+    assert rows_asked(lm) == 1 == forward_passes(["ag"], (V,))
+    assert joint.shape == (V,)
+
+
+def test_cost_is_said_in_one_line() -> None:
+    cost = toy().cost("t1 [MASK] [MASK]", methods=["ag"])
+    assert str(cost) == "26 forward passes of 3 tokens, 1.4 kB of tables"
+    assert cost.to_dict()["forward_passes"] == 26
+    assert "about 2 min" in str(unmask.Cost(1, 3, 10, seconds=130.0))
+
+
+def test_a_long_run_announces_itself(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from unmask import language_model
+
+    monkeypatch.setattr(language_model, "_FEW_PASSES", 0)
+    monkeypatch.setattr(language_model, "_LONG_SECONDS", 0.0)
+    settings = unmask.Settings(progress=True)
+    toy().joint("t1 [MASK] [MASK]", method="ag", settings=settings)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "ag: 26 forward passes of 3 tokens, about" in said.err
+
+
+def test_toy_model_with_compatible_answers_gives_back_its_joint() -> None:
+    lm = toy()
+    assert isinstance(lm.model, ToyMaskedLM)
+    joint = lm.joint("t1 [MASK] [MASK]", method="hcb")
+    truth = lm.model.joint[1] / lm.model.joint[1].sum()
+    for a, b in [(0, 0), (5, 2), (12, 7)]:
+        assert joint.log_prob(f"t{a}", f"t{b}") == pytest.approx(math.log(truth[a, b]), abs=1e-5)
