@@ -224,7 +224,7 @@ def test_the_same_in_a_process_of_its_own(kind, models):
         ("--blank", "\x1b[31m", "--blank takes START:END or a token index, not '\\x1b[31m'"),
         ("--batch-size", "many", "--batch-size takes a number from 1 or auto, not 'many'"),
         # beyond what Python reads as a number
-        ("--batch-size", "9" * 5000, f"from 1 or auto, not '{'9' * 57}...'"),
+        ("--batch-size", "9" * 5000, f"from 1 or auto, not '{'9' * 28}...{'9' * 29}'"),
         ("--memory-limit", "lots", "--memory-limit takes a size such as 500MB or 8GB, not 'lots'"),
         ("--memory-limit", "nan", "--memory-limit takes a size such as 500MB or 8GB, not 'nan'"),
         ("--memory-limit", "1e999GB", "such as 500MB or 8GB, not '1e999GB'"),

@@ -5,7 +5,7 @@ protocol and nothing of transformers.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from tqdm import tqdm
 
+from unmask.batches import in_batches
 from unmask.cloze import Cloze
 from unmask.conditional import ConditionalTable, DenseLogits, FactoredLogits, Logits
 from unmask.errors import MemoryLimitError, NumericsError, UnmaskError
@@ -81,7 +82,7 @@ class ElicitedSource:
     def masked(self) -> MaskedMarginals:
         """Both distributions with both blanks masked: one row."""
         row = torch.tensor([self._cloze.ids])
-        log_p = _log_probabilities(self._read(row, self._cloze.positions)[0], self._model)
+        log_p = _log_probabilities(self._read_one(row, self._cloze.positions), self._model)
         log_a, captured_a = _restricted(log_p[0], self.supports[0])
         log_b, captured_b = _restricted(log_p[1], self.supports[1])
         return MaskedMarginals(log_a, log_b, (captured_a, captured_b))
@@ -188,9 +189,15 @@ class ElicitedSource:
         self.forward_passes += len(rows)
         return readouts
 
+    def _read_one(
+        self, row: Int[Tensor, "1 length"], positions: list[int] | tuple[int, ...]
+    ) -> Float[Tensor, "positions width"]:
+        self.forward_passes += 1
+        return read_one(self._model, row, positions)
+
     def _one_context(self, *, outcome: int, context: int) -> Tensor:
         row = self._rows(1 - outcome, self.supports[1 - outcome].ids[context : context + 1])
-        readout = self._read(row, [self._cloze.positions[outcome]])[0]
+        readout = self._read_one(row, [self._cloze.positions[outcome]])
         log_p = _log_probabilities(readout, self._model)[0]
         return _restricted(log_p, self.supports[outcome])[0].to(self._tables_device())
 
@@ -221,8 +228,17 @@ def one_blank(
     model: MaskedLM, cloze: Cloze, support: Support
 ) -> tuple[Float[Tensor, " size"], float]:
     """The model's own distribution at a single blank, and the mass the support captures."""
-    readout = model.readouts(torch.tensor([cloze.ids], device=model.device), cloze.positions)[0]
+    readout = read_one(model, torch.tensor([cloze.ids]), cloze.positions)
     return _restricted(_log_probabilities(readout, model)[0], support)
+
+
+def read_one(
+    model: MaskedLM, row: Int[Tensor, "1 length"], positions: Sequence[int]
+) -> Float[Tensor, "positions width"]:
+    """Readouts of a single sequence."""
+    found: list[Tensor] = []
+    in_batches(1, 1, lambda _: found.append(model.readouts(row.to(model.device), positions)[0]))
+    return found[0]
 
 
 def seconds_per_row(model: MaskedLM, cloze: Cloze, settings: Settings) -> float:
@@ -233,36 +249,6 @@ def seconds_per_row(model: MaskedLM, cloze: Cloze, settings: Settings) -> float:
     start = time.perf_counter()
     float(model.readouts(ids.repeat(rows, 1), cloze.positions[:1]).sum())
     return (time.perf_counter() - start) / rows
-
-
-def in_batches(total: int, size: int, run: Callable[[slice], None]) -> int:
-    """Run slices of at most `size`; when memory runs out, halve and go on.
-
-    Returns the size that it ended with.
-    """
-    start = 0
-    while start < total:
-        batch = slice(start, min(start + size, total))
-        try:
-            run(batch)
-        except (RuntimeError, MemoryError) as error:
-            if not _out_of_memory(error):
-                raise
-            if size == 1:
-                raise MemoryLimitError("one row of this text does not fit into memory") from None
-            size = max(1, size // 2)
-            if torch.cuda.is_available():
-                torch.cuda.empty_cache()
-        else:
-            start = batch.stop
-    return size
-
-
-def _out_of_memory(error: BaseException) -> bool:
-    if isinstance(error, MemoryError | torch.OutOfMemoryError):
-        return True
-    said = str(error).lower()
-    return any(s in said for s in ("out of memory", "not enough memory", "can't allocate memory"))
 
 
 def _log_probabilities(readouts: Tensor, model: MaskedLM) -> Float[Tensor, "rows vocabulary"]:

@@ -64,7 +64,9 @@ def load(
             )
         return LanguageModel(*adapt(*model), name=type(model[0]).__name__)
     if not isinstance(model, str | Path) or not str(model):
-        raise ModelError(f"load takes a name, a folder or a pair (model, tokenizer), not {model!r}")
+        raise ModelError(
+            f"load takes a name, a folder or a pair (model, tokenizer), not {quoted(model)}"
+        )
     masked_lm, tokenizer = load_pretrained(
         model,
         device=device,

@@ -16,10 +16,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from unmask.errors import ModelError
+from unmask.errors import ModelError, NumericsError
 
 # how far reconstructed logits may be from the model's own, as a part of the largest logit
-_RECONSTRUCTION_TOLERANCE = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
+_RECONSTRUCTION_TOLERANCE = {torch.float32: 5e-5, torch.float16: 1e-2, torch.bfloat16: 5e-2}
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,12 +86,17 @@ class HuggingFaceMaskedLM:
         probe = self._probe_ids()
         own = self._logits(probe)
         self.vocabulary_size = int(own.shape[-1])
+        if not bool(torch.isfinite(own).all()):
+            raise NumericsError(
+                f"{type(model).__name__} returns logits that are not finite; float16 overflows in "
+                "some models, so try dtype='float32', and check the weights"
+            )
         self.output_embedding = self._verified_embedding(probe, own)
         if self.output_embedding is None:
             warnings.warn(
                 f"{type(model).__name__}: its logits are not a linear function of its output "
                 "layer's input; tables are kept as dense logits, V x V numbers each",
-                stacklevel=3,
+                stacklevel=5,
             )
 
     @torch.inference_mode()
@@ -149,14 +154,15 @@ class HuggingFaceMaskedLM:
             return None
         if readouts.shape[-1] != weight.shape[1]:
             return None
-        limit = _RECONSTRUCTION_TOLERANCE.get(own.dtype, 1e-4) * (1 + float(own.abs().max()))
-        for bias in self._possible_biases(layer):
-            embedding = OutputEmbedding(
-                weight.detach().float(), None if bias is None else bias.detach().float()
-            )
-            if float((embedding.logits(readouts) - own.float()).abs().max()) <= limit:
-                return embedding
-        return None
+        limit = _RECONSTRUCTION_TOLERANCE.get(own.dtype, 5e-5) * (1 + float(own.abs().max()))
+        candidates = [
+            OutputEmbedding(weight.detach().float(), None if b is None else b.detach().float())
+            for b in self._possible_biases(layer)
+        ]
+        # the nearest, not the first within the limit: a small bias would be dropped unnoticed
+        errors = [float((e.logits(readouts) - own.float()).abs().max()) for e in candidates]
+        best = min(range(len(candidates)), key=errors.__getitem__)
+        return candidates[best] if errors[best] <= limit else None
 
     def _possible_biases(self, layer: nn.Module) -> Iterator[Tensor | None]:
         own = getattr(layer, "bias", None)

@@ -4,6 +4,7 @@ The only module that imports transformers, and only when it is called. Safetenso
 code unless the caller asks; every failure is one sentence.
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,16 +29,16 @@ def load_pretrained(
     allow_pickle: bool,
 ) -> tuple[HuggingFaceMaskedLM, Any]:
     """Load a model and its tokenizer from the hub or a folder."""
-    shown = quoted(str(name), limit=300)
+    shown = quoted(str(name), limit=150)
     number, place = _dtype(dtype), _device(device)
-    _check_folder(Path(name), allow_pickle)
+    where = _checked_place(str(name), allow_pickle)
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 
     options = {"revision": revision or "main", "trust_remote_code": trust_remote_code}
     try:
         with _quiet():
             model, report = AutoModelForMaskedLM.from_pretrained(
-                str(name),
+                where,
                 dtype=number,
                 use_safetensors=None if allow_pickle else True,
                 output_loading_info=True,
@@ -48,7 +49,7 @@ def load_pretrained(
     _refuse_untrained(model, report, shown)
     try:
         with _quiet():
-            tokenizer = AutoTokenizer.from_pretrained(str(name), **options)
+            tokenizer = AutoTokenizer.from_pretrained(where, **options)
     except Exception as error:  # tokenizers fail in many ways; all mean the same to the caller
         raise ModelError(f"cannot load a tokenizer from {shown}: {_reason(error)}") from None
     return adapt(model.to(place), tokenizer)
@@ -68,6 +69,11 @@ def adapt(model: Any, tokenizer: Any) -> tuple[HuggingFaceMaskedLM, Any]:
         raise ModelError(
             f"the tokenizer ({type(tokenizer).__name__}) has no mask token, "
             "so this is not a masked LM"
+        )
+    if len(tokenizer) <= len(set(tokenizer.all_special_ids)):
+        raise ModelError(
+            f"the tokenizer of {quoted(tokenizer.name_or_path, limit=150)} knows special tokens "
+            "only; its vocabulary files are missing"
         )
     try:
         return HuggingFaceMaskedLM(
@@ -99,16 +105,21 @@ def _device(device: str | torch.device | None) -> torch.device:
     return place
 
 
-def _check_folder(folder: Path, allow_pickle: bool) -> None:
+def _checked_place(name: str, allow_pickle: bool) -> str:
     """Say what a local folder lacks; transformers would go and look on the hub."""
-    shown = quoted(str(folder), limit=300)
-    looks_local = (
-        folder.is_absolute() or str(folder).startswith((".", "~")) or len(folder.parts) > 2
-    )
-    if not folder.exists():
+    shown = quoted(name, limit=150)
+    looks_local = name.startswith((".", "~", "/")) or name.count("/") > 1 or "\\" in name
+    place = os.path.expanduser(name)
+    # not Path.exists, which raises on names that no file system takes
+    if not os.path.exists(place):
         if looks_local:
             raise ModelError(f"there is no folder {shown}")
-        return
+        return name
+    _check_folder(Path(place), shown, allow_pickle)
+    return place
+
+
+def _check_folder(folder: Path, shown: str, allow_pickle: bool) -> None:
     if not folder.is_dir():
         raise ModelError(
             f"{shown} is a file; give the folder that holds config.json and the weights"
@@ -127,14 +138,27 @@ def _check_folder(folder: Path, allow_pickle: bool) -> None:
         raise ModelError(f"{shown} has no weights (no *.safetensors file)")
 
 
+@torch.no_grad()
 def _refuse_untrained(model: Any, report: Any, shown: str) -> None:
-    """A checkpoint without its masked-LM head would load with a random one: refuse it."""
-    trunk = f"{model.base_model_prefix}."
-    missing = sorted(key for key in report["missing_keys"] if not key.startswith(trunk))
-    if missing:
+    """Refuse a checkpoint that lacks weights on which the logits depend: they would be random.
+
+    Whether they do is tried out, not guessed from names: some checkpoints rightly leave out
+    weights that the model holds and never uses.
+    """
+    state = model.state_dict()
+    missing = sorted(key for key in report["missing_keys"] if key in state)
+    if not missing:
+        return
+    ids = torch.arange(min(8, model.get_input_embeddings().weight.shape[0]))[None]
+    model.eval()
+    logits = model(input_ids=ids).logits
+    for key in missing:
+        # uneven, so that no normalisation or softmax cancels the change
+        state[key].add_(torch.linspace(0.5, 1.5, state[key].numel()).reshape(state[key].shape))
+    if not torch.equal(model(input_ids=ids).logits, logits):
         raise ModelError(
-            f"{shown} has no trained masked-LM head: {len(missing)} weights are missing, "
-            f"{quoted(missing[0])} among them"
+            f"{shown} is not a whole masked LM: {len(missing)} trained weights are missing, "
+            f"{quoted(missing[0], limit=100)} among them"
         )
 
 

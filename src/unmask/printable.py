@@ -19,10 +19,11 @@ def printable(text: str) -> str:
 
 
 def quoted(text: object, limit: int = 60) -> str:
-    """A value for an error message: quoted, escaped, shortened."""
+    """A value for an error message: quoted, escaped, shortened in its middle."""
     shown = text if isinstance(text, str) else _shown(text)
     if len(shown) > limit:
-        shown = shown[: limit - 3] + "..."
+        # a path says most at its end
+        shown = shown[: (limit - 3) // 2] + "..." + shown[-(limit - 2) // 2 :]
     return f"'{printable(shown)}'" if isinstance(text, str) else printable(shown)
 
 
