@@ -7,7 +7,7 @@ from jaxtyping import install_import_hook
 with install_import_hook("unmask", "shape_checks.checked"):
     import unmask
     import unmask.cli
-    import unmask.language_model
+    import unmask.loading
     import unmask.metrics
     import unmask.tables_file
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import re
 import signal
 import subprocess
@@ -139,10 +140,11 @@ def test_blanks_by_span_and_by_index(fill, results):
         assert one["sequence"] == other["sequence"]
 
 
-def test_a_dash_reads_the_text_from_stdin(fill, monkeypatch):
-    direct = fill(PAIR)[0]
+def test_a_dash_reads_the_text_from_stdin(results, monkeypatch):
+    direct = results(PAIR)
     monkeypatch.setattr(sys, "stdin", io.StringIO(PAIR + "\n"))
-    assert fill("-")[0] == direct
+    assert results("-") == direct
+    assert direct["text"] == PAIR
 
 
 @pytest.mark.parametrize(
@@ -236,6 +238,8 @@ def started(folder: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # buffered, as a person's: the last of the output is written when Python exits
+        env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
         # a shell's background job would hand on that interrupts are ignored
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )

@@ -72,6 +72,8 @@ def test_blanks_keep_the_order_they_are_given_in():
     cloze = parse_cloze(TEXT, word_piece(), blanks=[(19, 22), 2, (8, 11)])
     assert cloze.positions == (6, 2, 3)
     assert [PIECES[i] for i in cloze.gold] == ["mat", "cat", "sat"]
+    shown = pieces(cloze, word_piece())
+    assert [i for i, piece in enumerate(shown) if piece == "[MASK]"] == [2, 3, 6]
 
 
 def test_gold_written_back_is_the_plain_text():

@@ -97,7 +97,7 @@ def test_a_long_run_announces_itself(
     toy().joint("t1 [MASK] [MASK]", method="ag", settings=settings)
     said = capsys.readouterr()
     assert said.out == ""
-    assert "ag: 26 forward passes of 3 tokens, about" in said.err
+    assert "ag: 26 forward passes of 3 tokens, under 1 s" in said.err
 
 
 def test_toy_model_with_compatible_answers_gives_back_its_joint() -> None:
@@ -107,3 +107,27 @@ def test_toy_model_with_compatible_answers_gives_back_its_joint() -> None:
     truth = lm.model.joint[1] / lm.model.joint[1].sum()
     for a, b in [(0, 0), (5, 2), (12, 7)]:
         assert joint.log_prob(f"t{a}", f"t{b}") == pytest.approx(math.log(truth[a, b]), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"batch_size": 0}, {"batch_size": 10**30}, {"memory_limit": -1}],
+)
+def test_settings_that_cannot_be_run_are_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(unmask.UnmaskError, match=next(iter(wrong))):
+        unmask.Settings(**wrong)
+
+
+def test_table_time_grows_with_the_table() -> None:
+    from unmask.cost import table_seconds
+
+    small, large = (table_seconds(["ag"], (n, n), 64) for n in (2000, 20_000))
+    assert 0 < small < large
+    assert table_seconds(["mlm"], (10, 10), None) == 0.0
+
+
+def test_an_unknown_pivot_is_refused_before_anything_is_paid() -> None:
+    lm = toy()
+    with pytest.raises(unmask.SupportError, match="'nope' is not one of"):
+        lm.joints("t1 [MASK] [MASK]", options={"hcb": {"pivot": "nope"}})
+    assert rows_asked(lm) == 0

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     )
     from unmask.fills import Fill
     from unmask.joint import Joint
-    from unmask.language_model import LanguageModel, load
+    from unmask.language_model import LanguageModel
+    from unmask.loading import load
     from unmask.metrics import PairMetrics, pair_metrics, perplexity
     from unmask.support import Support
     from unmask.tables import MaskedMarginals, PairTables
@@ -55,7 +56,7 @@ _HOME = {
     "TablesFileError": "errors",
     "UnmaskError": "errors",
     "construct": "constructions",
-    "load": "language_model",
+    "load": "loading",
     "load_tables": "tables_file",
     "pair_metrics": "metrics",
     "perplexity": "metrics",

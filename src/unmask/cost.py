@@ -33,7 +33,10 @@ class Cost:
 
     def __str__(self) -> str:
         """One line for a person."""
-        time_said = "" if self.seconds is None else f", about {readable_seconds(self.seconds)}"
+        time_said = ""
+        if self.seconds is not None:
+            about = "about " if self.seconds >= 1 else ""
+            time_said = f", {about}{readable_seconds(self.seconds)}"
         return (
             f"{self.forward_passes:,} forward pass{'es' * (self.forward_passes != 1)} of "
             f"{self.length} tokens{time_said}, {readable_bytes(self.table_bytes)} of tables"

@@ -18,7 +18,7 @@ from unmask.cloze import Cloze
 from unmask.conditional import ConditionalTable, DenseLogits, FactoredLogits, Logits
 from unmask.errors import MemoryLimitError, NumericsError, UnmaskError
 from unmask.masked_lm import MaskedLM
-from unmask.printable import readable_bytes
+from unmask.printable import quoted, readable_bytes
 from unmask.support import Support
 from unmask.tables import DEFAULT_MEMORY_LIMIT, MaskedMarginals
 
@@ -26,6 +26,8 @@ from unmask.tables import DEFAULT_MEMORY_LIMIT, MaskedMarginals
 _TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65_536}
 # where logits of every position must be kept (no output embedding), cells of one batch
 _CELLS_PER_BATCH = 2**26
+# enough to time a batch by, whatever batch size was asked for
+_ROWS_TIMED = 256
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,11 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Refuse sizes that cannot be run."""
-        if self.batch_size is not None and self.batch_size < 1:
-            raise UnmaskError(
-                f"batch_size is a number of rows from 1, or None, not {self.batch_size}"
-            )
-        if self.memory_limit < 0:
-            raise UnmaskError(f"memory_limit is a number of bytes from 0, not {self.memory_limit}")
+        size, limit = self.batch_size, self.memory_limit
+        if size is not None and not (_is_whole(size) and 1 <= size < 2**31):
+            raise UnmaskError(f"batch_size is a number of rows from 1, or None, not {quoted(size)}")
+        if not (_is_whole(limit) and limit >= 0):
+            raise UnmaskError(f"memory_limit is a number of bytes from 0, not {quoted(limit)}")
 
     def rows_per_batch(self, model: MaskedLM, length: int) -> int:
         """The caller's batch size, or one that suits the device."""
@@ -242,8 +243,8 @@ def read_one(
 
 
 def seconds_per_row(model: MaskedLM, cloze: Cloze, settings: Settings) -> float:
-    """Time one batch of the size that elicitation will use, after a warm-up row."""
-    rows = settings.rows_per_batch(model, len(cloze))
+    """Time one batch of about the size that elicitation will use, after a warm-up row."""
+    rows = min(settings.rows_per_batch(model, len(cloze)), _ROWS_TIMED)
     ids = torch.tensor([cloze.ids], device=model.device)
     model.readouts(ids, cloze.positions[:1])
     start = time.perf_counter()
@@ -272,3 +273,7 @@ def _require_finite(finite: Tensor) -> None:
             "the model returned values that are not finite; float16 overflows in some models, "
             "so try dtype='float32', and check the weights"
         )
+
+
+def _is_whole(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool)

@@ -4,10 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
-
-import torch
 
 from unmask.cloze import Blank, Cloze, Tokenizer, parse_cloze
 from unmask.constructions import (
@@ -19,11 +16,10 @@ from unmask.constructions import (
 )
 from unmask.cost import Cost, by_appetite, forward_passes, table_seconds
 from unmask.elicit import ElicitedSource, Settings, one_blank, seconds_per_row
-from unmask.errors import ClozeError, MethodError, ModelError
+from unmask.errors import ClozeError, MethodError
 from unmask.joint import Joint
 from unmask.masked_lm import MaskedLM
-from unmask.pretrained import adapt, load_pretrained
-from unmask.printable import quoted
+from unmask.printable import printable, quoted
 from unmask.support import Support
 from unmask.tables import PairTables
 from unmask.vocabulary import (
@@ -40,44 +36,6 @@ _LONG_SECONDS = 10.0
 _FEW_PASSES = 512
 
 
-def load(
-    model: str | Path | tuple[Any, Any],
-    *,
-    device: str | torch.device | None = None,
-    dtype: str | torch.dtype | None = None,
-    revision: str | None = None,
-    trust_remote_code: bool = False,
-    allow_pickle: bool = False,
-) -> "LanguageModel":
-    """Load a masked LM: a hub name, a local folder, or a pair (model, tokenizer).
-
-    Weights must be safetensors and code the library's own, unless `allow_pickle` or
-    `trust_remote_code` say otherwise. Without a `device` it is a GPU when there is one, without a
-    `dtype` float32; a model in hand keeps its own.
-    """
-    if isinstance(model, tuple):
-        if len(model) != 2:
-            raise ModelError(f"a pair (model, tokenizer) has two parts, not {len(model)}")
-        if device is not None or dtype is not None or revision is not None:
-            raise ModelError(
-                "a model in hand keeps its device, dtype and revision; move it before load"
-            )
-        return LanguageModel(*adapt(*model), name=type(model[0]).__name__)
-    if not isinstance(model, str | Path) or not str(model):
-        raise ModelError(
-            f"load takes a name, a folder or a pair (model, tokenizer), not {quoted(model)}"
-        )
-    masked_lm, tokenizer = load_pretrained(
-        model,
-        device=device,
-        dtype=dtype or "float32",
-        revision=revision,
-        trust_remote_code=trust_remote_code,
-        allow_pickle=allow_pickle,
-    )
-    return LanguageModel(masked_lm, tokenizer, name=str(model))
-
-
 class LanguageModel:
     """A masked LM and its tokenizer: texts with blanks in, joints out."""
 
@@ -88,8 +46,8 @@ class LanguageModel:
         """Name, vocabulary and place."""
         kept = "factored" if self.model.output_embedding is not None else "dense"
         return (
-            f"<LanguageModel {self.name}: {self.model.vocabulary_size:,} tokens, {kept} tables, "
-            f"{self.model.device}>"
+            f"<LanguageModel {printable(self.name)}: {self.model.vocabulary_size:,} tokens, "
+            f"{kept} tables, {self.model.device}>"
         )
 
     def cloze(self, text: str, *, blanks: Sequence[Blank] | None = None) -> Cloze:
@@ -97,6 +55,14 @@ class LanguageModel:
         cloze = parse_cloze(text, self.tokenizer, blanks=blanks, max_length=self._max_length)
         if len(cloze.positions) > 2:
             raise ClozeError(f"the text has {len(cloze.positions)} blanks; joints take one or two")
+        beyond = [
+            t for t in cloze.ids if t >= self.model.vocabulary_size and t != self.model.mask_id
+        ]
+        if beyond:
+            raise ClozeError(
+                f"the tokenizer gives token id {beyond[0]}, but the model knows "
+                f"{self.model.vocabulary_size}; they do not belong together"
+            )
         return cloze
 
     def joint(
@@ -137,7 +103,7 @@ class LanguageModel:
         options: Mapping[str, Mapping[str, object]] | None = None,
     ) -> dict[str, Joint]:
         """Joints by several constructions from one elicitation."""
-        if isinstance(methods, str) or not methods:
+        if isinstance(methods, str) or not isinstance(methods, Sequence) or not methods:
             raise MethodError(f"methods is a list of names, not {quoted(methods)}")
         names = list(dict.fromkeys(method_name(method) for method in methods))
         chosen = {method_name(m): dict(o) for m, o in (options or {}).items()}
@@ -145,6 +111,7 @@ class LanguageModel:
             check_options(name, chosen.get(name, {}))
         cloze = self._as_cloze(text, blanks)
         axes = self._supports(support, len(cloze.positions))
+        _check_pivot(chosen.get("hcb", {}), axes)
         if len(cloze.positions) == 1:
             return dict.fromkeys(names, self._own_distribution(cloze, axes[0]))
         tables = self.tables(cloze, support=support, settings=settings)
@@ -290,3 +257,10 @@ class LanguageModel:
     @cached_property
     def _vocabulary(self) -> Support:
         return whole_vocabulary(self.tokenizer, self.model.vocabulary_size)
+
+
+def _check_pivot(options: Mapping[str, object], axes: tuple[Support, ...]) -> None:
+    """Refuse an unknown pivot before anything is elicited; `besag` checks the axis itself."""
+    axis = options.get("pivot_axis", 0)
+    if options.get("pivot") is not None and axis in range(len(axes)):
+        axes[int(str(axis))].index(options["pivot"])

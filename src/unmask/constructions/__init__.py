@@ -46,8 +46,8 @@ def method_name(name: object) -> str:
     if plain in CONSTRUCTIONS:
         return plain
     near = difflib.get_close_matches(plain, [*CONSTRUCTIONS, *ALIASES], n=1, cutoff=0.5)
-    hint = f"; did you mean {quoted(near[0])}?" if near else ""
-    raise MethodError(f"no method {quoted(name)}{hint} Methods: {', '.join(CONSTRUCTIONS)}")
+    hint = f"; did you mean {quoted(near[0])}? Methods" if near else "; methods"
+    raise MethodError(f"no method {quoted(name)}{hint}: {', '.join(CONSTRUCTIONS)}")
 
 
 def check_options(method: str, options: dict[str, object]) -> None:

@@ -1,0 +1,49 @@
+"""The way in: a hub name, a folder, or a model and tokenizer in hand, to a `LanguageModel`."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from unmask.errors import ModelError
+from unmask.language_model import LanguageModel
+from unmask.pretrained import adapt, load_pretrained
+from unmask.printable import quoted
+
+
+def load(
+    model: str | Path | tuple[Any, Any],
+    *,
+    device: str | torch.device | None = None,
+    dtype: str | torch.dtype | None = None,
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+    allow_pickle: bool = False,
+) -> LanguageModel:
+    """Load a masked LM: a hub name, a local folder, or a pair (model, tokenizer).
+
+    Weights must be safetensors and code the library's own, unless `allow_pickle` or
+    `trust_remote_code` say otherwise. Without a `device` it is a GPU when there is one, without a
+    `dtype` float32; a model in hand keeps its own.
+    """
+    if isinstance(model, tuple):
+        if len(model) != 2:
+            raise ModelError(f"a pair (model, tokenizer) has two parts, not {len(model)}")
+        if device is not None or dtype is not None or revision is not None:
+            raise ModelError(
+                "a model in hand keeps its device, dtype and revision; move it before load"
+            )
+        return LanguageModel(*adapt(*model), name=type(model[0]).__name__)
+    if not isinstance(model, str | Path) or not str(model):
+        raise ModelError(
+            f"load takes a name, a folder or a pair (model, tokenizer), not {quoted(model)}"
+        )
+    masked_lm, tokenizer = load_pretrained(
+        model,
+        device=device,
+        dtype=dtype or "float32",
+        revision=revision,
+        trust_remote_code=trust_remote_code,
+        allow_pickle=allow_pickle,
+    )
+    return LanguageModel(masked_lm, tokenizer, name=str(model))

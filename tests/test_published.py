@@ -1,0 +1,62 @@
+"""The published joints come out again, exact over the whole vocabularies of real models."""
+
+import math
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+import unmask
+from assets import real_model
+
+PAGE = Path(__file__).parent.parent / "docs" / "results" / "first-joints.md"
+
+pytestmark = [pytest.mark.real, pytest.mark.slow]
+
+
+@pytest.fixture(autouse=True)
+def _all_cores() -> Iterator[None]:
+    """These are the longest tests; nothing runs beside them."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(os.cpu_count() or 1)
+    yield
+    torch.set_num_threads(before)
+
+
+def published(text: str) -> list[list[str]]:
+    """The ranked cells of a text's section, a list a rank."""
+    heading = "## " + re.sub(r"([\[\]])", r"\\\1", text)
+    section = PAGE.read_text(encoding="utf-8").split(heading)[1].split("\n## ")[0]
+    lines = [line for line in section.splitlines() if re.match(r"\| \d \|", line)]
+    return [[cell.strip() for cell in line.strip("|").split("|")][1:] for line in lines]
+
+
+def check(joints: dict[str, unmask.Joint], text: str) -> None:
+    rows = published(text)
+    assert len(rows) == 6
+    for column, joint in enumerate(joints.values()):
+        for rank, row in enumerate(rows):
+            found = re.fullmatch(r"(.*) \((.*)\)", row[column])
+            assert found is not None
+            tokens = tuple(found[1].replace("\\", "").split())
+            # not the ranks: the sixth decimal of a near tie may differ from machine to machine
+            assert math.exp(joint.log_prob(*tokens)) == pytest.approx(float(found[2]), abs=1e-3)
+            assert rank > 0 or joint.top(1)[0].tokens == tokens
+
+
+def test_english(caption_bert: unmask.LanguageModel) -> None:
+    text = "Two [MASK] are playing [MASK] on the beach."
+    joints = caption_bert.joints(text)
+    assert all(joint.shape == (4096, 4096) for joint in joints.values())
+    check(joints, text)
+
+
+def test_chinese() -> None:
+    text = "法國的首都是[MASK][MASK]。"
+    joints = unmask.load(real_model("albert-tiny-chinese")).joints(text)
+    assert all(joint.shape == (21_128, 21_128) for joint in joints.values())
+    assert joints["ag"].diagnostics["forward_passes"] == 2 * 21_128
+    check(joints, text)
