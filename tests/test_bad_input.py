@@ -237,6 +237,12 @@ def test_values_that_only_a_shell_can_spell(option, value, sentence, models, cap
     check_one_line(err, sentence)
 
 
+def test_steps_and_convergence_exclude_each_other(models, capsys):
+    shell = ["fill", PAIR, "-m", str(models.folder / "bert"), "--steps", "3", "--converge"]
+    assert main(shell) == 2
+    check_one_line(capsys.readouterr().err, "give --steps or --converge, not both")
+
+
 @pytest.mark.parametrize(
     "shell",
     [

@@ -189,6 +189,12 @@ def test_the_options_of_hcb(results, lm):
     assert shown["fills"] != results(PAIR, "--method", "hcb")["results"]["hcb"]["fills"]
 
 
+def test_ag_to_convergence(results, lm):
+    shown = results(PAIR, "--converge")["results"]["ag"]
+    assert shown["diagnostics"]["converged"] is True
+    assert shown["fills"] == lm.fill(PAIR, steps=None, top=10)
+
+
 def test_the_steps_of_ag(results, lm):
     shown = results(PAIR, "--method", "mlm,ag", "--steps", "1")["results"]["ag"]
     assert shown["diagnostics"]["steps"] == 1

@@ -101,7 +101,7 @@ def test_options_are_checked_before_any_work() -> None:
     tables = examples.random(4, 4, 0).tables()
     with pytest.raises(unmask.MethodError, match="mrf has no option 'pivot'; it takes none"):
         unmask.construct("mrf", tables, pivot=1)
-    with pytest.raises(unmask.MethodError, match="steps from 1, not 0"):
+    with pytest.raises(unmask.MethodError, match="steps from 1, or None, not 0"):
         unmask.construct("ag", tables, steps=0)
     with pytest.raises(unmask.MethodError, match="pivot_axis is 0 or 1, not 2"):
         unmask.construct("hcb", tables, pivot_axis=2)

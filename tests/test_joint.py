@@ -150,6 +150,11 @@ def test_to_dict_is_json_and_to_pandas_has_a_row_a_fill() -> None:
     assert len(frame) == 5
 
 
+def test_a_fill_shows_its_tokens_escaped_and_its_probability() -> None:
+    fill = unmask.Fill(tokens=("[unused1]", "a\n"), ids=(1, 2), log_prob=math.log(0.25))
+    assert repr(fill) == "Fill('[unused1]' 'a\\n', probability=0.25)"
+
+
 def test_repr_ranks_small_joints_and_spares_large_ones() -> None:
     _, joint = given((4, 6))
     assert "4 x 6 tokens" in repr(joint)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from unmask.printable import quoted
+
 
 @dataclass(frozen=True)
 class Fill:
@@ -15,6 +17,10 @@ class Fill:
     tokens: tuple[str, ...]
     ids: tuple[int, ...]
     log_prob: float
+
+    def __repr__(self) -> str:
+        """The tokens and their probability, on one line."""
+        return f"Fill({' '.join(map(quoted, self.tokens))}, probability={self.probability:.4g})"
 
     @property
     def probability(self) -> float:

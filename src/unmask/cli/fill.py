@@ -55,6 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--pivot-axis", type=int, choices=(0, 1), help="hcb: the blank it stands in"
     )
     parser.add_argument("--steps", type=int, help="ag: steps from uniform (default: 50)")
+    parser.add_argument(
+        "--converge", action="store_true", help="ag: find the minimum itself, whatever it takes"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--device", help="cpu, cuda, cuda:1, ... (default: a GPU if there is one)")
     parser.add_argument("--dtype", default="float32", help="float32, bfloat16 or float16")
@@ -86,7 +89,9 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.top < 1:
         raise UnmaskError(f"--top takes a number of fills from 1, not {chosen.top}")
     if chosen.steps is not None and chosen.steps < 1:
-        raise MethodError(f"ag takes a number of steps from 1, not {chosen.steps}")
+        raise MethodError(f"ag takes a number of steps from 1, or None, not {chosen.steps}")
+    if chosen.steps is not None and chosen.converge:
+        raise MethodError("give --steps or --converge, not both")
     text = _stdin() if chosen.text == "-" else chosen.text
 
     from unmask.loading import load
@@ -141,6 +146,8 @@ def _options(chosen: argparse.Namespace, methods: list[str]) -> dict[str, dict[s
         method: {name: value for name, value in options.items() if value is not None}
         for method, options in every.items()
     }
+    if chosen.converge:
+        given["ag"] = {"steps": None}
     for method, options in given.items():
         if method not in methods:
             # refuses: an option that no method here takes must not be dropped in silence

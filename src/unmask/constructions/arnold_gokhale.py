@@ -7,32 +7,77 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from unmask import bradley_terry
 from unmask.errors import MethodError, NumericsError
 from unmask.joint import Joint
+from unmask.printable import quoted
 from unmask.tables import PairTables
 
 
-def arnold_gokhale(tables: PairTables, *, steps: int = 50) -> Joint:
-    """Minimise the KL from the model's conditionals to the joint's, as the paper runs it.
+def arnold_gokhale(tables: PairTables, *, steps: int | None = 50) -> Joint:
+    """Minimise the KL from the model's conditionals to the joint's.
 
     Each step maps a joint with marginals r_a, r_b to one proportional to
     (q(a | b) + q(b | a)) / (1 / r_a + 1 / r_b), from uniform marginals (Torroba Hennigen & Kim
     2023, appendix C). The state is the two marginals; a step is one streaming pass.
     A number of steps is not convergence: `last_change` says how much the last one still moved.
+
+    With `steps=None` the minimum itself is found, from the doubly masked marginals, by the solver
+    in `unmask.bradley_terry`; the diagnostics say whether it converged and to what residual.
     """
+    if steps is None:
+        return _converged(tables)
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-        raise MethodError(f"ag takes a number of steps from 1, not {steps!r}")
+        raise MethodError(f"ag takes a number of steps from 1, or None, not {quoted(steps)}")
+    log_a, log_b, change = _stepped(tables, steps)
+    return _joint(
+        tables,
+        log_a,
+        log_b,
+        {
+            "steps": steps,
+            "start": "uniform",
+            "last_change": change,
+            "stopped": "after the given number of steps",
+        },
+    )
+
+
+def _stepped(tables: PairTables, steps: int) -> tuple[Tensor, Tensor, float | None]:
+    """The marginals before the last step: they, not the ones after it, give its joint."""
     device = tables.a_given_b.logits.device
     log_a, log_b = (_log_uniform(len(axis), device) for axis in tables.supports)
-    change = math.inf
-    tile_of_sums = summed_tables(tables) if steps > 1 else None
-    # the joint of the last step is given by the marginals before it: one pass fewer than steps
+    if steps == 1:
+        return log_a, log_b, None
+    tile_of_sums = summed_tables(tables)
     for _ in range(steps - 1):
-        assert tile_of_sums is not None
-        next_a, next_b = step(tables.blocks(), tile_of_sums, log_a, log_b)
-        change = max(float((next_a - log_a).abs().max()), float((next_b - log_b).abs().max()))
-        log_a, log_b = next_a, next_b
+        before_a, before_b = log_a, log_b
+        log_a, log_b = step(tables.blocks(), tile_of_sums, log_a, log_b)
+    change = max(float((log_a - before_a).abs().max()), float((log_b - before_b).abs().max()))
+    return log_a, log_b, change
 
+
+def _converged(tables: PairTables) -> Joint:
+    masked = tables.masked
+    found = bradley_terry.solve(tables, masked.log_a, masked.log_b)
+    return _joint(
+        tables,
+        found.log_a,
+        found.log_b,
+        {
+            "start": "doubly masked",
+            "passes": found.passes,
+            "converged": found.converged,
+            "residual": found.residual,
+            "history": list(found.history),
+        },
+    )
+
+
+def _joint(
+    tables: PairTables, log_a: Tensor, log_b: Tensor, what_was_done: dict[str, object]
+) -> Joint:
+    """N / (1 / r_a + 1 / r_b), normalised."""
     a, b = log_a.exp(), log_b.exp()
 
     def scores(rows: slice) -> Float[Tensor, "block b"]:
@@ -44,14 +89,8 @@ def arnold_gokhale(tables: PairTables, *, steps: int = 50) -> Joint:
         scores,
         tables.supports,
         method="ag",
-        diagnostics={
-            **tables.diagnostics(),
-            "steps": steps,
-            "start": "uniform",
-            "last_change": change if steps > 1 else None,
-            "stopped": "after the given number of steps",
-        },
-        device=device,
+        diagnostics={**tables.diagnostics(), **what_was_done},
+        device=log_a.device,
     )
 
 
