@@ -23,6 +23,11 @@ def test_saved_tables_are_the_same_tables(tmp_path: Path, limit: int) -> None:
     tables = elicited(memory_limit=limit)
     unmask.save_tables(tables, tmp_path / "pair.safetensors")
     again = unmask.load_tables(tmp_path / "pair.safetensors", memory_limit=limit)
+    provenance = again.diagnostics()
+    assert (provenance["model"], provenance["text"]) == ("masked LM", "[MASK] [MASK]")
+    assert provenance["positions"] == [0, 1]
+    assert provenance["forward_passes"] == 2 * 9 + 1
+    assert "torch" in provenance["versions"]  # type: ignore[operator]
     assert again.diagnostics()["tables"] == ("dense" if limit else "factored")
     assert [list(axis.names) for axis in again.supports] == [list(a.names) for a in tables.supports]
     for method in unmask.CONSTRUCTIONS:

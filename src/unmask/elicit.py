@@ -5,7 +5,7 @@ protocol and nothing of transformers.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -66,10 +66,17 @@ class ElicitedSource:
     """A table source that asks the model, and counts what it asked."""
 
     def __init__(
-        self, model: MaskedLM, cloze: Cloze, supports: tuple[Support, Support], settings: Settings
+        self,
+        model: MaskedLM,
+        cloze: Cloze,
+        supports: tuple[Support, Support],
+        settings: Settings,
+        *,
+        provenance: Mapping[str, object] | None = None,
     ) -> None:
         self.supports = supports
         self.forward_passes = 0
+        self._provenance = dict(provenance or {})
         self._model, self._cloze, self._settings = model, cloze, settings
 
     def a_given_b(self) -> ConditionalTable:
@@ -97,8 +104,12 @@ class ElicitedSource:
         return self._one_context(outcome=1, context=a)
 
     def diagnostics(self) -> dict[str, object]:
-        """What has been paid so far."""
-        return {"forward_passes": self.forward_passes, "length": len(self._cloze)}
+        """Whose tables these are, and what has been paid for them so far."""
+        return {
+            **self._provenance,
+            "forward_passes": self.forward_passes,
+            "length": len(self._cloze),
+        }
 
     def _table(self, *, outcome: int) -> ConditionalTable:
         self._check_fits()

@@ -39,8 +39,16 @@ _FEW_PASSES = 512
 class LanguageModel:
     """A masked LM and its tokenizer: texts with blanks in, joints out."""
 
-    def __init__(self, model: MaskedLM, tokenizer: Tokenizer, *, name: str = "masked LM") -> None:
-        self.model, self.tokenizer, self.name = model, tokenizer, name
+    def __init__(
+        self,
+        model: MaskedLM,
+        tokenizer: Tokenizer,
+        *,
+        name: str = "masked LM",
+        revision: str | None = None,
+    ) -> None:
+        self.model, self.tokenizer = model, tokenizer
+        self.name, self.revision = name, revision
 
     def __repr__(self) -> str:
         """Name, vocabulary and place."""
@@ -136,7 +144,9 @@ class LanguageModel:
             raise ClozeError(f"tables take two blanks; the text has {len(cloze.positions)}")
         axes = self._supports(support, 2)
         how = settings or Settings()
-        source = ElicitedSource(self.model, cloze, (axes[0], axes[1]), how)
+        source = ElicitedSource(
+            self.model, cloze, (axes[0], axes[1]), how, provenance=self._provenance(cloze)
+        )
         return PairTables(source, memory_limit=how.memory_limit)
 
     def fill(
@@ -206,9 +216,22 @@ class LanguageModel:
             lambda rows: log_p[rows],
             (support,),
             method="mlm",
-            diagnostics={"forward_passes": 1, "length": len(cloze), "captured_mass": [captured]},
+            diagnostics={
+                **self._provenance(cloze),
+                "forward_passes": 1,
+                "length": len(cloze),
+                "captured_mass": [captured],
+            },
             device=log_p.device,
         )
+
+    def _provenance(self, cloze: Cloze) -> dict[str, object]:
+        return {
+            "model": self.name,
+            "revision": self.revision,
+            "text": cloze.text,
+            "positions": list(cloze.positions),
+        }
 
     def _cost(
         self, cloze: Cloze, methods: list[str], axes: tuple[Support, ...], settings: Settings

@@ -46,4 +46,6 @@ def load(
         trust_remote_code=trust_remote_code,
         allow_pickle=allow_pickle,
     )
-    return LanguageModel(masked_lm, tokenizer, name=str(model))
+    # the commit that a hub name resolved to; a folder has none
+    commit = getattr(masked_lm.model.config, "_commit_hash", None)
+    return LanguageModel(masked_lm, tokenizer, name=str(model), revision=commit)

@@ -66,7 +66,7 @@ class StoredSource:
     table_a_given_b: ConditionalTable
     table_b_given_a: ConditionalTable
     marginals: MaskedMarginals | None = None
-    provenance: Mapping[str, str] = field(default_factory=dict)
+    provenance: Mapping[str, object] = field(default_factory=dict)
 
     def a_given_b(self) -> ConditionalTable:
         """The table q(a | b)."""
@@ -146,7 +146,7 @@ class PairTables:
         *,
         supports: tuple[Support, Support] | None = None,
         marginals: MaskedMarginals | None = None,
-        provenance: Mapping[str, str] | None = None,
+        provenance: Mapping[str, object] | None = None,
         memory_limit: int = DEFAULT_MEMORY_LIMIT,
     ) -> "PairTables":
         """Tables from raw logits, both laid out [a, b]."""
@@ -237,7 +237,7 @@ class PairTables:
                 self.a_given_b.dense(),
                 self.b_given_a.dense(),
                 marginals,
-                {k: str(v) for k, v in self.diagnostics().items()},
+                self.diagnostics(),
             ),
             memory_limit=self.memory_limit,
         )

@@ -12,6 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from unmask import __version__
 from unmask.conditional import ConditionalTable, DenseLogits, FactoredLogits, Logits
 from unmask.errors import TablesFileError
 from unmask.printable import quoted
@@ -38,7 +39,7 @@ def save_tables(tables: PairTables, path: str | Path) -> None:
         "aliases": json.dumps(aliases),
         "names": json.dumps([list(axis.names) for axis in tables.supports]),
         "captured": json.dumps(masked.captured),
-        "provenance": json.dumps({k: str(v) for k, v in tables.diagnostics().items()}),
+        "provenance": json.dumps({**tables.diagnostics(), "versions": _versions()}, default=str),
     }
     target = Path(path)
     partial = target.with_name(target.name + ".partial")
@@ -80,6 +81,10 @@ def _source(tensors: dict[str, Tensor], header: dict[str, str]) -> StoredSource:
         MaskedMarginals(tensors["masked.a"], tensors["masked.b"], (low, high)),
         json.loads(header["provenance"]),
     )
+
+
+def _versions() -> dict[str, str]:
+    return {"unmask": __version__, "torch": torch.__version__}
 
 
 def _parts(table: ConditionalTable) -> dict[str, Tensor]:
