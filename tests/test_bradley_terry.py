@@ -107,6 +107,23 @@ def test_the_answer_does_not_depend_on_the_tiles(monkeypatch: pytest.MonkeyPatch
     assert np.abs(whole - tiled).max() < 1e-6
 
 
+@pytest.mark.parametrize("steps", [3, None])
+def test_long_iterations_show_a_bar_on_stderr_if_asked(
+    steps: int | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = examples.heavy_tailed(20, 20, seed=1).tables()
+    unmask.construct("ag", tables, steps=steps)
+    assert capsys.readouterr() == ("", "")
+    tables.progress = True
+    # the delay that spares short runs the bar, taken away
+    monkeypatch.setattr("unmask.tables._BAR_DELAY", 0.0)
+    unmask.construct("ag", tables, steps=steps)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "ag" in err
+    assert "pass" in err
+
+
 def test_a_limit_on_passes_is_kept_and_said() -> None:
     example = examples.heavy_tailed(60, 60, seed=5)
     start = (torch.tensor(np.log(m)) for m in (example.m_a, example.m_b))

@@ -156,17 +156,20 @@ def solve(
     here, passes = read_tables(tables, point), 1
     pairs: deque[tuple[Vector, Vector]] = deque(maxlen=_MEMORY)
     history: list[float] = []
-    while True:
-        precondition = here.forest()
-        history.append(_residual(precondition(here.gradient), point))
-        if history[-1] < tolerance or passes >= max_passes:
-            break
-        direction = _direction(here, pairs, precondition)
-        there, length, more = _descend(tables, point, here, direction, max_passes - passes)
-        moved, turned = length * direction, there.gradient - here.gradient
-        if moved @ turned > 0:
-            pairs.append((moved, turned))
-        point, here, passes = point + moved, there, passes + more
+    with tables.bar("ag") as bar:
+        while True:
+            precondition = here.forest()
+            history.append(_residual(precondition(here.gradient), point))
+            bar.set_postfix_str(f"residual {history[-1]:.0e}", refresh=False)
+            if history[-1] < tolerance or passes >= max_passes:
+                break
+            direction = _direction(here, pairs, precondition)
+            there, length, more = _descend(tables, point, here, direction, max_passes - passes)
+            moved, turned = length * direction, there.gradient - here.gradient
+            if moved @ turned > 0:
+                pairs.append((moved, turned))
+            point, here, passes = point + moved, there, passes + more
+            bar.update(more)
     log_total = float(np.logaddexp.reduce(point[: len(log_a)]))
     return Solution(
         torch.tensor(point[: len(log_a)] - log_total, device=log_a.device),

@@ -147,7 +147,7 @@ class LanguageModel:
         source = ElicitedSource(
             self.model, cloze, (axes[0], axes[1]), how, provenance=self._provenance(cloze)
         )
-        return PairTables(source, memory_limit=how.memory_limit)
+        return PairTables(source, memory_limit=how.memory_limit, progress=how.progress)
 
     def fill(
         self,

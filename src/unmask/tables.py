@@ -7,11 +7,12 @@ supplies them, so that none pays for what it does not use. Knows nothing of mode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import NoReturn, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from tqdm import tqdm
 
 from unmask.conditional import ConditionalTable, DenseLogits, Logits
 from unmask.errors import UnmaskError
@@ -107,6 +108,10 @@ def storage(table: ConditionalTable) -> str:
 DEFAULT_MEMORY_LIMIT = 4 * 10**9
 
 
+# seconds before a bar appears: short runs need none
+_BAR_DELAY = 2.0
+
+
 class Tile:
     """Some rows of both tables, each computed when it is first looked at."""
 
@@ -133,9 +138,16 @@ class Tile:
 class PairTables:
     """Both conditional tables of a pair of blanks, taken from a source as they are needed."""
 
-    def __init__(self, source: TableSource, *, memory_limit: int = DEFAULT_MEMORY_LIMIT) -> None:
+    def __init__(
+        self,
+        source: TableSource,
+        *,
+        memory_limit: int = DEFAULT_MEMORY_LIMIT,
+        progress: bool | None = False,
+    ) -> None:
         self.source = source
         self.memory_limit = memory_limit
+        self.progress = progress
         self._last_tile: Tile | None = None
 
     @classmethod
@@ -219,6 +231,17 @@ class PairTables:
         """The row blocks of a streaming pass."""
         return row_blocks(*self.shape)
 
+    def bar(self, what: str, passes: int | None = None) -> "tqdm[NoReturn]":
+        """A progress bar on stderr for work that reads the tables many times."""
+        return tqdm(
+            total=passes,
+            desc=what,
+            unit="pass",
+            disable=None if self.progress is None else not self.progress,
+            delay=_BAR_DELAY,
+            leave=False,
+        )
+
     def tile(self, rows: slice) -> Tile:
         """Some rows of both tables; asked twice in a row for the same ones, computed once.
 
@@ -240,6 +263,7 @@ class PairTables:
                 self.diagnostics(),
             ),
             memory_limit=self.memory_limit,
+            progress=self.progress,
         )
 
     def diagnostics(self) -> dict[str, object]:

@@ -50,9 +50,11 @@ def _stepped(tables: PairTables, steps: int) -> tuple[Tensor, Tensor, float | No
     if steps == 1:
         return log_a, log_b, None
     tile_of_sums = summed_tables(tables)
-    for _ in range(steps - 1):
-        before_a, before_b = log_a, log_b
-        log_a, log_b = step(tables.blocks(), tile_of_sums, log_a, log_b)
+    with tables.bar("ag", steps - 1) as bar:
+        for _ in range(steps - 1):
+            before_a, before_b = log_a, log_b
+            log_a, log_b = step(tables.blocks(), tile_of_sums, log_a, log_b)
+            bar.update()
     change = max(float((log_a - before_a).abs().max()), float((log_b - before_b).abs().max()))
     return log_a, log_b, change
 
