@@ -70,7 +70,7 @@ def section(lm: unmask.LanguageModel, name: str, text: str) -> Iterator[str]:
     yield from table(joints)
     change = joints["ag"].diagnostics["last_change"]
     pivot = escaped(str(joints["hcb"].diagnostics["pivot"]))
-    yield f"\n`hcb` pivots on {pivot}; the last of `ag`'s 50 steps still moved a log marginal by"
+    yield f"\n`hcb` pivots on {pivot}; the last but one of `ag`'s 50 steps moved a log marginal by"
     yield f"{change:.2g}."
 
 

@@ -1,4 +1,4 @@
-"""Where the real models and corpora are: outside the repository, named by the environment."""
+"""Where the real models are: outside the repository, named by the environment."""
 
 import os
 from pathlib import Path
@@ -21,12 +21,4 @@ def real_model(name: str) -> Path:
     found = next((place for place in places if (place / "config.json").exists()), None)
     if found is None:
         pytest.fail(f"model {name} is in none of {', '.join(map(str, places))}")
-    return found
-
-
-def corpus(path: str) -> Path:
-    """A file of the corpora; missing while the assets are there is a failure."""
-    found = _assets() / "data" / path
-    if not found.exists():
-        pytest.fail(f"there is no {found}")
     return found

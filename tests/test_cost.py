@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 import unmask
@@ -72,6 +73,65 @@ def test_candidates_cost_one_row_more_for_the_mass_they_capture() -> None:
     assert all(0 < mass < 1 for mass in captured)
 
 
+def test_options_change_the_price_as_announced() -> None:
+    cases: list[tuple[list[str], dict[str, dict[str, object]], int]] = [
+        (["hcb", "mrf"], {}, 2 * V + 1),
+        (["ag"], {"ag": {"steps": None}}, 2 * V + 1),
+        (["hcb"], {"hcb": {"pivot": "t2"}}, V + 1),
+        (["hcb"], {"hcb": {"pivot_axis": 1}}, V + 2),
+    ]
+    for methods, options, price in cases:
+        lm = toy()
+        lm.joints("t1 [MASK] [MASK]", methods=methods, options=options)
+        assert rows_asked(lm) == price, methods
+        assert forward_passes(methods, (V, V), options=options) == price
+        assert lm.cost("t1 [MASK] [MASK]", methods=methods, options=options).forward_passes == price
+
+
+def test_the_pivots_axis_decides_which_support_is_paid_for() -> None:
+    lm = toy()
+    support: dict[int, list[str]] = {0: ["t0", "t1"], 1: ["t3", "t4", "t5", "t6", "t7"]}
+    lm.joint("[MASK] [MASK] t0", method="hcb", pivot_axis=1, support=support)
+    options = {"hcb": {"pivot_axis": 1}}
+    assert rows_asked(lm) == 2 + 2 == forward_passes(["hcb"], (2, 5), options=options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"hcb": {"pivot_axis": 2}}, {"ag": {"steps": 0}}, {"ag": {"steps": 1.5}}, {"ag": {"stps": 3}}],
+)
+def test_bad_options_are_refused_before_anything_is_paid(
+    options: dict[str, dict[str, object]],
+) -> None:
+    lm = toy()
+    for text in ("t1 [MASK] [MASK]", "t1 t2 [MASK]"):
+        with pytest.raises(unmask.MethodError):
+            lm.joints(text, options=options)
+    assert rows_asked(lm) == 0
+
+
+def test_options_of_a_method_that_is_not_asked_for_are_refused() -> None:
+    with pytest.raises(unmask.MethodError, match="given for ag, which is not among"):
+        toy().joints("t1 [MASK] [MASK]", methods=["mlm"], options={"ag": {"steps": 3}})
+
+
+def test_a_cloze_of_another_model_is_refused() -> None:
+    lm = toy()
+    other = unmask.LanguageModel(ToyMaskedLM(toy_joint(5, 3)), ToyTokenizer(5))
+    with pytest.raises(unmask.ClozeError, match="another mask token"):
+        lm.joint(other.cloze("t1 [MASK] [MASK]"))
+
+
+def test_numpy_integers_are_integers() -> None:
+    lm = toy()
+    joint = lm.joint("t1 [MASK] [MASK]", support=[np.int64(1), 4, 7], method="mlm")
+    assert joint.shape == (3, 3)
+    assert joint.log_prob(np.int64(4), 7) == joint.log_prob("t4", "t7")
+    assert lm.support(np.array([1, 4, 7])).names == ["t1", "t4", "t7"]
+    with pytest.raises(unmask.SupportError, match="blank True"):
+        lm.joint("t1 [MASK] [MASK]", support={True: ["t1"]})
+
+
 def test_one_blank_costs_one_row() -> None:
     lm = toy()
     joint = lm.joint("t1 [MASK] t2", method="ag")
@@ -81,7 +141,7 @@ def test_one_blank_costs_one_row() -> None:
 
 def test_cost_is_said_in_one_line() -> None:
     cost = toy().cost("t1 [MASK] [MASK]", methods=["ag"])
-    assert str(cost) == "26 forward passes of 3 tokens, 1.4 kB of tables"
+    assert str(cost) == "26 forward passes of 3 tokens, 3.4 kB of tables"
     assert cost.to_dict()["forward_passes"] == 26
     assert "about 2 min" in str(unmask.Cost(1, 3, 10, seconds=130.0))
 
@@ -91,10 +151,12 @@ def test_a_long_run_announces_itself(
 ) -> None:
     from unmask import language_model
 
-    monkeypatch.setattr(language_model, "_FEW_PASSES", 0)
+    monkeypatch.setattr("unmask.estimate._FEW_PASSES", 0)
     monkeypatch.setattr(language_model, "_LONG_SECONDS", 0.0)
-    settings = unmask.Settings(progress=True)
-    toy().joint("t1 [MASK] [MASK]", method="ag", settings=settings)
+    toy().joint("t1 [MASK] [MASK]", method="ag", settings=unmask.Settings(progress=False))
+    assert capsys.readouterr().err == ""
+    # not a terminal: the cost is said all the same
+    toy().joint("t1 [MASK] [MASK]", method="ag")
     said = capsys.readouterr()
     assert said.out == ""
     assert "ag: 26 forward passes of 3 tokens, under 1 s" in said.err

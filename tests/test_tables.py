@@ -47,6 +47,32 @@ def test_the_shared_embedding_is_written_once(tmp_path: Path) -> None:
         assert list(tmp_path.iterdir()) == [tmp_path / "pair.safetensors"]
 
 
+def test_a_table_and_its_transpose_are_not_taken_for_one(tmp_path: Path) -> None:
+    logits = torch.randn(6, 6, generator=torch.Generator().manual_seed(0))
+    tables = unmask.PairTables.from_logits(unmask.DenseLogits(logits), unmask.DenseLogits(logits.T))
+    unmask.save_tables(tables, tmp_path / "pair.safetensors")
+    again = unmask.load_tables(tmp_path / "pair.safetensors")
+    assert not again.has_masked()
+    every = slice(0, 6)
+    assert torch.equal(again.b_given_a.log_prob(every), tables.b_given_a.log_prob(every))
+
+
+def test_a_wrong_path_costs_nothing(tmp_path: Path) -> None:
+    model = ToyMaskedLM(toy_joint(9, 2))
+    lm = unmask.LanguageModel(model, ToyTokenizer(9))
+    with pytest.raises(unmask.TablesFileError, match="no folder"):
+        unmask.save_tables(lm.tables("[MASK] [MASK]"), tmp_path / "missing" / "pair.safetensors")
+    assert model.rows_asked == 0
+
+
+def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+    from safetensors.torch import save_file
+
+    save_file({"x": torch.zeros(2)}, tmp_path / "x", metadata={"format": "unmask.tables/1"})
+    with pytest.raises(unmask.TablesFileError, match="damaged: KeyError 'aliases'"):
+        unmask.load_tables(tmp_path / "x")
+
+
 def test_other_files_are_refused(tmp_path: Path) -> None:
     from safetensors.torch import save_file
 
@@ -67,11 +93,12 @@ def test_tables_that_do_not_fit_each_other_are_refused() -> None:
 
 
 def test_logits_that_are_not_finite_are_refused() -> None:
-    bad = torch.zeros(2, 3)
-    bad[1, 1] = torch.nan
     good = unmask.DenseLogits(torch.zeros(2, 3))
-    with pytest.raises(unmask.NumericsError, match="1 of 3 contexts are not finite"):
-        unmask.PairTables.from_logits(unmask.DenseLogits(bad), good)
+    for wrong in (torch.nan, torch.inf, -torch.inf):
+        bad = torch.zeros(2, 3)
+        bad[1, 1] = wrong
+        with pytest.raises(unmask.NumericsError, match=r"q\(a \| b\) are not finite"):
+            unmask.PairTables.from_logits(unmask.DenseLogits(bad), good)
 
 
 def test_hcb_without_the_doubly_masked_distributions_says_what_is_missing() -> None:
@@ -107,6 +134,22 @@ def test_captured_mass_of_a_restricted_support() -> None:
     assert joint.marginal(0).log_prob("t4") == pytest.approx(
         np.log(model.joint.sum(1)[4] / truth[0]), abs=1e-6
     )
+
+
+def test_metrics_refuse_joints_over_other_tokens() -> None:
+    joint = unmask.construct("mrf", examples.random(4, 4, 0).tables())
+    tables = unmask.PairTables.from_logits(
+        unmask.DenseLogits(torch.zeros(4, 4)),
+        unmask.DenseLogits(torch.zeros(4, 4)),
+        supports=(unmask.Support(torch.tensor([3, 4, 5, 6]), list("abcd")),) * 2,
+    )
+    with pytest.raises(unmask.SupportError, match="'mrf' is not over the tokens"):
+        unmask.pair_metrics({"mrf": joint}, tables, ("a", "b"))
+
+
+def test_no_perplexity_of_nothing() -> None:
+    with pytest.raises(unmask.UnmaskError, match="at least one example"):
+        unmask.perplexity([])
 
 
 def test_perplexity_is_the_exponential_of_the_mean() -> None:

@@ -193,8 +193,11 @@ def _descend(
         there = read_tables(tables, point + length * direction)
         passes += 1
         enough = there.objective <= here.objective + 1e-4 * length * slope + slack
-        if enough or passes >= passes_left:
+        if enough:
             return there, length, passes
+        if passes >= passes_left:
+            # out of passes: stay at the lower point rather than end on a worse one
+            return here, 0.0, passes
         length /= 2
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from unmask.errors import ClozeError
+from unmask.integers import whole_number
 from unmask.printable import printable, quoted
 
 # how other models, and people, write a blank: named when a text holds one that this model ignores
@@ -134,15 +135,14 @@ def _checked_blanks(blanks: object) -> list[Blank]:
 
 
 def _checked_blank(blank: object) -> Blank:
-    if _is_index(blank):
-        return blank  # type: ignore[return-value]
-    if isinstance(blank, tuple | list) and len(blank) == 2 and all(_is_index(end) for end in blank):
-        return (blank[0], blank[1])
+    index = whole_number(blank)
+    if index is not None:
+        return index
+    if isinstance(blank, tuple | list) and len(blank) == 2:
+        start, end = (whole_number(side) for side in blank)
+        if start is not None and end is not None:
+            return (start, end)
     raise ClozeError(f"a blank is a token index or a span (start, end), not {quoted(blank)}")
-
-
-def _is_index(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _with_blanks(

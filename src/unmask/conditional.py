@@ -97,17 +97,18 @@ class ConditionalTable:
         """Normalise every context in one streaming pass."""
         contexts = logits.shape[0 if given == "a" else 1]
         log_normalizer = log_zeros(contexts, device=logits.device)
+        finite = torch.ones((), dtype=torch.bool, device=logits.device)
         for rows in row_blocks(*logits.shape):
             tile = logits.block(rows).double()
+            finite &= torch.isfinite(tile).all()
             if given == "a":
                 log_normalizer[rows] = torch.logsumexp(tile, dim=1)
             else:
                 log_normalizer[:] = log_sum_exp_by_column(log_normalizer, tile)
-        if not bool(torch.isfinite(log_normalizer).all()):
-            bad = int((~torch.isfinite(log_normalizer)).sum())
+        if not bool(finite):
             raise NumericsError(
-                f"the logits of {bad} of {len(log_normalizer)} contexts are not finite; "
-                "a model in float16 often needs dtype=float32"
+                f"logits of q({'b | a' if given == 'a' else 'a | b'}) are not finite; a model in "
+                "float16 often needs dtype='float32', and a forbidden token a smaller support"
             )
         return cls(logits, given, log_normalizer)
 

@@ -17,10 +17,11 @@ from unmask.batches import in_batches
 from unmask.cloze import Cloze
 from unmask.conditional import ConditionalTable, DenseLogits, FactoredLogits, Logits
 from unmask.errors import MemoryLimitError, NumericsError, UnmaskError
+from unmask.integers import whole_number
 from unmask.masked_lm import MaskedLM
 from unmask.printable import quoted, readable_bytes
 from unmask.support import Support
-from unmask.tables import DEFAULT_MEMORY_LIMIT, MaskedMarginals
+from unmask.tables import DEFAULT_MEMORY_LIMIT, MaskedMarginals, fits_dense
 
 # rows x tokens that one forward pass takes when the caller names no batch size
 _TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65_536}
@@ -47,9 +48,9 @@ class Settings:
     def __post_init__(self) -> None:
         """Refuse sizes that cannot be run."""
         size, limit = self.batch_size, self.memory_limit
-        if size is not None and not (_is_whole(size) and 1 <= size < 2**31):
+        if size is not None and not 1 <= (whole_number(size) or 0) < 2**31:
             raise UnmaskError(f"batch_size is a number of rows from 1, or None, not {quoted(size)}")
-        if not (_is_whole(limit) and limit >= 0):
+        if whole_number(limit) is None or limit < 0:
             raise UnmaskError(f"memory_limit is a number of bytes from 0, not {quoted(limit)}")
 
     def rows_per_batch(self, model: MaskedLM, length: int) -> int:
@@ -218,8 +219,9 @@ class ElicitedSource:
         return self._model.device if self._model.device.type == "cuda" else torch.device("cpu")
 
     def keeps_dense(self) -> bool:
-        """Whether both tables fit dense, with room for one more of their size to iterate on."""
-        return self._dense_bytes() * 3 // 2 <= self._settings.memory_limit
+        """Whether the tables are kept cell by cell."""
+        shape = (len(self.supports[0]), len(self.supports[1]))
+        return fits_dense(shape, self._settings.memory_limit)
 
     def _dense_bytes(self) -> int:
         return 8 * len(self.supports[0]) * len(self.supports[1])
@@ -284,7 +286,3 @@ def _require_finite(finite: Tensor) -> None:
             "the model returned values that are not finite; float16 overflows in some models, "
             "so try dtype='float32', and check the weights"
         )
-
-
-def _is_whole(number: object) -> bool:
-    return isinstance(number, int) and not isinstance(number, bool)

@@ -18,7 +18,7 @@ from unmask.errors import NumericsError, SupportError
 from unmask.fills import Fill, best_cells
 from unmask.logspace import draw, log_sum_exp_by_column, log_zeros, row_blocks
 from unmask.printable import columns, printable
-from unmask.support import Support
+from unmask.support import Support, Token
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,10 +46,16 @@ class Joint:
         self.method = method
         self._diagnostics = dict(diagnostics or {})
         self._device = device or torch.device("cpu")
+        self._ranked: dict[int, list[Fill]] = {}
 
     @classmethod
     def from_scores(
-        cls, table: Float[Tensor, "..."], supports: tuple[Support, ...], *, method: str = "given"
+        cls,
+        table: Float[Tensor, "..."],
+        supports: tuple[Support, ...],
+        *,
+        method: str = "given",
+        diagnostics: Mapping[str, object] | None = None,
     ) -> "Joint":
         """A joint from a table of unnormalised log-probabilities, one axis a blank."""
         sizes = tuple(len(axis) for axis in supports)
@@ -58,7 +64,13 @@ class Joint:
                 f"a table of shape {tuple(table.shape)} does not fit axes of {sizes}"
             )
         kept = table.double()
-        return cls(lambda rows: kept[rows], supports, method=method, device=table.device)
+        return cls(
+            lambda rows: kept[rows],
+            supports,
+            method=method,
+            diagnostics=diagnostics,
+            device=table.device,
+        )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -74,7 +86,7 @@ class Joint:
         """Normalised log-probabilities for some rows of the first axis."""
         return self.scores(rows) - self.log_normalizer
 
-    def log_prob(self, *tokens: str | int) -> float:
+    def log_prob(self, *tokens: Token) -> float:
         """The log-probability that these tokens (names or ids) fill the blanks, in order."""
         first, *others = self._cell(tokens)
         row = self.log_rows(slice(first, first + 1))[0]
@@ -87,9 +99,10 @@ class Joint:
             self._log_marginals[axis] - self.log_normalizer,
             (self.supports[axis],),
             method=self.method,
+            diagnostics=self._diagnostics,
         )
 
-    def conditional(self, axis: int, *, given: Mapping[int, str | int]) -> "Joint":
+    def conditional(self, axis: int, *, given: Mapping[int, Token]) -> "Joint":
         """The distribution of one blank given tokens for others; the rest are summed out."""
         self._check_axis(axis)
         for other in given:
@@ -100,7 +113,10 @@ class Joint:
             raise SupportError("a conditional needs given={axis: token}; without one use marginal")
         places = {other: self.supports[other].index(token) for other, token in given.items()}
         return Joint.from_scores(
-            self._log_slice(axis, places), (self.supports[axis],), method=self.method
+            self._log_slice(axis, places),
+            (self.supports[axis],),
+            method=self.method,
+            diagnostics=self._diagnostics,
         )
 
     def top(self, n: int = 10) -> list[Fill]:
@@ -108,12 +124,15 @@ class Joint:
         if n < 1:
             raise SupportError(f"top takes a number of fills from 1, not {n}")
         if n not in self._ranked:
-            cells = best_cells(((rows, self.scores(rows)) for rows in self._blocks()), n)
+            cells = best_cells(self._tiles(), n)
             self._ranked[n] = [self._fill(cell, score) for cell, score in cells]
         return list(self._ranked[n])
 
     def sample(self, n: int, *, generator: torch.Generator | None = None) -> list[Fill]:
-        """Independent exact samples: first the marginal of blank 0, then its conditional."""
+        """Independent exact samples: first the marginal of blank 0, then its conditional.
+
+        The generator is a CPU generator, so that a seed gives the same draws on every device.
+        """
         if n < 0:
             raise SupportError(f"sample takes a number of draws from 0, not {n}")
         uniforms = torch.rand(2, n, dtype=torch.float64, generator=generator).to(self._device)
@@ -142,7 +161,7 @@ class Joint:
         marginal = sum(self.marginal(axis).entropy() for axis in range(len(self.supports)))
         return (marginal - self._entropy) / (math.log(2) if base_two else 1.0)
 
-    def pmi(self, *tokens: str | int, base_two: bool = False) -> float:
+    def pmi(self, *tokens: Token, base_two: bool = False) -> float:
         """Pointwise mutual information: log of the joint over the product of its marginals."""
         cell = self._cell(tokens)
         apart = sum(
@@ -207,10 +226,6 @@ class Joint:
         return ((rows, self.scores(rows)) for rows in self._blocks())
 
     @cached_property
-    def _ranked(self) -> dict[int, list[Fill]]:
-        return {}
-
-    @cached_property
     def _log_marginals(self) -> tuple[Tensor, ...]:
         """Unnormalised log marginals of every axis, in one pass."""
         first, *others = (log_zeros(size, device=self._device) for size in self.shape)
@@ -253,7 +268,7 @@ class Joint:
             log_prob=score - self.log_normalizer,
         )
 
-    def _cell(self, tokens: tuple[str | int, ...]) -> tuple[int, ...]:
+    def _cell(self, tokens: tuple[Token, ...]) -> tuple[int, ...]:
         if len(tokens) != len(self.supports):
             raise SupportError(
                 f"{len(self.supports)} blanks need that many tokens, not {len(tokens)}"

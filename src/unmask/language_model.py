@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -14,9 +13,10 @@ from unmask.constructions import (
     construct,
     method_name,
 )
-from unmask.cost import Cost, by_appetite, forward_passes, table_seconds
-from unmask.elicit import ElicitedSource, Settings, one_blank, seconds_per_row
+from unmask.cost import Cost, Options, by_appetite
+from unmask.elicit import ElicitedSource, Settings, one_blank
 from unmask.errors import ClozeError, MethodError
+from unmask.estimate import estimate
 from unmask.joint import Joint
 from unmask.masked_lm import MaskedLM
 from unmask.printable import printable, quoted
@@ -32,8 +32,6 @@ from unmask.vocabulary import (
 
 # a run longer than this announces its cost first
 _LONG_SECONDS = 10.0
-# below this many rows the time is not worth estimating
-_FEW_PASSES = 512
 
 
 class LanguageModel:
@@ -61,6 +59,10 @@ class LanguageModel:
     def cloze(self, text: str, *, blanks: Sequence[Blank] | None = None) -> Cloze:
         """Read a text with mask tokens, or an ordinary text with `blanks`."""
         cloze = parse_cloze(text, self.tokenizer, blanks=blanks, max_length=self._max_length)
+        return self._checked(cloze)
+
+    def _checked(self, cloze: Cloze) -> Cloze:
+        """Refuse a cloze that this model cannot run, wherever it was made."""
         if len(cloze.positions) > 2:
             raise ClozeError(f"the text has {len(cloze.positions)} blanks; joints take one or two")
         beyond = [
@@ -87,7 +89,8 @@ class LanguageModel:
 
         `support` is "vocabulary" (every output of the model, as in the paper), "no-special",
         a list of tokens or ids, or a dictionary of those by blank. `options` go to the
-        construction (`pivot=`, `pivot_axis=`, `steps=`). One blank is the model's own distribution.
+        construction (`pivot=`, `pivot_axis=`, `steps=`). Axes follow mask tokens left to right, and
+        `blanks` in the order given. One blank is the model's own distribution.
         """
         name = method_name(method)
         joints = self.joints(
@@ -108,26 +111,32 @@ class LanguageModel:
         blanks: Sequence[Blank] | None = None,
         support: CandidatesByBlank = "vocabulary",
         settings: Settings | None = None,
-        options: Mapping[str, Mapping[str, object]] | None = None,
+        options: Options | None = None,
     ) -> dict[str, Joint]:
-        """Joints by several constructions from one elicitation."""
+        """Joints by several constructions from one elicitation.
+
+        `options` are those of each method, by its name. With one blank there is nothing to
+        construct: every name stands for the model's own distribution.
+        """
         if isinstance(methods, str) or not isinstance(methods, Sequence) or not methods:
             raise MethodError(f"methods is a list of names, not {quoted(methods)}")
         names = list(dict.fromkeys(method_name(method) for method in methods))
         chosen = {method_name(m): dict(o) for m, o in (options or {}).items()}
-        for name in names:
-            check_options(name, chosen.get(name, {}))
+        for name, given in chosen.items():
+            if given and name not in names:
+                raise MethodError(f"options are given for {name}, which is not among the methods")
+            check_options(name, given)
         cloze = self._as_cloze(text, blanks)
         axes = self._supports(support, len(cloze.positions))
         _check_pivot(chosen.get("hcb", {}), axes)
         if len(cloze.positions) == 1:
             return dict.fromkeys(names, self._own_distribution(cloze, axes[0]))
         tables = self.tables(cloze, support=support, settings=settings)
-        self._announce(cloze, names, axes, settings or Settings())
+        self._announce(cloze, names, axes, settings or Settings(), chosen)
         if not self._is_whole(axes):
             # how much of the model's mass the candidates hold belongs beside their probabilities
             tables.masked  # noqa: B018
-        built = {n: construct(n, tables, **chosen.get(n, {})) for n in by_appetite(names)}
+        built = {n: construct(n, tables, **chosen.get(n, {})) for n in by_appetite(names, chosen)}
         return {name: built[name] for name in names}
 
     def tables(
@@ -193,12 +202,13 @@ class LanguageModel:
         blanks: Sequence[Blank] | None = None,
         support: CandidatesByBlank = "vocabulary",
         settings: Settings | None = None,
+        options: Options | None = None,
     ) -> Cost:
         """What `joints` would cost; runs one batch of the model to estimate the time."""
         cloze = self._as_cloze(text, blanks)
         axes = self._supports(support, len(cloze.positions))
         names = [method_name(method) for method in methods]
-        return self._cost(cloze, names, axes, settings or Settings())
+        return estimate(self.model, cloze, names, axes, settings or Settings(), options or {})
 
     def support(self, candidates: Candidates = "vocabulary") -> Support:
         """The tokens of a blank: a named set, or the given tokens or ids in their order."""
@@ -233,33 +243,18 @@ class LanguageModel:
             "positions": list(cloze.positions),
         }
 
-    def _cost(
-        self, cloze: Cloze, methods: list[str], axes: tuple[Support, ...], settings: Settings
-    ) -> Cost:
-        shape = tuple(len(axis) for axis in axes)
-        passes = forward_passes(methods, shape, whole_vocabulary=self._is_whole(axes))
-        embedding = self.model.output_embedding
-        width = self.model.vocabulary_size if embedding is None else embedding.weight.shape[1]
-        cost = Cost(passes, len(cloze), width * 4 * passes)
-        if len(shape) == 1 or passes <= _FEW_PASSES:
-            return cost
-        dense = 8 * shape[0] * shape[1] <= settings.memory_limit
-        seconds = passes * seconds_per_row(self.model, cloze, settings)
-        seconds += table_seconds(methods, shape, None if dense else width)
-        return replace(
-            cost,
-            seconds=seconds,
-            table_bytes=cost.table_bytes + (8 * shape[0] * shape[1] if dense else 0),
-        )
-
     def _announce(
-        self, cloze: Cloze, methods: list[str], axes: tuple[Support, ...], settings: Settings
+        self,
+        cloze: Cloze,
+        methods: list[str],
+        axes: tuple[Support, ...],
+        settings: Settings,
+        options: Options,
     ) -> None:
-        """Say what a long run costs before it starts."""
-        shown = sys.stderr.isatty() if settings.progress is None else settings.progress
-        if not (shown and settings.announce):
+        """Say what a long run costs before it starts, on whatever stderr is."""
+        if not settings.announce or settings.progress is False:
             return
-        cost = self._cost(cloze, methods, axes, settings)
+        cost = estimate(self.model, cloze, methods, axes, settings, options)
         if cost.seconds is not None and cost.seconds > _LONG_SECONDS:
             print(f"{', '.join(methods)}: {cost}", file=sys.stderr)
 
@@ -267,7 +262,9 @@ class LanguageModel:
         if isinstance(text, Cloze):
             if blanks is not None:
                 raise ClozeError("a cloze has its blanks already; give blanks= with a plain text")
-            return text
+            if any(text.ids[p] != self.model.mask_id for p in text.positions):
+                raise ClozeError("the cloze was made for a model with another mask token")
+            return self._checked(text)
         return self.cloze(text, blanks=blanks)
 
     @cached_property
@@ -283,7 +280,7 @@ class LanguageModel:
 
 
 def _check_pivot(options: Mapping[str, object], axes: tuple[Support, ...]) -> None:
-    """Refuse an unknown pivot before anything is elicited; `besag` checks the axis itself."""
+    """Refuse an unknown pivot before anything is elicited."""
     axis = options.get("pivot_axis", 0)
     if options.get("pivot") is not None and axis in range(len(axes)):
         axes[int(str(axis))].index(options["pivot"])

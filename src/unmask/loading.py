@@ -23,8 +23,8 @@ def load(
     """Load a masked LM: a hub name, a local folder, or a pair (model, tokenizer).
 
     Weights must be safetensors and code the library's own, unless `allow_pickle` or
-    `trust_remote_code` say otherwise. Without a `device` it is a GPU when there is one, without a
-    `dtype` float32; a model in hand keeps its own.
+    `trust_remote_code` say otherwise. Without a `device` it is a CUDA GPU when there is one,
+    without a `dtype` float32; a model in hand keeps its own, and is put into eval mode.
     """
     if isinstance(model, tuple):
         if len(model) != 2:

@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-# 2**20 float64 cells are 8 MB: small enough to stay in cache and in the allocator (at 32 MB a
-# pass ran six times slower, on page faults), wide enough for a GEMM at V = 29,000 (36 rows).
+# 2**20 float64 cells are 8 MB: small enough to stay in cache and in the allocator (at 32 MB every
+# tile is mapped and unmapped anew), wide enough for a GEMM at V = 29,000 (36 rows).
 TILE_CELLS = 2**20
 
 

@@ -12,8 +12,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from unmask.errors import SupportError, UnmaskError
 from unmask.joint import Joint
 from unmask.logspace import log_sum_exp_by_column, log_zeros
+from unmask.printable import quoted
+from unmask.support import Support, Token
 from unmask.tables import PairTables, Tile
 
 
@@ -37,13 +40,16 @@ class PairMetrics:
 
 
 def pair_metrics(
-    joints: Mapping[str, Joint], tables: PairTables, gold: tuple[str | int, str | int]
+    joints: Mapping[str, Joint], tables: PairTables, gold: tuple[Token, Token]
 ) -> dict[str, PairMetrics]:
     """All four metrics of every joint at the gold tokens (names or ids), in one pass.
 
     The unary NLL of `mlm` uses the model's own conditionals, as in the paper: the product's
     conditionals are its marginals, which nobody would use for one blank.
     """
+    for name, joint in joints.items():
+        if not all(map(_same_axis, joint.supports, tables.supports)):
+            raise SupportError(f"the joint {quoted(name)} is not over the tokens of these tables")
     place = (tables.supports[0].index(gold[0]), tables.supports[1].index(gold[1]))
     entropies = _Entropies.empty(tables)
     passes = {name: _Pass(joint, tables, place) for name, joint in joints.items()}
@@ -60,6 +66,8 @@ def pair_metrics(
 def perplexity(nlls: Iterable[float]) -> float:
     """The exponential of the mean."""
     values = list(nlls)
+    if not values:
+        raise UnmaskError("a perplexity needs at least one example")
     return math.exp(math.fsum(values) / len(values))
 
 
@@ -110,6 +118,10 @@ class _Pass:
             all_kl=float(kl_a.sum() + kl_b.sum()) / (len(kl_a) + len(kl_b)),
             gold_kl=float(kl_a[b] + kl_b[a]) / 2,
         )
+
+
+def _same_axis(one: Support, other: Support) -> bool:
+    return one is other or torch.equal(one.ids, other.ids)
 
 
 def _zeros(tables: PairTables, *, axis: int) -> Float[Tensor, " size"]:

@@ -36,7 +36,7 @@ def load_pretrained(
 
     options = {"revision": revision or "main", "trust_remote_code": trust_remote_code}
     try:
-        with _quiet():
+        with _quiet(bars=not os.path.exists(where)):
             model, report = AutoModelForMaskedLM.from_pretrained(
                 where,
                 dtype=number,
@@ -48,7 +48,7 @@ def load_pretrained(
         raise ModelError(f"cannot load a masked LM from {shown}: {_reason(error)}") from None
     _refuse_untrained(model, report, shown)
     try:
-        with _quiet():
+        with _quiet(bars=False):
             tokenizer = AutoTokenizer.from_pretrained(where, **options)
     except Exception as error:  # tokenizers fail in many ways; all mean the same to the caller
         raise ModelError(f"cannot load a tokenizer from {shown}: {_reason(error)}") from None
@@ -173,17 +173,18 @@ def _reason(error: BaseException) -> str:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Loading bars and reports off: what matters of them is raised as an error instead."""
+def _quiet(*, bars: bool) -> Iterator[None]:
+    """Reports off: what matters of them is raised as an error instead. Bars only for downloads."""
     from transformers.utils import logging
 
     level = logging.get_verbosity()
     bar = logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
-    logging.disable_progress_bar()
+    if not bars:
+        logging.disable_progress_bar()
     try:
         yield
     finally:
         logging.set_verbosity(level)
-        if bar:
+        if bar and not bars:
             logging.enable_progress_bar()

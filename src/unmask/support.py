@@ -8,13 +8,17 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import SupportsIndex
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
 from unmask.errors import SupportError
+from unmask.integers import whole_number
 from unmask.printable import quoted
+
+Token = str | SupportsIndex  # a vocabulary name, or an id; numpy's integers too
 
 # how byte-level and SentencePiece vocabularies write "a space comes before this piece"
 SPACE_MARKERS = ("Ġ", "▁")
@@ -65,9 +69,12 @@ class Support:
         A word that exists both with and without a leading space (`Ġman` and `man`) must be
         given as one or the other: guessing would score the wrong one silently.
         """
-        if isinstance(token, bool) or not isinstance(token, str | int):
+        if isinstance(token, str):
+            return self._index_of_name(token)
+        token_id = whole_number(token)
+        if token_id is None:
             raise SupportError(f"a token is a string or an id, not {type(token).__name__}")
-        return self._index_of_id(token) if isinstance(token, int) else self._index_of_name(token)
+        return self._index_of_id(token_id)
 
     def _index_of_id(self, token_id: int) -> int:
         try:

@@ -4,6 +4,7 @@ Constructions ask for parts (one table, one row, the doubly masked distributions
 supplies them, so that none pays for what it does not use. Knows nothing of models.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -81,8 +82,8 @@ class StoredSource:
         """The doubly masked distributions, if they were given."""
         if self.marginals is None:
             raise UnmaskError(
-                "these tables hold no doubly masked distributions, which mlm and hcb need; "
-                "give marginals= when making them"
+                "these tables hold no doubly masked distributions, which mlm needs, and hcb "
+                "without a pivot; give marginals= when making them"
             )
         return self.marginals
 
@@ -97,6 +98,11 @@ class StoredSource:
     def diagnostics(self) -> dict[str, object]:
         """Where the tables came from and how they are kept."""
         return {**self.provenance, "tables": storage(self.table_a_given_b)}
+
+
+def fits_dense(shape: tuple[int, ...], memory_limit: int) -> bool:
+    """Whether both tables fit dense, with room for one more of their size to iterate on."""
+    return 3 * 4 * math.prod(shape) <= memory_limit
 
 
 def storage(table: ConditionalTable) -> str:
@@ -143,7 +149,7 @@ class PairTables:
         source: TableSource,
         *,
         memory_limit: int = DEFAULT_MEMORY_LIMIT,
-        progress: bool | None = False,
+        progress: bool | None = None,
     ) -> None:
         self.source = source
         self.memory_limit = memory_limit
@@ -210,20 +216,24 @@ class PairTables:
         """The model's own distributions with both blanks masked."""
         return self.source.masked()
 
+    def has_masked(self) -> bool:
+        """Whether the doubly masked distributions are there, or can be elicited."""
+        return not (isinstance(self.source, StoredSource) and self.source.marginals is None)
+
     def log_a_given(self, b: int) -> Float[Tensor, " a"]:
         """One column of log q(a | b); one forward pass when the table is not there."""
-        whole = self.__dict__.get("a_given_b")
+        whole = self._held("a_given_b")
         return whole.log_prob_at(b) if whole else self.source.log_a_given(b)
 
     def log_b_given(self, a: int) -> Float[Tensor, " b"]:
         """One row of log q(b | a); one forward pass when the table is not there."""
-        whole = self.__dict__.get("b_given_a")
+        whole = self._held("b_given_a")
         return whole.log_prob_at(a) if whole else self.source.log_b_given(a)
 
     def memory_left(self) -> int:
         """Bytes of the limit that dense tables do not take already."""
         cells = 4 * self.shape[0] * self.shape[1]
-        held = (self.__dict__.get("a_given_b"), self.__dict__.get("b_given_a"))
+        held = (self._held("a_given_b"), self._held("b_given_a"))
         dense = sum(cells for table in held if table and isinstance(table.logits, DenseLogits))
         return self.memory_limit - dense
 
@@ -266,9 +276,13 @@ class PairTables:
             progress=self.progress,
         )
 
+    def _held(self, name: str) -> ConditionalTable | None:
+        """A table that has been asked for already; looking does not ask."""
+        return self.__dict__.get(name)
+
     def diagnostics(self) -> dict[str, object]:
         """How the tables are kept and what they have cost."""
-        held = self.__dict__.get("a_given_b") or self.__dict__.get("b_given_a")
+        held = self._held("a_given_b") or self._held("b_given_a")
         masked = self.__dict__.get("masked")
         return {
             **self.source.diagnostics(),

@@ -27,8 +27,14 @@ def save_tables(tables: PairTables, path: str | Path) -> None:
 
     The file appears whole or not at all: it is written beside its place and renamed.
     """
-    masked = tables.masked
-    tensors: dict[str, Tensor] = {"masked.a": masked.log_a, "masked.b": masked.log_b}
+    target = Path(path)
+    if not target.parent.is_dir():
+        # before the tables are elicited: a wrong path must not cost hours
+        raise TablesFileError(f"there is no folder {quoted(str(target.parent), limit=150)}")
+    tensors: dict[str, Tensor] = {}
+    masked = tables.masked if tables.has_masked() else None
+    if masked is not None:
+        tensors |= {"masked.a": masked.log_a, "masked.b": masked.log_b}
     for side, axis in zip("ab", tables.supports, strict=True):
         tensors[f"ids.{side}"] = axis.ids
     for name, table in (("a_given_b", tables.a_given_b), ("b_given_a", tables.b_given_a)):
@@ -38,13 +44,15 @@ def save_tables(tables: PairTables, path: str | Path) -> None:
         "format": FORMAT,
         "aliases": json.dumps(aliases),
         "names": json.dumps([list(axis.names) for axis in tables.supports]),
-        "captured": json.dumps(masked.captured),
+        "captured": json.dumps(masked.captured if masked else None),
         "provenance": json.dumps({**tables.diagnostics(), "versions": _versions()}, default=str),
     }
-    target = Path(path)
     partial = target.with_name(target.name + ".partial")
-    save_file(own, partial, metadata=header)
-    os.replace(partial, target)
+    try:
+        save_file(own, partial, metadata=header)
+        os.replace(partial, target)
+    except (OSError, SafetensorError) as error:
+        raise TablesFileError(f"cannot write {quoted(str(path), limit=150)}: {error}") from None
 
 
 def load_tables(
@@ -54,7 +62,7 @@ def load_tables(
     memory_limit: int = DEFAULT_MEMORY_LIMIT,
 ) -> PairTables:
     """Read tables that `save_tables` wrote."""
-    shown = quoted(str(path), limit=300)
+    shown = quoted(str(path), limit=150)
     try:
         with safe_open(path, framework="pt", device=str(device)) as file:
             header = file.metadata() or {}
@@ -66,19 +74,26 @@ def load_tables(
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             for name, same in json.loads(header["aliases"]).items():
                 tensors[name] = tensors[same]
+            return PairTables(_source(tensors, header), memory_limit=memory_limit)
     except (OSError, SafetensorError) as error:
         raise TablesFileError(f"cannot read tables from {shown}: {error}") from None
-    return PairTables(_source(tensors, header), memory_limit=memory_limit)
+    except (KeyError, TypeError, json.JSONDecodeError) as error:
+        raise TablesFileError(f"{shown} is damaged: {type(error).__name__} {error}") from None
 
 
 def _source(tensors: dict[str, Tensor], header: dict[str, str]) -> StoredSource:
     names = json.loads(header["names"])
-    low, high = json.loads(header["captured"])
+    captured = json.loads(header["captured"])
+    marginals = None
+    if captured is not None:
+        marginals = MaskedMarginals(
+            tensors["masked.a"], tensors["masked.b"], (captured[0], captured[1])
+        )
     return StoredSource(
         (Support(tensors["ids.a"], names[0]), Support(tensors["ids.b"], names[1])),
         ConditionalTable(_logits(tensors, "a_given_b"), "b", tensors["a_given_b.log_normalizer"]),
         ConditionalTable(_logits(tensors, "b_given_a"), "a", tensors["b_given_a.log_normalizer"]),
-        MaskedMarginals(tensors["masked.a"], tensors["masked.b"], (low, high)),
+        marginals,
         json.loads(header["provenance"]),
     )
 
@@ -114,10 +129,10 @@ def _logits(tensors: dict[str, Tensor], name: str) -> Logits:
 
 def _unshared(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Every storage once, and which other names stand for it: both tables share an embedding."""
-    first: dict[tuple[int, torch.Size], str] = {}
+    first: dict[tuple[object, ...], str] = {}
     own, aliases = {}, {}
     for name, tensor in tensors.items():
-        key = (tensor.data_ptr(), tensor.shape)
+        key = (tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype)
         if key in first:
             aliases[name] = first[key]
         else:

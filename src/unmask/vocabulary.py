@@ -1,15 +1,20 @@
 """From what a caller writes for `support=` to the tokens of each blank."""
 
 from collections.abc import Mapping, Sequence, Set
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from unmask.cloze import Tokenizer
 from unmask.errors import SupportError
+from unmask.integers import whole_number
 from unmask.printable import quoted
-from unmask.support import Support
+from unmask.support import Support, Token
 
-Candidates = str | Support | Sequence[str | int]
+Candidates = str | Support | Sequence[Token] | NDArray[np.integer[Any]] | Tensor
 CandidatesByBlank = Candidates | Mapping[int, Candidates]
 
 # every output of the model, as in the paper; or those that are ordinary tokens of a text
@@ -30,6 +35,9 @@ def choose(candidates: object, whole: Support, special_ids: Set[int]) -> Support
         return _inside(candidates, whole)
     if isinstance(candidates, str):
         return _named(candidates, whole, special_ids)
+    if hasattr(candidates, "tolist"):
+        # numpy arrays and tensors of ids
+        candidates = candidates.tolist()
     if isinstance(candidates, bytes) or not isinstance(candidates, Sequence):
         raise SupportError(
             f"a support is {_names()}, or a list of tokens, not {quoted(candidates)}"
@@ -45,7 +53,7 @@ def choose_each(
     if not isinstance(spec, Mapping):
         return (choose(spec, whole, special_ids),) * blanks
     for axis in spec:
-        if axis not in range(blanks):
+        if whole_number(axis) not in range(blanks):
             raise SupportError(
                 f"support names blank {quoted(axis)}; this text has blanks 0 to {blanks - 1}"
             )

@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--steps", type=int, help="ag: steps from uniform (default: 50)")
     parser.add_argument(
-        "--converge", action="store_true", help="ag: find the minimum itself, whatever it takes"
+        "--converge", action="store_true", help="ag: solve for the minimum instead of taking steps"
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--device", help="cpu, cuda, cuda:1, ... (default: a GPU if there is one)")
@@ -88,8 +88,6 @@ def run(chosen: argparse.Namespace) -> int:
     blanks, settings = _blanks(chosen.blank), _settings(chosen)
     if chosen.top < 1:
         raise UnmaskError(f"--top takes a number of fills from 1, not {chosen.top}")
-    if chosen.steps is not None and chosen.steps < 1:
-        raise MethodError(f"ag takes a number of steps from 1, or None, not {chosen.steps}")
     if chosen.steps is not None and chosen.converge:
         raise MethodError("give --steps or --converge, not both")
     text = _stdin() if chosen.text == "-" else chosen.text
@@ -110,18 +108,25 @@ def run(chosen: argparse.Namespace) -> int:
         # refuses an unknown pivot before the cost is said, and paid
         lm.support(support).index(chosen.pivot)
     if len(cloze.positions) > 1 and not chosen.quiet:
-        cost = lm.cost(cloze, methods=methods, support=support, settings=settings)
+        cost = lm.cost(cloze, methods=methods, support=support, settings=settings, options=options)
         print(f"{', '.join(methods)}: {cost}", file=sys.stderr)
     joints = lm.joints(cloze, methods=methods, support=support, settings=settings, options=options)
     if len(cloze.positions) == 1:
         # every construction of one blank is the model's own distribution
         joints = {"mlm": next(iter(joints.values()))}
-    print(
-        _as_json(lm, cloze, joints, chosen.top)
-        if chosen.json
-        else _as_table(lm, joints, chosen.top)
-    )
+    print(_as_json(lm, cloze, joints, chosen.top) if chosen.json else _as_table(joints, chosen.top))
+    for name, joint in joints.items():
+        if joint.diagnostics.get("converged") is False:
+            print(_not_converged(name, joint), file=sys.stderr)
     return 0
+
+
+def _not_converged(name: str, joint: "Joint") -> str:
+    did = joint.diagnostics
+    return (
+        f"unmask: {name} has not converged (residual {did['residual']:.1g} after {did['passes']} "
+        "passes): treat its probabilities as approximate"
+    )
 
 
 def _methods(chosen: argparse.Namespace) -> list[str]:
@@ -149,9 +154,8 @@ def _options(chosen: argparse.Namespace, methods: list[str]) -> dict[str, dict[s
     if chosen.converge:
         given["ag"] = {"steps": None}
     for method, options in given.items():
-        if method not in methods:
-            # refuses: an option that no method here takes must not be dropped in silence
-            check_options(methods[0], options)
+        # an option that no method here takes is refused, not dropped in silence
+        check_options(method if method in methods else methods[0], options)
     return given
 
 
@@ -222,7 +226,7 @@ def _bytes(text: str) -> int:
         ) from None
 
 
-def _as_table(lm: "LanguageModel", joints: "dict[str, Joint]", top: int) -> str:
+def _as_table(joints: "dict[str, Joint]", top: int) -> str:
     header = ["rank"]
     for name, joint in joints.items():
         header += [name, *[""] * (len(joint.supports) - 1), "prob"]

@@ -8,8 +8,8 @@ import difflib
 import inspect
 from collections.abc import Callable
 
-from unmask.constructions.arnold_gokhale import arnold_gokhale
-from unmask.constructions.besag import besag
+from unmask.constructions.arnold_gokhale import arnold_gokhale, check_steps
+from unmask.constructions.besag import besag, check_pivot_axis
 from unmask.constructions.independent import independent
 from unmask.constructions.markov_field import markov_field, markov_field_of_logits
 from unmask.errors import MethodError
@@ -36,6 +36,13 @@ ALIASES = {
 
 DEFAULT_METHOD = "ag"
 
+# what an option's value must be, as far as that can be told without tables
+_CHECKS: dict[str, Callable[[object], None]] = {
+    "pivot": lambda _: None,
+    "pivot_axis": check_pivot_axis,
+    "steps": check_steps,
+}
+
 
 def method_name(name: object) -> str:
     """The short name of a construction, from that or an alias, in any case."""
@@ -51,13 +58,14 @@ def method_name(name: object) -> str:
 
 
 def check_options(method: str, options: dict[str, object]) -> None:
-    """Refuse an option that a construction does not take, before anything is paid for."""
+    """Refuse options that a construction does not take, or not so, before anything is paid."""
     parameters = inspect.signature(CONSTRUCTIONS[method]).parameters
     allowed = [n for n, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY]
     for option in options:
         if option not in allowed:
             takes = f"it takes {', '.join(allowed)}" if allowed else "it takes none"
             raise MethodError(f"{method} has no option {quoted(option)}; {takes}")
+        _CHECKS[option](options[option])
 
 
 def construct(method: object, tables: PairTables, **options: object) -> Joint:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from unmask import bradley_terry
 from unmask.errors import MethodError, NumericsError
+from unmask.integers import whole_number
 from unmask.joint import Joint
 from unmask.printable import quoted
 from unmask.tables import PairTables
@@ -20,15 +21,15 @@ def arnold_gokhale(tables: PairTables, *, steps: int | None = 50) -> Joint:
     Each step maps a joint with marginals r_a, r_b to one proportional to
     (q(a | b) + q(b | a)) / (1 / r_a + 1 / r_b), from uniform marginals (Torroba Hennigen & Kim
     2023, appendix C). The state is the two marginals; a step is one streaming pass.
-    A number of steps is not convergence: `last_change` says how much the last one still moved.
+    A number of steps is not convergence: `last_change` is the largest change of a log marginal in
+    the step before the last.
 
     With `steps=None` the minimum itself is found, from the doubly masked marginals, by the solver
     in `unmask.bradley_terry`; the diagnostics say whether it converged and to what residual.
     """
+    check_steps(steps)
     if steps is None:
         return _converged(tables)
-    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-        raise MethodError(f"ag takes a number of steps from 1, or None, not {quoted(steps)}")
     log_a, log_b, change = _stepped(tables, steps)
     return _joint(
         tables,
@@ -41,6 +42,12 @@ def arnold_gokhale(tables: PairTables, *, steps: int | None = 50) -> Joint:
             "stopped": "after the given number of steps",
         },
     )
+
+
+def check_steps(steps: object) -> None:
+    """Refuse a number of steps that cannot be taken."""
+    if steps is not None and (whole_number(steps) or 0) < 1:
+        raise MethodError(f"ag takes a number of steps from 1, or None, not {quoted(steps)}")
 
 
 def _stepped(tables: PairTables, steps: int) -> tuple[Tensor, Tensor, float | None]:
@@ -60,14 +67,20 @@ def _stepped(tables: PairTables, steps: int) -> tuple[Tensor, Tensor, float | No
 
 
 def _converged(tables: PairTables) -> Joint:
-    masked = tables.masked
-    found = bradley_terry.solve(tables, masked.log_a, masked.log_b)
+    # the minimum is unique: where to start decides only how soon it is reached
+    if tables.has_masked():
+        start, name = (tables.masked.log_a, tables.masked.log_b), "doubly masked"
+    else:
+        size_a, size_b = tables.shape
+        device = tables.a_given_b.logits.device
+        start, name = (_log_uniform(size_a, device), _log_uniform(size_b, device)), "uniform"
+    found = bradley_terry.solve(tables, *start)
     return _joint(
         tables,
         found.log_a,
         found.log_b,
         {
-            "start": "doubly masked",
+            "start": name,
             "passes": found.passes,
             "converged": found.converged,
             "residual": found.residual,
@@ -80,12 +93,9 @@ def _joint(
     tables: PairTables, log_a: Tensor, log_b: Tensor, what_was_done: dict[str, object]
 ) -> Joint:
     """N / (1 / r_a + 1 / r_b), normalised."""
-    a, b = log_a.exp(), log_b.exp()
 
     def scores(rows: slice) -> Float[Tensor, "block b"]:
-        # log(1 / r_a + 1 / r_b), all terms positive
-        log_weights = torch.log(a[rows, None] + b) - log_a[rows, None] - log_b
-        return tables.tile(rows).log_sum - log_weights
+        return tables.tile(rows).log_sum - torch.logaddexp(-log_a[rows, None], -log_b)
 
     return Joint(
         scores,

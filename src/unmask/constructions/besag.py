@@ -5,11 +5,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unmask.errors import MethodError
+from unmask.integers import whole_number
 from unmask.joint import Joint
+from unmask.printable import quoted
+from unmask.support import Token
 from unmask.tables import PairTables
 
 
-def besag(tables: PairTables, *, pivot: str | int | None = None, pivot_axis: int = 0) -> Joint:
+def besag(tables: PairTables, *, pivot: Token | None = None, pivot_axis: int = 0) -> Joint:
     """Reconstruct the joint from its conditionals through a pivot (Besag 1974).
 
     With the pivot a' on axis 0, log p(a, b) = log q(a | b) + log q(b | a') - log q(a' | b) up to
@@ -18,8 +21,7 @@ def besag(tables: PairTables, *, pivot: str | int | None = None, pivot_axis: int
     falls on the other blank, so swapping the blanks changes the joint: `pivot_axis=1` swaps.
     The default pivot is the mode of the doubly masked distribution, as in the paper.
     """
-    if pivot_axis not in (0, 1):
-        raise MethodError(f"pivot_axis is 0 or 1, not {pivot_axis!r}")
+    check_pivot_axis(pivot_axis)
     support = tables.supports[pivot_axis]
     if pivot is None:
         masked = tables.masked
@@ -45,6 +47,12 @@ def besag(tables: PairTables, *, pivot: str | int | None = None, pivot_axis: int
         },
         device=log_weight.device,
     )
+
+
+def check_pivot_axis(pivot_axis: object) -> None:
+    """Refuse an axis that a pair does not have."""
+    if whole_number(pivot_axis) not in (0, 1):
+        raise MethodError(f"pivot_axis is 0 or 1, not {quoted(pivot_axis)}")
 
 
 def _weights_over_b(tables: PairTables, pivot: int) -> Float[Tensor, " b"]:

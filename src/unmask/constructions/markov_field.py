@@ -14,7 +14,7 @@ def markov_field(tables: PairTables) -> Joint:
     conditionals differ from the model's even where those are compatible
     (Torroba Hennigen & Kim 2023, appendix B).
     """
-    a_given_b, b_given_a = tables.a_given_b, tables.b_given_a
+    device = (tables.a_given_b, tables.b_given_a)[0].logits.device
 
     def scores(rows: slice) -> Float[Tensor, "block b"]:
         tile = tables.tile(rows)
@@ -25,7 +25,7 @@ def markov_field(tables: PairTables) -> Joint:
         tables.supports,
         method="mrf",
         diagnostics=tables.diagnostics(),
-        device=(a_given_b or b_given_a).logits.device,
+        device=device,
     )
 
 
