@@ -48,7 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--support",
         default="vocabulary",
         metavar="NAME|TOKENS",
-        help="vocabulary, no-special, or tokens separated by commas (default: vocabulary)",
+        help="vocabulary, no-special, or tokens separated by commas, as man,woman; a single one "
+        "ends with a comma (default: vocabulary)",
     )
     parser.add_argument("--pivot", help="hcb: the pivot token (default: the likeliest)")
     parser.add_argument(
