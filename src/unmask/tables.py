@@ -216,6 +216,10 @@ class PairTables:
         """The model's own distributions with both blanks masked."""
         return self.source.masked()
 
+    def both(self) -> tuple[ConditionalTable, ConditionalTable]:
+        """q(a | b) and q(b | a), elicited now if they are not there."""
+        return self.a_given_b, self.b_given_a
+
     def has_masked(self) -> bool:
         """Whether the doubly masked distributions are there, or can be elicited."""
         return not (isinstance(self.source, StoredSource) and self.source.marginals is None)

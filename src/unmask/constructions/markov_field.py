@@ -14,7 +14,7 @@ def markov_field(tables: PairTables) -> Joint:
     conditionals differ from the model's even where those are compatible
     (Torroba Hennigen & Kim 2023, appendix B).
     """
-    device = (tables.a_given_b, tables.b_given_a)[0].logits.device
+    a_given_b, _ = tables.both()
 
     def scores(rows: slice) -> Float[Tensor, "block b"]:
         tile = tables.tile(rows)
@@ -25,7 +25,7 @@ def markov_field(tables: PairTables) -> Joint:
         tables.supports,
         method="mrf",
         diagnostics=tables.diagnostics(),
-        device=device,
+        device=a_given_b.logits.device,
     )
 
 
@@ -35,7 +35,7 @@ def markov_field_of_logits(tables: PairTables) -> Joint:
     Not a function of the model's distributions: adding a constant to the logits of one
     context, which no softmax notices, changes this joint. Offered for comparison.
     """
-    a_given_b, b_given_a = tables.a_given_b, tables.b_given_a
+    a_given_b, b_given_a = tables.both()
 
     def scores(rows: slice) -> Float[Tensor, "block b"]:
         return a_given_b.logits.block(rows).double() + b_given_a.logits.block(rows)
