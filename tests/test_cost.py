@@ -35,6 +35,11 @@ def test_each_construction_asks_for_its_price_and_no_more(
     assert joint.diagnostics["forward_passes"] == price
 
 
+def test_a_single_step_of_ag_reports_its_whole_price() -> None:
+    joint = toy().joint("t1 [MASK] [MASK]", method="ag", steps=1)
+    assert joint.diagnostics["forward_passes"] == 2 * V
+
+
 def test_hcb_with_a_given_pivot_needs_no_doubly_masked_row() -> None:
     lm = toy()
     lm.joint("t1 [MASK] [MASK]", method="hcb", pivot="t2", pivot_axis=1)

@@ -52,7 +52,7 @@ def check_steps(steps: object) -> None:
 
 def _stepped(tables: PairTables, steps: int) -> tuple[Tensor, Tensor, float | None]:
     """The marginals before the last step: they, not the ones after it, give its joint."""
-    device = tables.a_given_b.logits.device
+    device = tables.both()[0].logits.device
     log_a, log_b = (_log_uniform(len(axis), device) for axis in tables.supports)
     if steps == 1:
         return log_a, log_b, None
