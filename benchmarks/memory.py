@@ -1,4 +1,4 @@
-"""Peak memory of all constructions and metrics on random tables of a model's size.
+"""Peak memory of constructions, solvers and metrics on random tables of a model's size.
 
     python benchmarks/memory.py --vocab 28996 --hidden 768 [--check]
 
@@ -16,6 +16,16 @@ import sys
 import time
 
 MODES = ("dense", "streamed")
+# what does not iterate, and steps enough to see an iteration; the solvers are called by themselves
+METHODS: dict[str, dict[str, object]] = {
+    "mlm": {},
+    "mrf": {},
+    "mrf-logit": {},
+    "hcb": {},
+    "ag-paper": {"steps": 3},
+    "orders": {},
+    "sweep": {},
+}
 
 # Ceilings in bytes, above what importing torch takes, which differs between its builds: a fixed
 # part, one that grows with V, and, where dense tables are allowed, the two tables. At V = 28,996
@@ -39,6 +49,7 @@ def measure(mode: str, vocab: int, hidden: int) -> dict[str, object]:
     import torch
 
     import unmask
+    from unmask.solvers import bradley_terry, stationary
 
     imported = peak()
     torch.set_num_threads(os.cpu_count() or 1)
@@ -58,7 +69,10 @@ def measure(mode: str, vocab: int, hidden: int) -> dict[str, object]:
     if mode == "dense":
         tables = tables.dense()
     began = time.perf_counter()
-    joints = {name: unmask.construct(name, tables) for name in unmask.CONSTRUCTIONS}
+    joints = {name: unmask.construct(name, tables, **o) for name, o in METHODS.items()}
+    # a few passes of each solver: every pass needs the same memory
+    bradley_terry.solve(tables, tables.masked.log_a, tables.masked.log_b, max_passes=3)
+    stationary.solve(tables, max_passes=8)
     metrics = unmask.pair_metrics(joints, tables, (1, 2))
     return {
         "peak_bytes": peak(),

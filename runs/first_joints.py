@@ -26,6 +26,8 @@ TEXTS = {
     ],
     "albert-tiny-chinese": ["法國的首都是[MASK][MASK]。"],
 }
+# the five of the paper, then what was found beyond it
+METHODS = ("mlm", "mrf", "mrf-logit", "hcb", "ag-paper", "ag", "log-pool")
 TOP = 6
 
 HEADER = """\
@@ -37,7 +39,8 @@ constructions do with the same two tables. Produced by `runs/first_joints.py`.
 
 caption-bert is a small English BERT (4 layers, 4,096 tokens) trained on image captions;
 albert-tiny-chinese is ckiplab's ALBERT (4 layers, 21,128 tokens, one a character). H is the entropy
-of the joint and MI the mutual information of its two blanks, in bits.
+of the joint and MI the mutual information of its two blanks, in bits; J says how far the model's
+two conditionals contradict each other ([trust](../concepts/trust.md)).
 """
 
 
@@ -63,15 +66,17 @@ def table(joints: dict[str, unmask.Joint]) -> Iterator[str]:
 
 
 def section(lm: unmask.LanguageModel, name: str, text: str) -> Iterator[str]:
-    joints = lm.joints(text)
+    joints = lm.joints(text, methods=METHODS)
     passes = max(int(str(j.diagnostics["forward_passes"])) for j in joints.values())
     yield f"\n## {escaped(text)}\n"
-    yield f"{name}, {passes:,} forward passes for all five.\n"
+    yield f"{name}, {passes:,} forward passes for all.\n"
     yield from table(joints)
-    change = joints["ag"].diagnostics["last_change"]
-    pivot = escaped(str(joints["hcb"].diagnostics["pivot"]))
-    yield f"\n`hcb` pivots on {pivot}; the last but one of `ag`'s 50 steps moved a log marginal by"
-    yield f"{change:.2g}."
+    did = {name: joint.diagnostics for name, joint in joints.items()}
+    change, steps = did["ag-paper"]["last_change"], did["ag"]["passes"]
+    yield f"\nJ is {joints['ag'].incompatibility():.4f} bits. `hcb` pivots on"
+    yield f"{escaped(str(did['hcb']['pivot']))}; the last but one of `ag-paper`'s 50 steps moved a"
+    yield f"log marginal by {change:.2g}; `ag` took {steps} passes over the tables, `log-pool`"
+    yield f"{did['log-pool']['passes']}."
 
 
 def main() -> None:

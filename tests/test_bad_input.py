@@ -79,7 +79,27 @@ METHODS = [
         joint(PAIR, method="mrf", pivot="cat"),
         (PAIR, "--method", "mrf", "--pivot", "cat"),
     ),
-    Bad("no steps", MethodError, joint(PAIR, steps=0), (PAIR, "--steps", "0")),
+    *(
+        Bad(
+            f"{option} of {method}",
+            MethodError,
+            joint(PAIR, method=method, **{option: value}),
+            (PAIR, "--method", method, f"--{option.replace('_', '-')}", str(value)),
+        )
+        for method, option, value in [
+            ("ag", "pseudo_counts", -1.0),
+            ("ag", "towards", "x"),
+            ("orders", "mean", "x"),
+            ("sweep", "contexts", 0),
+            ("sweep", "floor", 1.0),
+        ]
+    ),
+    Bad(
+        "no steps",
+        MethodError,
+        joint(PAIR, method="ag-paper", steps=0),
+        (PAIR, "--method", "ag-paper", "--steps", "0"),
+    ),
     Bad(
         "unknown pivot",
         SupportError,
@@ -235,12 +255,6 @@ def test_values_that_only_a_shell_can_spell(option, value, sentence, models, cap
     out, err = capsys.readouterr()
     assert out == ""
     check_one_line(err, sentence)
-
-
-def test_steps_and_convergence_exclude_each_other(models, capsys):
-    shell = ["fill", PAIR, "-m", str(models.folder / "bert"), "--steps", "3", "--converge"]
-    assert main(shell) == 2
-    check_one_line(capsys.readouterr().err, "give --steps or --converge, not both")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import pytest
 from transformers import BertModel
 
 import unmask
+from fill_command import runner
 from tiny_tokenizers import ODD, PIECES, SPECIAL, save_bert
 from unmask.cli import main
 from unmask.constructions import CONSTRUCTIONS
@@ -36,13 +37,7 @@ def lm(folder):
 
 @pytest.fixture
 def fill(folder, capsys):
-    """Run the command, which must succeed, and return what it printed on stdout and stderr."""
-
-    def run(*arguments: str) -> tuple[str, str]:
-        assert main(["fill", *arguments, "-m", folder]) == 0
-        return capsys.readouterr()
-
-    return run
+    return runner(folder, capsys)
 
 
 @pytest.fixture
@@ -51,13 +46,14 @@ def results(fill):
 
 
 def rows(table: str) -> list[list[str]]:
-    return [line.split() for line in table.splitlines()]
+    """The cells of the table, without the lines below it."""
+    return [line.split() for line in table.split("\n\n")[0].splitlines()]
 
 
 def test_a_table_of_ranked_fills(fill, lm):
     out, _ = fill(PAIR, "--top", "7")
     header, *ranked = rows(out)
-    assert header == ["rank", "ag", "prob"]
+    assert header == ["rank", "log-pool", "prob"]
     expected = lm.joint(PAIR).top(7)
     assert ranked == [
         [str(i + 1), *f.tokens, f"{f.probability:.4f}"] for i, f in enumerate(expected)
@@ -104,7 +100,14 @@ def test_json_has_the_documented_shape(results, folder):
     assert list(shown["results"]) == ["mlm", "ag"]
     keys = ["score", "token", "token_str", "sequence"]
     for name, result in shown["results"].items():
-        assert list(result) == ["fills", "entropy", "mutual_information", "diagnostics"]
+        assert list(result) == [
+            "fills",
+            "entropy",
+            "mutual_information",
+            "incompatibility",
+            "verdict",
+            "diagnostics",
+        ]
         assert result["diagnostics"]["method"] == name
         assert [list(f) for f in result["fills"]] == [keys] * 3
     assert shown["results"]["mlm"]["mutual_information"] == pytest.approx(0, abs=1e-9)
@@ -112,8 +115,8 @@ def test_json_has_the_documented_shape(results, folder):
 
 
 def test_json_holds_what_python_returns(results, lm):
-    assert results(PAIR, "--top", "4")["results"]["ag"]["fills"] == lm.fill(PAIR, top=4)
-    for fill in results(PAIR)["results"]["ag"]["fills"]:
+    assert results(PAIR, "--top", "4")["results"]["log-pool"]["fills"] == lm.fill(PAIR, top=4)
+    for fill in results(PAIR)["results"]["log-pool"]["fills"]:
         assert fill["token_str"] == [PIECES[token] for token in fill["token"]]
 
 
@@ -134,7 +137,7 @@ def test_blanks_by_span_and_by_index(fill, results):
     swapped = results(PLAIN, "--blank", "6", "--blank", "2", "--support", "cat,dog")
     straight = results(PLAIN, "--blank", "2", "--blank", "6", "--support", "cat,dog")
     for one, other in zip(
-        *(shown["results"]["ag"]["fills"] for shown in (swapped, straight)), strict=True
+        *(shown["results"]["log-pool"]["fills"] for shown in (swapped, straight)), strict=True
     ):
         assert one["token"] == other["token"][::-1]
         assert one["sequence"] == other["sequence"]
@@ -165,7 +168,7 @@ def test_a_stdin_that_holds_no_text(stdin, sentence, folder, capsys, monkeypatch
 
 def test_supports(results):
     def tokens(*arguments: str) -> set[str]:
-        fills = results(PAIR, "--top", "5000", *arguments)["results"]["ag"]["fills"]
+        fills = results(PAIR, "--top", "5000", *arguments)["results"]["log-pool"]["fills"]
         return {PIECES[token] for fill in fills for token in fill["token"]}
 
     assert tokens() == set(PIECES)
@@ -189,16 +192,16 @@ def test_the_options_of_hcb(results, lm):
     assert shown["fills"] != results(PAIR, "--method", "hcb")["results"]["hcb"]["fills"]
 
 
-def test_ag_to_convergence(results, lm):
-    shown = results(PAIR, "--converge")["results"]["ag"]
+def test_ag_converges_and_says_so(results, lm):
+    shown = results(PAIR, "--method", "ag")["results"]["ag"]
     assert shown["diagnostics"]["converged"] is True
-    assert shown["fills"] == lm.fill(PAIR, steps=None, top=10)
+    assert shown["fills"] == lm.fill(PAIR, method="ag", top=10)
 
 
 def test_the_steps_of_ag(results, lm):
-    shown = results(PAIR, "--method", "mlm,ag", "--steps", "1")["results"]["ag"]
+    shown = results(PAIR, "--method", "mlm,ag-paper", "--steps", "1")["results"]["ag-paper"]
     assert shown["diagnostics"]["steps"] == 1
-    assert shown["fills"] == lm.fill(PAIR, steps=1, top=10)
+    assert shown["fills"] == lm.fill(PAIR, method="ag-paper", steps=1, top=10)
 
 
 def test_batches_and_memory_change_nothing_that_is_shown(fill):
@@ -257,7 +260,7 @@ def started(folder: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_control_c_ends_a_long_run_after_its_cost_was_said(folder):
-    with started(folder, "--steps", str(10**9)) as running:
+    with started(folder, "--method", "ag-paper", "--steps", str(10**9)) as running:
         assert "forward passes" in running.stderr.readline()
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=60)

@@ -10,7 +10,18 @@ from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 from unmask.cost import forward_passes
 
 V = 13
-PRICE = {"mlm": 1, "mrf": 2 * V, "mrf-logit": 2 * V, "hcb": V + 2, "ag": 2 * V}
+PRICE = {
+    "mlm": 1,
+    "mrf": 2 * V,
+    "mrf-logit": 2 * V,
+    "hcb": V + 2,
+    "ag-paper": 2 * V,
+    # one row more: where the solvers start, and what weights the contexts
+    "ag": 2 * V + 1,
+    "weighted-ag": 2 * V + 1,
+    "pseudo-gibbs": 2 * V + 1,
+    "log-pool": 2 * V + 1,
+}
 
 
 def toy(**options: bool) -> unmask.LanguageModel:
@@ -35,8 +46,41 @@ def test_each_construction_asks_for_its_price_and_no_more(
     assert joint.diagnostics["forward_passes"] == price
 
 
+@pytest.mark.parametrize(
+    ("method", "options", "made", "asked"),
+    [("orders", {}, 1, 3), ("sweep", {"contexts": 4}, 9, 11), ("sweep", {}, 2 * V + 1, 2 * V + 3)],
+)
+def test_cheap_constructions_ask_for_a_few_contexts(
+    method: str, options: dict[str, int], made: int, asked: int
+) -> None:
+    lm = toy()
+    joint = lm.joint("t1 [MASK] [MASK]", method=method, **options)
+    assert rows_asked(lm) == made
+    joint.log_prob("t3", "t4")
+    assert rows_asked(lm) == asked == joint.diagnostics["forward_passes"]
+    assert forward_passes([method], (V, V), options={method: options}) == asked
+    # neither do summaries, which leave out what would need the tables
+    assert joint.to_dict(1)["entropy"] is None
+    assert joint.incompatibility() is None
+
+
+def test_the_geometric_mean_of_orders_needs_both_tables() -> None:
+    lm = toy()
+    lm.joint("t1 [MASK] [MASK]", method="orders", mean="geometric").log_prob("t3", "t4")
+    options = {"orders": {"mean": "geometric"}}
+    assert rows_asked(lm) == 2 * V + 1 == forward_passes(["orders"], (V, V), options=options)
+
+
+def test_cheap_constructions_cost_nothing_where_the_tables_are_there() -> None:
+    lm = toy()
+    joints = lm.joints("t1 [MASK] [MASK]", methods=["orders", "sweep", "ag"])
+    joints["orders"].top(3)
+    joints["sweep"].log_prob("t3", "t4")
+    assert rows_asked(lm) == 2 * V + 1 == forward_passes(joints, (V, V))
+
+
 def test_a_single_step_of_ag_reports_its_whole_price() -> None:
-    joint = toy().joint("t1 [MASK] [MASK]", method="ag", steps=1)
+    joint = toy().joint("t1 [MASK] [MASK]", method="ag-paper", steps=1)
     assert joint.diagnostics["forward_passes"] == 2 * V
 
 
@@ -81,7 +125,8 @@ def test_candidates_cost_one_row_more_for_the_mass_they_capture() -> None:
 def test_options_change_the_price_as_announced() -> None:
     cases: list[tuple[list[str], dict[str, dict[str, object]], int]] = [
         (["hcb", "mrf"], {}, 2 * V + 1),
-        (["ag"], {"ag": {"steps": None}}, 2 * V + 1),
+        (["ag-paper"], {"ag-paper": {"steps": 3}}, 2 * V),
+        (["ag"], {"ag": {"pseudo_counts": 0.0}}, 2 * V + 1),
         (["hcb"], {"hcb": {"pivot": "t2"}}, V + 1),
         (["hcb"], {"hcb": {"pivot_axis": 1}}, V + 2),
     ]
@@ -103,7 +148,17 @@ def test_the_pivots_axis_decides_which_support_is_paid_for() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"hcb": {"pivot_axis": 2}}, {"ag": {"steps": 0}}, {"ag": {"steps": 1.5}}, {"ag": {"stps": 3}}],
+    [
+        {"hcb": {"pivot_axis": 2}},
+        {"ag-paper": {"steps": 0}},
+        {"ag-paper": {"steps": 1.5}},
+        {"ag": {"stps": 3}},
+        {"ag": {"pseudo_counts": -1}},
+        {"ag": {"towards": "nowhere"}},
+        {"orders": {"mean": "harmonic"}},
+        {"sweep": {"contexts": 0}},
+        {"sweep": {"floor": 1}},
+    ],
 )
 def test_bad_options_are_refused_before_anything_is_paid(
     options: dict[str, dict[str, object]],
@@ -117,7 +172,7 @@ def test_bad_options_are_refused_before_anything_is_paid(
 
 def test_options_of_a_method_that_is_not_asked_for_are_refused() -> None:
     with pytest.raises(unmask.MethodError, match="given for ag, which is not among"):
-        toy().joints("t1 [MASK] [MASK]", methods=["mlm"], options={"ag": {"steps": 3}})
+        toy().joints("t1 [MASK] [MASK]", methods=["mlm"], options={"ag": {"towards": "masked"}})
 
 
 def test_a_cloze_of_another_model_is_refused() -> None:
@@ -146,8 +201,10 @@ def test_one_blank_costs_one_row() -> None:
 
 def test_cost_is_said_in_one_line() -> None:
     cost = toy().cost("t1 [MASK] [MASK]", methods=["ag"])
-    assert str(cost) == "26 forward passes of 3 tokens, 3.4 kB of tables"
-    assert cost.to_dict()["forward_passes"] == 26
+    assert str(cost) == "27 forward passes of 3 tokens, 4.1 kB of tables"
+    assert cost.to_dict()["forward_passes"] == 27
+    cheap = toy().cost("t1 [MASK] [MASK]", methods=["orders"])
+    assert str(cheap).startswith("3 forward passes of 3 tokens for a pair, more to rank or sample")
     assert "about 2 min" in str(unmask.Cost(1, 3, 10, seconds=130.0))
 
 
@@ -164,7 +221,7 @@ def test_a_long_run_announces_itself(
     toy().joint("t1 [MASK] [MASK]", method="ag")
     said = capsys.readouterr()
     assert said.out == ""
-    assert "ag: 26 forward passes of 3 tokens, under 1 s" in said.err
+    assert "ag: 27 forward passes of 3 tokens, under 1 s" in said.err
 
 
 def test_toy_model_with_compatible_answers_gives_back_its_joint() -> None:

@@ -168,7 +168,7 @@ def antibody_joints(antiberty) -> dict[str, np.ndarray]:
         "mrf": reference.mrf(A, B),
         "mrf-logit": reference.mrf_logit(logits_A, logits_B),
         "hcb": reference.hcb(A, B, (int(m_a.argmax()), int(m_b.argmax()))),
-        "ag": reference.ag(A, B, 50),
+        "ag-paper": reference.ag(A, B, 50),
     }
 
 

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unmask.masked_lm import OutputEmbedding
+from unmask.masked_lm import OutputEmbedding, Positions
 
 
 class ToyMaskedLM:
@@ -35,10 +35,12 @@ class ToyMaskedLM:
         weight = torch.eye(self.vocabulary_size)
         self.output_embedding = OutputEmbedding(weight, None) if factored else None
 
-    def readouts(self, ids: Tensor, positions: Sequence[int]) -> Tensor:
+    def readouts(self, ids: Tensor, positions: Positions) -> Tensor:
         self.rows_asked += len(ids)
         self.batches.append(len(ids))
-        return torch.stack([self._row(row.tolist(), positions) for row in ids]).float()
+        each = positions.tolist() if isinstance(positions, Tensor) else [positions] * len(ids)
+        rows = [self._row(row, at) for row, at in zip(ids.tolist(), each, strict=True)]
+        return torch.stack(rows).float()
 
     def _row(self, row: list[int], positions: Sequence[int]) -> Tensor:
         return torch.tensor(np.stack([self._logits(row, p) for p in positions]))

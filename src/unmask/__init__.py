@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from unmask.language_model import LanguageModel
     from unmask.loading import load
     from unmask.metrics import PairMetrics, pair_metrics, perplexity
+    from unmask.sources import MaskedMarginals
     from unmask.support import Support
-    from unmask.tables import MaskedMarginals, PairTables
+    from unmask.tables import PairTables
     from unmask.tables_file import load_tables, save_tables
+    from unmask.trust import incompatibility
 
 _HOME = {
     "CONSTRUCTIONS": "constructions",
@@ -43,7 +45,7 @@ _HOME = {
     "Fill": "fills",
     "Joint": "joint",
     "LanguageModel": "language_model",
-    "MaskedMarginals": "tables",
+    "MaskedMarginals": "sources",
     "MemoryLimitError": "errors",
     "MethodError": "errors",
     "ModelError": "errors",
@@ -56,6 +58,7 @@ _HOME = {
     "TablesFileError": "errors",
     "UnmaskError": "errors",
     "construct": "constructions",
+    "incompatibility": "trust",
     "load": "loading",
     "load_tables": "tables_file",
     "pair_metrics": "metrics",
@@ -86,6 +89,7 @@ __all__ = [
     "TablesFileError",
     "UnmaskError",
     "construct",
+    "incompatibility",
     "load",
     "load_tables",
     "pair_metrics",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from unmask.errors import ClozeError
-from unmask.integers import whole_number
+from unmask.numbers import whole_number
 from unmask.printable import printable, quoted
 
 # how other models, and people, write a blank: named when a text holds one that this model ignores

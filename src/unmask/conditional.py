@@ -5,6 +5,7 @@ never expanded whole unless a caller asks for `dense()`.
 Knows nothing of models: a table may come from a forward pass, a file or a test.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -121,6 +122,10 @@ class ConditionalTable:
         one = slice(context, context + 1)
         row = self.logits.block(one)[0] if self.given == "a" else self.logits.column(context)
         return row.double() - self.log_normalizer[context]
+
+    def log_prob_given(self, contexts: Sequence[int]) -> Float[Tensor, "contexts outcomes"]:
+        """The whole distribution given each of some contexts, a row each."""
+        return torch.stack([self.log_prob_at(context) for context in contexts])
 
     def log_prob_of(self, outcome: int) -> Float[Tensor, " contexts"]:
         """How likely each context makes one outcome."""

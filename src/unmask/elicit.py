@@ -17,11 +17,12 @@ from unmask.batches import in_batches
 from unmask.cloze import Cloze
 from unmask.conditional import ConditionalTable, DenseLogits, FactoredLogits, Logits
 from unmask.errors import MemoryLimitError, NumericsError, UnmaskError
-from unmask.integers import whole_number
 from unmask.masked_lm import MaskedLM
+from unmask.numbers import whole_number
 from unmask.printable import quoted, readable_bytes
+from unmask.sources import MaskedMarginals
 from unmask.support import Support
-from unmask.tables import DEFAULT_MEMORY_LIMIT, MaskedMarginals, fits_dense
+from unmask.tables import DEFAULT_MEMORY_LIMIT, fits_dense
 
 # rows x tokens that one forward pass takes when the caller names no batch size
 _TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65_536}
@@ -96,13 +97,13 @@ class ElicitedSource:
         log_b, captured_b = _restricted(log_p[1], self.supports[1])
         return MaskedMarginals(log_a, log_b, (captured_a, captured_b))
 
-    def log_a_given(self, b: int) -> Float[Tensor, " a"]:
-        """Blank 0 under one token of blank 1: one row."""
-        return self._one_context(outcome=0, context=b)
+    def log_a_given(self, contexts: Sequence[int]) -> Float[Tensor, "contexts a"]:
+        """Blank 0 under some tokens of blank 1: one row each."""
+        return self._some_contexts(outcome=0, contexts=contexts)
 
-    def log_b_given(self, a: int) -> Float[Tensor, " b"]:
-        """Blank 1 under one token of blank 0: one row."""
-        return self._one_context(outcome=1, context=a)
+    def log_b_given(self, contexts: Sequence[int]) -> Float[Tensor, "contexts b"]:
+        """Blank 1 under some tokens of blank 0: one row each."""
+        return self._some_contexts(outcome=1, contexts=contexts)
 
     def diagnostics(self) -> dict[str, object]:
         """Whose tables these are, and what has been paid for them so far."""
@@ -187,7 +188,7 @@ class ElicitedSource:
             in_batches(
                 len(contexts), self._settings.rows_per_batch(self._model, len(self._cloze)), run
             )
-        _require_finite(finite)
+        require_finite(finite)
 
     def _rows(self, blank: int, tokens: Int[Tensor, " rows"]) -> Int[Tensor, "rows length"]:
         """The cloze once a token, that token written into one blank."""
@@ -208,11 +209,18 @@ class ElicitedSource:
         self.forward_passes += 1
         return read_one(self._model, row, positions)
 
-    def _one_context(self, *, outcome: int, context: int) -> Tensor:
-        row = self._rows(1 - outcome, self.supports[1 - outcome].ids[context : context + 1])
-        readout = self._read_one(row, [self._cloze.positions[outcome]])
-        log_p = _log_probabilities(readout, self._model)[0]
-        return _restricted(log_p, self.supports[outcome])[0].to(self._tables_device())
+    def _some_contexts(self, *, outcome: int, contexts: Sequence[int]) -> Tensor:
+        places = torch.tensor(list(contexts), dtype=torch.long)
+        tokens = self.supports[1 - outcome].ids[places]
+        shape = (len(places), len(self.supports[outcome]))
+        kept = torch.empty(shape, dtype=torch.float64, device=self._tables_device())
+
+        def keep(batch: slice, readouts: Tensor) -> None:
+            for row, log_p in enumerate(_log_probabilities(readouts, self._model)):
+                kept[batch.start + row] = _restricted(log_p, self.supports[outcome])[0]
+
+        self._each_context(outcome, tokens, keep)
+        return kept
 
     def _tables_device(self) -> torch.device:
         # float64 arithmetic exists on CPUs and CUDA; other accelerators only run the model
@@ -220,8 +228,7 @@ class ElicitedSource:
 
     def keeps_dense(self) -> bool:
         """Whether the tables are kept cell by cell."""
-        shape = (len(self.supports[0]), len(self.supports[1]))
-        return fits_dense(shape, self._settings.memory_limit)
+        return fits_dense([len(axis) for axis in self.supports], self._settings.memory_limit)
 
     def _dense_bytes(self) -> int:
         return 8 * len(self.supports[0]) * len(self.supports[1])
@@ -268,7 +275,7 @@ def seconds_per_row(model: MaskedLM, cloze: Cloze, settings: Settings) -> float:
 def _log_probabilities(readouts: Tensor, model: MaskedLM) -> Float[Tensor, "rows vocabulary"]:
     embedding = model.output_embedding
     logits = readouts if embedding is None else embedding.logits(readouts)
-    _require_finite(torch.isfinite(logits).all())
+    require_finite(torch.isfinite(logits).all())
     kept = logits if logits.device.type in ("cpu", "cuda") else logits.cpu()
     return torch.log_softmax(kept.double(), dim=-1)
 
@@ -280,7 +287,8 @@ def _restricted(log_p: Float[Tensor, " v"], support: Support) -> tuple[Tensor, f
     return chosen - log_mass, min(1.0, float(log_mass.exp()))
 
 
-def _require_finite(finite: Tensor) -> None:
+def require_finite(finite: Tensor) -> None:
+    """Refuse what a model returned if it is not all numbers."""
     if not bool(finite):
         raise NumericsError(
             "the model returned values that are not finite; float16 overflows in some models, "

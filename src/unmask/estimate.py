@@ -3,6 +3,7 @@
 from unmask.cloze import Cloze
 from unmask.cost import (
     Cost,
+    Needs,
     Options,
     all_needs,
     forward_passes,
@@ -31,11 +32,11 @@ def estimate(
     whole = all(axis.is_whole(model.vocabulary_size) for axis in axes)
     passes = forward_passes(methods, shape, whole_vocabulary=whole, options=options)
     width = None if model.output_embedding is None else model.output_embedding.weight.shape[1]
-    parts = all_needs(methods, options) if len(shape) > 1 else frozenset[str]()
+    parts = all_needs(methods, shape, options) if len(shape) > 1 else Needs()
     size = table_bytes(parts, shape, width=width, memory_limit=settings.memory_limit)
     if passes <= _FEW_PASSES:
-        return Cost(passes, len(cloze), size)
+        return Cost(passes, len(cloze), size, for_a_pair=parts.only_pairs())
     computed_anew = None if fits_dense(shape, settings.memory_limit) else width
     seconds = passes * seconds_per_row(model, cloze, settings)
     seconds += table_seconds(methods, shape, computed_anew, options)
-    return Cost(passes, len(cloze), size, seconds)
+    return Cost(passes, len(cloze), size, seconds, parts.only_pairs())

@@ -47,6 +47,7 @@ class Joint:
         self._diagnostics = dict(diagnostics or {})
         self._device = device or torch.device("cpu")
         self._ranked: dict[int, list[Fill]] = {}
+        self.measure_incompatibility: Callable[[], float | None] = lambda: None
 
     @classmethod
     def from_scores(
@@ -124,8 +125,7 @@ class Joint:
         if n < 1:
             raise SupportError(f"top takes a number of fills from 1, not {n}")
         if n not in self._ranked:
-            cells = best_cells(self._tiles(), n)
-            self._ranked[n] = [self._fill(cell, score) for cell, score in cells]
+            self._ranked[n] = [self._fill(cell, score) for cell, score in self._best(n)]
         return list(self._ranked[n])
 
     def sample(self, n: int, *, generator: torch.Generator | None = None) -> list[Fill]:
@@ -161,6 +161,17 @@ class Joint:
         marginal = sum(self.marginal(axis).entropy() for axis in range(len(self.supports)))
         return (marginal - self._entropy) / (math.log(2) if base_two else 1.0)
 
+    def sums_are_free(self) -> bool:
+        """Whether sums over whole blanks (entropy, marginals) run no further row of the model."""
+        return True
+
+    def incompatibility(self) -> float | None:
+        """J, in bits: how far the conditionals that this was built from contradict each other.
+
+        0 when one distribution has both, at most 1; None unless both tables were elicited.
+        """
+        return self.measure_incompatibility()
+
     def pmi(self, *tokens: Token, base_two: bool = False) -> float:
         """Pointwise mutual information: log of the joint over the product of its marginals."""
         cell = self._cell(tokens)
@@ -171,13 +182,14 @@ class Joint:
         return (self.log_prob(*tokens) - apart) / (math.log(2) if base_two else 1.0)
 
     def to_dict(self, n: int = 10) -> dict[str, object]:
-        """The likeliest fills and the summary numbers, ready for JSON."""
+        """The likeliest fills and the summary numbers that are free, ready for JSON."""
         return {
             "method": self.method,
             "shape": list(self.shape),
             "fills": [fill.to_dict() for fill in self.top(n)],
-            "entropy": self.entropy(),
-            "mutual_information": self.mutual_information(),
+            "entropy": self.entropy() if self.sums_are_free() else None,
+            "mutual_information": self.mutual_information() if self.sums_are_free() else None,
+            "incompatibility": self.incompatibility(),
             "diagnostics": self.diagnostics,
         }
 
@@ -218,6 +230,9 @@ class Joint:
         if not math.isfinite(log_normalizer):
             raise NumericsError(f"the joint by {self.method} has a normaliser of {log_normalizer}")
         return log_normalizer
+
+    def _best(self, n: int) -> list[tuple[tuple[int, ...], float]]:
+        return best_cells(self._tiles(), n)
 
     def _blocks(self) -> list[slice]:
         return row_blocks(self.shape[0], math.prod(self.shape[1:]))

@@ -18,6 +18,9 @@ from torch import Tensor, nn
 
 from unmask.errors import ModelError, NumericsError
 
+# the same for every row, or a set of positions a row
+Positions = Sequence[int] | Int[Tensor, "rows positions"]
+
 # how far reconstructed logits may be from the model's own, as a part of the largest logit
 _RECONSTRUCTION_TOLERANCE = {torch.float32: 5e-5, torch.float16: 1e-2, torch.bfloat16: 5e-2}
 
@@ -68,9 +71,13 @@ class MaskedLM(Protocol):
         """The output layer, if readouts determine the logits."""
 
     def readouts(
-        self, ids: Int[Tensor, "rows length"], positions: Sequence[int]
+        self, ids: Int[Tensor, "rows length"], positions: Positions
     ) -> Float[Tensor, "rows positions width"]:
-        """Readouts (or logits) at the positions, one row a sequence, in float32."""
+        """Readouts (or logits) at the positions, one row a sequence, in float32.
+
+        Positions are a sequence of integers, the same for all rows, or an integer tensor with
+        one row of them a sequence.
+        """
 
 
 class HuggingFaceMaskedLM:
@@ -101,11 +108,11 @@ class HuggingFaceMaskedLM:
 
     @torch.inference_mode()
     def readouts(
-        self, ids: Int[Tensor, "rows length"], positions: Sequence[int]
+        self, ids: Int[Tensor, "rows length"], positions: Positions
     ) -> Float[Tensor, "rows positions width"]:
         """Readouts (or logits) at the positions, in float32."""
         if self.output_embedding is None:
-            return self._logits(ids)[:, list(positions)].float()
+            return _at(self._logits(ids), positions).float()
         return self._captured(ids, positions).float()
 
     def _forward(self, ids: Int[Tensor, "rows length"]) -> Any:
@@ -123,10 +130,11 @@ class HuggingFaceMaskedLM:
         return logits
 
     @torch.inference_mode()
-    def _captured(self, ids: Int[Tensor, "rows length"], positions: Sequence[int]) -> Tensor:
+    def _captured(self, ids: Int[Tensor, "rows length"], positions: Positions) -> Tensor:
         with _captured_input(self.model.get_output_embeddings(), positions) as captured:
             self._forward(ids.to(self.device))
-        if len(captured) != 1 or captured[0].shape[:2] != (len(ids), len(positions)):
+        several = positions.shape[1] if isinstance(positions, Tensor) else len(positions)
+        if len(captured) != 1 or captured[0].shape[:2] != (len(ids), several):
             raise ModelError(f"{type(self.model).__name__} does not call its output layer once")
         return captured[0]
 
@@ -175,12 +183,12 @@ class HuggingFaceMaskedLM:
 
 
 @contextmanager
-def _captured_input(layer: nn.Module, positions: Sequence[int]) -> Iterator[list[Tensor]]:
+def _captured_input(layer: nn.Module, positions: Positions) -> Iterator[list[Tensor]]:
     """Collect what enters a layer at some positions, and spare the layer its work."""
     captured: list[Tensor] = []
 
     def keep(_: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor]:
-        captured.append(args[0][:, list(positions)])
+        captured.append(_at(args[0], positions))
         return (args[0][:0],)
 
     handle = layer.register_forward_pre_hook(keep)
@@ -188,6 +196,13 @@ def _captured_input(layer: nn.Module, positions: Sequence[int]) -> Iterator[list
         yield captured
     finally:
         handle.remove()
+
+
+def _at(values: Tensor, positions: Positions) -> Tensor:
+    if not isinstance(positions, Tensor):
+        return values[:, list(positions)]
+    rows = torch.arange(len(values), device=values.device)
+    return values[rows[:, None], positions.to(values.device)]
 
 
 def _longest(model: Any) -> int | None:

@@ -15,7 +15,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from unmask.errors import SupportError
-from unmask.integers import whole_number
+from unmask.numbers import whole_number
 from unmask.printable import quoted
 
 Token = str | SupportsIndex  # a vocabulary name, or an id; numpy's integers too

@@ -5,10 +5,9 @@ supplies them, so that none pays for what it does not use. Knows nothing of mode
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import NoReturn, Protocol, runtime_checkable
+from typing import NoReturn
 
 import torch
 from jaxtyping import Float
@@ -18,96 +17,13 @@ from tqdm import tqdm
 from unmask.conditional import ConditionalTable, DenseLogits, Logits
 from unmask.errors import UnmaskError
 from unmask.logspace import row_blocks
+from unmask.sources import MaskedMarginals, StoredSource, TableSource, storage
 from unmask.support import Support
 
 
-@dataclass(frozen=True, eq=False)
-class MaskedMarginals:
-    """The model's two distributions with both blanks masked, over the supports.
-
-    `captured` is the mass that the whole-vocabulary distributions put on the supports.
-    """
-
-    log_a: Float[Tensor, " a"]
-    log_b: Float[Tensor, " b"]
-    captured: tuple[float, float] = (1.0, 1.0)
-
-
-@runtime_checkable
-class TableSource(Protocol):
-    """Where tables come from: asked only for what a construction needs, each part once."""
-
-    @property
-    def supports(self) -> tuple[Support, Support]:
-        """The tokens of both axes."""
-
-    def a_given_b(self) -> ConditionalTable:
-        """The table q(a | b)."""
-
-    def b_given_a(self) -> ConditionalTable:
-        """The table q(b | a)."""
-
-    def masked(self) -> MaskedMarginals:
-        """The doubly masked distributions."""
-
-    def log_a_given(self, b: int) -> Float[Tensor, " a"]:
-        """One column of log q(a | b), without the rest of the table."""
-
-    def log_b_given(self, a: int) -> Float[Tensor, " b"]:
-        """One row of log q(b | a), without the rest of the table."""
-
-    def diagnostics(self) -> dict[str, object]:
-        """What has been paid so far."""
-
-
-@dataclass(frozen=True, eq=False)
-class StoredSource:
-    """A source whose parts are all there already."""
-
-    supports: tuple[Support, Support]
-    table_a_given_b: ConditionalTable
-    table_b_given_a: ConditionalTable
-    marginals: MaskedMarginals | None = None
-    provenance: Mapping[str, object] = field(default_factory=dict)
-
-    def a_given_b(self) -> ConditionalTable:
-        """The table q(a | b)."""
-        return self.table_a_given_b
-
-    def b_given_a(self) -> ConditionalTable:
-        """The table q(b | a)."""
-        return self.table_b_given_a
-
-    def masked(self) -> MaskedMarginals:
-        """The doubly masked distributions, if they were given."""
-        if self.marginals is None:
-            raise UnmaskError(
-                "these tables hold no doubly masked distributions, which mlm needs, and hcb "
-                "without a pivot; give marginals= when making them"
-            )
-        return self.marginals
-
-    def log_a_given(self, b: int) -> Float[Tensor, " a"]:
-        """One column of log q(a | b)."""
-        return self.table_a_given_b.log_prob_at(b)
-
-    def log_b_given(self, a: int) -> Float[Tensor, " b"]:
-        """One row of log q(b | a)."""
-        return self.table_b_given_a.log_prob_at(a)
-
-    def diagnostics(self) -> dict[str, object]:
-        """Where the tables came from and how they are kept."""
-        return {**self.provenance, "tables": storage(self.table_a_given_b)}
-
-
-def fits_dense(shape: tuple[int, ...], memory_limit: int) -> bool:
-    """Whether both tables fit dense, with room for one more of their size to iterate on."""
-    return 3 * 4 * math.prod(shape) <= memory_limit
-
-
-def storage(table: ConditionalTable) -> str:
-    """How a table is kept, in a word."""
-    return "dense" if isinstance(table.logits, DenseLogits) else "factored"
+def fits_dense(shape: Sequence[int], memory_limit: int) -> bool:
+    """Whether both tables fit dense, with room for a copy of both to iterate on."""
+    return 4 * 4 * math.prod(shape) <= memory_limit
 
 
 # what may be of size V x V, in bytes, when a caller says nothing: room for one table of BERT-base
@@ -155,6 +71,7 @@ class PairTables:
         self.memory_limit = memory_limit
         self.progress = progress
         self._last_tile: Tile | None = None
+        self._remembered: dict[str, object] = {}
 
     @classmethod
     def from_logits(
@@ -224,22 +141,34 @@ class PairTables:
         """Whether the doubly masked distributions are there, or can be elicited."""
         return not (isinstance(self.source, StoredSource) and self.source.marginals is None)
 
-    def log_a_given(self, b: int) -> Float[Tensor, " a"]:
-        """One column of log q(a | b); one forward pass when the table is not there."""
-        whole = self._held("a_given_b")
-        return whole.log_prob_at(b) if whole else self.source.log_a_given(b)
+    def holds_both(self) -> bool:
+        """Whether both tables are there, so that reading them asks no model."""
+        stored = isinstance(self.source, StoredSource)
+        return stored or all(self._held(name) for name in ("a_given_b", "b_given_a"))
 
-    def log_b_given(self, a: int) -> Float[Tensor, " b"]:
-        """One row of log q(b | a); one forward pass when the table is not there."""
+    def log_a_given(self, contexts: Sequence[int]) -> Float[Tensor, "contexts a"]:
+        """log q(a | b) for some b, a row each; a forward pass each if the table is not there."""
+        whole = self._held("a_given_b")
+        return whole.log_prob_given(contexts) if whole else self.source.log_a_given(contexts)
+
+    def log_b_given(self, contexts: Sequence[int]) -> Float[Tensor, "contexts b"]:
+        """log q(b | a) for some a, a row each; a forward pass each if the table is not there."""
         whole = self._held("b_given_a")
-        return whole.log_prob_at(a) if whole else self.source.log_b_given(a)
+        return whole.log_prob_given(contexts) if whole else self.source.log_b_given(contexts)
 
     def memory_left(self) -> int:
         """Bytes of the limit that dense tables do not take already."""
         cells = 4 * self.shape[0] * self.shape[1]
         held = (self._held("a_given_b"), self._held("b_given_a"))
         dense = sum(cells for table in held if table and isinstance(table.logits, DenseLogits))
-        return self.memory_limit - dense
+        copied = sum(getattr(kept, "nbytes", 0) for kept in self._remembered.values())
+        return self.memory_limit - dense - copied
+
+    def remember(self, name: str, compute: Callable[[], object]) -> object:
+        """What was computed from these tables under this name, or is now: once for all joints."""
+        if name not in self._remembered:
+            self._remembered[name] = compute()
+        return self._remembered[name]
 
     def blocks(self) -> list[slice]:
         """The row blocks of a streaming pass."""

@@ -16,8 +16,9 @@ from unmask import __version__
 from unmask.conditional import ConditionalTable, DenseLogits, FactoredLogits, Logits
 from unmask.errors import TablesFileError
 from unmask.printable import quoted
+from unmask.sources import MaskedMarginals, StoredSource
 from unmask.support import Support
-from unmask.tables import DEFAULT_MEMORY_LIMIT, MaskedMarginals, PairTables, StoredSource
+from unmask.tables import DEFAULT_MEMORY_LIMIT, PairTables
 
 FORMAT = "unmask.tables/1"
 

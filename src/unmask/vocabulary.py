@@ -10,7 +10,7 @@ from torch import Tensor
 
 from unmask.cloze import Tokenizer
 from unmask.errors import SupportError
-from unmask.integers import whole_number
+from unmask.numbers import whole_number
 from unmask.printable import quoted
 from unmask.support import Support, Token
 

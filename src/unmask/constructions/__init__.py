@@ -8,21 +8,37 @@ import difflib
 import inspect
 from collections.abc import Callable
 
-from unmask.constructions.arnold_gokhale import arnold_gokhale, check_steps
+from unmask.constructions.arnold_gokhale import (
+    arnold_gokhale,
+    check_pseudo_counts,
+    check_towards,
+    weighted_arnold_gokhale,
+)
 from unmask.constructions.besag import besag, check_pivot_axis
 from unmask.constructions.independent import independent
 from unmask.constructions.markov_field import markov_field, markov_field_of_logits
+from unmask.constructions.orders import check_mean, orders
+from unmask.constructions.paper_steps import arnold_gokhale_steps, check_steps
+from unmask.constructions.pseudo_gibbs import log_pool, pseudo_gibbs
+from unmask.constructions.sweep import check_contexts, check_floor, sweep
 from unmask.errors import MethodError
 from unmask.joint import Joint
 from unmask.printable import quoted
 from unmask.tables import PairTables
+from unmask.trust import incompatibility
 
 CONSTRUCTIONS: dict[str, Callable[..., Joint]] = {
     "mlm": independent,
     "mrf": markov_field,
     "mrf-logit": markov_field_of_logits,
     "hcb": besag,
+    "ag-paper": arnold_gokhale_steps,
     "ag": arnold_gokhale,
+    "weighted-ag": weighted_arnold_gokhale,
+    "pseudo-gibbs": pseudo_gibbs,
+    "log-pool": log_pool,
+    "orders": orders,
+    "sweep": sweep,
 }
 
 ALIASES = {
@@ -32,15 +48,21 @@ ALIASES = {
     "besag": "hcb",
     "hammersley-clifford-besag": "hcb",
     "arnold-gokhale": "ag",
+    "weighted-arnold-gokhale": "weighted-ag",
 }
 
-DEFAULT_METHOD = "ag"
+DEFAULT_METHOD = "log-pool"
 
 # what an option's value must be, as far as that can be told without tables
 _CHECKS: dict[str, Callable[[object], None]] = {
     "pivot": lambda _: None,
     "pivot_axis": check_pivot_axis,
     "steps": check_steps,
+    "pseudo_counts": check_pseudo_counts,
+    "towards": check_towards,
+    "mean": check_mean,
+    "contexts": check_contexts,
+    "floor": check_floor,
 }
 
 
@@ -72,4 +94,7 @@ def construct(method: object, tables: PairTables, **options: object) -> Joint:
     """Build a joint from tables by the name of its construction."""
     name = method_name(method)
     check_options(name, options)
-    return CONSTRUCTIONS[name](tables, **options)
+    joint = CONSTRUCTIONS[name](tables, **options)
+    # asked for later, and only where both tables are there by then: it costs a solver's passes
+    joint.measure_incompatibility = lambda: incompatibility(tables) if tables.holds_both() else None
+    return joint

@@ -1,14 +1,16 @@
 """The Hammersley-Clifford-Besag joint: one table, tied together along one pivot token."""
 
+from collections.abc import Mapping
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from unmask.errors import MethodError
-from unmask.integers import whole_number
 from unmask.joint import Joint
+from unmask.numbers import whole_number
 from unmask.printable import quoted
-from unmask.support import Token
+from unmask.support import Support, Token
 from unmask.tables import PairTables
 
 
@@ -43,7 +45,7 @@ def besag(tables: PairTables, *, pivot: Token | None = None, pivot_axis: int = 0
         diagnostics={
             **tables.diagnostics(),
             "pivot": support.names[place],
-            "pivot_axis": pivot_axis,
+            "pivot_axis": int(pivot_axis),
         },
         device=log_weight.device,
     )
@@ -55,12 +57,19 @@ def check_pivot_axis(pivot_axis: object) -> None:
         raise MethodError(f"pivot_axis is 0 or 1, not {quoted(pivot_axis)}")
 
 
+def check_pivot(options: Mapping[str, object], axes: tuple[Support, ...]) -> None:
+    """Refuse an unknown pivot before anything is elicited."""
+    axis = options.get("pivot_axis", 0)
+    if options.get("pivot") is not None and axis in range(len(axes)):
+        axes[int(str(axis))].index(options["pivot"])
+
+
 def _weights_over_b(tables: PairTables, pivot: int) -> Float[Tensor, " b"]:
     # the table first: once it is there, nothing else needs more than one further pass
     log_pivot_given_b = tables.a_given_b.log_prob_of(pivot)
-    return tables.log_b_given(pivot) - log_pivot_given_b
+    return tables.log_b_given([pivot])[0] - log_pivot_given_b
 
 
 def _weights_over_a(tables: PairTables, pivot: int) -> Float[Tensor, " a"]:
     log_pivot_given_a = tables.b_given_a.log_prob_of(pivot)
-    return tables.log_a_given(pivot) - log_pivot_given_a
+    return tables.log_a_given([pivot])[0] - log_pivot_given_a

@@ -1,6 +1,7 @@
-"""What counts as a whole number: Python's integers and numpy's, but no truth values."""
+"""What counts as a number: Python's and numpy's, but no truth values."""
 
 import operator
+from numbers import Real
 
 
 def whole_number(value: object) -> int | None:
@@ -11,3 +12,8 @@ def whole_number(value: object) -> int | None:
         return operator.index(value)
     except TypeError:  # arrays and tensors of several numbers have the method, but no answer
         return None
+
+
+def real_number(value: object) -> float | None:
+    """The value as a `float`, or None if it is not a number."""
+    return float(value) if isinstance(value, Real) and not isinstance(value, bool) else None

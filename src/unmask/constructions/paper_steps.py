@@ -1,0 +1,107 @@
+"""Arnold & Gokhale's joint as the paper computes it: a number of steps from uniform."""
+
+import math
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unmask.constructions.arnold_gokhale import marginal_joint
+from unmask.errors import MethodError, NumericsError
+from unmask.joint import Joint
+from unmask.numbers import whole_number
+from unmask.printable import quoted
+from unmask.solvers import fused
+from unmask.solvers.probabilities import Probabilities, probabilities
+from unmask.tables import PairTables
+
+
+def arnold_gokhale_steps(tables: PairTables, *, steps: int = 50) -> Joint:
+    """Take so many of Arnold & Gokhale's steps (Torroba Hennigen & Kim 2023, appendix C).
+
+    Each maps a joint with marginals r_a, r_b to one proportional to
+    (q(a | b) + q(b | a)) / (1 / r_a + 1 / r_b), from uniform marginals. The state is the two
+    marginals; a step is one streaming pass. A number of steps is not convergence: `last_change`
+    is the largest change of a log marginal in the step before the last.
+    """
+    check_steps(steps)
+    log_a, log_b, change = _stepped(tables, steps)
+    return marginal_joint(
+        tables,
+        log_a,
+        log_b,
+        method="ag-paper",
+        diagnostics={
+            "steps": int(steps),
+            "start": "uniform",
+            "last_change": change,
+            "stopped": "after the given number of steps",
+        },
+    )
+
+
+def check_steps(steps: object) -> None:
+    """Refuse a number of steps that cannot be taken."""
+    if (whole_number(steps) or 0) < 1:
+        raise MethodError(f"ag-paper takes a number of steps from 1, not {quoted(steps)}")
+
+
+def _stepped(tables: PairTables, steps: int) -> tuple[Tensor, Tensor, float | None]:
+    """The marginals before the last step: they, not the ones after it, give its joint."""
+    device = tables.both()[0].logits.device
+    log_a, log_b = (
+        torch.full((len(axis),), -math.log(len(axis)), dtype=torch.float64, device=device)
+        for axis in tables.supports
+    )
+    if steps == 1:
+        return log_a, log_b, None
+    source = probabilities(tables)
+    with tables.bar("ag-paper", steps - 1) as bar:
+        for _ in range(steps - 1):
+            before_a, before_b = log_a, log_b
+            log_a, log_b = step(source, log_a, log_b)
+            bar.update()
+    change = max(float((log_a - before_a).abs().max()), float((log_b - before_b).abs().max()))
+    return log_a, log_b, change
+
+
+def step(
+    source: Probabilities, log_a: Float[Tensor, " a"], log_b: Float[Tensor, " b"]
+) -> tuple[Float[Tensor, " a"], Float[Tensor, " b"]]:
+    """The log marginals of the next joint, in one pass.
+
+    The sums run over probabilities, not logarithms: every term is positive, so float64 keeps
+    their relative error near 1e-16 however small the marginals are.
+    """
+    sums = _fused_sums if source.fused() else _sums
+    row_sums, column_sums = sums(source, log_a.exp(), log_b.exp())
+    next_a, next_b = log_a + row_sums.log(), log_b + column_sums.log()
+    if not bool(torch.isfinite(next_a).all() and torch.isfinite(next_b).all()):
+        raise NumericsError("Arnold-Gokhale's marginals left the range of float64; use fewer steps")
+    log_total = torch.logsumexp(next_a, dim=0)
+    return next_a - log_total, next_b - log_total
+
+
+def _sums(source: Probabilities, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    row_sums, column_sums = torch.zeros_like(a), torch.zeros_like(b)
+    for rows in source.tables.blocks():
+        a_given_b, b_given_a = source.tile(rows)
+        joint = (a_given_b + b_given_a) / (a[rows, None] + b)
+        row_sums[rows] = joint @ b
+        column_sums += a[rows] @ joint
+    return row_sums, column_sums
+
+
+def _fused_sums(source: Probabilities, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    assert source.kept is not None
+    kernel = fused.step_kernel()
+    tables = [table.numpy() for table in source.kept]
+    row_sums = np.zeros(len(a))
+    by_band = np.zeros((len(fused.bands(len(a))), len(b)))
+
+    def run(band: int, start: int, stop: int) -> None:
+        kernel(*tables, start, stop, a.numpy(), b.numpy(), row_sums, by_band[band])
+
+    fused.each_band(len(a), run)
+    return torch.from_numpy(row_sums), torch.from_numpy(by_band.sum(axis=0))

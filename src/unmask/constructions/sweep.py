@@ -1,0 +1,76 @@
+"""One sweep of pseudo-Gibbs from the doubly masked marginals, over the likeliest contexts only."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unmask.errors import MethodError
+from unmask.joint import Joint
+from unmask.mixture import Mixture
+from unmask.numbers import real_number, whole_number
+from unmask.printable import quoted
+from unmask.tables import PairTables
+
+CONTEXTS = 25
+FLOOR = 0.02
+
+Given = Callable[[Sequence[int]], Tensor]
+
+
+def sweep(tables: PairTables, *, contexts: int = CONTEXTS, floor: float = FLOOR) -> Joint:
+    """(q(a | b) r_b + q(b | a) r_a) / 2 with marginals swept from the likeliest contexts.
+
+    r_b is the mean of q(b | a) over the `contexts` likeliest a of the doubly masked model, weighted
+    by their probability, mixed with a part `floor` of the masked marginal itself; r_a likewise.
+    Normalised over the whole support as it stands, for 2 * contexts + 3 forward passes a pair.
+    """
+    check_contexts(contexts)
+    check_floor(floor)
+    masked = tables.masked
+    log_b, covered_a = _swept(masked.log_a, masked.log_b, tables.log_b_given, contexts, floor)
+    log_a, covered_b = _swept(masked.log_b, masked.log_a, tables.log_a_given, contexts, floor)
+    return Mixture(
+        tables,
+        log_a,
+        log_b,
+        method="sweep",
+        diagnostics={
+            "contexts": int(contexts),
+            "floor": float(floor),
+            "mass_of_contexts": [covered_a, covered_b],
+        },
+    )
+
+
+def likeliest(log_p: Float[Tensor, " size"], contexts: int) -> Tensor:
+    """The likeliest contexts; on equal probabilities the lower index comes first."""
+    return torch.sort(log_p, descending=True, stable=True).indices[:contexts]
+
+
+def _swept(
+    log_context: Tensor, log_outcome: Tensor, log_given: Given, contexts: int, floor: float
+) -> tuple[Tensor, float]:
+    """The swept log marginal of one blank, and the mass of the contexts it was swept from."""
+    chosen = likeliest(log_context, contexts)
+    log_weight = log_context[chosen]
+    log_mass = torch.logsumexp(log_weight, dim=0)
+    rows = log_given(chosen.tolist())
+    log_mean = torch.logsumexp(rows + (log_weight - log_mass)[:, None], dim=0)
+    mixed = torch.logaddexp(log_mean + math.log1p(-floor), log_outcome + math.log(floor))
+    return mixed, min(1.0, float(log_mass.exp()))
+
+
+def check_contexts(contexts: object) -> None:
+    """Refuse a number of contexts that cannot be swept."""
+    if (whole_number(contexts) or 0) < 1:
+        raise MethodError(f"contexts is a number from 1, not {quoted(contexts)}")
+
+
+def check_floor(floor: object) -> None:
+    """Refuse a floor that is not a part: without one, unswept tokens would be impossible."""
+    number = real_number(floor)
+    if number is None or not 0 < number < 1:
+        raise MethodError(f"floor is a number between 0 and 1, not {quoted(floor)}")

@@ -1,0 +1,61 @@
+"""Many texts with a pair of tokens each, made ready for scoring: clozes and places on the axes."""
+
+from collections.abc import Callable, Iterator, Sequence, Sized
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from unmask.cloze import Cloze
+from unmask.errors import ClozeError, SupportError, UnmaskError
+from unmask.printable import quoted
+from unmask.support import Support, Token
+
+
+def places_of(
+    pairs: Sequence[Sequence[Token]], supports: tuple[Support, Support]
+) -> Int[Tensor, "texts 2"]:
+    """Where each token stands on its axis; a token that is not there is named with its text."""
+    if isinstance(pairs, str) or not isinstance(pairs, Sequence):
+        raise UnmaskError(f"pairs is a list of two tokens a text, not {quoted(pairs)}")
+    places = torch.empty(len(pairs), 2, dtype=torch.long)
+    for number, pair in enumerate(pairs):
+        if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
+            raise SupportError(f"the pair of text {number} is two tokens, not {quoted(pair)}")
+        for blank, token in enumerate(pair):
+            try:
+                places[number, blank] = supports[blank].index(token)
+            except SupportError as error:
+                raise SupportError(f"text {number}, blank {blank}: {error}") from None
+    return places
+
+
+class Clozes:
+    """Clozes of texts, read anew each time; all are checked first, before anything is paid for."""
+
+    def __init__(
+        self, texts: Sequence[str | Cloze], pairs: Sized, read: Callable[[str | Cloze], Cloze]
+    ) -> None:
+        if isinstance(texts, str) or not isinstance(texts, Sequence):
+            raise ClozeError(f"texts is a list of texts, not {quoted(texts)}")
+        if len(texts) != len(pairs):
+            raise UnmaskError(
+                f"there are {len(texts)} texts but {len(pairs)} pairs; give one pair a text"
+            )
+        self._texts, self._read = texts, read
+        # the last of a million texts is refused now, not after hours
+        for _ in self:
+            pass
+
+    def __iter__(self) -> Iterator[Cloze]:
+        """Each in turn; a bad one is named by its number."""
+        for number, text in enumerate(self._texts):
+            try:
+                cloze = self._read(text)
+            except ClozeError as error:
+                raise ClozeError(f"text {number}: {error}") from None
+            if len(cloze.positions) != 2:
+                raise ClozeError(
+                    f"text {number} has {len(cloze.positions)} blanks; a pair takes two"
+                )
+            yield cloze

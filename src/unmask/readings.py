@@ -1,0 +1,229 @@
+"""Rows in, the log-probabilities of given tokens out: no distribution is kept.
+
+Logits exist some columns at a time and are folded at once, so that memory does not grow with the
+vocabulary, and the output layer is read from memory once a batch. Knows the `MaskedLM` protocol,
+nothing of texts and nothing of transformers.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from unmask.batches import in_batches
+from unmask.elicit import Settings, require_finite
+from unmask.logspace import row_blocks
+from unmask.masked_lm import MaskedLM
+from unmask.support import Support
+
+Supports = tuple[Support, Support]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of one length with two blanks each, and the token to read there, as a place."""
+
+    ids: Int[Tensor, "rows length"]
+    positions: Int[Tensor, "rows 2"]
+    places: Int[Tensor, "rows 2"]
+    read: Bool[Tensor, "rows 2"]
+
+    def __len__(self) -> int:
+        """How many rows."""
+        return len(self.ids)
+
+    def given(self, blank: int, tokens: Int[Tensor, "rows k"]) -> "Rows":
+        """Each token written into one blank of its row, the other blank read: k times the rows."""
+        ids, positions, places = (
+            part.repeat_interleave(tokens.shape[1], dim=0)
+            for part in (self.ids, self.positions, self.places)
+        )
+        ids.scatter_(1, positions[:, blank, None], tokens.reshape(-1, 1))
+        read = torch.tensor([blank == 1, blank == 0]).expand(len(ids), 2)
+        return Rows(ids, positions, places, read)
+
+
+def joined(*several: Rows) -> Rows:
+    """One after the other."""
+    return Rows(
+        torch.cat([rows.ids for rows in several]),
+        torch.cat([rows.positions for rows in several]),
+        torch.cat([rows.places for rows in several]),
+        torch.cat([rows.read for rows in several]),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Contexts:
+    """The likeliest tokens of one blank, as places, and their weights among each other."""
+
+    places: Int[Tensor, "rows k"]
+    log_weights: Float[Tensor, "rows k"]
+
+
+@dataclass(frozen=True, eq=False)
+class Readings:
+    """What was read at both blanks; where a row was not to be read, zeros."""
+
+    log_probs: Float[Tensor, "rows 2"]
+    contexts: tuple[Contexts, Contexts]
+
+
+class Reader:
+    """Asks the model in batches, and remembers how large they may be."""
+
+    def __init__(
+        self,
+        model: MaskedLM,
+        supports: Supports,
+        settings: Settings,
+        answered: Callable[[int], object] = lambda rows: None,
+    ) -> None:
+        self.supports = supports
+        self._model, self._settings, self._answered = model, settings, answered
+        self._outcomes = _outcomes(model, supports)
+        self._tokens_that_fit: int | None = None
+
+    def read(self, rows: Rows, contexts: int = 0) -> Readings:
+        """Log-probabilities of the given tokens in float64, and so many likeliest ones."""
+        a, b = (torch.zeros(len(rows), min(contexts, len(axis))) for axis in self.supports)
+        kept = Readings(
+            torch.zeros(len(rows), 2, dtype=torch.float64),
+            (Contexts(a.long(), a.double()), Contexts(b.long(), b.double())),
+        )
+
+        def run(batch: slice) -> None:
+            self._read_batch(rows, batch, contexts, kept)
+            self._answered(batch.stop - batch.start)
+
+        length = rows.ids.shape[1]
+        size = min(len(rows), self._rows_per_batch(length))
+        ended = in_batches(len(rows), size, run)
+        if ended < size:
+            self._tokens_that_fit = ended * length
+        return kept
+
+    def _rows_per_batch(self, length: int) -> int:
+        rows = self._settings.rows_per_batch(self._model, length)
+        if self._tokens_that_fit is None:
+            return rows
+        return max(1, min(rows, self._tokens_that_fit // length))
+
+    def _read_batch(self, rows: Rows, batch: slice, contexts: int, kept: Readings) -> None:
+        device = self._model.device
+        readouts = self._model.readouts(rows.ids[batch].to(device), rows.positions[batch])
+        require_finite(torch.isfinite(readouts).all())
+        for outcomes in self._outcomes:
+            row, blank = (rows.read[batch] & outcomes.blanks).nonzero(as_tuple=True)
+            if not len(row):
+                continue
+            log_probs, likeliest = _folded(
+                readouts[row.to(device), blank.to(device)],
+                outcomes,
+                rows.places[batch][row, blank],
+                contexts,
+            )
+            kept.log_probs[batch][row, blank] = log_probs.cpu()
+            log_weights = torch.log_softmax(likeliest.logits.double(), dim=1).cpu()
+            for which in outcomes.blanks.nonzero()[:, 0].tolist():
+                mine, found = blank == which, kept.contexts[which]
+                found.places[batch][row[mine]] = likeliest.places.cpu()[mine]
+                found.log_weights[batch][row[mine]] = log_weights[mine]
+
+
+# --- logits, some columns at a time ------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Outcomes:
+    """The tokens of one blank, or of both: readouts in, some of their logits out."""
+
+    size: int
+    blanks: Bool[Tensor, " 2"]
+    weight: Float[Tensor, "size width"] | None
+    bias: Float[Tensor, " size"] | None
+    ids: Int[Tensor, " size"] | None
+
+    def logits(
+        self, readouts: Float[Tensor, "rows width"], columns: slice
+    ) -> Float[Tensor, "rows columns"]:
+        """Logits of consecutive tokens, where float64 exists."""
+        if self.weight is None:
+            logits = readouts[:, columns if self.ids is None else self.ids[columns]]
+        elif self.bias is None:
+            logits = readouts @ self.weight[columns].T
+        else:
+            logits = torch.addmm(self.bias[columns], readouts, self.weight[columns].T)
+        return logits if logits.device.type in ("cpu", "cuda") else logits.cpu()
+
+
+def _outcomes(model: MaskedLM, supports: Supports) -> list[_Outcomes]:
+    """One for both blanks if they share a support, so that the weights are read once."""
+    a, b = supports
+    if a is b or torch.equal(a.ids, b.ids):
+        return [_outcomes_of(model, a, [True, True])]
+    return [_outcomes_of(model, a, [True, False]), _outcomes_of(model, b, [False, True])]
+
+
+def _outcomes_of(model: MaskedLM, support: Support, blanks: list[bool]) -> _Outcomes:
+    layer, which = model.output_embedding, torch.tensor(blanks)
+    ids = None if support.is_whole(model.vocabulary_size) else support.ids.to(model.device)
+    if layer is None:
+        return _Outcomes(len(support), which, None, None, ids)
+    if ids is None:
+        return _Outcomes(len(support), which, layer.weight, layer.bias, None)
+    bias = None if layer.bias is None else layer.bias[ids]
+    return _Outcomes(len(support), which, layer.weight[ids], bias, None)
+
+
+@dataclass(frozen=True, eq=False)
+class _Likeliest:
+    """The likeliest tokens so far, in the order of their places."""
+
+    logits: Float[Tensor, "rows k"]
+    places: Int[Tensor, "rows k"]
+
+    def with_more(self, logits: Float[Tensor, "rows more"], start: int, k: int) -> "_Likeliest":
+        """The k likeliest of these and of the tokens that follow them; of equals, the first."""
+        more = torch.arange(start, start + logits.shape[1], device=logits.device)
+        values = torch.cat([self.logits, logits], dim=1)
+        places = torch.cat([self.places, more.expand(len(logits), -1)], dim=1)
+        # which of equals topk takes is not defined, but the least value that it takes is
+        best = values.topk(min(k, values.shape[1]), dim=1).values
+        above, level = values > best[:, -1:], values == best[:, -1:]
+        room = best.shape[1] - above.sum(dim=1, keepdim=True)
+        chosen = above | (level & (level.cumsum(dim=1) <= room))
+        return _Likeliest(values[chosen].view(best.shape), places[chosen].view(best.shape))
+
+
+def _folded(
+    readouts: Float[Tensor, "rows width"],
+    outcomes: _Outcomes,
+    places: Int[Tensor, " rows"],
+    contexts: int,
+) -> tuple[Float[Tensor, " rows"], _Likeliest]:
+    """Logit of the given token minus the log-sum-exp of all, and so many likeliest tokens."""
+    device = readouts.device if readouts.device.type == "cuda" else torch.device("cpu")
+    places, none = places.to(device), torch.empty(len(places), 0, device=device)
+    peak = torch.full(places.shape, -torch.inf, device=device)
+    given, total = torch.zeros_like(peak), torch.zeros_like(peak, dtype=torch.float64)
+    likeliest = _Likeliest(none, none.long())
+    for columns in row_blocks(outcomes.size, len(places)):
+        tile = outcomes.logits(readouts, columns)
+        highest = torch.maximum(peak, tile.amax(dim=1))
+        # the lowest too: minus infinity leaves no trace in a sum of exponentials
+        require_finite(torch.isfinite(highest - tile.amin(dim=1)).all())
+        inside = (places >= columns.start) & (places < columns.stop)
+        at = (places - columns.start).clamp(0, tile.shape[1] - 1)
+        given = torch.where(inside, tile.gather(1, at[:, None])[:, 0], given)
+        if contexts:
+            likeliest = likeliest.with_more(tile, columns.start, contexts)
+        # Exponentials in float32: to round a difference d of logits costs a part 2**-24 d of its
+        # term, over all terms at most 2**-24 log V of the sum, and exp itself costs 2**-23; that
+        # is below 1e-6 up to V = 10**6, and measured below 1e-7. The sum is taken in float64.
+        rest = tile.sub_(highest[:, None]).exp_().sum(dim=1, dtype=torch.float64)
+        total = total * (peak.double() - highest).exp() + rest
+        peak = highest
+    return given.double() - peak - total.log(), likeliest

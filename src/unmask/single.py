@@ -1,0 +1,28 @@
+"""One blank: there is nothing to construct, the model's own distribution is the joint."""
+
+from collections.abc import Mapping
+
+from unmask.cloze import Cloze
+from unmask.elicit import one_blank
+from unmask.joint import Joint
+from unmask.masked_lm import MaskedLM
+from unmask.support import Support
+
+
+def own_distribution(
+    model: MaskedLM, cloze: Cloze, support: Support, provenance: Mapping[str, object]
+) -> Joint:
+    """The model's distribution at a single blank, over a support."""
+    log_p, captured = one_blank(model, cloze, support)
+    return Joint(
+        lambda rows: log_p[rows],
+        (support,),
+        method="mlm",
+        diagnostics={
+            **provenance,
+            "forward_passes": 1,
+            "length": len(cloze),
+            "captured_mass": [captured],
+        },
+        device=log_p.device,
+    )

@@ -1,0 +1,281 @@
+"""The converged Arnold-Gokhale joint, as the Bradley-Terry fit that it is.
+
+With x = log r_a and y = log r_b, the sum of the divergences from the model's conditionals to those
+of the joint N / (1 / r_a + 1 / r_b), N = q(a | b) + q(b | a), is up to a constant
+
+    G(x, y) = sum N log(1 / r_a + 1 / r_b) + sum x + sum y,
+
+the likelihood of a Bradley-Terry model in which a beats b q(a | b) times and loses q(b | a) times
+(Hunter 2004): convex, and strictly so but for adding one constant to all of x and y. The Arnold-
+Gokhale step is its MM step, slow where pairs of tokens lock together. Here: L-BFGS, preconditioned
+by the forest of every token's strongest edge, one streaming pass of the tables a step. Contexts
+may be weighted, and wins added that no table has; the problem stays the same.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from unmask.solvers import fused
+from unmask.solvers.forest import Index, Vector, factored, faintest_tie, unique_edges
+from unmask.solvers.probabilities import Probabilities, probabilities
+from unmask.solvers.solution import Solution, asked_move
+from unmask.tables import PairTables
+
+# no coordinate moves further than this in a step: beyond it the quadratic model means nothing
+_LARGEST_MOVE = 4.0
+_MEMORY = 10
+# a step may end where the slope has turned, if it is no steeper than this part of what it was
+_OVERSHOOT = 0.5
+# The largest preconditioned gradient that counts as converged. Far below the accuracy wanted: on
+# diffuse blocks of tokens that hardly meet, the error is about the residual over the leak between
+# them. Blocks a nat off are caught down to leaks of 1e-10; below that it would go unnoticed.
+TOLERANCE = 1e-10
+MAX_PASSES = 200
+# of all that ties a tree of strongest edges to anything, the part that must lead out of it
+_FAINTEST = 1e-9
+# exponentials of a point whose coordinates differ by less than this keep every digit
+_WIDEST_FUSED = 600.0
+
+
+@dataclass(frozen=True, eq=False)
+class Contest:
+    """How the tables are counted: weights of contexts, and pseudo-wins in every pair.
+
+    q(a | b) counts `weight_b` times and q(b | a) `weight_a` times; besides, a beats each of its
+    opponents `pseudo_a` times and loses `pseudo_b` times.
+    """
+
+    weight_a: Float[Tensor, " a"]
+    weight_b: Float[Tensor, " b"]
+    pseudo_a: Float[Tensor, " a"]
+    pseudo_b: Float[Tensor, " b"]
+
+    @classmethod
+    def plain(cls, tables: PairTables) -> "Contest":
+        """Every context once, nothing added: the objective of Arnold & Gokhale."""
+        a, b = (
+            torch.ones(len(axis), dtype=torch.float64, device=tables.both()[0].logits.device)
+            for axis in tables.supports
+        )
+        return cls(a, b, torch.zeros_like(a), torch.zeros_like(b))
+
+
+@dataclass(frozen=True)
+class Pass:
+    """All that one reading of the tables gives at a point: gradient, degrees, strongest edges."""
+
+    gradient: Vector
+    degree: Vector
+    edges: tuple[Index, Index, Vector]
+
+    def forest(self) -> Callable[[Vector], Vector]:
+        """Solve with the Laplacian's diagonal and each token's strongest edge.
+
+        Scaled to a unit diagonal first, so that rare tokens do not drown.
+        """
+        rows, columns, weights = self.edges
+        scale = 1 / np.sqrt(self.degree)
+        off = -weights * scale[rows] * scale[columns]
+        solve = factored(len(scale), rows, columns, off, off)
+        return lambda vector: scale * solve(scale * vector)
+
+    def holds_together(self) -> bool:
+        """Whether every tree has ties to the others that float64 can weigh.
+
+        Where it has none, its mass against theirs is anyone's guess, however small the residual.
+        """
+        return faintest_tie(self.degree, *self.edges) > _FAINTEST
+
+
+def read_tables(tables: PairTables, point: Vector, contest: Contest | None = None) -> Pass:
+    """One streaming pass at x and y, stacked; float64 throughout.
+
+    The gradient is summed from wins of b times 1 - S less wins of a times S, S = r_b / (r_a + r_b),
+    in which nothing cancels that is not small itself.
+    """
+    how = contest or Contest.plain(tables)
+    source = probabilities(tables)
+    if source.fused() and float(np.ptp(point)) < _WIDEST_FUSED:
+        return _read_fused(source, point, how)
+    return _read(source, point, how)
+
+
+def _read(source: Probabilities, point: Vector, contest: Contest) -> Pass:
+    size_a, size_b = source.tables.shape
+    log_a = torch.tensor(point[:size_a], device=source.device)
+    log_b = torch.tensor(point[size_a:], device=source.device)
+    gradient_a, degree_a, best_a = (torch.zeros_like(log_a) for _ in range(3))
+    gradient_b, degree_b, best_b = (torch.zeros_like(log_b) for _ in range(3))
+    edge_a = torch.zeros(size_a, dtype=torch.long, device=source.device)
+    edge_b = torch.zeros(size_b, dtype=torch.long, device=source.device)
+    for rows in source.tables.blocks():
+        a_given_b, b_given_a = source.tile(rows)
+        a_wins = a_given_b * contest.weight_b + contest.pseudo_a[rows, None]
+        b_wins = b_given_a * contest.weight_a[rows, None] + contest.pseudo_b
+        gap = log_b - log_a[rows, None]
+        log_share_a = logsigmoid(-gap)
+        share_a = log_share_a.exp()
+        share_b = (log_share_a + gap).exp()
+        surplus = b_wins * share_a - a_wins * share_b
+        gradient_a[rows] = surplus.sum(dim=1)
+        gradient_b -= surplus.sum(dim=0)
+        weights = (a_wins + b_wins) * share_a * share_b
+        degree_a[rows] = weights.sum(dim=1)
+        degree_b += weights.sum(dim=0)
+        best_a[rows], edge_a[rows] = weights.max(dim=1)
+        highest, where = weights.max(dim=0)
+        better = highest > best_b
+        best_b[better], edge_b[better] = highest[better], where[better] + rows.start
+    return Pass(
+        _stack(gradient_a, gradient_b),
+        _stack(degree_a, degree_b),
+        unique_edges(
+            edge_a.cpu().numpy(),
+            best_a.cpu().numpy(),
+            edge_b.cpu().numpy(),
+            best_b.cpu().numpy(),
+        ),
+    )
+
+
+def _read_fused(source: Probabilities, point: Vector, contest: Contest) -> Pass:
+    assert source.kept is not None
+    kernel = fused.contest_kernel()
+    a_given_b, b_given_a = (table.numpy() for table in source.kept)
+    rows, columns = a_given_b.shape
+    # only differences of coordinates matter: the largest becomes 1
+    r = np.exp(point - point.max())
+    given = [
+        t.numpy() for t in (contest.weight_a, contest.weight_b, contest.pseudo_a, contest.pseudo_b)
+    ]
+    gradient_a, degree_a, best_a = (np.zeros(rows) for _ in range(3))
+    edge_a = np.zeros(rows, dtype=np.int64)
+    count = len(fused.bands(rows))
+    gradient_b, degree_b, best_b = (np.zeros((count, columns)) for _ in range(3))
+    edge_b = np.zeros((count, columns), dtype=np.int64)
+
+    def run(band: int, start: int, stop: int) -> None:
+        kernel(
+            a_given_b, b_given_a, start, stop, r[:rows], r[rows:], *given,
+            gradient_a, degree_a, best_a, edge_a,
+            gradient_b[band], degree_b[band], best_b[band], edge_b[band], np.empty(columns),
+        )  # fmt: skip
+
+    fused.each_band(rows, run)
+    winner = best_b.argmax(axis=0)
+    every = np.arange(columns)
+    return Pass(
+        np.concatenate([gradient_a, gradient_b.sum(axis=0)]),
+        np.concatenate([degree_a, degree_b.sum(axis=0)]),
+        unique_edges(edge_a, best_a, edge_b[winner, every], best_b[winner, every]),
+    )
+
+
+def solve(
+    tables: PairTables,
+    log_a: Tensor,
+    log_b: Tensor,
+    *,
+    contest: Contest | None = None,
+    tolerance: float = TOLERANCE,
+    max_passes: int = MAX_PASSES,
+    preconditioner: Callable[[Pass], Callable[[Vector], Vector]] = Pass.forest,
+    watch: Callable[[Vector, int], None] | None = None,
+) -> Solution:
+    """Minimise G from the given log marginals (in a weighted contest, less the log weights).
+
+    `watch` is shown every point and how many passes it took to get there.
+    """
+    point = _stack(log_a, log_b)
+    how = contest or Contest.plain(tables)
+
+    def read(at: Vector) -> Pass:
+        return read_tables(tables, at, how)
+
+    here, passes = read(point), 1
+    pairs: deque[tuple[Vector, Vector]] = deque(maxlen=_MEMORY)
+    history: list[float] = []
+    with tables.bar("ag") as bar:
+        while True:
+            precondition = preconditioner(here)
+            if watch:
+                watch(point, passes)
+            history.append(asked_move(precondition(here.gradient), point))
+            bar.set_postfix_str(f"residual {history[-1]:.0e}", refresh=False)
+            if history[-1] < tolerance or passes >= max_passes:
+                break
+            direction = _direction(here, pairs, precondition)
+            there, length, more = _descend(read, point, here, direction, max_passes - passes)
+            moved, turned = length * direction, there.gradient - here.gradient
+            if moved @ turned > 0:
+                pairs.append((moved, turned))
+            point, here, passes = point + moved, there, passes + more
+            bar.update(more)
+    log_total = float(np.logaddexp.reduce(point[: len(log_a)]))
+    return Solution(
+        torch.tensor(point[: len(log_a)] - log_total, device=log_a.device),
+        torch.tensor(point[len(log_a) :] - log_total, device=log_b.device),
+        passes,
+        history[-1] < tolerance and here.holds_together(),
+        history[-1],
+        tuple(history),
+    )
+
+
+def _descend(
+    read: Callable[[Vector], Pass], point: Vector, here: Pass, direction: Vector, passes_left: int
+) -> tuple[Pass, float, int]:
+    """Halve the step until it is not far past the minimum along it; what it took comes last.
+
+    The slope alone decides (the approximate Wolfe condition of Hager & Zhang 2005): near the
+    minimum it is exact where differences of the objective drown in rounding.
+    """
+    slope = float(here.gradient @ direction)
+    length, passes = 1.0, 0
+    while True:
+        there = read(point + length * direction)
+        passes += 1
+        if float(there.gradient @ direction) <= -_OVERSHOOT * slope:
+            return there, length, passes
+        if passes >= passes_left:
+            # out of passes: stay at the lower point rather than end on a worse one
+            return here, 0.0, passes
+        length /= 2
+
+
+def _direction(
+    here: Pass, pairs: deque[tuple[Vector, Vector]], precondition: Callable[[Vector], Vector]
+) -> Vector:
+    """L-BFGS with the forest as its first guess of the inverse Hessian (Nocedal 1980)."""
+    vector = here.gradient.copy()
+    kept = []
+    for moved, turned in reversed(pairs):
+        weight = float(moved @ vector) / float(moved @ turned)
+        kept.append(weight)
+        vector -= weight * turned
+    vector = precondition(vector)
+    for (moved, turned), weight in zip(pairs, reversed(kept), strict=True):
+        vector += moved * (weight - float(turned @ vector) / float(moved @ turned))
+    direction = -_capped(vector, here.degree)
+    if here.gradient @ direction < 0:
+        return direction
+    pairs.clear()
+    return -_capped(precondition(here.gradient), here.degree)
+
+
+def _capped(step: Vector, degree: Vector) -> Vector:
+    """Free of the constant that G ignores, then at most so far in each coordinate."""
+    centred = step - float(degree @ step) / float(degree.sum())
+    return np.clip(centred, -_LARGEST_MOVE, _LARGEST_MOVE)
+
+
+def _stack(a: Tensor, b: Tensor) -> Vector:
+    stacked: Vector = torch.cat([a, b]).double().cpu().numpy()
+    return stacked
