@@ -87,6 +87,15 @@ def measure(
     }
 
 
+def rounded(value: object) -> object:
+    """Numbers to six decimals: rows are published."""
+    if isinstance(value, float):
+        return round(value, 6)
+    if isinstance(value, dict):
+        return {key: rounded(part) for key, part in value.items()}
+    return value
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Every construction on masked pairs of SNLI.")
     parser.add_argument("--model", required=True)
@@ -110,7 +119,7 @@ def main() -> None:
         row = measure(lm, pair, only_strengths=chosen.strengths)
         row["seconds"] = round(time.perf_counter() - began, 2)
         with chosen.output.open("a", encoding="utf-8") as out:
-            out.write(json.dumps(row) + "\n")
+            out.write(json.dumps(rounded(row)) + "\n")
 
 
 if __name__ == "__main__":

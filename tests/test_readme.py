@@ -45,7 +45,8 @@ def test_command_runs() -> None:
         [sys.executable, "-m", *words], capture_output=True, text=True, check=False, env=os.environ
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[0].split() == ["rank", "mlm", "prob", "ag", "prob"]
+    assert done.stdout.splitlines()[0].split() == ["rank", "mlm", "prob", "log-pool", "prob"]
+    assert re.search(r"^J = 0\.\d{3} bits: the two conditionals ", done.stdout, re.MULTILINE)
     assert "8,193 forward passes" in done.stderr
 
 
@@ -60,5 +61,5 @@ def rows(markdown: str) -> list[list[str]]:
 def test_the_table_is_the_published_one() -> None:
     page = RESULTS.read_text(encoding="utf-8")
     section = page.split("## Two ")[1].split("\n## ")[0]
-    published = [[row[0], row[1], row[5]] for row in rows(section)]
+    published = [[row[0], row[1], row[7]] for row in rows(section)]
     assert rows(README) == published
