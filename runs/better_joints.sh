@@ -4,7 +4,7 @@
 #   UNMASK_TEST_ASSETS=DIR runs/better_joints.sh [EXAMPLES]
 #
 # EXAMPLES contiguous and as many random pairs of the test sentences (100 each), half as many of the
-# dev sentences for the strength of the pseudo-counts. About half a minute of one core an example;
+# dev sentences for the strength of the pseudo-counts. Some forty seconds of one core an example;
 # what is done already (runs/rows/) is not done again.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

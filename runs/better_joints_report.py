@@ -43,7 +43,14 @@ PRICES = {
     "mrf-logit": "2V",
     "mlm": "1",
 }
-CONTENDERS = ["ag, no pseudo-counts", "weighted-ag", "pseudo-gibbs", "orders", "sweep"]
+CONTENDERS = [
+    "ag, no pseudo-counts",
+    "weighted-ag",
+    "pseudo-gibbs",
+    "orders",
+    "orders, geometric",
+    "sweep",
+]
 # constructions that all recover compatible conditionals: where they differ, the model is to blame
 FAITHFUL = ["ag, no pseudo-counts", "weighted-ag", "pseudo-gibbs", "log-pool"]
 

@@ -88,7 +88,6 @@ METHODS = [
         )
         for method, option, value in [
             ("ag", "pseudo_counts", -1.0),
-            ("ag", "towards", "x"),
             ("orders", "mean", "x"),
             ("sweep", "contexts", 0),
             ("sweep", "floor", 1.0),

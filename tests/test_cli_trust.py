@@ -7,6 +7,7 @@ import pytest
 import unmask
 from fill_command import runner
 from tiny_tokenizers import save_bert
+from unmask.cli import main
 from unmask.trust import APART, CLOSE, verdict
 
 PAIR = "the [MASK] sat on the [MASK]."
@@ -70,3 +71,8 @@ def test_options_of_the_better_joints(method, arguments, options, results, lm):
     shown = results(PAIR, "--method", method, *arguments)["results"][method]
     assert shown["fills"] == lm.fill(PAIR, method=method, top=10, **options)
     assert shown["fills"] != lm.fill(PAIR, method=method, top=10)
+
+
+def test_a_direction_without_a_strength_is_refused(folder, capsys):
+    assert main(["fill", PAIR, "-m", folder, "--method", "ag", "--towards", "uniform"]) != 0
+    assert "--towards says what --pseudo-counts pull to; give both" in capsys.readouterr().err

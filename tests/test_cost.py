@@ -255,3 +255,20 @@ def test_an_unknown_pivot_is_refused_before_anything_is_paid() -> None:
     with pytest.raises(unmask.SupportError, match="'nope' is not one of"):
         lm.joints("t1 [MASK] [MASK]", options={"hcb": {"pivot": "nope"}})
     assert rows_asked(lm) == 0
+
+
+def test_a_construction_that_brings_a_table_comes_before_one_that_can_use_it() -> None:
+    lm = toy()
+    joints = lm.joints("t1 [MASK] [MASK]", methods=["sweep", "hcb"])
+    assert list(joints) == ["sweep", "hcb"]
+    # one whole table, and of the other the pivot's row and the contexts of the sweep
+    assert rows_asked(lm) <= V + 1 + 1 + V
+
+
+def test_the_cost_of_bad_options_is_refused_as_the_work_is() -> None:
+    with pytest.raises(unmask.MethodError, match="contexts is a number from 1, not 'x'"):
+        toy().cost("t1 [MASK] [MASK]", methods=["sweep"], options={"sweep": {"contexts": "x"}})
+    aliased = toy().cost(
+        "t1 [MASK] [MASK]", methods=["besag"], options={"besag": {"pivot_axis": 1, "pivot": "t1"}}
+    )
+    assert aliased.forward_passes == V + 1

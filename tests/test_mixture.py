@@ -172,3 +172,23 @@ def test_ranking_takes_the_tables_where_contexts_would_fill_the_memory() -> None
 
 def toy(size: int) -> unmask.LanguageModel:
     return unmask.LanguageModel(ToyMaskedLM(toy_joint(size, 3), noise=1.0), ToyTokenizer(size))
+
+
+def test_ties_go_to_the_lower_token_with_and_without_tables(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The second and third pair are equally likely; the contexts are asked for in another order."""
+    A, B = np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([[0.75, 0.25], [0.75, 0.25]])
+    example = Example("tied", np.log(A), np.log(B), np.array([0.25, 0.75]), np.array([0.5, 0.5]))
+    tables, _ = lazy(example, monkeypatch)
+    found = unmask.construct("orders", tables).top(2)
+    assert found[1].ids == unmask.construct("orders", example.tables()).top(2)[1].ids
+
+
+def test_a_look_at_a_joint_does_not_run_the_model() -> None:
+    lm = toy(20)
+    joint = lm.joint("t1 [MASK] [MASK]", method="orders")
+    assert isinstance(lm.model, ToyMaskedLM)
+    before = lm.model.rows_asked
+    assert "by orders; .top(5) ranks its fills" in repr(joint)
+    assert lm.model.rows_asked == before

@@ -154,3 +154,21 @@ def test_no_perplexity_of_nothing() -> None:
 
 def test_perplexity_is_the_exponential_of_the_mean() -> None:
     assert unmask.perplexity([1.0, 3.0]) == pytest.approx(np.exp(2.0))
+
+
+@pytest.mark.parametrize(
+    ("log_a", "log_b", "said"),
+    [
+        (torch.zeros(3).log_softmax(0), torch.zeros(3).log_softmax(0), "3 and 3 tokens do not fit"),
+        (torch.zeros(2), torch.zeros(3).log_softmax(0), "sum to one, but these sum to 2 and 1"),
+        (torch.full((2,), torch.nan), torch.zeros(3).log_softmax(0), "but these sum to nan and 1"),
+    ],
+)
+def test_marginals_that_are_none_are_refused(
+    log_a: torch.Tensor, log_b: torch.Tensor, said: str
+) -> None:
+    logits = unmask.DenseLogits(torch.zeros(2, 3))
+    with pytest.raises(unmask.UnmaskError, match=said):
+        unmask.PairTables.from_logits(
+            logits, logits, marginals=unmask.MaskedMarginals(log_a.double(), log_b.double())
+        )

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 import torch
 
 from unmask.constructions.sweep import CONTEXTS
+from unmask.numbers import whole_number
 from unmask.printable import readable_bytes, readable_seconds
 from unmask.tables import fits_dense
 
@@ -62,7 +63,7 @@ def needs(
     if method == "orders" and given.get("mean") != "geometric":
         return Needs(masked=True, some_a=1, some_b=1)
     if method == "sweep":
-        contexts = int(str(given.get("contexts", CONTEXTS)))
+        contexts = whole_number(given.get("contexts", CONTEXTS)) or CONTEXTS
         some_a, some_b = (1 + min(contexts, size) for size in (shape[1], shape[0]))
         return Needs(masked=True, some_a=some_a, some_b=some_b)
     masked = method not in ("mrf", "mrf-logit", "ag-paper")
@@ -74,7 +75,7 @@ def _table_passes(method: str, options: Mapping[str, object]) -> int:
     if method in _CHEAP and options.get("mean") != "geometric":
         return 0
     if method == "ag-paper":
-        return 3 + int(str(options.get("steps", 50)))
+        return 3 + (whole_number(options.get("steps", 50)) or 50)
     return 3 + _SOLVER_PASSES.get(method, 0)
 
 
@@ -141,9 +142,14 @@ def all_needs(
 
 
 def by_appetite(methods: Iterable[str], options: Options | None = None) -> list[str]:
-    """The constructions that need both tables first, so that others find their parts there."""
+    """The constructions that need most of the tables first, so that others find their parts."""
     given = options or {}
-    return sorted(methods, key=lambda method: not needs(method, (1, 1), given.get(method)).both())
+
+    def tables(method: str) -> int:
+        asked = needs(method, (1, 1), given.get(method))
+        return asked.whole_a + asked.whole_b
+
+    return sorted(methods, key=tables, reverse=True)
 
 
 def table_bytes(

@@ -48,6 +48,7 @@ class Joint:
         self._device = device or torch.device("cpu")
         self._ranked: dict[int, list[Fill]] = {}
         self.measure_incompatibility: Callable[[], float | None] = lambda: None
+        self.incompatibility_is_certain: Callable[[], bool] = lambda: True
 
     @classmethod
     def from_scores(
@@ -217,7 +218,7 @@ class Joint:
         size = " x ".join(f"{length:,}" for length in self.shape)
         head = f"Joint over {len(self.shape)} blank{'s' * (len(self.shape) != 1)} ({size} tokens)"
         head += f" by {self.method}"
-        if math.prod(self.shape) > _CELLS_RANKED_IN_REPR:
+        if math.prod(self.shape) > _CELLS_RANKED_IN_REPR or not self.sums_are_free():
             return f"<{head}; .top(5) ranks its fills>"
         fills = self.top(min(5, math.prod(self.shape)))
         table = [[f"{f.probability:.4f}", *map(printable, f.tokens)] for f in fills]

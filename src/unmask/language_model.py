@@ -10,23 +10,22 @@ from torch import Tensor
 
 from unmask.cloze import Blank, Cloze, Tokenizer, parse_cloze
 from unmask.constructions import (
-    ALIASES,
     CONSTRUCTIONS,
     DEFAULT_METHOD,
-    check_options,
+    check_methods,
     construct,
     method_name,
 )
 from unmask.constructions.besag import check_pivot
 from unmask.cost import Cost, Options, by_appetite
 from unmask.elicit import ElicitedSource, Settings
-from unmask.errors import ClozeError, MethodError
+from unmask.errors import ClozeError
 from unmask.estimate import estimate
 from unmask.joint import Joint
 from unmask.masked_lm import MaskedLM
-from unmask.printable import printable, quoted
+from unmask.printable import printable
 from unmask.questions import Clozes, places_of
-from unmask.scoring import pair_log_probs
+from unmask.scoring import pair_log_probs, rows_per_text
 from unmask.single import own_distribution
 from unmask.support import Support, Token
 from unmask.tables import PairTables
@@ -126,14 +125,7 @@ class LanguageModel:
         `options` are those of each method, by its name. With one blank there is nothing to
         construct: every name stands for the model's own distribution.
         """
-        if isinstance(methods, str) or not isinstance(methods, Sequence) or not methods:
-            raise MethodError(f"methods is a list of names, not {quoted(methods)}")
-        names = list(dict.fromkeys(method_name(method) for method in methods))
-        chosen = {method_name(m): dict(o) for m, o in (options or {}).items()}
-        for name, given in chosen.items():
-            if given and name not in names:
-                raise MethodError(f"options are given for {name}, which is not among the methods")
-            check_options(name, given)
+        names, chosen = check_methods(methods, options)
         cloze = self._as_cloze(text, blanks)
         axes = self._supports(support, len(cloze.positions))
         check_pivot(chosen.get("hcb", {}), axes)
@@ -198,14 +190,15 @@ class LanguageModel:
         `contexts=`, `floor=`) or "mlm" (1): the joints that need no tables. Rows of all texts run
         together, in batches of equal length.
         """
-        axes = self._supports(support, 2)
+        axes, name = self._supports(support, 2), method_name(method)
+        rows_per_text(name, (axes[0], axes[1]), options)
         return pair_log_probs(
             self.model,
             pairs=places_of(pairs, (axes[0], axes[1])),
             clozes=Clozes(texts, pairs, self._as_cloze),
             supports=(axes[0], axes[1]),
             settings=settings or Settings(),
-            method=ALIASES.get(method, method),
+            method=name,
             options=options,
         )
 
@@ -242,8 +235,8 @@ class LanguageModel:
         """What `joints` would cost; runs one batch of the model to estimate the time."""
         cloze = self._as_cloze(text, blanks)
         axes = self._supports(support, len(cloze.positions))
-        names = [method_name(method) for method in methods]
-        return estimate(self.model, cloze, names, axes, settings or Settings(), options or {})
+        names, chosen = check_methods(methods, options)
+        return estimate(self.model, cloze, names, axes, settings or Settings(), chosen)
 
     def support(self, candidates: Candidates = "vocabulary") -> Support:
         """The tokens of a blank: a named set, or the given tokens or ids in their order."""

@@ -67,11 +67,12 @@ class Mixture(Joint):
     def sample(self, n: int, *, generator: torch.Generator | None = None) -> list[Fill]:
         """Independent exact samples: an order, the token it fills first, then the other.
 
-        Asks for one context of each table a distinct token, or for the tables if that is less.
+        Asks for the contexts it draws from and for both contexts of what it drew, or for the
+        tables if that is less; a seed gives the same draws only while the tables are not there.
         """
         if n < 0:
             raise SupportError(f"sample takes a number of draws from 0, not {n}")
-        if self._tables.holds_both() or 2 * n > sum(self.shape):
+        if self._tables.holds_both() or 3 * n > sum(self.shape):
             return super().sample(n, generator=generator)
         uniforms = torch.rand(3, n, dtype=torch.float64, generator=generator).to(self._device)
         a_first = uniforms[0] < 0.5
@@ -85,7 +86,7 @@ class Mixture(Joint):
 
     def _fills(self, pairs: Int[Tensor, "2 n"]) -> list[Fill]:
         """Fills with their log-probabilities, from one context of each table a distinct token."""
-        every = torch.arange(pairs.shape[1])
+        every = torch.arange(pairs.shape[1], device=pairs.device)
         log_weights = (self._log_a, self._log_b)
         log_orders = torch.empty(pairs.shape, dtype=torch.float64, device=self._device)
         for first in (0, 1):
@@ -126,21 +127,21 @@ class Mixture(Joint):
         most = self._tables.memory_left() // (4 * 8 * max(self.shape))
         while len(rows.given_a) + len(rows.given_b) <= max(most, 2 * _BATCH):
             rows.expand(_highest(bound_a, least), _highest(bound_b, least))
-            found = best_cells([self._expanded(rows)], n)
-            cells = [((list(rows.given_a)[i], list(rows.given_b)[j]), s) for (i, j), s in found]
-            least = cells[-1][1] if len(cells) == n else -math.inf
+            a, b = rows.tokens()
+            found = best_cells([(slice(0, len(a)), self._expanded(rows))], n)
+            least = found[-1][1] if len(found) == n else -math.inf
             bound_a, bound_b = self._bounds(rows)
             done = max(float(bound_a.max()), float(bound_b.max())) < least
             if done or rows.complete():
-                return sorted(cells, key=lambda cell: (-cell[1], cell[0]))
+                return [((a[i], b[j]), score) for (i, j), score in found]
         return super()._best(n)
 
-    def _expanded(self, rows: "_Rows") -> tuple[slice, Tensor]:
-        """All pairs of expanded contexts, exactly."""
-        a, b = torch.tensor(list(rows.given_a)), torch.tensor(list(rows.given_b))
-        forth = torch.stack([row[a] for row in rows.given_b.values()], dim=1) + self._log_b[b]
-        back = torch.stack([row[b] for row in rows.given_a.values()]) + self._log_a[a, None]
-        return slice(0, len(a)), self._mixed(forth, back)
+    def _expanded(self, rows: "_Rows") -> Float[Tensor, "a b"]:
+        """All pairs of expanded contexts, exactly, in the order of their tokens."""
+        a, b = rows.tokens()
+        forth = torch.stack([rows.given_b[token][a] for token in b], dim=1) + self._log_b[b]
+        back = torch.stack([rows.given_a[token][b] for token in a]) + self._log_a[a, None]
+        return self._mixed(forth, back)
 
     def _bounds(self, rows: "_Rows") -> tuple[Tensor, Tensor]:
         """How likely a pair with each unexpanded context can be at most; expanded ones get none."""
@@ -182,6 +183,10 @@ class _Rows:
             self.given_a.update(zip(new_a, self._tables.log_b_given(new_a), strict=True))
         if new_b:
             self.given_b.update(zip(new_b, self._tables.log_a_given(new_b), strict=True))
+
+    def tokens(self) -> tuple[list[int], list[int]]:
+        """The contexts of both blanks in the order of the axes, which decides between ties."""
+        return sorted(self.given_a), sorted(self.given_b)
 
     def complete(self) -> bool:
         """Whether there is nothing left to ask for."""

@@ -7,12 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from unmask.conditional import ConditionalTable, DenseLogits
 from unmask.errors import UnmaskError
 from unmask.support import Support
+
+# how far a log total may be from zero: float32 log-softmax over a large vocabulary is 1e-5 off
+_NORMALISED = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +29,22 @@ class MaskedMarginals:
     log_a: Float[Tensor, " a"]
     log_b: Float[Tensor, " b"]
     captured: tuple[float, float] = (1.0, 1.0)
+
+    def fitted(self, shape: tuple[int, int], device: torch.device) -> "MaskedMarginals":
+        """The same for tables of this shape, in float64 and normalised; refused if they are not."""
+        if (len(self.log_a), len(self.log_b)) != shape:
+            raise UnmaskError(
+                f"marginals of {len(self.log_a)} and {len(self.log_b)} tokens do not fit tables of "
+                f"{shape[0]} x {shape[1]}"
+            )
+        each = [log.to(device).double() for log in (self.log_a, self.log_b)]
+        totals = [torch.logsumexp(log, dim=0) for log in each]
+        if not all(abs(float(total)) < _NORMALISED for total in totals):
+            raise UnmaskError(
+                "marginals are logarithms of probabilities that sum to one, but these sum to "
+                f"{float(totals[0].exp()):.3g} and {float(totals[1].exp()):.3g}"
+            )
+        return MaskedMarginals(each[0] - totals[0], each[1] - totals[1], self.captured)
 
 
 @runtime_checkable
@@ -76,8 +96,8 @@ class StoredSource:
         """The doubly masked distributions, if they were given."""
         if self.marginals is None:
             raise UnmaskError(
-                "these tables hold no doubly masked distributions, which mlm needs, and hcb "
-                "without a pivot; give marginals= when making them"
+                "these tables hold no doubly masked distributions, which this construction needs; "
+                "give marginals= when making them, or use log-pool, pseudo-gibbs or ag"
             )
         return self.marginals
 

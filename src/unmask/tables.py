@@ -26,7 +26,7 @@ def fits_dense(shape: Sequence[int], memory_limit: int) -> bool:
     return 4 * 4 * math.prod(shape) <= memory_limit
 
 
-# what may be of size V x V, in bytes, when a caller says nothing: room for one table of BERT-base
+# what may be of size V x V, in bytes, when a caller says nothing
 DEFAULT_MEMORY_LIMIT = 4 * 10**9
 
 
@@ -102,7 +102,7 @@ class PairTables:
                 axes,
                 ConditionalTable.from_logits(logits_a_given_b, given="b"),
                 ConditionalTable.from_logits(logits_b_given_a, given="a"),
-                marginals,
+                marginals and marginals.fitted((rows, columns), logits_a_given_b.device),
                 provenance or {},
             ),
             memory_limit=memory_limit,

@@ -5,7 +5,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from unmask.cli.show import as_json, as_table
-from unmask.errors import ClozeError, UnmaskError
+from unmask.errors import ClozeError, MethodError, UnmaskError
 from unmask.printable import quoted
 
 if TYPE_CHECKING:
@@ -125,6 +125,8 @@ def run(chosen: argparse.Namespace) -> int:
     for name, joint in joints.items():
         if joint.diagnostics.get("converged") is False:
             print(_not_converged(name, joint), file=sys.stderr)
+    if not next(iter(joints.values())).incompatibility_is_certain():
+        print("unmask: the solver behind J has not converged: take J as rough", file=sys.stderr)
     return 0
 
 
@@ -161,6 +163,8 @@ def _options(chosen: argparse.Namespace, methods: list[str]) -> dict[str, dict[s
         method: {name: value for name, value in options.items() if value is not None}
         for method, options in every.items()
     }
+    if chosen.towards is not None and chosen.pseudo_counts is None:
+        raise MethodError("--towards says what --pseudo-counts pull to; give both")
     for method, options in given.items():
         # an option that no method here takes is refused, not dropped in silence
         check_options(method if method in methods else methods[0], options)

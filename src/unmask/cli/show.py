@@ -52,11 +52,13 @@ def as_json(lm: "LanguageModel", cloze: "Cloze", joints: Joints, top: int) -> st
 
     results: dict[str, object] = {}
     for name, joint in joints.items():
-        summary = joint.to_dict(1)
         bits = joint.incompatibility()
+        free = joint.sums_are_free()
         results[name] = {
             "fills": lm.ranked(cloze, joint, top),
-            **{key: summary[key] for key in ("entropy", "mutual_information", "incompatibility")},
+            "entropy": joint.entropy() if free else None,
+            "mutual_information": joint.mutual_information() if free else None,
+            "incompatibility": bits,
             "verdict": None if bits is None else verdict(bits),
             "diagnostics": joint.diagnostics,
         }
@@ -64,4 +66,5 @@ def as_json(lm: "LanguageModel", cloze: "Cloze", joints: Joints, top: int) -> st
     return json.dumps(
         {"model": lm.name, "text": cloze.text, "blanks": len(cloze.positions), "results": results},
         indent=2,
+        allow_nan=False,
     )

@@ -6,7 +6,7 @@ To add one: write the function, give it a line in `CONSTRUCTIONS`, and add its l
 
 import difflib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from unmask.constructions.arnold_gokhale import (
     arnold_gokhale,
@@ -24,6 +24,7 @@ from unmask.constructions.sweep import check_contexts, check_floor, sweep
 from unmask.errors import MethodError
 from unmask.joint import Joint
 from unmask.printable import quoted
+from unmask.solvers.stationary import stationary_marginals
 from unmask.tables import PairTables
 from unmask.trust import incompatibility
 
@@ -90,6 +91,21 @@ def check_options(method: str, options: dict[str, object]) -> None:
         _CHECKS[option](options[option])
 
 
+def check_methods(
+    methods: object, options: Mapping[str, Mapping[str, object]] | None
+) -> tuple[list[str], dict[str, dict[str, object]]]:
+    """Short names, each once, and the options of each; refuses what does not go together."""
+    if isinstance(methods, str) or not isinstance(methods, Sequence) or not methods:
+        raise MethodError(f"methods is a list of names, not {quoted(methods)}")
+    names = list(dict.fromkeys(method_name(method) for method in methods))
+    chosen = {method_name(m): dict(o) for m, o in (options or {}).items()}
+    for name, given in chosen.items():
+        if given and name not in names:
+            raise MethodError(f"options are given for {name}, which is not among the methods")
+        check_options(name, given)
+    return names, chosen
+
+
 def construct(method: object, tables: PairTables, **options: object) -> Joint:
     """Build a joint from tables by the name of its construction."""
     name = method_name(method)
@@ -97,4 +113,7 @@ def construct(method: object, tables: PairTables, **options: object) -> Joint:
     joint = CONSTRUCTIONS[name](tables, **options)
     # asked for later, and only where both tables are there by then: it costs a solver's passes
     joint.measure_incompatibility = lambda: incompatibility(tables) if tables.holds_both() else None
+    joint.incompatibility_is_certain = lambda: (
+        not tables.holds_both() or stationary_marginals(tables).converged
+    )
     return joint

@@ -126,8 +126,9 @@ def _start(tables: PairTables) -> tuple[Tensor, Tensor, str]:
     # the minimum is unique: where to start decides only how soon it is reached
     if tables.has_masked():
         return tables.masked.log_a, tables.masked.log_b, "doubly masked"
+    device = tables.both()[0].logits.device
     uniform = [
-        torch.full((len(axis),), -math.log(len(axis)), dtype=torch.float64)
+        torch.full((len(axis),), -math.log(len(axis)), dtype=torch.float64, device=device)
         for axis in tables.supports
     ]
     return uniform[0], uniform[1], "uniform"

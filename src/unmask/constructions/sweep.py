@@ -9,6 +9,7 @@ from torch import Tensor
 
 from unmask.errors import MethodError
 from unmask.joint import Joint
+from unmask.logspace import log_sum_exp_by_column, log_zeros, row_blocks
 from unmask.mixture import Mixture
 from unmask.numbers import real_number, whole_number
 from unmask.printable import quoted
@@ -57,8 +58,10 @@ def _swept(
     chosen = likeliest(log_context, contexts)
     log_weight = log_context[chosen]
     log_mass = torch.logsumexp(log_weight, dim=0)
-    rows = log_given(chosen.tolist())
-    log_mean = torch.logsumexp(rows + (log_weight - log_mass)[:, None], dim=0)
+    log_mean = log_zeros(len(log_outcome), device=log_outcome.device)
+    for block in row_blocks(len(chosen), len(log_outcome)):
+        rows = log_given(chosen[block].tolist()) + (log_weight[block] - log_mass)[:, None]
+        log_mean = log_sum_exp_by_column(log_mean, rows)
     mixed = torch.logaddexp(log_mean + math.log1p(-floor), log_outcome + math.log(floor))
     return mixed, min(1.0, float(log_mass.exp()))
 

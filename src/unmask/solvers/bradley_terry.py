@@ -116,17 +116,18 @@ def _read(source: Probabilities, point: Vector, contest: Contest) -> Pass:
     edge_a = torch.zeros(size_a, dtype=torch.long, device=source.device)
     edge_b = torch.zeros(size_b, dtype=torch.long, device=source.device)
     for rows in source.tables.blocks():
+        # the tiles are ours: each name is the last use of what it is made from
         a_given_b, b_given_a = source.tile(rows)
-        a_wins = a_given_b * contest.weight_b + contest.pseudo_a[rows, None]
-        b_wins = b_given_a * contest.weight_a[rows, None] + contest.pseudo_b
+        a_wins = a_given_b.mul_(contest.weight_b).add_(contest.pseudo_a[rows, None])
+        b_wins = b_given_a.mul_(contest.weight_a[rows, None]).add_(contest.pseudo_b)
         gap = log_b - log_a[rows, None]
         log_share_a = logsigmoid(-gap)
-        share_a = log_share_a.exp()
-        share_b = (log_share_a + gap).exp()
-        surplus = b_wins * share_a - a_wins * share_b
+        share_b = gap.add_(log_share_a).exp_()
+        share_a = log_share_a.exp_()
+        weights = (a_wins + b_wins).mul_(share_a).mul_(share_b)
+        surplus = b_wins.mul_(share_a).sub_(a_wins.mul_(share_b))
         gradient_a[rows] = surplus.sum(dim=1)
         gradient_b -= surplus.sum(dim=0)
-        weights = (a_wins + b_wins) * share_a * share_b
         degree_a[rows] = weights.sum(dim=1)
         degree_b += weights.sum(dim=0)
         best_a[rows], edge_a[rows] = weights.max(dim=1)
@@ -235,7 +236,8 @@ def _descend(
     """Halve the step until it is not far past the minimum along it; what it took comes last.
 
     The slope alone decides (the approximate Wolfe condition of Hager & Zhang 2005): near the
-    minimum it is exact where differences of the objective drown in rounding.
+    minimum it is exact where differences of the objective drown in rounding. It bounds how far a
+    step overshoots; that the answer is the minimum is for the residual to say.
     """
     slope = float(here.gradient @ direction)
     length, passes = 1.0, 0
@@ -245,7 +247,7 @@ def _descend(
         if float(there.gradient @ direction) <= -_OVERSHOOT * slope:
             return there, length, passes
         if passes >= passes_left:
-            # out of passes: stay at the lower point rather than end on a worse one
+            # out of passes: stay rather than end far past the minimum
             return here, 0.0, passes
         length /= 2
 

@@ -1,7 +1,7 @@
 """One read of both tables a pass, compiled: the sums of the plain passes, several times faster.
 
 Needs numba (the extra `fast`); without it, or off the CPU, callers fall back on torch. Work is cut
-into a fixed number of bands, whatever the threads, so that results do not depend on the machine.
+into a fixed number of bands, so that results do not depend on the number of threads.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ _BANDS = 16
 
 @cache
 def available() -> bool:
-    """Whether numba is installed and works."""
+    """Whether numba is installed."""
     try:
         import numba  # noqa: F401
     except ImportError:

@@ -15,8 +15,9 @@ from unmask.solvers.forest import Vector
 class Solution:
     """Log marginals, and how they were found.
 
-    `residual` is the largest coordinate of the last preconditioned residual, an estimate of the
-    error of the log marginals; `history` has it for every point that was tried.
+    In a weighted contest they are less the log weights. `residual` is the largest coordinate of
+    the last preconditioned residual, an estimate of their error for the tables as they were read;
+    `history` has it for every point that was tried.
     """
 
     log_a: Float[Tensor, " a"]

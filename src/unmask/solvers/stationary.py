@@ -150,8 +150,8 @@ class Flows:
     def balance(self, mass: Vector) -> Vector:
         """What leaves less what enters, for masses of any sign.
 
-        Summed pair by pair, so that what one token loses another gains to the last bit: blocks
-        of tokens that hardly meet are balanced as precisely as the tokens in them.
+        Summed pair by pair, so that what one token loses is what another gains: blocks of tokens
+        that hardly meet are balanced as precisely as the tokens in them.
         """
         self.passes += 1
         move = _moved_fused if self._source.fused() else _moved
