@@ -161,11 +161,13 @@ def measure_memory(chosen: argparse.Namespace) -> int:
     """Peak memory in this process, of scoring or of the forward passes that scoring wrote down."""
     bench = Bench(chosen.model, chosen.texts, chosen.length)
     if chosen.memory == "forward":
-        batches = torch.load(chosen.batches)
+        written = json.loads(Path(chosen.batches).read_text(encoding="ascii"))
+        batches: list[Batch] = [(torch.tensor(ids), torch.tensor(at)) for ids, at in written]
         return peak_of(lambda: bench.forward(batches))
     recorded = Recorded(bench.model)
     peak = peak_of(lambda: bench.score(chosen.method, chosen.texts, recorded))
-    torch.save(recorded.batches, chosen.batches)
+    written = [(ids.tolist(), torch.as_tensor(where).tolist()) for ids, where in recorded.batches]
+    Path(chosen.batches).write_text(json.dumps(written), encoding="ascii")
     return peak
 
 
@@ -176,7 +178,7 @@ def memory_in_fresh_processes(
     arguments += ["--length", str(chosen.length)] if chosen.length else []
     arguments += ["--threads", str(chosen.threads)]
     with tempfile.TemporaryDirectory() as folder:
-        arguments += ["--batches", str(Path(folder) / "batches.pt")]
+        arguments += ["--batches", str(Path(folder) / "batches.json")]
         command = [sys.executable, __file__, *arguments, "--memory"]
         scored, forward = (
             int(subprocess.check_output([*command, what], env={**os.environ, **PLAIN_MALLOC}))

@@ -43,9 +43,10 @@ def columns(text: str) -> list[str]:
 
 
 def check(joints: dict[str, unmask.Joint], text: str) -> None:
-    rows = published(text)
+    rows, names = published(text), columns(text)
     assert len(rows) == 6
-    for column, joint in enumerate(joints.values()):
+    for name, joint in joints.items():
+        column = names.index(name)
         for rank, row in enumerate(rows):
             found = re.fullmatch(r"(.*) \((.*)\)", row[column])
             assert found is not None
@@ -64,7 +65,9 @@ def test_english(caption_bert: unmask.LanguageModel) -> None:
 
 def test_chinese() -> None:
     text = "法國的首都是[MASK][MASK]。"
-    joints = unmask.load(real_model("albert-tiny-chinese")).joints(text, methods=columns(text))
+    lm = unmask.load(real_model("albert-tiny-chinese"))
+    # not all of them: every solver's pass is 446 million cells here
+    joints = lm.joints(text, methods=["mlm", "hcb", "log-pool"])
     assert all(joint.shape == (21_128, 21_128) for joint in joints.values())
     paid = max(int(str(joint.diagnostics["forward_passes"])) for joint in joints.values())
     assert paid == 2 * 21_128 + 1
