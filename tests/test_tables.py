@@ -1,5 +1,7 @@
 """Tables in memory and on disk."""
 
+import gc
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -172,3 +174,20 @@ def test_marginals_that_are_none_are_refused(
         unmask.PairTables.from_logits(
             logits, logits, marginals=unmask.MaskedMarginals(log_a.double(), log_b.double())
         )
+
+
+@pytest.mark.parametrize("method", list(unmask.CONSTRUCTIONS))
+def test_tables_are_freed_with_the_joints_that_used_them(method: str) -> None:
+    """A cycle would keep gigabytes until the next collection, which few objects bring about."""
+    gc.disable()
+    try:
+        tables = examples.random(20, 30, 0).tables()
+        joint = unmask.construct(method, tables)
+        joint.top(3)
+        joint.entropy()
+        joint.incompatibility()
+        gone = weakref.ref(tables)
+        del tables, joint
+        assert gone() is None
+    finally:
+        gc.enable()

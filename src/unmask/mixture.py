@@ -36,8 +36,14 @@ class Mixture(Joint):
         diagnostics: Mapping[str, object],
     ) -> None:
         self._tables, self._log_a, self._log_b = tables, log_a, log_b
+
+        # not a method: a joint that holds itself is not freed, nor are its tables
+        def scores(rows: slice) -> Float[Tensor, "block b"]:
+            tile = tables.tile(rows)
+            return _mixed(tile.log_a_given_b + log_b, tile.log_b_given_a + log_a[rows, None])
+
         super().__init__(
-            self._tile, tables.supports, method=method, diagnostics=diagnostics, device=log_a.device
+            scores, tables.supports, method=method, diagnostics=diagnostics, device=log_a.device
         )
 
     @property
@@ -58,7 +64,7 @@ class Mixture(Joint):
         """The log-probability of a pair, from one context of each table."""
         a, b = self._cell(tokens)
         return float(
-            self._mixed(
+            _mixed(
                 self._tables.log_a_given([b])[0, a] + self._log_b[b],
                 self._tables.log_b_given([a])[0, b] + self._log_a[a],
             )
@@ -93,7 +99,7 @@ class Mixture(Joint):
             for which, row in self._by_context(first, pairs[first], every):
                 log_context = log_weights[first][pairs[first, which]]
                 log_orders[first, which] = row[pairs[1 - first, which]] + log_context
-        scores = self._mixed(log_orders[1], log_orders[0])
+        scores = _mixed(log_orders[1], log_orders[0])
         return [
             self._fill((int(a), int(b)), float(score))
             for (a, b), score in zip(pairs.T, scores, strict=True)
@@ -141,7 +147,7 @@ class Mixture(Joint):
         a, b = rows.tokens()
         forth = torch.stack([rows.given_b[token][a] for token in b], dim=1) + self._log_b[b]
         back = torch.stack([rows.given_a[token][b] for token in a]) + self._log_a[a, None]
-        return self._mixed(forth, back)
+        return _mixed(forth, back)
 
     def _bounds(self, rows: "_Rows") -> tuple[Tensor, Tensor]:
         """How likely a pair with each unexpanded context can be at most; expanded ones get none."""
@@ -152,19 +158,9 @@ class Mixture(Joint):
             best_a = torch.maximum(best_a, row + self._log_b[b])
         for a, row in rows.given_a.items():
             best_b = torch.maximum(best_b, row + self._log_a[a])
-        bound_a, bound_b = self._mixed(spare_a, best_a), self._mixed(spare_b, best_b)
+        bound_a, bound_b = _mixed(spare_a, best_a), _mixed(spare_b, best_b)
         bound_a[list(rows.given_a)], bound_b[list(rows.given_b)] = -math.inf, -math.inf
         return bound_a, bound_b
-
-    def _tile(self, rows: slice) -> Float[Tensor, "block b"]:
-        tile = self._tables.tile(rows)
-        return self._mixed(
-            tile.log_a_given_b + self._log_b, tile.log_b_given_a + self._log_a[rows, None]
-        )
-
-    @staticmethod
-    def _mixed(forth: Tensor, back: Tensor) -> Tensor:
-        return torch.logaddexp(forth, back) - math.log(2)
 
 
 class _Rows:
@@ -191,6 +187,11 @@ class _Rows:
     def complete(self) -> bool:
         """Whether there is nothing left to ask for."""
         return (len(self.given_a), len(self.given_b)) == self._tables.shape
+
+
+def _mixed(forth: Tensor, back: Tensor) -> Tensor:
+    """The even mixture of two log-probabilities."""
+    return torch.logaddexp(forth, back) - math.log(2)
 
 
 def _highest(bound: Tensor, least: float) -> list[int]:

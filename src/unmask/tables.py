@@ -5,6 +5,7 @@ supplies them, so that none pays for what it does not use. Knows nothing of mode
 """
 
 import math
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import NoReturn
@@ -39,7 +40,8 @@ class Tile:
 
     def __init__(self, tables: "PairTables", rows: slice) -> None:
         self.rows = rows
-        self._tables = tables
+        # tables keep their last tile: a strong reference back would keep both until a collection
+        self._tables: PairTables = weakref.proxy(tables)
 
     @cached_property
     def log_a_given_b(self) -> Float[Tensor, "block b"]:

@@ -1,5 +1,7 @@
 """Both tables as probabilities, for work that reads them many times."""
 
+import weakref
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -18,7 +20,8 @@ class Probabilities:
     """
 
     def __init__(self, tables: PairTables) -> None:
-        self.tables = tables
+        # tables remember this: a strong reference back would keep gigabytes until a collection
+        self.tables: PairTables = weakref.proxy(tables)
         a_given_b, _ = tables.both()
         self.device = a_given_b.logits.device
         self.kept = self._copied()
