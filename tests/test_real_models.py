@@ -151,7 +151,7 @@ PAIR = "E V Q L V E S G G G L [MASK] Q P G G S L R L S C [MASK] A S G F T F S"
 
 @pytest.fixture(scope="module")
 def antibody_joints(antiberty) -> dict[str, np.ndarray]:
-    """The five joints by definition, from the model's own logits, one sequence a pass."""
+    """All joints by definition, from the model's own logits, one sequence a pass."""
     cloze = antiberty.cloze(PAIR)
     (a, b), vocabulary = cloze.positions, list(range(antiberty.model.vocabulary_size))
 
@@ -169,6 +169,12 @@ def antibody_joints(antiberty) -> dict[str, np.ndarray]:
         "mrf-logit": reference.mrf_logit(logits_A, logits_B),
         "hcb": reference.hcb(A, B, (int(m_a.argmax()), int(m_b.argmax()))),
         "ag-paper": reference.ag(A, B, 50),
+        "ag": reference.ag_minimum(A, B, m_a, m_b),
+        "weighted-ag": reference.weighted_ag(A, B, m_a, m_b),
+        "pseudo-gibbs": reference.pseudo_gibbs(A, B),
+        "log-pool": reference.log_pool(A, B),
+        "orders": reference.orders(A, B, m_a, m_b, "arithmetic"),
+        "sweep": reference.sweep(A, B, m_a, m_b, 25, 0.02),
     }
 
 

@@ -8,9 +8,10 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results"
-sys.path.insert(0, str(ROOT / "runs"))
+sys.path[:0] = [str(ROOT / "runs"), str(ROOT / "benchmarks")]
 
 import better_joints_report as report  # noqa: E402
+import solver_page  # noqa: E402
 
 
 def rows(name: str) -> list[report.Row]:
@@ -44,3 +45,14 @@ def test_enough_examples_were_measured() -> None:
     for mask in ("contiguous", "random"):
         ids = [row["id"] for row in measured if row["mask"] == mask]
         assert len(ids) == len(set(ids)) >= 100
+
+
+def test_the_page_on_solvers_is_made_of_their_passes() -> None:
+    found = json.loads((RESULTS / "solver.json").read_text(encoding="utf-8"))
+    made = "\n".join(solver_page.page(found)) + "\n"
+    assert (RESULTS / "solver.md").read_text(encoding="utf-8") == made
+    # what is claimed of them
+    forest = found["arnold_gokhale"]["forest"]
+    assert forest["median"] <= 30
+    assert max(forest["passes"]) <= 60
+    assert len(found["ids"]) == len(set(found["ids"])) == 50
