@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 import unmask
-from unmask.trust import verdict
+from unmask.agreement import Agreement
 
 Row = dict[str, Any]
 Numbers = NDArray[np.float64]
@@ -132,7 +132,7 @@ def verdicts_section(rows: list[Row]) -> Iterator[str]:
     yield "|---|---|---|---|"
     by_verdict: dict[str, list[Row]] = {}
     for row in sorted(rows, key=lambda row: float(row["incompatibility"])):
-        by_verdict.setdefault(verdict(row["incompatibility"]), []).append(row)
+        by_verdict.setdefault(Agreement(row["incompatibility"]).words(), []).append(row)
     for said, group in by_verdict.items():
         nlls = np.array([column(group, method, "pairwise_nll") for method in FAITHFUL])
         # per token in the rows; a pair has two

@@ -1,5 +1,9 @@
 """Shapes in annotations are checked while tests run; real models are loaded once."""
 
+import json
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from jaxtyping import install_import_hook
 
@@ -12,6 +16,29 @@ with install_import_hook("unmask", "shape_checks.checked"):
     import unmask.tables_file
 
 from assets import real_model
+
+
+@pytest.fixture(scope="module")
+def lm(folder: str) -> "unmask.LanguageModel":
+    """The model in a test module's own `folder`."""
+    return unmask.load(folder)
+
+
+@pytest.fixture
+def fill(folder: str, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[str, str]]:
+    """Run `unmask fill`, which must succeed, and return what it printed on stdout and stderr."""
+
+    def run(*arguments: str) -> tuple[str, str]:
+        assert unmask.cli.main(["fill", *arguments, "-m", folder]) == 0
+        return capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def results(fill: Callable[..., tuple[str, str]]) -> Callable[..., Any]:
+    """What `unmask fill --json` printed."""
+    return lambda *arguments: json.loads(fill(*arguments, "--json", "--quiet")[0])
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
 """`unmask fill` on a tiny BERT: what it prints, where, and how it ends."""
 
 import io
-import json
 import os
 import re
 import signal
@@ -14,7 +13,6 @@ import pytest
 from transformers import BertModel
 
 import unmask
-from fill_command import runner
 from tiny_tokenizers import ODD, PIECES, SPECIAL, save_bert
 from unmask.cli import main
 from unmask.constructions import CONSTRUCTIONS
@@ -28,21 +26,6 @@ PLAIN = "the cat sat on the mat."
 def folder(tmp_path_factory):
     # tokens that are shown escaped have their own file; here they are out of the way
     return str(save_bert(tmp_path_factory.mktemp("bert"), bias=dict.fromkeys(ODD, -30.0)))
-
-
-@pytest.fixture(scope="module")
-def lm(folder):
-    return unmask.load(folder)
-
-
-@pytest.fixture
-def fill(folder, capsys):
-    return runner(folder, capsys)
-
-
-@pytest.fixture
-def results(fill):
-    return lambda *arguments: json.loads(fill(*arguments, "--json", "--quiet")[0])
 
 
 def rows(table: str) -> list[list[str]]:

@@ -1,14 +1,11 @@
 """What `unmask fill` says of trust, and the options of the joints beyond the paper."""
 
-import json
-
 import pytest
 
-import unmask
-from fill_command import runner
 from tiny_tokenizers import save_bert
+from unmask.agreement import APART, CLOSE, Agreement
 from unmask.cli import main
-from unmask.trust import APART, CLOSE, verdict
+from unmask.solvers import stationary
 
 PAIR = "the [MASK] sat on the [MASK]."
 
@@ -18,26 +15,21 @@ def folder(tmp_path_factory):
     return str(save_bert(tmp_path_factory.mktemp("bert")))
 
 
-@pytest.fixture(scope="module")
-def lm(folder):
-    return unmask.load(folder)
-
-
-@pytest.fixture
-def fill(folder, capsys):
-    return runner(folder, capsys)
-
-
-@pytest.fixture
-def results(fill):
-    return lambda *arguments: json.loads(fill(*arguments, "--json", "--quiet")[0])
-
-
 def test_plain_words_change_at_the_thresholds() -> None:
-    assert verdict(0.0) == verdict(CLOSE - 1e-9) == "the two conditionals agree closely"
-    assert "agree roughly" in verdict(CLOSE)
-    assert "agree roughly" in verdict(APART - 1e-9)
-    assert verdict(APART).endswith("disagree: treat these probabilities as approximate")
+    closely = "the two conditionals agree closely"
+    assert Agreement(0.0).words() == Agreement(CLOSE - 1e-9).words() == closely
+    assert "agree roughly" in Agreement(CLOSE).words()
+    assert "agree roughly" in Agreement(APART - 1e-9).words()
+    assert Agreement(APART).words().endswith("treat these probabilities as approximate")
+
+
+def test_a_j_that_has_not_converged_is_called_rough(fill, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The solver behind J is stopped at once; a joint that needs no solver still shows J."""
+    solve = stationary.solve
+    monkeypatch.setattr(stationary, "solve", lambda tables: solve(tables, max_passes=2))
+    out, err = fill(PAIR, "--method", "mrf")
+    assert "J = " in out
+    assert "the solver behind J has not converged" in err
 
 
 def test_how_far_to_trust_the_fills_stands_below_them(fill, results, lm):

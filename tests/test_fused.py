@@ -17,7 +17,7 @@ EXAMPLES = [examples.random(70, 45, 1), examples.random(3, 40, 2), examples.rand
 
 @pytest.fixture
 def always_fused(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("numba")
+    assert fused.available(), "these tests need numba, the extra `fast`"
     monkeypatch.setattr(fused, "FEWEST_CELLS", 1)
 
 

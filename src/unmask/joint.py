@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from unmask.agreement import Agreement
 from unmask.errors import NumericsError, SupportError
 from unmask.fills import Fill, best_cells
 from unmask.logspace import draw, log_sum_exp_by_column, log_zeros, row_blocks
@@ -47,8 +48,7 @@ class Joint:
         self._diagnostics = dict(diagnostics or {})
         self._device = device or torch.device("cpu")
         self._ranked: dict[int, list[Fill]] = {}
-        self.measure_incompatibility: Callable[[], float | None] = lambda: None
-        self.incompatibility_is_certain: Callable[[], bool] = lambda: True
+        self.measure_agreement: Callable[[], Agreement | None] = lambda: None
 
     @classmethod
     def from_scores(
@@ -171,7 +171,11 @@ class Joint:
 
         0 when one distribution has both, at most 1; None unless both tables were elicited.
         """
-        return self.measure_incompatibility()
+        return agreement.bits if (agreement := self.agreement()) else None
+
+    def agreement(self) -> Agreement | None:
+        """J with what it says in plain words, and whether its solver converged."""
+        return self.measure_agreement()
 
     def pmi(self, *tokens: Token, base_two: bool = False) -> float:
         """Pointwise mutual information: log of the joint over the product of its marginals."""
@@ -184,12 +188,13 @@ class Joint:
 
     def to_dict(self, n: int = 10) -> dict[str, object]:
         """The likeliest fills and the summary numbers that are free, ready for JSON."""
+        free = self.sums_are_free()
         return {
             "method": self.method,
             "shape": list(self.shape),
             "fills": [fill.to_dict() for fill in self.top(n)],
-            "entropy": self.entropy() if self.sums_are_free() else None,
-            "mutual_information": self.mutual_information() if self.sums_are_free() else None,
+            "entropy": self.entropy() if free else None,
+            "mutual_information": self.mutual_information() if free else None,
             "incompatibility": self.incompatibility(),
             "diagnostics": self.diagnostics,
         }
@@ -199,9 +204,8 @@ class Joint:
         try:
             import pandas as pd
         except ImportError:
-            raise ImportError(
-                "to_pandas needs pandas: pip install 'unmask[pandas]', or use to_dict"
-            ) from None
+            said = "to_pandas needs pandas: pip install 'unmask[pandas]', or use to_dict"
+            raise ImportError(said) from None
         rows = [
             {
                 **{f"token_{axis}": token for axis, token in enumerate(fill.tokens)},
@@ -215,9 +219,8 @@ class Joint:
 
     def __repr__(self) -> str:
         """What it is, with the likeliest fills where ranking them is cheap."""
-        size = " x ".join(f"{length:,}" for length in self.shape)
-        head = f"Joint over {len(self.shape)} blank{'s' * (len(self.shape) != 1)} ({size} tokens)"
-        head += f" by {self.method}"
+        size, count = " x ".join(f"{length:,}" for length in self.shape), len(self.shape)
+        head = f"Joint over {count} blank{'s' * (count != 1)} ({size} tokens) by {self.method}"
         if math.prod(self.shape) > _CELLS_RANKED_IN_REPR or not self.sums_are_free():
             return f"<{head}; .top(5) ranks its fills>"
         fills = self.top(min(5, math.prod(self.shape)))

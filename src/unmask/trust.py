@@ -4,11 +4,9 @@ import math
 
 import torch
 
+from unmask.agreement import Agreement
 from unmask.solvers.stationary import stationary_marginals
 from unmask.tables import PairTables
-
-# where the plain words change, in bits
-CLOSE, APART = 0.01, 0.05
 
 
 def incompatibility(tables: PairTables) -> float:
@@ -18,18 +16,18 @@ def incompatibility(tables: PairTables) -> float:
     the marginals where pseudo-Gibbs sampling settles. Where some joint has both conditionals, they
     are the same distribution; where none has, no construction can be faithful to both.
     """
-    found = tables.remember("incompatibility", lambda: _jensen_shannon(tables))
-    assert isinstance(found, float)
+    return agreement(tables).bits
+
+
+def agreement(tables: PairTables) -> Agreement:
+    """J of these tables, measured once for all joints that ask."""
+    found = tables.remember("agreement", lambda: _measured(tables))
+    assert isinstance(found, Agreement)
     return found
 
 
-def verdict(bits: float) -> str:
-    """J in plain words."""
-    if bits < CLOSE:
-        return "the two conditionals agree closely"
-    if bits < APART:
-        return "the two conditionals agree roughly: small differences of probability mean little"
-    return "the two conditionals disagree: treat these probabilities as approximate"
+def _measured(tables: PairTables) -> Agreement:
+    return Agreement(_jensen_shannon(tables), stationary_marginals(tables).converged)
 
 
 def _jensen_shannon(tables: PairTables) -> float:

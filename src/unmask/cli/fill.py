@@ -125,7 +125,8 @@ def run(chosen: argparse.Namespace) -> int:
     for name, joint in joints.items():
         if joint.diagnostics.get("converged") is False:
             print(_not_converged(name, joint), file=sys.stderr)
-    if not next(iter(joints.values())).incompatibility_is_certain():
+    agreement = next(iter(joints.values())).agreement()
+    if agreement is not None and not agreement.converged:
         print("unmask: the solver behind J has not converged: take J as rough", file=sys.stderr)
     return 0
 

@@ -29,12 +29,10 @@ def as_table(joints: Joints, top: int) -> str:
 
 
 def _notes(joints: Joints) -> list[str]:
-    from unmask.trust import verdict
-
     lines = []
-    bits = next(iter(joints.values())).incompatibility()
-    if bits is not None:
-        lines.append(f"J = {bits:.3f} bits: {verdict(bits)}")
+    agreement = next(iter(joints.values())).agreement()
+    if agreement is not None:
+        lines.append(f"J = {agreement.bits:.3f} bits: {agreement.words()}")
     dependent = {
         name: joint.mutual_information(base_two=True)
         for name, joint in joints.items()
@@ -48,18 +46,16 @@ def _notes(joints: Joints) -> list[str]:
 
 def as_json(lm: "LanguageModel", cloze: "Cloze", joints: Joints, top: int) -> str:
     """Everything, with fill-mask's keys for the fills."""
-    from unmask.trust import verdict
-
     results: dict[str, object] = {}
     for name, joint in joints.items():
-        bits = joint.incompatibility()
+        agreement = joint.agreement()
         free = joint.sums_are_free()
         results[name] = {
             "fills": lm.ranked(cloze, joint, top),
             "entropy": joint.entropy() if free else None,
             "mutual_information": joint.mutual_information() if free else None,
-            "incompatibility": bits,
-            "verdict": None if bits is None else verdict(bits),
+            "incompatibility": None if agreement is None else agreement.bits,
+            "verdict": None if agreement is None else agreement.words(),
             "diagnostics": joint.diagnostics,
         }
     # ASCII escapes keep every control character inert, whatever reads this next

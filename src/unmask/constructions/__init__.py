@@ -24,9 +24,8 @@ from unmask.constructions.sweep import check_contexts, check_floor, sweep
 from unmask.errors import MethodError
 from unmask.joint import Joint
 from unmask.printable import quoted
-from unmask.solvers.stationary import stationary_marginals
 from unmask.tables import PairTables
-from unmask.trust import incompatibility
+from unmask.trust import agreement
 
 CONSTRUCTIONS: dict[str, Callable[..., Joint]] = {
     "mlm": independent,
@@ -112,8 +111,5 @@ def construct(method: object, tables: PairTables, **options: object) -> Joint:
     check_options(name, options)
     joint = CONSTRUCTIONS[name](tables, **options)
     # asked for later, and only where both tables are there by then: it costs a solver's passes
-    joint.measure_incompatibility = lambda: incompatibility(tables) if tables.holds_both() else None
-    joint.incompatibility_is_certain = lambda: (
-        not tables.holds_both() or stationary_marginals(tables).converged
-    )
+    joint.measure_agreement = lambda: agreement(tables) if tables.holds_both() else None
     return joint

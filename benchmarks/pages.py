@@ -1,0 +1,100 @@
+"""Write the pages of docs/results/ that show what the benchmarks printed.
+
+    python benchmarks/pages.py
+
+Reads docs/results/solver.json (what benchmarks/solver.py printed) and scoring.json (a list of what
+benchmarks/scoring.py printed) and writes the page beside each.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent.parent / "docs" / "results"
+
+NAMES = {
+    "forest": "L-BFGS, strongest-edge forest (`ag`)",
+    "lbfgs_diagonal": "L-BFGS, diagonal preconditioner",
+    "lbfgs_unpreconditioned": "L-BFGS, no preconditioner",
+    "squarem": "SQUAREM on Arnold–Gokhale's steps",
+    "ag_from_uniform": "Arnold–Gokhale's steps from uniform",
+    "forest_until_converged": "`ag` until it says `converged`",
+    "gmres_forest": "GMRES, strongest-edge forest",
+    "power_iteration": "power iteration",
+    "gmres_forest_until_converged": "`pseudo-gibbs`, `log-pool` until they say `converged`",
+}
+
+
+def solver_page(found: dict[str, Any]) -> Iterator[str]:
+    count = len(found["ids"])
+    yield "# Passes that solvers need\n"
+    corpus = Path(found["corpus"]).stem
+    yield f"On the tables of {count} {found['mask']} pairs of SNLI {corpus} sentences with"
+    yield f"{found['model']} (4,096 x 4,096): the passes over both tables until every log marginal"
+    yield f"of a token with probability above 1e-12 is within {found['accuracy']:g} of the answer,"
+    yield "and stays there. Each solver starts at the doubly masked marginals, but the paper's"
+    yield f"steps at uniform ones, and is stopped after {found['most']} passes. Rows that end in"
+    yield "`converged` are what a user pays: our solvers go on to a residual of 1e-10. Produced by"
+    yield "`benchmarks/solver.py`; its output is [solver.json](solver.json)."
+    for title, group in (
+        ("Arnold and Gokhale's minimum", "arnold_gokhale"),
+        ("Stationary marginals of pseudo-Gibbs", "pseudo_gibbs"),
+    ):
+        yield f"\n## {title}\n"
+        yield "| solver | median passes | most | never arrived |"
+        yield "|---|---|---|---|"
+        for name, said in found[group].items():
+            most, never = said["largest"], said["never_arrived"]
+            yield f"| {NAMES[name]} | {said['median']} | {most} | {never} of {count} |"
+
+
+def said(spread: dict[str, float]) -> str:
+    return f"{spread['median']:.3g} ({spread['min']:.3g} to {spread['max']:.3g})"
+
+
+def scoring_page(runs: list[dict[str, Any]]) -> Iterator[str]:
+    first = runs[0]
+    yield "# What scoring pairs costs beyond its forward passes\n"
+    yield f"{first['model']} (V = {first['vocabulary']:,}), 8 to 24 random tokens a text, float32,"
+    yield f"{first['threads']} threads of a CPU, torch {first['torch']}. Times are taken in turns"
+    yield "with what they are held against: median (least to most) of the repeats. Produced by"
+    yield "`benchmarks/scoring.py`; its output is [scoring.json](scoring.json).\n"
+    heads = [
+        "",
+        "one text: time over that of its forward passes alone",
+        "many texts: rows a second over the bare trunk's",
+        "peak memory above that of the forward passes",
+    ]
+    yield "| " + " | ".join(heads) + " |"
+    yield "|---|---|---|---|"
+    for run in runs:
+        for method, many in run["many_texts"].items():
+            one = run["one_text"][method]
+            above = max(item["above_forward_bytes"] for item in run["memory"][method]) / 1e6
+            few, count = f"{one['rows']} rows", f"{many['texts']:,} texts, {many['rows']:,} rows"
+            yield (
+                f"| `{method}` | {said(one['ratio'])}; {few} "
+                f"| {said(many['of_trunk'])}; {count} | {above:.0f} MB |"
+            )
+
+
+PAGES: dict[str, Callable[[Any], Iterator[str]]] = {
+    "solver": solver_page,
+    "scoring": scoring_page,
+}
+
+
+def made(name: str) -> str:
+    """The page of that name, from its JSON."""
+    found = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    return "\n".join(PAGES[name](found)) + "\n"
+
+
+def main() -> None:
+    for name in PAGES:
+        (RESULTS / f"{name}.md").write_text(made(name), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
