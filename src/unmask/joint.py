@@ -106,9 +106,8 @@ class Joint:
 
     def conditional(self, axis: int, *, given: Mapping[int, Token]) -> "Joint":
         """The distribution of one blank given tokens for others; the rest are summed out."""
-        self._check_axis(axis)
-        for other in given:
-            self._check_axis(other)
+        for blank in (axis, *given):
+            self._check_axis(blank)
         if axis in given:
             raise SupportError(f"blank {axis} cannot be both asked for and given")
         if not given:
@@ -180,10 +179,8 @@ class Joint:
     def pmi(self, *tokens: Token, base_two: bool = False) -> float:
         """Pointwise mutual information: log of the joint over the product of its marginals."""
         cell = self._cell(tokens)
-        apart = sum(
-            float(log_marginal[place] - self.log_normalizer)
-            for log_marginal, place in zip(self._log_marginals, cell, strict=True)
-        )
+        apart = sum(float(log[i]) for log, i in zip(self._log_marginals, cell, strict=True))
+        apart -= len(cell) * self.log_normalizer
         return (self.log_prob(*tokens) - apart) / (math.log(2) if base_two else 1.0)
 
     def to_dict(self, n: int = 10) -> dict[str, object]:
