@@ -10,7 +10,7 @@ import reference
 import unmask
 from examples import EXAMPLES, SEARCHED, SOLVED, Example, build, converged, log_table, tolerance
 from unmask.constructions import ALIASES, method_name
-from unmask.solvers import fused
+from unmask import fused
 
 NAN, INF = float("nan"), float("inf")
 

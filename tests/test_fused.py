@@ -7,8 +7,9 @@ import torch
 import examples
 import unmask
 from examples import Example, log_table
+from unmask import fused
 from unmask.constructions.paper_steps import step
-from unmask.solvers import bradley_terry, fused, stationary
+from unmask.solvers import bradley_terry, stationary
 from unmask.solvers.bradley_terry import Contest
 from unmask.solvers.probabilities import probabilities
 

@@ -2,17 +2,16 @@
 
 import math
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from unmask.constructions.arnold_gokhale import marginal_joint
 from unmask.errors import MethodError, NumericsError
+from unmask.fused import in_range
 from unmask.joint import Joint
 from unmask.numbers import whole_number
 from unmask.printable import quoted
-from unmask.solvers import fused
 from unmask.solvers.probabilities import Probabilities, probabilities
 from unmask.tables import PairTables
 
@@ -74,7 +73,8 @@ def step(
     The sums run over probabilities, not logarithms: every term is positive, so float64 keeps
     their relative error near 1e-16 however small the marginals are.
     """
-    sums = _fused_sums if source.fused() else _sums
+    compiled = source.fused() and in_range(log_a.numpy(), log_b.numpy())
+    sums = _fused_sums if compiled else _sums
     row_sums, column_sums = sums(source, log_a.exp(), log_b.exp())
     next_a, next_b = log_a + row_sums.log(), log_b + column_sums.log()
     if not bool(torch.isfinite(next_a).all() and torch.isfinite(next_b).all()):
@@ -94,14 +94,7 @@ def _sums(source: Probabilities, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _fused_sums(source: Probabilities, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    assert source.kept is not None
-    kernel = fused.step_kernel()
-    tables = [table.numpy() for table in source.kept]
-    row_sums = np.zeros(len(a))
-    by_band = np.zeros((len(fused.bands(len(a))), len(b)))
+    from unmask.fused.moves import step_sums
 
-    def run(band: int, start: int, stop: int) -> None:
-        kernel(*tables, start, stop, a.numpy(), b.numpy(), row_sums, by_band[band])
-
-    fused.each_band(len(a), run)
-    return torch.from_numpy(row_sums), torch.from_numpy(by_band.sum(axis=0))
+    row_sums, column_sums = step_sums(source.arrays(), a.numpy(), b.numpy())
+    return torch.from_numpy(row_sums), torch.from_numpy(column_sums)

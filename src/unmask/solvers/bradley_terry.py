@@ -22,7 +22,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from unmask.solvers import fused
+from unmask.fused import in_range
 from unmask.solvers.forest import Index, Vector, factored, faintest_tie, unique_edges
 from unmask.solvers.probabilities import Probabilities, probabilities
 from unmask.solvers.solution import Solution, asked_move
@@ -40,8 +40,6 @@ TOLERANCE = 1e-10
 MAX_PASSES = 200
 # of all that ties a tree of strongest edges to anything, the part that must lead out of it
 _FAINTEST = 1e-9
-# exponentials of a point whose coordinates differ by less than this keep every digit
-_WIDEST_FUSED = 600.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +100,7 @@ def read_tables(tables: PairTables, point: Vector, contest: Contest | None = Non
     """
     how = contest or Contest.plain(tables)
     source = probabilities(tables)
-    if source.fused() and float(np.ptp(point)) < _WIDEST_FUSED:
+    if source.fused() and in_range(point[: tables.shape[0]], point[tables.shape[0] :]):
         return _read_fused(source, point, how)
     return _read(source, point, how)
 
@@ -147,35 +145,19 @@ def _read(source: Probabilities, point: Vector, contest: Contest) -> Pass:
 
 
 def _read_fused(source: Probabilities, point: Vector, contest: Contest) -> Pass:
-    assert source.kept is not None
-    kernel = fused.contest_kernel()
-    a_given_b, b_given_a = (table.numpy() for table in source.kept)
-    rows, columns = a_given_b.shape
-    # only differences of coordinates matter: the largest becomes 1
-    r = np.exp(point - point.max())
-    given = [
-        t.numpy() for t in (contest.weight_a, contest.weight_b, contest.pseudo_a, contest.pseudo_b)
-    ]
-    gradient_a, degree_a, best_a = (np.zeros(rows) for _ in range(3))
-    edge_a = np.zeros(rows, dtype=np.int64)
-    count = len(fused.bands(rows))
-    gradient_b, degree_b, best_b = (np.zeros((count, columns)) for _ in range(3))
-    edge_b = np.zeros((count, columns), dtype=np.int64)
+    from unmask.fused.contest import contest_sums
 
-    def run(band: int, start: int, stop: int) -> None:
-        kernel(
-            a_given_b, b_given_a, start, stop, r[:rows], r[rows:], *given,
-            gradient_a, degree_a, best_a, edge_a,
-            gradient_b[band], degree_b[band], best_b[band], edge_b[band], np.empty(columns),
-        )  # fmt: skip
-
-    fused.each_band(rows, run)
-    winner = best_b.argmax(axis=0)
-    every = np.arange(columns)
+    size_a = source.tables.shape[0]
+    found = contest_sums(
+        source.arrays(),
+        (point[:size_a], point[size_a:]),
+        (contest.weight_a.numpy(), contest.weight_b.numpy()),
+        (contest.pseudo_a.numpy(), contest.pseudo_b.numpy()),
+    )
     return Pass(
-        np.concatenate([gradient_a, gradient_b.sum(axis=0)]),
-        np.concatenate([degree_a, degree_b.sum(axis=0)]),
-        unique_edges(edge_a, best_a, edge_b[winner, every], best_b[winner, every]),
+        np.concatenate([found.gradient_a, found.gradient_b]),
+        np.concatenate([found.degree_a, found.degree_b]),
+        unique_edges(found.edge_a, found.best_a, found.edge_b, found.best_b),
     )
 
 

@@ -2,11 +2,13 @@
 
 import weakref
 
+import numpy as np
 import torch
 from jaxtyping import Float
+from numpy.typing import NDArray
 from torch import Tensor
 
-from unmask.solvers import fused
+from unmask import fused
 from unmask.tables import PairTables
 
 # exp of this is still far above the smallest float32: below it, a kept copy would lose cells
@@ -43,6 +45,11 @@ class Probabilities:
         if self.kept is None or self.device.type != "cpu":
             return False
         return self.kept[0].numel() >= fused.FEWEST_CELLS and fused.available()
+
+    def arrays(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Both copies, for the compiled passes."""
+        assert self.kept is not None
+        return self.kept[0].numpy(), self.kept[1].numpy()
 
     def _copied(self) -> tuple[Tensor, Tensor] | None:
         rows, columns = self.tables.shape

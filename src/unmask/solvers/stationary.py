@@ -14,7 +14,6 @@ from jaxtyping import Float
 from scipy.sparse.linalg import LinearOperator, gmres
 from torch import Tensor
 
-from unmask.solvers import fused
 from unmask.solvers.bradley_terry import Contest, Pass, read_tables
 from unmask.solvers.forest import Vector
 from unmask.solvers.probabilities import Probabilities, probabilities
@@ -31,6 +30,8 @@ _KRYLOV = 40
 _BEST_REDUCTION = 1e-13
 # a run may not change a marginal by more than these factors: beyond them the point must be re-read
 _SMALLEST, _LARGEST = 1e-3, 1e3
+# how far a context of rounded tables may be from summing to one
+_ROUNDING = 1e-6
 
 
 def solve(
@@ -154,54 +155,36 @@ class Flows:
         that hardly meet are balanced as precisely as the tokens in them.
         """
         self.passes += 1
-        move = _moved_fused if self._source.fused() else _moved
-        return -move(self._source, mass)[1]
+        return -self._net_inflow(mass)
 
     def pushed(self, mass: Vector) -> Vector:
-        """What enters each token when every mass moves once."""
+        """What enters each positive mass when every mass moves once: it, and what it gains."""
         self.passes += 1
-        move = _moved_fused if self._source.fused() else _moved
-        return move(self._source, mass)[0]
+        # what rounded tables let leave is the mass but for their rounding: nothing falls below it
+        return np.maximum(mass + self._net_inflow(mass), mass * _ROUNDING)
+
+    def _net_inflow(self, mass: Vector) -> Vector:
+        size_a = self._tables.shape[0]
+        if not self._source.fused():
+            return _net_inflow(self._source, mass)
+        from unmask.fused.moves import net_inflow
+
+        return net_inflow(self._source.arrays(), mass[:size_a], mass[size_a:])
 
 
-def _moved(source: Probabilities, mass: Vector) -> tuple[Vector, Vector]:
-    """What enters each token, and that less what leaves it."""
+def _net_inflow(source: Probabilities, mass: Vector) -> Vector:
+    """What enters each token less what leaves it."""
     size_a = source.tables.shape[0]
     mass_a = torch.tensor(mass[:size_a], device=source.device)
     mass_b = torch.tensor(mass[size_a:], device=source.device)
-    into_a, net_a = torch.zeros_like(mass_a), torch.zeros_like(mass_a)
-    into_b, net_b = torch.zeros_like(mass_b), torch.zeros_like(mass_b)
+    net_a, net_b = torch.zeros_like(mass_a), torch.zeros_like(mass_b)
     for rows in source.tables.blocks():
         a_given_b, b_given_a = source.tile(rows)
-        forth, back = a_given_b * mass_b, b_given_a * mass_a[rows, None]
-        into_a[rows] = forth.sum(dim=1)
-        into_b += back.sum(dim=0)
-        net = forth - back
+        net = (a_given_b * mass_b).sub_(b_given_a.mul_(mass_a[rows, None]))
         net_a[rows] = net.sum(dim=1)
         net_b -= net.sum(dim=0)
-    inflow, net_inflow = (
-        torch.cat(parts).cpu().numpy() for parts in ((into_a, into_b), (net_a, net_b))
-    )
-    return inflow, net_inflow
-
-
-def _moved_fused(source: Probabilities, mass: Vector) -> tuple[Vector, Vector]:
-    assert source.kept is not None
-    kernel = fused.flow_kernel()
-    tables = [table.numpy() for table in source.kept]
-    size_a, size_b = source.tables.shape
-    into_a, net_a = np.zeros(size_a), np.zeros(size_a)
-    into_b, net_b = np.zeros((2, len(fused.bands(size_a)), size_b))
-
-    def run(band: int, start: int, stop: int) -> None:
-        masses = mass[:size_a], mass[size_a:]
-        kernel(*tables, start, stop, *masses, into_a, net_a, into_b[band], net_b[band])
-
-    fused.each_band(size_a, run)
-    return (
-        np.concatenate([into_a, into_b.sum(axis=0)]),
-        np.concatenate([net_a, net_b.sum(axis=0)]),
-    )
+    net_inflow: Vector = torch.cat([net_a, net_b]).cpu().numpy()
+    return net_inflow
 
 
 def _start(tables: PairTables, log_a: Tensor | None, log_b: Tensor | None) -> Vector:

@@ -1,0 +1,64 @@
+"""One read of both tables a pass, compiled: the sums of the plain passes, many times faster.
+
+Needs numba (the extra `fast`); without it, or off the CPU, callers fall back on torch. This module
+can be imported without it, the others cannot. Work is cut into a fixed number of bands, so that
+results do not depend on the number of threads.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+# compiling takes a second or two: below this many cells a plain pass is done sooner
+FEWEST_CELLS = 2**20
+# rows that a kernel takes at once: they share what is read of the columns, and one division
+GROUP = 4
+_BANDS = 16
+# kernels divide once for four sums of two exponentials: their product must stay within float64,
+# also where the largest is a marginal and not one
+_LEAST_LOG = -150.0
+
+
+@cache
+def available() -> bool:
+    """Whether numba is installed."""
+    try:
+        import numba  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def in_range(log_a: NDArray[np.float64], log_b: NDArray[np.float64]) -> bool:
+    """Whether kernels may work with the exponentials of these."""
+    highest = max(log_a.max(), log_b.max())
+    return bool(max(log_a.min(), log_b.min()) - highest > _LEAST_LOG)
+
+
+@cache
+def bands(rows: int) -> tuple[tuple[int, int], ...]:
+    """The row ranges that are summed apart, then together: whole groups, but for the last."""
+    groups = -(-rows // GROUP)
+    edges = [min(rows, GROUP * (groups * k // _BANDS)) for k in range(_BANDS + 1)]
+    return tuple((start, stop) for start, stop in pairwise(edges) if start < stop)
+
+
+def each_band(rows: int, run: Callable[[int, int, int], None]) -> None:
+    """Run every band, on as many threads as torch uses; numba lets go of the interpreter."""
+    numbered = [(number, *ends) for number, ends in enumerate(bands(rows))]
+    threads = torch.get_num_threads()
+    if threads == 1:
+        for band in numbered:
+            run(*band)
+        return
+    list(_pool(threads).map(lambda band: run(*band), numbered))
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="unmask")

@@ -1,0 +1,80 @@
+"""How kernels are compiled, and the few machine operations that they share."""
+
+from typing import Any, no_type_check
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+# sums may be reassociated to vectorise; nothing is assumed about NaN or infinity
+compiled: Any = numba.njit(nogil=True, fastmath={"reassoc", "contract"}, error_model="numpy")
+# cells of a row that are worked on at once: fewer, and starting costs more than working
+CHUNK = 4096
+
+
+@intrinsic
+@no_type_check
+def bits(_, number):
+    """The bits of a float64 as an integer; positive numbers keep their order."""
+
+    def generate(_context, builder, _signature, arguments):
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.int64(types.float64), generate
+
+
+@intrinsic
+@no_type_check
+def from_bits(_, integer):
+    """The float64 that has these bits."""
+
+    def generate(_context, builder, _signature, arguments):
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.int64), generate
+
+
+@intrinsic
+@no_type_check
+def wide(_):
+    """Let the calling kernel use the widest registers: by default LLVM stays at half of them."""
+
+    def generate(context, builder, _signature, _arguments):
+        # a set of known names, to which this one does not belong yet
+        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
+        return context.get_dummy_value()
+
+    return types.none(), generate
+
+
+@compiled
+@no_type_check
+def row_part(table, row, stop, left, right, nothing):
+    """Some cells of a row, or as many zeros when the band has ended."""
+    if row < stop:
+        return table[row, left:right]
+    return nothing[: right - left]
+
+
+@compiled
+@no_type_check
+def entry(vector, place, stop, otherwise):
+    """One entry of a vector by rows, or something harmless when the band has ended."""
+    return vector[place] if place < stop else otherwise
+
+
+@compiled
+@no_type_check
+def four_inverses(one, two, three, four):
+    """1 / x of four numbers by a single division, the slowest operation there is."""
+    low, high = one * two, three * four
+    inverse = 1.0 / (low * high)
+    of_low, of_high = inverse * high, inverse * low
+    return of_low * two, of_low * one, of_high * four, of_high * three
+
+
+def key_bits(size: int) -> np.int64:
+    """The low bits of a key that hold a place among so many."""
+    return np.int64((1 << max(1, (size - 1).bit_length())) - 1)
