@@ -13,8 +13,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from unmask import fused
 from unmask.errors import NumericsError
-from unmask.logspace import log_sum_exp_by_column, log_zeros, row_blocks
+from unmask.logspace import log_zeros, row_blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +41,10 @@ class DenseLogits:
     def column(self, b: int) -> Float[Tensor, " a"]:
         """One column."""
         return self.values[:, b]
+
+    def dense(self) -> "DenseLogits":
+        """Themselves."""
+        return self
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +86,13 @@ class FactoredLogits:
             column += self.bias_a
         return column if self.bias_b is None else column + self.bias_b[b]
 
+    def dense(self) -> DenseLogits:
+        """The same with every cell in memory: 4 bytes x V x V."""
+        values = torch.empty(self.shape, dtype=torch.float32, device=self.device)
+        for rows in row_blocks(*self.shape):
+            values[rows] = self.block(rows)
+        return DenseLogits(values)
+
 
 Logits = DenseLogits | FactoredLogits
 
@@ -96,22 +108,26 @@ class ConditionalTable:
     @classmethod
     def from_logits(cls, logits: Logits, *, given: Literal["a", "b"]) -> "ConditionalTable":
         """Normalise every context in one streaming pass."""
-        contexts = logits.shape[0 if given == "a" else 1]
-        log_normalizer = log_zeros(contexts, device=logits.device)
+        over_rows = given == "b"
+        log_normalizer = log_zeros(logits.shape[1 if over_rows else 0], device=logits.device)
         finite = torch.ones((), dtype=torch.bool, device=logits.device)
-        for rows in row_blocks(*logits.shape):
-            tile = logits.block(rows).double()
-            finite &= torch.isfinite(tile).all()
-            if given == "a":
-                log_normalizer[rows] = torch.logsumexp(tile, dim=1)
+        for rows in _blocks(logits):
+            sums, all_finite = _log_sums(logits.block(rows), over_rows=over_rows)
+            finite &= all_finite
+            if over_rows:
+                log_normalizer[:] = torch.logaddexp(log_normalizer, sums)
             else:
-                log_normalizer[:] = log_sum_exp_by_column(log_normalizer, tile)
+                log_normalizer[rows] = sums
         if not bool(finite):
             raise NumericsError(
-                f"logits of q({'b | a' if given == 'a' else 'a | b'}) are not finite; a model in "
+                f"logits of q({'a | b' if over_rows else 'b | a'}) are not finite; a model in "
                 "float16 often needs dtype='float32', and a forbidden token a smaller support"
             )
         return cls(logits, given, log_normalizer)
+
+    def blocks(self) -> list[slice]:
+        """The rows that a pass over this table takes at once."""
+        return _blocks(self.logits)
 
     def log_prob(self, rows: slice) -> Float[Tensor, "block b"]:
         """Log-probabilities of some rows, over all columns, in float64."""
@@ -135,14 +151,28 @@ class ConditionalTable:
 
     def dense(self) -> "ConditionalTable":
         """The same table with every cell in memory: 4 bytes x V x V."""
-        if isinstance(self.logits, DenseLogits):
-            return self
-        values = torch.empty(self.logits.shape, dtype=torch.float32, device=self.logits.device)
-        for rows in row_blocks(*self.logits.shape):
-            values[rows] = self.logits.block(rows)
-        return ConditionalTable(DenseLogits(values), self.given, self.log_normalizer)
+        return ConditionalTable(self.logits.dense(), self.given, self.log_normalizer)
 
     def _normalised(self, tile: Float[Tensor, "block b"], rows: slice) -> Float[Tensor, "block b"]:
         return tile - (
             self.log_normalizer if self.given == "b" else self.log_normalizer[rows, None]
         )
+
+
+def _blocks(logits: Logits) -> list[slice]:
+    """Tiles of rows; compiled passes take dense logits as they lie."""
+    whole = isinstance(logits, DenseLogits) and fused.worthwhile(logits.values)
+    return [slice(0, logits.shape[0])] if whole else row_blocks(*logits.shape)
+
+
+def _log_sums(tile: Float[Tensor, "block b"], *, over_rows: bool) -> tuple[Tensor, Tensor]:
+    """The log-sum-exp of every column, over rows, or of every row, and whether all is finite."""
+    if fused.worthwhile(tile):
+        from unmask.fused.softmax import log_sum_exp
+
+        sums = log_sum_exp(tile.numpy(), over_rows=over_rows)
+        if sums is None:
+            return log_zeros(1, device=tile.device), torch.tensor(False)
+        return torch.from_numpy(sums), torch.tensor(True)
+    exact = tile.double()
+    return torch.logsumexp(exact, dim=0 if over_rows else 1), torch.isfinite(exact).all()

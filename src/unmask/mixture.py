@@ -14,8 +14,9 @@ from torch import Tensor
 
 from unmask.errors import SupportError
 from unmask.fills import Fill, best_cells
-from unmask.joint import Joint
+from unmask.forms import Sum
 from unmask.logspace import draw, row_blocks
+from unmask.pair_joint import PairJoint
 from unmask.support import Token
 from unmask.tables import PairTables
 
@@ -23,7 +24,7 @@ from unmask.tables import PairTables
 _BATCH = 16
 
 
-class Mixture(Joint):
+class Mixture(PairJoint):
     """An even mixture of both orders, that asks for contexts as it needs them."""
 
     def __init__(
@@ -35,16 +36,9 @@ class Mixture(Joint):
         method: str,
         diagnostics: Mapping[str, object],
     ) -> None:
-        self._tables, self._log_a, self._log_b = tables, log_a, log_b
-
-        # not a method: a joint that holds itself is not freed, nor are its tables
-        def scores(rows: slice) -> Float[Tensor, "block b"]:
-            tile = tables.tile(rows)
-            return _mixed(tile.log_a_given_b + log_b, tile.log_b_given_a + log_a[rows, None])
-
-        super().__init__(
-            scores, tables.supports, method=method, diagnostics=diagnostics, device=log_a.device
-        )
+        self._log_a, self._log_b = log_a, log_b
+        form = Sum(log_a - math.log(2), log_b - math.log(2))
+        super().__init__(form, tables, method=method, diagnostics=diagnostics)
 
     @property
     def log_normalizer(self) -> float:
@@ -54,7 +48,7 @@ class Mixture(Joint):
     @property
     def diagnostics(self) -> dict[str, object]:
         """What has been done and paid so far: it grows with what is asked for."""
-        return {"method": self.method, **self._tables.diagnostics(), **self._diagnostics}
+        return {"method": self.method, **self._diagnostics, **self._tables.diagnostics()}
 
     def sums_are_free(self) -> bool:
         """Whether the tables themselves are there: nothing less will do for a sum."""

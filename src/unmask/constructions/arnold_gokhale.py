@@ -7,8 +7,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unmask.errors import MethodError
+from unmask.forms import Sum
 from unmask.joint import Joint
 from unmask.numbers import real_number
+from unmask.pair_joint import PairJoint
 from unmask.printable import quoted
 from unmask.solvers import bradley_terry
 from unmask.solvers.bradley_terry import Contest
@@ -71,20 +73,9 @@ def weighted_arnold_gokhale(tables: PairTables) -> Joint:
         tables, torch.zeros_like(log_m_a), torch.zeros_like(log_m_b), contest=contest
     )
 
-    def scores(rows: slice) -> Float[Tensor, "block b"]:
-        tile = tables.tile(rows)
-        both = torch.logaddexp(
-            tile.log_a_given_b + log_m_b, tile.log_b_given_a + log_m_a[rows, None]
-        )
-        return both - torch.logaddexp(-found.log_a[rows, None], -found.log_b)
-
-    return Joint(
-        scores,
-        tables.supports,
-        method="weighted-ag",
-        diagnostics={**tables.diagnostics(), "start": "doubly masked", **found.diagnostics()},
-        device=log_m_a.device,
-    )
+    form = Sum(log_m_a, log_m_b, -found.log_a, -found.log_b)
+    solved = {"start": "doubly masked", **found.diagnostics()}
+    return PairJoint(form, tables, method="weighted-ag", diagnostics=solved)
 
 
 def marginal_joint(
@@ -96,17 +87,8 @@ def marginal_joint(
     diagnostics: dict[str, object],
 ) -> Joint:
     """N / (1 / r_a + 1 / r_b), normalised."""
-
-    def scores(rows: slice) -> Float[Tensor, "block b"]:
-        return tables.tile(rows).log_sum - torch.logaddexp(-log_a[rows, None], -log_b)
-
-    return Joint(
-        scores,
-        tables.supports,
-        method=method,
-        diagnostics={**tables.diagnostics(), **diagnostics},
-        device=log_a.device,
-    )
+    form = Sum(torch.zeros_like(log_a), torch.zeros_like(log_b), -log_a, -log_b)
+    return PairJoint(form, tables, method=method, diagnostics=diagnostics)
 
 
 def check_pseudo_counts(strength: object) -> None:

@@ -7,8 +7,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unmask.errors import MethodError
+from unmask.forms import Product
 from unmask.joint import Joint
 from unmask.numbers import whole_number
+from unmask.pair_joint import PairJoint
 from unmask.printable import quoted
 from unmask.support import Support, Token
 from unmask.tables import PairTables
@@ -30,25 +32,14 @@ def besag(tables: PairTables, *, pivot: Token | None = None, pivot_axis: int = 0
         place = int(torch.argmax(masked.log_a if pivot_axis == 0 else masked.log_b))
     else:
         place = support.index(pivot)
-    log_weight = _weights_over_a(tables, place) if pivot_axis else _weights_over_b(tables, place)
-
-    def scores(rows: slice) -> Float[Tensor, "block b"]:
-        tile = tables.tile(rows)
-        if pivot_axis == 0:
-            return tile.log_a_given_b + log_weight
-        return tile.log_b_given_a + log_weight[rows, None]
-
-    return Joint(
-        scores,
-        tables.supports,
-        method="hcb",
-        diagnostics={
-            **tables.diagnostics(),
-            "pivot": support.names[place],
-            "pivot_axis": int(pivot_axis),
-        },
-        device=log_weight.device,
-    )
+    if pivot_axis == 0:
+        log_weight = _weights_over_b(tables, place)
+        form = Product(1.0, 0.0, log_weight.new_zeros(tables.shape[0]), log_weight)
+    else:
+        log_weight = _weights_over_a(tables, place)
+        form = Product(0.0, 1.0, log_weight, log_weight.new_zeros(tables.shape[1]))
+    found = {"pivot": support.names[place], "pivot_axis": int(pivot_axis)}
+    return PairJoint(form, tables, method="hcb", diagnostics=found)
 
 
 def check_pivot_axis(pivot_axis: object) -> None:

@@ -1,9 +1,8 @@
 """The model's own answer to two blanks: two independent guesses, multiplied."""
 
-from jaxtyping import Float
-from torch import Tensor
-
+from unmask.forms import Product
 from unmask.joint import Joint
+from unmask.pair_joint import PairJoint
 from unmask.tables import PairTables
 
 
@@ -12,15 +11,5 @@ def independent(tables: PairTables) -> Joint:
 
     One forward pass, and no dependence between the blanks: the baseline.
     """
-    masked = tables.masked
-
-    def scores(rows: slice) -> Float[Tensor, "block b"]:
-        return masked.log_a[rows, None] + masked.log_b
-
-    return Joint(
-        scores,
-        tables.supports,
-        method="mlm",
-        diagnostics=tables.diagnostics(),
-        device=masked.log_a.device,
-    )
+    form = Product(0.0, 0.0, tables.masked.log_a, tables.masked.log_b)
+    return PairJoint(form, tables, method="mlm", diagnostics={})

@@ -1,9 +1,10 @@
 """A Markov random field whose potential is the sum of both conditionals, or of their logits."""
 
-from jaxtyping import Float
-from torch import Tensor
+import torch
 
+from unmask.forms import Product
 from unmask.joint import Joint
+from unmask.pair_joint import PairJoint
 from unmask.tables import PairTables
 
 
@@ -14,19 +15,11 @@ def markov_field(tables: PairTables) -> Joint:
     conditionals differ from the model's even where those are compatible
     (Torroba Hennigen & Kim 2023, appendix B).
     """
-    a_given_b, _ = tables.both()
-
-    def scores(rows: slice) -> Float[Tensor, "block b"]:
-        tile = tables.tile(rows)
-        return tile.log_a_given_b + tile.log_b_given_a
-
-    return Joint(
-        scores,
-        tables.supports,
-        method="mrf",
-        diagnostics=tables.diagnostics(),
-        device=a_given_b.logits.device,
-    )
+    a_given_b, b_given_a = tables.both()
+    nothing_a = torch.zeros_like(b_given_a.log_normalizer)
+    nothing_b = torch.zeros_like(a_given_b.log_normalizer)
+    form = Product(1.0, 1.0, nothing_a, nothing_b)
+    return PairJoint(form, tables, method="mrf", diagnostics={})
 
 
 def markov_field_of_logits(tables: PairTables) -> Joint:
@@ -36,14 +29,6 @@ def markov_field_of_logits(tables: PairTables) -> Joint:
     context, which no softmax notices, changes this joint. Offered for comparison.
     """
     a_given_b, b_given_a = tables.both()
-
-    def scores(rows: slice) -> Float[Tensor, "block b"]:
-        return a_given_b.logits.block(rows).double() + b_given_a.logits.block(rows)
-
-    return Joint(
-        scores,
-        tables.supports,
-        method="mrf-logit",
-        diagnostics=tables.diagnostics(),
-        device=a_given_b.logits.device,
-    )
+    # logits are log-probabilities and the normaliser that was taken from them
+    form = Product(1.0, 1.0, b_given_a.log_normalizer, a_given_b.log_normalizer)
+    return PairJoint(form, tables, method="mrf-logit", diagnostics={})

@@ -1,11 +1,10 @@
 """The two orders of filling: blank 1 first or blank 0 first, averaged."""
 
-from jaxtyping import Float
-from torch import Tensor
-
 from unmask.errors import MethodError
+from unmask.forms import Product
 from unmask.joint import Joint
 from unmask.mixture import Mixture
+from unmask.pair_joint import PairJoint
 from unmask.printable import quoted
 from unmask.tables import PairTables
 
@@ -25,18 +24,8 @@ def orders(tables: PairTables, *, mean: str = "arithmetic") -> Joint:
     if mean == "arithmetic":
         return Mixture(tables, log_a, log_b, method="orders", diagnostics={"mean": mean})
     tables.both()
-
-    def scores(rows: slice) -> Float[Tensor, "block b"]:
-        tile = tables.tile(rows)
-        return (tile.log_a_given_b + tile.log_b_given_a + log_a[rows, None] + log_b) / 2
-
-    return Joint(
-        scores,
-        tables.supports,
-        method="orders",
-        diagnostics={**tables.diagnostics(), "mean": mean},
-        device=log_a.device,
-    )
+    form = Product(0.5, 0.5, log_a / 2, log_b / 2)
+    return PairJoint(form, tables, method="orders", diagnostics={"mean": mean})
 
 
 def check_mean(mean: object) -> None:

@@ -2,12 +2,9 @@
 
 import math
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-
-from unmask.joint import Joint, Scores
-from unmask.solvers.solution import Solution
+from unmask.forms import Product, Sum
+from unmask.joint import Joint
+from unmask.pair_joint import PairJoint
 from unmask.solvers.stationary import stationary_marginals
 from unmask.tables import PairTables
 
@@ -19,14 +16,8 @@ def pseudo_gibbs(tables: PairTables) -> Joint:
     the other, whichever comes up, and this is where it ends. Solved for, not sampled.
     """
     found = stationary_marginals(tables)
-
-    def scores(rows: slice) -> Float[Tensor, "block b"]:
-        tile = tables.tile(rows)
-        forth = tile.log_a_given_b + found.log_b
-        back = tile.log_b_given_a + found.log_a[rows, None]
-        return torch.logaddexp(forth, back) - math.log(2)
-
-    return _joint(tables, scores, found, "pseudo-gibbs")
+    form = Sum(found.log_a - math.log(2), found.log_b - math.log(2))
+    return PairJoint(form, tables, method="pseudo-gibbs", diagnostics=found.diagnostics())
 
 
 def log_pool(tables: PairTables) -> Joint:
@@ -36,20 +27,5 @@ def log_pool(tables: PairTables) -> Joint:
     opinion pool, Genest & Zidek 1986).
     """
     found = stationary_marginals(tables)
-
-    def scores(rows: slice) -> Float[Tensor, "block b"]:
-        tile = tables.tile(rows)
-        both = tile.log_a_given_b + tile.log_b_given_a
-        return (both + found.log_a[rows, None] + found.log_b) / 2
-
-    return _joint(tables, scores, found, "log-pool")
-
-
-def _joint(tables: PairTables, scores: Scores, found: Solution, method: str) -> Joint:
-    return Joint(
-        scores,
-        tables.supports,
-        method=method,
-        diagnostics={**tables.diagnostics(), **found.diagnostics()},
-        device=found.log_a.device,
-    )
+    form = Product(0.5, 0.5, found.log_a / 2, found.log_b / 2)
+    return PairJoint(form, tables, method="log-pool", diagnostics=found.diagnostics())

@@ -34,6 +34,13 @@ def available() -> bool:
     return True
 
 
+def worthwhile(table: torch.Tensor) -> bool:
+    """Whether compiled passes can and should read this table."""
+    large = table.numel() >= FEWEST_CELLS
+    plain = table.device.type == "cpu" and table.dtype == torch.float32 and table.is_contiguous()
+    return large and plain and available()
+
+
 def in_range(log_a: NDArray[np.float64], log_b: NDArray[np.float64]) -> bool:
     """Whether kernels may work with the exponentials of these."""
     highest = max(log_a.max(), log_b.max())

@@ -22,7 +22,7 @@ def net_inflow(tables: tuple[Table, Table], mass_a: Vector, mass_b: Vector) -> V
     nothing = np.zeros(CHUNK, np.float32)
 
     def run(band: int, start: int, stop: int) -> None:
-        _each_chunk(_move, *tables, start, stop, mass_a, mass_b, nothing, net_a, net_b[band])
+        _move_band(*tables, start, stop, mass_a, mass_b, nothing, net_a, net_b[band])
 
     fused.each_band(rows, run)
     return np.concatenate([net_a, net_b.sum(axis=0)])
@@ -35,7 +35,7 @@ def step_sums(tables: tuple[Table, Table], r_a: Vector, r_b: Vector) -> tuple[Ve
     nothing = np.zeros(CHUNK, np.float32)
 
     def run(band: int, start: int, stop: int) -> None:
-        _each_chunk(_step, *tables, start, stop, r_a, r_b, nothing, over_b, over_a[band])
+        _step_band(*tables, start, stop, r_a, r_b, nothing, over_b, over_a[band])
 
     fused.each_band(rows, run)
     return over_b, over_a.sum(axis=0)
@@ -43,14 +43,12 @@ def step_sums(tables: tuple[Table, Table], r_a: Vector, r_b: Vector) -> tuple[Ve
 
 @compiled
 @no_type_check
-def _each_chunk(
-    kernel, a_given_b, b_given_a, start, stop, of_a, of_b, nothing, by_row, by_column
-):  # fmt: skip
+def _move_band(a_given_b, b_given_a, start, stop, of_a, of_b, nothing, by_row, by_column):
     columns = a_given_b.shape[1]
     for group in range((stop - start + 3) // 4):
         for chunk in range((columns + CHUNK - 1) // CHUNK):
             left, right = chunk * CHUNK, min(columns, chunk * CHUNK + CHUNK)
-            kernel(
+            _move(
                 a_given_b, b_given_a, start + 4 * group, stop, left, right, of_a, of_b[left:right],
                 nothing, by_row, by_column[left:right],
             )  # fmt: skip
@@ -82,6 +80,19 @@ def _move(
     sums = (s0, s1, s2, s3)
     for i in range(min(4, stop - a)):
         net_a[a + i] += sums[i]
+
+
+@compiled
+@no_type_check
+def _step_band(a_given_b, b_given_a, start, stop, of_a, of_b, nothing, by_row, by_column):
+    columns = a_given_b.shape[1]
+    for group in range((stop - start + 3) // 4):
+        for chunk in range((columns + CHUNK - 1) // CHUNK):
+            left, right = chunk * CHUNK, min(columns, chunk * CHUNK + CHUNK)
+            _step(
+                a_given_b, b_given_a, start + 4 * group, stop, left, right, of_a, of_b[left:right],
+                nothing, by_row, by_column[left:right],
+            )  # fmt: skip
 
 
 @compiled

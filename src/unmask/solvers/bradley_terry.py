@@ -81,7 +81,7 @@ class Pass:
         rows, columns, weights = self.edges
         scale = 1 / np.sqrt(self.degree)
         off = -weights * scale[rows] * scale[columns]
-        solve = factored(len(scale), rows, columns, off, off)
+        solve = factored(len(scale), rows, columns, off)
         return lambda vector: scale * solve(scale * vector)
 
     def holds_together(self) -> bool:

@@ -12,11 +12,15 @@ from scipy.sparse import coo_matrix, csc_matrix
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import splu
 
+from unmask import fused
+
 Vector = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 # keeps a tree that nothing leaves from being singular; relative to a unit diagonal
 _RIDGE = 1e-12
+# tokens from which on it pays to compile the elimination
+_MANY = 2048
 
 
 def unique_edges(
@@ -26,21 +30,29 @@ def unique_edges(
 
     Tokens of the second blank are numbered on after those of the first.
     """
-    rows = np.concatenate([np.arange(len(edge_a)), edge_b])
-    columns = np.concatenate([edge_a, np.arange(len(edge_b))])
-    weights = np.concatenate([best_a, best_b])
-    _, first = np.unique(rows * len(edge_b) + columns, return_index=True)
-    return rows[first], columns[first] + len(edge_a), weights[first]
+    tokens_a, tokens_b = np.arange(len(edge_a)), np.arange(len(edge_b))
+    alone = edge_a[edge_b] != tokens_b
+    rows = np.concatenate([tokens_a, edge_b[alone]])
+    columns = np.concatenate([edge_a, tokens_b[alone]])
+    return rows, columns + len(edge_a), np.concatenate([best_a, best_b[alone]])
 
 
-def factored(
-    size: int, rows: Index, columns: Index, upper: Vector, lower: Vector
-) -> Callable[[Vector], Vector]:
-    """Solve with a unit diagonal and the given entries above and below it, by sparse LU."""
+def factored(size: int, rows: Index, columns: Index, off: Vector) -> Callable[[Vector], Vector]:
+    """Solve with a unit diagonal and the given symmetric entries off it."""
+    if size >= _MANY and fused.available():
+        from unmask.fused.trees import factored_forest
+
+        solve = factored_forest(size, rows, columns, off, 1 + _RIDGE)
+        if solve is not None:
+            return solve
+    return _sparse(size, rows, columns, off)
+
+
+def _sparse(size: int, rows: Index, columns: Index, off: Vector) -> Callable[[Vector], Vector]:
     diagonal = np.arange(size)
     matrix = coo_matrix(
         (
-            np.concatenate([np.full(size, 1 + _RIDGE), upper, lower]),
+            np.concatenate([np.full(size, 1 + _RIDGE), off, off]),
             (
                 np.concatenate([diagonal, rows, columns]),
                 np.concatenate([diagonal, columns, rows]),

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unmask import fused
+from unmask.conditional import ConditionalTable
 from unmask.tables import PairTables
 
 # exp of this is still far above the smallest float32: below it, a kept copy would lose cells
@@ -42,9 +43,7 @@ class Probabilities:
 
     def fused(self) -> bool:
         """Whether the compiled passes may be used."""
-        if self.kept is None or self.device.type != "cpu":
-            return False
-        return self.kept[0].numel() >= fused.FEWEST_CELLS and fused.available()
+        return self.kept is not None and fused.worthwhile(self.kept[0])
 
     def arrays(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Both copies, for the compiled passes."""
@@ -55,16 +54,40 @@ class Probabilities:
         rows, columns = self.tables.shape
         if 8 * rows * columns > self.tables.memory_left():
             return None
-        kept = tuple(
-            torch.empty(rows, columns, dtype=torch.float32, device=self.device) for _ in range(2)
-        )
-        for block in self.tables.blocks():
-            tile = self.tables.tile(block)
-            for table, log_p in zip(kept, (tile.log_a_given_b, tile.log_b_given_a), strict=True):
-                if float(log_p.min()) < _LOWEST_KEPT:
-                    return None
-                table[block] = log_p.exp()
-        return kept[0], kept[1]
+        a_given_b, b_given_a = self.tables.both()
+        first = _exponentials(a_given_b)
+        second = None if first is None else _exponentials(b_given_a)
+        return None if first is None or second is None else (first, second)
+
+
+def _exponentials(table: ConditionalTable) -> Float[Tensor, "a b"] | None:
+    """All cells as float32; None if that would lose one."""
+    shape, device = table.logits.shape, table.logits.device
+    # on a CPU numpy's memory: it comes in large pages, which are read faster
+    kept = (
+        torch.from_numpy(np.empty(shape, np.float32))
+        if device.type == "cpu"
+        else torch.empty(shape, dtype=torch.float32, device=device)
+    )
+    for rows in table.blocks():
+        lowest = _write(table, rows, kept[rows])
+        if lowest < _LOWEST_KEPT:
+            return None
+    return kept
+
+
+def _write(table: ConditionalTable, rows: slice, kept: Tensor) -> float:
+    """Write the probabilities of some rows; returns the lowest logarithm."""
+    tile = table.logits.block(rows)
+    if not fused.worthwhile(tile):
+        log_p = table.log_prob(rows)
+        kept[:] = log_p.exp()
+        return float(log_p.min())
+    from unmask.fused.softmax import probabilities as write
+
+    by_row = table.given == "a"
+    log_normalizer = table.log_normalizer[rows] if by_row else table.log_normalizer
+    return write(tile.numpy(), log_normalizer.numpy(), kept.numpy(), by_row=by_row)
 
 
 def probabilities(tables: PairTables) -> Probabilities:
