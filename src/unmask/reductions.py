@@ -18,14 +18,13 @@ from torch import Tensor
 from unmask.forms import Form, Product, Sum
 from unmask.joint import Scores
 from unmask.logspace import log_sum_exp_by_column, log_zeros
-from unmask.solvers.probabilities import probabilities
+from unmask.solvers.probabilities import Cells, probabilities
 from unmask.tables import PairTables
 
 if TYPE_CHECKING:
     from unmask.fused.measures import Own, Weights
 
 Vector = NDArray[np.float64]
-Table = NDArray[np.float32]
 
 # powers of both conditionals that compiled passes know
 _POWERS = {(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.5, 0.5)}
@@ -111,7 +110,7 @@ def compiled_reductions(
     return {name: found[name] for name in forms}, Entropies(of_a, of_b)
 
 
-def _sums(forms: Mapping[str, Form], arrays: tuple[Table, Table]) -> dict[str, Reductions]:
+def _sums(forms: Mapping[str, Form], arrays: tuple[Cells, Cells]) -> dict[str, Reductions]:
     from unmask.fused.measures import sums_of_sums
 
     if not forms:
@@ -138,7 +137,7 @@ def _sums(forms: Mapping[str, Form], arrays: tuple[Table, Table]) -> dict[str, R
 
 
 def _products(
-    forms: Mapping[str, Product], arrays: tuple[Table, Table], own: "Own", *, entropies: bool
+    forms: Mapping[str, Product], arrays: tuple[Cells, Cells], own: "Own", *, entropies: bool
 ) -> dict[str, Reductions]:
     from unmask.fused.measures import Weights, sums_of_products
 

@@ -68,9 +68,11 @@ class PairTables:
         *,
         memory_limit: int = DEFAULT_MEMORY_LIMIT,
         progress: bool | None = None,
+        half_copies: bool = False,
     ) -> None:
         self.source = source
         self.memory_limit = memory_limit
+        self.half_copies = half_copies
         self.progress = progress
         self._last_tile: Tile | None = None
         self._remembered: dict[str, object] = {}
@@ -209,6 +211,7 @@ class PairTables:
             ),
             memory_limit=self.memory_limit,
             progress=self.progress,
+            half_copies=self.half_copies,
         )
 
     def _held(self, name: str) -> ConditionalTable | None:

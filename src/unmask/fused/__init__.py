@@ -37,7 +37,8 @@ def available() -> bool:
 def worthwhile(table: torch.Tensor) -> bool:
     """Whether compiled passes can and should read this table."""
     large = table.numel() >= FEWEST_CELLS
-    plain = table.device.type == "cpu" and table.dtype == torch.float32 and table.is_contiguous()
+    known = table.dtype in (torch.float32, torch.bfloat16)
+    plain = table.device.type == "cpu" and known and table.is_contiguous()
     return large and plain and available()
 
 

@@ -38,6 +38,20 @@ def from_bits(_, integer):
 
 @intrinsic
 @no_type_check
+def largest(_, one, other):
+    """The larger of two numbers that are no NaN; unlike a comparison, it may be reordered."""
+
+    def generate(_context, builder, _signature, arguments):
+        real = ir.DoubleType()
+        signature = ir.FunctionType(real, [real, real])
+        maximum = builder.module.declare_intrinsic("llvm.maxnum", [real], signature)
+        return builder.call(maximum, arguments, fastmath=("nnan", "nsz"))
+
+    return types.float64(types.float64, types.float64), generate
+
+
+@intrinsic
+@no_type_check
 def wide(_):
     """Let the calling kernel use the widest registers: by default LLVM stays at half of them."""
 
@@ -47,6 +61,24 @@ def wide(_):
         return context.get_dummy_value()
 
     return types.none(), generate
+
+
+@intrinsic
+@no_type_check
+def number(_, cell):
+    """A cell of a table as float64; tables are float32, or bfloat16 seen as unsigned integers."""
+
+    def of_float(_context, builder, _signature, arguments):
+        return builder.fpext(arguments[0], ir.DoubleType())
+
+    def of_half(_context, builder, _signature, arguments):
+        # bfloat16 is the upper half of a float32
+        upper = builder.shl(builder.zext(arguments[0], ir.IntType(32)), ir.IntType(32)(16))
+        return builder.fpext(builder.bitcast(upper, ir.FloatType()), ir.DoubleType())
+
+    if cell == types.float32:
+        return types.float64(types.float32), of_float
+    return types.float64(types.uint16), of_half
 
 
 @compiled

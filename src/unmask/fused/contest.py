@@ -13,14 +13,18 @@ from unmask.fused.compiler import (
     compiled,
     entry,
     four_inverses,
+    from_bits,
     key_bits,
+    largest,
+    number,
     row_part,
     wide,
 )
 
 Vector = NDArray[np.float64]
 Index = NDArray[np.int64]
-Table = NDArray[np.float32]
+# float32, or bfloat16 seen as unsigned integers
+Table = NDArray[np.float32] | NDArray[np.uint16]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,13 +53,12 @@ def contest_sums(
     highest = max(point[0].max(), point[1].max())
     r_a, r_b = (np.exp(part - highest) for part in point)
     count = len(fused.bands(rows))
-    gradient_a, degree_a, key_a = np.zeros(rows), np.zeros(rows), np.zeros(rows, np.int64)
-    gradient_b, degree_b = np.zeros((2, count, columns))
-    key_b = np.zeros((count, columns), np.int64)
+    gradient_a, degree_a, key_a = np.zeros((3, rows))
+    gradient_b, degree_b, key_b = np.zeros((3, count, columns))
     wins_a, wins_b = weights[0] * r_a, weights[1] * r_b
     added = pseudo if any(part.any() for part in pseudo) else (np.zeros(rows), None)
     low = key_bits(max(rows, columns))
-    nothing = np.zeros(CHUNK, np.float32)
+    nothing = np.zeros(CHUNK, tables[0].dtype)
 
     def run(band: int, start: int, stop: int) -> None:
         _band(
@@ -64,11 +67,19 @@ def contest_sums(
         )  # fmt: skip
 
     fused.each_band(rows, run)
-    keys = key_b.max(axis=0)
+    keys_a, keys_b = key_a.view(np.int64), key_b.max(axis=0).view(np.int64)
     return Sums(
         gradient_a, gradient_b.sum(axis=0), degree_a, degree_b.sum(axis=0),
-        key_a & low, keys & low, (key_a & ~low).view(np.float64), (keys & ~low).view(np.float64),
+        keys_a & low, keys_b & low,
+        (keys_a & ~low).view(np.float64), (keys_b & ~low).view(np.float64),
     )  # fmt: skip
+
+
+@compiled
+@no_type_check
+def keyed(weight, place, low):
+    """A positive weight with a place in its low bits: the largest weight then tells its place."""
+    return from_bits((bits(weight) & ~low) | place)
 
 
 @compiled
@@ -99,8 +110,7 @@ def _four_rows(
     """Four rows against a chunk of columns; `wins` are weights times r.
 
     With s = r_a + r_b, P = q(a | b) w_b r_b and Q = q(b | a) w_a r_a, what b gains on a is
-    (Q - P) / s and the weight of their edge (P r_a + Q r_b) / s^2. A key is an edge's weight with
-    its place in the low bits, so that one maximum finds both.
+    (Q - P) / s and the weight of their edge (P r_a + Q r_b) / s^2.
     """
     wide()
     a0, a1 = a_given_b[a, left:right], row_part(a_given_b, a + 1, stop, left, right, nothing)
@@ -121,14 +131,14 @@ def _four_rows(
     z3 = 1.0 if a + 3 < stop else 0.0
     g0 = g1 = g2 = g3 = 0.0
     d0 = d1 = d2 = d3 = 0.0
-    k0 = k1 = k2 = k3 = np.int64(0)
+    k0 = k1 = k2 = k3 = 0.0
     for b in range(len(a0)):
         y, wy = r_b[b], wins_b[b]
         i0, i1, i2, i3 = four_inverses(x0 + y, x1 + y, x2 + y, x3 + y)
-        w0, w1 = np.float64(a0[b]) * wy, np.float64(a1[b]) * wy
-        w2, w3 = np.float64(a2[b]) * wy, np.float64(a3[b]) * wy
-        v0, v1 = np.float64(b0[b]) * u0, np.float64(b1[b]) * u1
-        v2, v3 = np.float64(b2[b]) * u2, np.float64(b3[b]) * u3
+        w0, w1 = number(a0[b]) * wy, number(a1[b]) * wy
+        w2, w3 = number(a2[b]) * wy, number(a3[b]) * wy
+        v0, v1 = number(b0[b]) * u0, number(b1[b]) * u1
+        v2, v3 = number(b2[b]) * u2, number(b3[b]) * u3
         if pseudo_b is not None:
             w0, w1, w2, w3 = w0 + p0 * y, w1 + p1 * y, w2 + p2 * y, w3 + p3 * y
             extra = pseudo_b[b]
@@ -142,11 +152,13 @@ def _four_rows(
         gradient_b[b] -= (t0 + t1) + (t2 + t3)
         degree_b[b] += (e0 + e1) + (e2 + e3)
         at = b + left
-        h0, h1, h2, h3 = bits(e0) & ~low, bits(e1) & ~low, bits(e2) & ~low, bits(e3) & ~low
-        k0, k1, k2, k3 = max(k0, h0 | at), max(k1, h1 | at), max(k2, h2 | at), max(k3, h3 | at)
-        key_b[b] = max(key_b[b], max(max(h0 | a, h1 | (a + 1)), max(h2 | (a + 2), h3 | (a + 3))))
+        k0, k1 = largest(k0, keyed(e0, at, low)), largest(k1, keyed(e1, at, low))
+        k2, k3 = largest(k2, keyed(e2, at, low)), largest(k3, keyed(e3, at, low))
+        low_half = largest(keyed(e0, a, low), keyed(e1, a + 1, low))
+        high_half = largest(keyed(e2, a + 2, low), keyed(e3, a + 3, low))
+        key_b[b] = largest(key_b[b], largest(low_half, high_half))
     sums = ((g0, d0, k0), (g1, d1, k1), (g2, d2, k2), (g3, d3, k3))
     for i in range(min(4, stop - a)):
         gradient_a[a + i] += sums[i][0]
         degree_a[a + i] += sums[i][1]
-        key_a[a + i] = max(key_a[a + i], sums[i][2])
+        key_a[a + i] = largest(key_a[a + i], sums[i][2])

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unmask import fused
-from unmask.fused.compiler import compiled, wide
+from unmask.fused.compiler import compiled, number, wide
 from unmask.fused.functions import log
 
 Vector = NDArray[np.float64]
-Table = NDArray[np.float32]
+# float32, or bfloat16 seen as unsigned integers
+Table = NDArray[np.float32] | NDArray[np.uint16]
 
 # columns that are worked on at once: small enough for the buffers of all joints to stay in cache
 _CHUNK = 1024
@@ -113,7 +114,7 @@ def _sum_row(a_given_b, b_given_a, times, times_b, divide, divide_b, over_a, cro
     wide()
     total, cross, entropy = 0.0, 0.0, 0.0
     for b in range(len(a_given_b)):
-        forth, back = np.float64(a_given_b[b]), np.float64(b_given_a[b])
+        forth, back = number(a_given_b[b]), number(b_given_a[b])
         weight = forth * times_b[b] + back * times
         if divide_b is not None:
             weight = weight / (divide + divide_b[b])
@@ -165,7 +166,7 @@ def _own_row(a_given_b, b_given_a, a_log_a, a_log_b):
     wide()
     mine, others = 0.0, 0.0
     for b in range(len(a_given_b)):
-        forth, back = np.float64(a_given_b[b]), np.float64(b_given_a[b])
+        forth, back = number(a_given_b[b]), number(b_given_a[b])
         log_forth, log_back = log(forth), log(back)
         a_log_a[b] += forth * log_forth
         a_log_b[b] += forth * log_back
@@ -250,16 +251,16 @@ def _cells(a_given_b, b_given_a, power_a, power_b, cells):
         cells[:] = 1.0
     elif power_a == 0.5 and power_b == 0.5:
         for b in range(len(a_given_b)):
-            cells[b] = np.sqrt(np.float64(a_given_b[b]) * np.float64(b_given_a[b]))
+            cells[b] = np.sqrt(number(a_given_b[b]) * number(b_given_a[b]))
     elif power_a == 1.0 and power_b == 1.0:
         for b in range(len(a_given_b)):
-            cells[b] = np.float64(a_given_b[b]) * np.float64(b_given_a[b])
+            cells[b] = number(a_given_b[b]) * number(b_given_a[b])
     elif power_a == 1.0:
         for b in range(len(a_given_b)):
-            cells[b] = a_given_b[b]
+            cells[b] = number(a_given_b[b])
     else:
         for b in range(len(a_given_b)):
-            cells[b] = b_given_a[b]
+            cells[b] = number(b_given_a[b])
 
 
 @compiled
@@ -269,9 +270,9 @@ def _product_row(a_given_b, b_given_a, cells, f, g, log_f, log_g, over_a, a_log_
     total, crossed = 0.0, 0.0
     for b in range(len(a_given_b)):
         total += cells[b] * g[b]
-        crossed += np.float64(b_given_a[b]) * log_g[b]
+        crossed += number(b_given_a[b]) * log_g[b]
         over_a[b] += cells[b] * f
-        a_log_f[b] += np.float64(a_given_b[b]) * log_f
+        a_log_f[b] += number(a_given_b[b]) * log_f
     return total, crossed
 
 

@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unmask import fused
-from unmask.fused.compiler import CHUNK, compiled, entry, four_inverses, row_part, wide
+from unmask.fused.compiler import CHUNK, compiled, entry, four_inverses, number, row_part, wide
 
 Vector = NDArray[np.float64]
-Table = NDArray[np.float32]
+# float32, or bfloat16 seen as unsigned integers
+Table = NDArray[np.float32] | NDArray[np.uint16]
 
 
 def net_inflow(tables: tuple[Table, Table], mass_a: Vector, mass_b: Vector) -> Vector:
@@ -19,7 +20,7 @@ def net_inflow(tables: tuple[Table, Table], mass_a: Vector, mass_b: Vector) -> V
     """
     rows, columns = tables[0].shape
     net_a, net_b = np.zeros(rows), np.zeros((len(fused.bands(rows)), columns))
-    nothing = np.zeros(CHUNK, np.float32)
+    nothing = np.zeros(CHUNK, tables[0].dtype)
 
     def run(band: int, start: int, stop: int) -> None:
         _move_band(*tables, start, stop, mass_a, mass_b, nothing, net_a, net_b[band])
@@ -32,7 +33,7 @@ def step_sums(tables: tuple[Table, Table], r_a: Vector, r_b: Vector) -> tuple[Ve
     """The sums of N r_b / (r_a + r_b) over b and of N r_a / (r_a + r_b) over a, N = both tables."""
     rows, columns = tables[0].shape
     over_b, over_a = np.zeros(rows), np.zeros((len(fused.bands(rows)), columns))
-    nothing = np.zeros(CHUNK, np.float32)
+    nothing = np.zeros(CHUNK, tables[0].dtype)
 
     def run(band: int, start: int, stop: int) -> None:
         _step_band(*tables, start, stop, r_a, r_b, nothing, over_b, over_a[band])
@@ -71,10 +72,10 @@ def _move(
     s0 = s1 = s2 = s3 = 0.0
     for b in range(len(a0)):
         mass = mass_b[b]
-        t0 = np.float64(a0[b]) * mass - np.float64(b0[b]) * m0
-        t1 = np.float64(a1[b]) * mass - np.float64(b1[b]) * m1
-        t2 = np.float64(a2[b]) * mass - np.float64(b2[b]) * m2
-        t3 = np.float64(a3[b]) * mass - np.float64(b3[b]) * m3
+        t0 = number(a0[b]) * mass - number(b0[b]) * m0
+        t1 = number(a1[b]) * mass - number(b1[b]) * m1
+        t2 = number(a2[b]) * mass - number(b2[b]) * m2
+        t3 = number(a3[b]) * mass - number(b3[b]) * m3
         s0, s1, s2, s3 = s0 + t0, s1 + t1, s2 + t2, s3 + t3
         net_b[b] -= (t0 + t1) + (t2 + t3)
     sums = (s0, s1, s2, s3)
@@ -111,10 +112,10 @@ def _step(a_given_b, b_given_a, a, stop, left, right, r_a, r_b, nothing, over_b,
     for b in range(len(a0)):
         y = r_b[b]
         i0, i1, i2, i3 = four_inverses(x0 + y, x1 + y, x2 + y, x3 + y)
-        t0 = (np.float64(a0[b]) + np.float64(b0[b])) * i0
-        t1 = (np.float64(a1[b]) + np.float64(b1[b])) * i1
-        t2 = (np.float64(a2[b]) + np.float64(b2[b])) * i2
-        t3 = (np.float64(a3[b]) + np.float64(b3[b])) * i3
+        t0 = (number(a0[b]) + number(b0[b])) * i0
+        t1 = (number(a1[b]) + number(b1[b])) * i1
+        t2 = (number(a2[b]) + number(b2[b])) * i2
+        t3 = (number(a3[b]) + number(b3[b])) * i3
         s0, s1, s2, s3 = s0 + t0 * y, s1 + t1 * y, s2 + t2 * y, s3 + t3 * y
         over_a[b] += (t0 * x0 + t1 * x1) + (t2 * x2 + t3 * x3)
     sums = (s0, s1, s2, s3)

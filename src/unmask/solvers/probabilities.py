@@ -10,16 +10,20 @@ from torch import Tensor
 
 from unmask import fused
 from unmask.conditional import ConditionalTable
+from unmask.logspace import row_blocks
 from unmask.tables import PairTables
+
+Cells = NDArray[np.float32] | NDArray[np.uint16]
 
 # exp of this is still far above the smallest float32: below it, a kept copy would lose cells
 _LOWEST_KEPT = -80.0
 
 
 class Probabilities:
-    """q(a | b) and q(b | a) by rows, in float64: kept as float32 if there is room, else computed.
+    """q(a | b) and q(b | a) by rows, in float64: kept as copies if there is room, else computed.
 
-    Probabilities, not logarithms, are rounded, so every cell keeps a relative precision of 6e-8.
+    Probabilities, not logarithms, are rounded, so every cell keeps a relative precision: 6e-8 in
+    float32, 4e-3 in bfloat16, which is as wide and takes half the room.
     """
 
     def __init__(self, tables: PairTables) -> None:
@@ -45,49 +49,57 @@ class Probabilities:
         """Whether the compiled passes may be used."""
         return self.kept is not None and fused.worthwhile(self.kept[0])
 
-    def arrays(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Both copies, for the compiled passes."""
+    def arrays(self) -> tuple[Cells, Cells]:
+        """Both copies, for the compiled passes; numpy knows no bfloat16, only its bits."""
         assert self.kept is not None
-        return self.kept[0].numpy(), self.kept[1].numpy()
+        seen = [t if t.dtype == torch.float32 else t.view(torch.uint16) for t in self.kept]
+        return seen[0].numpy(), seen[1].numpy()
 
     def _copied(self) -> tuple[Tensor, Tensor] | None:
         rows, columns = self.tables.shape
-        if 8 * rows * columns > self.tables.memory_left():
+        dtype = torch.bfloat16 if self.tables.half_copies else torch.float32
+        if 2 * dtype.itemsize * rows * columns > self.tables.memory_left():
             return None
         a_given_b, b_given_a = self.tables.both()
-        first = _exponentials(a_given_b)
-        second = None if first is None else _exponentials(b_given_a)
+        first = _exponentials(a_given_b, dtype)
+        second = None if first is None else _exponentials(b_given_a, dtype)
         return None if first is None or second is None else (first, second)
 
 
-def _exponentials(table: ConditionalTable) -> Float[Tensor, "a b"] | None:
-    """All cells as float32; None if that would lose one."""
-    shape, device = table.logits.shape, table.logits.device
-    # on a CPU numpy's memory: it comes in large pages, which are read faster
-    kept = (
-        torch.from_numpy(np.empty(shape, np.float32))
-        if device.type == "cpu"
-        else torch.empty(shape, dtype=torch.float32, device=device)
-    )
-    for rows in table.blocks():
-        lowest = _write(table, rows, kept[rows])
-        if lowest < _LOWEST_KEPT:
+def _exponentials(table: ConditionalTable, dtype: torch.dtype) -> Float[Tensor, "a b"] | None:
+    """All cells, rounded; None if that would lose one."""
+    kept = _room(table.logits.shape, dtype, table.logits.device)
+    exact = dtype == torch.float32
+    # what is rounded further goes through a tile of float32, and a tile is not a whole table
+    for rows in table.blocks() if exact else row_blocks(*table.logits.shape):
+        tile = table.logits.block(rows)
+        written = kept[rows] if exact else torch.empty_like(tile)
+        if _write(table, rows, tile, written) < _LOWEST_KEPT:
             return None
+        if not exact:
+            kept[rows] = written
     return kept
 
 
-def _write(table: ConditionalTable, rows: slice, kept: Tensor) -> float:
+def _room(shape: tuple[int, int], dtype: torch.dtype, device: torch.device) -> Tensor:
+    if device.type != "cpu":
+        return torch.empty(shape, dtype=dtype, device=device)
+    # numpy's memory comes in large pages, which are read faster
+    cells = torch.from_numpy(np.empty(shape, np.float32 if dtype.itemsize == 4 else np.uint16))
+    return cells.view(dtype)
+
+
+def _write(table: ConditionalTable, rows: slice, tile: Tensor, written: Tensor) -> float:
     """Write the probabilities of some rows; returns the lowest logarithm."""
-    tile = table.logits.block(rows)
     if not fused.worthwhile(tile):
         log_p = table.log_prob(rows)
-        kept[:] = log_p.exp()
+        written[:] = log_p.exp()
         return float(log_p.min())
     from unmask.fused.softmax import probabilities as write
 
     by_row = table.given == "a"
     log_normalizer = table.log_normalizer[rows] if by_row else table.log_normalizer
-    return write(tile.numpy(), log_normalizer.numpy(), kept.numpy(), by_row=by_row)
+    return write(tile.numpy(), log_normalizer.numpy(), written.numpy(), by_row=by_row)
 
 
 def probabilities(tables: PairTables) -> Probabilities:
