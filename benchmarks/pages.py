@@ -2,14 +2,17 @@
 
     python benchmarks/pages.py
 
-Reads docs/results/solver.json (what benchmarks/solver.py printed) and scoring.json (a list of what
-benchmarks/scoring.py printed) and writes the page beside each.
+Reads docs/results/solver.json (what benchmarks/solver.py printed), scoring.json (a list of what
+benchmarks/scoring.py printed) and engine.json (what benchmarks/run.py printed) and writes the page
+beside each.
 """
 
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from engine_page import engine_page
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 
@@ -82,6 +85,7 @@ def scoring_page(runs: list[dict[str, Any]]) -> Iterator[str]:
 PAGES: dict[str, Callable[[Any], Iterator[str]]] = {
     "solver": solver_page,
     "scoring": scoring_page,
+    "engine": engine_page,
 }
 
 

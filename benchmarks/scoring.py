@@ -28,9 +28,10 @@ from torch import Tensor
 import unmask
 from unmask.cloze import Cloze
 from unmask.elicit import Settings
-from unmask.masked_lm import HuggingFaceMaskedLM, Positions
+from unmask.masked_lm import HuggingFaceMaskedLM
 from unmask.readings import Supports
 from unmask.scoring import pair_log_probs
+from unmask.trimming import Positions
 
 Batch = tuple[Tensor, Positions]
 

@@ -9,8 +9,8 @@ import examples
 import reference
 import unmask
 from examples import EXAMPLES, SEARCHED, SOLVED, Example, build, converged, log_table, tolerance
-from unmask.constructions import ALIASES, method_name
 from unmask import fused
+from unmask.constructions import ALIASES, method_name
 
 NAN, INF = float("nan"), float("inf")
 

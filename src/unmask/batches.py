@@ -18,7 +18,7 @@ def in_batches(total: int, size: int, run: Callable[[slice], None]) -> int:
         try:
             run(batch)
         except (RuntimeError, MemoryError) as error:
-            if not _out_of_memory(error):
+            if not out_of_memory(error):
                 raise
             if size == 1:
                 raise MemoryLimitError("one row of this text does not fit into memory") from None
@@ -32,7 +32,8 @@ def in_batches(total: int, size: int, run: Callable[[slice], None]) -> int:
     return size
 
 
-def _out_of_memory(error: BaseException) -> bool:
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error, of whichever device, says that memory ran out."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
     said = str(error).lower()

@@ -5,6 +5,7 @@ never expanded whole unless a caller asks for `dense()`.
 Knows nothing of models: a table may come from a forward pass, a file or a test.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -112,7 +113,9 @@ class ConditionalTable:
         log_normalizer = log_zeros(logits.shape[1 if over_rows else 0], device=logits.device)
         finite = torch.ones((), dtype=torch.bool, device=logits.device)
         for rows in _blocks(logits):
-            sums, all_finite = _log_sums(logits.block(rows), over_rows=over_rows)
+            tile = logits.block(rows)
+            compiled = fused.worthwhile(tile, math.prod(logits.shape))
+            sums, all_finite = (_compiled_sums if compiled else _sums)(tile, over_rows=over_rows)
             finite &= all_finite
             if over_rows:
                 log_normalizer[:] = torch.logaddexp(log_normalizer, sums)
@@ -165,14 +168,16 @@ def _blocks(logits: Logits) -> list[slice]:
     return [slice(0, logits.shape[0])] if whole else row_blocks(*logits.shape)
 
 
-def _log_sums(tile: Float[Tensor, "block b"], *, over_rows: bool) -> tuple[Tensor, Tensor]:
+def _sums(tile: Float[Tensor, "block b"], *, over_rows: bool) -> tuple[Tensor, Tensor]:
     """The log-sum-exp of every column, over rows, or of every row, and whether all is finite."""
-    if fused.worthwhile(tile):
-        from unmask.fused.softmax import log_sum_exp
-
-        sums = log_sum_exp(tile.numpy(), over_rows=over_rows)
-        if sums is None:
-            return log_zeros(1, device=tile.device), torch.tensor(False)
-        return torch.from_numpy(sums), torch.tensor(True)
     exact = tile.double()
     return torch.logsumexp(exact, dim=0 if over_rows else 1), torch.isfinite(exact).all()
+
+
+def _compiled_sums(tile: Float[Tensor, "block b"], *, over_rows: bool) -> tuple[Tensor, Tensor]:
+    from unmask.fused.softmax import log_sum_exp
+
+    sums = log_sum_exp(tile.numpy(), over_rows=over_rows)
+    if sums is None:
+        return log_zeros(1, device=tile.device), torch.tensor(False)
+    return torch.from_numpy(sums), torch.tensor(True)

@@ -1,89 +1,27 @@
-"""What a joint will cost, said before it is paid: forward passes, time, memory."""
+"""What joints will cost, said before it is paid: forward passes, FLOP, memory, time."""
 
-import math
-import time
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
-import torch
-
-from unmask.constructions.sweep import CONTEXTS
-from unmask.numbers import whole_number
+from unmask.needs import Needs, Options, all_needs, forward_passes, passes_to_rank
+from unmask.passes import table_bytes, table_flop, table_passes, traffic
 from unmask.printable import readable_bytes, readable_seconds
-from unmask.tables import fits_dense
-
-Options = Mapping[str, Mapping[str, object]]
-
-# what the solvers were seen to take on real tables: their number is not known before
-_SOLVER_PASSES = {"ag": 25, "weighted-ag": 20, "pseudo-gibbs": 20, "log-pool": 20}
-# constructions that can do with a few contexts of each table
-_CHEAP = ("orders", "sweep")
-
-
-@dataclass(frozen=True)
-class Needs:
-    """The parts of the tables that a construction asks for.
-
-    `whole_*` is a whole table, `some_*` a number of single contexts of it.
-    """
-
-    masked: bool = False
-    whole_a: bool = False
-    whole_b: bool = False
-    some_a: int = 0
-    some_b: int = 0
-
-    def both(self) -> bool:
-        """Whether it asks for both tables."""
-        return self.whole_a and self.whole_b
-
-    def only_pairs(self) -> bool:
-        """Whether what is asked for depends on the pairs that are looked at."""
-        return bool(self.some_a and self.some_b) and not (self.whole_a or self.whole_b)
-
-    def rows(self, shape: tuple[int, ...]) -> int:
-        """Rows that the model runs; contexts of a table that is there anyway are free."""
-        given_b = shape[1] if self.whole_a else self.some_a
-        given_a = shape[0] if self.whole_b else self.some_b
-        return self.masked + given_b + given_a
-
-
-def needs(
-    method: str, shape: tuple[int, ...], options: Mapping[str, object] | None = None
-) -> Needs:
-    """What a construction asks for: for `orders` and `sweep`, for the probability of one pair."""
-    given = options or {}
-    if method == "mlm":
-        return Needs(masked=True)
-    if method == "hcb":
-        masked = given.get("pivot") is None
-        if given.get("pivot_axis"):
-            return Needs(masked, whole_b=True, some_a=1)
-        return Needs(masked, whole_a=True, some_b=1)
-    if method == "orders" and given.get("mean") != "geometric":
-        return Needs(masked=True, some_a=1, some_b=1)
-    if method == "sweep":
-        contexts = whole_number(given.get("contexts", CONTEXTS)) or CONTEXTS
-        some_a, some_b = (1 + min(contexts, size) for size in (shape[1], shape[0]))
-        return Needs(masked=True, some_a=some_a, some_b=some_b)
-    masked = method not in ("mrf", "mrf-logit", "ag-paper")
-    return Needs(masked, whole_a=True, whole_b=True)
-
-
-def _table_passes(method: str, options: Mapping[str, object]) -> int:
-    """Passes over the tables beyond elicitation: normalisers, marginals, ranking, iterations."""
-    if method in _CHEAP and options.get("mean") != "geometric":
-        return 0
-    if method == "ag-paper":
-        return 3 + (whole_number(options.get("steps", 50)) or 50)
-    return 3 + _SOLVER_PASSES.get(method, 0)
+from unmask.storage import choose_storage
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Forward passes of one text, and rough time and memory.
+    """What one text costs: forward passes exactly, FLOP and memory nearly, time roughly.
 
-    With `for_a_pair` they are those of one pair's probability, by constructions that need no more.
+    Showing the joints is counted in: their sums, the likeliest pairs and, where both tables are
+    there, J.
+    With `for_a_pair` they are those of one pair's probability, by constructions that need no more;
+    `passes_to_rank` is then the most that ranking, sampling or sums may come to.
+    `storage` says whether tables are kept cell by cell ("dense") or computed anew in every pass
+    ("streamed"), `storage_why` for what reason; None where there are no tables. `flop` is that of
+    the forward passes, `table_flop` that of the output layer; a multiply-add counts as two.
+    `table_traffic` is what passes over the tables move where they are not compiled. `seconds` are
+    those of this machine, `table_seconds` the part of them that goes into the tables.
     """
 
     forward_passes: int
@@ -91,107 +29,80 @@ class Cost:
     table_bytes: int
     seconds: float | None = None
     for_a_pair: bool = False
+    passes_to_rank: int = 0
+    table_passes: int = 0
+    storage: str | None = None
+    storage_why: str | None = None
+    model_bytes: int | None = None
+    flop: int | None = None
+    table_flop: int = 0
+    table_traffic: int = 0
+    table_seconds: float = 0.0
 
     def __str__(self) -> str:
-        """One line for a person."""
-        time_said = ""
-        if self.seconds is not None:
-            about = "about " if self.seconds >= 1 else ""
-            time_said = f", {about}{readable_seconds(self.seconds)}"
+        """One line for a person; what takes less than a second is not worth more than its rows."""
         passes = f"{self.forward_passes:,} forward pass{'es' * (self.forward_passes != 1)}"
+        said = f"{passes} of {self.length} tokens"
+        long = self.seconds is not None and self.seconds >= 1
+        if long and self.flop is not None:
+            said += f" ({readable_flop(self.flop)})"
         if self.for_a_pair:
-            return f"{passes} of {self.length} tokens for a pair, more to rank or sample{time_said}"
-        kept = readable_bytes(self.table_bytes)
-        return f"{passes} of {self.length} tokens{time_said}, {kept} of tables"
+            said += f" for a pair, up to {self.passes_to_rank:,} to rank or sum"
+        elif long and self.table_passes:
+            said += f", {self.table_passes} passes over the tables"
+        if long and self.seconds is not None:
+            said += f", about {readable_seconds(self.seconds)}"
+        if self.for_a_pair:
+            return said
+        return f"{said}, {readable_bytes(self.table_bytes)} of tables"
 
-    def to_dict(self) -> dict[str, float | int | bool | None]:
+    def to_dict(self) -> dict[str, float | int | bool | str | None]:
         """Plain values, ready for JSON."""
         return asdict(self)
 
 
-def forward_passes(
-    methods: Iterable[str],
+def predicted(
+    methods: Sequence[str],
     shape: tuple[int, ...],
     *,
+    length: int,
+    width: int | None,
+    memory_limit: int,
+    half_tables: bool = False,
+    row_flop: int | None = None,
+    model_bytes: int | None = None,
     whole_vocabulary: bool = True,
     options: Options | None = None,
-) -> int:
-    """How many rows the model must run for these constructions together.
+) -> Cost:
+    """All that can be said of a cost without measuring a time.
 
-    Over less than the whole vocabulary, the mass that the supports capture is read as well.
+    `width` is that of the model's readouts, None where there are none; `row_flop` the FLOP of a
+    row of this length.
     """
-    if len(shape) == 1:
-        return 1
-    together = all_needs(methods, shape, options)
-    return replace(together, masked=together.masked or not whole_vocabulary).rows(shape)
-
-
-def all_needs(
-    methods: Iterable[str], shape: tuple[int, ...], options: Options | None = None
-) -> Needs:
-    """The parts of the tables that several constructions ask for together."""
-    given = options or {}
-    each = [needs(method, shape, given.get(method)) for method in methods]
-    return Needs(
-        any(one.masked for one in each),
-        any(one.whole_a for one in each),
-        any(one.whole_b for one in each),
-        sum(one.some_a for one in each),
-        sum(one.some_b for one in each),
+    rows = forward_passes(methods, shape, whole_vocabulary=whole_vocabulary, options=options)
+    parts = all_needs(methods, shape, options) if len(shape) > 1 else Needs(masked=True)
+    passes = table_passes(methods, shape, options)
+    kept = choose_storage(shape, width=width, memory_limit=memory_limit, half=half_tables)
+    return Cost(
+        rows,
+        length,
+        table_bytes(parts, shape, width, kept),
+        for_a_pair=parts.only_pairs(),
+        passes_to_rank=passes_to_rank(methods, shape, options) if parts.only_pairs() else rows,
+        table_passes=sum(passes.values()),
+        storage=kept.name if parts.tables() else None,
+        storage_why=kept.why if parts.tables() else None,
+        model_bytes=model_bytes,
+        flop=None if row_flop is None else rows * row_flop,
+        table_flop=table_flop(passes, parts, shape, width, kept),
+        table_traffic=traffic(passes, shape, kept),
     )
 
 
-def by_appetite(methods: Iterable[str], options: Options | None = None) -> list[str]:
-    """The constructions that need most of the tables first, so that others find their parts."""
-    given = options or {}
-
-    def tables(method: str) -> int:
-        asked = needs(method, (1, 1), given.get(method))
-        return asked.whole_a + asked.whole_b
-
-    return sorted(methods, key=tables, reverse=True)
-
-
-def table_bytes(
-    parts: Needs, shape: tuple[int, ...], *, width: int | None, memory_limit: int
-) -> int:
-    """What the tables will take: readouts of some width, or cells where there are none (None).
-
-    Counts the copies that are made because they fit the limit: both tables dense, and both once
-    more to iterate on.
-    """
-    cells = 4 * math.prod(shape)
-    contexts = [shape[-1]] * parts.whole_a + [shape[0]] * parts.whole_b
-    kept = sum(4 * width * size if width else 0 for size in contexts)
-    if width is None or fits_dense(shape, memory_limit):
-        kept += cells * len(contexts)
-    if parts.both() and kept + 2 * cells <= memory_limit:
-        kept += 2 * cells
-    return kept
-
-
-def table_seconds(
-    methods: Iterable[str],
-    shape: tuple[int, ...],
-    width: int | None,
-    options: Options | None = None,
-) -> float:
-    """Rough time of the passes over the tables: measured on one tile, then scaled.
-
-    `width` is that of the readouts when tiles must be computed anew in every pass.
-    """
-    cells = math.prod(shape)
-    given = options or {}
-    passes = sum(_table_passes(method, given.get(method, {})) for method in methods)
-    if len(shape) == 1 or cells * passes < 10**7:
-        return 0.0
-    columns = min(shape[-1], 2**12)
-    rows = 256
-    left, right = torch.rand(rows, width or 1), torch.rand(columns, width or 1)
-    start = time.perf_counter()
-    for _ in range(2):
-        tile = (left @ right.T).double()
-        tile = tile.exp() + tile.exp()
-        tile /= 1 + tile
-        float(tile.sum())
-    return (time.perf_counter() - start) / 2 / (rows * columns) * cells * passes
+def readable_flop(count: float) -> str:
+    """A number of floating-point operations as a person writes it: 1.2 TFLOP."""
+    for unit in ("", "k", "M", "G", "T", "P"):
+        if count < 1000:
+            return f"{count:.0f} {unit}FLOP" if count >= 100 else f"{count:.2g} {unit}FLOP"
+        count /= 1000
+    return f"{count:.3g} EFLOP"

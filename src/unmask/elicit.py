@@ -4,64 +4,25 @@ Each part of the tables is elicited when a construction first asks for it. Knows
 protocol and nothing of transformers.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from tqdm import tqdm
 
+from unmask.batch_size import resolve_batch_size
+from unmask.batch_size import seconds_per_row as seconds_per_row
 from unmask.batches import in_batches
 from unmask.cloze import Cloze
 from unmask.conditional import ConditionalTable, DenseLogits, FactoredLogits, Logits
-from unmask.errors import MemoryLimitError, NumericsError, UnmaskError
+from unmask.errors import MemoryLimitError, NumericsError
 from unmask.masked_lm import MaskedLM
-from unmask.numbers import whole_number
-from unmask.printable import quoted, readable_bytes
+from unmask.printable import readable_bytes
+from unmask.settings import Settings as Settings
 from unmask.sources import MaskedMarginals
+from unmask.storage import choose_storage
 from unmask.support import Support
-from unmask.tables import DEFAULT_MEMORY_LIMIT, fits_dense
-
-# rows x tokens that one forward pass takes when the caller names no batch size
-_TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65_536}
-# where logits of every position must be kept (no output embedding), cells of one batch
-_CELLS_PER_BATCH = 2**26
-# enough to time a batch by, whatever batch size was asked for
-_ROWS_TIMED = 256
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to run a model over many rows.
-
-    `memory_limit` bounds what may be of size V x V, in bytes: tables that fit are kept dense,
-    with room to work, larger ones factored. `progress` is a bar on stderr: shown on a terminal
-    when None. `announce` says what a long run will cost, where a bar would be shown.
-    """
-
-    batch_size: int | None = None
-    memory_limit: int = DEFAULT_MEMORY_LIMIT
-    progress: bool | None = None
-    announce: bool = True
-
-    def __post_init__(self) -> None:
-        """Refuse sizes that cannot be run."""
-        size, limit = self.batch_size, self.memory_limit
-        if size is not None and not 1 <= (whole_number(size) or 0) < 2**31:
-            raise UnmaskError(f"batch_size is a number of rows from 1, or None, not {quoted(size)}")
-        if whole_number(limit) is None or limit < 0:
-            raise UnmaskError(f"memory_limit is a number of bytes from 0, not {quoted(limit)}")
-
-    def rows_per_batch(self, model: MaskedLM, length: int) -> int:
-        """The caller's batch size, or one that suits the device."""
-        if self.batch_size is not None:
-            return self.batch_size
-        rows = _TOKENS_PER_BATCH.get(model.device.type, 16_384) // length
-        if model.output_embedding is None:
-            rows = min(rows, _CELLS_PER_BATCH // (length * model.vocabulary_size))
-        return max(1, rows)
 
 
 class ElicitedSource:
@@ -80,6 +41,16 @@ class ElicitedSource:
         self.forward_passes = 0
         self._provenance = dict(provenance or {})
         self._model, self._cloze, self._settings = model, cloze, settings
+        self._batch_size: int | None = None
+        self._made_tables = False
+        embedding = model.output_embedding
+        self._storage = choose_storage(
+            [len(axis) for axis in supports],
+            width=None if embedding is None else embedding.weight.shape[1],
+            memory_limit=settings.memory_limit,
+            half=settings.half_tables,
+        )
+        self._row = torch.tensor([cloze.ids], device=model.device)
 
     def a_given_b(self) -> ConditionalTable:
         """Read blank 0 under every token of blank 1."""
@@ -91,8 +62,8 @@ class ElicitedSource:
 
     def masked(self) -> MaskedMarginals:
         """Both distributions with both blanks masked: one row."""
-        row = torch.tensor([self._cloze.ids])
-        log_p = _log_probabilities(self._read_one(row, self._cloze.positions), self._model)
+        readouts = self._read_one(self._row, self._cloze.positions)
+        log_p = _log_probabilities(readouts, self._model)
         log_a, captured_a = _restricted(log_p[0], self.supports[0])
         log_b, captured_b = _restricted(log_p[1], self.supports[1])
         return MaskedMarginals(log_a, log_b, (captured_a, captured_b))
@@ -106,15 +77,22 @@ class ElicitedSource:
         return self._some_contexts(outcome=1, contexts=contexts)
 
     def diagnostics(self) -> dict[str, object]:
-        """Whose tables these are, and what has been paid for them so far."""
+        """Whose tables these are, and what has been paid for them so far.
+
+        With the same `batch_size`, device and threads the same run gives the same bits.
+        """
+        size = {} if self._batch_size is None else {"batch_size": self._batch_size}
         return {
             **self._provenance,
             "forward_passes": self.forward_passes,
             "length": len(self._cloze),
+            **size,
+            **({"tables_because": self._storage.why} if self._made_tables else {}),
         }
 
     def _table(self, *, outcome: int) -> ConditionalTable:
         self._check_fits()
+        self._made_tables = True
         contexts = self.supports[1 - outcome].ids
         embedding = self._model.output_embedding
         if embedding is None:
@@ -122,8 +100,8 @@ class ElicitedSource:
         else:
             readouts = self._all_readouts(outcome, contexts, embedding.weight.shape[1])
             logits = self._factored(outcome, readouts)
-        table = ConditionalTable.from_logits(logits, given="b" if outcome == 0 else "a")
-        return table.dense() if self.keeps_dense() else table
+        kept = logits.dense() if self._storage.dense else logits
+        return ConditionalTable.from_logits(kept, given="b" if outcome == 0 else "a")
 
     def _all_readouts(self, outcome: int, contexts: Tensor, width: int) -> Tensor:
         kept = torch.empty(len(contexts), width, device=self._tables_device())
@@ -165,8 +143,15 @@ class ElicitedSource:
     def _each_context(
         self, outcome: int, contexts: Tensor, keep: Callable[[slice, Tensor], None]
     ) -> None:
-        """Run one row a context in micro-batches; halve them when memory runs out."""
+        """Run one row a context in micro-batches; halve them when memory runs out.
+
+        Rows are made where the model runs, and nothing in the loop waits for it.
+        """
+        whole = len(contexts) == len(self.supports[1 - outcome])
+        # both tables in batches of one size, also where their supports differ
+        rows = max(map(len, self.supports)) if whole else len(contexts)
         position = self._cloze.positions[outcome]
+        tokens = contexts.to(self._model.device)
         bar = tqdm(
             total=len(contexts),
             desc=f"blank {outcome} given blank {1 - outcome}",
@@ -180,26 +165,27 @@ class ElicitedSource:
 
             def run(batch: slice) -> None:
                 nonlocal finite
-                readouts = self._read(self._rows(1 - outcome, contexts[batch]), [position])[:, 0]
+                readouts = self._read(self._rows(1 - outcome, tokens[batch]), [position])[:, 0]
                 finite = finite & torch.isfinite(readouts).all()
                 keep(batch, readouts)
                 bar.update(batch.stop - batch.start)
 
-            in_batches(
-                len(contexts), self._settings.rows_per_batch(self._model, len(self._cloze)), run
-            )
+            self._batch_size = in_batches(len(contexts), self._rows_per_batch(rows), run)
         require_finite(finite)
+
+    def _rows_per_batch(self, rows: int) -> int:
+        return resolve_batch_size(self._model, len(self._cloze), self._settings, rows)
 
     def _rows(self, blank: int, tokens: Int[Tensor, " rows"]) -> Int[Tensor, "rows length"]:
         """The cloze once a token, that token written into one blank."""
-        rows = torch.tensor(self._cloze.ids).repeat(len(tokens), 1)
+        rows = self._row.repeat(len(tokens), 1)
         rows[:, self._cloze.positions[blank]] = tokens
         return rows
 
     def _read(
         self, rows: Int[Tensor, "rows length"], positions: list[int] | tuple[int, ...]
     ) -> Float[Tensor, "rows positions width"]:
-        readouts = self._model.readouts(rows.to(self._model.device), positions)
+        readouts = self._model.readouts(rows, positions)
         self.forward_passes += len(rows)
         return readouts
 
@@ -225,10 +211,6 @@ class ElicitedSource:
     def _tables_device(self) -> torch.device:
         # float64 arithmetic exists on CPUs and CUDA; other accelerators only run the model
         return self._model.device if self._model.device.type == "cuda" else torch.device("cpu")
-
-    def keeps_dense(self) -> bool:
-        """Whether the tables are kept cell by cell."""
-        return fits_dense([len(axis) for axis in self.supports], self._settings.memory_limit)
 
     def _dense_bytes(self) -> int:
         return 8 * len(self.supports[0]) * len(self.supports[1])
@@ -260,16 +242,6 @@ def read_one(
     found: list[Tensor] = []
     in_batches(1, 1, lambda _: found.append(model.readouts(row.to(model.device), positions)[0]))
     return found[0]
-
-
-def seconds_per_row(model: MaskedLM, cloze: Cloze, settings: Settings) -> float:
-    """Time one batch of about the size that elicitation will use, after a warm-up row."""
-    rows = min(settings.rows_per_batch(model, len(cloze)), _ROWS_TIMED)
-    ids = torch.tensor([cloze.ids], device=model.device)
-    model.readouts(ids, cloze.positions[:1])
-    start = time.perf_counter()
-    float(model.readouts(ids.repeat(rows, 1), cloze.positions[:1]).sum())
-    return (time.perf_counter() - start) / rows
 
 
 def _log_probabilities(readouts: Tensor, model: MaskedLM) -> Float[Tensor, "rows vocabulary"]:

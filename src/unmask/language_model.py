@@ -17,12 +17,13 @@ from unmask.constructions import (
     method_name,
 )
 from unmask.constructions.besag import check_pivot
-from unmask.cost import Cost, Options, by_appetite
+from unmask.cost import Cost
 from unmask.elicit import ElicitedSource, Settings
 from unmask.errors import ClozeError
-from unmask.estimate import estimate
+from unmask.estimate import FEW_PASSES, estimate
 from unmask.joint import Joint
 from unmask.masked_lm import MaskedLM
+from unmask.needs import Options, by_appetite
 from unmask.printable import printable
 from unmask.questions import Clozes, places_of
 from unmask.scoring import pair_log_probs, rows_per_text
@@ -156,7 +157,8 @@ class LanguageModel:
         axes = self._supports(support, 2)
         how, about = settings or Settings(), self._provenance(cloze)
         source = ElicitedSource(self.model, cloze, (axes[0], axes[1]), how, provenance=about)
-        return PairTables(source, memory_limit=how.memory_limit, progress=how.progress)
+        limit, half = how.memory_limit, how.half_tables
+        return PairTables(source, memory_limit=limit, half_copies=half, progress=how.progress)
 
     def fill(
         self,
@@ -231,12 +233,14 @@ class LanguageModel:
         support: CandidatesByBlank = "vocabulary",
         settings: Settings | None = None,
         options: Options | None = None,
+        examples: int = 1,
     ) -> Cost:
-        """What `joints` would cost; runs one batch of the model to estimate the time."""
+        """What `joints` would cost a text, one of `examples`; times the model for a second."""
         cloze = self._as_cloze(text, blanks)
         axes = self._supports(support, len(cloze.positions))
         names, chosen = check_methods(methods, options)
-        return estimate(self.model, cloze, names, axes, settings or Settings(), chosen)
+        how = settings or Settings()
+        return estimate(self.model, cloze, names, axes, how, chosen, examples=examples)
 
     def support(self, candidates: Candidates = "vocabulary") -> Support:
         """The tokens of a blank: a named set, or the given tokens or ids in their order."""
@@ -267,7 +271,9 @@ class LanguageModel:
         """Say what a long run costs before it starts, on whatever stderr is."""
         if not settings.announce or settings.progress is False:
             return
-        cost = estimate(self.model, cloze, methods, axes, settings, options)
+        cost = estimate(
+            self.model, cloze, methods, axes, settings, options, measured_above=FEW_PASSES
+        )
         if cost.seconds is not None and cost.seconds > _LONG_SECONDS:
             print(f"{', '.join(methods)}: {cost}", file=sys.stderr)
 

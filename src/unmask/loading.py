@@ -1,14 +1,51 @@
 """The way in: a hub name, a folder, or a model and tokenizer in hand, to a `LanguageModel`."""
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from unmask.cloze import Blank, Cloze, Tokenizer
 from unmask.errors import ModelError
 from unmask.language_model import LanguageModel
+from unmask.masked_lm import MaskedLM
+from unmask.precision import RoundingError, rounding_error
 from unmask.pretrained import adapt, load_pretrained
-from unmask.printable import quoted
+from unmask.printable import printable, quoted
+
+
+class LoadedLanguageModel(LanguageModel):
+    """A language model that knows how to get its weights again in float32."""
+
+    def __init__(
+        self,
+        model: MaskedLM,
+        tokenizer: Tokenizer,
+        *,
+        name: str,
+        revision: str | None = None,
+        in_float32: Callable[[], tuple[MaskedLM, Any]] | None = None,
+    ) -> None:
+        super().__init__(model, tokenizer, name=name, revision=revision)
+        self._in_float32 = in_float32
+
+    def rounding_error(
+        self, text: str | Cloze, *, blanks: Sequence[Blank] | None = None, rows: int = 128
+    ) -> RoundingError:
+        """How far this precision moves log-probabilities: the model is loaded again to compare.
+
+        Takes about `rows` rows of the text, contexts spread over the vocabulary, of both models.
+        """
+        if self._in_float32 is None:
+            raise ModelError(
+                f"{printable(self.name)} was given as a model in hand, so there are no float32 "
+                "weights to compare with; load it by its name or folder"
+            )
+        return rounding_error(
+            self._in_float32()[0], self.model, self._as_cloze(text, blanks), rows=rows
+        )
 
 
 def load(
@@ -19,12 +56,14 @@ def load(
     revision: str | None = None,
     trust_remote_code: bool = False,
     allow_pickle: bool = False,
-) -> LanguageModel:
+    compile: bool = False,
+) -> LoadedLanguageModel:
     """Load a masked LM: a hub name, a local folder, or a pair (model, tokenizer).
 
     Weights must be safetensors and code the library's own, unless `allow_pickle` or
     `trust_remote_code` say otherwise. Without a `device` it is a CUDA GPU when there is one,
-    without a `dtype` float32; a model in hand keeps its own, and is put into eval mode.
+    without a `dtype` float32; a model in hand keeps its own, and is put into eval mode. `compile`
+    has torch compile the model, which takes up to minutes; try whether it pays on your device.
     """
     if isinstance(model, tuple):
         if len(model) != 2:
@@ -33,19 +72,31 @@ def load(
             raise ModelError(
                 "a model in hand keeps its device, dtype and revision; move it before load"
             )
-        return LanguageModel(*adapt(*model), name=type(model[0]).__name__)
+        masked_lm, tokenizer = adapt(*model)
+        if compile:
+            masked_lm.compile()
+        return LoadedLanguageModel(masked_lm, tokenizer, name=type(model[0]).__name__)
     if not isinstance(model, str | Path) or not str(model):
         raise ModelError(
             f"load takes a name, a folder or a pair (model, tokenizer), not {quoted(model)}"
         )
-    masked_lm, tokenizer = load_pretrained(
+    read = partial(
+        load_pretrained,
         model,
         device=device,
-        dtype=dtype or "float32",
         revision=revision,
         trust_remote_code=trust_remote_code,
         allow_pickle=allow_pickle,
     )
+    masked_lm, tokenizer = read(dtype=dtype or "float32")
+    if compile:
+        masked_lm.compile()
     # the commit that a hub name resolved to; a folder has none
     commit = getattr(masked_lm.model.config, "_commit_hash", None)
-    return LanguageModel(masked_lm, tokenizer, name=str(model), revision=commit)
+    return LoadedLanguageModel(
+        masked_lm,
+        tokenizer,
+        name=str(model),
+        revision=commit,
+        in_float32=partial(read, dtype="float32"),
+    )

@@ -8,21 +8,34 @@ determines the logits there through `OutputEmbedding`, and is V / d times smalle
 import inspect
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from unmask.compiling import compile_trunk
 from unmask.errors import ModelError, NumericsError
-
-# the same for every row, or a set of positions a row
-Positions = Sequence[int] | Int[Tensor, "rows positions"]
+from unmask.trimming import (
+    NOTHING_TRIMMED,
+    Positions,
+    Probe,
+    Trimming,
+    at_positions,
+    captured_input,
+    find_trimming,
+    same_numbers,
+    still_valid,
+)
 
 # how far reconstructed logits may be from the model's own, as a part of the largest logit
 _RECONSTRUCTION_TOLERANCE = {torch.float32: 5e-5, torch.float16: 1e-2, torch.bfloat16: 5e-2}
+# fewer rows are not worth the passes that find out what may be trimmed
+_ROWS_WORTH_TRIMMING = 16
+# lengths of the sequences that find out, and how many: no two of these numbers are equal
+_PROBE_LENGTHS, _PROBE_ROWS = (5, 8), 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +102,8 @@ class HuggingFaceMaskedLM:
         self.special_ids = frozenset(special_ids)
         self.device: torch.device = next(model.parameters()).device
         self.max_length = _longest(model)
+        self._trimmed_lengths: dict[int, bool] = {}
+        self._closed: frozenset[nn.Module] = frozenset()
         self._takes_attention_mask = "attention_mask" in inspect.signature(model.forward).parameters
         probe = self._probe_ids()
         own = self._logits(probe)
@@ -98,6 +113,7 @@ class HuggingFaceMaskedLM:
                 f"{type(model).__name__} returns logits that are not finite; float16 overflows in "
                 "some models, so try dtype='float32', and check the weights"
             )
+        self._takes_attention_mask = self._takes_attention_mask and self._needs_attention_mask()
         self.output_embedding = self._verified_embedding(probe, own)
         if self.output_embedding is None:
             warnings.warn(
@@ -112,11 +128,38 @@ class HuggingFaceMaskedLM:
     ) -> Float[Tensor, "rows positions width"]:
         """Readouts (or logits) at the positions, in float32."""
         if self.output_embedding is None:
-            return _at(self._logits(ids), positions).float()
-        return self._captured(ids, positions).float()
+            return at_positions(self._logits(ids), positions).float()
+        one = (positions.shape[1] if isinstance(positions, Tensor) else len(positions)) == 1
+        worthwhile = one and len(ids) >= _ROWS_WORTH_TRIMMING and ids.shape[1] > 1
+        trimming = self._trimming_here(ids, positions) if worthwhile else NOTHING_TRIMMED
+        return self._captured(ids, positions, trimming).float()
 
-    def _forward(self, ids: Int[Tensor, "rows length"]) -> Any:
-        options = {"attention_mask": torch.ones_like(ids)} if self._takes_attention_mask else {}
+    @cached_property
+    def trimming(self) -> Trimming:
+        """What need not be computed where one position a row is read; found by trying."""
+        longest = self.max_length or max(_PROBE_LENGTHS)
+        if self.output_embedding is None or longest < max(_PROBE_LENGTHS):
+            return NOTHING_TRIMMED
+        return find_trimming(
+            [module for module in self.model.modules() if module not in self._closed],
+            self._captured,
+            [self._trimming_probe(length) for length in _PROBE_LENGTHS],
+        )
+
+    def _trimming_here(self, ids: Int[Tensor, "rows length"], positions: Positions) -> Trimming:
+        """The trimming, if rows of this length bear it too; tried on two of the first ones."""
+        length = ids.shape[1]
+        if length not in self._trimmed_lengths:
+            ends = [0, len(ids) - 1]
+            at = positions[ends] if isinstance(positions, Tensor) else torch.tensor([positions] * 2)
+            found = still_valid(self.trimming, self._captured, (ids[ends], at))
+            self._trimmed_lengths[length] = found
+        return self.trimming if self._trimmed_lengths[length] else NOTHING_TRIMMED
+
+    def _forward(self, ids: Int[Tensor, "rows length"], *, mask: bool | None = None) -> Any:
+        """One pass; nothing is padded, so the mask is all ones and given only if that matters."""
+        given = self._takes_attention_mask if mask is None else mask
+        options = {"attention_mask": torch.ones_like(ids)} if given else {}
         return self.model(input_ids=ids, return_dict=True, **options)
 
     @torch.inference_mode()
@@ -130,24 +173,75 @@ class HuggingFaceMaskedLM:
         return logits
 
     @torch.inference_mode()
-    def _captured(self, ids: Int[Tensor, "rows length"], positions: Positions) -> Tensor:
-        with _captured_input(self.model.get_output_embeddings(), positions) as captured:
+    def _captured(
+        self,
+        ids: Int[Tensor, "rows length"],
+        positions: Positions,
+        trimming: Trimming = NOTHING_TRIMMED,
+    ) -> Tensor:
+        length = ids.shape[1]
+        if isinstance(positions, Tensor):
+            # once, not at every call that is cut
+            positions = positions.to(self.device)
+        with (
+            trimming.at(positions, length),
+            captured_input(self.model.get_output_embeddings(), positions, length) as captured,
+        ):
             self._forward(ids.to(self.device))
         several = positions.shape[1] if isinstance(positions, Tensor) else len(positions)
         if len(captured) != 1 or captured[0].shape[:2] != (len(ids), several):
             raise ModelError(f"{type(self.model).__name__} does not call its output layer once")
         return captured[0]
 
+    def _captured_middle(self, ids: Int[Tensor, "rows length"]) -> Tensor:
+        return self._captured(ids, [ids.shape[1] // 2])
+
+    def compile(self) -> None:
+        """Have torch compile all but the head, in place, and check that it computes the same."""
+        # as many rows as a batch has: compilers choose what to do by the first shape they see
+        ids = self._arbitrary_ids(128, min(16, self.max_length or 16))
+        read = self._logits if self.output_embedding is None else self._captured_middle
+        compile_trunk(self.model, lambda: read(ids))
+        # one piece, which hooks inside would break up again
+        self._closed = frozenset(self.model.base_model.modules())
+
+    @torch.inference_mode()
+    def _needs_attention_mask(self) -> bool:
+        """Whether a mask of ones changes anything, special tokens in the text or not."""
+        ids = self._probe_ids()
+        size = self.model.get_input_embeddings().weight.shape[0]
+        # a model may take a padding token in the text for padding unless told otherwise
+        padding = getattr(self.model.config, "pad_token_id", None)
+        for token in sorted({*self.special_ids, self.mask_id if padding is None else padding}):
+            if token < size:
+                ids = torch.cat([ids, ids[:1]])
+                ids[-1, ids.shape[1] // 4] = token
+        ids = ids.to(self.device)
+        given = self._forward(ids, mask=True).logits
+        try:
+            return not same_numbers(self._forward(ids, mask=False).logits, given)
+        except Exception:  # a model that breaks without a mask needs one
+            return True
+
     def _probe_ids(self) -> Int[Tensor, "rows length"]:
         """A few arbitrary sequences, the mask in each, the same in every process."""
-        size = self.model.get_input_embeddings().weight.shape[0]
         length = min(8, self.max_length or 8)
-        generator = torch.Generator().manual_seed(0)
-        ordinary = [i for i in range(size) if i not in self.special_ids] or list(range(size))
-        picks = torch.randint(len(ordinary), (3, length), generator=generator)
-        ids = torch.tensor(ordinary)[picks]
+        ids = self._arbitrary_ids(3, length)
         ids[:, length // 2] = self.mask_id
         return ids
+
+    def _trimming_probe(self, length: int) -> Probe:
+        """Arbitrary sequences, a mask at the position that is read: another one in each."""
+        ids = self._arbitrary_ids(_PROBE_ROWS, length)
+        positions = torch.linspace(0, length - 1, _PROBE_ROWS).round().long()[:, None]
+        return ids.scatter_(1, positions, self.mask_id), positions
+
+    def _arbitrary_ids(self, rows: int, length: int) -> Int[Tensor, "rows length"]:
+        size = self.model.get_input_embeddings().weight.shape[0]
+        generator = torch.Generator().manual_seed(0)
+        ordinary = [i for i in range(size) if i not in self.special_ids] or list(range(size))
+        picks = torch.randint(len(ordinary), (rows, length), generator=generator)
+        return torch.tensor(ordinary)[picks]
 
     @torch.inference_mode()
     def _verified_embedding(self, ids: Tensor, own: Tensor) -> OutputEmbedding | None:
@@ -180,29 +274,6 @@ class HuggingFaceMaskedLM:
                 yield parameter
         if own is not None:
             yield None
-
-
-@contextmanager
-def _captured_input(layer: nn.Module, positions: Positions) -> Iterator[list[Tensor]]:
-    """Collect what enters a layer at some positions, and spare the layer its work."""
-    captured: list[Tensor] = []
-
-    def keep(_: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor]:
-        captured.append(_at(args[0], positions))
-        return (args[0][:0],)
-
-    handle = layer.register_forward_pre_hook(keep)
-    try:
-        yield captured
-    finally:
-        handle.remove()
-
-
-def _at(values: Tensor, positions: Positions) -> Tensor:
-    if not isinstance(positions, Tensor):
-        return values[:, list(positions)]
-    rows = torch.arange(len(values), device=values.device)
-    return values[rows[:, None], positions.to(values.device)]
 
 
 def _longest(model: Any) -> int | None:

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from unmask.batch_size import resolve_batch_size
 from unmask.batches import in_batches
 from unmask.elicit import Settings, require_finite
 from unmask.logspace import row_blocks
@@ -106,14 +107,17 @@ class Reader:
         return kept
 
     def _rows_per_batch(self, length: int) -> int:
-        rows = self._settings.rows_per_batch(self._model, length)
+        # lengths are many and rows of each few, so that no size is tried out
+        rows = resolve_batch_size(self._model, length, self._settings, rows=0)
         if self._tokens_that_fit is None:
             return rows
         return max(1, min(rows, self._tokens_that_fit // length))
 
     def _read_batch(self, rows: Rows, batch: slice, contexts: int, kept: Readings) -> None:
         device = self._model.device
-        readouts = self._model.readouts(rows.ids[batch].to(device), rows.positions[batch])
+        readouts = self._readouts(
+            rows.ids[batch].to(device), rows.positions[batch], rows.read[batch]
+        )
         require_finite(torch.isfinite(readouts).all())
         for outcomes in self._outcomes:
             row, blank = (rows.read[batch] & outcomes.blanks).nonzero(as_tuple=True)
@@ -131,6 +135,15 @@ class Reader:
                 mine, found = blank == which, kept.contexts[which]
                 found.places[batch][row[mine]] = likeliest.places.cpu()[mine]
                 found.log_weights[batch][row[mine]] = log_weights[mine]
+
+    def _readouts(self, ids: Tensor, positions: Tensor, read: Tensor) -> Float[Tensor, "rows 2 _"]:
+        """Readouts at both blanks; a model trims its work where one blank of each row is read."""
+        if not bool((read.sum(dim=1) == 1).all()):
+            return self._model.readouts(ids, positions)
+        one = positions.gather(1, read.long().argmax(dim=1, keepdim=True))
+        readouts = self._model.readouts(ids, one)
+        # at the blank that is not read it stands for nothing
+        return readouts.expand(-1, 2, -1)
 
 
 # --- logits, some columns at a time ------------------------------------------------------------

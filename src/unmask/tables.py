@@ -4,7 +4,6 @@ Constructions ask for parts (one table, one row, the doubly masked distributions
 supplies them, so that none pays for what it does not use. Knows nothing of models.
 """
 
-import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -19,17 +18,8 @@ from unmask.conditional import ConditionalTable, DenseLogits, Logits
 from unmask.errors import UnmaskError
 from unmask.logspace import row_blocks
 from unmask.sources import MaskedMarginals, StoredSource, TableSource, storage
+from unmask.storage import DEFAULT_MEMORY_LIMIT
 from unmask.support import Support
-
-
-def fits_dense(shape: Sequence[int], memory_limit: int) -> bool:
-    """Whether both tables fit dense, with room for a copy of both to iterate on."""
-    return 4 * 4 * math.prod(shape) <= memory_limit
-
-
-# what may be of size V x V, in bytes, when a caller says nothing
-DEFAULT_MEMORY_LIMIT = 4 * 10**9
-
 
 # seconds before a bar appears: short runs need none
 _BAR_DELAY = 2.0

@@ -17,8 +17,9 @@ from unmask.conditional import ConditionalTable, DenseLogits, FactoredLogits, Lo
 from unmask.errors import TablesFileError
 from unmask.printable import quoted
 from unmask.sources import MaskedMarginals, StoredSource
+from unmask.storage import DEFAULT_MEMORY_LIMIT
 from unmask.support import Support
-from unmask.tables import DEFAULT_MEMORY_LIMIT, PairTables
+from unmask.tables import PairTables
 
 FORMAT = "unmask.tables/1"
 

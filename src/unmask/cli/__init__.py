@@ -11,11 +11,11 @@ import warnings
 from collections.abc import Sequence
 
 from unmask import __version__
-from unmask.cli import fill
+from unmask.cli import cost, fill
 from unmask.errors import UnmaskError
 from unmask.printable import printable
 
-_COMMANDS = {"fill": fill}
+_COMMANDS = {"fill": fill, "cost": cost}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

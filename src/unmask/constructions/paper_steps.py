@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -73,14 +74,30 @@ def step(
     The sums run over probabilities, not logarithms: every term is positive, so float64 keeps
     their relative error near 1e-16 however small the marginals are.
     """
-    compiled = source.fused() and in_range(log_a.numpy(), log_b.numpy())
-    sums = _fused_sums if compiled else _sums
-    row_sums, column_sums = sums(source, log_a.exp(), log_b.exp())
+    if source.fused() and in_range(log_a.numpy(), log_b.numpy()):
+        return _compiled_step(source, log_a, log_b)
+    row_sums, column_sums = _sums(source, log_a.exp(), log_b.exp())
     next_a, next_b = log_a + row_sums.log(), log_b + column_sums.log()
-    if not bool(torch.isfinite(next_a).all() and torch.isfinite(next_b).all()):
-        raise NumericsError("Arnold-Gokhale's marginals left the range of float64; use fewer steps")
+    _require_finite(bool(torch.isfinite(next_a).all() and torch.isfinite(next_b).all()))
     log_total = torch.logsumexp(next_a, dim=0)
     return next_a - log_total, next_b - log_total
+
+
+def _compiled_step(source: Probabilities, log_a: Tensor, log_b: Tensor) -> tuple[Tensor, Tensor]:
+    # numpy throughout: the threads of a torch operation go on spinning after it, in our way
+    from unmask.fused.moves import step_sums
+
+    before_a, before_b = log_a.numpy(), log_b.numpy()
+    row_sums, column_sums = step_sums(source.arrays(), np.exp(before_a), np.exp(before_b))
+    next_a, next_b = before_a + np.log(row_sums), before_b + np.log(column_sums)
+    _require_finite(bool(np.isfinite(next_a).all() and np.isfinite(next_b).all()))
+    log_total = np.logaddexp.reduce(next_a)
+    return torch.from_numpy(next_a - log_total), torch.from_numpy(next_b - log_total)
+
+
+def _require_finite(finite: bool) -> None:
+    if not finite:
+        raise NumericsError("Arnold-Gokhale's marginals left the range of float64; use fewer steps")
 
 
 def _sums(source: Probabilities, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
@@ -91,10 +108,3 @@ def _sums(source: Probabilities, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
         row_sums[rows] = joint @ b
         column_sums += a[rows] @ joint
     return row_sums, column_sums
-
-
-def _fused_sums(source: Probabilities, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    from unmask.fused.moves import step_sums
-
-    row_sums, column_sums = step_sums(source.arrays(), a.numpy(), b.numpy())
-    return torch.from_numpy(row_sums), torch.from_numpy(column_sums)

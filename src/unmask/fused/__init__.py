@@ -34,11 +34,11 @@ def available() -> bool:
     return True
 
 
-def worthwhile(table: torch.Tensor) -> bool:
-    """Whether compiled passes can and should read this table."""
-    large = table.numel() >= FEWEST_CELLS
-    known = table.dtype in (torch.float32, torch.bfloat16)
-    plain = table.device.type == "cpu" and known and table.is_contiguous()
+def worthwhile(tile: torch.Tensor, cells: int | None = None) -> bool:
+    """Whether compiled passes can and should read this, all or a part of a table of `cells`."""
+    large = (cells or tile.numel()) >= FEWEST_CELLS
+    known = tile.dtype in (torch.float32, torch.bfloat16)
+    plain = tile.device.type == "cpu" and known and tile.is_contiguous()
     return large and plain and available()
 
 
@@ -58,13 +58,18 @@ def bands(rows: int) -> tuple[tuple[int, int], ...]:
 
 def each_band(rows: int, run: Callable[[int, int, int], None]) -> None:
     """Run every band, on as many threads as torch uses; numba lets go of the interpreter."""
-    numbered = [(number, *ends) for number, ends in enumerate(bands(rows))]
-    threads = torch.get_num_threads()
-    if threads == 1:
-        for band in numbered:
+    # shared: whoever is done takes the next, without waking anyone
+    left = iter([(number, *ends) for number, ends in enumerate(bands(rows))])
+
+    def work() -> None:
+        for band in left:
             run(*band)
-        return
-    list(_pool(threads).map(lambda band: run(*band), numbered))
+
+    helpers = torch.get_num_threads() - 1
+    others = [_pool(helpers).submit(work) for _ in range(helpers)]
+    work()
+    for other in others:
+        other.result()
 
 
 @cache

@@ -1,5 +1,6 @@
 """Both tables as probabilities, for work that reads them many times."""
 
+import math
 import weakref
 
 import numpy as np
@@ -91,7 +92,7 @@ def _room(shape: tuple[int, int], dtype: torch.dtype, device: torch.device) -> T
 
 def _write(table: ConditionalTable, rows: slice, tile: Tensor, written: Tensor) -> float:
     """Write the probabilities of some rows; returns the lowest logarithm."""
-    if not fused.worthwhile(tile):
+    if not fused.worthwhile(tile, math.prod(table.logits.shape)):
         log_p = table.log_prob(rows)
         written[:] = log_p.exp()
         return float(log_p.min())

@@ -1,0 +1,110 @@
+"""The page of docs/results/ that shows what benchmarks/run.py printed."""
+
+from collections.abc import Iterator
+from typing import Any
+
+KINDS = {
+    "readouts-of-trunk": "Readouts: rows a second, over those of the bare trunk",
+    "elicitation-of-trunk": "Elicitation of a table: rows a second, over those of the bare trunk",
+    "elicitation-over-loop": "Elicitation of a table: times faster than a straightforward loop",
+    "bfloat16-over-loop": "Elicitation in bfloat16: times faster than that loop in float32",
+    "bfloat16-readouts-of-trunk": "Readouts: rows a second, over those of the trunk, in bfloat16",
+    "contest-of-reading": "A pass of `ag`: part of the speed at which both tables can be read",
+    "flow-of-reading": "A pass of `pseudo-gibbs`: part of that speed",
+    "paper-step-of-reading": "A step of `ag-paper`: part of that speed",
+    "dense-over-elicitation": "All constructions and metrics, dense tables: time over elicitation",
+    "streamed-over-elicitation": "All constructions and metrics, streamed: time over elicitation",
+}
+TERMS = """
+- Readouts: from a cloze to a table of one outcome. The rows are built, the model runs, a readout a
+  row is kept.
+- Elicitation of a table: the same with all outcomes, so with the output layer, normalisers and
+  cells.
+- The bare trunk: `model.base_model` on the same ids, made beforehand, in batches of the same size
+  and in inference mode.
+- The loop: logits of all positions from the whole model, one position picked, log-softmax.
+- Reading: the sum of all cells of both float32 tables, by the fastest of a few simple ways.
+- All constructions and metrics: every method, the paper's four metrics of each, and J.
+"""
+
+
+def engine_page(found: dict[str, Any]) -> Iterator[str]:
+    machine, versions = found["machine"], found["versions"]
+    yield "# How fast the engine is\n"
+    yield "Ratios to what the engine cannot be faster than, or must not be slower than. Both sides"
+    yield f"ran in turns in one process, {found['threads']} threads, {found['repeats']} repeats;"
+    yield "a ratio is taken within a repeat, and given as median (least to most) over them."
+    yield f"{machine['cpu']} with {', '.join(machine['flags'])};"
+    yield ", ".join(f"{name} {number}" for name, number in versions.items()) + "."
+    yield f"Produced by `{command(found)}`;"
+    yield "its output is [engine.json](engine.json)."
+    yield TERMS
+    yield "| what | on | ratio | target | |"
+    yield "|---|---|---|---|---|"
+    for one in found["comparisons"]:
+        yield _row(one)
+    yield from _rounding(found["rounding"])
+    yield from _bandwidth(found["comparisons"])
+    yield from _examples(found["comparisons"])
+    if found["left_out"]:
+        yield f"\nNot measured, because the models were not there: {', '.join(found['left_out'])}."
+
+
+def command(found: dict[str, Any]) -> str:
+    how = "" if found["plan"] == "full" else f" --{found['plan']}"
+    sizes = f"--repeats {found['repeats']} --threads {found['threads']}"
+    return f"python benchmarks/run.py --json{how} {sizes}"
+
+
+def _row(one: dict[str, Any]) -> str:
+    ratio = "{median:.3g} ({min:.3g} to {max:.3g})".format(**one["ratio"])
+    aim, outcome = "", ""
+    if one["target"]:
+        side = "at least" if one["target"]["at_least"] else "at most"
+        aim, outcome = f"{side} {one['target']['value']:g}", "met" if one["met"] else "missed"
+    return f"| {KINDS[one['kind']]} | {_subject(one)} | {ratio} | {aim} | {outcome} |"
+
+
+def _subject(one: dict[str, Any]) -> str:
+    size = one["size"]
+    if "gigabytes" in size:
+        return f"V = {size['vocabulary']:,}, {size['gigabytes']:.2g} GB"
+    sample = f"{size['rows']:,} rows of {size['length']} tokens"
+    return f"{one['subject']}, V = {size['vocabulary']:,}, {sample}"
+
+
+def _rounding(errors: list[dict[str, Any]]) -> Iterator[str]:
+    if not errors:
+        return
+    yield "\n## What bfloat16 does to log-probabilities\n"
+    least = errors[0]["above_probability"]
+    yield f"Differences to float32, over tokens with probability above {least:g}. Random weights"
+    yield "give nearly uniform distributions, so that only trained models are typical.\n"
+    yield "| model | contexts | cells | mean | largest |"
+    yield "|---|---|---|---|---|"
+    for one in errors:
+        counts = f"{one['contexts']:,} | {one['cells']:,}"
+        yield f"| {one['subject']} | {counts} | {one['mean']:.2g} | {one['largest']:.2g} |"
+
+
+def _bandwidth(comparisons: list[dict[str, Any]]) -> Iterator[str]:
+    reading = {
+        f"{one['size']['vocabulary']:,}": (one["read_gigabytes_per_second"], one["reader"])
+        for one in comparisons
+        if "reader" in one
+    }
+    if reading:
+        yield "\n## How fast tables are read\n"
+    for vocabulary, (speed, reader) in reading.items():
+        yield f"- V = {vocabulary}: {speed:.3g} GB/s, by {reader}."
+
+
+def _examples(comparisons: list[dict[str, Any]]) -> Iterator[str]:
+    worked = [one for one in comparisons if "stages" in one]
+    if worked:
+        yield "\n## Where the time of an example goes\n"
+    for one in worked:
+        longest = sorted(one["stages"].items(), key=lambda item: -item[1])
+        stages = ", ".join(f"{name} {seconds:.3g} s" for name, seconds in longest)
+        solvers = ", ".join(f"{name} {said['passes']}" for name, said in one["solvers"].items())
+        yield f"- {one['name']}: {stages}. Passes: {solvers}. Elicitation: {one['elicitation']}."

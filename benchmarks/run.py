@@ -1,0 +1,252 @@
+"""How fast the engine is, as ratios to what it cannot be faster than or must not be slower than.
+
+    python benchmarks/run.py [--json] [--repeats 5] [--threads 2] [--only PART,...] [--short]
+                             [--check] [--streamed-large] [--output FILE]
+
+Parts: `elicitation` (against the bare trunk, and against a straightforward loop), `rounding` (what
+bfloat16 does to log-probabilities), `passes` (of solvers, against reading both tables once) and
+`examples` (all constructions and metrics, against elicitation). Both sides of a ratio are run in
+turns in this process. Real models are looked for where the tests look for them; what is not there
+is left out, and said. --short takes the smaller sizes; --check exits with 1 when a floor of
+benchmarks/engine_floors.py is broken.
+"""
+
+import argparse
+import gc
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import engine_elicitation
+import engine_examples
+import engine_passes
+import torch
+from engine_floors import FLOORS, broken, met, target
+from engine_subjects import SUBJECTS, Subject
+from interleaved import Comparison
+
+PACKAGES = ("torch", "transformers", "numba", "numpy")
+FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which sizes a run takes."""
+
+    name: str
+    repeats: int
+    elicited: tuple[str, ...]
+    in_bfloat16: tuple[str, ...]
+    rounded: tuple[str, ...]
+    vocabularies: tuple[int, ...]
+    whole_examples: tuple[str, ...]
+    streamed_examples: tuple[str, ...]
+    sampled_examples: tuple[str, ...]
+    # an example is as long as all else together, and a streamed one takes minutes
+    whole_repeats: int = 5
+    streamed_repeats: int = 2
+
+
+PLANS = {
+    "full": Plan(
+        "full", 5,
+        elicited=("caption-bert", "albert-tiny-chinese", "bert-base-random"),
+        in_bfloat16=("bert-base-random",),
+        rounded=("caption-bert", "bert-base-random"),
+        vocabularies=(4096, 28_996),
+        whole_examples=("caption-bert",),
+        streamed_examples=("caption-bert",),
+        sampled_examples=("bert-base-random",),
+    ),
+    "short": Plan(
+        "short", 3,
+        elicited=("caption-bert", "albert-tiny-chinese"),
+        in_bfloat16=(),
+        rounded=("caption-bert",),
+        vocabularies=(4096,),
+        whole_examples=("caption-bert",),
+        streamed_examples=(),
+        sampled_examples=(),
+        whole_repeats=2,
+    ),
+    "tiny": Plan(
+        "tiny", 2,
+        elicited=("tiny-random",),
+        in_bfloat16=("tiny-random",),
+        rounded=("tiny-random",),
+        vocabularies=(1100,),
+        whole_examples=("tiny-random",),
+        streamed_examples=(),
+        sampled_examples=("tiny-random",),
+    ),
+}  # fmt: skip
+
+
+@dataclass
+class Report:
+    """What a run has found so far."""
+
+    repeats: int
+    comparisons: list[dict[str, Any]] = field(default_factory=list)
+    rounding: list[dict[str, object]] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+    def add(self, comparison: Comparison) -> None:
+        found = comparison.to_dict()
+        aim = target(comparison.kind, comparison.subject)
+        self.comparisons.append({**found, "target": aim, "met": met(found)})
+        ratio = found["ratio"]
+        print(f"{comparison.name}: {ratio}", file=sys.stderr)
+
+    def subjects(self, names: tuple[str, ...]) -> Iterator[Subject]:
+        """The models of these names that are here, one at a time."""
+        for name in names:
+            gc.collect()
+            subject = SUBJECTS[name]()
+            if subject:
+                yield subject
+            elif name not in self.left_out:
+                self.left_out.append(name)
+                print(f"no folder of {name}: left out", file=sys.stderr)
+
+
+def elicitation(plan: Plan, report: Report, _: argparse.Namespace) -> None:
+    for subject in report.subjects(plan.elicited):
+        rounded = subject.name in plan.in_bfloat16
+        for one in engine_elicitation.compare(subject, report.repeats, bfloat16=rounded):
+            report.add(one)
+
+
+def rounding(plan: Plan, report: Report, _: argparse.Namespace) -> None:
+    for subject in report.subjects(plan.rounded):
+        report.rounding.append(engine_elicitation.rounding_error(subject))
+
+
+def passes(plan: Plan, report: Report, _: argparse.Namespace) -> None:
+    for vocabulary in plan.vocabularies:
+        gc.collect()
+        for one in engine_passes.compare(vocabulary, report.repeats):
+            report.add(one)
+
+
+def examples(plan: Plan, report: Report, chosen: argparse.Namespace) -> None:
+    engine_examples.warm_up()
+    whole, streamed = (
+        min(report.repeats, most) for most in (plan.whole_repeats, plan.streamed_repeats)
+    )
+    for subject in report.subjects(plan.whole_examples):
+        report.add(engine_examples.compare_whole(subject, whole, kept="dense"))
+    for subject in report.subjects(plan.streamed_examples):
+        report.add(engine_examples.compare_whole(subject, streamed, kept="streamed"))
+    for subject in report.subjects(plan.sampled_examples):
+        for kept in ("dense", "streamed") if chosen.streamed_large else ("dense",):
+            report.add(engine_examples.compare_sampled(subject, report.repeats, kept=kept))
+
+
+PARTS: dict[str, Callable[[Plan, Report, argparse.Namespace], None]] = {
+    "elicitation": elicitation,
+    "rounding": rounding,
+    "passes": passes,
+    "examples": examples,
+}
+
+
+def machine() -> dict[str, object]:
+    """The processor, as far as the system tells, and which of the fast instructions it has."""
+    about = Path("/proc/cpuinfo")
+    lines = about.read_text(encoding="utf-8").splitlines() if about.exists() else []
+    said = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    flags = said.get("flags", "").split()
+    return {
+        "cpu": said.get("model name", platform.processor()),
+        "cores": os.cpu_count(),
+        "flags": [flag for flag in FLAGS if flag in flags],
+    }
+
+
+def versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def measure(chosen: argparse.Namespace, plan: Plan) -> dict[str, Any]:
+    report = Report(chosen.repeats or plan.repeats)
+    seconds = {}
+    for name in chosen.only:
+        began = time.perf_counter()
+        PARTS[name](plan, report, chosen)
+        seconds[name] = round(time.perf_counter() - began, 1)
+        print(f"-- {name}: {seconds[name]} s", file=sys.stderr)
+    return {
+        "plan": plan.name,
+        "threads": chosen.threads,
+        "repeats": report.repeats,
+        "machine": machine(),
+        "versions": versions(),
+        "comparisons": report.comparisons,
+        "rounding": report.rounding,
+        "left_out": report.left_out,
+        "part_seconds": seconds,
+    }
+
+
+def table(found: dict[str, Any]) -> Iterator[str]:
+    """The ratios as lines of text."""
+    for one in found["comparisons"]:
+        ratio = "{median:8.3f}  ({min:.3f} to {max:.3f})".format(**one["ratio"])
+        yield f"{one['name']:45} {ratio:28} {one['over']} / {one['under']}"
+    for one in found["rounding"]:
+        yield f"bfloat16, {one['subject']}: log p off by {one['mean']}, at most {one['largest']}"
+    yield f"seconds by part: {found['part_seconds']}"
+
+
+def part_names(said: str) -> list[str]:
+    names = said.split(",")
+    unknown = [name for name in names if name not in PARTS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no part {unknown[0]!r}; parts: {', '.join(PARTS)}")
+    return names
+
+
+def arguments(given: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="How fast the engine is, as ratios.")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--repeats", type=int, help="5 unless said otherwise, 3 with --short")
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--only", type=part_names, default=list(PARTS), help=", ".join(PARTS))
+    parser.add_argument("--short", dest="plan", action="store_const", const="short", default="full")
+    parser.add_argument("--tiny", dest="plan", action="store_const", const="tiny")
+    parser.add_argument("--check", action="store_true", help="fail when a floor is broken")
+    parser.add_argument("--streamed-large", action="store_true", help="takes above 20 minutes")
+    parser.add_argument("--output", type=Path, help="write JSON to a file as well")
+    return parser.parse_args(given)
+
+
+def main(given: list[str] | None = None) -> int:
+    chosen = arguments(given)
+    torch.set_num_threads(chosen.threads)
+    found = measure(chosen, PLANS[chosen.plan])
+    written = json.dumps(found, indent=2)
+    if chosen.output:
+        chosen.output.write_text(written + "\n", encoding="utf-8")
+    print(written if chosen.json else "\n".join(table(found)))
+    lines = broken(found["comparisons"], FLOORS) if chosen.check else []
+    for line in lines:
+        print(f"floor broken: {line}", file=sys.stderr)
+    return 1 if lines else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

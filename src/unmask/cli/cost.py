@@ -1,0 +1,135 @@
+"""`unmask cost`: what joints would take, before they are asked for."""
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from unmask.cli import options
+from unmask.cli.bill import Bill, as_text
+from unmask.errors import UnmaskError
+
+if TYPE_CHECKING:
+    from unmask.cloze import Cloze
+    from unmask.language_model import LanguageModel
+
+SUMMARY = "say what joints would cost: forward passes, FLOP, memory and time"
+DESCRIPTION = (
+    "Say what joints over two blanks would cost with a model, before any is made: forward passes, "
+    "FLOP, memory, and time on this machine from about two seconds of measuring; with "
+    "--accelerator, on one that is not here."
+)
+
+# tokens of a text when the caller names none, and of one for a model that knows no limit
+_LENGTH, _LONGEST = 32, 2**16
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    options.add_model(parser)
+    options.add_joints(parser)
+    parser.add_argument(
+        "--length",
+        type=int,
+        metavar="T",
+        help="tokens a text, special ones included (default: 32, or as many as the model takes)",
+    )
+    parser.add_argument(
+        "--examples", type=int, default=1, metavar="N", help="how many texts (default: 1)"
+    )
+    parser.add_argument(
+        "--accelerator", metavar="NAME", help="A100, H100, L4, T4, V100 or RTX4090: estimate for it"
+    )
+    parser.add_argument(
+        "--utilisation",
+        type=float,
+        metavar="X",
+        help="the part of the accelerator's peak that is reached (default: 0.4)",
+    )
+    parser.add_argument(
+        "--machines",
+        type=int,
+        default=1,
+        metavar="N",
+        help="machines, or accelerators, that share the texts (default: 1)",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    options.add_running(parser)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Load the model, measure a little, print the bill."""
+    _check(chosen)
+    methods = options.methods(chosen)
+    how = _options(chosen, methods)
+    settings = options.settings(chosen)
+
+    from unmask.accelerators import UTILISATION, accelerator
+
+    where = None if chosen.accelerator is None else accelerator(chosen.accelerator)
+    if where is not None:
+        # refuses arithmetic that it does not have before a model is loaded
+        where.peak(chosen.dtype)
+    lm = options.load_model(chosen)
+    cost = lm.cost(
+        _cloze(lm, chosen.length),
+        methods=methods,
+        support=options.support(chosen.support),
+        settings=settings,
+        options=how,
+        examples=chosen.examples,
+    )
+    bill = Bill(
+        lm.name,
+        methods,
+        cost,
+        examples=chosen.examples,
+        machines=chosen.machines,
+        memory_limit=settings.memory_limit,
+        accelerator=where,
+        dtype=chosen.dtype,
+        utilisation=UTILISATION if chosen.utilisation is None else chosen.utilisation,
+    )
+    print(json.dumps(bill.to_dict(), indent=2, allow_nan=False) if chosen.json else as_text(bill))
+    return 0
+
+
+def _check(chosen: argparse.Namespace) -> None:
+    """Refuse numbers that mean nothing before a model is loaded."""
+    for name in ("examples", "machines"):
+        if not 1 <= getattr(chosen, name) <= 10**15:
+            raise UnmaskError(f"--{name} takes a number from 1, not {getattr(chosen, name)}")
+    if chosen.utilisation is None:
+        return
+    if chosen.accelerator is None:
+        raise UnmaskError("--utilisation is that of an accelerator; give --accelerator too")
+    if not 0 < chosen.utilisation <= 1:
+        raise UnmaskError(
+            f"--utilisation takes a part of the peak, above 0 and up to 1, not {chosen.utilisation}"
+        )
+
+
+def _options(chosen: argparse.Namespace, methods: list[str]) -> dict[str, dict[str, object]]:
+    every: dict[str, dict[str, object]] = {
+        "sweep": {"contexts": chosen.contexts},
+        "ag-paper": {"steps": chosen.steps},
+        "orders": {"mean": chosen.mean},
+    }
+    return options.checked_options(every, methods)
+
+
+def _cloze(lm: "LanguageModel", length: int | None) -> "Cloze":
+    """A text of so many tokens with two blanks; which tokens does not matter to the cost."""
+    from unmask.cloze import Cloze
+
+    most = lm.model.max_length or _LONGEST
+    size = min(_LENGTH, most) if length is None else length
+    if not 2 <= size <= most:
+        raise UnmaskError(
+            f"--length takes a number of tokens from 2 to {most} with this model, not {size}"
+        )
+    ordinary = next(i for i in range(lm.model.vocabulary_size) if i not in lm.model.special_ids)
+    ids = [ordinary] * size
+    positions = (size // 3, 2 * size // 3)
+    for position in positions:
+        ids[position] = lm.model.mask_id
+    return Cloze("", tuple(ids), positions)

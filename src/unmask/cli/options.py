@@ -1,0 +1,161 @@
+"""Options that several commands share: which model, how it is run, and which joints."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from unmask.errors import UnmaskError
+from unmask.printable import quoted
+
+if TYPE_CHECKING:
+    from unmask.loading import LoadedLanguageModel
+    from unmask.settings import Settings
+
+_UNITS = {"TB": 10**12, "GB": 10**9, "MB": 10**6, "KB": 10**3, "B": 1}
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """The model of a command."""
+    parser.add_argument(
+        "-m", "--model", required=True, help="hub name or folder of a masked language model"
+    )
+
+
+def add_joints(parser: argparse.ArgumentParser) -> None:
+    """The joints of a command, and the tokens that they range over."""
+    parser.add_argument(
+        "--method",
+        action="append",
+        metavar="NAME",
+        help="mlm, mrf, mrf-logit, hcb, ag-paper, ag, weighted-ag, pseudo-gibbs, log-pool, orders, "
+        "sweep, or all; several with commas (default: log-pool)",
+    )
+    parser.add_argument(
+        "--support",
+        default="vocabulary",
+        metavar="NAME|TOKENS",
+        help="vocabulary, no-special, or tokens separated by commas, as man,woman; a single one "
+        "ends with a comma (default: vocabulary)",
+    )
+    parser.add_argument("--steps", type=int, help="ag-paper: steps from uniform (default: 50)")
+    parser.add_argument("--mean", help="orders: arithmetic (default) or geometric")
+    parser.add_argument(
+        "--contexts", type=int, metavar="K", help="sweep: contexts a blank (default: 25)"
+    )
+
+
+def add_running(parser: argparse.ArgumentParser) -> None:
+    """How the model of a command is loaded and run."""
+    parser.add_argument("--device", help="cpu, cuda, cuda:1, ... (default: a GPU if there is one)")
+    parser.add_argument(
+        "--dtype", default="float32", help="float32, bfloat16 or float16 (default: float32)"
+    )
+    parser.add_argument("--revision", help="branch, tag or commit of a hub model")
+    parser.add_argument(
+        "--compile", action="store_true", help="have torch compile the model, which takes minutes"
+    )
+    parser.add_argument(
+        "--batch-size",
+        default="auto",
+        metavar="N|auto",
+        help="rows a forward pass; auto tries some where there are many rows (default: auto)",
+    )
+    parser.add_argument(
+        "--memory-limit",
+        default="4GB",
+        metavar="SIZE",
+        help="what V x V tables may take, as 500MB; larger ones are recomputed in tiles "
+        "(default: 4GB)",
+    )
+    parser.add_argument(
+        "--half-tables",
+        action="store_true",
+        help="let solvers read tables in bfloat16: half the room, probabilities rounded by 0.4%%",
+    )
+    parser.add_argument(
+        "--trust-remote-code", action="store_true", help="run code from the model's repository"
+    )
+    parser.add_argument(
+        "--allow-pickle", action="store_true", help="accept weights that are not safetensors"
+    )
+
+
+def load_model(chosen: argparse.Namespace) -> "LoadedLanguageModel":
+    """The model that the options name."""
+    from unmask.loading import load
+
+    return load(
+        chosen.model,
+        device=chosen.device,
+        dtype=chosen.dtype,
+        revision=chosen.revision,
+        trust_remote_code=chosen.trust_remote_code,
+        allow_pickle=chosen.allow_pickle,
+        compile=chosen.compile,
+    )
+
+
+def settings(chosen: argparse.Namespace, *, progress: bool | None = None) -> "Settings":
+    """How the options say that a model is run; commands say costs themselves."""
+    from unmask.settings import Settings
+
+    return Settings(
+        batch_size=_rows(chosen.batch_size),
+        memory_limit=_bytes(chosen.memory_limit),
+        half_tables=chosen.half_tables,
+        progress=progress,
+        announce=False,
+    )
+
+
+def methods(chosen: argparse.Namespace) -> list[str]:
+    """The constructions that were named, each once."""
+    from unmask.constructions import CONSTRUCTIONS, DEFAULT_METHOD, method_name
+
+    named = [name for given in chosen.method or [DEFAULT_METHOD] for name in given.split(",")]
+    each = [
+        list(CONSTRUCTIONS) if name.strip().lower() == "all" else [method_name(name)]
+        for name in named
+    ]
+    return list(dict.fromkeys(name for names in each for name in names))
+
+
+def checked_options(
+    every: dict[str, dict[str, object]], named: list[str]
+) -> dict[str, dict[str, object]]:
+    """The options that were given, by method; one that no method here takes is refused."""
+    from unmask.constructions import check_options
+
+    given = {
+        method: {name: value for name, value in options.items() if value is not None}
+        for method, options in every.items()
+    }
+    for method, options in given.items():
+        check_options(method if method in named else named[0], options)
+    return given
+
+
+def support(text: str) -> str | list[str]:
+    """A named support, or a list: one token alone is `token,`, for a bare word is a typo."""
+    return [token for token in text.split(",") if token] if "," in text else text
+
+
+def _rows(text: str) -> int | None:
+    if text == "auto":
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise UnmaskError(
+            f"--batch-size takes a number from 1 or auto, not {quoted(text)}"
+        ) from None
+
+
+def _bytes(text: str) -> int:
+    plain = text.strip().upper()
+    unit = next((unit for unit in _UNITS if plain.endswith(unit)), "")
+    try:
+        return int(float(plain.removesuffix(unit)) * _UNITS.get(unit, 1))
+    except (ValueError, OverflowError):
+        raise UnmaskError(
+            f"--memory-limit takes a size such as 500MB or 8GB, not {quoted(text)}"
+        ) from None
