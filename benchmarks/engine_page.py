@@ -32,15 +32,15 @@ def engine_page(found: dict[str, Any]) -> Iterator[str]:
     machine, versions = found["machine"], found["versions"]
     yield "# How fast the engine is\n"
     yield "Ratios to what the engine cannot be faster than, or must not be slower than. Both sides"
-    yield f"ran in turns in one process, {found['threads']} threads, {found['repeats']} repeats;"
-    yield "a ratio is taken within a repeat, and given as median (least to most) over them."
+    yield f"ran in turns in one process on {found['threads']} threads; a ratio is taken within"
+    yield "a repeat, and given as median (least to most) over the repeats."
     yield f"{machine['cpu']} with {', '.join(machine['flags'])};"
     yield ", ".join(f"{name} {number}" for name, number in versions.items()) + "."
     yield f"Produced by `{command(found)}`;"
     yield "its output is [engine.json](engine.json)."
     yield TERMS
-    yield "| what | on | ratio | target | |"
-    yield "|---|---|---|---|---|"
+    yield "| what | on | repeats | ratio | target | |"
+    yield "|---|---|---|---|---|---|"
     for one in found["comparisons"]:
         yield _row(one)
     yield from _rounding(found["rounding"])
@@ -62,7 +62,8 @@ def _row(one: dict[str, Any]) -> str:
     if one["target"]:
         side = "at least" if one["target"]["at_least"] else "at most"
         aim, outcome = f"{side} {one['target']['value']:g}", "met" if one["met"] else "missed"
-    return f"| {KINDS[one['kind']]} | {_subject(one)} | {ratio} | {aim} | {outcome} |"
+    what, repeats = KINDS[one["kind"]], len(one["seconds_under"])
+    return f"| {what} | {_subject(one)} | {repeats} | {ratio} | {aim} | {outcome} |"
 
 
 def _subject(one: dict[str, Any]) -> str:
@@ -88,15 +89,15 @@ def _rounding(errors: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _bandwidth(comparisons: list[dict[str, Any]]) -> Iterator[str]:
-    reading = {
-        f"{one['size']['vocabulary']:,}": (one["read_gigabytes_per_second"], one["reader"])
-        for one in comparisons
-        if "reader" in one
-    }
-    if reading:
-        yield "\n## How fast tables are read\n"
-    for vocabulary, (speed, reader) in reading.items():
-        yield f"- V = {vocabulary}: {speed:.3g} GB/s, by {reader}."
+    read = [one for one in comparisons if "reader" in one]
+    if not read:
+        return
+    yield "\n## How fast tables are read\n"
+    for vocabulary in dict.fromkeys(one["size"]["vocabulary"] for one in read):
+        same = [one for one in read if one["size"]["vocabulary"] == vocabulary]
+        speeds = [one["read_gigabytes_per_second"] for one in same]
+        ways = " or ".join(dict.fromkeys(one["reader"] for one in same))
+        yield f"- V = {vocabulary:,}: {min(speeds):.3g} to {max(speeds):.3g} GB/s, by {ways}."
 
 
 def _examples(comparisons: list[dict[str, Any]]) -> Iterator[str]:

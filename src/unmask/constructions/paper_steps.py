@@ -13,6 +13,7 @@ from unmask.fused import in_range
 from unmask.joint import Joint
 from unmask.numbers import whole_number
 from unmask.printable import quoted
+from unmask.solvers import tiles
 from unmask.solvers.probabilities import Probabilities, probabilities
 from unmask.tables import PairTables
 
@@ -102,9 +103,8 @@ def _require_finite(finite: bool) -> None:
 
 def _sums(source: Probabilities, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     row_sums, column_sums = torch.zeros_like(a), torch.zeros_like(b)
+    sums = tiles.for_device(tiles.stepped, source.device)
     for rows in source.tables.blocks():
-        a_given_b, b_given_a = source.tile(rows)
-        joint = (a_given_b + b_given_a) / (a[rows, None] + b)
-        row_sums[rows] = joint @ b
-        column_sums += a[rows] @ joint
+        row_sums[rows], of_columns = sums(*source.tile(rows), a[rows], b)
+        column_sums += of_columns
     return row_sums, column_sums

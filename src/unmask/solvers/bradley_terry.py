@@ -20,9 +20,9 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import logsigmoid
 
 from unmask.fused import in_range
+from unmask.solvers import tiles
 from unmask.solvers.forest import Index, Vector, factored, faintest_tie, unique_edges
 from unmask.solvers.probabilities import Probabilities, probabilities
 from unmask.solvers.solution import Solution, asked_move
@@ -113,25 +113,22 @@ def _read(source: Probabilities, point: Vector, contest: Contest) -> Pass:
     gradient_b, degree_b, best_b = (torch.zeros_like(log_b) for _ in range(3))
     edge_a = torch.zeros(size_a, dtype=torch.long, device=source.device)
     edge_b = torch.zeros(size_b, dtype=torch.long, device=source.device)
+    read = tiles.for_device(tiles.contest, source.device)
     for rows in source.tables.blocks():
-        # the tiles are ours: each name is the last use of what it is made from
-        a_given_b, b_given_a = source.tile(rows)
-        a_wins = a_given_b.mul_(contest.weight_b).add_(contest.pseudo_a[rows, None])
-        b_wins = b_given_a.mul_(contest.weight_a[rows, None]).add_(contest.pseudo_b)
-        gap = log_b - log_a[rows, None]
-        log_share_a = logsigmoid(-gap)
-        share_b = gap.add_(log_share_a).exp_()
-        share_a = log_share_a.exp_()
-        weights = (a_wins + b_wins).mul_(share_a).mul_(share_b)
-        surplus = b_wins.mul_(share_a).sub_(a_wins.mul_(share_b))
-        gradient_a[rows] = surplus.sum(dim=1)
-        gradient_b -= surplus.sum(dim=0)
-        degree_a[rows] = weights.sum(dim=1)
-        degree_b += weights.sum(dim=0)
-        best_a[rows], edge_a[rows] = weights.max(dim=1)
-        highest, where = weights.max(dim=0)
-        better = highest > best_b
-        best_b[better], edge_b[better] = highest[better], where[better] + rows.start
+        found = read(
+            *source.tile(rows),
+            log_a[rows],
+            log_b,
+            (contest.weight_a[rows], contest.weight_b),
+            (contest.pseudo_a[rows], contest.pseudo_b),
+        )
+        gradient_a[rows], degree_a[rows] = found.gradient_a, found.degree_a
+        best_a[rows], edge_a[rows] = found.best_a, found.edge_a
+        gradient_b += found.gradient_b
+        degree_b += found.degree_b
+        better = found.best_b > best_b
+        best_b = torch.where(better, found.best_b, best_b)
+        edge_b = torch.where(better, found.edge_b + rows.start, edge_b)
     return Pass(
         _stack(gradient_a, gradient_b),
         _stack(degree_a, degree_b),

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from scipy.sparse.linalg import LinearOperator, gmres
 from torch import Tensor
 
+from unmask.solvers import tiles
 from unmask.solvers.bradley_terry import Contest, Pass, read_tables
 from unmask.solvers.forest import Vector
 from unmask.solvers.probabilities import Probabilities, probabilities
@@ -178,11 +179,10 @@ def _net_inflow(source: Probabilities, mass: Vector) -> Vector:
     mass_a = torch.tensor(mass[:size_a], device=source.device)
     mass_b = torch.tensor(mass[size_a:], device=source.device)
     net_a, net_b = torch.zeros_like(mass_a), torch.zeros_like(mass_b)
+    move = tiles.for_device(tiles.moved, source.device)
     for rows in source.tables.blocks():
-        a_given_b, b_given_a = source.tile(rows)
-        net = (a_given_b * mass_b).sub_(b_given_a.mul_(mass_a[rows, None]))
-        net_a[rows] = net.sum(dim=1)
-        net_b -= net.sum(dim=0)
+        net_a[rows], into_b = move(*source.tile(rows), mass_a[rows], mass_b)
+        net_b += into_b
     net_inflow: Vector = torch.cat([net_a, net_b]).cpu().numpy()
     return net_inflow
 
