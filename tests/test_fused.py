@@ -1,5 +1,9 @@
 """The compiled passes give what the plain ones give, on one thread and on several."""
 
+import os
+import signal
+import time
+
 import numpy as np
 import pytest
 import torch
@@ -120,3 +124,21 @@ def test_bands_cover_all_rows_once() -> None:
     for rows in (1, 7, 16, 1000):
         covered = [row for start, stop in fused.bands(rows) for row in range(start, stop)]
         assert covered == list(range(rows))
+
+
+def test_a_forked_process_has_threads_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    fused.each_band(100, lambda *_: None)
+    child = os.fork()
+    if child == 0:
+        covered: list[int] = []
+        fused.each_band(100, lambda number, start, stop: covered.extend(range(start, stop)))
+        os._exit(0 if sorted(covered) == list(range(100)) else 1)
+    deadline = time.monotonic() + 20
+    while (done := os.waitpid(child, os.WNOHANG)) == (0, 0):
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            pytest.fail("the forked process hangs")
+        time.sleep(0.05)
+    assert done[1] == 0

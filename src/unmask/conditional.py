@@ -73,7 +73,12 @@ class FactoredLogits:
 
     def block(self, rows: slice) -> Float[Tensor, "block b"]:
         """Some rows, over all columns: one GEMM."""
-        tile = self.left[rows] @ self.right.T
+        left = self.left[rows]
+        return self._written(rows, left.new_empty(len(left), len(self.right)))
+
+    def _written(self, rows: slice, tile: Float[Tensor, "block b"]) -> Float[Tensor, "block b"]:
+        """The same, written where there is room for it."""
+        torch.mm(self.left[rows], self.right.T, out=tile)
         if self.bias_a is not None:
             tile += self.bias_a[rows, None]
         if self.bias_b is not None:
@@ -91,7 +96,7 @@ class FactoredLogits:
         """The same with every cell in memory: 4 bytes x V x V."""
         values = torch.empty(self.shape, dtype=torch.float32, device=self.device)
         for rows in row_blocks(*self.shape):
-            values[rows] = self.block(rows)
+            self._written(rows, values[rows])
         return DenseLogits(values)
 
 

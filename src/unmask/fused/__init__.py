@@ -5,6 +5,7 @@ can be imported without it, the others cannot. Work is cut into a fixed number o
 results do not depend on the number of threads.
 """
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -75,3 +76,8 @@ def each_band(rows: int, run: Callable[[int, int, int], None]) -> None:
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="unmask")
+
+
+if hasattr(os, "register_at_fork"):
+    # a forked process has the pool but not its threads, and would wait for them for ever
+    os.register_at_fork(after_in_child=_pool.cache_clear)
