@@ -29,8 +29,8 @@ TERMS = """
 """
 
 
-# of the 12 x 12 d² products a token of a trunk of 12 layers: an output projection and a feed-forward
-# network of one layer, spared at all positions but one
+# of the 12 x 12 d² products a token of a trunk of 12 layers: an output projection and feed-forward
+# network, spared at all positions but one
 SPARED = 9 / 144
 LIMITS = """
 ## What limits them
