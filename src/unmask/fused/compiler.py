@@ -83,18 +83,27 @@ def number(_, cell):
 
 @compiled
 @no_type_check
-def row_part(table, row, stop, left, right, nothing):
-    """Some cells of a row, or as many zeros when the band has ended."""
-    if row < stop:
-        return table[row, left:right]
-    return nothing[: right - left]
+def four_rows(table, row, stop, left, right, nothing):
+    """Some cells of four rows; as many zeros for those beyond the end of the band."""
+    zeros = nothing[: right - left]
+    return (
+        table[row, left:right],
+        table[row + 1, left:right] if row + 1 < stop else zeros,
+        table[row + 2, left:right] if row + 2 < stop else zeros,
+        table[row + 3, left:right] if row + 3 < stop else zeros,
+    )
 
 
 @compiled
 @no_type_check
-def entry(vector, place, stop, otherwise):
-    """One entry of a vector by rows, or something harmless when the band has ended."""
-    return vector[place] if place < stop else otherwise
+def four_entries(vector, row, stop, otherwise):
+    """Four entries of a vector by rows; something harmless beyond the end of the band."""
+    return (
+        vector[row],
+        vector[row + 1] if row + 1 < stop else otherwise,
+        vector[row + 2] if row + 2 < stop else otherwise,
+        vector[row + 3] if row + 3 < stop else otherwise,
+    )
 
 
 @compiled

@@ -11,13 +11,13 @@ from unmask.fused.compiler import (
     CHUNK,
     bits,
     compiled,
-    entry,
+    four_entries,
     four_inverses,
+    four_rows,
     from_bits,
     key_bits,
     largest,
     number,
-    row_part,
     wide,
 )
 
@@ -113,18 +113,11 @@ def _four_rows(
     (Q - P) / s and the weight of their edge (P r_a + Q r_b) / s^2.
     """
     wide()
-    a0, a1 = a_given_b[a, left:right], row_part(a_given_b, a + 1, stop, left, right, nothing)
-    a2 = row_part(a_given_b, a + 2, stop, left, right, nothing)
-    a3 = row_part(a_given_b, a + 3, stop, left, right, nothing)
-    b0, b1 = b_given_a[a, left:right], row_part(b_given_a, a + 1, stop, left, right, nothing)
-    b2 = row_part(b_given_a, a + 2, stop, left, right, nothing)
-    b3 = row_part(b_given_a, a + 3, stop, left, right, nothing)
-    x0, x1 = r_a[a], entry(r_a, a + 1, stop, 1.0)
-    x2, x3 = entry(r_a, a + 2, stop, 1.0), entry(r_a, a + 3, stop, 1.0)
-    u0, u1 = wins_a[a], entry(wins_a, a + 1, stop, 0.0)
-    u2, u3 = entry(wins_a, a + 2, stop, 0.0), entry(wins_a, a + 3, stop, 0.0)
-    p0, p1 = pseudo_a[a], entry(pseudo_a, a + 1, stop, 0.0)
-    p2, p3 = entry(pseudo_a, a + 2, stop, 0.0), entry(pseudo_a, a + 3, stop, 0.0)
+    a0, a1, a2, a3 = four_rows(a_given_b, a, stop, left, right, nothing)
+    b0, b1, b2, b3 = four_rows(b_given_a, a, stop, left, right, nothing)
+    x0, x1, x2, x3 = four_entries(r_a, a, stop, 1.0)
+    u0, u1, u2, u3 = four_entries(wins_a, a, stop, 0.0)
+    p0, p1, p2, p3 = four_entries(pseudo_a, a, stop, 0.0)
     # pseudo-wins of rows beyond the band must count for nothing too
     z1 = 1.0 if a + 1 < stop else 0.0
     z2 = 1.0 if a + 2 < stop else 0.0

@@ -6,7 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unmask import fused
-from unmask.fused.compiler import CHUNK, compiled, entry, four_inverses, number, row_part, wide
+from unmask.fused.compiler import (
+    CHUNK,
+    compiled,
+    four_entries,
+    four_inverses,
+    four_rows,
+    number,
+    wide,
+)
 
 Vector = NDArray[np.float64]
 # float32, or bfloat16 seen as unsigned integers
@@ -61,14 +69,9 @@ def _move(
     a_given_b, b_given_a, a, stop, left, right, mass_a, mass_b, nothing, net_a, net_b
 ):  # fmt: skip
     wide()
-    a0, a1 = a_given_b[a, left:right], row_part(a_given_b, a + 1, stop, left, right, nothing)
-    a2 = row_part(a_given_b, a + 2, stop, left, right, nothing)
-    a3 = row_part(a_given_b, a + 3, stop, left, right, nothing)
-    b0, b1 = b_given_a[a, left:right], row_part(b_given_a, a + 1, stop, left, right, nothing)
-    b2 = row_part(b_given_a, a + 2, stop, left, right, nothing)
-    b3 = row_part(b_given_a, a + 3, stop, left, right, nothing)
-    m0, m1 = mass_a[a], entry(mass_a, a + 1, stop, 0.0)
-    m2, m3 = entry(mass_a, a + 2, stop, 0.0), entry(mass_a, a + 3, stop, 0.0)
+    a0, a1, a2, a3 = four_rows(a_given_b, a, stop, left, right, nothing)
+    b0, b1, b2, b3 = four_rows(b_given_a, a, stop, left, right, nothing)
+    m0, m1, m2, m3 = four_entries(mass_a, a, stop, 0.0)
     s0 = s1 = s2 = s3 = 0.0
     for b in range(len(a0)):
         mass = mass_b[b]
@@ -100,14 +103,9 @@ def _step_band(a_given_b, b_given_a, start, stop, of_a, of_b, nothing, by_row, b
 @no_type_check
 def _step(a_given_b, b_given_a, a, stop, left, right, r_a, r_b, nothing, over_b, over_a):
     wide()
-    a0, a1 = a_given_b[a, left:right], row_part(a_given_b, a + 1, stop, left, right, nothing)
-    a2 = row_part(a_given_b, a + 2, stop, left, right, nothing)
-    a3 = row_part(a_given_b, a + 3, stop, left, right, nothing)
-    b0, b1 = b_given_a[a, left:right], row_part(b_given_a, a + 1, stop, left, right, nothing)
-    b2 = row_part(b_given_a, a + 2, stop, left, right, nothing)
-    b3 = row_part(b_given_a, a + 3, stop, left, right, nothing)
-    x0, x1 = r_a[a], entry(r_a, a + 1, stop, 1.0)
-    x2, x3 = entry(r_a, a + 2, stop, 1.0), entry(r_a, a + 3, stop, 1.0)
+    a0, a1, a2, a3 = four_rows(a_given_b, a, stop, left, right, nothing)
+    b0, b1, b2, b3 = four_rows(b_given_a, a, stop, left, right, nothing)
+    x0, x1, x2, x3 = four_entries(r_a, a, stop, 1.0)
     s0 = s1 = s2 = s3 = 0.0
     for b in range(len(a0)):
         y = r_b[b]
