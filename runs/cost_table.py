@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from unmask.accelerators import ACCELERATORS, UTILISATION, Accelerator, seconds_on
-from unmask.cost import Cost, predicted, readable_flop
+from unmask.costs.accelerators import ACCELERATORS, UTILISATION, Accelerator, seconds_on
+from unmask.costs.cost import Cost, predicted, readable_flop
 from unmask.printable import readable_bytes, readable_seconds
 
 PAGE = Path(__file__).parent.parent / "docs" / "concepts" / "cost.md"

@@ -9,9 +9,9 @@ import pytest
 
 import unmask
 from tiny_tokenizers import PIECES, save_bert
-from unmask.accelerators import accelerator
 from unmask.cli import main
 from unmask.cli.bill import Bill, as_text
+from unmask.costs.accelerators import accelerator
 
 V = len(PIECES)
 
@@ -143,7 +143,7 @@ def test_a_length_is_taken_when_none_is_given(bill: Callable[..., Any], folder: 
 
 
 def test_a_model_that_an_accelerator_cannot_hold(cost: Callable[..., str], monkeypatch) -> None:
-    monkeypatch.setattr("unmask.estimate.weight_bytes", lambda model: 10**12)
+    monkeypatch.setattr("unmask.costs.estimate.weight_bytes", lambda model: 10**12)
     said = lines(cost("--accelerator", "L4"))["on L4"]
     assert said.endswith("1.0 TB do not fit its 24.0 GB: lower --memory-limit")
 

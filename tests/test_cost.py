@@ -7,7 +7,7 @@ import pytest
 
 import unmask
 from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
-from unmask.needs import forward_passes
+from unmask.costs.needs import forward_passes
 
 V = 13
 PRICE = {

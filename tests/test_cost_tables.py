@@ -12,20 +12,20 @@ from torch import nn
 import unmask
 from test_cost import V, toy
 from tiny_models import ARCHITECTURES, build, two_blanks
-from unmask.accelerators import ACCELERATORS, accelerator, seconds_on
-from unmask.cost import Cost, predicted, readable_flop
-from unmask.flops import row_flop, weight_bytes
-from unmask.masked_lm import HuggingFaceMaskedLM
-from unmask.needs import all_needs
-from unmask.passes import (
+from unmask.costs.accelerators import ACCELERATORS, accelerator, seconds_on
+from unmask.costs.cost import Cost, predicted, readable_flop
+from unmask.costs.flops import row_flop, weight_bytes
+from unmask.costs.needs import all_needs
+from unmask.costs.passes import (
     CONTEST_PASSES,
     STATIONARY_PASSES,
     Passes,
     table_bytes,
     table_passes,
 )
+from unmask.costs.timing import table_seconds
+from unmask.masked_lm import HuggingFaceMaskedLM
 from unmask.storage import choose_storage
-from unmask.timing import table_seconds
 
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / "runs")]

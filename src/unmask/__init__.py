@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from unmask.cloze import Cloze
     from unmask.conditional import DenseLogits, FactoredLogits
     from unmask.constructions import CONSTRUCTIONS, construct
-    from unmask.cost import Cost
+    from unmask.costs.cost import Cost
     from unmask.elicit import Settings
     from unmask.errors import (
         ClozeError,
@@ -39,7 +39,7 @@ _HOME = {
     "CONSTRUCTIONS": "constructions",
     "Cloze": "cloze",
     "ClozeError": "errors",
-    "Cost": "cost",
+    "Cost": "costs.cost",
     "DenseLogits": "conditional",
     "FactoredLogits": "conditional",
     "Fill": "fills",

@@ -17,13 +17,13 @@ from unmask.constructions import (
     method_name,
 )
 from unmask.constructions.besag import check_pivot
-from unmask.cost import Cost
+from unmask.costs.cost import Cost
+from unmask.costs.estimate import FEW_PASSES, estimate
+from unmask.costs.needs import Options, by_appetite
 from unmask.elicit import ElicitedSource, Settings
 from unmask.errors import ClozeError
-from unmask.estimate import FEW_PASSES, estimate
 from unmask.joint import Joint
 from unmask.masked_lm import MaskedLM
-from unmask.needs import Options, by_appetite
 from unmask.printable import printable
 from unmask.questions import Clozes, places_of
 from unmask.scoring import pair_log_probs, rows_per_text

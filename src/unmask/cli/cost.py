@@ -63,7 +63,7 @@ def run(chosen: argparse.Namespace) -> int:
     how = _options(chosen, methods)
     settings = options.settings(chosen)
 
-    from unmask.accelerators import UTILISATION, accelerator
+    from unmask.costs.accelerators import UTILISATION, accelerator
 
     where = None if chosen.accelerator is None else accelerator(chosen.accelerator)
     if where is not None:

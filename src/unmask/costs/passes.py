@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from unmask.needs import Needs, Options, all_needs, needs
+from unmask.costs.needs import Needs, Options, all_needs, needs
 from unmask.numbers import whole_number
 from unmask.storage import Storage
 

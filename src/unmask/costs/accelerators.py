@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from unmask.cost import Cost
+from unmask.costs.cost import Cost
 from unmask.errors import UnmaskError
 from unmask.numbers import real_number
 from unmask.printable import quoted

@@ -11,10 +11,10 @@ from torch import Tensor
 from unmask.conditional import DenseLogits, FactoredLogits, Logits
 from unmask.constructions.markov_field import markov_field
 from unmask.constructions.paper_steps import step
+from unmask.costs.passes import Kind, Passes
 from unmask.fills import best_cells
 from unmask.joint import Joint
 from unmask.logspace import row_blocks
-from unmask.passes import Kind, Passes
 from unmask.solvers.bradley_terry import read_tables
 from unmask.solvers.probabilities import probabilities
 from unmask.solvers.stationary import Flows

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from unmask.needs import Needs, Options, all_needs, forward_passes, passes_to_rank
-from unmask.passes import table_bytes, table_flop, table_passes, traffic
+from unmask.costs.needs import Needs, Options, all_needs, forward_passes, passes_to_rank
+from unmask.costs.passes import table_bytes, table_flop, table_passes, traffic
 from unmask.printable import readable_bytes, readable_seconds
 from unmask.storage import choose_storage
 

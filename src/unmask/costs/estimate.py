@@ -7,18 +7,18 @@ from dataclasses import replace
 import torch
 
 from unmask.cloze import Cloze
-from unmask.cost import Cost, predicted
+from unmask.costs.cost import Cost, predicted
+from unmask.costs.flops import row_flop, weight_bytes
+from unmask.costs.needs import Needs, Options, all_needs
+from unmask.costs.passes import table_passes
+from unmask.costs.timing import table_seconds
 from unmask.elicit import Settings, seconds_per_row
 from unmask.errors import UnmaskError
-from unmask.flops import row_flop, weight_bytes
 from unmask.masked_lm import MaskedLM
-from unmask.needs import Needs, Options, all_needs
 from unmask.numbers import whole_number
-from unmask.passes import table_passes
 from unmask.printable import quoted
 from unmask.storage import choose_storage
 from unmask.support import Support
-from unmask.timing import table_seconds
 
 # a run of fewer rows is over sooner than its time would be estimated
 FEW_PASSES = 512

@@ -1,0 +1,184 @@
+"""Means with standard errors and bootstrap intervals, where examples come in sentences.
+
+Two blanks of one sentence are not two independent examples, so whole sentences are resampled
+(a cluster bootstrap; Efron & Tibshirani 1993, chapters 8 and 13) and standard errors are robust
+to clusters. A perplexity is the exponential of the mean NLL: means come first, everywhere, and
+`Estimate.exp` after. Knows nothing of rows.
+"""
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unmask.errors import UnmaskError
+from unmask.printable import quoted
+
+Numbers = NDArray[np.float64]
+
+# counts of so many cells are held at once: 32 MB
+_CELLS = 2**22
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resampling:
+    """How often sentences are drawn anew, from which seed, and how much an interval covers."""
+
+    resamples: int = 10_000
+    seed: int = 0
+    coverage: float = 0.95
+
+    def __post_init__(self) -> None:
+        if self.resamples < 1:
+            raise UnmaskError(f"resamples is a number from 1, not {quoted(self.resamples)}")
+        if not 0 < self.coverage < 1:
+            raise UnmaskError(f"coverage is between 0 and 1, not {quoted(self.coverage)}")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its standard error and the ends of its percentile interval.
+
+    With fewer than two sentences nothing is known of the spread: the last three are NaN.
+    """
+
+    value: float
+    stderr: float
+    low: float
+    high: float
+
+    def exp(self) -> "Estimate":
+        """The exponential, of a mean NLL its perplexity.
+
+        Percentile intervals go through a rising function end by end; the standard error is
+        that of the delta method.
+        """
+        value = _exp(self.value)
+        return Estimate(value, value * self.stderr, _exp(self.low), _exp(self.high))
+
+    def leaves_out_zero(self) -> bool:
+        """Whether the whole interval lies on one side of zero."""
+        return self.low > 0 or self.high < 0
+
+    def to_dict(self) -> dict[str, float]:
+        """The four numbers by name."""
+        return {"value": self.value, "stderr": self.stderr, "low": self.low, "high": self.high}
+
+
+DEFAULT = Resampling()
+
+
+def means(
+    columns: Sequence[Sequence[float]] | Numbers,
+    sentences: Sequence[Hashable],
+    resampling: Resampling = DEFAULT,
+) -> list[Estimate]:
+    """The mean of every column over examples, with intervals over the same resampled sentences."""
+    values = np.asarray(columns, dtype=np.float64)
+    return ratios(values, np.ones(len(sentences)), sentences, resampling)
+
+
+def ratios(
+    columns: Sequence[Sequence[float]] | Numbers,
+    weights: Sequence[float] | Numbers,
+    sentences: Sequence[Hashable],
+    resampling: Resampling = DEFAULT,
+) -> list[Estimate]:
+    """The sum of every column over the sum of the weights: nats per byte out of nats and bytes.
+
+    Sentences with more examples weigh more, as they do in the mean over examples.
+    """
+    values, sizes = np.asarray(columns, dtype=np.float64), np.asarray(weights, dtype=np.float64)
+    _check(values, sizes, sentences)
+    index, count = _numbered(sentences)
+    totals = np.stack([np.bincount(index, column, count) for column in values], axis=1)
+    sizes = np.bincount(index, sizes, count)
+    if not sizes.sum() > 0:
+        raise UnmaskError("weights add up to 0, but a mean needs a sum above 0: leave them out")
+    value = totals.sum(axis=0) / sizes.sum()
+    stderr, ends = _stderr(totals, sizes), _ends(totals, sizes, resampling)
+    return [
+        Estimate(*map(float, numbers)) for numbers in zip(value, stderr, *ends, strict=True)
+    ]
+
+
+def paired_differences(
+    columns: Sequence[Sequence[float]] | Numbers,
+    others: Sequence[Sequence[float]] | Numbers,
+    sentences: Sequence[Hashable],
+    resampling: Resampling = DEFAULT,
+) -> list[Estimate]:
+    """The mean of column less other, example by example, where both are of the same examples.
+
+    What makes an example hard for both cancels, so the interval is that of the difference, and
+    mostly far shorter than what two separate intervals suggest.
+    """
+    gap = np.asarray(columns, dtype=np.float64) - np.asarray(others, dtype=np.float64)
+    return means(gap, sentences, resampling)
+
+
+def _check(values: Numbers, sizes: Numbers, sentences: Sequence[Hashable]) -> None:
+    if not len(sentences):
+        raise UnmaskError("a mean needs at least one example")
+    if values.ndim != 2 or values.shape[1] != len(sentences) or sizes.shape != values.shape[1:]:
+        raise UnmaskError(
+            f"columns of shape {values.shape} and weights of shape {sizes.shape} do not fit"
+            f" {len(sentences)} sentence ids: give one number an example"
+        )
+    if not (np.isfinite(values).all() and np.isfinite(sizes).all()):
+        raise UnmaskError("a mean is of finite numbers: leave out the examples that failed")
+
+
+def _numbered(sentences: Sequence[Hashable]) -> tuple[NDArray[np.int64], int]:
+    # by a dict, because numpy takes "a" and "a\0" for the same text; sorted, so that resamples
+    # do not depend on the order of the examples
+    ids: Any = set(sentences)
+    places = {name: place for place, name in enumerate(sorted(ids))}
+    return np.array([places[name] for name in sentences], dtype=np.int64), len(places)
+
+
+def _stderr(totals: Numbers, sizes: Numbers) -> Numbers:
+    """That of a ratio of sums over sentences, linearised; s / sqrt(n) if each has one example."""
+    count = len(sizes)
+    if count < 2:
+        return np.full(totals.shape[1], np.nan)
+    value = totals.sum(axis=0) / sizes.sum()
+    rest = totals - sizes[:, None] * value
+    squares: Numbers = (rest**2).sum(axis=0) * count / (count - 1)
+    return np.sqrt(squares) / sizes.sum()
+
+
+def _ends(totals: Numbers, sizes: Numbers, resampling: Resampling) -> Numbers:
+    """Low and high ends a column."""
+    if len(sizes) < 2:
+        return np.full((2, totals.shape[1]), np.nan)
+    sums = np.concatenate([totals, sizes[:, None]], axis=1)
+    drawn = _resampled(sums, resampling)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = drawn[:, :-1] / drawn[:, -1:]
+    beside = 50 * (1 - resampling.coverage)
+    return np.percentile(found, [beside, 100 - beside], axis=0)
+
+
+def _resampled(sums: Numbers, resampling: Resampling) -> Numbers:
+    """The sums of as many sentences drawn with replacement, one row a resample."""
+    generator = np.random.default_rng(resampling.seed)
+    count = len(sums)
+    step = max(1, _CELLS // count)
+    parts = []
+    for start in range(0, resampling.resamples, step):
+        rows = min(step, resampling.resamples - start)
+        picks = generator.integers(count, size=(rows, count)) + np.arange(rows)[:, None] * count
+        times = np.bincount(picks.ravel(), minlength=rows * count).reshape(rows, count)
+        parts.append(times.astype(np.float64) @ sums)
+    return np.concatenate(parts)
+
+
+def _exp(value: float) -> float:
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return math.inf
