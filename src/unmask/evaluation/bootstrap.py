@@ -19,23 +19,24 @@ from unmask.printable import quoted
 
 Numbers = NDArray[np.float64]
 
+# the ends of an interval: it covers 95% of the resamples
+PERCENTILES = (2.5, 97.5)
 # counts of so many cells are held at once: 32 MB
 _CELLS = 2**22
 
 
 @dataclass(frozen=True, kw_only=True)
 class Resampling:
-    """How often sentences are drawn anew, from which seed, and how much an interval covers."""
+    """How often sentences are drawn anew, and from which seed."""
 
     resamples: int = 10_000
     seed: int = 0
-    coverage: float = 0.95
 
     def __post_init__(self) -> None:
         if self.resamples < 1:
             raise UnmaskError(f"resamples is a number from 1, not {quoted(self.resamples)}")
-        if not 0 < self.coverage < 1:
-            raise UnmaskError(f"coverage is between 0 and 1, not {quoted(self.coverage)}")
+        if self.seed < 0:
+            raise UnmaskError(f"seed is a number from 0, not {quoted(self.seed)}")
 
 
 @dataclass(frozen=True)
@@ -93,16 +94,12 @@ def ratios(
     """
     values, sizes = np.asarray(columns, dtype=np.float64), np.asarray(weights, dtype=np.float64)
     _check(values, sizes, sentences)
-    index, count = _numbered(sentences)
-    totals = np.stack([np.bincount(index, column, count) for column in values], axis=1)
-    sizes = np.bincount(index, sizes, count)
+    totals, sizes = _by_sentence(values.T, sentences), _by_sentence(sizes, sentences)
     if not sizes.sum() > 0:
         raise UnmaskError("weights add up to 0, but a mean needs a sum above 0: leave them out")
     value = totals.sum(axis=0) / sizes.sum()
     stderr, ends = _stderr(totals, sizes), _ends(totals, sizes, resampling)
-    return [
-        Estimate(*map(float, numbers)) for numbers in zip(value, stderr, *ends, strict=True)
-    ]
+    return [Estimate(*map(float, numbers)) for numbers in zip(value, stderr, *ends, strict=True)]
 
 
 def paired_differences(
@@ -132,12 +129,15 @@ def _check(values: Numbers, sizes: Numbers, sentences: Sequence[Hashable]) -> No
         raise UnmaskError("a mean is of finite numbers: leave out the examples that failed")
 
 
-def _numbered(sentences: Sequence[Hashable]) -> tuple[NDArray[np.int64], int]:
+def _by_sentence(values: Numbers, sentences: Sequence[Hashable]) -> Numbers:
+    """The sum of each sentence's examples, sentences sorted."""
     # by a dict, because numpy takes "a" and "a\0" for the same text; sorted, so that resamples
     # do not depend on the order of the examples
     ids: Any = set(sentences)
     places = {name: place for place, name in enumerate(sorted(ids))}
-    return np.array([places[name] for name in sentences], dtype=np.int64), len(places)
+    sums = np.zeros((len(places), *values.shape[1:]))
+    np.add.at(sums, [places[name] for name in sentences], values)
+    return sums
 
 
 def _stderr(totals: Numbers, sizes: Numbers) -> Numbers:
@@ -147,8 +147,9 @@ def _stderr(totals: Numbers, sizes: Numbers) -> Numbers:
         return np.full(totals.shape[1], np.nan)
     value = totals.sum(axis=0) / sizes.sum()
     rest = totals - sizes[:, None] * value
-    squares: Numbers = (rest**2).sum(axis=0) * count / (count - 1)
-    return np.sqrt(squares) / sizes.sum()
+    squares = (rest**2).sum(axis=0) * count / (count - 1)
+    found: Numbers = np.sqrt(squares) / sizes.sum()
+    return found
 
 
 def _ends(totals: Numbers, sizes: Numbers, resampling: Resampling) -> Numbers:
@@ -159,8 +160,7 @@ def _ends(totals: Numbers, sizes: Numbers, resampling: Resampling) -> Numbers:
     drawn = _resampled(sums, resampling)
     with np.errstate(invalid="ignore", divide="ignore"):
         found = drawn[:, :-1] / drawn[:, -1:]
-    beside = 50 * (1 - resampling.coverage)
-    return np.percentile(found, [beside, 100 - beside], axis=0)
+    return np.percentile(found, PERCENTILES, axis=0)
 
 
 def _resampled(sums: Numbers, resampling: Resampling) -> Numbers:

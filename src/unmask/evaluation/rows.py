@@ -170,13 +170,17 @@ def _check_text(name: str, value: object) -> None:
 
 
 def _check_count(name: str, value: object, *, least: int) -> None:
-    if not _is_whole(value) or value < least:  # type: ignore[operator]
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise UnmaskError(f"{name} of a row is a whole number from {least}, not {quoted(value)}")
 
 
 def _check_positions(positions: object, length: int) -> None:
-    pair = isinstance(positions, tuple) and len(positions) == 2 and all(map(_is_whole, positions))
-    if not pair or positions[0] == positions[1] or not all(0 <= at < length for at in positions):  # type: ignore[index, attr-defined]
+    inside = [
+        at
+        for at in (positions if isinstance(positions, tuple) else ())
+        if isinstance(at, int) and not isinstance(at, bool) and 0 <= at < length
+    ]
+    if positions != tuple(inside) or len(inside) != 2 or inside[0] == inside[1]:
         raise UnmaskError(
             f"positions of a row are two different whole numbers from 0 to {length - 1}, not"
             f" {quoted(positions)}"
@@ -184,16 +188,11 @@ def _check_positions(positions: object, length: int) -> None:
 
 
 def _check_number(name: str, value: object, *, least: float = -math.inf) -> None:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or value < least:  # type: ignore[arg-type, operator]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        wrong = True
+    else:
+        wrong = not math.isfinite(value) or value < least
+    if wrong:
         wanted = "a finite number" + (f" from {least:g}" if least > -math.inf else "")
-        raise UnmaskError(
-            f"{name} of a row is {wanted}, not {quoted(value)}; a row without metrics needs an"
-            " `error` that says why"
-            if name in METRICS
-            else f"{name} of a row is {wanted}, not {quoted(value)}"
-        )
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+        fix = "; a row without metrics says why in `error`" if name in METRICS else ""
+        raise UnmaskError(f"{name} of a row is {wanted}, not {quoted(value)}{fix}")

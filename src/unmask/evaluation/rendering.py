@@ -1,0 +1,140 @@
+"""Tables written out: aligned text, Markdown, LaTeX and CSV.
+
+The first three are for readers: settings that all rows share stand in the title, and an estimate
+is one cell. CSV is for programs: every column, full precision, four columns an estimate.
+"""
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterable
+
+from unmask.evaluation import escaping
+from unmask.evaluation.bootstrap import Estimate
+from unmask.evaluation.tables import Cell, Column, Table
+from unmask.printable import columns as aligned
+from unmask.printable import printable
+
+# beyond this a fixed number of digits is no longer readable
+_LARGE = 1e7
+
+
+def text(table: Table) -> str:
+    """The table in aligned columns; a star marks differences that leave out zero."""
+    shown = table.compact()
+    head = [printable(column.name) for column in shown.columns]
+    body = _written(shown, printable, lambda number: f"{number} *")
+    return "\n\n".join([printable(shown.title), aligned([head, *body]), *shown.notes]) + "\n"
+
+
+def markdown(table: Table) -> str:
+    """The table in Markdown; differences that leave out zero are bold."""
+    shown = table.compact()
+    head = [escaping.markdown(column.name) for column in shown.columns]
+    rule = [":---" if left else "---:" for left in _left(shown)]
+    body = _written(shown, escaping.markdown, lambda number: f"**{number}**")
+    lines = "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *body])
+    title = f"**{escaping.markdown(shown.title)}**"
+    return "\n\n".join([title, lines, *map(escaping.markdown, shown.notes)]) + "\n"
+
+
+def latex(table: Table) -> str:
+    """The table in LaTeX, for the package booktabs; differences that leave out zero are bold."""
+    shown = table.compact()
+    head = [escaping.latex(column.name) for column in shown.columns]
+    body = _written(shown, escaping.latex, lambda number: f"\\textbf{{{number}}}", minus="$-$")
+    kinds = "".join("l" if left else "r" for left in _left(shown))
+    caption = " ".join(map(escaping.latex, [f"{shown.title}.", *shown.notes]))
+    return "\n".join(
+        [
+            r"% needs \usepackage{booktabs}",
+            r"\begin{table}",
+            r"\centering",
+            rf"\begin{{tabular}}{{{kinds}}}",
+            r"\toprule",
+            _latex_row(head),
+            r"\midrule",
+            *map(_latex_row, body),
+            r"\bottomrule",
+            r"\end{tabular}",
+            rf"\caption{{{caption}}}",
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def comma_separated(table: Table) -> str:
+    """The table in CSV: an estimate as value, standard error and the ends of its interval."""
+    written = io.StringIO()
+    writer = csv.writer(written, lineterminator="\n")
+    writer.writerow([escaping.csv(name) for c in table.columns for name in _csv_names(c)])
+    for row in table.rows:
+        cells = zip(table.columns, row, strict=True)
+        writer.writerow([part for column, cell in cells for part in _csv_cells(column, cell)])
+    return written.getvalue()
+
+
+def _written(
+    table: Table, escape: Callable[[str], str], mark: Callable[[str], str], minus: str = "-"
+) -> list[list[str]]:
+    def one(column: Column, cell: Cell) -> str:
+        if isinstance(cell, str):
+            return escape(cell)
+        number = _number(column, cell).replace("-", minus)
+        marked = column.signed and isinstance(cell, Estimate) and cell.leaves_out_zero()
+        return mark(number) if marked else number
+
+    return [
+        [one(column, cell) for column, cell in zip(table.columns, row, strict=True)]
+        for row in table.rows
+    ]
+
+
+def _number(column: Column, cell: int | float | Estimate | None) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, int):
+        return str(cell)
+    if isinstance(cell, float):
+        return _rounded(cell, column)
+    value = _rounded(cell.value, column)
+    if math.isnan(cell.low):
+        return value
+    return f"{value} [{_rounded(cell.low, column)}, {_rounded(cell.high, column)}]"
+
+
+def _rounded(value: float, column: Column) -> str:
+    sign = "+" if column.signed else ""
+    kind = "f" if abs(value) < _LARGE or not math.isfinite(value) else "e"
+    return f"{value:{sign}.{column.digits}{kind}}"
+
+
+def _left(table: Table) -> list[bool]:
+    """Whether a column holds names, which stand to the left; numbers stand to the right."""
+    return [
+        any(isinstance(row[place], str) for row in table.rows)
+        for place in range(len(table.columns))
+    ]
+
+
+def _latex_row(cells: Iterable[str]) -> str:
+    return " & ".join(cells) + r" \\"
+
+
+def _csv_names(column: Column) -> list[str]:
+    parts = ["", " stderr", " low", " high"] if column.estimate else [""]
+    return [column.name + part for part in parts]
+
+
+def _csv_cells(column: Column, cell: Cell) -> list[str]:
+    if not column.estimate:
+        return [escaping.csv(cell) if isinstance(cell, str) else _csv_number(cell)]
+    if not isinstance(cell, Estimate):
+        return [""] * 4
+    return [_csv_number(part) for part in (cell.value, cell.stderr, cell.low, cell.high)]
+
+
+def _csv_number(cell: int | float | Estimate | None) -> str:
+    missing = cell is None or (isinstance(cell, float) and math.isnan(cell))
+    return "" if missing else repr(cell)

@@ -1,0 +1,163 @@
+"""What rows amount to: the paper's four numbers a construction, and how two constructions differ.
+
+Averages are over examples, of NLLs and divergences; perplexities are exponentials of mean NLLs.
+Nothing here ranks: perplexities per token compare only within one vocabulary, and nats per byte
+are what remains across several.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from unmask.errors import UnmaskError
+from unmask.evaluation.bootstrap import (
+    DEFAULT,
+    Estimate,
+    Resampling,
+    means,
+    paired_differences,
+    ratios,
+)
+from unmask.evaluation.rows import METRICS, Group, Row, grouped, measured
+from unmask.printable import quoted
+
+BASELINE = "mlm"
+_TOKENS = 2
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One construction in one setting; the estimates are None where every example failed.
+
+    `examples` counts the rows that the means are over, `failed` the others. Perplexities and
+    divergences are per token; nats per byte are all nats over all UTF-8 bytes of the gold tokens,
+    None if those have no bytes.
+    """
+
+    group: Group
+    examples: int
+    failed: int
+    unary_ppl: Estimate | None
+    pairwise_ppl: Estimate | None
+    all_kl: Estimate | None
+    gold_kl: Estimate | None
+    unary_nats_per_byte: Estimate | None
+    pairwise_nats_per_byte: Estimate | None
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far a construction is from the baseline on the examples that both have.
+
+    The four means are of the construction's number less the baseline's, in nats per token; the
+    exponential of an NLL's is the ratio of the perplexities. None where they share no example.
+    """
+
+    group: Group
+    baseline: str
+    examples: int
+    pairwise_nll: Estimate | None
+    unary_nll: Estimate | None
+    all_kl: Estimate | None
+    gold_kl: Estimate | None
+
+
+def summarise(rows: Iterable[Row], resampling: Resampling = DEFAULT) -> list[Summary]:
+    """A summary of every group of rows, in the order in which groups first appear."""
+    return [_summary(group, found, resampling) for group, found in grouped(rows).items()]
+
+
+def differences(
+    rows: Iterable[Row], baseline: str = BASELINE, resampling: Resampling = DEFAULT
+) -> list[Difference]:
+    """Every construction less the baseline of the same setting, paired by example.
+
+    Settings where the baseline was not run have no differences; where no setting has it, it is
+    an error.
+    """
+    groups = grouped(rows)
+    if groups and all(group.construction != baseline for group in groups):
+        known = sorted({group.construction for group in groups})
+        raise UnmaskError(
+            f"no row is of the baseline {quoted(baseline)}; choose one of"
+            f" {', '.join(map(quoted, known))}"
+        )
+    return [
+        _difference(group, found, groups[other], resampling)
+        for group, found in groups.items()
+        if group.construction != baseline
+        and (other := group._replace(construction=baseline)) in groups
+    ]
+
+
+def vocabularies_differ(
+    summaries: Iterable[Summary], vocabularies: Mapping[str, str] | None = None
+) -> bool:
+    """Whether these are of models whose tokens are not the same.
+
+    `vocabularies` names the vocabulary of a model, by a hash for example. A model that it does
+    not name is taken to have one of its own: a comparison that nobody vouched for is not made.
+    """
+    models = {summary.group.model for summary in summaries}
+    known = vocabularies or {}
+    # a pair, so that no model without a vocabulary is taken for the name of one
+    return len({(model in known, known.get(model, model)) for model in models}) > 1
+
+
+def _summary(group: Group, rows: Sequence[Row], resampling: Resampling) -> Summary:
+    found = measured(rows)
+    by_metric: dict[str, Estimate] = {}
+    if found:
+        columns = [[row.metric(name) for row in found] for name in METRICS]
+        by_metric = dict(zip(METRICS, means(columns, _sentences(found), resampling), strict=True))
+    pairwise, unary = by_metric.get("pairwise_nll"), by_metric.get("unary_nll")
+    pairwise_bytes, unary_bytes = _nats_per_byte(found, resampling)
+    return Summary(
+        group=group,
+        examples=len(found),
+        failed=len(rows) - len(found),
+        unary_ppl=unary and unary.exp(),
+        pairwise_ppl=pairwise and pairwise.exp(),
+        all_kl=by_metric.get("all_kl"),
+        gold_kl=by_metric.get("gold_kl"),
+        unary_nats_per_byte=unary_bytes,
+        pairwise_nats_per_byte=pairwise_bytes,
+        seconds=sum(row.seconds for row in rows),
+    )
+
+
+def _nats_per_byte(
+    rows: Sequence[Row], resampling: Resampling
+) -> tuple[Estimate, Estimate] | tuple[None, None]:
+    """Pairwise and unary; sums over sums, since a mean of ratios would favour short tokens."""
+    counts = [row.gold_bytes for row in rows]
+    if not sum(counts):
+        return None, None
+    names = ("pairwise_nll", "unary_nll")
+    nats = [[_TOKENS * row.metric(name) for row in rows] for name in names]
+    pairwise, unary = ratios(nats, counts, _sentences(rows), resampling)
+    return pairwise, unary
+
+
+def _difference(
+    group: Group, rows: Sequence[Row], baseline: Sequence[Row], resampling: Resampling
+) -> Difference:
+    others = {row.example_id: row for row in measured(baseline)}
+    pairs = [(row, others[row.example_id]) for row in measured(rows) if row.example_id in others]
+    by_metric: dict[str, Estimate] = {}
+    if pairs:
+        own = [[row.metric(name) for row, _ in pairs] for name in METRICS]
+        theirs = [[other.metric(name) for _, other in pairs] for name in METRICS]
+        sentences = _sentences([row for row, _ in pairs])
+        estimates = paired_differences(own, theirs, sentences, resampling)
+        by_metric = dict(zip(METRICS, estimates, strict=True))
+    return Difference(
+        group=group,
+        baseline=baseline[0].construction,
+        examples=len(pairs),
+        **{name: by_metric.get(name) for name in METRICS},
+    )
+
+
+def _sentences(rows: Sequence[Row]) -> list[str]:
+    return [row.sentence_id for row in rows]

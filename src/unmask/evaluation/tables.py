@@ -1,0 +1,174 @@
+"""Tables of results as values: columns and cells, before any output format.
+
+Cells stay numbers here. How a number or a hostile name is written is for the output formats.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from unmask.evaluation.bootstrap import Estimate
+from unmask.evaluation.distance import DistanceBin
+from unmask.evaluation.paper import CITATION, MEASURES, published
+from unmask.evaluation.rows import Group
+from unmask.evaluation.summary import Difference, Summary, vocabularies_differ
+
+Cell = str | int | float | Estimate | None
+
+AVERAGES = (
+    "Perplexities are exponentials of the mean NLL per token over examples, A-KL and G-KL means in"
+    " nats; lower is better. Intervals: 95% bootstrap percentiles, resampled by sentence."
+)
+VOCABULARIES = (
+    "These models have different vocabularies, or none is known to be shared: do not compare them"
+    " by perplexity per token, but by nats per byte, and note that different tokens were masked."
+)
+FAILURES = (
+    "Some examples failed, and means are over the others: compare constructions by their paired"
+    " differences."
+)
+DIFFERENCES = (
+    "Means over shared examples of the construction's number less the baseline's, in nats per"
+    " token; below zero is better than the baseline. Intervals: 95% bootstrap percentiles,"
+    " resampled by sentence. Marked: the interval leaves out zero."
+)
+DISTANCES = (
+    "Mean NLL in nats per token by the number of tokens between the blanks. Intervals: 95%"
+    " bootstrap percentiles, resampled by sentence."
+)
+_NAMES = {
+    "unary_ppl": "U-PPL",
+    "pairwise_ppl": "P-PPL",
+    "all_kl": "A-KL",
+    "gold_kl": "G-KL",
+    "unary_nats_per_byte": "U nats/byte",
+    "pairwise_nats_per_byte": "P nats/byte",
+    "pairwise_nll": "P-NLL",
+    "unary_nll": "U-NLL",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """A heading, and how its cells are written.
+
+    A `setting` may move into the title where it is the same in all rows; a `signed` number shows
+    its sign, and is marked where its interval leaves out zero.
+    """
+
+    name: str
+    digits: int = 3
+    signed: bool = False
+    setting: bool = False
+    estimate: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns, rows of as many cells, a title and notes."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    def compact(self) -> "Table":
+        """The same table for a reader: settings that are the same in all rows in the title."""
+        same = [
+            place
+            for place, column in enumerate(self.columns)
+            if column.setting and len({row[place] for row in self.rows}) == 1
+        ]
+        kept = [place for place in range(len(self.columns)) if place not in same]
+        told = [f"{self.columns[place].name} {self.rows[0][place]}" for place in same]
+        return replace(
+            self,
+            title=": ".join([self.title, ", ".join(told)] if told else [self.title]),
+            columns=tuple(self.columns[place] for place in kept),
+            rows=tuple(tuple(row[place] for place in kept) for row in self.rows),
+        )
+
+
+def summary_table(
+    summaries: Sequence[Summary], vocabularies: Mapping[str, str] | None = None
+) -> Table:
+    """All numbers of every construction, with the paper's beside where they are of the same.
+
+    Rows come in the order of the summaries. `vocabularies` says which models share one, as in
+    `vocabularies_differ`; by default none do.
+    """
+    measures = [*MEASURES, "unary_nats_per_byte", "pairwise_nats_per_byte"]
+    beside = [m for m in MEASURES if any(published(s.group, m) is not None for s in summaries)]
+    rows = [
+        (
+            *summary.group,
+            summary.examples,
+            summary.failed,
+            *(getattr(summary, measure) for measure in measures),
+            *(published(summary.group, measure) for measure in beside),
+        )
+        for summary in summaries
+    ]
+    columns = (
+        *_group_columns(),
+        Column(name="examples"),
+        Column(name="failed"),
+        *map(_estimates, measures),
+        *(Column(name=f"{_NAMES[m]}, paper", digits=_digits(m)) for m in beside),
+    )
+    return Table("Results", columns, tuple(rows), _summary_notes(summaries, vocabularies))
+
+
+def difference_table(differences: Sequence[Difference]) -> Table:
+    """Paired differences to a baseline."""
+    metrics = ("pairwise_nll", "unary_nll", "all_kl", "gold_kl")
+    rows = [
+        (*one.group, one.baseline, one.examples, *(getattr(one, metric) for metric in metrics))
+        for one in differences
+    ]
+    columns = (
+        *_group_columns(),
+        Column(name="less", setting=True),
+        Column(name="examples"),
+        *(Column(name=_NAMES[metric], signed=True, estimate=True) for metric in metrics),
+    )
+    return Table("Paired differences", columns, tuple(rows), (DIFFERENCES,))
+
+
+def distance_table(bins: Iterable[DistanceBin]) -> Table:
+    """NLLs by token distance."""
+    rows = [
+        (*one.group, one.first, one.last, one.examples, one.pairwise_nll, one.unary_nll)
+        for one in bins
+    ]
+    columns = (
+        *_group_columns(),
+        *(Column(name=name) for name in ("distance from", "to", "examples")),
+        *map(_estimates, ("pairwise_nll", "unary_nll")),
+    )
+    return Table("NLL by token distance", columns, tuple(rows), (DISTANCES,))
+
+
+def _group_columns() -> list[Column]:
+    return [Column(name=name, setting=name != "construction") for name in Group._fields]
+
+
+def _estimates(measure: str) -> Column:
+    return Column(name=_NAMES[measure], digits=_digits(measure), estimate=True)
+
+
+def _digits(measure: str) -> int:
+    # as many as the paper has
+    return 2 if measure.endswith("ppl") else 3
+
+
+def _summary_notes(
+    summaries: Sequence[Summary], vocabularies: Mapping[str, str] | None
+) -> tuple[str, ...]:
+    paper = f"The paper's numbers: {CITATION}, 1,000 examples, which are not these."
+    said = {
+        AVERAGES: True,
+        VOCABULARIES: vocabularies_differ(summaries, vocabularies),
+        FAILURES: any(summary.failed for summary in summaries),
+        paper: any(published(s.group, m) is not None for s in summaries for m in MEASURES),
+    }
+    return tuple(note for note, holds in said.items() if holds)
