@@ -1,4 +1,4 @@
-"""Where the real models are: outside the repository, named by the environment."""
+"""Where the real models and corpora are: outside the repository, named by the environment."""
 
 import os
 from pathlib import Path
@@ -22,3 +22,11 @@ def real_model(name: str) -> Path:
     if found is None:
         pytest.fail(f"model {name} is in none of {', '.join(map(str, places))}")
     return found
+
+
+def real_data(name: str) -> Path:
+    """A file of a real corpus; missing while the assets are there is a failure."""
+    path = _assets() / "data" / name
+    if not path.is_file():
+        pytest.fail(f"there is no {path}")
+    return path

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from unmask.elicit import Settings
     from unmask.errors import (
         ClozeError,
+        CorpusError,
         MemoryLimitError,
         MethodError,
         ModelError,
@@ -39,6 +40,7 @@ _HOME = {
     "CONSTRUCTIONS": "constructions",
     "Cloze": "cloze",
     "ClozeError": "errors",
+    "CorpusError": "errors",
     "Cost": "costs.cost",
     "DenseLogits": "conditional",
     "FactoredLogits": "conditional",
@@ -70,6 +72,7 @@ __all__ = [
     "CONSTRUCTIONS",
     "Cloze",
     "ClozeError",
+    "CorpusError",
     "Cost",
     "DenseLogits",
     "FactoredLogits",

@@ -34,3 +34,7 @@ class NumericsError(UnmaskError):
 
 class TablesFileError(UnmaskError):
     """A file does not hold tables that this version can read."""
+
+
+class CorpusError(UnmaskError):
+    """A corpus cannot be read, or its sentences not masked as asked."""

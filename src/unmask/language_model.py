@@ -67,7 +67,7 @@ class LanguageModel:
     def cloze(self, text: str, *, blanks: Sequence[Blank] | None = None) -> Cloze:
         """Read a text with mask tokens, or an ordinary text with `blanks`."""
         return self._checked(
-            parse_cloze(text, self.tokenizer, blanks=blanks, max_length=self._max_length)
+            parse_cloze(text, self.tokenizer, blanks=blanks, max_length=self.max_length)
         )
 
     def _checked(self, cloze: Cloze) -> Cloze:
@@ -287,7 +287,8 @@ class LanguageModel:
         return self.cloze(text, blanks=blanks)
 
     @cached_property
-    def _max_length(self) -> int | None:
+    def max_length(self) -> int | None:
+        """The longest text in tokens, special ones included; None if there is no limit."""
         # tokenizers that know no limit say so with an absurdly large number
         said = getattr(self.tokenizer, "model_max_length", None)
         limits = [self.model.max_length, said if isinstance(said, int) and said < 10**6 else None]

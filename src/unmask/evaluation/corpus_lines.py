@@ -1,0 +1,58 @@
+"""The lines of a text file, numbered from 1 and checked: UTF-8, no NUL, none of absurd length."""
+
+import codecs
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from unmask.errors import CorpusError
+from unmask.printable import readable_bytes
+
+# no sentence is as long; a file without line ends must not fill the memory
+LONGEST = 1_000_000
+
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def checked_lines(file: BinaryIO, shown: str) -> Iterator[tuple[int, str]]:
+    """Every line with its number and without its line end; `shown` names the file in errors."""
+    number = 0
+    while raw := _next_line(file, shown):
+        number += 1
+        where = f"line {number} of {shown}"
+        if number == 1:
+            raw = _without_mark(raw, shown)
+        if len(raw) > LONGEST:
+            raise CorpusError(
+                f"{where} is longer than {readable_bytes(LONGEST)}; "
+                "a sentence stands on a line of its own"
+            )
+        yield number, _decoded(raw, where).removesuffix("\n").removesuffix("\r")
+
+
+def _next_line(file: BinaryIO, shown: str) -> bytes:
+    try:
+        return file.readline(LONGEST + 1)
+    except OSError as error:
+        raise CorpusError(f"cannot read {shown}: {error.strerror}") from None
+
+
+def _without_mark(raw: bytes, shown: str) -> bytes:
+    """The first line without the mark that some editors put before UTF-8."""
+    if raw.startswith(_UTF_16):
+        raise CorpusError(f"{shown} is UTF-16; save it as UTF-8")
+    return raw.removeprefix(codecs.BOM_UTF8)
+
+
+def _decoded(raw: bytes, where: str) -> str:
+    nul = raw.find(0)
+    if nul >= 0:
+        raise CorpusError(
+            f"{where} holds a NUL at its byte {nul + 1}, so it is not text; give a UTF-8 text file"
+        )
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise CorpusError(
+            f"{where} is not UTF-8: its byte {error.start + 1} is 0x{raw[error.start]:02x}; "
+            "save the file as UTF-8"
+        ) from None

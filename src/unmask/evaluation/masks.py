@@ -1,0 +1,137 @@
+"""Which two tokens of a sentence are masked: the same for every construction and machine.
+
+Which sentences come first, and which of their tokens are masked, follows from a hash of the seed,
+the kind of mask and the sentence's id. So a longer list begins with the shorter one, and a
+sentence keeps its blanks whatever else is in the corpus.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from itertools import pairwise
+
+from unmask.cloze import Cloze
+from unmask.errors import CorpusError
+from unmask.evaluation.corpus import Sentence
+from unmask.language_model import LanguageModel
+from unmask.numbers import whole_number
+from unmask.printable import quoted
+
+# neighbours, or any two tokens
+MASKS = ("contiguous", "random")
+
+
+@dataclass(frozen=True)
+class MaskedPair:
+    """A sentence with two of its tokens masked; `cloze.gold` holds what they were."""
+
+    id: str
+    sentence_id: str
+    mask: str
+    cloze: Cloze
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A sentence that cannot be an example for this model, and why."""
+
+    sentence_id: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Masked pairs in hashed order, and how many sentences before the last were refused, by why."""
+
+    pairs: tuple[MaskedPair, ...]
+    refused: Mapping[str, int]
+
+
+def examples(
+    lm: LanguageModel, sentences: Iterable[Sentence], *, mask: str, limit: int, seed: int = 0
+) -> Examples:
+    """The first `limit` examples that this model can take; fewer if there are no more."""
+    found = list(outcomes(lm, sentences, mask=mask, limit=limit, seed=seed))
+    pairs = tuple(one for one in found if isinstance(one, MaskedPair))
+    return Examples(pairs, Counter(one.reason for one in found if isinstance(one, Refused)))
+
+
+def outcomes(
+    lm: LanguageModel, sentences: Iterable[Sentence], *, mask: str, limit: int, seed: int = 0
+) -> Iterator[MaskedPair | Refused]:
+    """Sentences in hashed order, masked or refused, until `limit` are masked."""
+    if mask not in MASKS:
+        raise CorpusError(f"a mask is {' or '.join(map(quoted, MASKS))}, not {quoted(mask)}")
+    for name, value, least in (("limit", limit, 1), ("seed", seed, None)):
+        number = whole_number(value)
+        if number is None or (least is not None and number < least):
+            allowed = "a whole number" if least is None else f"a whole number from {least}"
+            raise CorpusError(f"{name} is {allowed}, not {quoted(value)}")
+    return _outcomes(lm, sentences, mask, limit, seed)
+
+
+def _outcomes(
+    lm: LanguageModel, sentences: Iterable[Sentence], mask: str, limit: int, seed: int
+) -> Iterator[MaskedPair | Refused]:
+    # a word that the vocabulary does not know is an ordinary word of the text
+    special = frozenset(lm.tokenizer.all_special_ids) - {lm.tokenizer.unk_token_id}
+    found = 0
+    for sentence in sorted(sentences, key=lambda one: _hash(seed, mask, one.id)):
+        one = _masked(lm, sentence, mask, seed, special)
+        yield one
+        found += isinstance(one, MaskedPair)
+        if found == limit:
+            return
+
+
+def _masked(
+    lm: LanguageModel, sentence: Sentence, mask: str, seed: int, special: Set[int]
+) -> MaskedPair | Refused:
+    try:
+        ids = list(lm.tokenizer(sentence.text, verbose=False)["input_ids"])
+    except Exception:  # a vocabulary without an unknown token fails on an unknown word
+        return Refused(sentence.id, "not tokenizable")
+    places = [place for place, token in enumerate(ids) if token not in special]
+    if reason := _unfit(lm, ids, places, mask):
+        return Refused(sentence.id, reason)
+    blanks = _blanks(places, mask, _hash(seed, mask, sentence.id, "blanks"))
+    cloze = lm.cloze(sentence.text, blanks=blanks)
+    return MaskedPair(f"{sentence.id}/{mask}", sentence.id, mask, cloze)
+
+
+def _unfit(lm: LanguageModel, ids: Sequence[int], places: Sequence[int], mask: str) -> str | None:
+    if lm.tokenizer.mask_token_id in ids:
+        return "holds a mask token"
+    # what `lm.cloze` holds a text to
+    if lm.max_length is not None and len(ids) > lm.max_length:
+        return "too long"
+    if len(places) < 2 or (mask == "contiguous" and not _starts(places)):
+        return "too short"
+    return None
+
+
+def _blanks(places: Sequence[int], mask: str, number: int) -> list[int]:
+    """Two places, uniform over neighbours or over unordered pairs, as the number falls.
+
+    The remainder of a 64-bit number by n favours some outcomes by less than n / 2^64, which no
+    experiment could notice. Published results depend on this derivation: it must not change.
+    """
+    if mask == "contiguous":
+        starts = _starts(places)
+        start = starts[number % len(starts)]
+        return [start, start + 1]
+    first, second = number % len(places), (number // len(places)) % (len(places) - 1)
+    second += second >= first
+    return [places[i] for i in sorted((first, second))]
+
+
+def _starts(places: Sequence[int]) -> list[int]:
+    """The places whose right neighbour can be masked too: a special token may stand between."""
+    return [low for low, high in pairwise(places) if high == low + 1]
+
+
+def _hash(*parts: object) -> int:
+    # a hash and not a random generator: it is the same in every library, version and order
+    said = "\x00".join(map(str, parts)).encode()
+    return int.from_bytes(hashlib.sha256(said).digest()[:8], "big")
