@@ -12,7 +12,7 @@ import torch
 import unmask
 
 TEXT = "A [MASK] is playing with a red [MASK] in the park."
-METHODS = ["hcb", "ag-paper", "ag", "log-pool", "sweep"]
+METHODS = ["hcb", "ag", "log-pool"]
 # enough tokens for the compiled passes, few enough to be done in seconds
 TOKENS = range(1000, 2030)
 

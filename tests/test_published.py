@@ -66,9 +66,9 @@ def test_english(caption_bert: unmask.LanguageModel) -> None:
 def test_chinese() -> None:
     text = "法國的首都是[MASK][MASK]。"
     lm = unmask.load(real_model("albert-tiny-chinese"))
-    # not all of them: every solver's pass is 446 million cells here
-    joints = lm.joints(text, methods=["mlm", "hcb", "log-pool"])
+    # not all of them: each further table is 21,128 rows, and every solver's pass 446 million cells
+    joints = lm.joints(text, methods=["mlm", "hcb"])
     assert all(joint.shape == (21_128, 21_128) for joint in joints.values())
     paid = max(int(str(joint.diagnostics["forward_passes"])) for joint in joints.values())
-    assert paid == 2 * 21_128 + 1
+    assert paid == 21_128 + 2
     check(joints, text)

@@ -35,8 +35,7 @@ def test_two_processes_give_the_same_bits_and_others_nearly_the_same() -> None:
     first = run()
     assert run() == first
     others = {
-        "one thread": run(threads=1),
-        "another batch size": run(batch_size=37),
+        "one thread, another batch size": run(threads=1, batch_size=37),
         "streamed tables": run(memory_limit=STREAMED),
     }
     for what, other in others.items():
