@@ -27,10 +27,12 @@ METHODS: dict[str, dict[str, object]] = {
     "sweep": {},
 }
 
-# Ceilings in bytes, above what importing torch takes, which differs between its builds: a fixed
-# part, one that grows with V, and, where dense tables are allowed, the two tables. At V = 28,996
-# they come to 7.8 GB and 1.0 GB; at 8,192 a single further table of V x V breaks either.
-FIXED = 0.28e9
+# tokens of a first run: enough for passes to be compiled, which takes memory of its own
+WARM_UP = 1100
+# Ceilings in bytes, above what torch, the compiler and a small run take, which differs between
+# builds: a fixed part, one that grows with V, and, where dense tables are allowed, the two tables.
+# At 8,192 a single further table of V x V breaks either.
+FIXED = 0.03e9
 PER_TOKEN = {"dense": 0.8e9 / 28_996, "streamed": 0.75e9 / 28_996}
 
 
@@ -44,15 +46,13 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def measure(mode: str, vocab: int, hidden: int) -> dict[str, object]:
-    """Run everything once in this process."""
+def work(mode: str, vocab: int, hidden: int) -> tuple[str, dict[str, object]]:
+    """All constructions, solvers and metrics on random tables: how they were kept, and metrics."""
     import torch
 
     import unmask
     from unmask.solvers import bradley_terry, stationary
 
-    imported = peak()
-    torch.set_num_threads(os.cpu_count() or 1)
     generator = torch.Generator().manual_seed(0)
 
     def normal(*shape: int) -> torch.Tensor:
@@ -68,18 +68,30 @@ def measure(mode: str, vocab: int, hidden: int) -> dict[str, object]:
     )
     if mode == "dense":
         tables = tables.dense()
-    began = time.perf_counter()
     joints = {name: unmask.construct(name, tables, **o) for name, o in METHODS.items()}
     # a few passes of each solver: every pass needs the same memory
     bradley_terry.solve(tables, tables.masked.log_a, tables.masked.log_b, max_passes=3)
     stationary.solve(tables, max_passes=8)
     metrics = unmask.pair_metrics(joints, tables, (1, 2))
+    kept = str(tables.diagnostics()["tables"])
+    return kept, {name: found.to_dict() for name, found in metrics.items()}
+
+
+def measure(mode: str, vocab: int, hidden: int) -> dict[str, object]:
+    """Run everything once in this process, after a small run that compiles what will be used."""
+    import torch
+
+    torch.set_num_threads(os.cpu_count() or 1)
+    work(mode, WARM_UP, hidden)
+    before = peak()
+    began = time.perf_counter()
+    kept, metrics = work(mode, vocab, hidden)
     return {
         "peak_bytes": peak(),
-        "imported_bytes": imported,
+        "before_bytes": before,
         "seconds": round(time.perf_counter() - began, 1),
-        "tables": tables.diagnostics()["tables"],
-        "metrics": {name: found.to_dict() for name, found in metrics.items()},
+        "tables": kept,
+        "metrics": metrics,
     }
 
 
@@ -89,7 +101,7 @@ def in_fresh_process(mode: str, vocab: int, hidden: int) -> dict[str, object]:
         [sys.executable, __file__, "--mode", mode, *sizes], check=True, stdout=subprocess.PIPE
     )
     found: dict[str, object] = json.loads(child.stdout)
-    limit = int(str(found["imported_bytes"])) + int(ceiling(mode, vocab))
+    limit = int(str(found["before_bytes"])) + int(ceiling(mode, vocab))
     return {**found, "ceiling_bytes": limit}
 
 
