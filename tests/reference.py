@@ -41,12 +41,8 @@ def mrf_logit(logits_A: Table, logits_B: Table) -> Table:
 def hcb(A: Table, B: Table, pivot: tuple[int, int]) -> Table:
     """Equation 3 with S = {1, 2}: token t is read with tokens after it and pivots before it."""
     p_a, p_b = pivot
-    joint = np.empty_like(A)
-    for a in range(A.shape[0]):
-        for b in range(A.shape[1]):
-            first = A[a, b] / A[p_a, b]
-            second = B[p_a, b] / B[p_a, p_b]
-            joint[a, b] = first * second
+    # entry [a, b] is A[a, b] / A[p_a, b] times B[p_a, b] / B[p_a, p_b]
+    joint = (A / A[p_a]) * (B[p_a] / B[p_a, p_b])
     return joint / joint.sum()
 
 

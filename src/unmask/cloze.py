@@ -188,7 +188,7 @@ def _at_span(
         raise ClozeError(
             f"span {quoted(span)} does not lie in the text, which has {len(text)} characters"
         )
-    start, end = _trimmed(text, span)
+    start, end = trimmed(text, span)
     covered = [
         place
         for place, (low, high) in enumerate(offsets)
@@ -204,7 +204,7 @@ def _at_span(
             "a blank holds one piece"
         )
     (place,) = covered
-    low, high = _trimmed(text, offsets[place])
+    low, high = trimmed(text, offsets[place])
     if (low, high) != (start, end):
         raise ClozeError(
             f"span {span}, {shown}, is a part of the token {quoted(text[low:high])} "
@@ -213,7 +213,7 @@ def _at_span(
     return place
 
 
-def _trimmed(text: str, span: tuple[int, int]) -> tuple[int, int]:
+def trimmed(text: str, span: tuple[int, int]) -> tuple[int, int]:
     """The span without the white space at its ends: byte-level tokens may own a leading space."""
     start, end = span
     inner = text[start:end]

@@ -38,3 +38,7 @@ class TablesFileError(UnmaskError):
 
 class CorpusError(UnmaskError):
     """A corpus cannot be read, or its sentences not masked as asked."""
+
+
+class StoreError(UnmaskError):
+    """The folder of an evaluation cannot be used: another plan, another process, or its disk."""

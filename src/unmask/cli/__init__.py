@@ -11,11 +11,11 @@ import warnings
 from collections.abc import Sequence
 
 from unmask import __version__
-from unmask.cli import cost, fill
+from unmask.cli import cost, evaluate, fill, report
 from unmask.errors import UnmaskError
 from unmask.printable import printable
 
-_COMMANDS = {"fill": fill, "cost": cost}
+_COMMANDS = {"fill": fill, "cost": cost, "evaluate": evaluate, "report": report}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

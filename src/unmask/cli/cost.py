@@ -60,7 +60,7 @@ def run(chosen: argparse.Namespace) -> int:
     """Load the model, measure a little, print the bill."""
     _check(chosen)
     methods = options.methods(chosen)
-    how = _options(chosen, methods)
+    how = options.checked_options(options.shared_options(chosen), methods)
     settings = options.settings(chosen)
 
     from unmask.costs.accelerators import UTILISATION, accelerator
@@ -106,15 +106,6 @@ def _check(chosen: argparse.Namespace) -> None:
         raise UnmaskError(
             f"--utilisation takes a part of the peak, above 0 and up to 1, not {chosen.utilisation}"
         )
-
-
-def _options(chosen: argparse.Namespace, methods: list[str]) -> dict[str, dict[str, object]]:
-    every: dict[str, dict[str, object]] = {
-        "sweep": {"contexts": chosen.contexts},
-        "ag-paper": {"steps": chosen.steps},
-        "orders": {"mean": chosen.mean},
-    }
-    return options.checked_options(every, methods)
 
 
 def _cloze(lm: "LanguageModel", length: int | None) -> "Cloze":

@@ -7,6 +7,7 @@ from unmask.errors import UnmaskError
 from unmask.printable import quoted
 
 if TYPE_CHECKING:
+    from unmask.evaluation.corpora import CorpusSpec
     from unmask.loading import LoadedLanguageModel
     from unmask.settings import Settings
 
@@ -20,14 +21,14 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_joints(parser: argparse.ArgumentParser) -> None:
+def add_joints(parser: argparse.ArgumentParser, default: str = "log-pool") -> None:
     """The joints of a command, and the tokens that they range over."""
     parser.add_argument(
         "--method",
         action="append",
         metavar="NAME",
         help="mlm, mrf, mrf-logit, hcb, ag-paper, ag, weighted-ag, pseudo-gibbs, log-pool, orders, "
-        "sweep, or all; several with commas (default: log-pool)",
+        f"sweep, or all; several with commas (default: {default})",
     )
     parser.add_argument(
         "--support",
@@ -79,6 +80,39 @@ def add_running(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_corpus(parser: argparse.ArgumentParser) -> None:
+    """What of a corpus is read."""
+    parser.add_argument(
+        "--column",
+        action="append",
+        metavar="NAME",
+        help="what of a dataset, table or JSON lines is sentences; several with several options",
+    )
+    parser.add_argument("--split", help="part of a dataset (default of snli and xsum: test)")
+    parser.add_argument("--config", help="configuration of a dataset")
+    parser.add_argument("--corpus-revision", metavar="REVISION", help="version of a dataset")
+    parser.add_argument(
+        "--corpus-format",
+        metavar="FORMAT",
+        help="txt, jsonl, tsv or csv: what standard input is (default: txt), or a file whose name "
+        "does not say",
+    )
+
+
+def corpus_spec(chosen: argparse.Namespace, place: str) -> "CorpusSpec":
+    """A corpus as the options name it."""
+    from unmask.evaluation.corpora import CorpusSpec
+
+    return CorpusSpec(
+        place=place,
+        columns=tuple(chosen.column or ()),
+        split=chosen.split,
+        config=chosen.config,
+        revision=chosen.corpus_revision,
+        format=chosen.corpus_format,
+    )
+
+
 def load_model(chosen: argparse.Namespace) -> "LoadedLanguageModel":
     """The model that the options name."""
     from unmask.loading import load
@@ -107,16 +141,25 @@ def settings(chosen: argparse.Namespace, *, progress: bool | None = None) -> "Se
     )
 
 
-def methods(chosen: argparse.Namespace) -> list[str]:
+def methods(chosen: argparse.Namespace, default: str = "log-pool") -> list[str]:
     """The constructions that were named, each once."""
-    from unmask.constructions import CONSTRUCTIONS, DEFAULT_METHOD, method_name
+    from unmask.constructions import CONSTRUCTIONS, method_name
 
-    named = [name for given in chosen.method or [DEFAULT_METHOD] for name in given.split(",")]
+    named = [name for given in chosen.method or [default] for name in given.split(",")]
     each = [
         list(CONSTRUCTIONS) if name.strip().lower() == "all" else [method_name(name)]
         for name in named
     ]
     return list(dict.fromkeys(name for names in each for name in names))
+
+
+def shared_options(chosen: argparse.Namespace) -> dict[str, dict[str, object]]:
+    """Options of methods that `add_joints` has."""
+    return {
+        "sweep": {"contexts": chosen.contexts},
+        "ag-paper": {"steps": chosen.steps},
+        "orders": {"mean": chosen.mean},
+    }
 
 
 def checked_options(

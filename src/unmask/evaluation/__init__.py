@@ -1,1 +1,48 @@
-"""Masked LMs measured on corpora: which examples, what was found, and what it amounts to."""
+"""Constructions measured on many masked examples: corpora, runs that resume, and their numbers.
+
+What a program needs is here by name, imported when first used: a request is prepared, evaluated
+into a folder, read back and reported.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from unmask.evaluation.corpora import CorpusSpec
+    from unmask.evaluation.publishing import copy_run
+    from unmask.evaluation.reporting import report
+    from unmask.evaluation.request import Request, evaluate, prepare
+    from unmask.evaluation.run_folder import read_run
+    from unmask.evaluation.shards import Shard
+    from unmask.evaluation.worker import ModelSource
+
+_HOME = {
+    "CorpusSpec": "corpora",
+    "ModelSource": "worker",
+    "Request": "request",
+    "Shard": "shards",
+    "copy_run": "publishing",
+    "evaluate": "request",
+    "prepare": "request",
+    "read_run": "run_folder",
+    "report": "reporting",
+}
+
+__all__ = [
+    "CorpusSpec",
+    "ModelSource",
+    "Request",
+    "Shard",
+    "copy_run",
+    "evaluate",
+    "prepare",
+    "read_run",
+    "report",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Import a name's module when the name is first used."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'unmask.evaluation' has no attribute {name!r}")
+    return getattr(import_module(f"unmask.evaluation.{_HOME[name]}"), name)

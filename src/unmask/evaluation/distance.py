@@ -1,10 +1,11 @@
-"""NLLs by how many tokens stand between the blanks, as the paper's token distance analysis has it.
+"""NLLs by how far apart the blanks are, as the paper's distance analysis has it.
 
-Only the numbers; drawing them is for others.
+By the number of tokens between them, or by any other distance (`unmask.evaluation.syntax`). Only
+the numbers; drawing them is for `unmask.evaluation.figures`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from unmask.errors import UnmaskError
@@ -17,7 +18,7 @@ LEAST_COUNT = 30
 
 @dataclass(frozen=True)
 class DistanceBin:
-    """The examples whose token distance is from `first` to `last`, of one construction.
+    """The examples whose distance is from `first` to `last`, of one construction.
 
     NLLs are means in nats per token.
     """
@@ -31,15 +32,26 @@ class DistanceBin:
 
 
 def by_distance(
-    rows: Iterable[Row], least_count: int = LEAST_COUNT, resampling: Resampling = DEFAULT
+    rows: Iterable[Row],
+    least_count: int = LEAST_COUNT,
+    resampling: Resampling = DEFAULT,
+    distances: Mapping[str, int] | None = None,
 ) -> list[DistanceBin]:
-    """Mean NLLs a token distance; rare distances are pooled, so that no bin is nearly empty.
+    """Mean NLLs a distance; rare distances are pooled, so that no bin is nearly empty.
 
-    All constructions of a setting get the same bins, so that their lines can be laid over each
-    other. A setting with fewer than `least_count` examples is one bin, of the examples it has.
+    The distance is that in tokens, or what `distances` has for the example's id; examples that it
+    does not have are left out. All constructions of a setting get the same bins, so that their
+    lines can be laid over each other. A setting with fewer than `least_count` examples is one bin,
+    of the examples it has.
     """
     if least_count < 1:
         raise UnmaskError(f"least_count is a number from 1, not {quoted(least_count)}")
+    distance: Callable[[Row], int] = _token_distance
+    if distances is not None:
+        rows = [row for row in rows if row.example_id in distances]
+        # two models may mask different words under one id, which then has no one distance
+        by_example(rows)
+        distance = _looked_up(distances)
     settings: dict[Group, dict[Group, list[Row]]] = {}
     for group, found in grouped(rows).items():
         if usable := measured(found):
@@ -47,8 +59,29 @@ def by_distance(
     return [
         one
         for constructions in settings.values()
-        for one in _setting_bins(constructions, least_count, resampling)
+        for one in _setting_bins(constructions, distance, least_count, resampling)
     ]
+
+
+def by_example(rows: Iterable[Row]) -> dict[str, Row]:
+    """The first row of every example; blanks at different characters under one id raise."""
+    first: dict[str, Row] = {}
+    for row in rows:
+        one = first.setdefault(row.example_id, row)
+        if (one.sentence_id, one.spans) != (row.sentence_id, row.spans):
+            raise UnmaskError(
+                f"the example {quoted(row.example_id)} has other blanks with {quoted(row.model)}"
+                f" than with {quoted(one.model)}: take the rows of one corpus and model at a time"
+            )
+    return first
+
+
+def by_setting(bins: Iterable[DistanceBin]) -> dict[Group, list[DistanceBin]]:
+    """Bins by what they share but for the construction, which the keys leave empty."""
+    settings: dict[Group, list[DistanceBin]] = {}
+    for one in bins:
+        settings.setdefault(one.group._replace(construction=""), []).append(one)
+    return settings
 
 
 def pooled(counts: Mapping[int, int], least_count: int) -> list[tuple[int, int]]:
@@ -70,17 +103,28 @@ def pooled(counts: Mapping[int, int], least_count: int) -> list[tuple[int, int]]
     return bins
 
 
+def _token_distance(row: Row) -> int:
+    return row.token_distance
+
+
+def _looked_up(distances: Mapping[str, int]) -> Callable[[Row], int]:
+    return lambda row: distances[row.example_id]
+
+
 def _setting_bins(
-    constructions: Mapping[Group, Sequence[Row]], least_count: int, resampling: Resampling
+    constructions: Mapping[Group, Sequence[Row]],
+    distance: Callable[[Row], int],
+    least_count: int,
+    resampling: Resampling,
 ) -> Iterable[DistanceBin]:
-    counted = [Counter(row.token_distance for row in rows) for rows in constructions.values()]
+    counted = [Counter(map(distance, rows)) for rows in constructions.values()]
     # the smallest count of any construction: where some failed, bins hold for them too
     every = set().union(*counted)
-    counts = {distance: min(count[distance] for count in counted) for distance in every}
+    counts = {far: min(count[far] for count in counted) for far in every}
     bins = pooled(counts, least_count)
     for group, rows in constructions.items():
         for first, last in bins:
-            inside = [row for row in rows if first <= row.token_distance <= last]
+            inside = [row for row in rows if first <= distance(row) <= last]
             if inside:
                 yield _bin(group, (first, last), inside, resampling)
 

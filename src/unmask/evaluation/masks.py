@@ -10,13 +10,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
-from unmask.cloze import Cloze
+from unmask.cloze import Cloze, trimmed
 from unmask.errors import CorpusError
 from unmask.evaluation.corpus import Sentence
+from unmask.evaluation.rows import Spans
 from unmask.language_model import LanguageModel
 from unmask.numbers import whole_number
 from unmask.printable import quoted
+from unmask.vocabulary import Candidates
 
 # neighbours, or any two tokens
 MASKS = ("contiguous", "random")
@@ -24,12 +27,18 @@ MASKS = ("contiguous", "random")
 
 @dataclass(frozen=True)
 class MaskedPair:
-    """A sentence with two of its tokens masked; `cloze.gold` holds what they were."""
+    """A sentence with two of its tokens masked; `cloze.gold` holds what they were.
+
+    `spans` are the characters that the two tokens stand for, without white space; None if the
+    tokenizer keeps no offsets. `gold_bytes` counts those characters' bytes in UTF-8.
+    """
 
     id: str
     sentence_id: str
     mask: str
     cloze: Cloze
+    spans: Spans | None
+    gold_bytes: int
 
 
 @dataclass(frozen=True)
@@ -49,16 +58,31 @@ class Examples:
 
 
 def examples(
-    lm: LanguageModel, sentences: Iterable[Sentence], *, mask: str, limit: int, seed: int = 0
+    lm: LanguageModel,
+    sentences: Iterable[Sentence],
+    *,
+    mask: str,
+    limit: int,
+    seed: int = 0,
+    support: Candidates = "vocabulary",
 ) -> Examples:
-    """The first `limit` examples that this model can take; fewer if there are no more."""
-    found = list(outcomes(lm, sentences, mask=mask, limit=limit, seed=seed))
+    """The first `limit` examples that this model can take; fewer if there are no more.
+
+    A pair whose tokens are not both in the `support` has no probability there, and is refused.
+    """
+    found = list(outcomes(lm, sentences, mask=mask, limit=limit, seed=seed, support=support))
     pairs = tuple(one for one in found if isinstance(one, MaskedPair))
     return Examples(pairs, Counter(one.reason for one in found if isinstance(one, Refused)))
 
 
 def outcomes(
-    lm: LanguageModel, sentences: Iterable[Sentence], *, mask: str, limit: int, seed: int = 0
+    lm: LanguageModel,
+    sentences: Iterable[Sentence],
+    *,
+    mask: str,
+    limit: int,
+    seed: int = 0,
+    support: Candidates = "vocabulary",
 ) -> Iterator[MaskedPair | Refused]:
     """Sentences in hashed order, masked or refused, until `limit` are masked."""
     if mask not in MASKS:
@@ -68,17 +92,24 @@ def outcomes(
         if number is None or (least is not None and number < least):
             allowed = "a whole number" if least is None else f"a whole number from {least}"
             raise CorpusError(f"{name} is {allowed}, not {quoted(value)}")
-    return _outcomes(lm, sentences, mask, limit, seed)
+    return _outcomes(lm, sentences, mask, limit, seed, frozenset(lm.support(support).ids.tolist()))
 
 
 def _outcomes(
-    lm: LanguageModel, sentences: Iterable[Sentence], mask: str, limit: int, seed: int
+    lm: LanguageModel,
+    sentences: Iterable[Sentence],
+    mask: str,
+    limit: int,
+    seed: int,
+    allowed: Set[int],
 ) -> Iterator[MaskedPair | Refused]:
     # a word that the vocabulary does not know is an ordinary word of the text
     special = frozenset(lm.tokenizer.all_special_ids) - {lm.tokenizer.unk_token_id}
     found = 0
     for sentence in sorted(sentences, key=lambda one: _hash(seed, mask, one.id)):
         one = _masked(lm, sentence, mask, seed, special)
+        if isinstance(one, MaskedPair) and not allowed >= set(one.cloze.gold or ()):
+            one = Refused(sentence.id, "a masked token is outside the support")
         yield one
         found += isinstance(one, MaskedPair)
         if found == limit:
@@ -89,15 +120,37 @@ def _masked(
     lm: LanguageModel, sentence: Sentence, mask: str, seed: int, special: Set[int]
 ) -> MaskedPair | Refused:
     try:
-        ids = list(lm.tokenizer(sentence.text, verbose=False)["input_ids"])
+        encoding = lm.tokenizer(
+            sentence.text, verbose=False, return_offsets_mapping=lm.tokenizer.is_fast
+        )
     except Exception:  # a vocabulary without an unknown token fails on an unknown word
         return Refused(sentence.id, "not tokenizable")
+    ids = list(encoding["input_ids"])
     places = [place for place, token in enumerate(ids) if token not in special]
     if reason := _unfit(lm, ids, places, mask):
         return Refused(sentence.id, reason)
     blanks = _blanks(places, mask, _hash(seed, mask, sentence.id, "blanks"))
     cloze = lm.cloze(sentence.text, blanks=blanks)
-    return MaskedPair(f"{sentence.id}/{mask}", sentence.id, mask, cloze)
+    spans = _spans(sentence.text, blanks, encoding)
+    covered = _gold_bytes(lm, sentence.text, cloze, spans)
+    return MaskedPair(f"{sentence.id}/{mask}", sentence.id, mask, cloze, spans, covered)
+
+
+def _spans(text: str, blanks: Sequence[int], encoding: Mapping[str, Any]) -> Spans | None:
+    offsets = encoding.get("offset_mapping")
+    if offsets is None:
+        return None
+    first, second = (trimmed(text, (offsets[place][0], offsets[place][1])) for place in blanks)
+    return first, second
+
+
+def _gold_bytes(lm: LanguageModel, text: str, cloze: Cloze, spans: Spans | None) -> int:
+    """Bytes of the text where it is known which; a character that both share counts once."""
+    if spans is None:
+        said = [lm.tokenizer.decode([token]).strip() for token in cloze.gold or ()]
+        return sum(len(one.encode()) for one in said)
+    places = sorted(set().union(*(range(*span) for span in spans)))
+    return len("".join(text[place] for place in places).encode())
 
 
 def _unfit(lm: LanguageModel, ids: Sequence[int], places: Sequence[int], mask: str) -> str | None:

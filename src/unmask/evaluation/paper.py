@@ -19,6 +19,13 @@ _MODELS = {
     for name in (model, f"google-bert/{model}")
 }
 
+# as the loaders name them, or as a person does with --corpus-name
+_CORPORA = {
+    name: corpus
+    for corpus, place in (("snli", "stanfordnlp/snli"), ("xsum", "EdinburghNLP/xsum"))
+    for name in (corpus, f"{place}, test")
+}
+
 
 class Entry(NamedTuple):
     """Which number of Table 1; schemes have this library's names, so the paper's AG is `ag-paper`.
@@ -73,7 +80,7 @@ TABLE = _table()
 
 def published(group: Group, measure: str) -> float | None:
     """What the paper reports for the same model, corpus, mask and construction, if it does."""
-    model = _MODELS.get(group.model)
-    if model is None or group.support != WHOLE_VOCABULARY:
+    model, corpus = _MODELS.get(group.model), _CORPORA.get(group.corpus)
+    if model is None or corpus is None or group.support != WHOLE_VOCABULARY:
         return None
-    return TABLE.get(Entry(group.corpus, group.mask, model, group.construction, measure))
+    return TABLE.get(Entry(corpus, group.mask, model, group.construction, measure))

@@ -17,6 +17,9 @@ _TEXTS = ("corpus", "mask", "model", "support", "example_id", "sentence_id", "co
 _DERIVED = "token_distance"
 
 
+Spans = tuple[tuple[int, int], tuple[int, int]]
+
+
 class Group(NamedTuple):
     """What must be equal for rows to be averaged together.
 
@@ -36,8 +39,12 @@ class Row:
 
     The four metrics are natural logarithms per token, as in `unmask.metrics`. `gold_bytes` counts
     the UTF-8 bytes of the two gold tokens' text together, `length` the tokens of the sequence that
-    `positions` count in. `support` is "vocabulary" where the joint is over all of it.
-    `construction` carries its options, so that two settings of one method are told apart.
+    `positions` count in. `spans` are the characters of the sentence that the gold tokens stand for,
+    without white space, None where the tokenizer keeps no offsets. `support` is "vocabulary" where
+    the joint is over all of it. `construction` carries its options, so that two settings of one
+    method are told apart. `seconds` are those of the whole example, which all of its rows share.
+    `passes` and `converged` are of constructions with a solver; `software` and `device` are what
+    computed the row.
     """
 
     corpus: str
@@ -56,6 +63,11 @@ class Row:
     all_kl: float | None = None
     gold_kl: float | None = None
     incompatibility: float | None = None
+    passes: int | None = None
+    converged: bool | None = None
+    spans: Spans | None = None
+    software: str | None = None
+    device: str | None = None
     error: str | None = None
 
     def __post_init__(self) -> None:
@@ -67,6 +79,12 @@ class Row:
         _check_number("seconds", self.seconds, least=0)
         if self.incompatibility is not None:
             _check_number("incompatibility", self.incompatibility)
+        if self.passes is not None:
+            _check_count("passes", self.passes, least=0)
+        if self.converged not in (None, True, False):
+            raise UnmaskError(f"converged of a row is a truth value, not {quoted(self.converged)}")
+        if self.spans is not None:
+            _check_spans(self.spans)
         self._check_metrics()
 
     @property
@@ -97,7 +115,9 @@ class Row:
     def to_dict(self) -> dict[str, Any]:
         """The row as JSON values, with the token distance beside the positions."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {**values, "positions": list(self.positions), _DERIVED: self.token_distance}
+        spans = self.spans and [list(span) for span in self.spans]
+        lists = {"positions": list(self.positions), "spans": spans}
+        return {**values, **lists, _DERIVED: self.token_distance}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Row":
@@ -107,6 +127,10 @@ class Row:
         _check_names(given)
         if isinstance(given["positions"], list):
             given["positions"] = tuple(given["positions"])
+        if isinstance(given["spans"], list):
+            given["spans"] = tuple(
+                tuple(span) if isinstance(span, list) else span for span in given["spans"]
+            )
         row = cls(**given)
         if distance is not None and distance != row.token_distance:
             raise UnmaskError(
@@ -184,6 +208,19 @@ def _check_positions(positions: object, length: int) -> None:
         raise UnmaskError(
             f"positions of a row are two different whole numbers from 0 to {length - 1}, not"
             f" {quoted(positions)}"
+        )
+
+
+def _check_spans(spans: object) -> None:
+    pairs = spans if isinstance(spans, tuple) else ()
+    good = [
+        span
+        for span in pairs
+        if isinstance(span, tuple) and len(span) == 2 and all(type(end) is int for end in span)
+    ]
+    if len(good) != 2 or len(pairs) != 2 or not all(0 <= low <= high for low, high in good):
+        raise UnmaskError(
+            f"spans of a row are two pairs of characters (start, end), not {quoted(spans)}"
         )
 
 

@@ -35,6 +35,10 @@ DISTANCES = (
     "Mean NLL in nats per token by the number of tokens between the blanks. Intervals: 95%"
     " bootstrap percentiles, resampled by sentence."
 )
+SYNTACTIC_DISTANCES = (
+    "Mean NLL in nats per token by the number of edges between the blanks' words in the dependency"
+    " tree, 0 within one word. Intervals: 95% bootstrap percentiles, resampled by sentence."
+)
 _NAMES = {
     "unary_ppl": "U-PPL",
     "pairwise_ppl": "P-PPL",
@@ -134,8 +138,10 @@ def difference_table(differences: Sequence[Difference]) -> Table:
     return Table("Paired differences", columns, tuple(rows), (DIFFERENCES,))
 
 
-def distance_table(bins: Iterable[DistanceBin]) -> Table:
-    """NLLs by token distance."""
+def distance_table(
+    bins: Iterable[DistanceBin], *, distance: str = "token distance", note: str = DISTANCES
+) -> Table:
+    """NLLs by distance; what it is called in the title, and a note that says what it counts."""
     rows = [
         (*one.group, one.first, one.last, one.examples, one.pairwise_nll, one.unary_nll)
         for one in bins
@@ -145,7 +151,7 @@ def distance_table(bins: Iterable[DistanceBin]) -> Table:
         *(Column(name=name) for name in ("distance from", "to", "examples")),
         *map(_estimates, ("pairwise_nll", "unary_nll")),
     )
-    return Table("NLL by token distance", columns, tuple(rows), (DISTANCES,))
+    return Table(f"NLL by {distance}", columns, tuple(rows), (note,))
 
 
 def _group_columns() -> list[Column]:

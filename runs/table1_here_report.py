@@ -1,0 +1,192 @@
+"""Write docs/results/table1-here.md from the runs that runs/table1_here.sh published.
+
+python runs/table1_here_report.py --runs FOLDER... --output FILE
+"""
+
+import argparse
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from unmask.evaluation import escaping, rendering
+from unmask.evaluation.bootstrap import DEFAULT, Estimate, paired_differences
+from unmask.evaluation.distance import pooled
+from unmask.evaluation.paper import TABLE
+from unmask.evaluation.reporting import Report, report, table
+from unmask.evaluation.rows import Group, Row, grouped, measured
+from unmask.evaluation.run_folder import Run, read_run
+
+HEADER = """\
+# The paper's Table 1, with a model that fits a laptop
+
+The protocol of Torroba Hennigen & Kim (2023), Table 1: two tokens of a sentence masked, every joint
+over the whole vocabulary, the four metrics. The model is caption-bert (4 layers, 4,096 tokens,
+trained on captions) instead of BERT, so the numbers are not the paper's and are not meant to be:
+what can be compared is which construction is better than which. Measured by `runs/table1_here.sh`;
+plans and rows, with example ids and no text, are in [table1-here](table1-here), and
+`unmask report` reads them. Perplexities are exponentials of mean NLLs.
+"""
+
+READING = """\
+"""
+
+
+class Claim(NamedTuple):
+    """The paper's finding that one construction has the lower number."""
+
+    text: str
+    metric: str
+    lower: str
+    higher: str
+    masks: tuple[str, ...] = ("random", "contiguous")
+
+
+CLAIMS = (
+    Claim("MRF is better than MRF with logits", "pairwise_nll", "mrf", "mrf-logit"),
+    Claim("MRF is better than MRF with logits", "unary_nll", "mrf", "mrf-logit"),
+    Claim("MLM is better than MRF", "unary_nll", "mlm", "mrf"),
+    Claim("MLM is better than MRF", "pairwise_nll", "mlm", "mrf"),
+    Claim("MLM is better than HCB", "pairwise_nll", "mlm", "hcb"),
+    Claim("AG is better than MRF", "pairwise_nll", "ag-paper", "mrf"),
+    Claim("AG is better than MRF", "unary_nll", "ag-paper", "mrf"),
+    Claim("AG is better than HCB", "pairwise_nll", "ag-paper", "hcb"),
+    Claim("AG is better than HCB", "unary_nll", "ag-paper", "hcb"),
+    Claim("AG is better than MLM", "pairwise_nll", "ag-paper", "mlm"),
+    Claim("AG is at times better than MLM", "unary_nll", "ag-paper", "mlm"),
+    Claim("AG is more faithful than MRF", "all_kl", "ag-paper", "mrf"),
+    Claim("AG is more faithful than HCB", "all_kl", "ag-paper", "hcb"),
+    Claim("AG is more faithful than MRF", "gold_kl", "ag-paper", "mrf"),
+    Claim("AG is more faithful than HCB", "gold_kl", "ag-paper", "hcb"),
+)
+NAMES = {"pairwise_nll": "P-NLL", "unary_nll": "U-NLL", "all_kl": "A-KL", "gold_kl": "G-KL"}
+PAPER_MEASURES = {"pairwise_nll": "pairwise_ppl", "unary_nll": "unary_ppl"}
+
+
+def settings(rows: Sequence[Row]) -> dict[Group, dict[str, list[Row]]]:
+    """Measured rows by setting and construction."""
+    found: dict[Group, dict[str, list[Row]]] = {}
+    for group, some in grouped(rows).items():
+        found.setdefault(group._replace(construction=""), {})[group.construction] = measured(some)
+    return found
+
+
+def less(some: Sequence[Row], others: Sequence[Row], metric: str) -> Estimate:
+    """The mean of one construction's number less another's, on the examples of both."""
+    by_id = {row.example_id: row for row in others}
+    both = [(row, by_id[row.example_id]) for row in some if row.example_id in by_id]
+    (found,) = paired_differences(
+        [[row.metric(metric) for row, _ in both]],
+        [[other.metric(metric) for _, other in both]],
+        [row.sentence_id for row, _ in both],
+        DEFAULT,
+    )
+    return found
+
+
+def in_the_paper(claim: Claim, mask: str) -> str:
+    """How often the paper's own table has it, and by how much."""
+    measure = PAPER_MEASURES.get(claim.metric, claim.metric)
+    gaps = []
+    for entry, value in TABLE.items():
+        if (entry.mask, entry.scheme, entry.measure) == (mask, claim.lower, measure):
+            other = TABLE[entry._replace(scheme=claim.higher)]
+            logs = claim.metric in PAPER_MEASURES
+            gaps.append(math.log(value / other) if logs else value - other)
+    holds = sum(gap < 0 for gap in gaps)
+    return f"{holds} of {len(gaps)} ({min(gaps):+.3f} to {max(gaps):+.3f})"
+
+
+def verdict(found: Estimate) -> str:
+    said = "agrees" if found.high < 0 else "**the opposite**" if found.low > 0 else "undecided"
+    return f"{said} {found.value:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
+
+
+def claim_lines(rows: Sequence[Row]) -> Iterator[str]:
+    found = settings(rows)
+    for mask in ("random", "contiguous"):
+        some = {group: by for group, by in found.items() if group.mask == mask}
+        yield f"### {mask.capitalize()} blanks\n"
+        yield _line(["finding", "metric", "in the paper", *(group.corpus for group in some)])
+        yield _line([":---"] * (3 + len(some)))
+        for claim in CLAIMS:
+            cells = [
+                verdict(less(by[claim.lower], by[claim.higher], claim.metric))
+                for by in some.values()
+            ]
+            yield _line([claim.text, NAMES[claim.metric], in_the_paper(claim, mask), *cells])
+        yield ""
+
+
+def distance_lines(rows: Sequence[Row], least_count: int = 30) -> Iterator[str]:
+    """How much is gained over the product of single guesses, by tokens between random blanks."""
+    for group, by in settings(rows).items():
+        if group.mask != "random":
+            continue
+        counts: dict[int, int] = {}
+        for row in by["mlm"]:
+            counts[row.token_distance] = counts.get(row.token_distance, 0) + 1
+        yield _line(["tokens between", "examples", "ag-paper less mlm", "log-pool less mlm"])
+        yield _line(["---:", "---:", ":---", ":---"])
+        for first, last in pooled(counts, least_count):
+            near = {
+                name: [row for row in by[name] if first <= row.token_distance <= last]
+                for name in ("mlm", "ag-paper", "log-pool")
+            }
+            gains = [
+                less(near[name], near["mlm"], "pairwise_nll") for name in ("ag-paper", "log-pool")
+            ]
+            told = [f"{one.value:+.3f} [{one.low:+.3f}, {one.high:+.3f}]" for one in gains]
+            span = f"{first}" if first == last else f"{first} to {last}"
+            yield _line([span, str(len(near["mlm"])), *told])
+        yield ""
+
+
+def page(runs: Sequence[Run], figures: Sequence[str]) -> Iterator[str]:
+    """The page, part by part."""
+    by_mlm = report(runs, resampling=DEFAULT, baseline="mlm")
+    yield HEADER
+    yield "## Results\n"
+    yield from _tables(by_mlm, "results")
+    yield "## What the paper found, and what is found here\n"
+    yield (
+        "Paired differences, left less right, in nats; below zero the finding holds. `ag-paper` is"
+        " the paper's AG: 50 steps from uniform. *Undecided*: the 95% interval holds zero. In the"
+        " paper: in how many of its four settings of model and corpus, and the range.\n"
+    )
+    yield from claim_lines(by_mlm.rows)
+    yield READING
+    yield "## Gain over single guesses by distance\n"
+    yield "P-NLL in nats per token, SNLI, random blanks; bins of at least 30 examples.\n"
+    yield from distance_lines(by_mlm.rows)
+    yield "## Paired differences to the paper's AG\n"
+    yield from _tables(report(runs, resampling=DEFAULT, baseline="ag-paper"), "differences")
+    yield "## Figures\n"
+    yield "Their numbers are in [figures](table1-here/figures), as CSV.\n"
+    for name in figures:
+        yield f"![NLL against distance](table1-here/figures/{name})\n"
+
+
+def _tables(it: Report, name: str) -> Iterator[str]:
+    yield rendering.markdown(table(it, name))
+
+
+def _line(cells: Sequence[str]) -> str:
+    marks = (":---", "---:")
+    told = [cell if cell in marks or "**" in cell else escaping.markdown(cell) for cell in cells]
+    return f"| {' | '.join(told)} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="The page of runs/table1_here.sh.")
+    parser.add_argument("--runs", type=Path, nargs="+", required=True)
+    parser.add_argument("--figures", type=Path, required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    chosen = parser.parse_args()
+    figures = sorted(path.name for path in chosen.figures.glob("*.svg"))
+    made = "\n".join(page([read_run(folder) for folder in chosen.runs], figures))
+    chosen.output.write_text(made, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

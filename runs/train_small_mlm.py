@@ -1,0 +1,291 @@
+"""Train a small English masked LM of caption-bert's shape on a CPU, into a Hugging Face folder.
+
+    python runs/train_small_mlm.py --corpus snli --without snli --output DIR   # from the hub
+    python runs/train_small_mlm.py --corpus train-sentences.txt --output DIR --steps 6000
+
+BERT with 4 layers of 256, 64 positions, and a cased WordPiece vocabulary of 4,096 that is trained
+first. `--corpus snli` is the training split; `--without` leaves out the sentences of other corpora
+(of `snli` the test split), compared without case and punctuation.
+
+The learning rate follows a number of steps, never the clock: the same corpus, seed and `--steps`
+give the same weights on the same kind of machine with as many threads (elsewhere, up to rounding).
+`--minutes` times a few steps first and turns the budget into a number of steps, which is printed:
+`--steps` with that number repeats the run. Started again with the same options it goes on from the
+last checkpoint (DIR/training/), to the same weights as a run without a break.
+"""
+
+import argparse
+import math
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from small_mlm_data import MaskedBatch, batches, encode, generator, hide, split, train_tokenizer
+from small_mlm_state import load_state, read_about, save_state
+from torch import Tensor
+from torch.optim import AdamW
+from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
+from transformers.utils.logging import disable_progress_bar
+
+import unmask
+from unmask.evaluation.corpora import KNOWN, CorpusSpec, read_corpus
+from unmask.evaluation.corpus import Sentence
+from unmask.printable import printable, quoted
+
+CHECKPOINT_SECONDS = 120.0
+REPORTS = 20
+
+
+@dataclass(frozen=True)
+class Shape:
+    """caption-bert's, unless a test wants less."""
+
+    vocabulary: int = 4096
+    layers: int = 4
+    hidden: int = 256
+    heads: int = 4
+    positions: int = 64
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that the weights depend on, but for the machine."""
+
+    steps: int
+    seed: int = 0
+    corpus: str = ""
+    cells: int = 1024
+    peak: float = 1e-3
+    warm_up: float = 0.05
+    shape: Shape = Shape()
+
+    def learning_rate(self, step: int) -> float:
+        """Linear up over the first part of the steps, linear down to 0 over the rest."""
+        rising = max(1, round(self.warm_up * self.steps))
+        falling = max(1, self.steps - rising)
+        return self.peak * min((step + 1) / rising, (self.steps - step) / falling)
+
+
+@dataclass(frozen=True)
+class Data:
+    """Encoded sentences, those to learn from and those held out, and their tokenizer."""
+
+    tokenizer: PreTrainedTokenizerFast
+    training: list[list[int]]
+    held_out: list[list[int]]
+
+
+def prepare(sentences: Sequence[Sentence], shape: Shape) -> Data:
+    texts, rest = split(sentences)
+    tokenizer = train_tokenizer(texts, shape.vocabulary, shape.positions)
+    training = encode(tokenizer, texts, shape.positions)
+    say(f"{len(training):,} sentences to learn from, {len(texts) - len(training)} too long")
+    return Data(tokenizer, training, encode(tokenizer, rest, shape.positions))
+
+
+def new_model(data: Data, plan: Plan) -> BertForMaskedLM:
+    config = BertConfig(
+        vocab_size=len(data.tokenizer),
+        hidden_size=plan.shape.hidden,
+        num_hidden_layers=plan.shape.layers,
+        num_attention_heads=plan.shape.heads,
+        intermediate_size=4 * plan.shape.hidden,
+        max_position_embeddings=plan.shape.positions,
+        # no dropout: a model this small does not overfit in an hour
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
+    with torch.random.fork_rng(devices=[]):
+        # transformers draws weights from the one global generator
+        torch.manual_seed(plan.seed)
+        return BertForMaskedLM(config)
+
+
+def new_optimizer(model: BertForMaskedLM) -> AdamW:
+    matrices = [p for p in model.parameters() if p.ndim > 1]
+    vectors = [p for p in model.parameters() if p.ndim <= 1]
+    groups = [{"params": matrices, "weight_decay": 0.01}, {"params": vectors, "weight_decay": 0.0}]
+    return AdamW(groups, lr=0.0, betas=(0.9, 0.98), eps=1e-6)
+
+
+def loss_sum(model: BertForMaskedLM, batch: MaskedBatch) -> Tensor:
+    """Of all chosen tokens; logits are computed for those alone."""
+    states = model.bert(input_ids=batch.ids, attention_mask=batch.attention).last_hidden_state
+    logits = model.cls(states[batch.chosen])
+    return torch.nn.functional.cross_entropy(logits, batch.targets, reduction="sum")
+
+
+def training_batches(data: Data, plan: Plan, start: int) -> Iterator[MaskedBatch]:
+    """What the steps from `start` on learn from."""
+    epoch, step = -1, start
+    sorted_out: list[Tensor] = []
+    while step < plan.steps:
+        # every epoch has as many batches; the first is made to count them
+        wanted = step // len(sorted_out) if sorted_out else 0
+        if wanted != epoch:
+            epoch = wanted
+            draw = generator(plan.seed, "epoch", epoch)
+            sorted_out = batches(data.training, plan.cells, draw)
+            continue
+        ids = sorted_out[step % len(sorted_out)]
+        yield hide(ids, len(data.tokenizer), generator(plan.seed, "step", step))
+        step += 1
+
+
+def take_step(model: BertForMaskedLM, optimizer: AdamW, batch: MaskedBatch, rate: float) -> float:
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+    loss = loss_sum(model, batch) / len(batch.targets)
+    optimizer.zero_grad()
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    return float(loss.detach())
+
+
+@torch.no_grad()
+def held_out_loss(model: BertForMaskedLM, data: Data, plan: Plan) -> float:
+    """Nats a masked token, on the same masks every time."""
+    total, count = 0.0, 0
+    for number, ids in enumerate(batches(data.held_out, plan.cells, generator("held out"))):
+        batch = hide(ids, len(data.tokenizer), generator("held out", number))
+        total += float(loss_sum(model, batch))
+        count += len(batch.targets)
+    return total / count
+
+
+def train(data: Data, plan: Plan, folder: Path, *, until: int | None = None) -> list[float]:
+    """Go on from the last checkpoint to the end, or to step `until`; held-out losses on the way."""
+    state = folder / "training" / "state.safetensors"
+    model = new_model(data, plan).train()
+    optimizer = new_optimizer(model)
+    start = resumed_at(state, plan)
+    if start:
+        load_state(state, model, optimizer)
+        say(f"goes on from step {start:,}")
+    losses, recent, last = [], [], min(plan.steps, plan.steps if until is None else until)
+    began = saved = time.monotonic()
+    for step, batch in zip(range(start, last), training_batches(data, plan, start), strict=False):
+        recent.append(take_step(model, optimizer, batch, plan.learning_rate(step)))
+        done = step + 1
+        if done == last or done % max(1, plan.steps // REPORTS) == 0:
+            losses.append(held_out_loss(model, data, plan))
+            report(done, plan.steps, time.monotonic() - began, losses[-1], recent)
+        if done == last or time.monotonic() - saved > CHECKPOINT_SECONDS:
+            save_state(state, model, optimizer, {"step": done, "plan": asdict(plan)})
+            saved = time.monotonic()
+    if last == plan.steps:
+        export(model, data.tokenizer, folder)
+    return losses
+
+
+def resumed_at(state: Path, plan: Plan) -> int:
+    """The step that a checkpoint is at, which must be of this plan; 0 without one."""
+    about = read_about(state)
+    if about is None:
+        return 0
+    mine, its = asdict(plan), about["plan"]
+    for name in mine:
+        if mine[name] != its.get(name):
+            raise unmask.UnmaskError(
+                f"{quoted(str(state), limit=150)} is of another run: its {name} is"
+                f" {quoted(its.get(name))}, not {quoted(mine[name])}; give --output another folder"
+            )
+    return int(about["step"])
+
+
+def report(step: int, steps: int, seconds: float, held_out: float, recent: list[float]) -> None:
+    mean = math.fsum(recent) / len(recent)
+    recent.clear()
+    say(
+        f"step {step:,} of {steps:,}, {seconds / 60:.1f} min: held-out loss {held_out:.3f} nats a"
+        f" masked token, training {mean:.3f}"
+    )
+
+
+def export(model: BertForMaskedLM, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
+    """An ordinary Hugging Face folder, each file put in place whole."""
+    fresh = folder / "training" / "finished"
+    disable_progress_bar()
+    model.eval().save_pretrained(fresh)
+    tokenizer.save_pretrained(fresh)
+    for path in sorted(fresh.iterdir()):
+        path.replace(folder / path.name)
+    fresh.rmdir()
+
+
+def steps_in(minutes: float, data: Data, plan: Plan) -> int:
+    """How many steps fit, from a few that are thrown away."""
+    trial = replace(plan, steps=22)
+    model = new_model(data, trial).train()
+    optimizer, times = new_optimizer(model), []
+    for batch in training_batches(data, trial, 0):
+        began = time.perf_counter()
+        take_step(model, optimizer, batch, 1e-4)
+        times.append(time.perf_counter() - began)
+    # the first ones also set things up
+    rest = times[2:]
+    return max(1, int(60 * minutes * len(rest) / math.fsum(rest)))
+
+
+def plain(text: str) -> str:
+    return "".join(ch for ch in text.casefold() if ch.isalnum())
+
+
+def corpus(chosen: argparse.Namespace) -> tuple[list[Sentence], str]:
+    """The sentences to learn from, and a digest of the whole."""
+    split_name = chosen.split or ("train" if chosen.corpus in KNOWN else None)
+    found = read_corpus(CorpusSpec(chosen.corpus, split=split_name))
+    others = [read_corpus(CorpusSpec(place)) for place in chosen.without]
+    unwanted = {plain(one.text) for other in others for one in other.sentences}
+    kept = [one for one in found.sentences if plain(one.text) not in unwanted]
+    return kept, " less ".join(one.digest for one in (found, *others))
+
+
+def run(chosen: argparse.Namespace) -> None:
+    for name in ("steps", "minutes", "threads"):
+        if getattr(chosen, name) is not None and not getattr(chosen, name) > 0:
+            raise unmask.UnmaskError(f"--{name} takes a number above 0")
+    torch.set_num_threads(chosen.threads)
+    sentences, digest = corpus(chosen)
+    plan = Plan(chosen.steps or 1, chosen.seed, digest)
+    data = prepare(sentences, plan.shape)
+    about = read_about(chosen.output / "training" / "state.safetensors")
+    # a run that was begun keeps its number of steps, whatever this machine would make of the budget
+    begun = None if about is None else int(about["plan"]["steps"])
+    steps = chosen.steps or begun or steps_in(chosen.minutes, data, plan)
+    say(f"{steps:,} steps; --steps {steps} repeats this run")
+    train(data, replace(plan, steps=steps), chosen.output)
+
+
+def say(text: str) -> None:
+    print(printable(text), file=sys.stderr, flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Train a small masked LM on a CPU.")
+    add: Any = parser.add_argument
+    add("--corpus", default="snli", help="snli, a dataset, or a file of sentences")
+    add("--split", help="of a dataset (default: train)")
+    add("--without", action="append", default=[], metavar="CORPUS", help="leave out its sentences")
+    add("--output", type=Path, required=True, metavar="DIR")
+    budget = parser.add_mutually_exclusive_group()
+    budget.add_argument("--steps", type=int, help="a fixed number: a run that can be repeated")
+    budget.add_argument("--minutes", type=float, default=60.0, help="about so long (default: 60)")
+    add("--seed", type=int, default=0)
+    add("--threads", type=int, default=os.cpu_count() or 1)
+    try:
+        run(parser.parse_args(arguments))
+    except (unmask.UnmaskError, OSError) as error:
+        print(f"train_small_mlm: {printable(str(error))}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

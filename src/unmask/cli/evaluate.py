@@ -1,0 +1,217 @@
+"""`unmask evaluate`: many masked examples of a corpus by several constructions, into a folder."""
+
+import argparse
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+from unmask.cli import options, ray_options
+from unmask.errors import UnmaskError
+from unmask.printable import printable, quoted
+
+if TYPE_CHECKING:
+    from unmask.evaluation.executors import Executor
+    from unmask.evaluation.request import Outcome, Prepared, Request
+    from unmask.evaluation.worker import ModelSource
+
+SUMMARY = "measure constructions on many masked examples of a corpus"
+DESCRIPTION = (
+    "Mask two tokens of each of many sentences, build the joints, and write the paper's four "
+    "metrics of every construction into a folder, as Parquet. Started again on the same folder, it "
+    "does what is missing. Exit codes: 1 where some examples failed (they are tried again next "
+    "time), 2 on bad input, 130 when interrupted and 143 when told to end, with all rows saved."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    parser.add_argument(
+        "corpus",
+        metavar="CORPUS",
+        help="snli, xsum, a Hugging Face dataset or its folder, a file (.jsonl, .tsv, .csv, .txt), "
+        "or - for standard input",
+    )
+    options.add_model(parser)
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="FOLDER", help="where results are kept"
+    )
+    options.add_corpus(parser)
+    parser.add_argument("--corpus-name", metavar="NAME", help="its name in tables")
+    parser.add_argument("--model-name", metavar="NAME", help="the model's name in tables")
+    _add_examples(parser)
+    options.add_joints(parser, default="all")
+    _add_running(parser)
+    options.add_running(parser)
+
+
+def _add_examples(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--mask",
+        action="append",
+        metavar="NAME",
+        help="contiguous (two neighbours) or random (any two); both with commas (default: both)",
+    )
+    parser.add_argument(
+        "--examples",
+        type=int,
+        default=1000,
+        metavar="N",
+        help="examples a mask; fixed for a folder (default: 1000)",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="which examples (default: 0)"
+    )
+
+
+def _add_running(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--shard",
+        default="0/1",
+        metavar="I/N",
+        help="do only every N-th example from the I-th, I from 0; N processes share one folder",
+    )
+    parser.add_argument(
+        "--save-every",
+        type=float,
+        default=10.0,
+        metavar="SECONDS",
+        help="how often results are written: what a crash may cost (default: 10)",
+    )
+    ray_options.add_ray(parser)
+    parser.add_argument("--dry-run", action="store_true", help="say plan and cost, run nothing")
+    parser.add_argument(
+        "--quiet", action="store_true", help="no progress bar, and nothing said but errors"
+    )
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Draw the examples, agree on the plan, measure what is missing."""
+    ray_options.check(chosen)
+    request = _request(chosen)
+    # first of all: whether there is a cluster is known at once, a corpus takes its time
+    with ray_options.executor(request, chosen) as cluster:
+        return _run(chosen, ray_options.planned(request, chosen), cluster)
+
+
+def _run(chosen: argparse.Namespace, request: "Request", cluster: "Executor | None") -> int:
+    from unmask.evaluation.request import evaluate, prepare
+    from unmask.evaluation.shards import Shard
+
+    shard = Shard.parse(chosen.shard)
+    if not chosen.save_every >= 0:
+        raise UnmaskError(f"--save-every takes seconds from 0, not {chosen.save_every}")
+    prepared = prepare(request)
+    if not chosen.quiet or chosen.dry_run:
+        print(_announcement(prepared), file=sys.stderr)
+    if chosen.dry_run:
+        print(_cost(prepared))
+        return 0
+    with _leaving_in_order():
+        outcome = evaluate(
+            prepared,
+            chosen.output,
+            shard=shard,
+            executor=cluster,
+            save_every=chosen.save_every,
+            progress=False if chosen.quiet else None,
+        )
+    for why in outcome.damaged:
+        print(f"unmask: set aside and done again: {printable(why)}", file=sys.stderr)
+    if not chosen.quiet:
+        print(_conclusion(outcome, chosen.output), file=sys.stderr)
+    return 1 if outcome.failed else 0
+
+
+def _request(chosen: argparse.Namespace) -> "Request":
+    methods = options.methods(chosen, default="all")
+    how = options.checked_options(options.shared_options(chosen), methods)
+
+    from unmask.evaluation.masks import MASKS
+    from unmask.evaluation.request import Request
+
+    given = chosen.mask or [",".join(MASKS)]
+    return Request(
+        corpus=options.corpus_spec(chosen, chosen.corpus),
+        model=_source(chosen),
+        masks=[mask.strip() for masks in given for mask in masks.split(",")],
+        examples=chosen.examples,
+        seed=chosen.seed,
+        support=options.support(chosen.support),
+        methods=methods,
+        options=how,
+        settings=options.settings(chosen, progress=False),
+        corpus_name=chosen.corpus_name,
+        model_name=chosen.model_name,
+    )
+
+
+def _source(chosen: argparse.Namespace) -> "ModelSource":
+    from unmask.evaluation.worker import ModelSource
+
+    return ModelSource(
+        place=chosen.model,
+        device=chosen.device,
+        dtype=chosen.dtype,
+        revision=chosen.revision,
+        trust_remote_code=chosen.trust_remote_code,
+        allow_pickle=chosen.allow_pickle,
+        compile=chosen.compile,
+    )
+
+
+def _announcement(prepared: "Prepared") -> str:
+    draft = prepared.draft
+    refused = [
+        f"{count} {reason} ({mask})"
+        for mask, reasons in draft.draw.refused.items()
+        for reason, count in reasons.items()
+    ]
+    left_out = f"; refused before the last: {', '.join(refused)}" if refused else ""
+    return (
+        f"{printable(draft.model.name)} on {printable(draft.corpus.name)}:"
+        f" {draft.corpus.sentences:,} distinct sentences, {draft.draw.count:,} examples"
+        f" ({', '.join(draft.draw.masks)}){left_out}"
+    )
+
+
+def _cost(prepared: "Prepared") -> str:
+    """What the run would take here, by an example of middling length."""
+    pairs = sorted(prepared.drawn.pairs, key=lambda one: len(one.cloze))
+    draft = prepared.draft
+    cost = prepared.lm.cost(
+        pairs[len(pairs) // 2].cloze,
+        methods=[one.method for one in draft.constructions],
+        support=draft.support,
+        settings=prepared.request.settings,
+        options={one.method: dict(one.options) for one in draft.constructions},
+        examples=len(pairs),
+    )
+    named = ", ".join(one.label for one in draft.constructions)
+    return f"{named}: {len(pairs):,} examples, each {cost}"
+
+
+def _conclusion(outcome: "Outcome", output: str) -> str:
+    failed = (
+        f", {outcome.failed:,} failed: start again to try those again" if outcome.failed else ""
+    )
+    return (
+        f"{outcome.done:,} examples are in {quoted(output, limit=200)}{failed};"
+        " unmask report makes tables of them"
+    )
+
+
+@contextmanager
+def _leaving_in_order() -> Iterator[None]:
+    """What a batch system sends before it kills ends the run with everything saved."""
+    before = signal.signal(signal.SIGTERM, _stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _stop(number: int, _: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)

@@ -1,0 +1,180 @@
+"""`unmask report`: tables, figures and JSON of evaluations."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unmask.cli import options
+from unmask.errors import UnmaskError
+from unmask.printable import printable, quoted
+
+if TYPE_CHECKING:
+    from unmask.evaluation.reporting import Report
+
+SUMMARY = "make tables and figures of evaluations"
+DESCRIPTION = (
+    "Make tables of the folders that unmask evaluate wrote: the paper's four numbers of every "
+    "construction with bootstrap intervals by sentence, and paired differences. Perplexities are "
+    "exponentials of mean NLLs. The paper's own numbers stand beside where model and corpus match."
+)
+
+_FORMATS = ("text", "markdown", "latex", "csv", "json")
+_FIGURES = ("svg", "png", "pdf")
+_TABLES = ("results", "differences", "distance", "syntax")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    parser.add_argument(
+        "runs", nargs="+", metavar="RUN", help="a folder that unmask evaluate wrote"
+    )
+    parser.add_argument(
+        "--format", default="text", help="text, markdown, latex, csv or json (default: text)"
+    )
+    parser.add_argument(
+        "--table",
+        action="append",
+        metavar="NAME",
+        help="results, differences, distance or syntax; several with commas (default: results, and "
+        "differences but in csv, which holds one table)",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="write here instead of stdout")
+    parser.add_argument(
+        "--baseline", metavar="NAME", help="what differences are to (default: mlm, if measured)"
+    )
+    parser.add_argument(
+        "--resamples",
+        type=int,
+        default=10_000,
+        metavar="N",
+        help="of the bootstrap (default: 10000)",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the bootstrap (default: 0)")
+    parser.add_argument(
+        "--figures",
+        metavar="FOLDER",
+        help="draw NLL against distance, one figure a setting, with its numbers as CSV",
+    )
+    parser.add_argument("--figure-format", default="svg", help="svg, png or pdf (default: svg)")
+    parser.add_argument(
+        "--parser",
+        metavar="MODEL",
+        help="a spaCy model, as en_core_web_sm: adds syntactic distances; needs --corpus",
+    )
+    parser.add_argument(
+        "--corpus",
+        action="append",
+        metavar="CORPUS",
+        help="the corpus of a run, to be parsed; several for runs on several",
+    )
+    options.add_corpus(parser)
+    parser.add_argument(
+        "--copy-to",
+        metavar="FOLDER",
+        help="also copy the one RUN here in few files, ids and no text: to publish it",
+    )
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Read the runs, make the tables."""
+    tables = _tables(chosen)
+    if (chosen.parser is None) != (chosen.corpus is None):
+        raise UnmaskError("--parser reads the texts of --corpus; give both, or neither")
+
+    from unmask.evaluation.bootstrap import Resampling
+    from unmask.evaluation.reporting import report
+    from unmask.evaluation.run_folder import read_run
+
+    runs = [read_run(Path(folder)) for folder in chosen.runs]
+    resampling = Resampling(resamples=chosen.resamples, seed=chosen.seed)
+    it = report(runs, resampling=resampling, baseline=chosen.baseline)
+    if chosen.copy_to is not None:
+        _copy(it, Path(chosen.copy_to))
+    if chosen.parser is not None:
+        it = _parsed(it, chosen)
+    _write(_document(it, tables, chosen.format), chosen.output)
+    if chosen.figures is not None:
+        _draw(it, Path(chosen.figures), chosen.figure_format)
+    return 0
+
+
+def _tables(chosen: argparse.Namespace) -> list[str]:
+    """The tables that were asked for, before anything is read."""
+    if chosen.format not in _FORMATS:
+        raise UnmaskError(f"--format is one of {', '.join(_FORMATS)}, not {quoted(chosen.format)}")
+    one = chosen.format == "csv"
+    given = chosen.table or ["results" if one else "results,differences"]
+    named = list(dict.fromkeys(name.strip() for names in given for name in names.split(",")))
+    for name in named:
+        if name not in _TABLES:
+            raise UnmaskError(f"--table is one of {', '.join(_TABLES)}, not {quoted(name)}")
+    if one and len(named) > 1:
+        raise UnmaskError(f"csv holds one table, not {len(named)}; write each with --table NAME")
+    if chosen.figure_format not in _FIGURES:
+        raise UnmaskError(
+            f"--figure-format is one of {', '.join(_FIGURES)}, not {quoted(chosen.figure_format)}"
+        )
+    if "syntax" in named and chosen.parser is None:
+        raise UnmaskError("--table syntax needs --parser, a spaCy model, and --corpus")
+    if chosen.format == "json" and chosen.table:
+        raise UnmaskError("json holds results and differences; leave --table out, or take csv")
+    return named
+
+
+def _parsed(it: "Report", chosen: argparse.Namespace) -> "Report":
+    """The report with syntactic distances; a run and its corpus know each other by a hash."""
+    from unmask.evaluation.corpora import read_corpus
+    from unmask.evaluation.reporting import with_syntax
+    from unmask.evaluation.syntax import spacy_parser
+
+    parse = spacy_parser(chosen.parser)
+    corpora = [read_corpus(options.corpus_spec(chosen, place)) for place in chosen.corpus]
+    return with_syntax(it, corpora, parse)
+
+
+def _document(it: "Report", tables: list[str], format: str) -> str:
+    from unmask.evaluation import rendering
+    from unmask.evaluation.reporting import config, notes, table
+    from unmask.evaluation.results_json import results_json
+
+    if format == "json":
+        return results_json(it.summaries(), it.differences(), config(it))
+    if format == "csv":
+        # a table for programs has no place for them
+        for note in notes(it):
+            print(f"unmask: {printable(note)}", file=sys.stderr)
+    write = {
+        "text": rendering.text,
+        "markdown": rendering.markdown,
+        "latex": rendering.latex,
+        "csv": rendering.comma_separated,
+    }[format]
+    if it.baseline is None:
+        tables = [name for name in tables if name != "differences"]
+    return "\n".join(write(table(it, name)) for name in tables)
+
+
+def _write(document: str, output: str | None) -> None:
+    if output is None:
+        print(document, end="")
+        return
+    from unmask.evaluation.durable import write_file
+
+    # not through a text file, which would write other line ends on Windows
+    write_file(Path(output), lambda file: file.write(document.encode()))
+
+
+def _draw(it: "Report", folder: Path, format: str) -> None:
+    from unmask.evaluation.drawing import draw
+
+    for path in draw(it, folder, format):
+        print(f"wrote {printable(str(path))}", file=sys.stderr)
+
+
+def _copy(it: "Report", folder: Path) -> None:
+    from unmask.evaluation.publishing import copy_run
+
+    if len(it.runs) != 1:
+        raise UnmaskError(f"--copy-to copies one run, not {len(it.runs)}; give one RUN")
+    copy_run(it.runs[0], folder)

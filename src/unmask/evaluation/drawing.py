@@ -1,0 +1,53 @@
+"""The distance figures of a report, and their numbers, as files."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from unmask.evaluation.distance import DistanceBin, by_setting
+from unmask.evaluation.durable import make_folder, write_file
+from unmask.evaluation.figures import distance_figure, save_figure
+from unmask.evaluation.rendering import comma_separated
+from unmask.evaluation.reporting import Report, table
+from unmask.evaluation.rows import Group
+
+_AXES = {
+    "distance": "tokens between the blanks",
+    "syntax": "edges between the blanks' words in the dependency tree",
+}
+
+
+def draw(it: Report, folder: Path, format: str = "svg") -> Iterator[Path]:
+    """A figure a setting and kind of distance, and a CSV a kind; yields what was written."""
+    make_folder(folder)
+    kinds: Mapping[str, Sequence[DistanceBin]] = {
+        "distance": it.token_bins(),
+        **({"syntax": it.syntactic_bins()} if it.syntactic else {}),
+    }
+    for kind, bins in kinds.items():
+        path = folder / f"{kind}.csv"
+        write_file(path, _writing(comma_separated(table(it, kind))))
+        yield path
+        for group, found in by_setting(bins).items():
+            # one bin is a point, of which the table says everything
+            if len({(one.first, one.last) for one in found}) > 1:
+                yield _figure(folder / f"{kind}-{_file_name(group)}.{format}", kind, group, found)
+
+
+def _writing(text: str) -> Callable[[BinaryIO], object]:
+    return lambda file: file.write(text.encode())
+
+
+def _figure(path: Path, kind: str, group: Group, bins: Sequence[DistanceBin]) -> Path:
+    title = f"{group.model}, {group.corpus}, {group.mask} blanks"
+    if group.support != "vocabulary":
+        title += f", support {group.support}"
+    save_figure(distance_figure(bins, title=title, axis_label=_AXES[kind]), path)
+    return path
+
+
+def _file_name(group: Group) -> str:
+    """Letters and digits only: names come from anywhere, and may hold slashes."""
+    said = "-".join([group.model, group.corpus, group.mask, group.support])
+    return re.sub(r"[^A-Za-z0-9]+", "-", said).strip("-").lower()[:120]

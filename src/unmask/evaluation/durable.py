@@ -1,0 +1,71 @@
+"""Files that are there whole or not at all, whenever the machine stops or the disk is full."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from unmask.errors import StoreError
+from unmask.printable import quoted
+
+_UNFINISHED = ".unfinished"
+
+
+def write_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Write beside the place, through to the disk, then rename onto it."""
+    unfinished = _beside(path)
+    with _explained(path):
+        try:
+            _to_disk(unfinished, write)
+            os.replace(unfinished, path)
+            _sync_folder(path.parent)
+        finally:
+            unfinished.unlink(missing_ok=True)
+
+
+def make_folder(path: Path) -> None:
+    """A folder and those above it."""
+    with _explained(path):
+        path.mkdir(parents=True, exist_ok=True)
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Clear what a process left that was stopped while it wrote; none may be writing here now."""
+    with _explained(folder):
+        for left in folder.glob(f".*{_UNFINISHED}"):
+            left.unlink(missing_ok=True)
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}{_UNFINISHED}")
+
+
+def _to_disk(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    with path.open("wb") as file:
+        write(file)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    """The new name, too, must survive a power cut; Windows cannot be asked for it."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise StoreError(
+            f"cannot write {quoted(str(path), limit=200)}: {why}; what was saved before is safe:"
+            " make room or choose another place, and start again"
+        ) from None

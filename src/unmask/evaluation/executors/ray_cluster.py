@@ -1,0 +1,225 @@
+"""Examples measured by the workers of a Ray cluster; this process only plans and writes.
+
+A cluster is joined, never configured: nodes, network and access are its owner's business. Nothing
+is reported to Ray's makers, and nothing is shown of Ray's own messages, but what ends a run.
+"""
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, Self
+
+from unmask.errors import UnmaskError
+from unmask.evaluation.executors.ray_pool import Limits, Pool
+from unmask.evaluation.executors.ray_workers import (
+    Measuring,
+    Needs,
+    RayTransport,
+    ResolvingBatch,
+    Task,
+)
+from unmask.evaluation.masks import MaskedPair
+from unmask.evaluation.plan import Batch, Plan
+from unmask.evaluation.rows import Row
+from unmask.evaluation.worker import ModelSource, describe, failed
+from unmask.numbers import whole_number
+from unmask.printable import printable, quoted
+from unmask.settings import Settings
+
+AUTO, LOCAL = "auto", "local"
+_SECONDS_A_PROBE = 10.0
+_FIX = "start one with `ray start --head`, give the address of one, or use --ray local"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """Which cluster, and how much of it: as many workers as there is room for, unless said.
+
+    `address` is "auto" (that of RAY_ADDRESS, or the one that runs on this machine), "local" (one on
+    this machine, for as long as the run takes) or where a head node listens.
+    """
+
+    address: str = AUTO
+    workers: int | None = None
+    cpus_per_worker: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that are none."""
+        if not isinstance(self.address, str) or not self.address.strip():
+            raise UnmaskError(
+                f"a cluster is {AUTO}, {LOCAL} or an address such as 10.0.0.5:6379, not"
+                f" {quoted(self.address)}"
+            )
+        for name in ("workers", "cpus_per_worker"):
+            value = getattr(self, name)
+            if value is not None and (whole_number(value) is None or value < 1):
+                raise UnmaskError(f"{name} is a whole number from 1, not {quoted(value)}")
+
+
+class RayExecutor:
+    """A Ray cluster, joined for as long as the context lasts."""
+
+    def __init__(
+        self, source: ModelSource, cluster: Cluster | None = None, *, limits: Limits | None = None
+    ) -> None:
+        self._source, self._cluster = source, cluster or Cluster()
+        self._limits = limits or Limits()
+        self._ray: Any = None
+        self._joined = False
+        self._transports: list[RayTransport] = []
+
+    def __enter__(self) -> Self:
+        """Join the cluster, or start one."""
+        self._ray, self._joined = connect(self._cluster.address)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Leave, with every worker ended; a cluster that was started for this ends as well."""
+        for transport in self._transports:
+            transport.close()
+        self._transports.clear()
+        ray, self._ray = self._ray, None
+        if self._joined:
+            ray.shutdown()
+
+    def resolve_batch(
+        self, examples: Sequence[MaskedPair], support: str | Sequence[str], settings: Settings
+    ) -> Batch:
+        """The batch size that suits a worker of the cluster."""
+        if settings.batch_size is not None:
+            return Batch(rows=settings.batch_size)
+
+        def give_up(_: Sequence[MaskedPair], why: str) -> Batch:
+            raise UnmaskError(f"no batch size could be found: {printable(why)}")
+
+        transport = self._transport(ResolvingBatch(support, settings))
+        self._workers(transport.needs)
+        pool: Pool[Sequence[MaskedPair], Batch] = Pool(transport, 1, give_up, limits=self._limits)
+        return next(iter(list(pool.run([examples]))))
+
+    def run(self, plan: Plan, examples: Iterable[MaskedPair]) -> Iterator[list[Row]]:
+        """The rows of every example, as they come."""
+
+        def give_up(example: MaskedPair, why: str) -> list[Row]:
+            return failed(plan, example, printable(why))
+
+        transport = self._transport(Measuring(plan))
+        workers = self._workers(transport.needs)
+        pool: Pool[MaskedPair, list[Row]] = Pool(transport, workers, give_up, limits=self._limits)
+        yield from pool.run(examples)
+
+    def _workers(self, needs: Needs) -> int:
+        return self._cluster.workers or capacity(self._ray.nodes(), needs)
+
+    def _transport(self, task: Task) -> RayTransport:
+        if self._ray is None:
+            raise UnmaskError("a RayExecutor works inside its context: with RayExecutor(...) as it")
+        gpus = has_gpus(self._ray.nodes())
+        source = on_workers(self._source, gpus=gpus)
+        wants_gpu = source.device is not None and source.device.startswith("cuda")
+        needs = Needs(cpus=self._cluster.cpus_per_worker, gpus=int(wants_gpu))
+        transport = RayTransport(self._ray, source, task, needs)
+        self._transports.append(transport)
+        return transport
+
+
+def on_workers(source: ModelSource, *, gpus: bool) -> ModelSource:
+    """The source for a worker, whose own GPU is the only one it sees."""
+    asked = source.device
+    if asked is None:
+        return replace(source, device="cuda" if gpus else "cpu")
+    if asked.startswith("cuda"):
+        if not gpus:
+            raise UnmaskError(f"--device {quoted(asked)}, and no node of the cluster has a GPU")
+        return replace(source, device="cuda")
+    return source
+
+
+def has_gpus(nodes: Sequence[dict[str, Any]]) -> bool:
+    """Whether any living node has one."""
+    return any(node["Alive"] and node["Resources"].get("GPU", 0) >= 1 for node in nodes)
+
+
+def capacity(nodes: Sequence[dict[str, Any]], needs: Needs) -> int:
+    """How many workers fit on the living nodes, were there nothing else on them."""
+    found = sum(_fitting(node["Resources"], needs) for node in nodes if node["Alive"])
+    if not found:
+        gpu = " and a GPU" if needs.gpus else ""
+        raise UnmaskError(
+            f"no node of the cluster has {needs.cpus} CPUs{gpu} for a worker; give fewer"
+            " --cpus-per-worker, or --workers if the cluster grows on demand"
+        )
+    return found
+
+
+def _fitting(resources: dict[str, float], needs: Needs) -> int:
+    wanted = {"CPU": needs.cpus, "GPU": needs.gpus}
+    return min(int(resources.get(name, 0) // n) for name, n in wanted.items() if n)
+
+
+def connect(address: str) -> tuple[Any, bool]:
+    """Ray itself, and whether it was connected here; whatever goes wrong in one line.
+
+    A program that is connected already stays so, whatever the address.
+    """
+    # before Ray is imported, which is when it reads them
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    # whatever `log_to_driver` says, Ray tells of dead workers on stdout, which is for data
+    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".*")
+    try:
+        import ray
+    except ImportError:
+        raise UnmaskError("a cluster needs Ray: pip install 'unmask[ray]'") from None
+    if ray.is_initialized():
+        return ray, False
+    _probe(os.environ.get("RAY_ADDRESS", AUTO) if address == AUTO else address)
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "critical"}
+    if address == LOCAL:
+        options["include_dashboard"] = False
+    with _signals_kept():
+        try:
+            ray.init(address=address, **options)
+        except Exception as error:  # Ray raises whatever its parts raise
+            raise UnmaskError(_unreachable(address, error)) from None
+    return ray, True
+
+
+def _probe(address: str) -> None:
+    """Where nobody listens, Ray would try for minutes, and talk about it."""
+    host, _, port = address.rpartition(":")
+    if "://" in address or not host or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_A_PROBE).close()
+    except (OSError, OverflowError) as error:
+        raise UnmaskError(
+            f"no Ray cluster answers at {quoted(address)} ({describe(error)}); {_FIX}"
+        ) from None
+
+
+def _unreachable(address: str, error: Exception) -> str:
+    if address == AUTO and isinstance(error, ConnectionError):
+        return f"no Ray cluster runs on this machine; {_FIX}"
+    return f"cannot use Ray at {quoted(address)}: {describe(error)}"
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Ray takes SIGTERM for itself; rows that are not saved yet need ours."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        # only the main thread may, and only there Ray takes it
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,84 @@
+"""Rows in Parquet files: one part a write, whole or not at all, never changed afterwards.
+
+pyarrow comes with the extra `evaluate`, and is imported when a file is written or read.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unmask.errors import StoreError, UnmaskError
+from unmask.evaluation.durable import write_file
+from unmask.evaluation.rows import Row
+from unmask.printable import quoted
+
+if TYPE_CHECKING:
+    import pyarrow
+
+SUFFIX = ".parquet"
+_PLAN = "plan"
+_TEXTS = ("corpus", "mask", "model", "support", "example_id", "sentence_id", "construction")
+_NUMBERS = (
+    "pairwise_nll",
+    "unary_nll",
+    "all_kl",
+    "gold_kl",
+    "incompatibility",
+    "seconds",
+)
+_COUNTS = ("gold_bytes", "length", "token_distance", "passes")
+_NOTES = ("software", "device", "error", _PLAN)
+
+
+class DamagedPartError(UnmaskError):
+    """A part that cannot be read back: cut short, or changed since it was written."""
+
+
+def write_part(path: Path, rows: Sequence[Row], plan: str) -> None:
+    """Write rows, each with the digest of the plan that they are of."""
+    pa, pq = _arrow()
+    table = pa.Table.from_pylist([{**row.to_dict(), _PLAN: plan} for row in rows], _schema(pa))
+    # checksums, because a disk may keep a file's length and lose its content
+    options: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
+    write_file(path, lambda file: pq.write_table(table, file, **options))
+
+
+def read_part(path: Path, plan: str) -> list[Row]:
+    """Read rows back; a part that is damaged, or of another plan, raises `DamagedPartError`."""
+    pa, pq = _arrow()
+    shown = quoted(path.name)
+    try:
+        table = pq.read_table(path, page_checksum_verification=True, partitioning=None)
+        found = table.to_pylist()
+        plans = {values.pop(_PLAN) for values in found}
+        rows = [Row.from_dict(values) for values in found]
+    except (pa.ArrowException, OSError, KeyError, UnmaskError) as error:
+        raise DamagedPartError(f"{shown} cannot be read: {quoted(str(error), limit=120)}") from None
+    if plans != {plan}:
+        raise DamagedPartError(f"{shown} holds rows of another plan")
+    return rows
+
+
+def _schema(pa: "Any") -> "pyarrow.Schema":
+    pair = pa.list_(pa.int32())
+    kinds = {
+        **dict.fromkeys(_TEXTS, pa.string()),
+        **dict.fromkeys(_NUMBERS, pa.float64()),
+        **dict.fromkeys(_COUNTS, pa.int64()),
+        "converged": pa.bool_(),
+        "positions": pair,
+        "spans": pa.list_(pair),
+        **dict.fromkeys(_NOTES, pa.string()),
+    }
+    return pa.schema(list(kinds.items()))
+
+
+def _arrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise StoreError(
+            "results are kept in Parquet files, which need pyarrow: pip install 'unmask[evaluate]'"
+        ) from None
+    return pyarrow, pyarrow.parquet

@@ -1,0 +1,194 @@
+"""What an evaluation is, as a value: whatever decides its numbers, and nothing about where it runs.
+
+A plan is written as canonical JSON and known by the SHA-256 of that text, so that two machines
+agree on it, and a run that was begun is not continued as another one. Knows nothing of models,
+corpora and files beyond what identifies them.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from unmask import __version__
+from unmask.errors import StoreError
+from unmask.printable import quoted
+
+FORMAT = 1
+_SHOWN_CHANGES = 5
+_DIGEST_SHOWN = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelIdentity:
+    """A model wherever it lies: its name in tables, and hashes of its weights and vocabulary."""
+
+    name: str
+    revision: str | None
+    weights: str
+    vocabulary: str
+    dtype: str
+    compiled: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusIdentity:
+    """A corpus wherever it lies: its name in tables, and a hash of its sentences."""
+
+    name: str
+    digest: str
+    sentences: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draw:
+    """Which examples: what was asked for, and what came of it with this model and corpus.
+
+    At most `limit` examples a mask; `count` of all masks together, and `digest` over their tokens
+    and blanks. `refused` counts the sentences that came before the last example of a mask and
+    could not be one, by mask and reason.
+    """
+
+    masks: tuple[str, ...]
+    limit: int
+    seed: int
+    count: int
+    digest: str
+    refused: Mapping[str, Mapping[str, int]]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """How many rows a forward pass takes: a number, or as many as have so many tokens."""
+
+    rows: int | None = None
+    tokens: int | None = None
+
+    def rows_for(self, length: int) -> int:
+        """Rows of this length."""
+        return self.rows if self.rows is not None else max(1, (self.tokens or 1) // length)
+
+
+@dataclass(frozen=True)
+class Construction:
+    """A method and its options, under the label that rows carry."""
+
+    method: str
+    options: Mapping[str, Any]
+
+    @property
+    def label(self) -> str:
+        """The method's name, with the options that are not its own."""
+        told = ", ".join(f"{name}={value}" for name, value in sorted(self.options.items()))
+        return f"{self.method}({told})" if told else self.method
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Everything that decides the rows of a run.
+
+    A plan whose `batch` is None is a draft: its batch size is yet to be found, once for all.
+    """
+
+    model: ModelIdentity
+    corpus: CorpusIdentity
+    draw: Draw
+    support: str | tuple[str, ...]
+    constructions: tuple[Construction, ...]
+    memory_limit: int
+    half_tables: bool
+    batch: Batch | None
+    software: str = f"unmask {__version__}"
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the canonical JSON: the plan's name in every row."""
+        return hashlib.sha256(canonical(self.to_dict()).encode()).hexdigest()
+
+    @property
+    def support_name(self) -> str:
+        """How rows and tables name the support."""
+        return self.support if isinstance(self.support, str) else ",".join(self.support)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as JSON values."""
+        return {"format": FORMAT, **asdict(self)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Plan":
+        """Read back what `to_dict` made; anything else is a `StoreError`."""
+        found = values.get("format") if isinstance(values, Mapping) else None
+        if found != FORMAT:
+            raise StoreError(
+                f"the plan has format {quoted(found)}, and this version reads {FORMAT}; use the"
+                " version of unmask that wrote it"
+            )
+        try:
+            return _plan({name: value for name, value in values.items() if name != "format"})
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise StoreError(f"the plan is damaged: {quoted(str(error))}") from None
+
+
+def canonical(values: Any) -> str:
+    """JSON that is the same text for the same values: keys sorted, no spaces, ASCII."""
+    return json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def sha256(parts: Sequence[Any]) -> str:
+    """The hash of JSON values."""
+    return hashlib.sha256(canonical(parts).encode()).hexdigest()
+
+
+def settled(draft: Plan, resolve: Callable[[], Batch]) -> Plan:
+    """The plan of a draft, its batch size found if it has none."""
+    return draft if draft.batch is not None else replace(draft, batch=resolve())
+
+
+def check_same(stored: Plan, draft: Plan) -> None:
+    """Refuse to go on with a plan that is not the stored one, and say what differs.
+
+    A draft takes whatever batch size the stored plan has: it is found once.
+    """
+    wanted = draft if draft.batch is not None else replace(draft, batch=stored.batch)
+    changes = list(_changes(stored.to_dict(), wanted.to_dict()))
+    if changes:
+        more = len(changes) - _SHOWN_CHANGES
+        told = "; ".join(changes[:_SHOWN_CHANGES]) + (f"; and {more} more" if more > 0 else "")
+        raise StoreError(
+            f"the output holds a run with another plan: {told}. Give another --output, or ask for"
+            " the same again"
+        )
+
+
+def _changes(stored: Any, wanted: Any, path: str = "") -> Iterator[str]:
+    if isinstance(stored, Mapping) and isinstance(wanted, Mapping):
+        for name in sorted({*stored, *wanted}):
+            inner = f"{path}.{name}" if path else name
+            yield from _changes(stored.get(name), wanted.get(name), inner)
+    elif canonical(stored) != canonical(wanted):
+        yield f"{path} is {_brief(stored)} there, {_brief(wanted)} here"
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, str) and len(value) == 64:
+        return value[:_DIGEST_SHOWN]
+    return quoted(value if isinstance(value, str) else canonical(value), limit=80)
+
+
+def _plan(values: dict[str, Any]) -> Plan:
+    known = {field.name for field in fields(Plan)}
+    if unknown := sorted(values.keys() - known):
+        raise ValueError(f"it has no {unknown[0]}")
+    draw, support, batch = values["draw"], values["support"], values["batch"]
+    return Plan(
+        **{
+            **values,
+            "model": ModelIdentity(**values["model"]),
+            "corpus": CorpusIdentity(**values["corpus"]),
+            "draw": Draw(**{**draw, "masks": tuple(draw["masks"])}),
+            "support": support if isinstance(support, str) else tuple(support),
+            "constructions": tuple(Construction(**one) for one in values["constructions"]),
+            "batch": None if batch is None else Batch(**batch),
+        }
+    )

@@ -1,0 +1,214 @@
+"""What several runs come to together: their rows, what must be said beside them, and their tables.
+
+Needs no model: a report can be made where none runs.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from unmask.errors import StoreError
+from unmask.evaluation.bootstrap import Resampling
+from unmask.evaluation.corpus import Corpus
+from unmask.evaluation.distance import DistanceBin, by_distance
+from unmask.evaluation.plan import Plan
+from unmask.evaluation.rows import Group, Row
+from unmask.evaluation.run_folder import Run
+from unmask.evaluation.summary import BASELINE, Difference, Summary, differences, summarise
+from unmask.evaluation.syntax import Parser, syntactic_distances
+from unmask.evaluation.tables import (
+    SYNTACTIC_DISTANCES,
+    Table,
+    difference_table,
+    distance_table,
+    summary_table,
+)
+from unmask.printable import quoted
+
+
+@dataclass(frozen=True)
+class Report:
+    """Runs that are reported together.
+
+    `syntactic` has a distance for examples by run, in the order of the runs, where texts were
+    parsed; `apart` what was left out of it.
+    """
+
+    runs: tuple[Run, ...]
+    resampling: Resampling
+    baseline: str | None
+    syntactic: tuple[Mapping[str, int], ...] = ()
+    apart: tuple[Mapping[str, int], ...] = ()
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows of all runs."""
+        return [row for run in self.runs for row in run.rows]
+
+    @property
+    def vocabularies(self) -> dict[str, str]:
+        """Which vocabulary a model has, so that none are compared that differ."""
+        return {run.plan.model.name: run.plan.model.vocabulary for run in self.runs}
+
+    def summaries(self) -> list[Summary]:
+        """The paper's numbers of every construction."""
+        return summarise(self.rows, self.resampling)
+
+    def differences(self) -> list[Difference]:
+        """Every construction less the baseline."""
+        if self.baseline is None:
+            return []
+        return differences(self.rows, self.baseline, self.resampling)
+
+    def token_bins(self) -> list[DistanceBin]:
+        """NLLs by token distance."""
+        return by_distance(self.rows, resampling=self.resampling)
+
+    def syntactic_bins(self) -> list[DistanceBin]:
+        """NLLs by syntactic distance."""
+        return [
+            one
+            for run, distances in zip(self.runs, self.syntactic, strict=True)
+            for one in by_distance(run.rows, resampling=self.resampling, distances=distances)
+        ]
+
+
+def report(runs: Sequence[Run], *, resampling: Resampling, baseline: str | None = None) -> Report:
+    """Put runs together; without a baseline it is the paper's, where it was measured."""
+    if not any(run.rows for run in runs):
+        raise StoreError("there are no results yet: let unmask evaluate do some examples first")
+    _refuse_namesakes(run.plan for run in runs)
+    _refuse_repetitions(runs)
+    measured = {row.construction for run in runs for row in run.rows}
+    if baseline is None and BASELINE in measured:
+        baseline = BASELINE
+    return Report(tuple(runs), resampling, baseline)
+
+
+def with_syntax(it: Report, corpora: Sequence[Corpus], parse: Parser) -> Report:
+    """The report with syntactic distances from the texts of its runs."""
+    texts = {corpus.digest: {one.id: one.text for one in corpus.sentences} for corpus in corpora}
+    for run in it.runs:
+        if run.plan.corpus.digest not in texts:
+            raise StoreError(
+                f"none of the corpora given is {quoted(run.plan.corpus.name)} as it was measured"
+                f" ({run.plan.corpus.digest[:12]}); give its file, with the same columns"
+            )
+    found = [syntactic_distances(run.rows, texts[run.plan.corpus.digest], parse) for run in it.runs]
+    return replace(
+        it,
+        syntactic=tuple(one.by_example for one in found),
+        apart=tuple(one.apart for one in found),
+    )
+
+
+TABLES: Mapping[str, Callable[[Report], Table]] = {
+    "results": lambda it: summary_table(it.summaries(), it.vocabularies),
+    "differences": lambda it: difference_table(it.differences()),
+    "distance": lambda it: distance_table(it.token_bins()),
+    "syntax": lambda it: distance_table(
+        it.syntactic_bins(), distance="syntactic distance", note=_syntactic_note(it)
+    ),
+}
+
+
+def table(it: Report, name: str) -> Table:
+    """One of `TABLES`, with what must be said beside it."""
+    made = TABLES[name](it)
+    return replace(made, notes=(*made.notes, *notes(it)))
+
+
+def notes(it: Report) -> list[str]:
+    """What a reader must know of examples that are not there, and of solvers."""
+    said = [note for run in it.runs for note in _run_notes(run)]
+    return list(dict.fromkeys(said))
+
+
+def config(it: Report) -> dict[str, Any]:
+    """What is known of the runs, as JSON values."""
+    return {
+        "runs": [
+            {
+                "plan": run.plan.to_dict(),
+                "plan_sha256": run.plan.digest,
+                "examples_not_done": run.missing,
+                "examples_failed": len(_failed(run)),
+                "computed_by": sorted({row.software for row in run.rows if row.software}),
+                "devices": sorted({row.device for row in run.rows if row.device}),
+            }
+            for run in it.runs
+        ],
+        "bootstrap": asdict(it.resampling),
+        "baseline": it.baseline,
+        "aggregation": "mean NLL over examples, then the exponential",
+    }
+
+
+def _refuse_namesakes(plans: Iterable[Plan]) -> None:
+    """Two models, or two corpora, under one name would be averaged together."""
+    seen: dict[tuple[str, str], str] = {}
+    for plan in plans:
+        for kind, name, digest in (
+            ("model", plan.model.name, plan.model.weights),
+            ("corpus", plan.corpus.name, plan.corpus.digest),
+        ):
+            if seen.setdefault((kind, name), digest) != digest:
+                raise StoreError(
+                    f"two runs name different {'models' if kind == 'model' else 'corpora'}"
+                    f" {quoted(name)}; report them apart, or evaluate one with --{kind}-name"
+                )
+
+
+def _refuse_repetitions(runs: Iterable[Run]) -> None:
+    """Two draws of one corpus share sentences: their rows are no sample to average over."""
+    seen: set[Group] = set()
+    for run in runs:
+        groups = {row.group for row in run.rows}
+        if again := sorted(groups & seen):
+            raise StoreError(
+                f"two runs measure {quoted(again[0].construction)} of {quoted(again[0].model)} on"
+                f" {quoted(again[0].corpus)}, {again[0].mask}; report them apart"
+            )
+        seen |= groups
+
+
+def _run_notes(run: Run) -> list[str]:
+    plan, said = run.plan, []
+    where = f"{plan.model.name} on {plan.corpus.name}"
+    if failed := _failed(run):
+        most, count = Counter(failed.values()).most_common(1)[0]
+        said.append(f"{where}: {len(failed)} examples failed, {count} of them with: {most}")
+    if run.missing:
+        said.append(
+            f"{where}: {run.missing} of {plan.draw.count} examples are not done yet; those that"
+            " are were taken in hashed order"
+        )
+    for mask, reasons in plan.draw.refused.items():
+        if reasons:
+            told = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
+            said.append(f"{where}, {mask}: sentences refused before the last example: {told}.")
+    said += [f"{where}: {one.why}; start unmask evaluate again" for one in run.damaged]
+    return said + [f"{where}: {one}" for one in _unsolved(run)]
+
+
+def _failed(run: Run) -> dict[str, str]:
+    return {row.example_id: row.error for row in run.rows if row.error is not None}
+
+
+def _unsolved(run: Run) -> list[str]:
+    """Convergence is reported, never assumed."""
+    solved = [row for row in run.rows if row.converged is not None]
+    all_of, missed = (
+        Counter(row.construction for row in solved if row.converged in allowed)
+        for allowed in ((True, False), (False,))
+    )
+    return [
+        f"{name} did not converge on {missed[name]} of {all_of[name]} examples." for name in missed
+    ]
+
+
+def _syntactic_note(it: Report) -> str:
+    left_out = sum((Counter(one) for one in it.apart), Counter[str]())
+    told = ", ".join(f"{count} {reason}" for reason, count in sorted(left_out.items()))
+    return f"{SYNTACTIC_DISTANCES} Examples left out: {told or 'none'}."

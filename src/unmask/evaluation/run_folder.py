@@ -1,0 +1,130 @@
+"""The folder of a run, as its readers see it: the plan, and the rows that were saved.
+
+    plan.json                        the plan, canonical JSON
+    rows/0-of-2/part-000001.parquet  rows of a shard, one part a save, never changed
+    rows/0-of-2/manifest.json        what the shard holds, for people and other programs
+    locks/0-of-2.lock                held by the one process that writes this shard
+
+Rows are what the parts hold: a manifest that was not rewritten before a crash is only out of date.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from unmask.errors import StoreError
+from unmask.evaluation.parts import SUFFIX, DamagedPartError, read_part
+from unmask.evaluation.plan import Plan
+from unmask.evaluation.rows import Row
+from unmask.printable import quoted
+
+PLAN, ROWS, LOCKS, MANIFEST = "plan.json", "rows", "locks", "manifest.json"
+
+
+@dataclass(frozen=True)
+class Damaged:
+    """A part that cannot be read, and why."""
+
+    path: Path
+    why: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """A plan and the rows that there are, each example and construction once, in order of example.
+
+    `missing` counts the examples of the plan that have no rows yet.
+    """
+
+    folder: Path
+    plan: Plan
+    rows: tuple[Row, ...]
+    damaged: tuple[Damaged, ...]
+
+    @property
+    def missing(self) -> int:
+        """Examples that are not done."""
+        return self.plan.draw.count - len({row.example_id for row in self.rows})
+
+
+def read_run(place: str | Path) -> Run:
+    """Everything that a run's folder holds."""
+    folder = Path(place)
+    plan = read_plan(folder)
+    if plan is None:
+        raise StoreError(
+            f"{quoted(str(folder), limit=150)} is not the folder of an evaluation: it has no {PLAN}"
+        )
+    rows, damaged = read_rows(folder, plan)
+    return Run(folder, plan, tuple(sorted(rows, key=_order(plan))), tuple(damaged))
+
+
+def read_plan(folder: Path) -> Plan | None:
+    """The plan of a folder; None if there is none."""
+    path = folder / PLAN
+    shown = quoted(str(path), limit=150)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreError(f"cannot read {shown}: {error}") from None
+    try:
+        values = json.loads(text)
+    except ValueError:
+        raise StoreError(f"{shown} is not JSON: it was changed since it was written") from None
+    return Plan.from_dict(values)
+
+
+def read_rows(folder: Path, plan: Plan) -> tuple[list[Row], list[Damaged]]:
+    """Rows of all shards, and the parts that cannot be read."""
+    rows: list[Row] = []
+    damaged: list[Damaged] = []
+    for path in parts(folder):
+        try:
+            rows += read_part(path, plan.digest)
+        except DamagedPartError as error:
+            damaged.append(Damaged(path, str(error)))
+    return list(_settled(rows)), damaged
+
+
+def parts(folder: Path) -> list[Path]:
+    """The parts of all shards, in the order in which each shard wrote them."""
+    return sorted((folder / ROWS).glob(f"*/*{SUFFIX}"))
+
+
+def _settled(rows: Iterable[Row]) -> Iterator[Row]:
+    """One row an example and construction: a failure counts until a later try succeeds."""
+    found: dict[tuple[str, str], Row] = {}
+    for row in rows:
+        key = (row.example_id, row.construction)
+        before = found.get(key)
+        if before is None or before.failed:
+            found[key] = row
+        elif not row.failed and _numbers(row) != _numbers(before):
+            raise StoreError(
+                f"the example {quoted(row.example_id)} has two different rows of"
+                f" {quoted(row.construction)}: rows were copied between runs, or two machines"
+                " computed them; remove one of the parts"
+            )
+    return iter(found.values())
+
+
+def _numbers(row: Row) -> Row:
+    """What a repetition must agree in."""
+    return replace(row, seconds=0.0, device=None, software=None)
+
+
+def _order(plan: Plan) -> "_Key":
+    return _Key({one.label: place for place, one in enumerate(plan.constructions)})
+
+
+@dataclass(frozen=True)
+class _Key:
+    """Rows by mask and example, and constructions as the plan has them."""
+
+    places: dict[str, int]
+
+    def __call__(self, row: Row) -> tuple[str, str, int]:
+        return row.mask, row.example_id, self.places.get(row.construction, len(self.places))

@@ -1,0 +1,94 @@
+"""A run from its first example to its last: what is done is saved while the rest goes on."""
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Never
+
+from tqdm import tqdm
+
+from unmask.errors import UnmaskError
+from unmask.evaluation.executors import Executor
+from unmask.evaluation.masks import MaskedPair
+from unmask.evaluation.rows import Row
+from unmask.evaluation.run_writer import RunWriter
+from unmask.printable import printable
+
+# what a crash may cost, unless one example takes longer
+SAVE_EVERY = 10.0
+# more than this in a row is a broken machine or model, not an unlucky text
+_FAILURES_IN_A_ROW = 50
+# how often to say where we are when nobody watches a bar, as in a log of a batch job
+_SECONDS_A_LINE = 30.0
+
+
+@dataclass
+class _Pending:
+    """Rows that are not saved yet."""
+
+    writer: RunWriter
+    save_every: float
+    rows: list[Row] = field(default_factory=list)
+    saved_at: float = field(default_factory=time.monotonic)
+
+    def add(self, rows: Sequence[Row]) -> None:
+        self.rows += rows
+        if time.monotonic() - self.saved_at >= self.save_every:
+            self.save()
+
+    def save(self) -> None:
+        # taken out first: where the disk is full, there is no sense in trying again on the way out
+        rows, self.rows = self.rows, []
+        self.writer.save(rows)
+        self.saved_at = time.monotonic()
+
+
+def complete(
+    writer: RunWriter,
+    pairs: Sequence[MaskedPair],
+    executor: Executor,
+    *,
+    save_every: float = SAVE_EVERY,
+    progress: bool | None = None,
+) -> None:
+    """Measure what a shard still lacks, and save it; also when interrupted.
+
+    `progress` is a bar on stderr with rate and time left, a line now and then where stderr is no
+    terminal; False for none.
+    """
+    to_do = writer.to_do(pairs)
+    pending, failures = _Pending(writer, save_every), 0
+    with _bar(writer, len(to_do), progress) as bar:
+        try:
+            for rows in executor.run(writer.plan, to_do):
+                pending.add(rows)
+                bar.update()
+                failures = failures + 1 if rows[0].failed else 0
+                _refuse_to_go_on(failures, rows[0])
+        finally:
+            pending.save()
+
+
+def _bar(writer: RunWriter, to_do: int, progress: bool | None) -> "tqdm[Never]":
+    watched = sys.stderr is not None and sys.stderr.isatty()
+    return tqdm(
+        total=len(writer.done) + to_do,
+        initial=len(writer.done),
+        desc=f"shard {writer.shard}" if writer.shard.count > 1 else None,
+        unit=" examples",
+        disable=progress is False,
+        mininterval=0.1 if watched else _SECONDS_A_LINE,
+        # by time alone: examples differ too much in cost for a guess by their number
+        miniters=1,
+        smoothing=0.05,
+        file=sys.stderr,
+    )
+
+
+def _refuse_to_go_on(failures: int, row: Row) -> None:
+    if failures >= _FAILURES_IN_A_ROW:
+        raise UnmaskError(
+            f"{failures} examples failed in a row, the last with: {printable(row.error or '')}."
+            " They are recorded; mend the cause and start again"
+        )

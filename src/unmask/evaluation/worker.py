@@ -1,0 +1,188 @@
+"""One example, all constructions and metrics: the unit of work, which never raises.
+
+Knows neither where its rows go nor which machine it is on.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import torch
+import transformers
+
+from unmask import __version__
+from unmask.batch_size import resolve_batch_size
+from unmask.constructions import construct
+from unmask.errors import ModelError
+from unmask.evaluation.identity import vocabulary_digest, weights_digest
+from unmask.evaluation.masks import MaskedPair
+from unmask.evaluation.plan import Batch, Plan
+from unmask.evaluation.rows import Row
+from unmask.joint import Joint
+from unmask.language_model import LanguageModel
+from unmask.loading import load
+from unmask.metrics import pair_metrics
+from unmask.printable import printable, quoted
+from unmask.settings import Settings
+from unmask.tables import PairTables
+from unmask.trust import agreement
+
+SOFTWARE = (
+    f"unmask {__version__}, torch {torch.__version__}, transformers {transformers.__version__}"
+)
+_LONGEST_ERROR = 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSource:
+    """Where a worker gets its model, and how it loads it; no part of a plan."""
+
+    place: str
+    device: str | None = None
+    dtype: str = "float32"
+    revision: str | None = None
+    trust_remote_code: bool = False
+    allow_pickle: bool = False
+    compile: bool = False
+
+    def load(self) -> LanguageModel:
+        """The model itself."""
+        return load(
+            self.place,
+            device=self.device,
+            dtype=self.dtype,
+            revision=self.revision,
+            trust_remote_code=self.trust_remote_code,
+            allow_pickle=self.allow_pickle,
+            compile=self.compile,
+        )
+
+
+def check_model(lm: LanguageModel, plan: Plan) -> None:
+    """Refuse to measure with another model than the plan's: names and folders may lie."""
+    for what, found, wanted in (
+        ("weights", weights_digest(lm), plan.model.weights),
+        ("vocabulary", vocabulary_digest(lm), plan.model.vocabulary),
+    ):
+        if found != wanted:
+            raise ModelError(
+                f"{printable(lm.name)} has other {what} here than where the run was planned"
+                f" ({found[:12]}, not {wanted[:12]}); give every machine the same model"
+            )
+
+
+def resolve_batch(
+    lm: LanguageModel,
+    examples: Sequence[MaskedPair],
+    support: str | Sequence[str],
+    settings: Settings,
+) -> Batch:
+    """The batch size of a whole run, found once: as many tokens a pass as suit a middling text."""
+    if settings.batch_size is not None:
+        return Batch(rows=settings.batch_size)
+    length = int(median(len(one.cloze) for one in examples))
+    rows = 2 * len(lm.support(support).ids)
+    return Batch(tokens=length * resolve_batch_size(lm.model, length, settings, rows))
+
+
+def measure(lm: LanguageModel, plan: Plan, example: MaskedPair) -> list[Row]:
+    """A row a construction; where anything fails, rows that say why."""
+    began = time.perf_counter()
+    try:
+        found = list(_measured(lm, plan, example))
+    except Exception as error:  # whatever it is belongs into the rows, and the run goes on
+        return failed(plan, example, describe(error), time.perf_counter() - began)
+    about = {
+        **_about(plan, example, time.perf_counter() - began),
+        "software": SOFTWARE,
+        "device": _device(lm),
+    }
+    return [Row(**about, **values) for values in found]
+
+
+def failed(plan: Plan, example: MaskedPair, error: str, seconds: float = 0.0) -> list[Row]:
+    """The rows of an example that could not be measured."""
+    about = _about(plan, example, seconds)
+    return [Row(**about, construction=one.label, error=error) for one in plan.constructions]
+
+
+def describe(error: BaseException) -> str:
+    """An error in one line."""
+    said = " ".join(str(error).split())
+    named = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    return printable(named)[:_LONGEST_ERROR]
+
+
+def _measured(lm: LanguageModel, plan: Plan, example: MaskedPair) -> Iterator[dict[str, Any]]:
+    tables = lm.tables(example.cloze, support=_support(plan), settings=_settings(plan, example))
+    tables.both()
+    joints = {one.label: construct(one.method, tables, **one.options) for one in plan.constructions}
+    metrics = pair_metrics(joints, tables, _gold(example))
+    trust = _incompatibility(tables)
+    for label, joint in joints.items():
+        yield {
+            "construction": label,
+            "incompatibility": trust,
+            **metrics[label].to_dict(),
+            **_solver(joint),
+        }
+
+
+def _about(plan: Plan, example: MaskedPair, seconds: float) -> dict[str, Any]:
+    first, second = example.cloze.positions
+    return {
+        "corpus": plan.corpus.name,
+        "mask": example.mask,
+        "model": plan.model.name,
+        "support": plan.support_name,
+        "example_id": example.id,
+        "sentence_id": example.sentence_id,
+        "gold_bytes": example.gold_bytes,
+        "length": len(example.cloze),
+        "positions": (first, second),
+        "spans": example.spans,
+        "seconds": seconds,
+    }
+
+
+def _support(plan: Plan) -> str | list[str]:
+    return plan.support if isinstance(plan.support, str) else list(plan.support)
+
+
+def _settings(plan: Plan, example: MaskedPair) -> Settings:
+    batch = plan.batch or Batch()
+    return Settings(
+        batch_size=batch.rows_for(len(example.cloze)),
+        memory_limit=plan.memory_limit,
+        half_tables=plan.half_tables,
+        progress=False,
+        announce=False,
+    )
+
+
+def _gold(example: MaskedPair) -> tuple[int, int]:
+    gold = example.cloze.gold
+    if gold is None or len(gold) != 2:
+        raise ValueError(f"the example has gold tokens {quoted(gold)}, not two")
+    return gold[0], gold[1]
+
+
+def _incompatibility(tables: PairTables) -> float | None:
+    """J, where its solver has converged: a rough number would be averaged as a good one."""
+    found = agreement(tables)
+    return found.bits if found.converged else None
+
+
+def _solver(joint: Joint) -> dict[str, Any]:
+    passes, converged = joint.diagnostics.get("passes"), joint.diagnostics.get("converged")
+    return {
+        "passes": None if passes is None else int(str(passes)),
+        "converged": None if converged is None else bool(converged),
+    }
+
+
+def _device(lm: LanguageModel) -> str:
+    device = lm.model.device
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type

@@ -1,0 +1,172 @@
+"""Nothing is lost in a crash: kills, cut files, full disks, rivals leave the rows of a quiet run.
+
+200 examples of SNLI with caption-bert over a small support: real, and cheap.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import killable
+from assets import real_data, real_model
+from unmask.evaluation.parts import read_part
+from unmask.evaluation.rows import Row
+from unmask.evaluation.run_folder import parts, read_plan, read_run
+
+pytestmark = [pytest.mark.real, pytest.mark.slow]
+
+EXAMPLES = 200
+KILLS = 20
+SUPPORT = "a,A,man,woman,in,on,the,is,of,with,and,."
+
+
+def arguments(output: Path, *more: str) -> list[str]:
+    return [
+        *("evaluate", str(real_data("snli/test.jsonl"))),
+        *("--model", str(real_model("caption-bert")), "--output", str(output)),
+        *("--examples", str(EXAMPLES // 2), "--support", SUPPORT, "--batch-size", "64"),
+        *("--save-every", "0", "--quiet", *more),
+    ]
+
+
+def values(row: Row) -> dict[str, object]:
+    """All of a row but its time."""
+    return {name: value for name, value in row.to_dict().items() if name != "seconds"}
+
+
+def saved(folder: Path) -> list[dict[str, object]]:
+    """Every row of every part, as often as it was written."""
+    plan = read_plan(folder)
+    assert plan is not None
+    rows = [row for path in parts(folder) for row in read_part(path, plan.digest)]
+    return sorted(map(values, rows), key=lambda row: (row["example_id"], row["construction"]))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]]:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    assert killable.finish(arguments(folder / "run"), folder / "log") == 0
+    rows = saved(folder / "run")
+    assert len(rows) == EXAMPLES * 11
+    assert not any(row["error"] for row in rows)
+    return rows
+
+
+def test_twenty_kills_lose_nothing_and_repeat_nothing(tmp_path: Path, undisturbed) -> None:
+    moments = random.Random(20)
+    alive = 0
+    for _ in range(KILLS):
+        process = killable.start(arguments(tmp_path / "run"), tmp_path / "log")
+        process.join(moments.uniform(0.5, 2.5))
+        if process.exitcode is None:
+            os.kill(process.pid, signal.SIGKILL)
+            alive += 1
+        process.join()
+    # a run that had ended could not be killed; most must have been at work
+    assert alive >= KILLS - 5
+    assert killable.finish(arguments(tmp_path / "run"), tmp_path / "log") == 0
+    assert saved(tmp_path / "run") == undisturbed
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory, undisturbed) -> Path:
+    """A run saved in parts of several examples."""
+    folder = tmp_path_factory.mktemp("done")
+    assert killable.finish(arguments(folder / "run", "--save-every", "1"), folder / "log") == 0
+    return folder / "run"
+
+
+@pytest.mark.parametrize("kept", [0, 3, 0.5, -1])
+def test_cut_parts_are_set_aside_and_done_again(
+    tmp_path: Path, done: Path, undisturbed, kept
+) -> None:
+    subprocess.run(["cp", "-r", str(done), str(tmp_path / "run")], check=True)
+    for path in parts(tmp_path / "run")[::3]:
+        whole = path.read_bytes()
+        path.write_bytes(whole[: int(len(whole) * kept) if isinstance(kept, float) else kept])
+    assert killable.finish(arguments(tmp_path / "run"), tmp_path / "log") == 0
+    assert saved(tmp_path / "run") == undisturbed
+    said = (tmp_path / "log").read_text()
+    assert "set aside and done again" in said
+    assert "Traceback" not in said
+    assert list((tmp_path / "run").glob("rows/*/*.damaged"))
+
+
+def test_a_full_disk_ends_in_one_line_and_the_run_goes_on_later(
+    tmp_path: Path, undisturbed
+) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(disk)], check=True)
+    try:
+        assert killable.finish(arguments(disk / "run"), tmp_path / "log") == 2
+        (said,) = (tmp_path / "log").read_text().splitlines()
+        assert said.startswith("unmask: cannot write ")
+        assert "No space left on device" in said
+        before = saved(disk / "run")
+        assert 0 < len(before) < len(undisturbed)
+        assert not list(disk.glob("run/rows/*/.*")), "what was half written takes no room"
+        subprocess.run(["mount", "-o", "remount,size=50m", str(disk)], check=True)
+        assert killable.finish(arguments(disk / "run"), tmp_path / "log") == 0
+        assert saved(disk / "run") == undisturbed
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_rival_on_the_same_shard_is_refused_in_one_line(tmp_path: Path, undisturbed) -> None:
+    first = killable.start(arguments(tmp_path / "run"), tmp_path / "first")
+    lock = tmp_path / "run" / "rows" / "0-of-1"
+    _wait_for(lambda: list(lock.glob("*.parquet")), first)
+    assert killable.finish(arguments(tmp_path / "run"), tmp_path / "second") == 2
+    (said,) = (tmp_path / "second").read_text().splitlines()
+    assert said.startswith("unmask: another process is writing shard 0/1")
+    overlap = arguments(tmp_path / "run", "--shard", "0/2")
+    assert killable.finish(overlap, tmp_path / "third") == 2
+    assert "overlaps" in (tmp_path / "third").read_text()
+    first.join(300)
+    assert first.exitcode == 0
+    assert saved(tmp_path / "run") == undisturbed
+
+
+def test_shards_share_a_folder(tmp_path: Path, undisturbed) -> None:
+    started = [
+        killable.start(arguments(tmp_path / "run", "--shard", f"{i}/3"), tmp_path / f"log{i}")
+        for i in range(3)
+    ]
+    for process in started:
+        process.join(300)
+    assert [process.exitcode for process in started] == [0, 0, 0]
+    assert saved(tmp_path / "run") == undisturbed
+    # each did its share, and one process of them all finds nothing left to do
+    counted = Counter(path.parent.name for path in parts(tmp_path / "run"))
+    assert set(counted) == {"0-of-3", "1-of-3", "2-of-3"}
+    before = len(parts(tmp_path / "run"))
+    assert killable.finish(arguments(tmp_path / "run"), tmp_path / "log") == 0
+    assert len(parts(tmp_path / "run")) == before
+
+
+def test_what_is_done_is_saved_when_asked_to_leave(tmp_path: Path) -> None:
+    """A batch system's SIGTERM: rows that wait for the next save are not lost."""
+    patient = [*arguments(tmp_path / "run"), "--save-every", "1000"]
+    process = killable.start(patient, tmp_path / "log")
+    _wait_for(lambda: (tmp_path / "run" / "plan.json").exists(), process)
+    threading.Event().wait(2)
+    os.kill(process.pid, signal.SIGTERM)
+    process.join(60)
+    assert process.exitcode == 128 + signal.SIGTERM
+    assert 0 < len(read_run(tmp_path / "run").rows) < EXAMPLES * 11
+
+
+def _wait_for(condition, process) -> None:
+    for _ in range(1200):
+        if condition():
+            return
+        assert process.exitcode is None, "it ended before it began"
+        threading.Event().wait(0.05)
+    raise AssertionError("nothing happened for a minute")
