@@ -41,7 +41,7 @@ from unmask.evaluation.masks import MaskedPair
 from unmask.evaluation.plan import Plan
 from unmask.evaluation.request import Prepared, Request, evaluate, prepare
 from unmask.evaluation.rows import Row
-from unmask.evaluation.shards import Shard
+from unmask.evaluation.store.shards import Shard
 from unmask.evaluation.worker import ModelSource
 from unmask.language_model import LanguageModel
 from unmask.settings import Settings

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 import unmask
-from unmask.evaluation.escaping import markdown
+from unmask.evaluation.reports.escaping import markdown
 from unmask.printable import printable, quoted
 
 Record = dict[str, Any]

@@ -15,8 +15,8 @@ import numpy as np
 from better_joints_report import METRICS, Row, read
 
 import unmask
-from unmask.evaluation.bootstrap import Estimate, Numbers, means, paired_differences
-from unmask.evaluation.escaping import markdown
+from unmask.evaluation.reports.bootstrap import Estimate, Numbers, means, paired_differences
+from unmask.evaluation.reports.escaping import markdown
 from unmask.printable import printable, quoted
 
 # the pivot that the paper takes, on the blank that its formula pivots on

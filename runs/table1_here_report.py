@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from unmask.evaluation import escaping, rendering
-from unmask.evaluation.bootstrap import DEFAULT, Estimate, paired_differences
-from unmask.evaluation.distance import pooled
-from unmask.evaluation.paper import TABLE
-from unmask.evaluation.reporting import Report, report, table
+from unmask.evaluation.reports import escaping, rendering
+from unmask.evaluation.reports.bootstrap import DEFAULT, Estimate, paired_differences
+from unmask.evaluation.reports.distance import pooled
+from unmask.evaluation.reports.paper import TABLE
+from unmask.evaluation.reports.reporting import Report, report, table
 from unmask.evaluation.rows import Group, Row, grouped, measured
-from unmask.evaluation.run_folder import Run, read_run
+from unmask.evaluation.store.run_folder import Run, read_run
 
 HEADER = """\
 # The paper's Table 1, with a model that fits a laptop

@@ -34,7 +34,7 @@ from transformers.utils.logging import disable_progress_bar
 
 import unmask
 from unmask.evaluation.corpora import KNOWN, CorpusSpec, read_corpus
-from unmask.evaluation.corpus import Sentence
+from unmask.evaluation.corpora.corpus import Sentence
 from unmask.printable import printable, quoted
 
 CHECKPOINT_SECONDS = 120.0

@@ -10,7 +10,7 @@ import pytest
 
 from unmask import CorpusError
 from unmask.evaluation.corpora import CorpusSpec, read_corpus
-from unmask.evaluation.corpus_lines import LONGEST
+from unmask.evaluation.corpora.lines import LONGEST
 
 
 class Bad(NamedTuple):

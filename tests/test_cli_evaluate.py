@@ -15,7 +15,7 @@ from tiny_tokenizers import save_bert
 from unmask.cli import main
 from unmask.evaluation.corpora import CorpusSpec
 from unmask.evaluation.request import Request, evaluate, prepare
-from unmask.evaluation.run_folder import read_run
+from unmask.evaluation.store.run_folder import read_run
 from unmask.evaluation.worker import ModelSource, check_model
 
 WORDS = ("cat", "dog", "man", "woman")

@@ -16,8 +16,8 @@ from assets import real_data
 from unmask import CorpusError
 from unmask.evaluation import corpora
 from unmask.evaluation.corpora import CorpusSpec, read_corpus
-from unmask.evaluation.corpus import Corpus, Occurrence, Sentence, digest
-from unmask.evaluation.hub_datasets import Table
+from unmask.evaluation.corpora.corpus import Corpus, Occurrence, Sentence, digest
+from unmask.evaluation.corpora.hub import Table
 
 PAIRS = [("A cat sat.", "An animal sat."), ("A dog ran.", "A cat sat.")]
 SENTENCES = ["A cat sat.", "An animal sat.", "A dog ran."]

@@ -15,9 +15,9 @@ import pytest
 
 import killable
 from assets import real_data, real_model
-from unmask.evaluation.parts import read_part
 from unmask.evaluation.rows import Row
-from unmask.evaluation.run_folder import parts, read_plan, read_run
+from unmask.evaluation.store.parts import read_part
+from unmask.evaluation.store.run_folder import parts, read_plan, read_run
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 

@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 from unmask import UnmaskError
-from unmask.evaluation import bootstrap
-from unmask.evaluation.bootstrap import Estimate, Resampling, means, paired_differences, ratios
+from unmask.evaluation.reports import bootstrap
+from unmask.evaluation.reports.bootstrap import (
+    Estimate,
+    Resampling,
+    means,
+    paired_differences,
+    ratios,
+)
 
 QUICK = Resampling(resamples=1000)
 

@@ -9,14 +9,13 @@ import re
 import pytest
 
 from evaluation_rows import HOSTILE, a_row
-from unmask.evaluation import escaping
-from unmask.evaluation.bootstrap import Estimate, Resampling
-from unmask.evaluation.distance import by_distance
-from unmask.evaluation.rendering import comma_separated, latex, markdown, text
-from unmask.evaluation.results_json import results, results_json, task_name
-from unmask.evaluation.rows import Row
-from unmask.evaluation.summary import differences, summarise
-from unmask.evaluation.tables import (
+from unmask.evaluation.reports import escaping
+from unmask.evaluation.reports.bootstrap import Estimate, Resampling
+from unmask.evaluation.reports.distance import by_distance
+from unmask.evaluation.reports.rendering import comma_separated, latex, markdown, text
+from unmask.evaluation.reports.results_json import results, results_json, task_name
+from unmask.evaluation.reports.summary import differences, summarise
+from unmask.evaluation.reports.tables import (
     FAILURES,
     VOCABULARIES,
     Column,
@@ -25,6 +24,7 @@ from unmask.evaluation.tables import (
     distance_table,
     summary_table,
 )
+from unmask.evaluation.rows import Row
 
 QUICK = Resampling(resamples=200)
 RENDERERS = [text, markdown, latex, comma_separated]

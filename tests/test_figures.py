@@ -16,17 +16,17 @@ from matplotlib.lines import Line2D
 from evaluation_rows import HOSTILE, a_row
 from unmask import UnmaskError
 from unmask.constructions import CONSTRUCTIONS
-from unmask.evaluation.bootstrap import Estimate, Resampling
-from unmask.evaluation.distance import DistanceBin, by_distance, by_setting
-from unmask.evaluation.figures import (
+from unmask.evaluation.reports.bootstrap import Estimate, Resampling
+from unmask.evaluation.reports.distance import DistanceBin, by_distance, by_setting
+from unmask.evaluation.reports.figures import (
     STYLES,
     axis_range,
     construction_styles,
     distance_figure,
     save_figure,
 )
-from unmask.evaluation.rendering import text
-from unmask.evaluation.tables import SYNTACTIC_DISTANCES, distance_table
+from unmask.evaluation.reports.rendering import text
+from unmask.evaluation.reports.tables import SYNTACTIC_DISTANCES, distance_table
 
 QUICK = Resampling(resamples=50)
 STARTS = {".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}
@@ -260,18 +260,19 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch: pytest.M
 
 def test_neither_pyplot_nor_settings_are_touched(tmp_path: Path) -> None:
     code = (
-        "import sys, unmask.evaluation.figures, unmask.evaluation.syntax;"
+        "import sys, unmask.evaluation.reports.figures, unmask.evaluation.reports.syntax;"
         "assert not {'matplotlib', 'spacy', 'torch'} & sys.modules.keys();"
         # looking up the backend would itself import pyplot
         "from matplotlib import rcParams; names = rcParams.keys() - {'backend'};"
         "before = {name: rcParams[name] for name in names};"
-        "from unmask.evaluation.distance import DistanceBin;"
-        "from unmask.evaluation.bootstrap import Estimate;"
+        "from unmask.evaluation.reports.distance import DistanceBin;"
+        "from unmask.evaluation.reports.bootstrap import Estimate;"
         "from unmask.evaluation.rows import Group;"
         "nll = Estimate(1.0, 0.1, 0.5, 1.5);"
         "one = DistanceBin(Group(*'abcde'), 0, 0, 1, nll, nll);"
-        "figure = unmask.evaluation.figures.distance_figure([one], title='a', axis_label='b');"
-        "unmask.evaluation.figures.save_figure(figure, sys.argv[1]);"
+        "figures = unmask.evaluation.reports.figures;"
+        "figure = figures.distance_figure([one], title='a', axis_label='b');"
+        "figures.save_figure(figure, sys.argv[1]);"
         "assert 'matplotlib.pyplot' not in sys.modules;"
         "assert before == {name: rcParams[name] for name in names}"
     )

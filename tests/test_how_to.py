@@ -16,7 +16,7 @@ import yaml
 import tiny_models
 from unmask import cli
 from unmask.cli import evaluate, options, ray_options, report
-from unmask.evaluation.shards import Shard
+from unmask.evaluation.store.shards import Shard
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "how-to"

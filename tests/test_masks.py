@@ -15,7 +15,7 @@ from assets import real_data
 from tiny_tokenizers import save_bert, tiny_bert, without_unknown, word_piece
 from unmask import CorpusError
 from unmask.evaluation.corpora import CorpusSpec, read_corpus
-from unmask.evaluation.corpus import Sentence
+from unmask.evaluation.corpora.corpus import Sentence
 from unmask.evaluation.masks import MASKS, MaskedPair, Refused, examples, outcomes
 
 ROOT = Path(__file__).parent.parent

@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-import unmask.evaluation.durable as durable
+import unmask.evaluation.store.durable as durable
 from evaluation_rows import a_row
 from test_plan import a_plan
 from unmask import Cloze, StoreError
 from unmask.evaluation.masks import MaskedPair
-from unmask.evaluation.parts import DamagedPartError, read_part, write_part
 from unmask.evaluation.plan import Batch, Plan
-from unmask.evaluation.publishing import copy_run
 from unmask.evaluation.rows import Row
-from unmask.evaluation.run_folder import parts, read_plan, read_run
-from unmask.evaluation.run_writer import writing
-from unmask.evaluation.shards import Shard
+from unmask.evaluation.store.parts import DamagedPartError, read_part, write_part
+from unmask.evaluation.store.publishing import copy_run
+from unmask.evaluation.store.run_folder import parts, read_plan, read_run
+from unmask.evaluation.store.run_writer import writing
+from unmask.evaluation.store.shards import Shard
 
 
 def pairs(count: int = 5) -> list[MaskedPair]:

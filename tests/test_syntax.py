@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from assets import real_data
 from evaluation_rows import a_row
 from unmask import UnmaskError
-from unmask.evaluation.bootstrap import Resampling
-from unmask.evaluation.distance import by_distance
-from unmask.evaluation.rows import Row
-from unmask.evaluation.syntax import (
+from unmask.evaluation.reports.bootstrap import Resampling
+from unmask.evaluation.reports.distance import by_distance
+from unmask.evaluation.reports.syntax import (
     NO_CHARACTERS,
     NO_OFFSETS,
     NO_WORD,
@@ -31,6 +30,7 @@ from unmask.evaluation.syntax import (
     tree_distance,
     word_of,
 )
+from unmask.evaluation.rows import Row
 
 QUICK = Resampling(resamples=50)
 

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 import unmask
-from unmask.evaluation.corpus import Sentence
+from unmask.evaluation.corpora.corpus import Sentence
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "runs"))
 

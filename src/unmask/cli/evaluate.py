@@ -98,7 +98,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 def _run(chosen: argparse.Namespace, request: "Request", cluster: "Executor | None") -> int:
     from unmask.evaluation.request import evaluate, prepare
-    from unmask.evaluation.shards import Shard
+    from unmask.evaluation.store.shards import Shard
 
     shard = Shard.parse(chosen.shard)
     if not chosen.save_every >= 0:

@@ -10,7 +10,7 @@ from unmask.errors import UnmaskError
 from unmask.printable import printable, quoted
 
 if TYPE_CHECKING:
-    from unmask.evaluation.reporting import Report
+    from unmask.evaluation.reports.reporting import Report
 
 SUMMARY = "make tables and figures of evaluations"
 DESCRIPTION = (
@@ -82,9 +82,9 @@ def run(chosen: argparse.Namespace) -> int:
     if (chosen.parser is None) != (chosen.corpus is None):
         raise UnmaskError("--parser reads the texts of --corpus; give both, or neither")
 
-    from unmask.evaluation.bootstrap import Resampling
-    from unmask.evaluation.reporting import report
-    from unmask.evaluation.run_folder import read_run
+    from unmask.evaluation.reports.bootstrap import Resampling
+    from unmask.evaluation.reports.reporting import report
+    from unmask.evaluation.store.run_folder import read_run
 
     runs = [read_run(Path(folder)) for folder in chosen.runs]
     resampling = Resampling(resamples=chosen.resamples, seed=chosen.seed)
@@ -125,8 +125,8 @@ def _tables(chosen: argparse.Namespace) -> list[str]:
 def _parsed(it: "Report", chosen: argparse.Namespace) -> "Report":
     """The report with syntactic distances; a run and its corpus know each other by a hash."""
     from unmask.evaluation.corpora import read_corpus
-    from unmask.evaluation.reporting import with_syntax
-    from unmask.evaluation.syntax import spacy_parser
+    from unmask.evaluation.reports.reporting import with_syntax
+    from unmask.evaluation.reports.syntax import spacy_parser
 
     parse = spacy_parser(chosen.parser)
     corpora = [read_corpus(options.corpus_spec(chosen, place)) for place in chosen.corpus]
@@ -134,9 +134,9 @@ def _parsed(it: "Report", chosen: argparse.Namespace) -> "Report":
 
 
 def _document(it: "Report", tables: list[str], format: str) -> str:
-    from unmask.evaluation import rendering
-    from unmask.evaluation.reporting import config, notes, table
-    from unmask.evaluation.results_json import results_json
+    from unmask.evaluation.reports import rendering
+    from unmask.evaluation.reports.reporting import config, notes, table
+    from unmask.evaluation.reports.results_json import results_json
 
     if format == "json":
         return results_json(it.summaries(), it.differences(), config(it))
@@ -159,21 +159,21 @@ def _write(document: str, output: str | None) -> None:
     if output is None:
         print(document, end="")
         return
-    from unmask.evaluation.durable import write_file
+    from unmask.evaluation.store.durable import write_file
 
     # not through a text file, which would write other line ends on Windows
     write_file(Path(output), lambda file: file.write(document.encode()))
 
 
 def _draw(it: "Report", folder: Path, format: str) -> None:
-    from unmask.evaluation.drawing import draw
+    from unmask.evaluation.reports.drawing import draw
 
     for path in draw(it, folder, format):
         print(f"wrote {printable(str(path))}", file=sys.stderr)
 
 
 def _copy(it: "Report", folder: Path) -> None:
-    from unmask.evaluation.publishing import copy_run
+    from unmask.evaluation.store.publishing import copy_run
 
     if len(it.runs) != 1:
         raise UnmaskError(f"--copy-to copies one run, not {len(it.runs)}; give one RUN")

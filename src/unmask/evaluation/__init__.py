@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from unmask.evaluation.corpora import CorpusSpec
-    from unmask.evaluation.publishing import copy_run
-    from unmask.evaluation.reporting import report
+    from unmask.evaluation.reports.reporting import report
     from unmask.evaluation.request import Request, evaluate, prepare
-    from unmask.evaluation.run_folder import read_run
-    from unmask.evaluation.shards import Shard
+    from unmask.evaluation.store.publishing import copy_run
+    from unmask.evaluation.store.run_folder import read_run
+    from unmask.evaluation.store.shards import Shard
     from unmask.evaluation.worker import ModelSource
 
 _HOME = {
     "CorpusSpec": "corpora",
     "ModelSource": "worker",
     "Request": "request",
-    "Shard": "shards",
-    "copy_run": "publishing",
+    "Shard": "store.shards",
+    "copy_run": "store.publishing",
     "evaluate": "request",
     "prepare": "request",
-    "read_run": "run_folder",
-    "report": "reporting",
+    "read_run": "store.run_folder",
+    "report": "reports.reporting",
 }
 
 __all__ = [

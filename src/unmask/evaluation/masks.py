@@ -14,7 +14,7 @@ from typing import Any
 
 from unmask.cloze import Cloze, trimmed
 from unmask.errors import CorpusError
-from unmask.evaluation.corpus import Sentence
+from unmask.evaluation.corpora.corpus import Sentence
 from unmask.evaluation.rows import Spans
 from unmask.language_model import LanguageModel
 from unmask.numbers import whole_number

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from unmask.errors import CorpusError
-from unmask.evaluation.corpus import Corpus
+from unmask.evaluation.corpora.corpus import Corpus
 from unmask.evaluation.masks import MaskedPair, examples
 from unmask.evaluation.plan import Construction, CorpusIdentity, Draw, sha256
 from unmask.language_model import LanguageModel

@@ -15,9 +15,9 @@ from unmask.evaluation.identity import identify
 from unmask.evaluation.masks import MASKS
 from unmask.evaluation.plan import Batch, Plan
 from unmask.evaluation.planning import Drawn, constructions, draw_examples, identify_corpus
-from unmask.evaluation.run_writer import writing
 from unmask.evaluation.running import SAVE_EVERY, complete
-from unmask.evaluation.shards import Shard
+from unmask.evaluation.store.run_writer import writing
+from unmask.evaluation.store.shards import Shard
 from unmask.evaluation.worker import ModelSource
 from unmask.language_model import LanguageModel
 from unmask.settings import Settings

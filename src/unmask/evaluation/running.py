@@ -12,7 +12,7 @@ from unmask.errors import UnmaskError
 from unmask.evaluation.executors import Executor
 from unmask.evaluation.masks import MaskedPair
 from unmask.evaluation.rows import Row
-from unmask.evaluation.run_writer import RunWriter
+from unmask.evaluation.store.run_writer import RunWriter
 from unmask.printable import printable
 
 # what a crash may cost, unless one example takes longer

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unmask.errors import StoreError, UnmaskError
-from unmask.evaluation.durable import write_file
 from unmask.evaluation.rows import Row
+from unmask.evaluation.store.durable import write_file
 from unmask.printable import quoted
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from unmask.errors import UnmaskError
-from unmask.evaluation.distance import by_example
+from unmask.evaluation.reports.distance import by_example
 from unmask.evaluation.rows import Row
 from unmask.printable import quoted
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import CorpusError
-from unmask.evaluation.corpus import Occurrence
-from unmask.evaluation.corpus_files import listed
+from unmask.evaluation.corpora.corpus import Occurrence
+from unmask.evaluation.corpora.files import listed
 from unmask.printable import printable, quoted
 
 # files that `Dataset.save_to_disk` and `DatasetDict.save_to_disk` leave behind

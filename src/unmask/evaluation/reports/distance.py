@@ -1,7 +1,7 @@
 """NLLs by how far apart the blanks are, as the paper's distance analysis has it.
 
-By the number of tokens between them, or by any other distance (`unmask.evaluation.syntax`). Only
-the numbers; drawing them is for `unmask.evaluation.figures`.
+By the number of tokens between them, or by any other distance (see `syntax`). Only the numbers;
+drawing them is for `figures`.
 """
 
 from collections import Counter
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from unmask.errors import UnmaskError
-from unmask.evaluation.bootstrap import DEFAULT, Estimate, Resampling, means
+from unmask.evaluation.reports.bootstrap import DEFAULT, Estimate, Resampling, means
 from unmask.evaluation.rows import Group, Row, grouped, measured
 from unmask.printable import quoted
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from unmask.errors import CorpusError
-from unmask.evaluation.corpus import Corpus, gather
-from unmask.evaluation.corpus_files import FORMATS, Place, listed, occurrences
-from unmask.evaluation.corpus_lines import checked_lines
-from unmask.evaluation.hub_datasets import Table, dataset_occurrences
+from unmask.evaluation.corpora.corpus import Corpus, gather
+from unmask.evaluation.corpora.files import FORMATS, Place, listed, occurrences
+from unmask.evaluation.corpora.hub import Table, dataset_occurrences
+from unmask.evaluation.corpora.lines import checked_lines
 from unmask.printable import quoted
 
 # the corpora of the paper: their names on the hub, and what of them is sentences

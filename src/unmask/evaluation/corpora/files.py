@@ -12,7 +12,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from unmask.errors import CorpusError
-from unmask.evaluation.corpus import Occurrence
+from unmask.evaluation.corpora.corpus import Occurrence
 from unmask.printable import quoted
 
 Lines = Iterable[tuple[int, str]]

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from unmask.evaluation.distance import DistanceBin, by_setting
-from unmask.evaluation.durable import make_folder, write_file
-from unmask.evaluation.figures import distance_figure, save_figure
-from unmask.evaluation.rendering import comma_separated
-from unmask.evaluation.reporting import Report, table
+from unmask.evaluation.reports.distance import DistanceBin, by_setting
+from unmask.evaluation.reports.figures import distance_figure, save_figure
+from unmask.evaluation.reports.rendering import comma_separated
+from unmask.evaluation.reports.reporting import Report, table
 from unmask.evaluation.rows import Group
+from unmask.evaluation.store.durable import make_folder, write_file
 
 _AXES = {
     "distance": "tokens between the blanks",

@@ -15,12 +15,12 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from unmask.errors import StoreError
-from unmask.evaluation.durable import make_folder, remove_unfinished, write_file
 from unmask.evaluation.masks import MaskedPair
-from unmask.evaluation.parts import SUFFIX, write_part
 from unmask.evaluation.plan import Batch, Plan, canonical, check_same, settled
 from unmask.evaluation.rows import Row
-from unmask.evaluation.run_folder import (
+from unmask.evaluation.store.durable import make_folder, remove_unfinished, write_file
+from unmask.evaluation.store.parts import SUFFIX, write_part
+from unmask.evaluation.store.run_folder import (
     LOCKS,
     MANIFEST,
     PLAN,
@@ -29,7 +29,7 @@ from unmask.evaluation.run_folder import (
     read_plan,
     read_rows,
 )
-from unmask.evaluation.shards import Shard
+from unmask.evaluation.store.shards import Shard
 from unmask.printable import quoted
 
 _DAMAGED = ".damaged"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from unmask.errors import StoreError
 from unmask.evaluation.plan import Batch
-from unmask.evaluation.run_folder import LOCKS, Run
-from unmask.evaluation.run_writer import writing
-from unmask.evaluation.shards import Shard
+from unmask.evaluation.store.run_folder import LOCKS, Run
+from unmask.evaluation.store.run_writer import writing
+from unmask.evaluation.store.shards import Shard
 from unmask.printable import quoted
 
 

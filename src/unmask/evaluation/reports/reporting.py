@@ -9,21 +9,21 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from unmask.errors import StoreError
-from unmask.evaluation.bootstrap import Resampling
-from unmask.evaluation.corpus import Corpus
-from unmask.evaluation.distance import DistanceBin, by_distance
+from unmask.evaluation.corpora.corpus import Corpus
 from unmask.evaluation.plan import Plan
-from unmask.evaluation.rows import Group, Row
-from unmask.evaluation.run_folder import Run
-from unmask.evaluation.summary import BASELINE, Difference, Summary, differences, summarise
-from unmask.evaluation.syntax import Parser, syntactic_distances
-from unmask.evaluation.tables import (
+from unmask.evaluation.reports.bootstrap import Resampling
+from unmask.evaluation.reports.distance import DistanceBin, by_distance
+from unmask.evaluation.reports.summary import BASELINE, Difference, Summary, differences, summarise
+from unmask.evaluation.reports.syntax import Parser, syntactic_distances
+from unmask.evaluation.reports.tables import (
     SYNTACTIC_DISTANCES,
     Table,
     difference_table,
     distance_table,
     summary_table,
 )
+from unmask.evaluation.rows import Group, Row
+from unmask.evaluation.store.run_folder import Run
 from unmask.printable import quoted
 
 

@@ -15,8 +15,8 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from unmask.errors import UnmaskError
-from unmask.evaluation.bootstrap import Estimate
-from unmask.evaluation.distance import DistanceBin, by_setting
+from unmask.evaluation.reports.bootstrap import Estimate
+from unmask.evaluation.reports.distance import DistanceBin, by_setting
 from unmask.printable import printable, quoted
 
 if TYPE_CHECKING:

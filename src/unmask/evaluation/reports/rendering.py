@@ -9,9 +9,9 @@ import io
 import math
 from collections.abc import Callable, Iterable
 
-from unmask.evaluation import escaping
-from unmask.evaluation.bootstrap import Estimate
-from unmask.evaluation.tables import Cell, Column, Table
+from unmask.evaluation.reports import escaping
+from unmask.evaluation.reports.bootstrap import Estimate
+from unmask.evaluation.reports.tables import Cell, Column, Table
 from unmask.printable import columns as aligned
 from unmask.printable import printable
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from unmask.errors import StoreError
-from unmask.evaluation.parts import SUFFIX, DamagedPartError, read_part
 from unmask.evaluation.plan import Plan
 from unmask.evaluation.rows import Row
+from unmask.evaluation.store.parts import SUFFIX, DamagedPartError, read_part
 from unmask.printable import quoted
 
 PLAN, ROWS, LOCKS, MANIFEST = "plan.json", "rows", "locks", "manifest.json"

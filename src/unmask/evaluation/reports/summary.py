@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from unmask.errors import UnmaskError
-from unmask.evaluation.bootstrap import (
+from unmask.evaluation.reports.bootstrap import (
     DEFAULT,
     Estimate,
     Resampling,

@@ -6,11 +6,11 @@ Cells stay numbers here. How a number or a hostile name is written is for the ou
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from unmask.evaluation.bootstrap import Estimate
-from unmask.evaluation.distance import DistanceBin
-from unmask.evaluation.paper import CITATION, MEASURES, published
+from unmask.evaluation.reports.bootstrap import Estimate
+from unmask.evaluation.reports.distance import DistanceBin
+from unmask.evaluation.reports.paper import CITATION, MEASURES, published
+from unmask.evaluation.reports.summary import Difference, Summary, vocabularies_differ
 from unmask.evaluation.rows import Group
-from unmask.evaluation.summary import Difference, Summary, vocabularies_differ
 
 Cell = str | int | float | Estimate | None
 

@@ -1,0 +1,1 @@
+"""What a run leaves behind: a folder with its plan and rows, written by one process a shard."""
