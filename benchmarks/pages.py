@@ -3,8 +3,8 @@
     python benchmarks/pages.py
 
 Reads docs/results/solver.json (what benchmarks/solver.py printed), scoring.json (a list of what
-benchmarks/scoring.py printed) and engine.json (what benchmarks/run.py printed) and writes the page
-beside each.
+benchmarks/scoring.py printed), engine.json (what benchmarks/run.py printed) and ray.json (what
+benchmarks/ray_overhead.py printed) and writes the page beside each.
 """
 
 import json
@@ -82,10 +82,28 @@ def scoring_page(runs: list[dict[str, Any]]) -> Iterator[str]:
             )
 
 
+def ray_page(found: dict[str, Any]) -> Iterator[str]:
+    workers, rows = found["workers"], found["rows_a_second"]
+    yield "# What Ray costs\n"
+    yield f"Rows a second of {workers} Ray workers on one machine over those of {workers} bare"
+    yield "processes (`unmask evaluate --shard i/n`), one thread each, in turns, start-up left out:"
+    yield "antiberty on short chains of residues, every construction,"
+    yield f"{found['examples']} examples of about {found['seconds_an_example']:.2g} s,"
+    yield f"{found['rounds']} rounds. Produced by `benchmarks/ray_overhead.py`; its output is"
+    yield "[ray.json](ray.json)."
+    yield "\n| | rows a second, by round |"
+    yield "|---|---|"
+    for side in ("ray", "bare"):
+        yield f"| {side} | {', '.join(f'{rate:.1f}' for rate in rows[side])} |"
+    ratio = said(found["ratio"])
+    yield f"\nRay over bare: median {ratio}; at least {found['target']} is asked for."
+
+
 PAGES: dict[str, Callable[[Any], Iterator[str]]] = {
     "solver": solver_page,
     "scoring": scoring_page,
     "engine": engine_page,
+    "ray": ray_page,
 }
 
 

@@ -17,6 +17,7 @@ from unmask.evaluation.reports.results_json import results, results_json, task_n
 from unmask.evaluation.reports.summary import differences, summarise
 from unmask.evaluation.reports.tables import (
     FAILURES,
+    FEW,
     VOCABULARIES,
     Column,
     Table,
@@ -81,6 +82,14 @@ def test_several_vocabularies_and_failures_are_noted() -> None:
     assert {"U nats/byte", "P nats/byte"} <= {column.name for column in table.columns}
     shared = summary_table(found, {"bert-base-cased": "v", "other": "v"})
     assert VOCABULARIES not in shared.notes
+
+
+def test_few_examples_are_noted() -> None:
+    few, many = ([a_row(i) for i in range(count)] for count in (29, 30))
+    assert FEW in summary_table(summarise(few, QUICK)).notes
+    assert FEW not in summary_table(summarise(many, QUICK)).notes
+    pairs = [*few, *(a_row(i, construction="ag") for i in range(29))]
+    assert FEW in difference_table(differences(pairs, resampling=QUICK)).notes
 
 
 def test_differences_that_leave_out_zero_are_marked() -> None:

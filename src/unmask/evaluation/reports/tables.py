@@ -14,6 +14,8 @@ from unmask.evaluation.rows import Group
 
 Cell = str | int | float | Estimate | None
 
+_FEW = 30
+
 AVERAGES = (
     "Perplexities are exponentials of the mean NLL per token over examples, A-KL and G-KL means in"
     " nats; lower is better. Intervals: 95% bootstrap percentiles, resampled by sentence."
@@ -25,6 +27,10 @@ VOCABULARIES = (
 FAILURES = (
     "Some examples failed, and means are over the others: compare constructions by their paired"
     " differences."
+)
+FEW = (
+    f"Some rows are over fewer than {_FEW} examples: bootstrap intervals of so few are too narrow,"
+    " and no mark beside a difference should be relied on."
 )
 DIFFERENCES = (
     "Means over shared examples of the construction's number less the baseline's, in nats per"
@@ -135,7 +141,9 @@ def difference_table(differences: Sequence[Difference]) -> Table:
         Column(name="examples"),
         *(Column(name=_NAMES[metric], signed=True, estimate=True) for metric in metrics),
     )
-    return Table("Paired differences", columns, tuple(rows), (DIFFERENCES,))
+    few = any(0 < one.examples < _FEW for one in differences)
+    notes = (DIFFERENCES, FEW) if few else (DIFFERENCES,)
+    return Table("Paired differences", columns, tuple(rows), notes)
 
 
 def distance_table(
@@ -175,6 +183,7 @@ def _summary_notes(
         AVERAGES: True,
         VOCABULARIES: vocabularies_differ(summaries, vocabularies),
         FAILURES: any(summary.failed for summary in summaries),
+        FEW: any(0 < summary.examples < _FEW for summary in summaries),
         paper: any(published(s.group, m) is not None for s in summaries for m in MEASURES),
     }
     return tuple(note for note, holds in said.items() if holds)
