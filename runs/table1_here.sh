@@ -23,20 +23,34 @@ processes=${PROCESSES:-2}
 output=${OUTPUT:-runs/rows/table1-here}
 export OMP_NUM_THREADS=1
 
-# measure RUN CORPUS OPTION...: one run, shared by the processes
+python=${PYTHON:-python}
+worst=0
+started=()
+# jobs in the background ignore an interrupt: end them with this script
+trap '[[ ${#started[@]} -eq 0 ]] || kill "${started[@]}" 2> /dev/null || true' EXIT
+
+unmask() {
+    "$python" -c 'import sys, unmask.cli; sys.exit(unmask.cli.main())' "$@"
+}
+
+# measure RUN CORPUS OPTION...: one run, shared by the processes; failed examples (exit code 1) are
+# counted in the tables, anything worse ends here
 measure() {
-    local run=$1 corpus=$2 shard failed=0
-    local -a started=()
+    local run=$1 corpus=$2 shard process code
     shift 2
+    started=()
     for ((shard = 0; shard < processes; shard++)); do
         unmask evaluate "$corpus" -m "$assets/models/caption-bert" -o "$output/$run" \
             --shard "$shard/$processes" "$@" &
         started+=($!)
     done
-    for shard in "${started[@]}"; do
-        wait "$shard" || failed=1
+    for process in "${started[@]}"; do
+        code=0
+        wait "$process" || code=$?
+        ((code <= 1)) || exit "$code"
+        ((code == 0)) || worst=$code
     done
-    return $failed
+    started=()
 }
 
 if [[ ${1:-} != --report ]]; then
@@ -48,14 +62,19 @@ fi
 
 results=${RESULTS:-docs/results}
 published=$results/table1-here
-rm -rf "$published"
-mkdir -p "$published"
+new=$(mktemp -d)
 for run in snli xsum; do
-    unmask report "$output/$run" --copy-to "$published/$run"
+    unmask report "$output/$run" --copy-to "$new/$run" > /dev/null
 done
-unmask report "$published/snli" "$published/xsum" --figures "$published/figures" \
+unmask report "$new/snli" "$new/xsum" --figures "$new/figures" \
     --parser "${PARSER:-en_core_web_sm}" --corpus "$assets/data/snli/test.jsonl" \
-    --corpus "$assets/data/xsum/test-1000.txt" --table distance,syntax \
-    --output "$published/distance.txt"
-"${PYTHON:-python}" runs/table1_here_report.py --runs "$published/snli" "$published/xsum" \
-    --figures "$published/figures" --output "$results/table1-here.md"
+    --corpus "$assets/data/xsum/test-1000.txt" --table distance > /dev/null
+"$python" runs/table1_here_report.py --runs "$new/snli" "$new/xsum" --figures "$new/figures" \
+    --output "$new/page.md"
+# only now, when everything is there
+rm -rf "$published"
+mkdir -p "$results"
+mv "$new/page.md" "$results/table1-here.md"
+mv "$new" "$published"
+chmod 755 "$published"
+exit "$worst"

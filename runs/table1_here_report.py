@@ -5,10 +5,12 @@ python runs/table1_here_report.py --runs FOLDER... --output FILE
 
 import argparse
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from unmask.errors import UnmaskError
 from unmask.evaluation.reports import escaping, rendering
 from unmask.evaluation.reports.bootstrap import DEFAULT, Estimate, paired_differences
 from unmask.evaluation.reports.distance import pooled
@@ -39,7 +41,6 @@ class Claim(NamedTuple):
     metric: str
     lower: str
     higher: str
-    masks: tuple[str, ...] = ("random", "contiguous")
 
 
 CLAIMS = (
@@ -184,8 +185,12 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     chosen = parser.parse_args()
     figures = sorted(path.name for path in chosen.figures.glob("*.svg"))
-    made = "\n".join(page([read_run(folder) for folder in chosen.runs], figures))
-    chosen.output.write_text(made, encoding="utf-8")
+    try:
+        made = "\n".join(page([read_run(folder) for folder in chosen.runs], figures))
+        chosen.output.write_text(made, encoding="utf-8")
+    except (UnmaskError, OSError) as error:
+        print(f"table1_here_report: {error}", file=sys.stderr)
+        sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -138,6 +139,77 @@ def test_a_failed_example_is_recorded_tried_again_and_counted(
     code, _, _ = run(tmp_path / "run", *arguments)
     assert code == 0
     assert not any(row.failed for row in read_run(tmp_path / "run").rows)
+
+
+def test_numbers_that_are_not_finite_are_a_failure_of_their_example(
+    run, tmp_path: Path, monkeypatch
+) -> None:
+    real = worker.pair_metrics
+
+    def infinite(joints, tables, gold):
+        found = real(joints, tables, gold)
+        if tables.diagnostics()["text"] != TEXTS[0]:
+            return found
+        return {name: replace(one, all_kl=float("inf")) for name, one in found.items()}
+
+    monkeypatch.setattr(worker, "pair_metrics", infinite)
+    small = ("--examples", "16", "--mask", "random", "--method", "mlm", "--quiet")
+    assert run(tmp_path / "run", *small) == (1, "", "")
+    (failed,) = (row for row in read_run(tmp_path / "run").rows if row.failed)
+    assert "all_kl of a row is a finite number" in failed.error
+
+
+def test_many_old_failures_do_not_keep_new_examples_from_being_measured(
+    run, tmp_path: Path, monkeypatch
+) -> None:
+    import unmask.evaluation.running as running
+
+    def never(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(running, "_FAILURES_IN_A_ROW", 4)
+    small = ("--examples", "16", "--mask", "random", "--method", "mlm", "--quiet")
+    real = worker.pair_metrics
+    monkeypatch.setattr(worker, "pair_metrics", never)
+    assert run(tmp_path / "run", *small)[0] == 2
+    broken = {row.example_id for row in read_run(tmp_path / "run").rows}
+
+    def for_new(joints, tables, gold):
+        if any(text == tables.diagnostics()["text"] for text in old_texts):
+            raise MemoryError
+        return real(joints, tables, gold)
+
+    old_texts = {TEXTS[int(name.split(":")[1].split("/")[0])] for name in broken}
+    monkeypatch.setattr(worker, "pair_metrics", for_new)
+    assert run(tmp_path / "run", *small)[0] == 1
+    found = read_run(tmp_path / "run")
+    assert found.missing == 0
+    assert {row.example_id for row in found.rows if row.failed} == broken
+
+
+def test_a_log_gets_lines(run, tmp_path: Path) -> None:
+    _, _, err = run(tmp_path / "run", "--examples", "3", "--method", "mlm")
+    assert "\r" not in err
+    assert "6/6" in err
+
+
+def test_a_device_is_written_to_and_not_replaced(report, done: Path, tmp_path: Path) -> None:
+    (tmp_path / "null").symlink_to("/dev/null")
+    report(done, "--resamples", "50", "--output", tmp_path / "null")
+    assert (tmp_path / "null").is_symlink()
+    assert not Path("/dev/null").is_file()
+
+
+def test_notes_are_escaped(report, folder: str, corpus: str, tmp_path: Path) -> None:
+    request = Request(
+        corpus=CorpusSpec(corpus),
+        model=ModelSource(place=folder),
+        examples=100,
+        methods=["mlm"],
+        model_name="\x1b[31mred",
+    )
+    evaluate(prepare(request), tmp_path / "run", progress=False)
+    assert "\x1b" not in report(tmp_path / "run", "--resamples", "50")
 
 
 def test_a_run_that_only_fails_is_stopped(run, tmp_path: Path, monkeypatch) -> None:

@@ -56,7 +56,7 @@ def test_what_is_done_is_not_done_again_and_what_failed_is(tmp_path: Path) -> No
         assert len(writer.to_do(pairs())) == 5
         writer.save([*rows(0), *rows(1, error="broken")])
     with hold(tmp_path / "run") as writer:
-        assert [one.id for one in writer.to_do(pairs())] == [p.id for p in pairs()[1:]]
+        assert {one.id for one in writer.to_do(pairs())} == {p.id for p in pairs()[1:]}
         assert (len(writer.done), len(writer.failed)) == (1, 1)
         writer.save(rows(1))
         assert (len(writer.done), len(writer.failed)) == (2, 0)
@@ -75,13 +75,41 @@ def test_a_later_failure_does_not_undo_what_was_measured(tmp_path: Path) -> None
     assert not any(row.failed for row in read_run(tmp_path / "run").rows)
 
 
+def test_what_failed_before_comes_last(tmp_path: Path) -> None:
+    with hold(tmp_path / "run") as writer:
+        writer.save([*rows(0, error="broken"), *rows(2, error="broken"), *rows(3)])
+    with hold(tmp_path / "run") as writer:
+        assert [one.id[:5] for one in writer.to_do(pairs())] == ["s0001", "s0004", "s0000", "s0002"]
+
+
+def test_an_error_of_the_disk_says_nothing_about_a_part(tmp_path: Path, monkeypatch) -> None:
+    """A network disk that stumbles must not cost what was saved."""
+    with hold(tmp_path / "run") as writer:
+        writer.save(rows(0))
+
+    def stale(*_: object, **__: object) -> None:
+        raise OSError(errno.ESTALE, "Stale file handle")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pyarrow.parquet.read_table", stale)
+        with (
+            pytest.raises(StoreError, match="Stale file handle; try again"),
+            hold(tmp_path / "run"),
+        ):
+            pass
+    assert len(read_run(tmp_path / "run").rows) == 2
+
+
 def test_two_different_answers_are_not_passed_over(tmp_path: Path) -> None:
     with hold(tmp_path / "run") as writer:
         writer.save(rows(0))
         writer.save(rows(0, seconds=9.0))
         assert len(read_run(tmp_path / "run").rows) == 2
         writer.save(rows(0, gold_kl=9.0))
-    with pytest.raises(StoreError, match="two different rows of 'mlm'"):
+    with pytest.raises(
+        StoreError,
+        match=r"two different rows of 'mlm', in 0-of-1/part-000001.parquet and 0-of-1/part-000003",
+    ):
         read_run(tmp_path / "run")
 
 
@@ -240,6 +268,22 @@ def test_a_damaged_plan_is_one_sentence(tmp_path: Path, text: str) -> None:
         read_run(tmp_path)
 
 
+def test_a_copy_tells_no_details_of_errors(tmp_path: Path) -> None:
+    with hold(tmp_path / "run") as writer:
+        writer.save(rows(0, error="OSError: /home/me/secret on host 10.0.0.5"))
+    copy_run(read_run(tmp_path / "run"), tmp_path / "copy")
+    assert {row.error for row in read_run(tmp_path / "copy").rows} == {"OSError"}
+
+
+def test_locks_are_given_back_at_once(tmp_path: Path) -> None:
+    context = hold(tmp_path / "run")
+    with context:
+        pass
+    for name in ("0-of-1", "plan"):
+        with FileLock(tmp_path / "run" / "locks" / f"{name}.lock", timeout=0):
+            pass
+
+
 def test_a_copy_is_a_run_in_one_part(tmp_path: Path) -> None:
     with hold(tmp_path / "run") as writer:
         writer.save([*rows(0), *rows(2, error="broken")])
@@ -248,5 +292,7 @@ def test_a_copy_is_a_run_in_one_part(tmp_path: Path) -> None:
     copy_run(run, tmp_path / "copy")
     assert len(parts(tmp_path / "copy")) == 1
     assert replace(read_run(tmp_path / "copy"), folder=run.folder) == run
+    manifest = json.loads((tmp_path / "copy/rows/0-of-1/manifest.json").read_text())
+    assert [manifest[name] for name in ("examples", "done", "failed")] == [5, 3, 0]
     with pytest.raises(StoreError, match="is not empty"):
         copy_run(run, tmp_path / "copy")

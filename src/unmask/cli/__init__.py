@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from unmask import __version__
 from unmask.cli import cost, evaluate, fill, report
 from unmask.errors import UnmaskError
-from unmask.printable import printable
+from unmask.printable import printable, quoted
 
 _COMMANDS = {"fill": fill, "cost": cost, "evaluate": evaluate, "report": report}
 
@@ -40,6 +40,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # the reader of our output left; nothing more can be said to it, not even at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        # a disk or a network may fail anywhere; which file it was is what a person needs
+        where = f" {quoted(str(error.filename), limit=150)}" if error.filename else ""
+        print(f"unmask: {printable(error.strerror or str(error))}{where}", file=sys.stderr)
+        return 2
 
 
 def _parser() -> argparse.ArgumentParser:

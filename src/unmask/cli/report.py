@@ -161,8 +161,14 @@ def _write(document: str, output: str | None) -> None:
         return
     from unmask.evaluation.store.durable import write_file
 
+    path = Path(output).resolve()
+    if path.exists() and not path.is_file():
+        # a device or a pipe is written to, never replaced
+        with path.open("wb") as file:
+            file.write(document.encode())
+        return
     # not through a text file, which would write other line ends on Windows
-    write_file(Path(output), lambda file: file.write(document.encode()))
+    write_file(path, lambda file: file.write(document.encode()))
 
 
 def _draw(it: "Report", folder: Path, format: str) -> None:

@@ -25,12 +25,15 @@ def identify(lm: LanguageModel, *, name: str, dtype: str, compiled: bool) -> Mod
 
 
 def weights_digest(lm: LanguageModel) -> str:
-    """SHA-256 over every weight by name, in the precision it was loaded in."""
+    """SHA-256 over every weight by name, in the precision it was loaded in.
+
+    What is not saved with a model, such as numbers of positions, is not part of it.
+    """
     module: Any = getattr(lm.model, "model", None)
     if not isinstance(module, torch.nn.Module):
         raise ModelError(f"{printable(lm.name)} has no torch weights to recognise it by")
     total = hashlib.sha256()
-    for name, weight in sorted([*module.named_parameters(), *module.named_buffers()], key=_name):
+    for name, weight in sorted(module.state_dict().items()):
         total.update(f"{name} {weight.dtype} {tuple(weight.shape)}\n".encode())
         total.update(_bytes(weight))
     return total.hexdigest()
@@ -39,10 +42,6 @@ def weights_digest(lm: LanguageModel) -> str:
 def vocabulary_digest(lm: LanguageModel) -> str:
     """SHA-256 over the tokens in the order of their ids."""
     return sha256(list(lm.support().names))
-
-
-def _name(named: tuple[str, Tensor]) -> str:
-    return named[0]
 
 
 def _bytes(weight: Tensor) -> bytes:

@@ -79,7 +79,7 @@ class Construction:
 
     @property
     def label(self) -> str:
-        """The method's name, with the options that are not its own."""
+        """The method's name, with the options that were given."""
         told = ", ".join(f"{name}={value}" for name, value in sorted(self.options.items()))
         return f"{self.method}({told})" if told else self.method
 
@@ -109,7 +109,10 @@ class Plan:
     @property
     def support_name(self) -> str:
         """How rows and tables name the support."""
-        return self.support if isinstance(self.support, str) else ",".join(self.support)
+        if isinstance(self.support, str):
+            return self.support
+        # a list of one token must not be taken for a name
+        return ",".join(self.support) + ("," if len(self.support) == 1 else "")
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON values."""
@@ -148,9 +151,11 @@ def settled(draft: Plan, resolve: Callable[[], Batch]) -> Plan:
 def check_same(stored: Plan, draft: Plan) -> None:
     """Refuse to go on with a plan that is not the stored one, and say what differs.
 
-    A draft takes whatever batch size the stored plan has: it is found once.
+    A draft takes whatever batch size the stored plan has: it is found once. Another commit with
+    the same weights and vocabulary is the same model.
     """
-    wanted = draft if draft.batch is not None else replace(draft, batch=stored.batch)
+    model = replace(draft.model, revision=stored.model.revision)
+    wanted = replace(draft, model=model, batch=draft.batch or stored.batch)
     changes = list(_changes(stored.to_dict(), wanted.to_dict()))
     if changes:
         more = len(changes) - _SHOWN_CHANGES

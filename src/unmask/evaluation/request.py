@@ -130,4 +130,5 @@ def _plain(options: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, o
 
 def _model_name(place: str) -> str:
     """A hub name as it is; of a folder the last part, for the rest is of one machine alone."""
-    return Path(place).resolve().name if os.path.isdir(place) else place
+    folder = os.path.expanduser(place)
+    return Path(folder).resolve().name if os.path.isdir(folder) else place

@@ -1,5 +1,6 @@
 """A run from its first example to its last: what is done is saved while the rest goes on."""
 
+import io
 import sys
 import time
 from collections.abc import Sequence
@@ -8,7 +9,7 @@ from typing import Never
 
 from tqdm import tqdm
 
-from unmask.errors import UnmaskError
+from unmask.errors import StoreError, UnmaskError
 from unmask.evaluation.executors import Executor
 from unmask.evaluation.masks import MaskedPair
 from unmask.evaluation.rows import Row
@@ -38,9 +39,16 @@ class _Pending:
             self.save()
 
     def save(self) -> None:
-        # taken out first: where the disk is full, there is no sense in trying again on the way out
         rows, self.rows = self.rows, []
-        self.writer.save(rows)
+        try:
+            self.writer.save(rows)
+        except StoreError:
+            # where the disk is full, there is no sense in trying again on the way out
+            raise
+        except BaseException:
+            # told to end in the middle of it: not saved, so to be saved on the way out
+            self.rows = rows
+            raise
         self.saved_at = time.monotonic()
 
 
@@ -57,15 +65,16 @@ def complete(
     `progress` is a bar on stderr with rate and time left, a line now and then where stderr is no
     terminal; False for none.
     """
-    to_do = writer.to_do(pairs)
+    to_do, tried = writer.to_do(pairs), writer.failed
     pending, failures = _Pending(writer, save_every), 0
     with _bar(writer, len(to_do), progress) as bar:
         try:
             for rows in executor.run(writer.plan, to_do):
                 pending.add(rows)
                 bar.update()
-                failures = failures + 1 if rows[0].failed else 0
-                _refuse_to_go_on(failures, rows[0])
+                if rows[0].example_id not in tried:
+                    failures = failures + 1 if rows[0].failed else 0
+                    _refuse_to_go_on(failures, rows[0])
         finally:
             pending.save()
 
@@ -82,8 +91,17 @@ def _bar(writer: RunWriter, to_do: int, progress: bool | None) -> "tqdm[Never]":
         # by time alone: examples differ too much in cost for a guess by their number
         miniters=1,
         smoothing=0.05,
-        file=sys.stderr,
+        file=sys.stderr if watched else _Lines(),
     )
+
+
+class _Lines(io.StringIO):
+    """Where a bar is drawn over and over, as lines, which a log can hold."""
+
+    def write(self, text: str) -> int:
+        if said := text.strip():
+            print(said, file=sys.stderr, flush=True)
+        return len(text)
 
 
 def _refuse_to_go_on(failures: int, row: Row) -> None:

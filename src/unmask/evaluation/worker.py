@@ -6,6 +6,8 @@ Knows neither where its rows go nor which machine it is on.
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib import metadata
+from importlib.util import find_spec
 from statistics import median
 from typing import Any
 
@@ -29,8 +31,14 @@ from unmask.settings import Settings
 from unmask.tables import PairTables
 from unmask.trust import agreement
 
-SOFTWARE = (
-    f"unmask {__version__}, torch {torch.__version__}, transformers {transformers.__version__}"
+# with numba other code sums over the tables: the same numbers but for the last digits
+SOFTWARE = ", ".join(
+    [
+        f"unmask {__version__}",
+        f"torch {torch.__version__}",
+        f"transformers {transformers.__version__}",
+        f"numba {metadata.version('numba')}" if find_spec("numba") else "no numba",
+    ]
 )
 _LONGEST_ERROR = 300
 
@@ -92,14 +100,15 @@ def measure(lm: LanguageModel, plan: Plan, example: MaskedPair) -> list[Row]:
     began = time.perf_counter()
     try:
         found = list(_measured(lm, plan, example))
+        about = {
+            **_about(plan, example, time.perf_counter() - began),
+            "software": SOFTWARE,
+            "device": _device(lm),
+        }
+        # in here: a row refuses numbers that are not finite
+        return [Row(**about, **values) for values in found]
     except Exception as error:  # whatever it is belongs into the rows, and the run goes on
         return failed(plan, example, describe(error), time.perf_counter() - began)
-    about = {
-        **_about(plan, example, time.perf_counter() - began),
-        "software": SOFTWARE,
-        "device": _device(lm),
-    }
-    return [Row(**about, **values) for values in found]
 
 
 def failed(plan: Plan, example: MaskedPair, error: str, seconds: float = 0.0) -> list[Row]:

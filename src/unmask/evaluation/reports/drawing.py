@@ -1,5 +1,6 @@
 """The distance figures of a report, and their numbers, as files."""
 
+import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from unmask.evaluation.reports.reporting import Report, table
 from unmask.evaluation.rows import Group
 from unmask.evaluation.store.durable import make_folder, write_file
 
+_LONGEST_NAME = 100
 _AXES = {
     "distance": "tokens between the blanks",
     "syntax": "edges between the blanks' words in the dependency tree",
@@ -48,6 +50,12 @@ def _figure(path: Path, kind: str, group: Group, bins: Sequence[DistanceBin]) ->
 
 
 def _file_name(group: Group) -> str:
-    """Letters and digits only: names come from anywhere, and may hold slashes."""
+    """Letters and digits only: names come from anywhere, and may hold slashes.
+
+    What that leaves out is told apart by a hash.
+    """
     said = "-".join([group.model, group.corpus, group.mask, group.support])
-    return re.sub(r"[^A-Za-z0-9]+", "-", said).strip("-").lower()[:120]
+    plain = re.sub(r"[^a-z0-9]+", "-", said.lower()).strip("-")
+    if len(plain) <= _LONGEST_NAME and said.isascii():
+        return plain
+    return f"{plain[:_LONGEST_NAME]}-{hashlib.sha256(said.encode()).hexdigest()[:8]}"

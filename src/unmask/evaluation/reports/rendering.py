@@ -24,7 +24,10 @@ def text(table: Table) -> str:
     shown = table.compact()
     head = [printable(column.name) for column in shown.columns]
     body = _written(shown, printable, lambda number: f"{number} *")
-    return "\n\n".join([printable(shown.title), aligned([head, *body]), *shown.notes]) + "\n"
+    return (
+        "\n\n".join([printable(shown.title), aligned([head, *body]), *map(printable, shown.notes)])
+        + "\n"
+    )
 
 
 def markdown(table: Table) -> str:

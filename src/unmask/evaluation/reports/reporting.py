@@ -77,6 +77,8 @@ class Report:
 def report(runs: Sequence[Run], *, resampling: Resampling, baseline: str | None = None) -> Report:
     """Put runs together; without a baseline it is the paper's, where it was measured."""
     if not any(run.rows for run in runs):
+        for damaged in (one for run in runs for one in run.damaged):
+            raise StoreError(f"{damaged.why}; start unmask evaluate again, which does it anew")
         raise StoreError("there are no results yet: let unmask evaluate do some examples first")
     _refuse_namesakes(run.plan for run in runs)
     _refuse_repetitions(runs)

@@ -15,7 +15,7 @@ _UNFINISHED = ".unfinished"
 def write_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Write beside the place, through to the disk, then rename onto it."""
     unfinished = _beside(path)
-    with _explained(path):
+    with explained(path):
         try:
             _to_disk(unfinished, write)
             os.replace(unfinished, path)
@@ -26,13 +26,13 @@ def write_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 def make_folder(path: Path) -> None:
     """A folder and those above it."""
-    with _explained(path):
+    with explained(path):
         path.mkdir(parents=True, exist_ok=True)
 
 
 def remove_unfinished(folder: Path) -> None:
     """Clear what a process left that was stopped while it wrote; none may be writing here now."""
-    with _explained(folder):
+    with explained(folder):
         for left in folder.glob(f".*{_UNFINISHED}"):
             left.unlink(missing_ok=True)
 
@@ -60,7 +60,8 @@ def _sync_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def explained(path: Path) -> Iterator[None]:
+    """Errors of the disk in one sentence."""
     try:
         yield
     except OSError as error:

@@ -45,18 +45,36 @@ def write_part(path: Path, rows: Sequence[Row], plan: str) -> None:
 
 def read_part(path: Path, plan: str) -> list[Row]:
     """Read rows back; a part that is damaged, or of another plan, raises `DamagedPartError`."""
+    try:
+        return [Row.from_dict(values) for values in _table(path, plan).to_pylist()]
+    except UnmaskError as error:
+        raise DamagedPartError(f"{quoted(path.name)} cannot be read: {error}") from None
+
+
+def read_errors(path: Path, plan: str) -> dict[str, str | None]:
+    """Of each example the error of one of its rows, None if it has metrics."""
+    table = _table(path, plan)
+    return dict(zip(*(table[name].to_pylist() for name in ("example_id", "error")), strict=True))
+
+
+def _table(path: Path, plan: str) -> Any:
+    """All columns, so that every checksum is looked at, but that of the plan."""
     pa, pq = _arrow()
     shown = quoted(path.name)
     try:
         table = pq.read_table(path, page_checksum_verification=True, partitioning=None)
-        found = table.to_pylist()
-        plans = {values.pop(_PLAN) for values in found}
-        rows = [Row.from_dict(values) for values in found]
-    except (pa.ArrowException, OSError, KeyError, UnmaskError) as error:
+        plans = set(table[_PLAN].to_pylist())
+    except (pa.ArrowMemoryError, pa.ArrowNotImplementedError) as error:
+        raise StoreError(f"cannot read {shown}: {quoted(str(error), limit=120)}") from None
+    except (pa.ArrowException, OSError, KeyError) as error:
+        # the system's own errors, of a network disk for example, say nothing about the file
+        if isinstance(error, OSError) and error.errno is not None:
+            why = error.strerror or str(error)
+            raise StoreError(f"cannot read {shown}: {why}; try again") from None
         raise DamagedPartError(f"{shown} cannot be read: {quoted(str(error), limit=120)}") from None
     if plans != {plan}:
         raise DamagedPartError(f"{shown} holds rows of another plan")
-    return rows
+    return table.drop_columns([_PLAN])
 
 
 def _schema(pa: "Any") -> "pyarrow.Schema":

@@ -6,10 +6,12 @@ examples and no text.
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from unmask.errors import StoreError
 from unmask.evaluation.plan import Batch
+from unmask.evaluation.rows import Row
 from unmask.evaluation.store.run_folder import LOCKS, Run
 from unmask.evaluation.store.run_writer import writing
 from unmask.evaluation.store.shards import Shard
@@ -23,9 +25,14 @@ def copy_run(run: Run, folder: Path) -> None:
             f"{quoted(str(folder), limit=150)} is not empty; a run is copied into a new folder"
         )
     with writing(folder, run.plan, Shard(), _no_batch) as writer:
-        writer.save(run.rows)
+        writer.save([_without_detail(row) for row in run.rows])
     # nobody will write here again
     shutil.rmtree(folder / LOCKS)
+
+
+def _without_detail(row: Row) -> Row:
+    """An error may name machines, folders and text: its kind is what others need."""
+    return row if row.error is None else replace(row, error=row.error.split(":")[0])
 
 
 def _no_batch() -> Batch:

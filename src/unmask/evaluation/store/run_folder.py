@@ -9,14 +9,14 @@ Rows are what the parts hold: a manifest that was not rewritten before a crash i
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from unmask.errors import StoreError
 from unmask.evaluation.plan import Plan
 from unmask.evaluation.rows import Row
-from unmask.evaluation.store.parts import SUFFIX, DamagedPartError, read_part
+from unmask.evaluation.store.parts import SUFFIX, DamagedPartError, read_errors, read_part
 from unmask.printable import quoted
 
 PLAN, ROWS, LOCKS, MANIFEST = "plan.json", "rows", "locks", "manifest.json"
@@ -77,16 +77,41 @@ def read_plan(folder: Path) -> Plan | None:
     return Plan.from_dict(values)
 
 
-def read_rows(folder: Path, plan: Plan) -> tuple[list[Row], list[Damaged]]:
-    """Rows of all shards, and the parts that cannot be read."""
-    rows: list[Row] = []
+@dataclass(frozen=True)
+class Progress:
+    """Which examples of a run have metrics, which only errors, and what cannot be read."""
+
+    done: frozenset[str]
+    failed: frozenset[str]
+    damaged: tuple[Damaged, ...]
+
+
+def read_progress(folder: Path, plan: Plan) -> Progress:
+    """What a process must know to go on: ids alone, so that millions of examples are no burden."""
+    done: set[str] = set()
+    failed: set[str] = set()
     damaged: list[Damaged] = []
     for path in parts(folder):
         try:
-            rows += read_part(path, plan.digest)
+            errors = read_errors(path, plan.digest)
         except DamagedPartError as error:
             damaged.append(Damaged(path, str(error)))
-    return list(_settled(rows)), damaged
+            continue
+        for name, error_text in errors.items():
+            (done if error_text is None else failed).add(name)
+    return Progress(frozenset(done), frozenset(failed - done), tuple(damaged))
+
+
+def read_rows(folder: Path, plan: Plan) -> tuple[list[Row], list[Damaged]]:
+    """Rows of all shards, and the parts that cannot be read."""
+    found: list[tuple[Path, Row]] = []
+    damaged: list[Damaged] = []
+    for path in parts(folder):
+        try:
+            found += [(path, row) for row in read_part(path, plan.digest)]
+        except DamagedPartError as error:
+            damaged.append(Damaged(path, str(error)))
+    return _settled(found), damaged
 
 
 def parts(folder: Path) -> list[Path]:
@@ -94,21 +119,22 @@ def parts(folder: Path) -> list[Path]:
     return sorted((folder / ROWS).glob(f"*/*{SUFFIX}"))
 
 
-def _settled(rows: Iterable[Row]) -> Iterator[Row]:
+def _settled(rows: Iterable[tuple[Path, Row]]) -> list[Row]:
     """One row an example and construction: a failure counts until a later try succeeds."""
-    found: dict[tuple[str, str], Row] = {}
-    for row in rows:
+    found: dict[tuple[str, str], tuple[Path, Row]] = {}
+    for path, row in rows:
         key = (row.example_id, row.construction)
-        before = found.get(key)
+        where, before = found.get(key, (path, None))
         if before is None or before.failed:
-            found[key] = row
+            found[key] = (path, row)
         elif not row.failed and _numbers(row) != _numbers(before):
             raise StoreError(
                 f"the example {quoted(row.example_id)} has two different rows of"
-                f" {quoted(row.construction)}: rows were copied between runs, or two machines"
-                " computed them; remove one of the parts"
+                f" {quoted(row.construction)}, in {where.parent.name}/{where.name} and"
+                f" {path.parent.name}/{path.name}: they were copied between runs, or computed on"
+                " two machines; remove one of the two"
             )
-    return iter(found.values())
+    return [row for _, row in found.values()]
 
 
 def _numbers(row: Row) -> Row:

@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from unmask.errors import StoreError
 from unmask.evaluation.masks import MaskedPair
 from unmask.evaluation.plan import Batch, Plan, canonical, check_same, settled
 from unmask.evaluation.rows import Row
-from unmask.evaluation.store.durable import make_folder, remove_unfinished, write_file
+from unmask.evaluation.store.durable import explained, make_folder, remove_unfinished, write_file
 from unmask.evaluation.store.parts import SUFFIX, write_part
 from unmask.evaluation.store.run_folder import (
     LOCKS,
@@ -27,7 +27,7 @@ from unmask.evaluation.store.run_folder import (
     ROWS,
     Damaged,
     read_plan,
-    read_rows,
+    read_progress,
 )
 from unmask.evaluation.store.shards import Shard
 from unmask.printable import quoted
@@ -42,50 +42,54 @@ class RunWriter:
     def __init__(self, folder: Path, plan: Plan, shard: Shard) -> None:
         self.plan, self.shard = plan, shard
         self._folder = folder / ROWS / shard.folder
-        found, damaged = read_rows(folder, plan)
-        self.set_aside = [_set_aside(one) for one in damaged if _is_free(one.path, shard)]
-        self._done = {row.example_id for row in found if not row.failed}
-        self._failed = {row.example_id for row in found if row.failed}
-        self._share: set[str] = set()
-        self._parts = {path.name: _contents(path) for path in self._folder.glob(f"*{SUFFIX}")}
+        progress = read_progress(folder, plan)
+        self.set_aside = [_set_aside(one) for one in progress.damaged if _is_free(one.path, shard)]
+        self._done, self._failed = set(progress.done), set(progress.failed)
+        # everything, until a share of it is taken
+        self._share: set[str] | None = None
+        with explained(self._folder):
+            found = sorted(self._folder.glob(f"*{SUFFIX}"))
+            self._parts = {path.name: _contents(path) for path in found}
+        self._number = max(map(_number, self._parts), default=0)
 
     @property
     def done(self) -> set[str]:
         """The examples of this share that have metrics."""
-        return self._share & self._done
+        return self._done if self._share is None else self._share & self._done
 
     @property
     def failed(self) -> set[str]:
         """The examples of this share that have an error in their place."""
-        return self._share & self._failed
+        return self._failed if self._share is None else self._share & self._failed
 
     def to_do(self, pairs: Sequence[MaskedPair]) -> list[MaskedPair]:
-        """The share of a plan's examples that is not done: new ones, and those that failed."""
+        """The share of a plan's examples that is not done: new ones, then those that failed.
+
+        Those that failed come last: if they fail again, the others are measured nevertheless.
+        """
         share = self.shard.of(pairs)
         self._share = {one.id for one in share}
-        return [one for one in share if one.id not in self._done]
+        left = [one for one in share if one.id not in self._done]
+        return sorted(left, key=lambda one: one.id in self._failed)
 
     def save(self, rows: Sequence[Row]) -> None:
         """Write the rows of whole examples as one new part."""
         if not rows:
             return
-        path = self._folder / f"part-{self._next_number():06d}{SUFFIX}"
+        path = self._folder / f"part-{self._number + 1:06d}{SUFFIX}"
         write_part(path, rows, self.plan.digest)
+        self._number += 1
         self._parts[path.name] = _contents(path)
-        for row in rows:
-            (self._failed if row.failed else self._done).add(row.example_id)
-        self._failed -= self._done
+        done = {row.example_id for row in rows if not row.failed}
+        self._done |= done
+        self._failed = (self._failed | {row.example_id for row in rows}) - self._done
         self._write_manifest()
-
-    def _next_number(self) -> int:
-        numbers = [re.fullmatch(r"part-(\d+)", Path(name).stem) for name in self._parts]
-        return 1 + max((int(found[1]) for found in numbers if found), default=0)
 
     def _write_manifest(self) -> None:
         manifest = {
             "plan": self.plan.digest,
             "shard": str(self.shard),
-            "examples": len(self._share),
+            "examples": self.plan.draw.count if self._share is None else len(self._share),
             "done": len(self.done),
             "failed": len(self.failed),
             "parts": [{"name": name, **self._parts[name]} for name in sorted(self._parts)],
@@ -108,31 +112,31 @@ def writing(
         # before anything is made: a wrong folder must not be littered
         _refuse_other(folder)
         make_folder(folder / LOCKS)
-        held.enter_context(_lock_shard(folder, shard))
-        _refuse_other_counts(folder, shard)
+        # shards that are started together go one by one, and take the batch size of the first
+        with _lock(folder, _PLAN_LOCK, timeout=-1):
+            held.enter_context(_lock_shard(folder, shard))
+            _refuse_other_counts(folder, shard)
+            plan = _agreed(folder, draft, resolve)
         make_folder(folder / ROWS / shard.folder)
         remove_unfinished(folder / ROWS / shard.folder)
-        yield RunWriter(folder, _agreed(folder, draft, resolve), shard)
+        yield RunWriter(folder, plan, shard)
 
 
 def _agreed(folder: Path, draft: Plan, resolve: Callable[[], Batch]) -> Plan:
     """The plan of the folder, after one was written if there was none."""
-    # shards that are started together wait for the first of them, and take its batch size
-    with _lock(folder, _PLAN_LOCK, timeout=-1):
-        stored = read_plan(folder)
-        if stored is None:
-            stored = settled(draft, resolve)
-            text = canonical(stored.to_dict()).encode()
-            write_file(folder / PLAN, lambda file: file.write(text))
+    stored = read_plan(folder)
+    if stored is None:
+        stored = settled(draft, resolve)
+        text = canonical(stored.to_dict()).encode()
+        write_file(folder / PLAN, lambda file: file.write(text))
     check_same(stored, draft)
     return stored
 
 
-def _lock(folder: Path, name: str, timeout: float = 0) -> FileLock:
-    """A lock that is held, and ends with the process; `Timeout` if another has it."""
-    lock = FileLock(folder / LOCKS / f"{name}.lock", timeout=timeout)
+def _lock(folder: Path, name: str, timeout: float = 0) -> AbstractContextManager[object]:
+    """A lock that is held until its block or the process ends; `Timeout` if another has it."""
     try:
-        lock.acquire()
+        return FileLock(folder / LOCKS / f"{name}.lock", timeout=timeout).acquire()
     except (OSError, NotImplementedError) as error:
         # a timeout is an OSError too, but it has a meaning
         if isinstance(error, Timeout):
@@ -141,10 +145,9 @@ def _lock(folder: Path, name: str, timeout: float = 0) -> FileLock:
             f"cannot lock {quoted(str(folder), limit=150)}: {quoted(str(error))}; put the output on"
             " a file system with locks (flock)"
         ) from None
-    return lock
 
 
-def _lock_shard(folder: Path, shard: Shard) -> FileLock:
+def _lock_shard(folder: Path, shard: Shard) -> AbstractContextManager[object]:
     try:
         return _lock(folder, shard.folder)
     except Timeout:
@@ -173,7 +176,8 @@ def _refuse_other_counts(folder: Path, shard: Shard) -> None:
         if path.stem.endswith(f"-of-{shard.count}"):
             continue
         try:
-            _lock(folder, path.stem).release()
+            with _lock(folder, path.stem):
+                pass
         except Timeout:
             shown = path.stem.replace("-of-", "/")
             raise StoreError(
@@ -190,8 +194,15 @@ def _is_free(path: Path, shard: Shard) -> bool:
 
 def _set_aside(part: Damaged) -> str:
     """Keep it for whoever wants to look, out of the way of the parts that can be read."""
-    part.path.rename(part.path.with_name(part.path.name + _DAMAGED))
+    with explained(part.path), suppress(FileNotFoundError):
+        # another shard that was started at the same time may have been first
+        part.path.rename(part.path.with_name(part.path.name + _DAMAGED))
     return part.why
+
+
+def _number(name: str) -> int:
+    found = re.fullmatch(r"part-(\d+)", Path(name).stem)
+    return int(found[1]) if found else 0
 
 
 def _contents(path: Path) -> dict[str, object]:
