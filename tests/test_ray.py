@@ -2,9 +2,8 @@
 
 import random
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import torch
 
 import unmask.cli
 from assets import real_model
-from ray_nodes import TwoNodes, private, two_nodes
+from ray_nodes import TwoNodes, Workers, measured, private, table, two_nodes
 from tiny_tokenizers import save_bert
 from unmask import UnmaskError
 from unmask.evaluation.corpora import CorpusSpec
@@ -24,19 +23,19 @@ from unmask.evaluation.executors.ray_cluster import (
     RayExecutor,
     capacity,
     connect,
-    on_workers,
+    of_median_length,
 )
 from unmask.evaluation.executors.ray_workers import Needs
 from unmask.evaluation.plan import Batch, Plan
 from unmask.evaluation.request import Prepared, Request, prepare
-from unmask.evaluation.rows import Row
 from unmask.evaluation.worker import ModelSource
 from unmask.settings import Settings
 
 # residues of the loops that bind: the support as well, so that an example is a few dozen rows
 RESIDUES = "ARDY"
 EXAMPLES = 200
-ELSEWHERE = ("seconds", "device", "software")
+WORDS = ("cat", "dog", "man", "woman")
+FEW_EXAMPLES = 40
 
 needs_ray = pytest.mark.skipif(not find_spec("ray"), reason="the extra `ray` is not here")
 
@@ -54,24 +53,39 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Prep
     """Loops of eight residues, seeded."""
     draw = random.Random(5)
     texts = [" ".join(draw.choices(RESIDUES, k=8)) for _ in range(EXAMPLES // 2)]
-    corpus = tmp_path_factory.mktemp("corpus") / "loops.txt"
+    folder = tmp_path_factory.mktemp("corpus")
+    return prepare(request(folder, texts, real_model("antiberty"), tuple(RESIDUES)))
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Prepared:
+    """A model and texts that every machine has."""
+    folder = tmp_path_factory.mktemp("tiny")
+    pairs = [(a, b) for a in WORDS for b in (*WORDS, "mat")]
+    texts = [f"the {a} sat on a {b}" for a, b in pairs]
+    return prepare(request(folder, texts, save_bert(folder / "tiny-bert"), "vocabulary"))
+
+
+def request(folder: Path, texts: list[str], model: Path, support: str | tuple[str, ...]) -> Request:
+    corpus = folder / "texts.txt"
     corpus.write_text("\n".join(dict.fromkeys(texts)) + "\n", encoding="utf-8")
-    model = ModelSource(place=str(real_model("antiberty")), device="cpu")
-    return prepare(
-        Request(
-            corpus=CorpusSpec(place=str(corpus)),
-            model=model,
-            support=tuple(RESIDUES),
-            settings=Settings(batch_size=12),
-        )
+    return Request(
+        corpus=CorpusSpec(place=str(corpus)),
+        model=ModelSource(place=str(model), device="cpu"),
+        support=support,
+        settings=Settings(batch_size=12),
     )
+
+
+def here(prepared: Prepared) -> dict[Any, dict[str, Any]]:
+    """What this process finds."""
+    runs = LocalExecutor(prepared.lm).run(prepared.draft, prepared.drawn.pairs)
+    return table([row for rows in runs for row in rows])
 
 
 @pytest.fixture(scope="module")
 def expected(prepared: Prepared) -> dict[Any, dict[str, Any]]:
-    """What this process finds."""
-    runs = LocalExecutor(prepared.lm).run(prepared.draft, prepared.drawn.pairs)
-    return table([row for rows in runs for row in rows])
+    return here(prepared)
 
 
 @pytest.fixture(scope="module")
@@ -86,28 +100,15 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoNodes]:
             yield nodes
 
 
-def table(rows: list[Row]) -> dict[Any, dict[str, Any]]:
-    """Rows by example and construction, each once, without what differs from place to place."""
-    counts = Counter((row.example_id, row.construction) for row in rows)
-    assert set(counts.values()) == {1}, "rows came twice"
-    return {
-        (row.example_id, row.construction): {
-            name: value for name, value in asdict(row).items() if name not in ELSEWHERE
-        }
-        for row in rows
-    }
-
-
-def measured(
-    prepared: Prepared, nodes: TwoNodes, meanwhile: Callable[[int], None] = lambda _: None
-) -> list[Row]:
-    """The rows of the cluster; `meanwhile` is called with how many examples are done."""
-    found: list[Row] = []
-    with RayExecutor(prepared.request.model, Cluster(address=nodes.address)) as ray:
-        for done, rows in enumerate(ray.run(prepared.draft, prepared.drawn.pairs)):
-            meanwhile(done)
-            found += rows
-    return found
+@needs_ray
+@pytest.mark.slow
+def test_two_nodes_find_the_rows_of_one_process_with_a_tiny_model(tiny, cluster, monkeypatch):
+    # a folder from where this process is, which is not where the workers are
+    folder = Path(tiny.request.model.place)
+    monkeypatch.chdir(folder.parent)
+    model = replace(tiny.request.model, place=folder.name)
+    assert len(tiny.drawn.pairs) == FEW_EXAMPLES
+    assert table(measured(tiny, cluster, model=model)) == here(tiny)
 
 
 @needs_ray
@@ -203,6 +204,20 @@ def test_the_same_rows_although_workers_are_killed_and_a_node_stops(
     assert capfd.readouterr() == ("", "")
 
 
+def test_rows_name_no_machines_and_other_errors_do(tiny, monkeypatch):
+    ray = RayExecutor(tiny.request.model, Cluster(workers=1))
+    pairs = tiny.drawn.pairs
+    deadly = (*pairs, of_median_length(pairs))
+    playing = Workers(deadly=deadly, why="killed (on node db7 (10.0.0.5))")
+    monkeypatch.setattr(ray, "_transport", lambda task: playing)
+    (rows,) = ray.run(tiny.draft, pairs[:1])
+    assert {row.error for row in rows} == {"its worker ended 3 times while it ran"}
+    with pytest.raises(UnmaskError, match=r"3 times while it ran, the last time with: killed.*db7"):
+        ray.resolve_batch(pairs, tiny.draft.support, Settings())
+    with pytest.raises(UnmaskError, match=r"workers died 10 times .*the last with: killed.*db7"):
+        list(ray.run(tiny.draft, pairs))
+
+
 @needs_ray
 def test_where_nobody_listens_it_ends_in_one_line(monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
@@ -242,6 +257,10 @@ def test_without_ray_the_extra_is_named(monkeypatch):
         (["--cpus-per-worker", "1"], "--cpus-per-worker is about a cluster"),
         (["--ray", "auto", "--workers", "0"], "--workers takes a whole number from 1, not 0"),
         (["--ray", "auto", "--cpus-per-worker", "-1"], "--cpus-per-worker takes a whole number"),
+        (["--patience", "9"], "--patience is about a cluster"),
+        (["--ray", "auto", "--patience", "0"], "--patience takes seconds, a number above 0, not 0"),
+        (["--ray", "auto", "--patience", "nan"], "--patience takes seconds, a number above 0"),
+        (["--ray", "auto", "--patience", "inf"], "--patience takes seconds, a number above 0"),
         (["--ray", ""], "--ray takes auto, local or an address"),
     ],
 )
@@ -274,25 +293,3 @@ def test_as_many_workers_as_living_nodes_have_room_for(cpus, gpus, workers):
 def test_room_for_no_worker_is_refused():
     with pytest.raises(UnmaskError, match="has 9 CPUs for a worker; give fewer"):
         capacity(NODES, Needs(cpus=9, gpus=0))
-
-
-@pytest.mark.parametrize(
-    ("asked", "gpus", "device"),
-    [(None, True, "cuda"), (None, False, "cpu"), ("cpu", True, "cpu"), ("cuda:3", True, "cuda")],
-)
-def test_a_worker_has_a_gpu_if_there_are_any(asked, gpus, device):
-    source = ModelSource(place="model", device=asked)
-    assert on_workers(source, gpus=gpus) == replace(source, device=device)
-
-
-def test_a_gpu_that_no_node_has_is_refused():
-    with pytest.raises(UnmaskError, match="no node of the cluster has a GPU"):
-        on_workers(ModelSource(place="model", device="cuda"), gpus=False)
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"workers": 0}, {"workers": 1.5}, {"cpus_per_worker": True}, {"address": " "}]
-)
-def test_a_cluster_of_no_size_is_refused(wrong):
-    with pytest.raises(UnmaskError, match="not "):
-        Cluster(**wrong)

@@ -1,93 +1,34 @@
-"""Which worker does which job, and what becomes of the jobs of one that dies: without Ray."""
+"""Which worker does which job, what becomes of the jobs of one that dies, and what its errors mean.
 
-from collections.abc import Iterator, Sequence
+Without Ray.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
+from evaluation_rows import a_row
+from ray_nodes import Workers
 from unmask import UnmaskError
-from unmask.evaluation.executors.ray_pool import (
-    Answered,
-    Died,
-    Event,
-    Limits,
-    Placed,
-    Pool,
-    Raised,
-    Ready,
-    Refused,
+from unmask.errors import ModelError
+from unmask.evaluation.executors.ray_cluster import (
+    Cluster,
+    RayExecutor,
+    of_median_length,
+    on_workers,
+    with_whole_path,
 )
+from unmask.evaluation.executors.ray_failures import accelerator_failure, problem
+from unmask.evaluation.executors.ray_pool import Died, Failure, Limits, Placed, Pool, Refused
+from unmask.evaluation.executors.ray_workers import Worker
+from unmask.evaluation.rows import METRICS, Row
+from unmask.evaluation.worker import ModelSource
 
 
-class Workers:
-    """Workers that do a job a step, the first of their queue, and die of the jobs in `deadly`.
-
-    Only the first `room` of them get a place; `late` repeats what the dead had been asked.
-    """
-
-    def __init__(
-        self,
-        *,
-        deadly: Sequence[str] = (),
-        raising: Sequence[str] = (),
-        room: int = 10**6,
-        late: bool = False,
-        killed: Sequence[int] = (),
-    ) -> None:
-        self.deadly, self.raising, self.room, self.late = deadly, raising, room, late
-        self.killed = set(killed)
-        self.queues: dict[int, list[tuple[int, str]]] = {}
-        self.fresh: list[int] = []
-        self.started = 0
-        self.most_waiting = 0
-        self.did: list[str] = []
-        self.steps = 0
-
-    def start(self) -> int:
-        self.started += 1
-        number = self.started - 1
-        self.queues[number] = []
-        if number < self.room:
-            self.fresh.append(number)
-        return number
-
-    def give(self, worker: int, job: int, content: str) -> None:
-        self.queues[worker].append((job, content))
-        self.most_waiting = max(self.most_waiting, len(self.queues[worker]))
-
-    def stop(self, worker: int) -> None:
-        self.queues.pop(worker, None)
-
-    def wait(self, seconds: float) -> list[Event]:
-        self.steps += 1
-        events: list[Event] = []
-        for number in self.fresh:
-            events += [Placed(number), Ready(number)]
-        self.fresh = []
-        for number, queue in list(self.queues.items()):
-            if number in self.killed:
-                self.killed.remove(number)
-                events.append(Died(number, "killed"))
-            elif queue:
-                events += self.step(number, queue)
-        return events
-
-    def step(self, number: int, queue: list[tuple[int, str]]) -> Iterator[Event]:
-        if queue[0][1] in self.deadly:
-            yield Died(number, "out of memory")
-            if self.late:
-                yield from [Answered(number, job, f"late {content}") for job, content in queue]
-            return
-        job, content = queue.pop(0)
-        self.did.append(content)
-        if content in self.raising:
-            yield Raised(number, job, "KeyError: 'x'")
-        else:
-            yield Answered(number, job, f"did {content}")
-
-
-def give_up(job: str, why: str) -> str:
-    return f"gave up {job}: {why}"
+def give_up(job: str, failure: Failure) -> str:
+    return ", ".join(filter(None, (f"gave up {job}: {failure.said}", failure.details)))
 
 
 def outcomes(workers: Any, jobs: Sequence[str], wanted: int = 2, **options: Any) -> list[str]:
@@ -130,7 +71,7 @@ def test_a_job_that_kills_its_worker_fails_after_three_tries_and_the_others_are_
     found = outcomes(workers, JOBS, wanted)
     assert len(found) == len(JOBS)
     assert [one for one in found if not one.startswith("did")] == [
-        "gave up job 3: its worker died 3 times, the last time with: out of memory"
+        "gave up job 3: its worker ended 3 times while it ran, the last time with: out of memory"
     ]
     assert sorted(workers.did) == sorted(set(JOBS) - {"job 3"})
     assert workers.started == wanted + 3
@@ -239,3 +180,118 @@ def test_workers_are_stopped_when_nobody_listens_any_more():
     next(pool)
     pool.close()
     assert not workers.queues
+
+
+def raised(error: BaseException, cause: BaseException) -> BaseException:
+    error.__context__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "lasts"),
+    [
+        (ModelError("there is no folder 'x'"), True),
+        (raised(ModelError("cannot load"), OSError("no such model")), True),
+        (raised(ModelError("no device"), RuntimeError("CUDA error: unknown error")), False),
+        (raised(ModelError("cannot load"), ConnectionResetError()), False),
+        (raised(ModelError("cannot load"), MemoryError()), False),
+        (OSError("stale file handle"), False),
+        (RuntimeError("CUDA out of memory"), False),
+    ],
+)
+def test_what_unmask_refuses_lasts_and_the_rest_passes(error, lasts):
+    found = problem(error)
+    assert found.lasts is lasts
+    assert str(error) in found.why
+
+
+class Failing:
+    """A task whose rows have these errors."""
+
+    def __init__(self, errors: Sequence[str]) -> None:
+        self.rows = [a_row(**NO_METRICS, error=error) for error in errors]
+
+    def do(self, lm: Any, job: Any) -> list[Row]:
+        return self.rows
+
+
+NO_METRICS = dict.fromkeys((*METRICS, "incompatibility"))
+SICK = "AcceleratorError: CUDA error: an illegal memory access was encountered"
+
+
+@pytest.mark.parametrize(
+    ("errors", "fails"),
+    [
+        ((SICK, SICK), True),
+        (("RuntimeError: CUDA error: device-side assert triggered",), True),
+        (("OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB",), False),
+        (("AcceleratorError: CUDA error: out of memory",), False),
+        (("RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED",), False),
+        (("KeyError: 'cuda'",), False),
+        ((SICK, "KeyError: 'x'"), False),
+        ((), False),
+    ],
+)
+def test_a_worker_whose_accelerator_fails_ends(errors, fails):
+    task = Failing(errors)
+    assert accelerator_failure(task.rows) == (errors[0] if fails else None)
+    worker = Worker(ModelSource(place="model"), task, 1)
+    worker._lm = object()
+    if fails:
+        with pytest.raises(SystemExit, match=errors[0]):
+            worker.do(None)
+    else:
+        assert worker.do(None) == task.rows
+
+
+@dataclass(frozen=True)
+class Example:
+    cloze: str
+
+
+@pytest.mark.parametrize(
+    ("lengths", "kept"),
+    [([], []), ([3], [3]), ([9, 5], [5, 9]), ([9, 1, 5], [5]), ([4, 9, 1, 5], [4, 5])],
+)
+def test_the_examples_in_the_middle_stand_for_all(lengths, kept):
+    found = of_median_length([Example("x" * length) for length in lengths])
+    assert [len(one.cloze) for one in found] == kept
+
+
+def test_a_folder_has_its_whole_path_and_a_name_stays(tmp_path, monkeypatch):
+    (tmp_path / "model").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for place in ("model", "./model", "~/model"):
+        whole = with_whole_path(ModelSource(place=place, device="cpu"))
+        assert whole == ModelSource(place=str(tmp_path / "model"), device="cpu")
+    named = ModelSource(place="bert-base-cased")
+    assert with_whole_path(named) == named
+
+
+@pytest.mark.parametrize(("workers", "seconds"), [(None, 120), (4, 900)])
+def test_workers_that_were_asked_for_are_waited_for_longer(workers, seconds):
+    ray = RayExecutor(ModelSource(place="model"), Cluster(workers=workers))
+    assert ray._limits == Limits(patience=seconds)
+
+
+@pytest.mark.parametrize(
+    ("asked", "gpus", "device"),
+    [(None, True, "cuda"), (None, False, "cpu"), ("cpu", True, "cpu"), ("cuda:3", True, "cuda")],
+)
+def test_a_worker_has_a_gpu_if_there_are_any(asked, gpus, device):
+    source = ModelSource(place="model", device=asked)
+    assert on_workers(source, gpus=gpus) == replace(source, device=device)
+
+
+def test_a_gpu_that_no_node_has_is_refused():
+    with pytest.raises(UnmaskError, match="no node of the cluster has a GPU"):
+        on_workers(ModelSource(place="model", device="cuda"), gpus=False)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"workers": 0}, {"workers": 1.5}, {"cpus_per_worker": True}, {"address": " "}]
+)
+def test_a_cluster_of_no_size_is_refused(wrong):
+    with pytest.raises(UnmaskError, match="not "):
+        Cluster(**wrong)

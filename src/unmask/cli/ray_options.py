@@ -1,6 +1,7 @@
 """Options of commands that can run on a Ray cluster."""
 
 import argparse
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -34,16 +35,26 @@ def add_ray(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="CPUs and threads of each of them (default: 1)",
     )
+    parser.add_argument(
+        "--patience",
+        type=float,
+        metavar="SECONDS",
+        help="how long to wait while no worker has a place, as where nodes are started on demand "
+        "(default: 120, with --workers 900)",
+    )
 
 
 def check(chosen: argparse.Namespace) -> None:
     """Refuse numbers that are wrong, or of no effect."""
-    given = {"--workers": chosen.workers, "--cpus-per-worker": chosen.cpus_per_worker}
-    for option, value in given.items():
+    counts = {"--workers": chosen.workers, "--cpus-per-worker": chosen.cpus_per_worker}
+    for option, value in {**counts, "--patience": chosen.patience}.items():
         if value is not None and chosen.ray is None:
             raise UnmaskError(f"{option} is about a cluster; give --ray auto, local or an address")
+    for option, value in counts.items():
         if value is not None and value < 1:
             raise UnmaskError(f"{option} takes a whole number from 1, not {value}")
+    if chosen.patience is not None and not 0 < chosen.patience < math.inf:
+        raise UnmaskError(f"--patience takes seconds, a number above 0, not {chosen.patience:g}")
     if chosen.ray is not None and not chosen.ray.strip():
         raise UnmaskError("--ray takes auto, local or an address such as 10.0.0.5:6379, not ''")
 
@@ -63,9 +74,11 @@ def executor(request: "Request", chosen: argparse.Namespace) -> "Iterator[Execut
         return
 
     from unmask.evaluation.executors.ray_cluster import Cluster, RayExecutor
+    from unmask.evaluation.executors.ray_pool import Limits
 
     cluster = Cluster(
         address=chosen.ray, workers=chosen.workers, cpus_per_worker=chosen.cpus_per_worker or 1
     )
-    with RayExecutor(request.model, cluster) as found:
+    limits = None if chosen.patience is None else Limits(patience=chosen.patience)
+    with RayExecutor(request.model, cluster, limits=limits) as found:
         yield found

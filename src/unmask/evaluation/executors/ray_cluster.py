@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from unmask.errors import UnmaskError
-from unmask.evaluation.executors.ray_pool import Limits, Pool
+from unmask.evaluation.executors.ray_pool import Failure, Limits, Pool
 from unmask.evaluation.executors.ray_workers import (
     Measuring,
     Needs,
@@ -33,6 +33,8 @@ from unmask.settings import Settings
 
 AUTO, LOCAL = "auto", "local"
 _SECONDS_A_PROBE = 10.0
+# whoever asks for a number of workers may ask for nodes that are only then started
+PATIENCE, PATIENCE_FOR_WORKERS = 120.0, 900.0
 _FIX = "start one with `ray start --head`, give the address of one, or use --ray local"
 
 
@@ -62,13 +64,17 @@ class Cluster:
 
 
 class RayExecutor:
-    """A Ray cluster, joined for as long as the context lasts."""
+    """A Ray cluster, joined for as long as the context lasts.
+
+    Without `limits`, it waits two minutes for a place, and a quarter of an hour for `workers`.
+    """
 
     def __init__(
         self, source: ModelSource, cluster: Cluster | None = None, *, limits: Limits | None = None
     ) -> None:
-        self._source, self._cluster = source, cluster or Cluster()
-        self._limits = limits or Limits()
+        self._source, self._cluster = with_whole_path(source), cluster or Cluster()
+        patience = PATIENCE_FOR_WORKERS if self._cluster.workers else PATIENCE
+        self._limits = limits or Limits(patience=patience)
         self._ray: Any = None
         self._joined = False
         self._transports: list[RayTransport] = []
@@ -99,19 +105,21 @@ class RayExecutor:
         if settings.batch_size is not None:
             return Batch(rows=settings.batch_size)
 
-        def give_up(_: Sequence[MaskedPair], why: str) -> Batch:
+        def give_up(_: Sequence[MaskedPair], failure: Failure) -> Batch:
+            why = ", ".join(filter(None, (failure.said, failure.details)))
             raise UnmaskError(f"no batch size could be found: {printable(why)}")
 
         transport = self._transport(ResolvingBatch(support, settings))
         self._workers(transport.needs)
         pool: Pool[Sequence[MaskedPair], Batch] = Pool(transport, 1, give_up, limits=self._limits)
-        return next(iter(list(pool.run([examples]))))
+        return next(iter(list(pool.run([of_median_length(examples)]))))
 
     def run(self, plan: Plan, examples: Iterable[MaskedPair]) -> Iterator[list[Row]]:
         """The rows of every example, as they come."""
 
-        def give_up(example: MaskedPair, why: str) -> list[Row]:
-            return failed(plan, example, printable(why))
+        def give_up(example: MaskedPair, failure: Failure) -> list[Row]:
+            # rows are published: no `details`
+            return failed(plan, example, printable(failure.said))
 
         transport = self._transport(Measuring(plan))
         workers = self._workers(transport.needs)
@@ -131,6 +139,18 @@ class RayExecutor:
         transport = RayTransport(self._ray, source, task, needs)
         self._transports.append(transport)
         return transport
+
+
+def with_whole_path(source: ModelSource) -> ModelSource:
+    """The source for processes that have another working directory."""
+    folder = os.path.expanduser(source.place)
+    return replace(source, place=os.path.abspath(folder)) if os.path.isdir(folder) else source
+
+
+def of_median_length(examples: Sequence[MaskedPair]) -> Sequence[MaskedPair]:
+    """The one in the middle, or the two of an even number: their median is that of all."""
+    ordered = sorted(examples, key=lambda one: len(one.cloze))
+    return ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1] if ordered else []
 
 
 def on_workers(source: ModelSource, *, gpus: bool) -> ModelSource:

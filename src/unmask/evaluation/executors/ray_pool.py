@@ -74,6 +74,14 @@ class Raised:
 Event = Placed | Ready | Refused | Died | Answered | Raised
 
 
+@dataclass(frozen=True)
+class Failure:
+    """Why a job cannot be done: `said` names no machine, `details` may."""
+
+    said: str
+    details: str = ""
+
+
 class Transport(Protocol):
     """How workers are reached. None of its calls waits for a worker but `wait`."""
 
@@ -95,7 +103,8 @@ class Limits:
     """How long to bear with what goes wrong.
 
     `tries` of a job that was running when its worker died; `patience` in seconds while no worker
-    has a place; `deaths` of workers, and at least so many for each, without any job done between.
+    runs, importing its libraries included; `deaths` of workers, and at least so many for each,
+    without any job done between.
     """
 
     tries: int = 3
@@ -126,7 +135,7 @@ class Pool(Generic[Job, Outcome]):
         self,
         transport: Transport,
         workers: int,
-        give_up: Callable[[Job, str], Outcome],
+        give_up: Callable[[Job, Failure], Outcome],
         *,
         limits: Limits | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -199,7 +208,7 @@ class Pool(Generic[Job, Outcome]):
     def _outcome(self, event: Answered | Raised, job: Job) -> Outcome:
         self._deaths = 0
         if isinstance(event, Raised):
-            return self._give_up(job, event.why)
+            return self._give_up(job, Failure(event.why))
         value: Outcome = event.value
         return value
 
@@ -217,8 +226,9 @@ class Pool(Generic[Job, Outcome]):
         self._refuse_to_go_on(why)
         self._start()
 
-    def _charged(self, why: str) -> str:
-        return f"its worker died {self._limits.tries} times, the last time with: {why}"
+    def _charged(self, why: str) -> Failure:
+        said = f"its worker ended {self._limits.tries} times while it ran"
+        return Failure(said, f"the last time with: {why}")
 
     def _refuse_to_go_on(self, why: str) -> None:
         if self._deaths >= self._limits.deaths_in_a_row(self._wanted):
@@ -235,8 +245,8 @@ class Pool(Generic[Job, Outcome]):
         elif self._clock() - self._alone_since >= self._limits.patience:
             raise UnmaskError(
                 f"the cluster had no room for a worker for {self._limits.patience:g} s: its nodes"
-                " are gone, busy or too small. What was finished is kept; see `ray status`, ask for"
-                " fewer --cpus-per-worker, and start again"
+                " are gone, busy, too small or not there yet. What was finished is kept; see `ray"
+                " status`, ask for fewer --cpus-per-worker or more --patience, and start again"
             )
 
     def _start(self) -> None:

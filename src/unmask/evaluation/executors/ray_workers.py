@@ -4,8 +4,8 @@ Ray neither restarts actors nor repeats their calls here: the pool does, which k
 is and which one was running.
 """
 
-import re
 import socket
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -15,6 +15,14 @@ import torch
 
 from unmask import __version__
 from unmask.errors import UnmaskError
+from unmask.evaluation.executors.ray_failures import (
+    Problem,
+    accelerator_failure,
+    address_in,
+    brief,
+    lacks_software,
+    problem,
+)
 from unmask.evaluation.executors.ray_pool import (
     Answered,
     Died,
@@ -31,8 +39,6 @@ from unmask.evaluation.worker import ModelSource, check_model, describe, measure
 from unmask.language_model import LanguageModel
 from unmask.printable import printable
 from unmask.settings import Settings
-
-_LONGEST_REASON = 300
 
 
 class Task(Protocol):
@@ -94,7 +100,7 @@ class Worker:
         address: Any = ray.util.get_node_ip_address
         return f"{socket.gethostname()} ({address()})"
 
-    def load(self) -> str | None:
+    def load(self) -> Problem | None:
         """Load the model: None, or in one line why it cannot be used.
 
         Apart from the constructor, because loading may take minutes and lack of room may not.
@@ -103,17 +109,19 @@ class Worker:
         try:
             lm = self._source.load()
             self._task.check(lm)
-        except UnmaskError as error:
-            return str(error)
         except Exception as error:  # whatever it is, the driver says it in one line
-            return describe(error)
+            return problem(error)
         self._lm = lm
         return None
 
     def do(self, job: Any) -> Any:
-        """One job."""
+        """One job; a process whose accelerator has failed ends, for all that follow would fail."""
         assert self._lm is not None
-        return self._task.do(self._lm, job)
+        found = self._task.do(self._lm, job)
+        if (why := accelerator_failure(found)) is not None:
+            # Ray passes the text on as the reason of the death
+            sys.exit(why)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,8 +169,11 @@ class RayTransport:
             self._places[number] = where
             return Placed(number)
 
-        def loaded(problem: str | None) -> Event:
-            return Ready(number) if problem is None else self._refused(number, problem)
+        def loaded(found: Problem | None) -> Event:
+            if found is None:
+                return Ready(number)
+            unusable = self._refused if found.lasts else self._died
+            return unusable(number, found.why)
 
         self._awaited[actor.where.remote()] = _Awaited(number, placed)
         self._awaited[actor.load.remote()] = _Awaited(number, loaded)
@@ -203,22 +214,25 @@ class RayTransport:
         try:
             return awaited.event(self._ray.get(reference))
         except errors.RayTaskError as error:
-            why = describe(error.cause if isinstance(error.cause, Exception) else error)
+            # Ray's own text begins with addresses
+            cause = error.cause
+            why = describe(cause) if isinstance(cause, Exception) else brief(error)
             if awaited.job is None:
-                return self._refused(awaited.worker, why)
+                return self._died(awaited.worker, why)
             return Raised(awaited.worker, awaited.job, why)
         except errors.RayError as error:
             # also "unavailable": where it lives on, its answers are late, and it is ended
             if getattr(error, "actor_init_failed", False):
-                self._places.setdefault(awaited.worker, _address_in(str(error)))
-                return self._refused(awaited.worker, _brief(error))
-            return Died(awaited.worker, self._lost(awaited.worker, error))
+                self._places.setdefault(awaited.worker, address_in(str(error)))
+                if lacks_software(error):
+                    return self._refused(awaited.worker, brief(error))
+            return self._died(awaited.worker, brief(error))
 
     def _refused(self, worker: int, problem: str) -> Event:
         return Refused(worker, f"on node {self._place(worker)}: {printable(problem)}")
 
-    def _lost(self, worker: int, error: Exception) -> str:
-        return f"{_brief(error)} (on node {self._place(worker)})"
+    def _died(self, worker: int, problem: str) -> Event:
+        return Died(worker, f"{printable(problem)} (on node {self._place(worker)})")
 
     def _place(self, worker: int) -> str:
         return printable(self._places.get(worker, "not known"))
@@ -232,15 +246,3 @@ def _once(events: Sequence[Event | None]) -> Iterator[Event]:
             yield event
             if isinstance(event, Died):
                 seen.add(event.worker)
-
-
-def _address_in(traceback: str) -> str:
-    """The node of a worker that never said where it is."""
-    found = re.search(r"\bip=([\w.:]+)", traceback)
-    return found[1] if found else "not known"
-
-
-def _brief(error: Exception) -> str:
-    """The last line of Ray's message says what happened; those before are ids and a traceback."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return printable(lines[-1] if lines else type(error).__name__)[:_LONGEST_REASON]

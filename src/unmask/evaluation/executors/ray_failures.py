@@ -1,0 +1,85 @@
+"""What the errors of workers mean: which ones pass, which last, and what a person should read.
+
+Knows errors by name and text alone, neither Ray nor the pool.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from unmask.errors import UnmaskError
+from unmask.evaluation.rows import Row
+from unmask.evaluation.worker import describe
+from unmask.printable import printable
+
+_LONGEST_REASON = 300
+# by name: which libraries there are, and which of their errors, differs from node to node
+_PASSING = {
+    *("OutOfMemoryError", "MemoryError", "AcceleratorError"),
+    *("ConnectionError", "TimeoutError", "Timeout", "TransportError"),
+}
+# the network is not asked for: trying again does not bring it
+_LASTING = "OfflineModeIsEnabled"
+_ACCELERATOR = re.compile(r"\b(AcceleratorError|CUDA error|HIP error)\b")
+# another version, or none: every worker of that node would say the same
+_MISSING = re.compile(r"(ModuleNotFound|Import|Attribute)Error\b")
+_MEMORY = re.compile(r"out of memory|ALLOC_FAILED", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why a model could not be loaded; one that `lasts` would be the same for another worker."""
+
+    why: str
+    lasts: bool
+
+
+def problem(error: Exception) -> Problem:
+    """What an error while loading means: only what `unmask` itself refuses lasts.
+
+    It also words errors of libraries, of which some pass: those are known by what they came from.
+    """
+    if not isinstance(error, UnmaskError):
+        return Problem(describe(error), lasts=False)
+    names = {kind.__name__ for one in _causes(error) for kind in type(one).__mro__}
+    sick = any(_ACCELERATOR.search(describe(one)) for one in _causes(error))
+    return Problem(str(error), lasts=_LASTING in names or not (sick or names & _PASSING))
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    found: BaseException | None = error
+    while found is not None:
+        yield found
+        found = found.__cause__ or found.__context__
+
+
+def accelerator_failure(found: Any) -> str | None:
+    """The error of rows that all failed by one of the accelerator, but for lack of memory.
+
+    CUDA does not recover from such an error within a process.
+    """
+    if not isinstance(found, list) or not all(isinstance(one, Row) and one.error for one in found):
+        return None
+    errors = [one.error for one in found]
+    sick = bool(errors) and all(
+        _ACCELERATOR.search(one) and not _MEMORY.search(one) for one in errors
+    )
+    return errors[0] if sick else None
+
+
+def lacks_software(error: Exception) -> bool:
+    """Whether a process could not even begin for lack of a module, or of something in one."""
+    return _MISSING.match(brief(error)) is not None
+
+
+def address_in(traceback: str) -> str:
+    """The node of a worker that never said where it is."""
+    found = re.search(r"\bip=([\w.:]+)", traceback)
+    return found[1] if found else "not known"
+
+
+def brief(error: Exception) -> str:
+    """The last line of Ray's message says what happened; those before are ids and a traceback."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return printable(lines[-1] if lines else type(error).__name__)[:_LONGEST_REASON]
