@@ -17,6 +17,7 @@ from unmask.evaluation.plan import (
     check_same,
     settled,
 )
+from unmask.evaluation.planning import constructions
 
 
 def a_plan(**changes: object) -> Plan:
@@ -67,6 +68,11 @@ def test_a_plan_is_read_back_as_it_was(changes: dict[str, object]) -> None:
 
 def test_labels_carry_the_options() -> None:
     assert [one.label for one in a_plan().constructions] == ["mlm", "ag-paper(steps=20)"]
+
+
+def test_an_option_as_it_is_anyway_makes_no_other_construction() -> None:
+    found = constructions(["ag-paper", "sweep"], {"ag-paper": {"steps": 50}, "sweep": {"floor": 0}})
+    assert [one.label for one in found] == ["ag-paper", "sweep(floor=0)"]
 
 
 def test_a_batch_is_rows_or_tokens() -> None:

@@ -169,10 +169,12 @@ def _announcement(prepared: "Prepared") -> str:
         for mask, reasons in draft.draw.refused.items()
         for reason, count in reasons.items()
     ]
+    not_taken = [f"{count:,} {why}" for why, count in prepared.corpus.refused.items() if count]
+    counted = f" (and {', '.join(not_taken)})" if not_taken else ""
     left_out = f"; refused before the last: {', '.join(refused)}" if refused else ""
     return (
         f"{printable(draft.model.name)} on {printable(draft.corpus.name)}:"
-        f" {draft.corpus.sentences:,} distinct sentences, {draft.draw.count:,} examples"
+        f" {draft.corpus.sentences:,} distinct sentences{counted}, {draft.draw.count:,} examples"
         f" ({', '.join(draft.draw.masks)}){left_out}"
     )
 

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 
+from unmask.constructions import CONSTRUCTIONS
 from unmask.errors import CorpusError
 from unmask.evaluation.corpora.corpus import Corpus
 from unmask.evaluation.masks import MaskedPair, examples
@@ -65,8 +67,13 @@ def identify_corpus(corpus: Corpus, name: str | None = None) -> CorpusIdentity:
 def constructions(
     methods: Iterable[str], options: Mapping[str, Mapping[str, object]]
 ) -> tuple[Construction, ...]:
-    """Methods with their options."""
-    return tuple(Construction(name, dict(options.get(name, {}))) for name in methods)
+    """Methods with those of their options that are not what they are without."""
+    return tuple(Construction(name, _changed(name, options.get(name, {}))) for name in methods)
+
+
+def _changed(method: str, options: Mapping[str, object]) -> dict[str, object]:
+    own = {one.name: one.default for one in signature(CONSTRUCTIONS[method]).parameters.values()}
+    return {name: value for name, value in options.items() if own.get(name, ...) != value}
 
 
 def _in_turn(each: Sequence[Sequence[MaskedPair]]) -> tuple[MaskedPair, ...]:

@@ -9,6 +9,7 @@ from typing import BinaryIO
 from unmask.constructions import CONSTRUCTIONS, check_methods
 from unmask.errors import CorpusError
 from unmask.evaluation.corpora import CorpusSpec, read_corpus
+from unmask.evaluation.corpora.corpus import Corpus
 from unmask.evaluation.executors import Executor
 from unmask.evaluation.executors.local import LocalExecutor
 from unmask.evaluation.identity import identify
@@ -46,9 +47,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A request with its model and examples, and its plan but for an automatic batch size."""
+    """A request with its corpus, model and examples, and its plan but for a batch size."""
 
     request: Request
+    corpus: Corpus
     lm: LanguageModel
     drawn: Drawn
     draft: Plan
@@ -96,7 +98,7 @@ def prepare(request: Request, *, standard_input: BinaryIO | None = None) -> Prep
         half_tables=request.settings.half_tables,
         batch=None if size is None else Batch(rows=size),
     )
-    return Prepared(request, lm, drawn, draft)
+    return Prepared(request, corpus, lm, drawn, draft)
 
 
 def evaluate(
