@@ -102,12 +102,11 @@ def test_a_line_a_construction_over_the_same_bins() -> None:
     assert one < 0 < other
 
 
-def test_bands_are_the_intervals() -> None:
+def test_bars_are_the_intervals() -> None:
     found = bins("mlm")
-    band = drawn(found).axes[0].collections[0].get_paths()[0].vertices[:, 1]
-    for one in found:
-        assert one.pairwise_nll.low in band
-        assert one.pairwise_nll.high in band
+    bars = drawn(found).axes[0].collections[0].get_segments()
+    ends = [[one.pairwise_nll.low, one.pairwise_nll.high] for one in found]
+    assert [bar[:, 1].tolist() for bar in bars] == ends
 
 
 def test_pooled_bins_and_counts_are_labelled() -> None:

@@ -30,8 +30,8 @@ FORMATS: Mapping[str, Mapping[str, None]] = {
 }
 PANELS = {"pairwise_nll": "Pairwise NLL", "unary_nll": "Unary NLL"}
 READING = (
-    "Mean NLL, lower is better. Bands: 95% bootstrap intervals, resampled by sentence.\n"
-    "Constructions share examples: those with overlapping bands may differ all the same."
+    "Mean NLL, lower is better. Bars: 95% bootstrap intervals, resampled by sentence.\n"
+    "Constructions share examples: those with overlapping bars may differ all the same."
 )
 
 # of a page between its margins, in inches
@@ -205,13 +205,8 @@ def _draw_line(
     panel: Any, xs: Sequence[float], line: Sequence[Estimate], style: Style, label: str
 ) -> None:
     lows, highs = [one.low for one in line], [one.high for one in line]
-    panel.fill_between(xs, lows, highs, color=style.colour, alpha=0.03, linewidth=0)
-    # bands lie over each other: what tells them apart are their edges
-    for ends in (lows, highs):
-        panel.plot(xs, ends, color=style.colour, linewidth=0.4, alpha=0.45)
-    if len(xs) == 1:
-        # a band of one point has no width
-        panel.vlines(xs, lows, highs, style.colour, linewidth=0.8, alpha=0.6)
+    # not bands: those of many constructions are one grey cloud, whose points stand side by side
+    panel.vlines(xs, lows, highs, style.colour, linewidth=0.8, alpha=0.5)
     values = [one.value for one in line]
     # a star of the size of other markers looks smaller
     look = {"marker": style.marker, "markersize": 7 if style.marker == "*" else 4.5}
