@@ -18,6 +18,12 @@ with install_import_hook("unmask", "shape_checks.checked"):
 from assets import real_model
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests first: processes that share the files then end at about one time."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 @pytest.fixture(scope="module")
 def lm(folder: str) -> "unmask.LanguageModel":
     """The model in a test module's own `folder`."""

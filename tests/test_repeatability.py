@@ -30,6 +30,7 @@ def run(threads: int = 2, batch_size: int = 128, memory_limit: int = DENSE) -> d
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.real
 def test_two_processes_give_the_same_bits_and_others_nearly_the_same() -> None:
     first = run()
