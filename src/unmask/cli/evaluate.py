@@ -15,7 +15,6 @@ from unmask.printable import printable, quoted
 if TYPE_CHECKING:
     from unmask.evaluation.executors import Executor
     from unmask.evaluation.request import Outcome, Prepared, Request
-    from unmask.evaluation.worker import ModelSource
 
 SUMMARY = "measure constructions on many masked examples of a corpus"
 DESCRIPTION = (
@@ -135,7 +134,7 @@ def _request(chosen: argparse.Namespace) -> "Request":
     given = chosen.mask or [",".join(MASKS)]
     return Request(
         corpus=options.corpus_spec(chosen, chosen.corpus),
-        model=_source(chosen),
+        model=options.model_source(chosen),
         masks=[mask.strip() for masks in given for mask in masks.split(",")],
         examples=chosen.examples,
         seed=chosen.seed,
@@ -145,20 +144,6 @@ def _request(chosen: argparse.Namespace) -> "Request":
         settings=options.settings(chosen, progress=False),
         corpus_name=chosen.corpus_name,
         model_name=chosen.model_name,
-    )
-
-
-def _source(chosen: argparse.Namespace) -> "ModelSource":
-    from unmask.evaluation.worker import ModelSource
-
-    return ModelSource(
-        place=chosen.model,
-        device=chosen.device,
-        dtype=chosen.dtype,
-        revision=chosen.revision,
-        trust_remote_code=chosen.trust_remote_code,
-        allow_pickle=chosen.allow_pickle,
-        compile=chosen.compile,
     )
 
 

@@ -8,6 +8,7 @@ from unmask.printable import quoted
 
 if TYPE_CHECKING:
     from unmask.evaluation.corpora import CorpusSpec
+    from unmask.evaluation.worker import ModelSource
     from unmask.loading import LoadedLanguageModel
     from unmask.settings import Settings
 
@@ -115,10 +116,15 @@ def corpus_spec(chosen: argparse.Namespace, place: str) -> "CorpusSpec":
 
 def load_model(chosen: argparse.Namespace) -> "LoadedLanguageModel":
     """The model that the options name."""
-    from unmask.loading import load
+    return model_source(chosen).load()
 
-    return load(
-        chosen.model,
+
+def model_source(chosen: argparse.Namespace) -> "ModelSource":
+    """Where that model is, and how it is loaded."""
+    from unmask.evaluation.worker import ModelSource
+
+    return ModelSource(
+        place=chosen.model,
         device=chosen.device,
         dtype=chosen.dtype,
         revision=chosen.revision,

@@ -24,7 +24,7 @@ from unmask.evaluation.plan import Batch, Plan
 from unmask.evaluation.rows import Row
 from unmask.joint import Joint
 from unmask.language_model import LanguageModel
-from unmask.loading import load
+from unmask.loading import LoadedLanguageModel, load
 from unmask.metrics import pair_metrics
 from unmask.printable import printable, quoted
 from unmask.settings import Settings
@@ -55,7 +55,7 @@ class ModelSource:
     allow_pickle: bool = False
     compile: bool = False
 
-    def load(self) -> LanguageModel:
+    def load(self) -> LoadedLanguageModel:
         """The model itself."""
         return load(
             self.place,
