@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 import unmask
 from unmask.constructions.paper_steps import step
 from unmask.solvers import bradley_terry, stationary
-from unmask.solvers.bradley_terry import Pass
+from unmask.solvers.descent import Pass
 from unmask.solvers.probabilities import Probabilities, probabilities
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "runs"))

@@ -12,7 +12,6 @@ by the forest of every token's strongest edge, one streaming pass of the tables 
 may be weighted, and wins added that no table has; the problem stays the same.
 """
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -23,23 +22,11 @@ from torch import Tensor
 
 from unmask.fused import in_range
 from unmask.solvers import tiles
-from unmask.solvers.forest import Index, Vector, factored, faintest_tie, unique_edges
+from unmask.solvers.descent import MAX_PASSES, TOLERANCE, Pass, minimise
+from unmask.solvers.forest import Vector, unique_edges
 from unmask.solvers.probabilities import Probabilities, probabilities
-from unmask.solvers.solution import Solution, asked_move
+from unmask.solvers.solution import Solution
 from unmask.tables import PairTables
-
-# no coordinate moves further than this in a step: beyond it the quadratic model means nothing
-_LARGEST_MOVE = 4.0
-_MEMORY = 10
-# a step may end where the slope has turned, if it is no steeper than this part of what it was
-_OVERSHOOT = 0.5
-# The largest preconditioned gradient that counts as converged. Far below the accuracy wanted: on
-# diffuse blocks of tokens that hardly meet, the error is about the residual over the leak between
-# them. Blocks a nat off are caught down to leaks of 1e-10; below that it would go unnoticed.
-TOLERANCE = 1e-10
-MAX_PASSES = 200
-# of all that ties a tree of strongest edges to anything, the part that must lead out of it
-_FAINTEST = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,33 +50,6 @@ class Contest:
             for axis in tables.supports
         )
         return cls(a, b, torch.zeros_like(a), torch.zeros_like(b))
-
-
-@dataclass(frozen=True)
-class Pass:
-    """All that one reading of the tables gives at a point: gradient, degrees, strongest edges."""
-
-    gradient: Vector
-    degree: Vector
-    edges: tuple[Index, Index, Vector]
-
-    def forest(self) -> Callable[[Vector], Vector]:
-        """Solve with the Laplacian's diagonal and each token's strongest edge.
-
-        Scaled to a unit diagonal first, so that rare tokens do not drown.
-        """
-        rows, columns, weights = self.edges
-        scale = 1 / np.sqrt(self.degree)
-        off = -weights * scale[rows] * scale[columns]
-        solve = factored(len(scale), rows, columns, off)
-        return lambda vector: scale * solve(scale * vector)
-
-    def holds_together(self) -> bool:
-        """Whether every tree has ties to the others that float64 can weigh.
-
-        Where it has none, its mass against theirs is anyone's guess, however small the residual.
-        """
-        return faintest_tie(self.degree, *self.edges) > _FAINTEST
 
 
 def read_tables(tables: PairTables, point: Vector, contest: Contest | None = None) -> Pass:
@@ -179,82 +139,26 @@ def solve(
     def read(at: Vector) -> Pass:
         return read_tables(tables, at, how)
 
-    here, passes = read(point), 1
-    pairs: deque[tuple[Vector, Vector]] = deque(maxlen=_MEMORY)
-    history: list[float] = []
     with tables.bar("ag") as bar:
-        while True:
-            precondition = preconditioner(here)
-            if watch:
-                watch(point, passes)
-            history.append(asked_move(precondition(here.gradient), point))
-            bar.set_postfix_str(f"residual {history[-1]:.0e}", refresh=False)
-            if history[-1] < tolerance or passes >= max_passes:
-                break
-            direction = _direction(here, pairs, precondition)
-            there, length, more = _descend(read, point, here, direction, max_passes - passes)
-            moved, turned = length * direction, there.gradient - here.gradient
-            if moved @ turned > 0:
-                pairs.append((moved, turned))
-            point, here, passes = point + moved, there, passes + more
-            bar.update(more)
+        found = minimise(
+            read,
+            point,
+            bar,
+            tolerance=tolerance,
+            max_passes=max_passes,
+            preconditioner=preconditioner,
+            watch=watch,
+        )
+    point = found.point
     log_total = float(np.logaddexp.reduce(point[: len(log_a)]))
     return Solution(
         torch.tensor(point[: len(log_a)] - log_total, device=log_a.device),
         torch.tensor(point[len(log_a) :] - log_total, device=log_b.device),
-        passes,
-        history[-1] < tolerance and here.holds_together(),
-        history[-1],
-        tuple(history),
+        found.passes,
+        found.converged,
+        found.history[-1],
+        found.history,
     )
-
-
-def _descend(
-    read: Callable[[Vector], Pass], point: Vector, here: Pass, direction: Vector, passes_left: int
-) -> tuple[Pass, float, int]:
-    """Halve the step until it is not far past the minimum along it; what it took comes last.
-
-    The slope alone decides (the approximate Wolfe condition of Hager & Zhang 2005): near the
-    minimum it is exact where differences of the objective drown in rounding. It bounds how far a
-    step overshoots; that the answer is the minimum is for the residual to say.
-    """
-    slope = float(here.gradient @ direction)
-    length, passes = 1.0, 0
-    while True:
-        there = read(point + length * direction)
-        passes += 1
-        if float(there.gradient @ direction) <= -_OVERSHOOT * slope:
-            return there, length, passes
-        if passes >= passes_left:
-            # out of passes: stay rather than end far past the minimum
-            return here, 0.0, passes
-        length /= 2
-
-
-def _direction(
-    here: Pass, pairs: deque[tuple[Vector, Vector]], precondition: Callable[[Vector], Vector]
-) -> Vector:
-    """L-BFGS with the forest as its first guess of the inverse Hessian (Nocedal 1980)."""
-    vector = here.gradient.copy()
-    kept = []
-    for moved, turned in reversed(pairs):
-        weight = float(moved @ vector) / float(moved @ turned)
-        kept.append(weight)
-        vector -= weight * turned
-    vector = precondition(vector)
-    for (moved, turned), weight in zip(pairs, reversed(kept), strict=True):
-        vector += moved * (weight - float(turned @ vector) / float(moved @ turned))
-    direction = -_capped(vector, here.degree)
-    if here.gradient @ direction < 0:
-        return direction
-    pairs.clear()
-    return -_capped(precondition(here.gradient), here.degree)
-
-
-def _capped(step: Vector, degree: Vector) -> Vector:
-    """Free of the constant that G ignores, then at most so far in each coordinate."""
-    centred = step - float(degree @ step) / float(degree.sum())
-    return np.clip(centred, -_LARGEST_MOVE, _LARGEST_MOVE)
 
 
 def _stack(a: Tensor, b: Tensor) -> Vector:

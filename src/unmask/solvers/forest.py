@@ -63,11 +63,16 @@ def _sparse(size: int, rows: Index, columns: Index, off: Vector) -> Callable[[Ve
     return lambda vector: factors.solve(vector)
 
 
-def faintest_tie(degree: Vector, rows: Index, columns: Index, weights: Vector) -> float:
-    """The least part of a tree's ties that leads out of it; 1 if there is only one tree."""
-    size = len(degree)
+def trees(size: int, rows: Index, columns: Index) -> tuple[int, Index]:
+    """How many trees the edges make of so many nodes, and in which each node is."""
     graph = coo_matrix((np.ones(len(rows)), (rows, columns)), shape=(size, size))
     count, tree = connected_components(graph, directed=False)
+    return int(count), tree.astype(np.int64)
+
+
+def faintest_tie(degree: Vector, rows: Index, columns: Index, weights: Vector) -> float:
+    """The least part of a tree's ties that leads out of it; 1 if there is only one tree."""
+    count, tree = trees(len(degree), rows, columns)
     if count == 1:
         return 1.0
     total = np.bincount(tree, degree, count)

@@ -11,26 +11,17 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from jaxtyping import Float
-from scipy.sparse.linalg import LinearOperator, gmres
 from torch import Tensor
 
 from unmask.solvers import tiles
-from unmask.solvers.bradley_terry import Contest, Pass, read_tables
+from unmask.solvers.balance import MAX_PASSES, TOLERANCE, balanced, normalised
+from unmask.solvers.bradley_terry import Contest, read_tables
+from unmask.solvers.descent import Pass
 from unmask.solvers.forest import Vector
 from unmask.solvers.probabilities import Probabilities, probabilities
-from unmask.solvers.solution import Solution, asked_move
+from unmask.solvers.solution import Solution
 from unmask.tables import PairTables
 
-TOLERANCE = 1e-10
-MAX_PASSES = 200
-# plain power steps first: they bring the crude error down, and GMRES then needs one run
-_POWER_STEPS = 3
-# GMRES keeps a vector a pass; beyond these it is better to start again from the better point
-_KRYLOV = 40
-# one run of it cannot gain more digits than float64 has to lose
-_BEST_REDUCTION = 1e-13
-# a run may not change a marginal by more than these factors: beyond them the point must be re-read
-_SMALLEST, _LARGEST = 1e-3, 1e3
 # how far a context of rounded tables may be from summing to one
 _ROUNDING = 1e-6
 
@@ -48,70 +39,26 @@ def solve(
 
     `watch` is shown every point and how many passes it took to get there.
     """
-    flows = Flows(tables)
     size_a = tables.shape[0]
-    mass = _start(tables, log_a, log_b)
-    for _ in range(min(_POWER_STEPS, max_passes - 1)):
-        mass = _normalised(flows.pushed(mass), size_a)
-    history: list[float] = []
     with tables.bar("pseudo-gibbs") as bar:
-        while True:
-            here = flows.read(mass)
-            precondition = here.forest()
-            history.append(asked_move(precondition(here.gradient), mass))
-            bar.set_postfix_str(f"residual {history[-1]:.0e}", refresh=False)
-            bar.update(flows.passes - bar.n)
-            if watch:
-                watch(np.log(mass), flows.passes)
-            # another run takes a pass for GMRES, one that it ends with, and one to read the result
-            if history[-1] < tolerance or flows.passes + 3 > max_passes:
-                break
-            change = _relative_change(
-                flows,
-                mass,
-                precondition,
-                -precondition(here.gradient),
-                reduction=max(_BEST_REDUCTION, tolerance / history[-1] / 100),
-                passes=min(_KRYLOV, max_passes - flows.passes - 2),
-            )
-            # not each blank by itself: rounded tables balance where their sums differ by a hair
-            mass = mass * np.clip(1 + change, _SMALLEST, _LARGEST)
-            mass *= 2 / mass.sum()
-    # what the last reading says flows into each token: a power step that costs nothing
-    mass = _normalised(np.maximum(mass - 2 * here.gradient, mass * _SMALLEST), size_a)
-    log_mass = torch.tensor(np.log(mass), device=tables.a_given_b.logits.device)
+        found = balanced(
+            Flows(tables),
+            _start(tables, log_a, log_b),
+            tables.shape,
+            bar,
+            tolerance=tolerance,
+            max_passes=max_passes,
+            watch=watch,
+        )
+    log_mass = torch.tensor(np.log(found.mass), device=tables.a_given_b.logits.device)
     return Solution(
         log_mass[:size_a],
         log_mass[size_a:],
-        flows.passes,
-        history[-1] < tolerance and here.holds_together(),
-        history[-1],
-        tuple(history),
+        found.passes,
+        found.converged,
+        found.history[-1],
+        found.history,
     )
-
-
-def _relative_change(
-    flows: "Flows",
-    mass: Vector,
-    precondition: Callable[[Vector], Vector],
-    wanted: Vector,
-    *,
-    reduction: float,
-    passes: int,
-) -> Vector:
-    """By what part each mass must change for the flows to balance."""
-    root = np.sqrt(mass)
-
-    def preconditioned_balance(scaled: Vector) -> Vector:
-        return root * precondition(flows.balance(root * scaled) / 2)
-
-    # with the type named it is not found out by a trial, which would be a pass
-    operator = LinearOperator(
-        (len(mass), len(mass)), matvec=preconditioned_balance, dtype=np.float64
-    )
-    change, _ = gmres(operator, root * wanted, rtol=reduction, atol=0.0, restart=passes, maxiter=1)
-    relative: Vector = change / root
-    return relative
 
 
 def power_iteration(
@@ -122,7 +69,7 @@ def power_iteration(
     size_a = tables.shape[0]
     mass = _start(tables, log_a, log_b)
     for _ in range(steps):
-        mass = _normalised(flows.pushed(mass), size_a)
+        mass = normalised(flows.pushed(mass), tables.shape)
     log_mass = torch.tensor(np.log(mass))
     return log_mass[:size_a], log_mass[size_a:]
 
@@ -199,11 +146,7 @@ def _start(tables: PairTables, log_a: Tensor | None, log_b: Tensor | None) -> Ve
         torch.exp(g.double() - torch.logsumexp(g.double(), 0)).clamp(min=1e-200) for g in given
     ]
     mass: Vector = torch.cat([part.cpu() for part in floored]).numpy()
-    return _normalised(mass, tables.shape[0])
-
-
-def _normalised(mass: Vector, size_a: int) -> Vector:
-    return np.concatenate([part / part.sum() for part in (mass[:size_a], mass[size_a:])])
+    return normalised(mass, tables.shape)
 
 
 def stationary_marginals(tables: PairTables) -> Solution:

@@ -1,0 +1,159 @@
+"""L-BFGS for contests: convex objectives whose curvature is the Laplacian of a graph.
+
+Preconditioned by the forest of every node's strongest edge. Knows nothing of tables: a problem is
+a function that reads it at a point.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+from tqdm import tqdm
+
+from unmask.solvers.forest import Index, Vector, factored, faintest_tie
+from unmask.solvers.solution import asked_move
+
+# no coordinate moves further than this in a step: beyond it the quadratic model means nothing
+_LARGEST_MOVE = 4.0
+_MEMORY = 10
+# a step may end where the slope has turned, if it is no steeper than this part of what it was
+_OVERSHOOT = 0.5
+# The largest preconditioned gradient that counts as converged. Far below the accuracy wanted: on
+# diffuse blocks of tokens that hardly meet, the error is about the residual over the leak between
+# them. Blocks a nat off are caught down to leaks of 1e-10; below that it would go unnoticed.
+TOLERANCE = 1e-10
+MAX_PASSES = 200
+# of all that ties a tree of strongest edges to anything, the part that must lead out of it
+FAINTEST = 1e-9
+
+
+@dataclass(frozen=True)
+class Pass:
+    """All that one reading of the tables gives at a point: gradient, degrees, strongest edges."""
+
+    gradient: Vector
+    degree: Vector
+    edges: tuple[Index, Index, Vector]
+    # where more than its own edges holds a tree together, who read the graph says what leaves it
+    faintest: Callable[[], float] | None = None
+
+    def forest(self) -> Callable[[Vector], Vector]:
+        """Solve with the Laplacian's diagonal and each token's strongest edge.
+
+        Scaled to a unit diagonal first, so that rare tokens do not drown.
+        """
+        rows, columns, weights = self.edges
+        scale = 1 / np.sqrt(self.degree)
+        off = -weights * scale[rows] * scale[columns]
+        solve = factored(len(scale), rows, columns, off)
+        return lambda vector: scale * solve(scale * vector)
+
+    def holds_together(self) -> bool:
+        """Whether every tree has ties to the others that float64 can weigh.
+
+        Where it has none, its mass against theirs is anyone's guess, however small the residual.
+        """
+        found = faintest_tie(self.degree, *self.edges) if self.faintest is None else self.faintest()
+        return found > FAINTEST
+
+
+@dataclass(frozen=True, eq=False)
+class Minimum:
+    """The point that a descent ended at, and how sure it is of it."""
+
+    point: Vector
+    passes: int
+    converged: bool
+    history: tuple[float, ...]
+
+    def diagnostics(self) -> dict[str, object]:
+        """What was done, ready for a joint's diagnostics."""
+        return {
+            "passes": self.passes,
+            "converged": self.converged,
+            "residual": self.history[-1],
+            "history": list(self.history),
+        }
+
+
+def minimise(
+    read: Callable[[Vector], Pass],
+    point: Vector,
+    bar: "tqdm[NoReturn]",
+    *,
+    tolerance: float = TOLERANCE,
+    max_passes: int = MAX_PASSES,
+    preconditioner: Callable[[Pass], Callable[[Vector], Vector]] = Pass.forest,
+    watch: Callable[[Vector, int], None] | None = None,
+) -> Minimum:
+    """Descend from a point until the preconditioned gradient asks for no move."""
+    here, passes = read(point), 1
+    pairs: deque[tuple[Vector, Vector]] = deque(maxlen=_MEMORY)
+    history: list[float] = []
+    while True:
+        precondition = preconditioner(here)
+        if watch:
+            watch(point, passes)
+        history.append(asked_move(precondition(here.gradient), point))
+        bar.set_postfix_str(f"residual {history[-1]:.0e}", refresh=False)
+        if history[-1] < tolerance or passes >= max_passes:
+            break
+        direction = _direction(here, pairs, precondition)
+        there, length, more = _descend(read, point, here, direction, max_passes - passes)
+        moved, turned = length * direction, there.gradient - here.gradient
+        if moved @ turned > 0:
+            pairs.append((moved, turned))
+        point, here, passes = point + moved, there, passes + more
+        bar.update(more)
+    converged = history[-1] < tolerance and here.holds_together()
+    return Minimum(point, passes, converged, tuple(history))
+
+
+def _descend(
+    read: Callable[[Vector], Pass], point: Vector, here: Pass, direction: Vector, passes_left: int
+) -> tuple[Pass, float, int]:
+    """Halve the step until it is not far past the minimum along it; what it took comes last.
+
+    The slope alone decides (the approximate Wolfe condition of Hager & Zhang 2005): near the
+    minimum it is exact where differences of the objective drown in rounding. It bounds how far a
+    step overshoots; that the answer is the minimum is for the residual to say.
+    """
+    slope = float(here.gradient @ direction)
+    length, passes = 1.0, 0
+    while True:
+        there = read(point + length * direction)
+        passes += 1
+        if float(there.gradient @ direction) <= -_OVERSHOOT * slope:
+            return there, length, passes
+        if passes >= passes_left:
+            # out of passes: stay rather than end far past the minimum
+            return here, 0.0, passes
+        length /= 2
+
+
+def _direction(
+    here: Pass, pairs: deque[tuple[Vector, Vector]], precondition: Callable[[Vector], Vector]
+) -> Vector:
+    """L-BFGS with the forest as its first guess of the inverse Hessian (Nocedal 1980)."""
+    vector = here.gradient.copy()
+    kept = []
+    for moved, turned in reversed(pairs):
+        weight = float(moved @ vector) / float(moved @ turned)
+        kept.append(weight)
+        vector -= weight * turned
+    vector = precondition(vector)
+    for (moved, turned), weight in zip(pairs, reversed(kept), strict=True):
+        vector += moved * (weight - float(turned @ vector) / float(moved @ turned))
+    direction = -_capped(vector, here.degree)
+    if here.gradient @ direction < 0:
+        return direction
+    pairs.clear()
+    return -_capped(precondition(here.gradient), here.degree)
+
+
+def _capped(step: Vector, degree: Vector) -> Vector:
+    """Free of the constant that G ignores, then at most so far in each coordinate."""
+    centred = step - float(degree @ step) / float(degree.sum())
+    return np.clip(centred, -_LARGEST_MOVE, _LARGEST_MOVE)
