@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import spearmanr
+from scipy.stats import rankdata
 
 import unmask
 from unmask.agreement import Agreement
@@ -146,13 +146,16 @@ def verdicts_section(rows: list[Row]) -> Iterator[str]:
 
 def correlation(x: Numbers, y: Numbers) -> str:
     """Spearman's rank correlation with a bootstrap interval."""
-    generator = np.random.default_rng(0)
-    resampled = []
-    for _ in range(1000):
-        pick = generator.integers(len(x), size=len(x))
-        resampled.append(float(spearmanr(x[pick], y[pick]).statistic))
-    low, high = np.percentile(resampled, [2.5, 97.5])
-    return f"{float(spearmanr(x, y).statistic):+.2f} [{low:+.2f}, {high:+.2f}]"
+    picks = np.random.default_rng(0).integers(len(x), size=(1000, len(x)))
+    low, high = np.percentile(rank_correlations(x[picks], y[picks]), [2.5, 97.5])
+    return f"{float(rank_correlations(x, y)):+.2f} [{low:+.2f}, {high:+.2f}]"
+
+
+def rank_correlations(x: Numbers, y: Numbers) -> Numbers:
+    """Spearman's, of every row: scipy's takes a call for each, and there are tens of thousands."""
+    a, b = (rankdata(values, axis=-1) - (values.shape[-1] + 1) / 2 for values in (x, y))
+    found: Numbers = (a * b).sum(-1) / np.sqrt((a**2).sum(-1) * (b**2).sum(-1))
+    return found
 
 
 def solvers_sentence(rows: list[Row]) -> str:

@@ -11,7 +11,11 @@ from pathlib import Path
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
-    ["unmask.cli", "unmask.evaluation.request", "transformers.models.bert.modeling_bert", __name__]
+    [
+        *("unmask.cli", "unmask.evaluation.request", "pandas", "pyarrow.parquet"),
+        *("transformers.models.bert.modeling_bert", "transformers.models.bert.tokenization_bert"),
+        *("transformers.models.auto.tokenization_auto", __name__),
+    ]
 )
 
 

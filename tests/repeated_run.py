@@ -1,6 +1,8 @@
 """One pair of a real model, as a process of its own: what it prints must not depend on the run.
 
-python tests/repeated_run.py FOLDER THREADS BATCH_SIZE MEMORY_LIMIT
+python tests/repeated_run.py FOLDER THREADS,BATCH_SIZE,MEMORY_LIMIT ...
+
+A line for every triple of settings, in order; what is loaded and compiled serves them all.
 """
 
 import hashlib
@@ -17,13 +19,11 @@ METHODS = ["hcb", "ag", "log-pool"]
 TOKENS = range(1000, 2030)
 
 
-def main() -> None:
-    folder, threads, batch_size, memory_limit = sys.argv[1], *map(int, sys.argv[2:])
+def measured(lm: unmask.LanguageModel, threads: int, batch_size: int, memory_limit: int) -> str:
     torch.set_num_threads(threads)
     settings = unmask.Settings(
         batch_size=batch_size, memory_limit=memory_limit, progress=False, announce=False
     )
-    lm = unmask.load(folder)
     tables = lm.tables(TEXT, support=list(TOKENS), settings=settings)
     joints = {name: unmask.construct(name, tables) for name in METHODS}
     gold = (TOKENS[3], TOKENS[200])
@@ -35,7 +35,13 @@ def main() -> None:
         "J": unmask.incompatibility(tables),
     }
     rows = joints["log-pool"].log_rows(slice(0, 50)).numpy().tobytes()
-    print(json.dumps({"numbers": numbers, "digest": hashlib.sha256(rows).hexdigest()}))
+    return json.dumps({"numbers": numbers, "digest": hashlib.sha256(rows).hexdigest()})
+
+
+def main() -> None:
+    lm = unmask.load(sys.argv[1])
+    for triple in sys.argv[2:]:
+        print(measured(lm, *map(int, triple.split(","))))
 
 
 if __name__ == "__main__":

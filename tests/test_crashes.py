@@ -1,14 +1,18 @@
 """Nothing is lost in a crash: kills, cut files, full disks, rivals leave the rows of a quiet run.
 
-200 examples of SNLI with caption-bert over a small support: real, and cheap.
+Examples of SNLI with caption-bert over a small support: real, and cheap. Twenty kills need many of
+them, the rest only some.
 """
 
+import json
 import os
 import random
 import signal
 import subprocess
 import threading
 from collections import Counter
+from collections.abc import Callable
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
@@ -21,18 +25,44 @@ from unmask.evaluation.store.run_folder import parts, read_plan, read_run
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
-EXAMPLES = 200
+MANY, SOME = 200, 60
 KILLS = 20
 SUPPORT = "a,A,man,woman,in,on,the,is,of,with,and,."
+# the least of them, and one with a solver
+METHODS = "mlm,hcb,pseudo-gibbs"
+METHOD_COUNT = 3
+
+Arguments = Callable[..., list[str]]
 
 
-def arguments(output: Path, *more: str) -> list[str]:
-    return [
-        *("evaluate", str(real_data("snli/test.jsonl"))),
-        *("--model", str(real_model("caption-bert")), "--output", str(output)),
-        *("--examples", str(EXAMPLES // 2), "--support", SUPPORT, "--batch-size", "64"),
-        *("--save-every", "0", "--quiet", *more),
-    ]
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sentences of SNLI mostly of the support: of others, each start would mask and refuse many."""
+    lines = real_data("snli/test.jsonl").read_text(encoding="utf-8").splitlines()
+    known = set(SUPPORT.split(","))
+
+    def share(text: str) -> float:
+        words = text.replace(".", " .").split()
+        return sum(word in known for word in words) / max(len(words), 1)
+
+    texts = dict.fromkeys(json.loads(line)["sentence2"] for line in lines)
+    path = tmp_path_factory.mktemp("corpus") / "some.txt"
+    path.write_text("\n".join(text for text in texts if share(text) >= 0.6), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def arguments(corpus: Path) -> Arguments:
+    """The command line of an evaluation into a folder."""
+
+    def of(output: Path, *more: str, examples: int = SOME) -> list[str]:
+        return [
+            *("evaluate", str(corpus), "--model", str(real_model("caption-bert"))),
+            *("--output", str(output), "--examples", str(examples // 2), "--method", METHODS),
+            *("--support", SUPPORT, "--batch-size", "64", "--save-every", "0", "--quiet", *more),
+        ]
+
+    return of
 
 
 def values(row: Row) -> dict[str, object]:
@@ -48,43 +78,53 @@ def saved(folder: Path) -> list[dict[str, object]]:
     return sorted(map(values, rows), key=lambda row: (row["example_id"], row["construction"]))
 
 
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]]:
-    folder = tmp_path_factory.mktemp("undisturbed")
-    assert killable.finish(arguments(folder / "run"), folder / "log") == 0
+def quiet_run(folder: Path, arguments: Arguments, examples: int) -> list[dict[str, object]]:
+    assert killable.finish(arguments(folder / "run", examples=examples), folder / "log") == 0
     rows = saved(folder / "run")
-    assert len(rows) == EXAMPLES * 11
+    assert len(rows) == examples * METHOD_COUNT
     assert not any(row["error"] for row in rows)
     return rows
 
 
-def test_twenty_kills_lose_nothing_and_repeat_nothing(tmp_path: Path, undisturbed) -> None:
+@pytest.fixture(scope="module")
+def undisturbed(
+    tmp_path_factory: pytest.TempPathFactory, arguments: Arguments
+) -> list[dict[str, object]]:
+    return quiet_run(tmp_path_factory.mktemp("undisturbed"), arguments, SOME)
+
+
+def test_twenty_kills_lose_nothing_and_repeat_nothing(tmp_path: Path, arguments: Arguments) -> None:
+    (tmp_path / "quiet").mkdir()
+    undisturbed = quiet_run(tmp_path / "quiet", arguments, MANY)
+    again, log = arguments(tmp_path / "run", examples=MANY), tmp_path / "log"
     moments = random.Random(20)
-    alive = 0
     for _ in range(KILLS):
-        process = killable.start(arguments(tmp_path / "run"), tmp_path / "log")
-        process.join(moments.uniform(0.5, 2.5))
-        if process.exitcode is None:
-            os.kill(process.pid, signal.SIGKILL)
-            alive += 1
+        # some while they start, most at a random moment after so many examples; never the last
+        further = moments.choice([0, 1, 2, 4, 8, 12])
+        wanted = len(parts(tmp_path / "run")) + further
+        process = killable.start(again, log)
+        _wait_for(lambda wanted=wanted: len(parts(tmp_path / "run")) >= wanted, process)
+        process.join(moments.uniform(0, 0.1 if further else 1))
+        process.kill()
         process.join()
-    # a run that had ended could not be killed; most must have been at work
-    assert alive >= KILLS - 5
-    assert killable.finish(arguments(tmp_path / "run"), tmp_path / "log") == 0
+        assert process.exitcode == -signal.SIGKILL, "a run that has ended cannot be killed"
+    assert 0 < len(parts(tmp_path / "run")) < MANY
+    assert killable.finish(again, log) == 0
     assert saved(tmp_path / "run") == undisturbed
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory, undisturbed) -> Path:
+def done(tmp_path_factory: pytest.TempPathFactory, arguments: Arguments) -> Path:
     """A run saved in parts of several examples."""
     folder = tmp_path_factory.mktemp("done")
-    assert killable.finish(arguments(folder / "run", "--save-every", "1"), folder / "log") == 0
+    assert killable.finish(arguments(folder / "run", "--save-every", "0.2"), folder / "log") == 0
+    assert 3 < len(parts(folder / "run")) < SOME
     return folder / "run"
 
 
 @pytest.mark.parametrize("kept", [0, 3, 0.5, -1])
 def test_cut_parts_are_set_aside_and_done_again(
-    tmp_path: Path, done: Path, undisturbed, kept
+    tmp_path: Path, arguments: Arguments, done: Path, undisturbed, kept
 ) -> None:
     subprocess.run(["cp", "-r", str(done), str(tmp_path / "run")], check=True)
     for path in parts(tmp_path / "run")[::3]:
@@ -99,11 +139,11 @@ def test_cut_parts_are_set_aside_and_done_again(
 
 
 def test_a_full_disk_ends_in_one_line_and_the_run_goes_on_later(
-    tmp_path: Path, undisturbed
+    tmp_path: Path, arguments: Arguments, undisturbed
 ) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(disk)], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(disk)], check=True)
     try:
         assert killable.finish(arguments(disk / "run"), tmp_path / "log") == 2
         (said,) = (tmp_path / "log").read_text().splitlines()
@@ -119,22 +159,27 @@ def test_a_full_disk_ends_in_one_line_and_the_run_goes_on_later(
         subprocess.run(["umount", str(disk)], check=True)
 
 
-def test_a_rival_on_the_same_shard_is_refused_in_one_line(tmp_path: Path, undisturbed) -> None:
+def test_a_rival_on_the_same_shard_is_refused_in_one_line(
+    tmp_path: Path, arguments: Arguments, undisturbed
+) -> None:
     first = killable.start(arguments(tmp_path / "run"), tmp_path / "first")
     lock = tmp_path / "run" / "rows" / "0-of-1"
     _wait_for(lambda: list(lock.glob("*.parquet")), first)
+    # held amid its work until the rivals have been refused
+    os.kill(first.pid, signal.SIGSTOP)
     assert killable.finish(arguments(tmp_path / "run"), tmp_path / "second") == 2
     (said,) = (tmp_path / "second").read_text().splitlines()
     assert said.startswith("unmask: another process is writing shard 0/1")
     overlap = arguments(tmp_path / "run", "--shard", "0/2")
     assert killable.finish(overlap, tmp_path / "third") == 2
     assert "overlaps" in (tmp_path / "third").read_text()
+    os.kill(first.pid, signal.SIGCONT)
     first.join(300)
     assert first.exitcode == 0
     assert saved(tmp_path / "run") == undisturbed
 
 
-def test_shards_share_a_folder(tmp_path: Path, undisturbed) -> None:
+def test_shards_share_a_folder(tmp_path: Path, arguments: Arguments, undisturbed) -> None:
     started = [
         killable.start(arguments(tmp_path / "run", "--shard", f"{i}/3"), tmp_path / f"log{i}")
         for i in range(3)
@@ -151,22 +196,22 @@ def test_shards_share_a_folder(tmp_path: Path, undisturbed) -> None:
     assert len(parts(tmp_path / "run")) == before
 
 
-def test_what_is_done_is_saved_when_asked_to_leave(tmp_path: Path) -> None:
+def test_what_is_done_is_saved_when_asked_to_leave(tmp_path: Path, arguments: Arguments) -> None:
     """A batch system's SIGTERM: rows that wait for the next save are not lost."""
-    patient = [*arguments(tmp_path / "run"), "--save-every", "1000"]
+    patient = arguments(tmp_path / "run", "--save-every", "1000", examples=MANY)
     process = killable.start(patient, tmp_path / "log")
     _wait_for(lambda: (tmp_path / "run" / "plan.json").exists(), process)
-    threading.Event().wait(2)
+    threading.Event().wait(1)
     os.kill(process.pid, signal.SIGTERM)
     process.join(60)
     assert process.exitcode == 128 + signal.SIGTERM
-    assert 0 < len(read_run(tmp_path / "run").rows) < EXAMPLES * 11
+    assert 0 < len(read_run(tmp_path / "run").rows) < MANY * METHOD_COUNT
 
 
-def _wait_for(condition, process) -> None:
-    for _ in range(1200):
+def _wait_for(condition: Callable[[], object], process: BaseProcess) -> None:
+    for _ in range(6000):
         if condition():
             return
         assert process.exitcode is None, "it ended before it began"
-        threading.Event().wait(0.05)
+        threading.Event().wait(0.01)
     raise AssertionError("nothing happened for a minute")
