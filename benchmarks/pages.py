@@ -3,8 +3,9 @@
     python benchmarks/pages.py
 
 Reads docs/results/solver.json (what benchmarks/solver.py printed), scoring.json (a list of what
-benchmarks/scoring.py printed), engine.json (what benchmarks/run.py printed) and ray.json (what
-benchmarks/ray_overhead.py printed) and writes the page beside each.
+benchmarks/scoring.py printed), sentences.json (what benchmarks/sentences.py printed), engine.json
+(what benchmarks/run.py printed) and ray.json (what benchmarks/ray_overhead.py printed) and writes
+the page beside each.
 """
 
 import json
@@ -82,6 +83,24 @@ def scoring_page(runs: list[dict[str, Any]]) -> Iterator[str]:
             )
 
 
+def sentences_page(runs: list[dict[str, Any]]) -> Iterator[str]:
+    first = runs[0]
+    yield "# What scoring whole texts costs beyond its forward passes\n"
+    yield f"{first['model']} (V = {first['vocabulary']:,}) on {first['texts']:,} SNLI test"
+    yield f"sentences, from texts to scores, float32, threads of a CPU: {first['threads']}, torch"
+    yield f"{first['torch']}. The bare trunk is given the same rows, tokenised and masked"
+    yield "beforehand, in the same batches, in turns: median (least to most) of the repeats."
+    yield "Scoring can be the faster, head included, because the last layer computes only"
+    yield "the position that a row is read at. For pairs, up to three words of each sentence were"
+    yield "replaced. Produced by `benchmarks/sentences.py`; its output is"
+    yield "[sentences.json](sentences.json).\n"
+    yield "| | rows | rows a second | rows a second over the bare trunk's |"
+    yield "|---|---|---|---|"
+    for run in runs:
+        rate, part = said(run["rows_per_second"]), said(run["of_trunk"])
+        yield f"| `{run['method']}` | {run['rows']:,} | {rate} | {part} |"
+
+
 def ray_page(found: dict[str, Any]) -> Iterator[str]:
     workers, rows = found["workers"], found["rows_a_second"]
     yield "# What Ray costs\n"
@@ -102,6 +121,7 @@ def ray_page(found: dict[str, Any]) -> Iterator[str]:
 PAGES: dict[str, Callable[[Any], Iterator[str]]] = {
     "solver": solver_page,
     "scoring": scoring_page,
+    "sentences": sentences_page,
     "engine": engine_page,
     "ray": ray_page,
 }

@@ -38,6 +38,10 @@ def joint(text: str, **options: object) -> Callable[[Models], object]:
     return lambda models: models.lm.joint(text, **options)
 
 
+def fill(text: str, **options: object) -> Callable[[Models], object]:
+    return lambda models: models.lm.fill(text, **options)
+
+
 def load(name: str, **options: object) -> Callable[[Models], object]:
     return lambda models: unmask.load(models.folder / name, **options)
 
@@ -47,7 +51,12 @@ TEXTS = [
     Bad("another model's blank", ClozeError, joint("the <mask>."), ("the <mask>.",)),
     Bad("empty text", ClozeError, joint(""), ("",)),
     Bad("white space", ClozeError, joint(" \n"), (" \n",)),
-    Bad("three blanks", ClozeError, joint("[MASK] " * 3), ("[MASK] " * 3,)),
+    Bad(
+        "blanks beyond tables",
+        MethodError,
+        joint("[MASK] " * 5, method="ag"),
+        ("[MASK] " * 5, "--method", "ag"),
+    ),
     Bad("too long", ClozeError, joint("[MASK] " * 23), ("[MASK] " * 23,)),
     # how Python hands on the byte 0xff of a command line
     Bad("half a character", ClozeError, joint("[MASK] \udcff"), ("[MASK] \udcff",)),
@@ -60,7 +69,8 @@ BLANKS = [
         joint(PLAIN, blanks=[(12, 15), (11, 15)]),
         (PLAIN, "--blank", "12:15", "--blank", "11:15"),
     ),
-    Bad("several pieces", ClozeError, joint(PLAIN, blanks=[(4, 11)]), (PLAIN, "--blank", "4:11")),
+    Bad("no such word", ClozeError, joint(PLAIN, blanks=["catt"]), (PLAIN, "--blank", "catt")),
+    Bad("half a word", ClozeError, joint(PLAIN, blanks=["happy"]), (PLAIN, "--blank", "happy")),
     Bad(
         "part of a token", ClozeError, joint(PLAIN, blanks=[(12, 14)]), (PLAIN, "--blank", "12:14")
     ),
@@ -124,6 +134,53 @@ SUPPORTS = [
         (PAIR, "--support", "cat,dog,cat"),
     ),
     Bad("no candidates", SupportError, joint(PAIR, support=[]), (PAIR, "--support", ",")),
+    Bad("no proposals", SupportError, joint(PAIR, support=0), (PAIR, "--support", "0")),
+    Bad(
+        "support of another blank",
+        SupportError,
+        joint(PAIR, support={2: ["cat", "dog"]}),
+        (PAIR, "--support", "2=cat,dog"),
+    ),
+    Bad(
+        "an alphabet that is not there",
+        SupportError,
+        joint(PAIR, support="amino-acids"),
+        (PAIR, "--support", "amino-acids"),
+    ),
+]
+
+WORDS = [
+    Bad(
+        "words of several lengths",
+        SupportError,
+        fill(PAIR, targets=["cat", "unhappy"]),
+        (PAIR, "--targets", "cat,unhappy"),
+    ),
+    Bad(
+        "targets of another blank",
+        SupportError,
+        fill(PAIR, targets={5: ["cat"]}),
+        (PAIR, "--targets", "5=cat"),
+    ),
+    Bad("no targets", SupportError, fill(PAIR, targets=[]), (PAIR, "--targets", ",")),
+    Bad(
+        "a word without pieces",
+        SupportError,
+        fill(PAIR, targets=["cat", "\x1b[31m\u202e"]),
+        (PAIR, "--targets", "cat,\x1b[31m\u202e"),
+    ),
+    Bad(
+        "a prior above 1",
+        SupportError,
+        fill(PAIR, targets=["cat"], piece_prior={1: 1.5}),
+        (PAIR, "--targets", "cat", "--piece-prior", "1=1.5"),
+    ),
+    Bad(
+        "tables of many pieces",
+        MethodError,
+        fill(PAIR, targets=["unhappy"], method="ag"),
+        (PAIR, "--targets", "unhappy", "--method", "ag"),
+    ),
 ]
 
 NUMBERS = [
@@ -161,7 +218,7 @@ MODELS = [
     ),
 ]
 
-TABLE = [*TEXTS, *BLANKS, *METHODS, *SUPPORTS, *NUMBERS, *MODELS]
+TABLE = [*TEXTS, *BLANKS, *METHODS, *SUPPORTS, *WORDS, *NUMBERS, *MODELS]
 
 
 @pytest.fixture(scope="session")
@@ -238,9 +295,14 @@ def test_the_same_in_a_process_of_its_own(kind, models):
 @pytest.mark.parametrize(
     ("option", "value", "sentence"),
     [
-        ("--blank", "x", "--blank takes START:END or a token index, not 'x'"),
-        ("--blank", "1:2:3", "--blank takes START:END or a token index, not '1:2:3'"),
-        ("--blank", "\x1b[31m", "--blank takes START:END or a token index, not '\\x1b[31m'"),
+        ("--blank", "x", "'x' does not occur in the text; a blank is a word as written"),
+        ("--blank", "1:2:3", "'1:2:3' does not occur in the text"),
+        ("--blank", "\x1b[31m", "'\\x1b[31m' does not occur in the text"),
+        # beyond what Python reads as a number
+        ("--blank", "9" * 5000, "does not occur in the text"),
+        ("--piece-prior", "uniform", "--piece-prior ranks words of different numbers of pieces"),
+        ("--output", "x.jsonl", "--output is for many texts; give --input FILE"),
+        ("--input", "x.txt", "give a TEXT, or --input FILE for many; one of the two"),
         ("--batch-size", "many", "--batch-size takes a number from 1 or auto, not 'many'"),
         # beyond what Python reads as a number
         ("--batch-size", "9" * 5000, f"from 1 or auto, not '{'9' * 28}...{'9' * 29}'"),
@@ -285,10 +347,11 @@ def test_usage_errors_exit_with_2_too(shell, capsys):
     [
         ("unknown method", "did you mean 'besag'?"),
         ("unknown pivot", "did you mean 'cat'?"),
-        ("unknown support", "use 'vocabulary' or 'no-special', or a list of tokens"),
+        ("unknown support", "use 'vocabulary', 'no-special', 'amino-acids', "),
         ("another model's blank", "the text has '<mask>', but this model writes blanks as [MASK]"),
         ("too long", "the text has 25 tokens; this model takes at most 24"),
-        ("several pieces", "'un', '##happy'"),
+        ("half a word", "'happy' occurs only inside other words, at (6, 11); give a span"),
+        ("words of several lengths", "piece_prior={1: 0.8, 2: 0.2}, or piece_prior='uniform'"),
         ("option of another method", "mrf has no option 'pivot'; it takes none"),
     ],
 )

@@ -16,6 +16,7 @@ import unmask
 from tiny_tokenizers import ODD, PIECES, SPECIAL, save_bert
 from unmask.cli import main
 from unmask.constructions import CONSTRUCTIONS
+from unmask.vocabulary import NAMED
 
 PAIR = "the [MASK] sat on the [MASK]."
 ONE = "the [MASK] sat."
@@ -78,8 +79,9 @@ def test_aliases_go_by_their_short_names(given, name, fill):
 
 def test_json_has_the_documented_shape(results, folder):
     shown = results(PAIR, "--method", "mlm,ag", "--top", "3")
-    assert list(shown) == ["model", "text", "blanks", "results"]
+    assert list(shown) == ["model", "text", "blanks", "pieces", "results"]
     assert (shown["model"], shown["text"], shown["blanks"]) == (folder, PAIR, 2)
+    assert shown["pieces"] == [1, 1]
     assert list(shown["results"]) == ["mlm", "ag"]
     keys = ["score", "token", "token_str", "sequence"]
     for name, result in shown["results"].items():
@@ -159,6 +161,141 @@ def test_supports(results):
     assert tokens("--support", "man,woman,cat") == {"man", "woman", "cat"}
     # one token alone takes a comma: a bare word would be a typo of a named support
     assert tokens("--support", "man,") == {"man"}
+
+
+def test_supports_by_blank_and_by_number(results, fill):
+    def tokens(*arguments: str) -> list[set[str]]:
+        fills = results(PAIR, "--top", "5000", *arguments)["results"]["log-pool"]["fills"]
+        return [{PIECES[fill["token"][blank]] for fill in fills} for blank in (0, 1)]
+
+    given = tokens("--support", "0=man,woman", "--support", "1=3")
+    assert given[0] == {"man", "woman"}
+    assert len(given[1]) == 3
+    assert not given[1] & set(SPECIAL)
+    # a blank that is not named has the whole vocabulary
+    assert tokens("--support", "1=cat,") == [set(PIECES), {"cat"}]
+    assert [len(axis) for axis in tokens("--support", "4")] == [4, 4]
+    assert fill(PAIR, "--support", "auto")[0] == fill(PAIR)[0]
+
+
+def test_how_much_the_candidates_leave_out_is_said(fill, lm):
+    held = lm.joint(PAIR, support=["cat", "dog"]).diagnostics["captured_mass"]
+    (line,) = [
+        line for line in fill(PAIR, "--support", "cat,dog")[0].splitlines() if "cand" in line
+    ]
+    parts = " and ".join(f"{100 * part:.3g}%" for part in held)
+    assert line.startswith(f"the candidates (2 and 2) have {parts} of what the model expects")
+    assert "candidates" not in fill(PAIR)[0]
+
+
+def test_more_than_two_blanks(fill, lm):
+    text = "the [MASK] [MASK] on the [MASK]."
+    out, err = fill(text, "--support", "4", "--top", "3", "--method", "log-pool,orders")
+    assert rows(out)[0] == ["rank", "log-pool", "prob", "orders", "prob"]
+    joints = lm.joints(text, methods=["log-pool", "orders"], support=4)
+    shown = [(tuple(row[1:4]), tuple(row[5:8])) for row in rows(out)[1:]]
+    assert shown == list(
+        zip(*([f.tokens for f in joint.top(3)] for joint in joints.values()), strict=True)
+    )
+    assert "the candidates (4, 4 and 4) have " in out
+    assert "J = " in out
+    assert "forward passes" in err
+    every = rows(fill(text, "--support", "3", "--method", "all", "--quiet")[0])[0]
+    assert "sweep" not in every
+    assert {"mlm", "ag", "log-pool", "orders"} <= set(every)
+
+
+def test_blanks_beyond_tables_are_filled_by_orders_and_searched(fill, results):
+    text = "[MASK] " * 5
+    out, err = fill(text, "--top", "2")
+    assert rows(out)[0] == ["rank", "orders", "prob"]
+    mass = results(text, "--top", "2")["results"]["orders"]["diagnostics"]["searched_mass"]
+    assert f"found have {100 * mass:.3g}% of all probability, and one that was missed" in out
+    assert "the search for the likeliest asks for more" in err
+
+
+def test_a_blank_that_is_a_word_of_several_pieces(fill, results, lm):
+    text = "the unhappy cat sat."
+    arguments = (text, "--blank", "unhappy", "--method", "orders", "--support", "vocabulary")
+    shown = results(*arguments, "--top", "4")
+    assert (shown["blanks"], shown["pieces"]) == (1, [2])
+    fills = shown["results"]["orders"]["fills"]
+    assert fills == lm.fill(text, blanks=["unhappy"], method="orders", top=4)
+    table = fill(*arguments, "--top", "4")[0].splitlines()
+    assert [re.split(" {2,}", row)[1] for row in table[1:5]] == [f["token_str"] for f in fills]
+
+
+WORDS = ("the [MASK] sat.", "--targets", "cat,unhappy,unhappys")
+
+
+def test_words_of_several_pieces(fill, results, lm):
+    prior = {1: 0.8, 2: 0.15, 3: 0.05}
+    asked = (*WORDS, "--piece-prior", "1=0.8,2=0.15,3=0.05")
+    shown = results(*asked)["results"]["orders"]
+    expected = lm.fill(WORDS[0], targets=["cat", "unhappy", "unhappys"], piece_prior=prior)
+    assert shown["fills"] == expected
+    assert shown["diagnostics"] == {
+        "method": "orders",
+        "piece_prior": {"1": 0.8, "2": 0.15, "3": 0.05},
+    }
+    out, _ = fill(*asked)
+    assert rows(out)[0] == ["rank", "orders", "prob", "pieces"]
+    assert [row[1:] for row in rows(out)[1:]] == [
+        [f["word"], f"{f['score']:.3g}", str(f["pieces"])] for f in expected
+    ]
+    assert "how many pieces a blank has: 1 piece 0.8, 2 pieces 0.15 and 3 pieces 0.05" in out
+    assert "are equally likely" in fill(*WORDS, "--piece-prior", "uniform")[0]
+    # as long as each other: nothing is assumed
+    alone, _ = fill("the [MASK] sat.", "--targets", "unhappy,cats")
+    assert "prob is given how many pieces each blank has" in alone
+    assert "assumed" not in alone
+
+
+def test_words_by_blank_and_by_several_methods(fill, results, lm):
+    asked = (PAIR, "--targets", "0=man,woman", "--targets", "1=mat,cat")
+    shown = results(*asked, "--method", "orders,mlm,ag", "--top", "3")["results"]
+    targets = {0: ["man", "woman"], 1: ["mat", "cat"]}
+    assert list(shown) == ["orders", "mlm", "ag"]
+    for name, result in shown.items():
+        assert result["fills"] == lm.fill(PAIR, targets=targets, method=name, top=3)
+    assert rows(fill(*asked)[0])[0] == ["rank", "orders", "prob"]
+    # one list is for all blanks, and a blank without one takes what the model proposes
+    assert len(results(PAIR, "--targets", "man,cat")["results"]["orders"]["fills"]) == 4
+    half = results(PAIR, "--targets", "1=cat", "--top", "99")["results"]["orders"]["fills"]
+    assert len({fill["token"][0] for fill in half}) == 20
+
+
+def test_words_stay_inert(fill, capsys, folder):
+    # the tokenizer drops a joiner and an override; a terminal would act on them
+    out, _ = fill("the [MASK] sat.", "--targets", "c\u200dat,\u202edog")
+    assert {row[1] for row in rows(out)[1:]} == {"c\\u200dat", "\\u202edog"}
+    assert out.replace("\n", "").isprintable()
+    for bad in ("[unused1]", "\x1b[31m", "[/x]\n"):
+        assert main(["fill", "the [MASK] sat.", "-m", folder, "--targets", f"cat,{bad}"]) == 2
+        err = capsys.readouterr().err
+        assert len(err.splitlines()) == 1
+        assert err[:-1].isprintable()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--support", "cat,dog", "--support", "1=3"], "once for all blanks, or once for each"),
+        (["--support", "0=3", "--support", "0=4"], "here it is '0=3' and '0=4'"),
+        (["--support", "9" * 5000], "no support '999"),
+        (["--targets", "cat", "--targets", "dog"], "--targets is given once for all blanks"),
+        (["--targets", "cat", "--support", "dog,"], "leave out --support"),
+        (["--targets", "cat", "--mean", "geometric"], "arithmetic mean of orders alone"),
+        (["--targets", "cat", "--piece-prior", "1=x"], "--piece-prior takes uniform, or numbers"),
+        (["--targets", "cat", "--piece-prior", "1"], "--piece-prior takes uniform, or numbers"),
+        (["--skip-bad"], "--skip-bad is for many texts; give --input FILE"),
+    ],
+)
+def test_what_does_not_go_together(arguments, sentence, folder, capsys):
+    assert main(["fill", PAIR, "-m", folder, *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert (out, len(err.splitlines())) == ("", 1)
+    assert sentence in err
 
 
 def test_top_beyond_the_number_of_cells(fill):
@@ -268,4 +405,6 @@ def test_version_and_help_go_to_stdout(arguments, capsys):
     assert (ended.value.code, err) == (0, "")
     assert {"--version": f"unmask {unmask.__version__}\n"}.get(arguments[0], out) == out
     if arguments[0] == "fill":
-        assert {*CONSTRUCTIONS, "all"} <= set(re.findall(r"[\w-]+", out))
+        # names are broken at their hyphens too
+        words = set(re.findall(r"[\w-]+", re.sub(r"-\n +", "-", out)))
+        assert {*CONSTRUCTIONS, "all", *NAMED, "auto"} <= words

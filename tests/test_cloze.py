@@ -96,19 +96,115 @@ def test_a_piece_of_a_word_may_be_a_blank():
     assert PIECES[cloze.gold[0]] == "##s"
 
 
-def test_a_span_of_several_pieces_names_them():
-    said = refusal("an unhappy cat", blanks=[(3, 10)])
-    assert said == "span (3, 10), 'unhappy', is 2 pieces, 'un', '##happy'; a blank holds one piece"
+def test_a_span_of_several_pieces_is_one_blank_of_that_width():
+    cloze = parse_cloze("an unhappy cat", word_piece(), blanks=[(3, 10)])
+    assert [PIECES[i] for i in cloze.gold] == ["un", "##happy"]
+    assert cloze.positions == (2, 3)
+    assert cloze.widths == cloze.blank_widths == (2,)
+    assert cloze.positions_by_blank == ((2, 3),)
+    assert pieces(cloze, word_piece())[1:5] == ["[UNK]", "[MASK]", "[MASK]", "cat"]
+    assert cloze.filled(cloze.gold) == word_piece()("an unhappy cat")["input_ids"]
 
 
-def test_a_character_of_several_bytes_is_several_pieces():
-    said = refusal("the 日", byte_level(), blanks=[(4, 5)])
-    assert "is 3 pieces, 'æ', 'Ĺ', '¥'; a blank holds one piece" in said
+def test_widths_follow_the_order_of_the_blanks():
+    text = "the cat sat unhappy on a mat"
+    cloze = parse_cloze(text, word_piece(), blanks=[(20, 28), 2, (8, 19)])
+    assert cloze.positions == (6, 7, 8, 2, 3, 4, 5)
+    assert cloze.blank_widths == (3, 1, 3)
+    assert cloze.positions_by_blank == ((6, 7, 8), (2,), (3, 4, 5))
+    assert [text[slice(*span)] for span in cloze.spans] == ["on a mat", "cat", "sat unhappy"]
+    assert cloze.filled(cloze.gold) == word_piece()(text)["input_ids"]
+
+
+def test_blanks_of_one_position_each_have_no_widths():
+    assert parse_cloze(TEXT, word_piece(), blanks=[2, (8, 11)]).widths is None
+    adjacent = parse_cloze("the [MASK][MASK] sat", word_piece())
+    assert adjacent.widths is None
+    assert adjacent.blank_widths == (1, 1)
+    assert adjacent.positions_by_blank == ((2,), (3,))
+
+
+def test_the_bytes_of_a_character_are_one_blank():
+    cloze = parse_cloze("the 日", byte_level(), blanks=[(4, 5)])
+    assert byte_level().convert_ids_to_tokens(list(cloze.gold)) == ["æ", "Ĺ", "¥"]
+    assert cloze.spans == ((4, 5),)
+
+
+def test_one_byte_of_a_character_has_no_characters_of_its_own():
+    cloze = parse_cloze("the 日", byte_level(), blanks=[4])
+    assert byte_level().convert_ids_to_tokens(list(cloze.gold)) == ["Ĺ"]
+    assert cloze.spans is None
+
+
+def test_a_lone_space_inside_a_span_is_a_part_of_it():
+    # trimmed offsets give such a piece no characters at all
+    cloze = parse_cloze("the 日 man", byte_level(), blanks=[(0, 5)])
+    assert byte_level().convert_ids_to_tokens(list(cloze.gold)) == ["the", "Ġ", "æ", "Ĺ", "¥"]
+
+
+def test_characters_that_the_tokenizer_drops_may_lie_in_a_span():
+    for text, span in (("the \x00cat", (4, 8)), ("the ca\x00t\x00 sat", (4, 9))):
+        assert parse_cloze(text, word_piece(), blanks=[span]).gold == (PIECES.index("cat"),)
+
+
+@pytest.mark.parametrize("word", ["cat", " cat", "sat on", "mat."])
+def test_a_word_or_phrase_that_occurs_once_is_a_blank(word):
+    start = TEXT.index(word.strip())
+    by_span = parse_cloze(TEXT, word_piece(), blanks=[(start, start + len(word.strip()))])
+    assert parse_cloze(TEXT, word_piece(), blanks=[word]) == by_span
+
+
+def test_a_word_inside_another_word_does_not_count():
+    cloze = parse_cloze("a mat, a cat, a cat_mat", word_piece(), blanks=["cat"])
+    assert cloze.spans == ((9, 12),)
+    said = refusal("cats, a_cat", blanks=["cat"])
+    assert said == (
+        "'cat' occurs only inside other words, at (0, 3), (8, 11); give a span if that is meant"
+    )
+
+
+def test_an_accent_written_apart_belongs_to_its_word():
+    assert "only inside other words" in refusal("the cafe\u0301", blanks=["cafe"])
+
+
+def test_a_script_without_spaces_has_its_words_anywhere():
+    assert parse_cloze("日本", word_piece(), blanks=["本"]).gold == (PIECES.index("本"),)
+    assert "2 times" in refusal("日本日", blanks=["日"])
+
+
+def test_a_repeated_word_lists_where_it_stands():
+    said = refusal("the cat saw the cat", blanks=["the cat"])
+    assert said == "'the cat' occurs 2 times, at (0, 7), (12, 19); give one of these spans"
+    assert refusal("a a a", blanks=["a a"]).startswith("'a a' occurs 2 times")
+    assert refusal("a " * 99, blanks=["a"]).endswith("(10, 11), ...; give one of these spans")
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("Cat", "'Cat' does not occur in the text; a blank is a word as written"),
+        ("\ud83d\n", "'\\ud83d' does not occur in the text; a blank is a word as written"),
+        ("", "a blank is an empty word; give a word of the text or a span (start, end)"),
+        (" \n", "a blank is an empty word; give a word of the text or a span (start, end)"),
+    ],
+)
+def test_a_word_that_is_not_there(word, said):
+    assert refusal(TEXT, blanks=[word]) == said
+
+
+def test_a_word_that_overlaps_a_span():
+    assert (
+        refusal(TEXT, blanks=[(4, 11), "sat on"]) == "blanks overlap: 'sat on' names token 3 again"
+    )
 
 
 def test_a_part_of_a_token_names_the_whole_of_it():
     said = refusal(TEXT, blanks=[(4, 6)])
     assert said == "span (4, 6), 'ca', is a part of the token 'cat' at (4, 7)"
+    said = refusal(TEXT, blanks=[(4, 10)])
+    assert said == "span (4, 10), 'cat sa', holds a part of the token 'sat' at (8, 11)"
+    assert "holds a part of the token 'cat' at (4, 7)" in refusal(TEXT, blanks=[(5, 11)])
+    assert "holds a part of the token 'happy' at (5, 10)" in refusal("an unhappy", blanks=[(3, 9)])
 
 
 @pytest.mark.parametrize("span", [(4, 99), (-1, 3), (7, 4), (30, 40), (5, 5), (0, 0)])
@@ -172,7 +268,7 @@ def test_a_tokenizer_without_offsets_takes_masks_and_indices_but_no_spans(tmp_pa
     tokenizer = without_offsets(tmp_path)
     assert parse_cloze("A C <mask> D", tokenizer).positions == (3,)
     assert parse_cloze("A C D", tokenizer, blanks=[2]).gold == (tokenizer.get_vocab()["C"],)
-    for blanks in ([(2, 3)], [1, (2, 3)]):
+    for blanks in ([(2, 3)], [1, (2, 3)], ["C"]):
         said = refusal("A C D", tokenizer, blanks=blanks)
         assert said.startswith("this tokenizer keeps no character offsets; give blanks as token")
         assert said.endswith("or write <mask> into the text")
@@ -180,7 +276,7 @@ def test_a_tokenizer_without_offsets_takes_masks_and_indices_but_no_spans(tmp_pa
 
 
 def test_junk_is_named_before_missing_offsets(tmp_path):
-    assert "not 'x'" in refusal("A C D", without_offsets(tmp_path), blanks=["x"])
+    assert "not 1.5" in refusal("A C D", without_offsets(tmp_path), blanks=["C", 1.5])
 
 
 def test_too_long():
@@ -212,21 +308,23 @@ def test_a_text_that_is_not_a_string(text):
     assert refusal(text) == f"a text is a string, not {type(text).__name__}"
 
 
-WRONG = [None, 1.0, float("nan"), True, "2", "4:7", {}, {4: 7}, {4, 7}, b"ab", object()]
+WRONG = [None, 1.0, float("nan"), True, {}, {4: 7}, {4, 7}, b"ab", object()]
 WRONG_ENDS = [(4,), (4, 7, 9), (4, 7.0), (4, None), (True, 2), [(4, 7)], ((4, 7), (8, 11))]
 
 
 @pytest.mark.parametrize("junk", [*WRONG, *WRONG_ENDS])
 def test_blanks_of_the_wrong_type(junk):
     said = refusal(TEXT, blanks=[junk])
-    assert re.match(r"a blank is a token index or a span \(start, end\), not .+$", said)
+    assert re.match(
+        r"a blank is a token index, a span \(start, end\) or a word of the text, not .+$", said
+    )
     assert len(said.splitlines()) == 1
 
 
 @pytest.mark.parametrize("junk", ["2", "4:7", b"\x02", 2, 2.0, True, {2: 3}, {2}, iter([2])])
 def test_blanks_that_are_no_list(junk):
     said = refusal(TEXT, blanks=junk)
-    assert re.match("blanks is a list of spans or token indices, not .+$", said)
+    assert re.match("blanks is a list of spans, words or token indices, not .+$", said)
 
 
 def test_no_blanks_at_all():
@@ -247,7 +345,7 @@ def test_a_tokenizer_that_fails_is_a_refusal():
 
 
 def test_what_the_text_holds_cannot_break_the_line_of_a_refusal():
-    said = refusal("un\u202ehappy\x1b[31m \x00cat", blanks=[(0, 13)])
+    said = refusal("un\u202ehappy\x1b[31m \x00cat", blanks=[(0, 17)])
     assert said.isprintable()
     assert "\\u202e" in said
     assert "\\x1b[31m" in said

@@ -25,7 +25,7 @@ HOSTILE = (
     *("e\u0301", "\u0301", "\u0e33", "שלום", "مرحبا", "日本", "👩\u200d👩\u200d👧", "ﷺ", "İ", "ß"),
 )
 
-GOOD = (1, 2, 3, (0, 3), (3, 7), (4, 7))
+GOOD = (1, 2, 3, (0, 3), (3, 7), (4, 7), (0, 7), "the", "man", "the man", " cat")
 BAD = (-1, 0, 8, 99, (0, 4), (4, 8), (7, 11), (0, 0), (5, 2), (-1, 3), (0, 99))
 JUNK = (
     *(None, True, 1.5, float("nan"), "4:7", b"ab", (1,), (1, 2, 3), (1, None), [[0, 3]], {}),
@@ -49,7 +49,7 @@ anything = st.text(st.characters(exclude_categories=()), max_size=3)
 mixed = st.tuples(readable, hostile, anything).map("".join)
 masked = st.tuples(readable, st.sampled_from((*MASKS, "".join(MASKS))), anything).map("".join)
 no_texts = st.sampled_from((None, 5, b"[MASK]", ["[MASK]"]))
-blanks_given = st.sampled_from((*LISTS, *JUNK, *[None] * 150))
+blanks_given = st.sampled_from((*LISTS, *JUNK, *[None] * 300))
 
 
 def check_cloze(cloze: Cloze, text, tokenizer, blanks) -> None:
@@ -66,21 +66,28 @@ def check_cloze(cloze: Cloze, text, tokenizer, blanks) -> None:
     else:
         assert cloze.filled(cloze.gold) == plain
         assert mask not in cloze.gold
-        assert len(blanks) == len(cloze.positions)
+        assert sum(cloze.blank_widths) == len(cloze.positions)
         offsets = tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
-        for blank, position in zip(blanks, cloze.positions, strict=True):
-            check_place(blank, position, text, offsets)
+        spans = cloze.spans or [None] * len(blanks)
+        for blank, run, span in zip(blanks, cloze.positions_by_blank, spans, strict=True):
+            check_places(blank, run, span, text, offsets)
 
 
-def check_place(blank, position: int, text: str, offsets) -> None:
-    """A blank lies where it was asked for: that token, or the token with that text."""
+def check_places(blank, run: tuple[int, ...], span, text: str, offsets) -> None:
+    """A blank lies where it was asked for: that token, or all tokens of those characters."""
+    assert run == tuple(range(run[0], run[-1] + 1))
     if isinstance(blank, int):
-        assert blank == position
-    else:
-        low, high = offsets[position]
-        assert text[low:high].strip() == text[slice(*blank)].strip() != ""
-        assert blank[0] <= high
-        assert low <= blank[1]
+        assert run == (blank,)
+        return
+    if isinstance(blank, str):
+        if span is None:  # another blank is one of several bytes of a character
+            return
+        assert text[slice(*span)] == blank.strip()
+        blank = span
+    asked = {place for place in range(*blank) if not text[place].isspace()}
+    for position, (low, high) in enumerate(offsets):
+        seen = {place for place in range(low, high) if not text[place].isspace()}
+        assert seen <= asked if position in run else not seen & asked
 
 
 def check_refusal(error: ClozeError) -> None:

@@ -226,10 +226,10 @@ def test_cost_is_said_in_one_line() -> None:
 def test_a_long_run_announces_itself(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from unmask import language_model
+    from unmask import asking
 
-    monkeypatch.setattr(language_model, "FEW_PASSES", 0)
-    monkeypatch.setattr(language_model, "_LONG_SECONDS", 0.0)
+    monkeypatch.setattr(asking, "FEW_PASSES", 0)
+    monkeypatch.setattr(asking, "_LONG_SECONDS", 0.0)
     toy().joint("t1 [MASK] [MASK]", method="ag", settings=unmask.Settings(progress=False))
     assert capsys.readouterr().err == ""
     # not a terminal: the cost is said all the same

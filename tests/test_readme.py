@@ -38,7 +38,7 @@ def test_python_snippets_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.real
 def test_command_runs() -> None:
     model = real_model("caption-bert")
-    (command,) = [b for b in blocks("sh") if b.startswith("unmask fill")]
+    (command,) = [b for b in blocks("sh") if b.startswith('unmask fill "')]
     words = shlex.split(command.replace("bert-base-cased", str(model)))
     # `python -m unmask` is what the installed script calls
     done = subprocess.run(

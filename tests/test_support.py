@@ -7,6 +7,7 @@ from tiny_tokenizers import PIECES, SPECIAL, byte_level, word_piece
 from unmask import Support, SupportError
 from unmask.vocabulary import choose, choose_each, whole_vocabulary
 
+NAMES = "'vocabulary', 'no-special', 'amino-acids', 'nucleotides', 'rna' or 'digits'"
 SPECIAL_IDS = frozenset(range(len(SPECIAL)))
 
 
@@ -158,7 +159,10 @@ def test_candidates_by_name_or_id_in_their_order(whole):
 @pytest.mark.parametrize(
     ("candidates", "said"),
     [
-        ("nouns", "no support 'nouns'; use 'vocabulary' or 'no-special', or a list of tokens"),
+        (
+            "nouns",
+            f"no support 'nouns'; use {NAMES}, or a list of tokens",
+        ),
         (["cat", "zebra"], "'zebra' is not one of the 36 tokens of this blank"),
         (["cat", 99], "token id 99 is not among the 36 tokens of this blank"),
         (["cat", "dog", "cat"], "a support lists 'cat', id 18, twice; give each candidate once"),
@@ -166,13 +170,25 @@ def test_candidates_by_name_or_id_in_their_order(whole):
         (["cat", 18], "a support lists 'cat', id 18, twice; give each candidate once"),
         ([], "a support needs at least one token"),
         (["cat", None], "a token is a string or an id, not NoneType"),
-        (5, "a support is 'vocabulary' or 'no-special', or a list of tokens, not 5"),
-        (None, "a support is 'vocabulary' or 'no-special', or a list of tokens, not None"),
-        ({"cat"}, "a support is 'vocabulary' or 'no-special', or a list of tokens, not {'cat'}"),
-        (b"cat", "a support is 'vocabulary' or 'no-special', or a list of tokens, not b'cat'"),
+        (
+            5,
+            f"a support is {NAMES}, or a list of tokens, not 5",
+        ),
+        (
+            None,
+            f"a support is {NAMES}, or a list of tokens, not None",
+        ),
+        (
+            {"cat"},
+            f"a support is {NAMES}, or a list of tokens, not {{'cat'}}",
+        ),
+        (
+            b"cat",
+            f"a support is {NAMES}, or a list of tokens, not b'cat'",
+        ),
         (
             {0: "cat"},
-            "a support is 'vocabulary' or 'no-special', or a list of tokens, not {0: 'cat'}",
+            f"a support is {NAMES}, or a list of tokens, not {{0: 'cat'}}",
         ),
     ],
 )

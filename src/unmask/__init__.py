@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from unmask.language_model import LanguageModel
     from unmask.loading import load
     from unmask.metrics import PairMetrics, pair_metrics, perplexity
+    from unmask.mutations import interaction_map, mutation_effect
+    from unmask.pipelines import JointFillMaskPipeline
+    from unmask.sampling.samples import Samples
+    from unmask.sentences.scoring import log_ratios, score_texts
     from unmask.sources import MaskedMarginals
     from unmask.support import Support
     from unmask.tables import PairTables
@@ -47,6 +51,7 @@ _HOME = {
     "FactoredLogits": "conditional",
     "Fill": "fills",
     "Joint": "joint",
+    "JointFillMaskPipeline": "pipelines",
     "LanguageModel": "language_model",
     "MaskedMarginals": "sources",
     "MemoryLimitError": "errors",
@@ -55,6 +60,7 @@ _HOME = {
     "NumericsError": "errors",
     "PairMetrics": "metrics",
     "PairTables": "tables",
+    "Samples": "sampling.samples",
     "Settings": "elicit",
     "StoreError": "errors",
     "Support": "support",
@@ -63,11 +69,15 @@ _HOME = {
     "UnmaskError": "errors",
     "construct": "constructions",
     "incompatibility": "trust",
+    "interaction_map": "mutations",
     "load": "loading",
     "load_tables": "tables_file",
+    "log_ratios": "sentences.scoring",
+    "mutation_effect": "mutations",
     "pair_metrics": "metrics",
     "perplexity": "metrics",
     "save_tables": "tables_file",
+    "score_texts": "sentences.scoring",
 }
 
 __all__ = [
@@ -80,6 +90,7 @@ __all__ = [
     "FactoredLogits",
     "Fill",
     "Joint",
+    "JointFillMaskPipeline",
     "LanguageModel",
     "MaskedMarginals",
     "MemoryLimitError",
@@ -88,6 +99,7 @@ __all__ = [
     "NumericsError",
     "PairMetrics",
     "PairTables",
+    "Samples",
     "Settings",
     "StoreError",
     "Support",
@@ -96,11 +108,15 @@ __all__ = [
     "UnmaskError",
     "construct",
     "incompatibility",
+    "interaction_map",
     "load",
     "load_tables",
+    "log_ratios",
+    "mutation_effect",
     "pair_metrics",
     "perplexity",
     "save_tables",
+    "score_texts",
 ]
 
 

@@ -10,18 +10,19 @@ CLOSE, APART = 0.01, 0.05
 class Agreement:
     """How far two conditionals contradict each other: 0 bits when one joint has both, at most 1.
 
-    `converged` is that of the solver behind it: without it the bits are rough.
+    `converged` is that of the solver behind it: without it the bits are rough. With more than two
+    blanks it is how far all their conditionals do, and still at most 1.
     """
 
     bits: float
     converged: bool = True
+    blanks: int = 2
 
     def words(self) -> str:
         """The same in plain words."""
+        they = "the two conditionals" if self.blanks == 2 else "the conditionals"
         if self.bits < CLOSE:
-            return "the two conditionals agree closely"
+            return f"{they} agree closely"
         if self.bits < APART:
-            return (
-                "the two conditionals agree roughly: small differences of probability mean little"
-            )
-        return "the two conditionals disagree: treat these probabilities as approximate"
+            return f"{they} agree roughly: small differences of probability mean little"
+        return f"{they} disagree: treat these probabilities as approximate"

@@ -5,16 +5,24 @@ Knows a tokenizer's interface, not a model. Every outcome is a `Cloze` or a `Clo
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Protocol, runtime_checkable
 
 from unmask.errors import ClozeError
-from unmask.numbers import whole_number
 from unmask.printable import printable, quoted
+from unmask.spans import Blank as Blank
+from unmask.spans import (
+    Span,
+    checked_blanks,
+    place_of_index,
+    places_of_span,
+    span_of_place,
+    span_of_word,
+)
+from unmask.spans import trimmed as trimmed
 
 # how other models, and people, write a blank: named when a text holds one that this model ignores
 _OTHER_BLANKS = ("[MASK]", "<mask>", "<|mask|>", "___")
-
-Blank = int | tuple[int, int]
 
 
 @runtime_checkable
@@ -39,16 +47,33 @@ class Tokenizer(Protocol):
 
 @dataclass(frozen=True)
 class Cloze:
-    """A tokenised text whose blanks hold the mask token."""
+    """A tokenised text whose blanks hold the mask token.
+
+    `positions` are flat, blank after blank; `widths` says how many of them each blank has (None:
+    one each). `spans` are the characters that each blank covers in a text without mask tokens.
+    """
 
     text: str
     ids: tuple[int, ...]
     positions: tuple[int, ...]
     gold: tuple[int, ...] | None = None
+    widths: tuple[int, ...] | None = None
+    spans: tuple[Span, ...] | None = None
 
     def __len__(self) -> int:
         """Length in tokens, special tokens included."""
         return len(self.ids)
+
+    @property
+    def blank_widths(self) -> tuple[int, ...]:
+        """How many consecutive positions each blank has."""
+        return (1,) * len(self.positions) if self.widths is None else self.widths
+
+    @property
+    def positions_by_blank(self) -> tuple[tuple[int, ...], ...]:
+        """The positions of each blank."""
+        rest = iter(self.positions)
+        return tuple(tuple(islice(rest, width)) for width in self.blank_widths)
 
     def filled(self, tokens: Sequence[int]) -> list[int]:
         """The ids with tokens written into the blanks."""
@@ -67,14 +92,15 @@ def parse_cloze(
 ) -> Cloze:
     """Read a text with mask tokens, or an ordinary text with `blanks`.
 
-    `blanks` are character spans `(start, end)` that each cover exactly one token, or indices of
-    tokens counted with the special tokens the tokenizer adds. They keep the order they are given
-    in; mask tokens go left to right. What a blank covered is kept as `gold`. Both are typed as
-    objects because anything else is answered too, with a `ClozeError`.
+    `blanks` are character spans `(start, end)` that each cover one or more whole tokens, words or
+    phrases that occur once in the text, or indices of tokens counted with the special tokens the
+    tokenizer adds. They keep the order they are given in; mask tokens go left to right, one blank
+    each. What a blank covered is kept as `gold`. Both are typed as objects because anything else
+    is answered too, with a `ClozeError`.
     """
-    said = _checked_text(text)
-    asked = None if blanks is None else _checked_blanks(blanks)
-    encoding = _encoded(said, tokenizer, spans=any(isinstance(b, tuple) for b in asked or ()))
+    said = checked_text(text)
+    asked = None if blanks is None else checked_blanks(blanks)
+    encoding = _encoded(said, tokenizer, asked or [])
     ids = [int(token) for token in encoding["input_ids"]]
     if max_length is not None and len(ids) > max_length:
         raise ClozeError(f"the text has {len(ids)} tokens; this model takes at most {max_length}")
@@ -91,19 +117,21 @@ def parse_cloze(
     return _with_blanks(said, ids, asked, encoding, tokenizer)
 
 
-def _encoded(text: str, tokenizer: Tokenizer, *, spans: bool) -> Mapping[str, Any]:
-    if spans and not tokenizer.is_fast:
+def _encoded(text: str, tokenizer: Tokenizer, blanks: Sequence[Blank]) -> Mapping[str, Any]:
+    if not tokenizer.is_fast and not all(isinstance(blank, int) for blank in blanks):
         raise ClozeError(
             "this tokenizer keeps no character offsets; give blanks as token indices or write "
             f"{printable(tokenizer.mask_token)} into the text"
         )
+    offsets = tokenizer.is_fast and bool(blanks)
     try:
-        return tokenizer(text, verbose=False, return_offsets_mapping=spans)
+        return tokenizer(text, verbose=False, return_offsets_mapping=offsets)
     except Exception as error:  # a vocabulary without an unknown token fails on an unknown word
         raise ClozeError(f"the tokenizer cannot read the text: {quoted(str(error))}") from error
 
 
-def _checked_text(text: object) -> str:
+def checked_text(text: object) -> str:
+    """A text as it is, or why it is none."""
     if not isinstance(text, str):
         raise ClozeError(f"a text is a string, not {type(text).__name__}")
     if not text.strip():
@@ -126,25 +154,6 @@ def _no_blank(text: str, tokenizer: Tokenizer) -> str:
     return f"no blank: write {mask} where a token is missing, or give blanks="
 
 
-def _checked_blanks(blanks: object) -> list[Blank]:
-    if isinstance(blanks, str | bytes) or not isinstance(blanks, Sequence):
-        raise ClozeError(f"blanks is a list of spans or token indices, not {quoted(blanks)}")
-    if not blanks:
-        raise ClozeError("blanks is empty; give at least one span or token index")
-    return [_checked_blank(blank) for blank in blanks]
-
-
-def _checked_blank(blank: object) -> Blank:
-    index = whole_number(blank)
-    if index is not None:
-        return index
-    if isinstance(blank, tuple | list) and len(blank) == 2:
-        start, end = (whole_number(side) for side in blank)
-        if start is not None and end is not None:
-            return (start, end)
-    raise ClozeError(f"a blank is a token index or a span (start, end), not {quoted(blank)}")
-
-
 def _with_blanks(
     text: str,
     ids: list[int],
@@ -152,72 +161,43 @@ def _with_blanks(
     encoding: Mapping[str, Any],
     tokenizer: Tokenizer,
 ) -> Cloze:
-    positions = [
-        _at_index(blank, ids)
-        if isinstance(blank, int)
-        else _at_span(blank, text, ids, encoding["offset_mapping"], tokenizer)
+    offsets: list[Span] | None = encoding.get("offset_mapping")
+    placed = [span_of_word(blank, text) if isinstance(blank, str) else blank for blank in blanks]
+    runs = [_places(blank, text, len(ids), offsets or []) for blank in placed]
+    taken: set[int] = set()
+    for blank, run in zip(blanks, runs, strict=True):
+        for position in run:
+            if position in taken:
+                raise ClozeError(f"blanks overlap: {quoted(blank)} names token {position} again")
+            _refuse_special(ids[position], position, tokenizer)
+        taken.update(run)
+    positions = tuple(position for run in runs for position in run)
+    return Cloze(
+        text,
+        ids=tuple(tokenizer.mask_token_id if i in taken else t for i, t in enumerate(ids)),
+        positions=positions,
+        gold=tuple(ids[position] for position in positions),
+        widths=None if len(positions) == len(runs) else tuple(map(len, runs)),
+        spans=None if offsets is None else _spans(placed, text, offsets),
+    )
+
+
+def _places(blank: int | Span, text: str, tokens: int, offsets: Sequence[Span]) -> range:
+    if isinstance(blank, tuple):
+        return places_of_span(blank, text, offsets)
+    place = place_of_index(blank, tokens)
+    return range(place, place + 1)
+
+
+def _spans(
+    blanks: Sequence[int | Span], text: str, offsets: Sequence[Span]
+) -> tuple[Span, ...] | None:
+    found = [
+        trimmed(text, blank) if isinstance(blank, tuple) else span_of_place(blank, text, offsets)
         for blank in blanks
     ]
-    for place, position in enumerate(positions):
-        if position in positions[:place]:
-            raise ClozeError(
-                f"blanks overlap: {quoted(blanks[place])} names token {position} again"
-            )
-        _refuse_special(ids[position], position, tokenizer)
-    gold = tuple(ids[position] for position in positions)
-    masked = [tokenizer.mask_token_id if i in positions else t for i, t in enumerate(ids)]
-    return Cloze(text, tuple(masked), tuple(positions), gold)
-
-
-def _at_index(index: int, ids: list[int]) -> int:
-    if not 0 <= index < len(ids):
-        raise ClozeError(
-            f"there is no token {quoted(index)}; the text has tokens 0 to {len(ids) - 1}"
-        )
-    return index
-
-
-def _at_span(
-    span: tuple[int, int],
-    text: str,
-    ids: list[int],
-    offsets: Sequence[tuple[int, int]],
-    tokenizer: Tokenizer,
-) -> int:
-    if not 0 <= span[0] < span[1] <= len(text):
-        raise ClozeError(
-            f"span {quoted(span)} does not lie in the text, which has {len(text)} characters"
-        )
-    start, end = trimmed(text, span)
-    covered = [
-        place
-        for place, (low, high) in enumerate(offsets)
-        if low < high and low < end and high > start
-    ]
-    shown = quoted(text[span[0] : span[1]])
-    if not covered:
-        raise ClozeError(f"span {span}, {shown}, covers no token")
-    if len(covered) > 1:
-        pieces = tokenizer.convert_ids_to_tokens([ids[place] for place in covered])
-        raise ClozeError(
-            f"span {span}, {shown}, is {len(covered)} pieces, {', '.join(map(quoted, pieces))}; "
-            "a blank holds one piece"
-        )
-    (place,) = covered
-    low, high = trimmed(text, offsets[place])
-    if (low, high) != (start, end):
-        raise ClozeError(
-            f"span {span}, {shown}, is a part of the token {quoted(text[low:high])} "
-            f"at ({low}, {high})"
-        )
-    return place
-
-
-def trimmed(text: str, span: tuple[int, int]) -> tuple[int, int]:
-    """The span without the white space at its ends: byte-level tokens may own a leading space."""
-    start, end = span
-    inner = text[start:end]
-    return start + len(inner) - len(inner.lstrip()), end - len(inner) + len(inner.rstrip())
+    whole = tuple(span for span in found if span is not None)
+    return whole if len(whole) == len(found) else None
 
 
 def _refuse_special(token: int, position: int, tokenizer: Tokenizer) -> None:

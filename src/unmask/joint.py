@@ -6,7 +6,7 @@ and nothing assumes two blanks.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -16,9 +16,13 @@ from torch import Tensor
 
 from unmask.agreement import Agreement
 from unmask.errors import NumericsError, SupportError
+from unmask.exports import as_data_frame, as_dict
 from unmask.fills import Fill, best_cells
 from unmask.logspace import draw, log_sum_exp_by_column, log_zeros, row_blocks
-from unmask.printable import columns, printable
+from unmask.marginals import log_marginal
+from unmask.numbers import whole_number
+from unmask.odds import changes, log_odds
+from unmask.printable import columns, printable, quoted
 from unmask.support import Support, Token
 
 if TYPE_CHECKING:
@@ -94,14 +98,19 @@ class Joint:
         row = self.log_rows(slice(first, first + 1))[0]
         return float(row[tuple(others)])
 
-    def marginal(self, axis: int) -> "Joint":
-        """The distribution of one blank, whatever fills the others."""
-        self._check_axis(axis)
+    def marginal(self, *axes: int) -> "Joint":
+        """The distribution of one blank, or of some, whatever fills the others."""
+        for axis in axes:
+            self._check_axis(axis)
+        if not axes or len(set(axes)) < len(axes):
+            raise SupportError(f"marginal takes one or more blanks, each once, not {quoted(axes)}")
+        if len(axes) == 1:
+            scores = self._log_marginals[axes[0]] - self.log_normalizer
+        else:
+            scores = log_marginal(self._tiles(), self.shape, axes)
+        supports = tuple(self.supports[axis] for axis in axes)
         return Joint.from_scores(
-            self._log_marginals[axis] - self.log_normalizer,
-            (self.supports[axis],),
-            method=self.method,
-            diagnostics=self._diagnostics,
+            scores, supports, method=self.method, diagnostics=self._diagnostics
         )
 
     def conditional(self, axis: int, *, given: Mapping[int, Token]) -> "Joint":
@@ -122,8 +131,8 @@ class Joint:
 
     def top(self, n: int = 10) -> list[Fill]:
         """The `n` likeliest fills, best first; ties go to the lower token index."""
-        if n < 1:
-            raise SupportError(f"top takes a number of fills from 1, not {n}")
+        if (whole_number(n) or 0) < 1:
+            raise SupportError(f"top takes a number of fills from 1, not {quoted(n)}")
         if n not in self._ranked:
             self._ranked[n] = [self._fill(cell, score) for cell, score in self._best(n)]
         return list(self._ranked[n])
@@ -133,8 +142,8 @@ class Joint:
 
         The generator is a CPU generator, so that a seed gives the same draws on every device.
         """
-        if n < 0:
-            raise SupportError(f"sample takes a number of draws from 0, not {n}")
+        if whole_number(n) is None or n < 0:
+            raise SupportError(f"sample takes a number of draws from 0, not {quoted(n)}")
         uniforms = torch.rand(2, n, dtype=torch.float64, generator=generator).to(self._device)
         first = draw(self._log_marginals[0], uniforms[0])
         fills: list[Fill | None] = [None] * n
@@ -183,36 +192,28 @@ class Joint:
         apart -= len(cell) * self.log_normalizer
         return (self.log_prob(*tokens) - apart) / (math.log(2) if base_two else 1.0)
 
+    def log_odds(
+        self, mutant: Sequence[Token], wildtype: Sequence[Token], *, base_two: bool = False
+    ) -> float:
+        """How much likelier one fill is than another: log p(mutant) / p(wildtype)."""
+        return log_odds(self, mutant, wildtype) / (math.log(2) if base_two else 1.0)
+
+    def interaction(
+        self, mutant: Sequence[Token], wildtype: Sequence[Token], *, base_two: bool = False
+    ) -> float:
+        """Epistasis: log-odds of all changes together less those of each alone; see `odds`.
+
+        0 where the blanks are independent, or where fewer than two of them change.
+        """
+        return changes(self, mutant, wildtype).interaction / (math.log(2) if base_two else 1.0)
+
     def to_dict(self, n: int = 10) -> dict[str, object]:
         """The likeliest fills and the summary numbers that are free, ready for JSON."""
-        free = self.sums_are_free()
-        return {
-            "method": self.method,
-            "shape": list(self.shape),
-            "fills": [fill.to_dict() for fill in self.top(n)],
-            "entropy": self.entropy() if free else None,
-            "mutual_information": self.mutual_information() if free else None,
-            "incompatibility": self.incompatibility(),
-            "diagnostics": self.diagnostics,
-        }
+        return as_dict(self, n)
 
     def to_pandas(self, n: int = 100) -> "pd.DataFrame":
         """The likeliest fills as a data frame, a row each."""
-        try:
-            import pandas as pd
-        except ImportError:
-            said = "to_pandas needs pandas: pip install 'unmask[pandas]', or use to_dict"
-            raise ImportError(said) from None
-        rows = [
-            {
-                **{f"token_{axis}": token for axis, token in enumerate(fill.tokens)},
-                **{f"id_{axis}": token_id for axis, token_id in enumerate(fill.ids)},
-                "probability": fill.probability,
-                "log_prob": fill.log_prob,
-            }
-            for fill in self.top(n)
-        ]
-        return pd.DataFrame(rows)
+        return as_data_frame(self, n)
 
     def __repr__(self) -> str:
         """What it is, with the likeliest fills where ranking them is cheap."""

@@ -1,146 +1,94 @@
 """What a person holds: a masked LM with its tokenizer, and the questions it answers."""
 
-import sys
-from collections.abc import Sequence
-from functools import cached_property
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, SupportsIndex
 
 from jaxtyping import Float
 from torch import Tensor
 
-from unmask.cloze import Blank, Cloze, Tokenizer, parse_cloze
-from unmask.constructions import (
-    CONSTRUCTIONS,
-    DEFAULT_METHOD,
-    check_methods,
-    construct,
-    method_name,
-)
-from unmask.constructions.besag import check_pivot
+from unmask import asking, fill_results
+from unmask.cloze import Blank, Cloze
+from unmask.constructions import check_options, method_name
 from unmask.costs.cost import Cost
-from unmask.costs.estimate import FEW_PASSES, estimate
-from unmask.costs.needs import Options, by_appetite
-from unmask.elicit import ElicitedSource, Settings
-from unmask.errors import ClozeError
+from unmask.costs.needs import Options
+from unmask.elicit import Settings
+from unmask.errors import ClozeError, MethodError, SupportError
 from unmask.joint import Joint
-from unmask.masked_lm import MaskedLM
-from unmask.printable import printable
+from unmask.numbers import whole_number
+from unmask.printable import quoted
 from unmask.questions import Clozes, places_of
-from unmask.scoring import pair_log_probs, rows_per_text
-from unmask.single import own_distribution
-from unmask.support import Support, Token
-from unmask.tables import PairTables
-from unmask.vocabulary import (
-    Candidates,
-    CandidatesByBlank,
-    choose,
-    choose_each,
-    whole_vocabulary,
+from unmask.sampling.gibbs import (
+    DEFAULT_CHAINS,
+    DEFAULT_WARM_UP,
+    check_counts,
+    sample_blanks,
 )
+from unmask.sampling.samples import Samples
+from unmask.scoring import pair_log_probs, rows_per_text
+from unmask.several.axes import AUTO, choose_axes
+from unmask.support import Token
+from unmask.tables import PairTables
+from unmask.targets import Targets
+from unmask.tokenized_model import TokenizedModel
+from unmask.vocabulary import Candidates, CandidatesByBlank
+from unmask.word_fills import PiecePrior, WordQuestion, fill_targets
 
-# a run longer than this announces its cost first
-_LONG_SECONDS = 10.0
+# candidates, or how many of them the model is to propose: for all blanks, or by blank
+Proposed = Candidates | SupportsIndex
+Axes = Proposed | Mapping[int, Proposed]
 
 
-class LanguageModel:
+class LanguageModel(TokenizedModel):
     """A masked LM and its tokenizer: texts with blanks in, joints out."""
-
-    def __init__(
-        self,
-        model: MaskedLM,
-        tokenizer: Tokenizer,
-        *,
-        name: str = "masked LM",
-        revision: str | None = None,
-    ) -> None:
-        self.model, self.tokenizer = model, tokenizer
-        self.name, self.revision = name, revision
-
-    def __repr__(self) -> str:
-        """Name, vocabulary and place."""
-        kept = "factored" if self.model.output_embedding is not None else "dense"
-        return (
-            f"<LanguageModel {printable(self.name)}: {self.model.vocabulary_size:,} tokens, "
-            f"{kept} tables, {self.model.device}>"
-        )
-
-    def cloze(self, text: str, *, blanks: Sequence[Blank] | None = None) -> Cloze:
-        """Read a text with mask tokens, or an ordinary text with `blanks`."""
-        return self._checked(
-            parse_cloze(text, self.tokenizer, blanks=blanks, max_length=self.max_length)
-        )
-
-    def _checked(self, cloze: Cloze) -> Cloze:
-        """Refuse a cloze that this model cannot run, wherever it was made."""
-        if len(cloze.positions) > 2:
-            raise ClozeError(f"the text has {len(cloze.positions)} blanks; joints take one or two")
-        beyond = [
-            t for t in cloze.ids if t >= self.model.vocabulary_size and t != self.model.mask_id
-        ]
-        if beyond:
-            raise ClozeError(
-                f"the tokenizer gives token id {beyond[0]}, but the model knows "
-                f"{self.model.vocabulary_size}; they do not belong together"
-            )
-        return cloze
 
     def joint(
         self,
         text: str | Cloze,
         *,
-        method: str = DEFAULT_METHOD,
+        method: str | None = None,
         blanks: Sequence[Blank] | None = None,
-        support: CandidatesByBlank = "vocabulary",
+        support: Axes = AUTO,
         settings: Settings | None = None,
         **options: Any,
     ) -> Joint:
         """The joint distribution over the blanks of a text, by one construction.
 
-        `support` is "vocabulary" (every output of the model, as in the paper), "no-special",
-        a list of tokens or ids, or a dictionary of those by blank. `options` go to the
-        construction (`pivot=`, `steps=`, `contexts=`). Axes follow mask tokens left to right, and
-        `blanks` in the order given. One blank is the model's own distribution.
+        `support` is "vocabulary" (every output of the model, as in the paper), "no-special", an
+        alphabet ("amino-acids"), a list of tokens or ids, a number of candidates that the model
+        proposes itself, or a dictionary of those by blank. "auto" is the whole vocabulary for one
+        or two blanks, and for more as many candidates as some thousand forward passes allow.
+        `method` is log-pool unless there are so many blanks that it has no table; then `orders`.
+        `options` go to the construction (`pivot=`, `steps=`, `contexts=`). Axes follow mask tokens
+        left to right, and `blanks` in the order given. One blank is the model's own distribution.
         """
-        name = method_name(method)
+        name = None if method is None else method_name(method)
+        cloze = self._as_cloze(text, blanks)
+        name = name or asking.default_method(len(cloze.positions), support)
         return self.joints(
-            text,
-            methods=[name],
-            blanks=blanks,
-            support=support,
-            settings=settings,
-            options={name: options},
+            cloze, methods=[name], support=support, settings=settings, options={name: options}
         )[name]
 
     def joints(
         self,
         text: str | Cloze,
         *,
-        methods: Sequence[str] = tuple(CONSTRUCTIONS),
+        methods: Sequence[str] | None = None,
         blanks: Sequence[Blank] | None = None,
-        support: CandidatesByBlank = "vocabulary",
+        support: Axes = AUTO,
         settings: Settings | None = None,
         options: Options | None = None,
     ) -> dict[str, Joint]:
-        """Joints by several constructions from one elicitation.
+        """Joints by several constructions from one elicitation; all there are, by default.
 
         `options` are those of each method, by its name. With one blank there is nothing to
         construct: every name stands for the model's own distribution.
         """
-        names, chosen = check_methods(methods, options)
         cloze = self._as_cloze(text, blanks)
-        axes = self._supports(support, len(cloze.positions))
-        check_pivot(chosen.get("hcb", {}), axes)
-        if len(cloze.positions) == 1:
-            return dict.fromkeys(
-                names, own_distribution(self.model, cloze, axes[0], self._provenance(cloze))
-            )
-        tables = self.tables(cloze, support=support, settings=settings)
-        self._announce(cloze, names, axes, settings or Settings(), chosen)
-        if not self._is_whole(axes):
-            # how much of the model's mass the candidates hold belongs beside their probabilities
-            tables.masked  # noqa: B018
-        built = {n: construct(n, tables, **chosen.get(n, {})) for n in by_appetite(names, chosen)}
-        return {name: built[name] for name in names}
+        asked = asking.question(
+            cloze, methods=methods, support=support, settings=settings, options=options
+        )
+        return asking.answer(asked, self.model, self._vocabulary, self._provenance(cloze))
 
     def tables(
         self,
@@ -155,26 +103,97 @@ class LanguageModel:
         if len(cloze.positions) != 2:
             raise ClozeError(f"tables take two blanks; the text has {len(cloze.positions)}")
         axes = self._supports(support, 2)
-        how, about = settings or Settings(), self._provenance(cloze)
-        source = ElicitedSource(self.model, cloze, (axes[0], axes[1]), how, provenance=about)
-        limit, half = how.memory_limit, how.half_tables
-        return PairTables(source, memory_limit=limit, half_copies=half, progress=how.progress)
+        about = self._provenance(cloze)
+        return asking.pair_tables(cloze, self.model, axes, settings or Settings(), about)
 
     def fill(
         self,
         text: str | Cloze,
         *,
         top: int = 5,
-        method: str = DEFAULT_METHOD,
+        method: str | None = None,
         blanks: Sequence[Blank] | None = None,
-        support: CandidatesByBlank = "vocabulary",
+        support: Axes = AUTO,
+        targets: Targets | None = None,
+        piece_prior: PiecePrior | None = None,
         settings: Settings | None = None,
         **options: Any,
     ) -> list[dict[str, Any]]:
-        """Ranked joint fills with the keys of transformers' fill-mask; lists for two blanks."""
+        """Ranked joint fills with the keys of transformers' fill-mask; lists for several blanks.
+
+        `targets` are words: the same list for all blanks, a list a blank, or a dictionary by blank.
+        They are tokenised where they stand and never cut; a word of several pieces has the
+        probability of all of them together (`method` is then `orders` unless named). Words of
+        different numbers of pieces are ranked only with a `piece_prior`. Blanks that have no
+        targets take single tokens that the model proposes.
+        """
         cloze = self._as_cloze(text, blanks)
+        if whole_number(top) is None or top < 1:
+            raise SupportError(f"top takes a number of fills from 1, not {quoted(top)}")
+        if targets is not None:
+            name = "orders" if method is None else method_name(method)
+            check_options(name, options)
+            if support != AUTO:
+                raise SupportError(
+                    "support and targets both say what a blank may take; give one of them"
+                )
+            if options and name in ("orders", "mlm"):
+                raise MethodError(
+                    f"{name} of targets takes no option {quoted(next(iter(options)))}"
+                )
+            fills = fill_targets(
+                self._words_in(cloze, settings),
+                targets,
+                method=name,
+                piece_prior=piece_prior,
+                joint_of=lambda wide: self.joint(
+                    wide, method=name, support="vocabulary", settings=settings, **options
+                ),
+            )
+            return fill_results.of_words(self.tokenizer, fills[:top])
+        if piece_prior is not None:
+            raise ClozeError("piece_prior ranks targets of different numbers of pieces; give both")
         joint = self.joint(cloze, method=method, support=support, settings=settings, **options)
         return self.ranked(cloze, joint, top)
+
+    def sample(
+        self,
+        text: str | Cloze,
+        n: int,
+        *,
+        method: str = "orders",
+        blanks: Sequence[Blank] | None = None,
+        support: Axes = "vocabulary",
+        chains: int = DEFAULT_CHAINS,
+        warm_up: int = DEFAULT_WARM_UP,
+        thin: int = 1,
+        seed: int = 0,
+        settings: Settings | None = None,
+        **options: Any,
+    ) -> Samples:
+        """`n` draws of all blanks together, with effective sample size and R-hat.
+
+        One or two blanks are drawn independently and exactly. More are drawn two at a time from
+        their joint given the others (block Gibbs), by `orders`, two forward passes over the whole
+        vocabulary, or by another construction over a smaller `support`.
+        """
+        cloze, how = self._as_cloze(text, blanks), settings or Settings()
+        check_counts(n=(n, 1), chains=(chains, 1), warm_up=(warm_up, 0), thin=(thin, 1))
+        axes = choose_axes(self.model, self._vocabulary, cloze, support, how)
+        drawn = sample_blanks(
+            self.model,
+            cloze,
+            axes.supports,
+            n,
+            method=method,
+            chains=chains,
+            warm_up=warm_up,
+            thin=thin,
+            seed=seed,
+            settings=how,
+            options=options,
+        )
+        return replace(drawn, forward_passes=drawn.forward_passes + axes.forward_passes)
 
     def log_prob(
         self,
@@ -206,94 +225,36 @@ class LanguageModel:
 
     def ranked(self, cloze: Cloze, joint: Joint, top: int = 5) -> list[dict[str, Any]]:
         """The likeliest fills of a joint, written into its text."""
-        single = len(cloze.positions) == 1
-        results = []
-        for fill in joint.top(top):
-            texts = [self.tokenizer.decode([token]) for token in fill.ids]
-            results.append(
-                {
-                    "score": fill.probability,
-                    "token": fill.ids[0] if single else list(fill.ids),
-                    "token_str": texts[0] if single else texts,
-                    "sequence": self.sequence(cloze, fill.ids),
-                }
-            )
-        return results
+        return fill_results.of_tokens(self.tokenizer, cloze, joint.top(top))
 
     def sequence(self, cloze: Cloze, tokens: Sequence[int]) -> str:
         """The text of a cloze with tokens written into its blanks."""
-        return self.tokenizer.decode(cloze.filled(tokens), skip_special_tokens=True)
+        return fill_results.sequence(self.tokenizer, cloze, tokens)
 
     def cost(
         self,
         text: str | Cloze,
         *,
-        methods: Sequence[str] = (DEFAULT_METHOD,),
+        methods: Sequence[str] | None = None,
         blanks: Sequence[Blank] | None = None,
-        support: CandidatesByBlank = "vocabulary",
+        support: Axes = AUTO,
         settings: Settings | None = None,
         options: Options | None = None,
         examples: int = 1,
     ) -> Cost:
-        """What `joints` would cost a text, one of `examples`; times the model for a second."""
+        """What joints would cost a text, one of `examples`; times the model for a second.
+
+        Without `methods`, what `joint` would.
+        """
         cloze = self._as_cloze(text, blanks)
-        axes = self._supports(support, len(cloze.positions))
-        names, chosen = check_methods(methods, options)
-        how = settings or Settings()
-        return estimate(self.model, cloze, names, axes, how, chosen, examples=examples)
-
-    def support(self, candidates: Candidates = "vocabulary") -> Support:
-        """The tokens of a blank: a named set, or the given tokens or ids in their order."""
-        return choose(candidates, self._vocabulary, self.model.special_ids)
-
-    def _supports(self, spec: CandidatesByBlank, blanks: int) -> tuple[Support, ...]:
-        return choose_each(spec, blanks, self._vocabulary, self.model.special_ids)
-
-    def _is_whole(self, axes: tuple[Support, ...]) -> bool:
-        return all(axis.is_whole(self.model.vocabulary_size) for axis in axes)
-
-    def _provenance(self, cloze: Cloze) -> dict[str, object]:
-        return {
-            "model": self.name,
-            "revision": self.revision,
-            "text": cloze.text,
-            "positions": list(cloze.positions),
-        }
-
-    def _announce(
-        self,
-        cloze: Cloze,
-        methods: list[str],
-        axes: tuple[Support, ...],
-        settings: Settings,
-        options: Options,
-    ) -> None:
-        """Say what a long run costs before it starts, on whatever stderr is."""
-        if not settings.announce or settings.progress is False:
-            return
-        cost = estimate(
-            self.model, cloze, methods, axes, settings, options, measured_above=FEW_PASSES
+        named = methods or [asking.default_method(len(cloze.positions), support)]
+        asked = asking.question(
+            cloze, methods=named, support=support, settings=settings, options=options
         )
-        if cost.seconds is not None and cost.seconds > _LONG_SECONDS:
-            print(f"{', '.join(methods)}: {cost}", file=sys.stderr)
+        return asking.cost(asked, self.model, self._vocabulary, examples=examples)
 
-    def _as_cloze(self, text: str | Cloze, blanks: Sequence[Blank] | None = None) -> Cloze:
-        if isinstance(text, Cloze):
-            if blanks is not None:
-                raise ClozeError("a cloze has its blanks already; give blanks= with a plain text")
-            if any(text.ids[p] != self.model.mask_id for p in text.positions):
-                raise ClozeError("the cloze was made for a model with another mask token")
-            return self._checked(text)
-        return self.cloze(text, blanks=blanks)
-
-    @cached_property
-    def max_length(self) -> int | None:
-        """The longest text in tokens, special ones included; None if there is no limit."""
-        # tokenizers that know no limit say so with an absurdly large number
-        said = getattr(self.tokenizer, "model_max_length", None)
-        limits = [self.model.max_length, said if isinstance(said, int) and said < 10**6 else None]
-        return min((limit for limit in limits if limit), default=None)
-
-    @cached_property
-    def _vocabulary(self) -> Support:
-        return whole_vocabulary(self.tokenizer, self.model.vocabulary_size)
+    def _words_in(self, cloze: Cloze, settings: Settings | None) -> WordQuestion:
+        how = settings or Settings()
+        return WordQuestion(
+            self.model, self.tokenizer, self._vocabulary, cloze, how, self.max_length
+        )

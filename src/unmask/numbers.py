@@ -6,7 +6,8 @@ from numbers import Real
 
 def whole_number(value: object) -> int | None:
     """The value as an `int`, or None if it is not a whole number."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    # an array of one number has an index too, but is a list of one
+    if isinstance(value, bool) or not hasattr(value, "__index__") or _is_list(value):
         return None
     try:
         return operator.index(value)
@@ -17,3 +18,7 @@ def whole_number(value: object) -> int | None:
 def real_number(value: object) -> float | None:
     """The value as a `float`, or None if it is not a number."""
     return float(value) if isinstance(value, Real) and not isinstance(value, bool) else None
+
+
+def _is_list(value: object) -> bool:
+    return bool(getattr(value, "ndim", False))

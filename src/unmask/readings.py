@@ -72,8 +72,37 @@ class Readings:
     contexts: tuple[Contexts, Contexts]
 
 
+class Batches:
+    """Rows of many lengths in batches that suit the model; remembers how large they may be."""
+
+    def __init__(
+        self, model: MaskedLM, settings: Settings, answered: Callable[[int], object]
+    ) -> None:
+        self._model, self._settings, self._answered = model, settings, answered
+        self._tokens_that_fit: int | None = None
+
+    def run(self, rows: int, length: int, read: Callable[[slice], None]) -> None:
+        """Read slices of rows of one length, and say how many are done."""
+
+        def run(batch: slice) -> None:
+            read(batch)
+            self._answered(batch.stop - batch.start)
+
+        size = min(rows, self._rows_per_batch(length))
+        ended = in_batches(rows, size, run)
+        if ended < size:
+            self._tokens_that_fit = ended * length
+
+    def _rows_per_batch(self, length: int) -> int:
+        # lengths are many and rows of each few, so that no size is tried out
+        rows = resolve_batch_size(self._model, length, self._settings, rows=0)
+        if self._tokens_that_fit is None:
+            return rows
+        return max(1, min(rows, self._tokens_that_fit // length))
+
+
 class Reader:
-    """Asks the model in batches, and remembers how large they may be."""
+    """Reads both blanks of rows, or one of them."""
 
     def __init__(
         self,
@@ -83,9 +112,9 @@ class Reader:
         answered: Callable[[int], object] = lambda rows: None,
     ) -> None:
         self.supports = supports
-        self._model, self._settings, self._answered = model, settings, answered
-        self._outcomes = _outcomes(model, supports)
-        self._tokens_that_fit: int | None = None
+        self._model = model
+        self._batches = Batches(model, settings, answered)
+        self._outcomes = _outcomes_by_blank(model, supports)
 
     def read(self, rows: Rows, contexts: int = 0) -> Readings:
         """Log-probabilities of the given tokens in float64, and so many likeliest ones."""
@@ -97,21 +126,9 @@ class Reader:
 
         def run(batch: slice) -> None:
             self._read_batch(rows, batch, contexts, kept)
-            self._answered(batch.stop - batch.start)
 
-        length = rows.ids.shape[1]
-        size = min(len(rows), self._rows_per_batch(length))
-        ended = in_batches(len(rows), size, run)
-        if ended < size:
-            self._tokens_that_fit = ended * length
+        self._batches.run(len(rows), rows.ids.shape[1], run)
         return kept
-
-    def _rows_per_batch(self, length: int) -> int:
-        # lengths are many and rows of each few, so that no size is tried out
-        rows = resolve_batch_size(self._model, length, self._settings, rows=0)
-        if self._tokens_that_fit is None:
-            return rows
-        return max(1, min(rows, self._tokens_that_fit // length))
 
     def _read_batch(self, rows: Rows, batch: slice, contexts: int, kept: Readings) -> None:
         device = self._model.device
@@ -119,19 +136,19 @@ class Reader:
             rows.ids[batch].to(device), rows.positions[batch], rows.read[batch]
         )
         require_finite(torch.isfinite(readouts).all())
-        for outcomes in self._outcomes:
-            row, blank = (rows.read[batch] & outcomes.blanks).nonzero(as_tuple=True)
+        for blanks, outcomes in self._outcomes:
+            row, blank = (rows.read[batch] & blanks).nonzero(as_tuple=True)
             if not len(row):
                 continue
-            log_probs, likeliest = _folded(
+            log_probs, likeliest = folded(
                 readouts[row.to(device), blank.to(device)],
                 outcomes,
-                rows.places[batch][row, blank],
+                rows.places[batch][row, blank, None],
                 contexts,
             )
-            kept.log_probs[batch][row, blank] = log_probs.cpu()
+            kept.log_probs[batch][row, blank] = log_probs[:, 0].cpu()
             log_weights = torch.log_softmax(likeliest.logits.double(), dim=1).cpu()
-            for which in outcomes.blanks.nonzero()[:, 0].tolist():
+            for which in blanks.nonzero()[:, 0].tolist():
                 mine, found = blank == which, kept.contexts[which]
                 found.places[batch][row[mine]] = likeliest.places.cpu()[mine]
                 found.log_weights[batch][row[mine]] = log_weights[mine]
@@ -150,11 +167,10 @@ class Reader:
 
 
 @dataclass(frozen=True, eq=False)
-class _Outcomes:
-    """The tokens of one blank, or of both: readouts in, some of their logits out."""
+class Outcomes:
+    """The tokens that a place may take: readouts in, some of their logits out."""
 
     size: int
-    blanks: Bool[Tensor, " 2"]
     weight: Float[Tensor, "size width"] | None
     bias: Float[Tensor, " size"] | None
     ids: Int[Tensor, " size"] | None
@@ -172,33 +188,46 @@ class _Outcomes:
         return logits if logits.device.type in ("cpu", "cuda") else logits.cpu()
 
 
-def _outcomes(model: MaskedLM, supports: Supports) -> list[_Outcomes]:
+def _outcomes_by_blank(
+    model: MaskedLM, supports: Supports
+) -> list[tuple[Bool[Tensor, " 2"], Outcomes]]:
     """One for both blanks if they share a support, so that the weights are read once."""
     a, b = supports
     if a is b or torch.equal(a.ids, b.ids):
-        return [_outcomes_of(model, a, [True, True])]
-    return [_outcomes_of(model, a, [True, False]), _outcomes_of(model, b, [False, True])]
+        return [(torch.tensor([True, True]), _outcomes_of(model, a))]
+    return [
+        (torch.tensor([True, False]), _outcomes_of(model, a)),
+        (torch.tensor([False, True]), _outcomes_of(model, b)),
+    ]
 
 
-def _outcomes_of(model: MaskedLM, support: Support, blanks: list[bool]) -> _Outcomes:
-    layer, which = model.output_embedding, torch.tensor(blanks)
-    ids = None if support.is_whole(model.vocabulary_size) else support.ids.to(model.device)
+def _outcomes_of(model: MaskedLM, support: Support) -> Outcomes:
+    whole = every_outcome(model)
+    if support.is_whole(model.vocabulary_size):
+        return whole
+    ids = support.ids.to(model.device)
+    if whole.weight is None:
+        return Outcomes(len(support), None, None, ids)
+    bias = None if whole.bias is None else whole.bias[ids]
+    return Outcomes(len(support), whole.weight[ids], bias, None)
+
+
+def every_outcome(model: MaskedLM) -> Outcomes:
+    """All outputs of a model, in the order of their ids."""
+    layer, size = model.output_embedding, model.vocabulary_size
     if layer is None:
-        return _Outcomes(len(support), which, None, None, ids)
-    if ids is None:
-        return _Outcomes(len(support), which, layer.weight, layer.bias, None)
-    bias = None if layer.bias is None else layer.bias[ids]
-    return _Outcomes(len(support), which, layer.weight[ids], bias, None)
+        return Outcomes(size, None, None, None)
+    return Outcomes(size, layer.weight, layer.bias, None)
 
 
 @dataclass(frozen=True, eq=False)
-class _Likeliest:
+class Likeliest:
     """The likeliest tokens so far, in the order of their places."""
 
     logits: Float[Tensor, "rows k"]
     places: Int[Tensor, "rows k"]
 
-    def with_more(self, logits: Float[Tensor, "rows more"], start: int, k: int) -> "_Likeliest":
+    def with_more(self, logits: Float[Tensor, "rows more"], start: int, k: int) -> "Likeliest":
         """The k likeliest of these and of the tokens that follow them; of equals, the first."""
         more = torch.arange(start, start + logits.shape[1], device=logits.device)
         values = torch.cat([self.logits, logits], dim=1)
@@ -208,21 +237,28 @@ class _Likeliest:
         above, level = values > best[:, -1:], values == best[:, -1:]
         room = best.shape[1] - above.sum(dim=1, keepdim=True)
         chosen = above | (level & (level.cumsum(dim=1) <= room))
-        return _Likeliest(values[chosen].view(best.shape), places[chosen].view(best.shape))
+        return Likeliest(values[chosen].view(best.shape), places[chosen].view(best.shape))
 
 
-def _folded(
+def likeliest(logits: Float[Tensor, "rows size"], k: int) -> Likeliest:
+    """The k likeliest of each row, in the order of their places; of equals, the first."""
+    nothing = logits.new_empty(len(logits), 0)
+    return Likeliest(nothing, nothing.long()).with_more(logits, 0, k)
+
+
+def folded(
     readouts: Float[Tensor, "rows width"],
-    outcomes: _Outcomes,
-    places: Int[Tensor, " rows"],
-    contexts: int,
-) -> tuple[Float[Tensor, " rows"], _Likeliest]:
-    """Logit of the given token minus the log-sum-exp of all, and so many likeliest tokens."""
+    outcomes: Outcomes,
+    places: Int[Tensor, "rows given"],
+    contexts: int = 0,
+) -> tuple[Float[Tensor, "rows given"], Likeliest]:
+    """Logits of the given tokens minus the log-sum-exp of all, and so many likeliest tokens."""
     device = readouts.device if readouts.device.type == "cuda" else torch.device("cpu")
     places, none = places.to(device), torch.empty(len(places), 0, device=device)
-    peak = torch.full(places.shape, -torch.inf, device=device)
-    given, total = torch.zeros_like(peak), torch.zeros_like(peak, dtype=torch.float64)
-    likeliest = _Likeliest(none, none.long())
+    peak = torch.full(places.shape[:1], -torch.inf, device=device)
+    total = torch.zeros_like(peak, dtype=torch.float64)
+    given = torch.zeros(places.shape, device=device)
+    likeliest = Likeliest(none, none.long())
     for columns in row_blocks(outcomes.size, len(places)):
         tile = outcomes.logits(readouts, columns)
         highest = torch.maximum(peak, tile.amax(dim=1))
@@ -230,7 +266,7 @@ def _folded(
         require_finite(torch.isfinite(highest - tile.amin(dim=1)).all())
         inside = (places >= columns.start) & (places < columns.stop)
         at = (places - columns.start).clamp(0, tile.shape[1] - 1)
-        given = torch.where(inside, tile.gather(1, at[:, None])[:, 0], given)
+        given = torch.where(inside, tile.gather(1, at), given)
         if contexts:
             likeliest = likeliest.with_more(tile, columns.start, contexts)
         # Exponentials in float32: to round a difference d of logits costs a part 2**-24 d of its
@@ -239,4 +275,4 @@ def _folded(
         rest = tile.sub_(highest[:, None]).exp_().sum(dim=1, dtype=torch.float64)
         total = total * (peak.double() - highest).exp() + rest
         peak = highest
-    return given.double() - peak - total.log(), likeliest
+    return given.double() - (peak + total.log())[:, None], likeliest

@@ -10,7 +10,12 @@ from unmask.support import Support
 
 
 def own_distribution(
-    model: MaskedLM, cloze: Cloze, support: Support, provenance: Mapping[str, object]
+    model: MaskedLM,
+    cloze: Cloze,
+    support: Support,
+    provenance: Mapping[str, object],
+    *,
+    passes_before: int = 0,
 ) -> Joint:
     """The model's distribution at a single blank, over a support."""
     log_p, captured = one_blank(model, cloze, support)
@@ -20,7 +25,7 @@ def own_distribution(
         method="mlm",
         diagnostics={
             **provenance,
-            "forward_passes": 1,
+            "forward_passes": passes_before + 1,
             "length": len(cloze),
             "captured_mass": [captured],
         },

@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from unmask.alphabets import ALPHABETS, places_of_letters
 from unmask.cloze import Tokenizer
 from unmask.errors import SupportError
 from unmask.numbers import whole_number
@@ -17,8 +18,8 @@ from unmask.support import Support, Token
 Candidates = str | Support | Sequence[Token] | NDArray[np.integer[Any]] | Tensor
 CandidatesByBlank = Candidates | Mapping[int, Candidates]
 
-# every output of the model, as in the paper; or those that are ordinary tokens of a text
-NAMED = ("vocabulary", "no-special")
+# every output of the model, as in the paper; those that are ordinary tokens of a text; letters
+NAMED = ("vocabulary", "no-special", *ALPHABETS)
 
 
 def whole_vocabulary(tokenizer: Tokenizer, size: int) -> Support:
@@ -52,12 +53,17 @@ def choose_each(
     """The tokens of every blank, from `CandidatesByBlank`: the same for all, or by blank."""
     if not isinstance(spec, Mapping):
         return (choose(spec, whole, special_ids),) * blanks
+    check_blanks(spec, blanks)
+    return tuple(choose(spec.get(axis, NAMED[0]), whole, special_ids) for axis in range(blanks))
+
+
+def check_blanks(spec: Mapping[Any, object], blanks: int) -> None:
+    """Refuse candidates of a blank that the text does not have."""
     for axis in spec:
         if whole_number(axis) not in range(blanks):
             raise SupportError(
                 f"support names blank {quoted(axis)}; this text has blanks 0 to {blanks - 1}"
             )
-    return tuple(choose(spec.get(axis, NAMED[0]), whole, special_ids) for axis in range(blanks))
 
 
 def _named(name: str, whole: Support, special_ids: Set[int]) -> Support:
@@ -65,6 +71,8 @@ def _named(name: str, whole: Support, special_ids: Set[int]) -> Support:
         return whole
     if name == "no-special":
         return _part(whole, [i for i in range(len(whole)) if i not in special_ids])
+    if name in ALPHABETS:
+        return _part(whole, places_of_letters(name, whole))
     raise SupportError(f"no support {quoted(name)}; use {_names()}, or a list of tokens")
 
 
@@ -84,4 +92,5 @@ def _part(whole: Support, places: list[int]) -> Support:
 
 
 def _names() -> str:
-    return " or ".join(map(quoted, NAMED))
+    *others, last = map(quoted, NAMED)
+    return f"{', '.join(others)} or {last}"

@@ -11,11 +11,18 @@ import warnings
 from collections.abc import Sequence
 
 from unmask import __version__
-from unmask.cli import cost, evaluate, fill, report
+from unmask.cli import cost, evaluate, fill, mutations, report, score
 from unmask.errors import UnmaskError
 from unmask.printable import printable, quoted
 
-_COMMANDS = {"fill": fill, "cost": cost, "evaluate": evaluate, "report": report}
+_COMMANDS = {
+    "fill": fill,
+    "score": score,
+    "mutations": mutations,
+    "cost": cost,
+    "evaluate": evaluate,
+    "report": report,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,98 +1,237 @@
 """`unmask fill`: the likeliest joint fills of a text, by one construction or several."""
 
 import argparse
+import re
 import sys
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from unmask.cli import options
-from unmask.cli.show import as_json, as_table
-from unmask.errors import ClozeError, MethodError, UnmaskError
+from unmask.cli import fill_lines, options, show
+from unmask.cli.fill_request import Request
+from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
 from unmask.printable import quoted
 
 if TYPE_CHECKING:
-    from unmask.cloze import Blank
+    from unmask.cloze import Blank, Cloze
     from unmask.joint import Joint
+    from unmask.loading import LoadedLanguageModel
+    from unmask.settings import Settings
 
-SUMMARY = "rank what fills one or two blanks together"
+SUMMARY = "rank what fills the blanks of a text together"
 DESCRIPTION = (
     "Rank what fills the blanks of TEXT together. Write the model's mask token where a token is "
     "missing ([MASK] for BERT, <mask> for RoBERTa), or give --blank for an ordinary text. "
-    "Several methods stand side by side, from one elicitation."
+    "Several methods stand side by side, from one elicitation. With --input, every line of a file "
+    "is a text, and every answer a line of JSON, written as soon as it is there."
 )
+_DEFAULT = "log-pool; orders for --targets, or where there are too many blanks for tables"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
-    parser.add_argument("text", metavar="TEXT", help="a text with one or two blanks; - reads stdin")
+    add = parser.add_argument
+    add("text", nargs="?", metavar="TEXT", help="a text with blanks; - reads one from stdin")
     options.add_model(parser)
-    options.add_joints(parser)
-    parser.add_argument(
-        "--top", type=int, default=10, metavar="N", help="fills to show (default: 10)"
-    )
-    parser.add_argument(
+    options.add_methods(parser, _DEFAULT)
+    options.add_support_by_blank(parser)
+    _add_words(parser)
+    add("--top", type=int, default=10, metavar="N", help="fills to show (default: 10)")
+    add(
         "--blank",
         action="append",
-        metavar="START:END|INDEX",
-        help="a blank in an ordinary text: a character span, or the index of a token; "
-        "give it twice for two blanks",
+        metavar="WORD|START:END|INDEX",
+        help="a blank in an ordinary text: a word or phrase that occurs once, a character span, or "
+        "the index of a token (a word of digits is an index: give its span); may be repeated",
     )
-    parser.add_argument("--pivot", help="hcb: the pivot token (default: the likeliest)")
-    parser.add_argument(
-        "--pivot-axis", type=int, choices=(0, 1), help="hcb: the blank it stands in"
-    )
-    parser.add_argument(
+    add("--pivot", help="hcb: the pivot token (default: the likeliest)")
+    add("--pivot-axis", type=int, choices=(0, 1), help="hcb: the blank it stands in")
+    add(
         "--pseudo-counts", type=float, metavar="X", help="ag: contexts' worth of independence added"
     )
-    parser.add_argument("--towards", help="ag: what the pseudo-counts pull to, masked or uniform")
-    parser.add_argument(
-        "--floor", type=float, metavar="X", help="sweep: part of the masked marginals"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    add("--towards", help="ag: what the pseudo-counts pull to, masked or uniform")
+    add("--floor", type=float, metavar="X", help="sweep: part of the masked marginals")
+    add("--json", action="store_true", help="print JSON instead of a table")
+    _add_lines(parser)
     options.add_running(parser)
-    parser.add_argument("--quiet", action="store_true", help="no cost line and no progress bar")
+    add("--quiet", action="store_true", help="no cost line and no progress bar")
+
+
+def _add_words(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--targets",
+        action="append",
+        metavar="[BLANK=]WORDS",
+        help="rank only these words, separated by commas, as they are typed there: one of several "
+        "pieces has the probability of all of them together. For blanks of their own repeat it, as "
+        '0=man,woman and 1="New York,Paris"; a blank without takes what the model proposes',
+    )
+    parser.add_argument(
+        "--piece-prior",
+        metavar="uniform|N=P,...",
+        help="how likely a blank is so many pieces wide, as 1=0.8,2=0.2: what words of different "
+        "numbers of pieces need to be ranked together",
+    )
+
+
+def _add_lines(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "--input",
+        metavar="FILE|-",
+        help="many texts instead of TEXT: one a line, empty lines left out, or JSON lines with "
+        "text, and perhaps targets, piece_prior, blanks, support and method in place of the "
+        "options; other fields are kept. Prints JSON lines: text, fills, method, J, diagnostics",
+    )
+    add(
+        "--input-format",
+        metavar="FORMAT",
+        help="txt or jsonl (default: jsonl where the name ends so, else txt)",
+    )
+    add("--output", metavar="FILE|-", help="where --input is answered (default: -, stdout)")
+    add(
+        "--skip-bad",
+        action="store_true",
+        help="answer a line of --input that cannot be used with its error, and end with exit code "
+        "1; without it such a line ends the run with exit code 2",
+    )
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Load the model, build the joints, print them."""
-    methods = options.methods(chosen)
-    how = _options(chosen, methods)
-    blanks = _blanks(chosen.blank)
+    """Check everything that can be, then fill one text or many lines."""
+    _check(chosen)
+    names = options.methods(chosen, _default_method(chosen))
+    how = _options(chosen, names)
+    asked = Request(
+        blanks=_blanks(chosen.blank),
+        method=names[0] if chosen.method else None,
+        support=options.support_by_blank(chosen.support),
+        targets=_targets(chosen.targets),
+        piece_prior=_piece_prior(chosen.piece_prior),
+    )
     settings = options.settings(chosen, progress=False if chosen.quiet else None)
-    if chosen.top < 1:
-        raise UnmaskError(f"--top takes a number of fills from 1, not {chosen.top}")
+    if chosen.input is not None:
+        if len(names) > 1:
+            raise MethodError(f"--input takes one --method, not {len(names)}: {', '.join(names)}")
+        return fill_lines.run(chosen, asked, how, replace(settings, announce=not chosen.quiet))
     text = _stdin() if chosen.text == "-" else chosen.text
-
     lm = options.load_model(chosen)
-    cloze = lm.cloze(text, blanks=blanks)
-    support = options.support(chosen.support)
-    if chosen.pivot is not None:
-        # refuses an unknown pivot before the cost is said, and paid
-        lm.support(support).index(chosen.pivot)
-    if len(cloze.positions) > 1 and not chosen.quiet:
-        cost = lm.cost(cloze, methods=methods, support=support, settings=settings, options=how)
-        print(f"{', '.join(methods)}: {cost}", file=sys.stderr)
+    cloze = lm.cloze(text, blanks=asked.blanks)
     if chosen.dtype != "float32" and not chosen.quiet:
         print(f"{chosen.dtype}: {lm.rounding_error(cloze)}", file=sys.stderr)
-    joints = lm.joints(cloze, methods=methods, support=support, settings=settings, options=how)
-    if len(cloze.positions) == 1:
-        # every construction of one blank is the model's own distribution
-        joints = {"mlm": next(iter(joints.values()))}
-    print(as_json(lm, cloze, joints, chosen.top) if chosen.json else as_table(joints, chosen.top))
-    for name, joint in joints.items():
-        if joint.diagnostics.get("converged") is False:
-            print(_not_converged(name, joint), file=sys.stderr)
-    agreement = next(iter(joints.values())).agreement()
-    if agreement is not None and not agreement.converged:
-        print("unmask: the solver behind J has not converged: take J as rough", file=sys.stderr)
+    if asked.targets is not None:
+        _fill_words(chosen, lm, cloze, asked, how, replace(settings, announce=not chosen.quiet))
+    else:
+        _fill_tokens(chosen, lm, cloze, asked, how, settings)
     return 0
 
 
-def _not_converged(name: str, joint: "Joint") -> str:
-    did = joint.diagnostics
-    return (
-        f"unmask: {name} has not converged (residual {did['residual']:.1g} after {did['passes']} "
-        "passes): treat its probabilities as approximate"
-    )
+def _fill_tokens(
+    chosen: argparse.Namespace,
+    lm: "LoadedLanguageModel",
+    cloze: "Cloze",
+    asked: Request,
+    how: fill_lines.How,
+    settings: "Settings",
+) -> None:
+    methods = _methods(chosen, len(cloze.positions), asked.support)
+    request: Any = {
+        "methods": methods,
+        "support": asked.support,
+        "settings": settings,
+        "options": {name: given for name, given in how.items() if given},
+    }
+    if chosen.pivot is not None and not isinstance(asked.support, dict | int):
+        # refuses an unknown pivot before the cost is said, and paid
+        lm.support("vocabulary" if asked.support == "auto" else asked.support).index(chosen.pivot)
+    if len(cloze.positions) > 1 and not chosen.quiet:
+        cost = lm.cost(cloze, **request)
+        searched = len(cloze.positions) > 2 and not cost.table_bytes
+        more = " for one fill; the search for the likeliest asks for more" if searched else ""
+        print(f"{', '.join(methods)}: {cost}{more}", file=sys.stderr)
+    joints = lm.joints(cloze, **request)
+    if len(cloze.positions) == 1:
+        # every construction of one blank is the model's own distribution
+        joints = {"mlm": next(iter(joints.values()))}
+    written = show.as_json if chosen.json else show.as_table
+    print(written(lm, cloze, joints, chosen.top))
+    _warn(joints)
+
+
+def _fill_words(
+    chosen: argparse.Namespace,
+    lm: "LoadedLanguageModel",
+    cloze: "Cloze",
+    asked: Request,
+    how: fill_lines.How,
+    settings: "Settings",
+) -> None:
+    fills = {
+        name: lm.fill(
+            cloze,
+            top=chosen.top,
+            method=name,
+            targets=asked.targets,
+            piece_prior=asked.piece_prior,
+            settings=settings,
+            **how.get(name, {}),
+        )
+        for name in options.methods(chosen, _default_method(chosen))
+    }
+    if chosen.json:
+        print(show.words_as_json(lm, cloze, fills, asked.piece_prior))
+    else:
+        print(show.words_as_table(fills, asked.piece_prior))
+
+
+def _warn(joints: "dict[str, Joint]") -> None:
+    for name, joint in joints.items():
+        did = joint.diagnostics
+        if did.get("converged") is False:
+            print(
+                f"unmask: {name} has not converged (residual {did['residual']:.1g} after "
+                f"{did['passes']} passes): treat its probabilities as approximate",
+                file=sys.stderr,
+            )
+    agreement = next(iter(joints.values())).agreement()
+    if agreement is not None and not agreement.converged:
+        print("unmask: the solver behind J has not converged: take J as rough", file=sys.stderr)
+
+
+# --- what the options say ----------------------------------------------------------------------
+
+
+def _check(chosen: argparse.Namespace) -> None:
+    """Refuse what does not go together, before a model is loaded."""
+    if chosen.top < 1:
+        raise UnmaskError(f"--top takes a number of fills from 1, not {chosen.top}")
+    if (chosen.text is None) == (chosen.input is None):
+        raise UnmaskError("give a TEXT, or --input FILE for many; one of the two")
+    for name in ("input_format", "output", "skip_bad"):
+        if chosen.input is None and getattr(chosen, name):
+            raise UnmaskError(f"--{name.replace('_', '-')} is for many texts; give --input FILE")
+    if chosen.input is not None and chosen.json:
+        raise UnmaskError("--input is answered with JSON lines as it is; leave out --json")
+    if chosen.targets is not None and chosen.support is not None:
+        raise SupportError("--targets are all that their blanks may hold; leave out --support")
+    if chosen.targets is not None and chosen.mean not in (None, "arithmetic"):
+        raise MethodError("--targets are scored by the arithmetic mean of orders alone")
+    if chosen.piece_prior is not None and chosen.targets is None and chosen.input is None:
+        raise SupportError("--piece-prior ranks words of different numbers of pieces: --targets")
+
+
+def _default_method(chosen: argparse.Namespace) -> str:
+    return "log-pool" if chosen.targets is None else "orders"
+
+
+def _methods(chosen: argparse.Namespace, blanks: int, support: object) -> list[str]:
+    """The constructions of so many blanks, `all` being those that there are for them."""
+    from unmask.asking import default_method
+    from unmask.constructions import CONSTRUCTIONS
+    from unmask.several import constructions
+
+    default = default_method(blanks, support)
+    every = list(CONSTRUCTIONS if blanks < 3 else constructions.CONSTRUCTIONS)
+    return options.methods(chosen, default, every=["orders"] if default == "orders" else every)
 
 
 def _options(chosen: argparse.Namespace, methods: list[str]) -> dict[str, dict[str, object]]:
@@ -124,12 +263,28 @@ def _blanks(given: list[str] | None) -> "list[Blank] | None":
 
 
 def _blank(text: str) -> "Blank":
+    if re.fullmatch(r"-?[0-9]{1,9}", text):
+        return int(text)
+    span = re.fullmatch(r"(-?[0-9]{1,9}):(-?[0-9]{1,9})", text)
+    return text if span is None else (int(span[1]), int(span[2]))
+
+
+def _targets(given: list[str] | None) -> "list[str] | dict[int, list[str]] | None":
+    return None if given is None else options.by_blank(given, "--targets", _words)
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in text.split(",") if word]
+
+
+def _piece_prior(text: str | None) -> "str | dict[int, float] | None":
+    if text is None or text == "uniform":
+        return text
     try:
-        ends = [int(part) for part in text.split(":")]
+        parts = [part.split("=") for part in text.split(",") if part]
+        return {int(pieces): float(weight) for pieces, weight in parts}
     except ValueError:
-        ends = []
-    if len(ends) == 1:
-        return ends[0]
-    if len(ends) == 2:
-        return (ends[0], ends[1])
-    raise UnmaskError(f"--blank takes START:END or a token index, not {quoted(text)}")
+        raise SupportError(
+            f"--piece-prior takes uniform, or numbers of pieces with their probabilities, as "
+            f"1=0.8,2=0.2, not {quoted(text)}"
+        ) from None

@@ -1,7 +1,9 @@
 """Options that several commands share: which model, how it is run, and which joints."""
 
 import argparse
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
@@ -9,9 +11,13 @@ from unmask.printable import quoted
 if TYPE_CHECKING:
     from unmask.evaluation.corpora import CorpusSpec
     from unmask.evaluation.worker import ModelSource
+    from unmask.language_model import Axes, Proposed
     from unmask.loading import LoadedLanguageModel
     from unmask.settings import Settings
 
+Value = TypeVar("Value")
+# digits, for tokens and words may hold an equals sign too
+_BLANK = re.compile(r"([0-9]{1,9})=(.*)", re.DOTALL)
 _UNITS = {"TB": 10**12, "GB": 10**9, "MB": 10**6, "KB": 10**3, "B": 1}
 
 
@@ -24,6 +30,18 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 def add_joints(parser: argparse.ArgumentParser, default: str = "log-pool") -> None:
     """The joints of a command, and the tokens that they range over."""
+    add_methods(parser, default)
+    parser.add_argument(
+        "--support",
+        default="vocabulary",
+        metavar="NAME|TOKENS",
+        help=f"vocabulary, no-special, {', '.join(_alphabets())}, or tokens separated by commas, "
+        "as man,woman; a single one ends with a comma (default: vocabulary)",
+    )
+
+
+def add_methods(parser: argparse.ArgumentParser, default: str) -> None:
+    """The constructions of a command, and their options."""
     parser.add_argument(
         "--method",
         action="append",
@@ -31,18 +49,30 @@ def add_joints(parser: argparse.ArgumentParser, default: str = "log-pool") -> No
         help="mlm, mrf, mrf-logit, hcb, ag-paper, ag, weighted-ag, pseudo-gibbs, log-pool, orders, "
         f"sweep, or all; several with commas (default: {default})",
     )
-    parser.add_argument(
-        "--support",
-        default="vocabulary",
-        metavar="NAME|TOKENS",
-        help="vocabulary, no-special, or tokens separated by commas, as man,woman; a single one "
-        "ends with a comma (default: vocabulary)",
-    )
     parser.add_argument("--steps", type=int, help="ag-paper: steps from uniform (default: 50)")
     parser.add_argument("--mean", help="orders: arithmetic (default) or geometric")
     parser.add_argument(
         "--contexts", type=int, metavar="K", help="sweep: contexts a blank (default: 25)"
     )
+
+
+def add_support_by_blank(parser: argparse.ArgumentParser) -> None:
+    """The tokens of blanks, for all alike or for each, or how many the model is to propose."""
+    parser.add_argument(
+        "--support",
+        action="append",
+        metavar="[BLANK=]CANDIDATES",
+        help="what a blank may hold: auto (the whole vocabulary for one or two blanks, else as "
+        "many candidates as some thousand forward passes allow), vocabulary, no-special, "
+        f"{', '.join(_alphabets())}, a number of candidates that the model proposes itself, or "
+        "tokens separated by commas, as man,woman; a single one ends with a comma. For blanks of "
+        "their own repeat it, as 0=man,woman and 1=20; blanks count from 0 (default: auto)",
+    )
+
+
+def _alphabets() -> list[str]:
+    # the module itself imports torch, which help need not wait for
+    return ["amino-acids", "nucleotides", "rna", "digits"]
 
 
 def add_running(parser: argparse.ArgumentParser) -> None:
@@ -147,13 +177,15 @@ def settings(chosen: argparse.Namespace, *, progress: bool | None = None) -> "Se
     )
 
 
-def methods(chosen: argparse.Namespace, default: str = "log-pool") -> list[str]:
-    """The constructions that were named, each once."""
+def methods(
+    chosen: argparse.Namespace, default: str = "log-pool", *, every: Sequence[str] | None = None
+) -> list[str]:
+    """The constructions that were named, each once; `every` is what `all` stands for."""
     from unmask.constructions import CONSTRUCTIONS, method_name
 
     named = [name for given in chosen.method or [default] for name in given.split(",")]
     each = [
-        list(CONSTRUCTIONS) if name.strip().lower() == "all" else [method_name(name)]
+        list(every or CONSTRUCTIONS) if name.strip().lower() == "all" else [method_name(name)]
         for name in named
     ]
     return list(dict.fromkeys(name for names in each for name in names))
@@ -186,6 +218,31 @@ def checked_options(
 def support(text: str) -> str | list[str]:
     """A named support, or a list: one token alone is `token,`, for a bare word is a typo."""
     return [token for token in text.split(",") if token] if "," in text else text
+
+
+def support_by_blank(given: list[str] | None) -> "Axes":
+    """What `add_support_by_blank` was given."""
+    return "auto" if given is None else by_blank(given, "--support", _candidates)
+
+
+def _candidates(text: str) -> "Proposed":
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else support(text)
+
+
+def by_blank(
+    given: list[str], option: str, read: "Callable[[str], Value]"
+) -> "Value | dict[int, Value]":
+    """An option that was given once for all blanks, or once a blank, as BLANK=VALUE."""
+    parts = [_BLANK.fullmatch(text) for text in given]
+    found = {int(part[1]): read(part[2]) for part in parts if part is not None}
+    if None not in parts and len(found) == len(given):
+        return found
+    if len(given) == 1:
+        return read(given[0])
+    raise UnmaskError(
+        f"{option} is given once for all blanks, or once for each, as {option} 0=... "
+        f"{option} 1=...; here it is {' and '.join(map(quoted, given[:4]))}"
+    )
 
 
 def _rows(text: str) -> int | None:

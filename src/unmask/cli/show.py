@@ -1,47 +1,44 @@
-"""How `unmask fill` shows joints: a table for people, JSON for programs."""
+"""How `unmask fill` shows what it found: a table for people, JSON for programs."""
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from unmask.printable import columns, printable
 
 if TYPE_CHECKING:
     from unmask.cloze import Cloze
+    from unmask.fills import Fill
     from unmask.joint import Joint
     from unmask.language_model import LanguageModel
 
 Joints = dict[str, "Joint"]
+# fills by words with the keys of fill-mask, best first, by method
+WordFills = dict[str, list[dict[str, Any]]]
 
 
-def as_table(joints: Joints, top: int) -> str:
+def as_table(lm: "LanguageModel", cloze: "Cloze", joints: Joints, top: int) -> str:
     """The likeliest fills of every joint side by side, and below them how far to trust them."""
-    header = ["rank"]
-    for name, joint in joints.items():
-        header += [name, *[""] * (len(joint.supports) - 1), "prob"]
-    fills = [joint.top(top) for joint in joints.values()]
-    rows = [header]
-    for rank in range(max(len(ranked) for ranked in fills)):
-        row = [str(rank + 1)]
-        for ranked in fills:
-            row += [*map(printable, ranked[rank].tokens), f"{ranked[rank].probability:.4f}"]
-        rows.append(row)
-    return "\n".join([columns(rows), *_notes(joints)])
-
-
-def _notes(joints: Joints) -> list[str]:
-    lines = []
-    agreement = next(iter(joints.values())).agreement()
-    if agreement is not None:
-        lines.append(f"J = {agreement.bits:.3f} bits: {agreement.words()}")
-    dependent = {
-        name: joint.mutual_information(base_two=True)
+    blanks = len(cloze.blank_widths)
+    ranked = {
+        name: [[*_cells(lm, cloze, fill), f"{fill.probability:.4f}"] for fill in joint.top(top)]
         for name, joint in joints.items()
-        if len(joint.supports) > 1 and joint.sums_are_free()
     }
-    if dependent:
-        said = ", ".join(f"{abs(value):.2f} bits ({name})" for name, value in dependent.items())
-        lines.append(f"mutual information: {said}")
-    return ["", *lines] if lines else []
+    headers = {name: [name, *[""] * (blanks - 1), "prob"] for name in joints}
+    return "\n".join([_side_by_side(headers, ranked), *_below(_notes(lm, joints))])
+
+
+def words_as_table(fills: WordFills, prior: object) -> str:
+    """The same for words that were given, of one piece or several."""
+    wide = any(
+        pieces > 1 for ranked in fills.values() for f in ranked for pieces in _each(f, "pieces")
+    )
+    ranked = {name: [_word_cells(fill, wide) for fill in found] for name, found in fills.items()}
+    blanks = len(_each(next(iter(fills.values()))[0], "word"))
+    last = ["prob", "pieces"] if wide else ["prob"]
+    headers = {name: [name, *[""] * (blanks - 1), *last] for name in fills}
+    return "\n".join([_side_by_side(headers, ranked), *_below(_word_notes(wide, prior))])
 
 
 def as_json(lm: "LanguageModel", cloze: "Cloze", joints: Joints, top: int) -> str:
@@ -58,9 +55,130 @@ def as_json(lm: "LanguageModel", cloze: "Cloze", joints: Joints, top: int) -> st
             "verdict": None if agreement is None else agreement.words(),
             "diagnostics": joint.diagnostics,
         }
+    return _written(lm, cloze, results)
+
+
+def words_as_json(lm: "LanguageModel", cloze: "Cloze", fills: WordFills, prior: object) -> str:
+    """The same for words; sums over all that could stand there are not known."""
+    unknown = ("entropy", "mutual_information", "incompatibility", "verdict")
+    results: dict[str, object] = {
+        name: {
+            "fills": found,
+            **dict.fromkeys(unknown),
+            "diagnostics": {"method": name, "piece_prior": prior},
+        }
+        for name, found in fills.items()
+    }
+    return _written(lm, cloze, results)
+
+
+def _written(lm: "LanguageModel", cloze: "Cloze", results: dict[str, object]) -> str:
     # ASCII escapes keep every control character inert, whatever reads this next
     return json.dumps(
-        {"model": lm.name, "text": cloze.text, "blanks": len(cloze.positions), "results": results},
+        {
+            "model": lm.name,
+            "text": cloze.text,
+            "blanks": len(cloze.blank_widths),
+            "pieces": list(cloze.blank_widths),
+            "results": results,
+        },
         indent=2,
         allow_nan=False,
     )
+
+
+def _side_by_side(headers: dict[str, list[str]], ranked: dict[str, list[list[str]]]) -> str:
+    rows = [["rank", *(cell for header in headers.values() for cell in header)]]
+    for rank in range(max(len(found) for found in ranked.values())):
+        row = [str(rank + 1)]
+        for name, found in ranked.items():
+            # a search may find fewer fills than another method ranks
+            row += found[rank] if rank < len(found) else [""] * len(headers[name])
+        rows.append(row)
+    return columns(rows)
+
+
+def _cells(lm: "LanguageModel", cloze: "Cloze", fill: "Fill") -> Iterator[str]:
+    """What stands in each blank: the token by its name, several as the text that they make."""
+    rest = iter(zip(fill.tokens, fill.ids, strict=True))
+    for width in cloze.blank_widths:
+        tokens = list(islice(rest, width))
+        name, whole = tokens[0][0], [token for _, token in tokens]
+        yield printable(name if width == 1 else lm.tokenizer.decode(whole))
+
+
+def _word_cells(fill: dict[str, Any], wide: bool) -> list[str]:
+    pieces = [" + ".join(map(str, _each(fill, "pieces")))] if wide else []
+    return [*map(printable, _each(fill, "word")), f"{fill['score']:.3g}", *pieces]
+
+
+def _each(fill: dict[str, Any], key: str) -> list[Any]:
+    value = fill[key]
+    return value if isinstance(value, list) else [value]
+
+
+def _below(lines: Sequence[str]) -> list[str]:
+    return ["", *lines] if lines else []
+
+
+def _notes(lm: "LanguageModel", joints: Joints) -> list[str]:
+    lines = []
+    first = next(iter(joints.values()))
+    agreement = first.agreement()
+    if agreement is not None:
+        lines.append(f"J = {agreement.bits:.3f} bits: {agreement.words()}")
+    dependent = {
+        name: joint.mutual_information(base_two=True)
+        for name, joint in joints.items()
+        if len(joint.supports) > 1 and joint.sums_are_free()
+    }
+    if dependent:
+        said = ", ".join(f"{abs(value):.2f} bits ({name})" for name, value in dependent.items())
+        lines.append(f"mutual information: {said}")
+    return [*lines, *_held(first, lm.model.vocabulary_size), *_searched(joints)]
+
+
+def _held(joint: "Joint", vocabulary_size: int) -> Iterator[str]:
+    """How much of what the model would put there the candidates are."""
+    did: dict[str, Any] = joint.diagnostics
+    held = did.get("captured_mass_given_others") or did.get("captured_mass")
+    if held is None or all(axis.is_whole(vocabulary_size) for axis in joint.supports):
+        return
+    counts = _listed([f"{len(axis):,}" for axis in joint.supports])
+    place = "place" if len(held) == 1 else "places, in order"
+    yield (
+        f"the candidates ({counts}) have {_listed([_percent(part) for part in held])} of what the "
+        f"model expects at their {place}; probabilities are among them alone"
+    )
+
+
+def _searched(joints: Joints) -> Iterator[str]:
+    for name, joint in joints.items():
+        mass: Any = joint.diagnostics.get("searched_mass")
+        if mass is not None:
+            yield (
+                f"{name}: fills were searched for; the {joint.diagnostics['searched']} found have "
+                f"{_percent(mass)} of all probability, and one that was missed has at most "
+                f"{_percent(1 - mass)}"
+            )
+
+
+def _word_notes(wide: bool, prior: object) -> list[str]:
+    lines = ["prob is of a word among all that could stand there, not among these words alone"]
+    if isinstance(prior, dict):
+        said = _listed([f"{n} piece{'s' * (n != 1)} {weight:g}" for n, weight in prior.items()])
+        lines.append(f"assumed of how many pieces a blank has: {said}")
+    elif prior is not None:
+        lines.append("assumed: all numbers of pieces that these words have are equally likely")
+    elif wide:
+        lines.append("prob is given how many pieces each blank has: other lengths do not compare")
+    return lines
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.3g}%"
+
+
+def _listed(parts: Sequence[str]) -> str:
+    *most, last = parts
+    return f"{', '.join(most)} and {last}" if most else last

@@ -91,7 +91,10 @@ def check_options(method: str, options: dict[str, object]) -> None:
 
 
 def check_methods(
-    methods: object, options: Mapping[str, Mapping[str, object]] | None
+    methods: object,
+    options: Mapping[str, Mapping[str, object]] | None,
+    *,
+    check: Callable[[str, dict[str, object]], None] = check_options,
 ) -> tuple[list[str], dict[str, dict[str, object]]]:
     """Short names, each once, and the options of each; refuses what does not go together."""
     if isinstance(methods, str) or not isinstance(methods, Sequence) or not methods:
@@ -101,7 +104,8 @@ def check_methods(
     for name, given in chosen.items():
         if given and name not in names:
             raise MethodError(f"options are given for {name}, which is not among the methods")
-        check_options(name, given)
+    for name in names:
+        check(name, chosen.get(name, {}))
     return names, chosen
 
 

@@ -56,6 +56,25 @@ def estimate(
         whole_vocabulary=all(axis.is_whole(model.vocabulary_size) for axis in axes),
         options=options,
     )
+    timed = estimate_rows(
+        model, cloze, cost, settings, examples=examples, measured_above=measured_above
+    )
+    if timed.seconds is None:
+        return timed
+    tables = _table_seconds(model, methods, shape, width, settings, options)
+    return replace(timed, seconds=timed.seconds + tables, table_seconds=tables)
+
+
+def estimate_rows(
+    model: MaskedLM,
+    cloze: Cloze,
+    cost: Cost,
+    settings: Settings,
+    *,
+    examples: int = 1,
+    measured_above: int = 0,
+) -> Cost:
+    """A cost with the FLOP and the time of its rows, measured."""
     rows = cost.forward_passes * examples
     if rows <= measured_above:
         return cost
@@ -65,12 +84,10 @@ def estimate(
     row_seconds = _row_seconds(model, cloze, how, rows)
     # only now: a first batch may find out what of the model it can leave out
     flop = row_flop(model, len(cloze), min(batch, rows))
-    tables = _table_seconds(model, methods, shape, width, settings, options)
     return replace(
         cost,
         flop=None if flop is None else flop * cost.forward_passes,
-        seconds=cost.forward_passes * row_seconds + tables,
-        table_seconds=tables,
+        seconds=cost.forward_passes * row_seconds,
     )
 
 

@@ -52,8 +52,8 @@ def occurrences(
         return _plain(lines, columns, place)
     if format == "jsonl":
         return _json_lines(lines, columns, place)
-    records = _tabbed(lines) if format == "tsv" else _comma_separated(lines, place)
-    return _table(records, columns, place)
+    records = tabbed(lines) if format == "tsv" else comma_separated(lines, place)
+    return table_occurrences(records, columns, place)
 
 
 def listed(names: Iterable[object], most: int = 20) -> str:
@@ -77,12 +77,13 @@ def _json_lines(lines: Lines, columns: Sequence[str], place: Place) -> Iterator[
     filled = ((number, line) for number, line in lines if line.strip())
     for index, (number, line) in enumerate(filled):
         where = f"line {number} of {place.shown}"
-        row = _json_object(line, where)
+        row = json_object(line, where)
         chosen = columns or _published(row, where)
         yield from _sentences(row, chosen, f"{place.stem}:{index}", where)
 
 
-def _json_object(line: str, where: str) -> Mapping[str, object]:
+def json_object(line: str, where: str) -> Mapping[str, object]:
+    """The object that a line holds; anything else is refused."""
     try:
         row = json.loads(line)
     except json.JSONDecodeError as error:
@@ -121,12 +122,14 @@ def _sentences(
         yield Occurrence(f"{pair if published else name}/{part}", row[column], where)
 
 
-def _tabbed(lines: Lines) -> Records:
+def tabbed(lines: Lines) -> Records:
+    """Lines split at tabs."""
     # without quotes: in corpora a quotation mark is a part of the sentence
     return ((number, line.split("\t")) for number, line in lines if line.strip())
 
 
-def _comma_separated(lines: Lines, place: Place) -> Records:
+def comma_separated(lines: Lines, place: Place) -> Records:
+    """Records of comma-separated values, with quotes and line ends inside."""
     # with line ends: a quoted field may go on in the next line
     reader = csv.reader((f"{line}\n" for _, line in lines), strict=True)
     while True:
@@ -143,11 +146,14 @@ def _comma_separated(lines: Lines, place: Place) -> Records:
             yield reader.line_num, fields
 
 
-def _table(records: Records, columns: Sequence[str], place: Place) -> Iterator[Occurrence]:
+def table_occurrences(
+    records: Records, columns: Sequence[str], place: Place
+) -> Iterator[Occurrence]:
+    """The texts in some columns of a table."""
     first = next(records, None)
     if first is None:
         return
-    layout = _layout(first[1], columns, place)
+    layout = layout_of(first[1], columns, place)
     rows = records if layout.has_header else chain([first], records)
     for index, (number, fields) in enumerate(rows):
         where = f"line {number} of {place.shown}"
@@ -160,7 +166,8 @@ def _table(records: Records, columns: Sequence[str], place: Place) -> Iterator[O
         yield from _sentences(row, layout.columns, f"{place.stem}:{index}", where)
 
 
-def _layout(first: list[str], columns: Sequence[str], place: Place) -> _Layout:
+def layout_of(first: list[str], columns: Sequence[str], place: Place) -> _Layout:
+    """Which fields hold the texts, from the first record."""
     if not columns:
         return _published_layout(first, place)
     numbered = all(column.isdecimal() and column.isascii() for column in columns)

@@ -34,7 +34,7 @@ class Table:
 
 def dataset_occurrences(table: Table, columns: Sequence[str]) -> Iterator[Occurrence]:
     """What stands in the columns, row by row, under ids `split:row/column`."""
-    library = _library()
+    library = datasets_library()
     shown = quoted(table.place, limit=150)
     with _quiet(library, os.path.isdir(table.place)):
         split, rows = _opened(library, table, shown)
@@ -52,10 +52,11 @@ def _batches(rows: Any, shown: str) -> Iterator[Any]:
     try:
         yield from rows.iter(batch_size=_ROWS_AT_ONCE)
     except Exception as error:  # files are mapped, and damage shows only when it is read
-        raise CorpusError(f"cannot read the dataset {shown}: {_reason(error)}") from None
+        raise CorpusError(f"cannot read the dataset {shown}: {reason_of(error)}") from None
 
 
-def _library() -> Any:
+def datasets_library() -> Any:
+    """The `datasets` library, or one line that says how to install it."""
     try:
         return import_module("datasets")
     except ImportError:
@@ -77,7 +78,7 @@ def _opened(library: Any, table: Table, shown: str) -> tuple[str, Any]:
         raise
     except Exception as error:  # the library fails in many ways; all mean the same to the caller
         raise CorpusError(
-            f"cannot load the dataset {shown}: {_reason(error)}; "
+            f"cannot load the dataset {shown}: {reason_of(error)}; "
             "check its name, split and config, or give a file"
         ) from None
 
@@ -123,7 +124,7 @@ def _check_columns(names: Sequence[str], columns: Sequence[str], shown: str) -> 
             raise CorpusError(f"{shown} has no column {quoted(column)}; it has {listed(names)}")
 
 
-def _reason(error: BaseException) -> str:
+def reason_of(error: BaseException) -> str:
     """The first line of what the library said, short enough for one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     first = printable(lines[0]).rstrip(".") if lines else type(error).__name__

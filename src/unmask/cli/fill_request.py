@@ -1,0 +1,110 @@
+"""What `unmask fill` is asked of a text: by options, or by the fields of its line."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from unmask.errors import SupportError
+from unmask.printable import quoted
+
+# fields of a line that say what is asked, in place of the options
+ASKED = ("blanks", "method", "piece_prior", "support", "targets")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of a text, by options or by the fields of its line."""
+
+    blanks: Any = None
+    method: str | None = None
+    support: Any = "auto"
+    targets: Any = None
+    piece_prior: Any = None
+
+    def with_fields(self, fields: Mapping[str, object]) -> "Request":
+        """The same with what a line says of itself; words put candidates aside, and vice versa."""
+        given = {name: fields[name] for name in ASKED if fields.get(name) is not None}
+        if "support" in given and "targets" in given:
+            raise SupportError("the fields support and targets exclude each other; give one")
+        checked: dict[str, Any] = {name: _CHECKS[name](value) for name, value in given.items()}
+        if "support" in checked:
+            checked["targets"] = None
+        return replace(self, **checked)
+
+
+def _method(value: object) -> str:
+    from unmask.constructions import method_name
+
+    return method_name(value)
+
+
+def _blanks(value: object) -> list[Any]:
+    from unmask.spans import checked_blanks
+
+    return list(checked_blanks(value))
+
+
+def _support(value: object) -> object:
+    if isinstance(value, dict):
+        return {_number(blank): _one_support(one) for blank, one in value.items()}
+    return _one_support(value)
+
+
+def _one_support(value: object) -> object:
+    if _is_token(value) or (isinstance(value, list) and all(_is_token(one) for one in value)):
+        return value
+    raise SupportError(
+        "its field 'support' is a name, a number of candidates, a list of tokens, or an object of "
+        f"those by blank, not {quoted(value)}"
+    )
+
+
+def _targets(value: object) -> object:
+    if isinstance(value, dict):
+        return {_number(blank): _words(one) for blank, one in value.items()}
+    if isinstance(value, list) and not all(isinstance(one, str) for one in value):
+        return [None if one is None else _words(one) for one in value]
+    return _words(value)
+
+
+def _words(value: object) -> list[str]:
+    words = [value] if isinstance(value, str) else value
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise SupportError(
+            "its field 'targets' is a list of words, a list of those a blank, or an object of them "
+            f"by blank, not {quoted(value)}"
+        )
+    return words
+
+
+def _piece_prior(value: object) -> object:
+    if isinstance(value, dict):
+        # a larger number is none that float takes
+        if all(isinstance(w, int | float) and abs(w) < 1e300 for w in value.values()):
+            return {_number(pieces): float(weight) for pieces, weight in value.items()}
+    elif isinstance(value, str):
+        return value
+    raise SupportError(
+        "its field 'piece_prior' is 'uniform', or an object from numbers of pieces to their "
+        f"probabilities, not {quoted(value)}"
+    )
+
+
+def _is_token(value: object) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def _number(key: str) -> int:
+    """Keys of JSON are strings."""
+    if not (key.isascii() and key.isdigit() and len(key) < 10):
+        raise SupportError(f"the key {quoted(key)} should be a number: of a blank, or of pieces")
+    return int(key)
+
+
+_CHECKS: dict[str, Callable[[object], object]] = {
+    "blanks": _blanks,
+    "method": _method,
+    "piece_prior": _piece_prior,
+    "support": _support,
+    "targets": _targets,
+}

@@ -1,0 +1,177 @@
+"""`unmask mutations`: what mutations do to a sequence, together and alone."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unmask.cli import options
+from unmask.errors import ClozeError, MethodError, UnmaskError
+from unmask.printable import columns, quoted
+
+if TYPE_CHECKING:
+    from unmask.language_model import LanguageModel
+    from unmask.mutations import MutationEffect
+
+SUMMARY = "score mutations of a protein, DNA or RNA, and how they interact"
+DESCRIPTION = (
+    "Score mutations of a sequence by the joint of their positions. A mutant is one or more "
+    "mutations with colons, as A42G:L45K: what is there, its number from 1, what comes instead. "
+    "Shown are the log-odds against the wild type, in nats, those of each mutation alone, and what "
+    "is left: their interaction (epistasis). The support is amino-acids unless --support names "
+    "another, as nucleotides or rna."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    parser.add_argument(
+        "mutants",
+        nargs="+",
+        metavar="MUTATIONS",
+        help="as A42G or A42G:L45K; - reads stdin, one a line",
+    )
+    options.add_model(parser)
+    parser.add_argument(
+        "--sequence",
+        required=True,
+        metavar="RESIDUES|FILE",
+        help="the wild type: letters, or a file (whose name has a dot or a slash) in FASTA with "
+        "one record",
+    )
+    options.add_joints(parser)
+    parser.set_defaults(support="amino-acids")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    options.add_running(parser)
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Read everything, load the model, score every mutant, print them."""
+    method = _method(chosen)
+    how = options.checked_options(options.shared_options(chosen), [method]).get(method, {})
+    settings = options.settings(chosen, progress=False if chosen.quiet else None)
+    sequence = _sequence(chosen.sequence)
+    mutants = [line for given in chosen.mutants for line in _mutants(given)]
+    _check(mutants, sequence)
+
+    lm = options.load_model(chosen)
+    from unmask.mutations import mutation_effect
+
+    support = options.support(chosen.support)
+    effects = [
+        mutation_effect(lm, sequence, one, method=method, support=support, settings=settings, **how)
+        for one in mutants
+    ]
+    print(_as_json(lm, sequence, effects) if chosen.json else _as_table(effects))
+    for effect in effects:
+        if effect.joint.diagnostics.get("converged") is False:
+            print(
+                f"unmask: {_name(effect)}: {method} has not converged: treat its log-odds as "
+                "approximate",
+                file=sys.stderr,
+            )
+    return 0
+
+
+def _method(chosen: argparse.Namespace) -> str:
+    named = options.methods(chosen)
+    if len(named) > 1:
+        raise MethodError(f"mutations takes one --method, not {len(named)}: {', '.join(named)}")
+    return named[0]
+
+
+def _check(mutants: list[str], sequence: str) -> None:
+    """Refuse the last of many mutants before the first is paid for."""
+    from unmask.residues import check_sequence, parse_mutations
+
+    residues = check_sequence(sequence)
+    for one in mutants:
+        parse_mutations(one, residues)
+
+
+def _as_table(effects: "list[MutationEffect]") -> str:
+    rows = [["mutations", "log-odds", "alone", "interaction", "J", "rows"]]
+    for effect in effects:
+        several = len(effect.mutations) > 1
+        bits = effect.incompatibility
+        rows.append(
+            [
+                _name(effect),
+                f"{effect.log_odds:+.3f}",
+                " ".join(f"{one:+.3f}" for one in effect.single_log_odds),
+                f"{effect.interaction:+.3f}" if several else "-",
+                "-" if bits is None else f"{bits:.3f}",
+                str(effect.forward_passes),
+            ]
+        )
+    return columns(rows)
+
+
+def _as_json(lm: "LanguageModel", sequence: str, effects: "list[MutationEffect]") -> str:
+    from unmask.residues import check_sequence
+
+    return json.dumps(
+        {
+            "model": lm.name,
+            "revision": lm.revision,
+            "sequence": check_sequence(sequence),
+            "results": [effect.to_dict() for effect in effects],
+        },
+        indent=2,
+        allow_nan=False,
+    )
+
+
+def _name(effect: "MutationEffect") -> str:
+    return ":".join(map(str, effect.mutations))
+
+
+# --- what is read ------------------------------------------------------------------------------
+
+
+def _sequence(given: str) -> str:
+    """Letters as they are, or the one record of a FASTA file; letters have no dot and no slash."""
+    if not any(mark in given for mark in "./\\"):
+        return given
+    lines = [line.strip() for line in _text(Path(given)).splitlines() if line.strip()]
+    records = sum(line.startswith(">") for line in lines)
+    if records > 1:
+        raise ClozeError(
+            f"{quoted(given)} has {records} records, and mutations are of one sequence: give a "
+            "file with one"
+        )
+    if records and not lines[0].startswith(">"):
+        raise ClozeError(f"{quoted(given)} is no FASTA: there is text before its record")
+    # translations end with a star where the stop codon was
+    return "".join(lines[records:]).removesuffix("*")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ClozeError(
+            f"{quoted(str(path))} is no text: byte {error.start} cannot be decoded"
+        ) from None
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or str(error)
+        raise UnmaskError(f"cannot read {quoted(str(path), limit=150)}: {said}") from None
+
+
+def _mutants(given: str) -> list[str]:
+    if given != "-":
+        return [given]
+    if sys.stdin is None:
+        raise ClozeError("there is no stdin to read mutations from")
+    try:
+        lines = [line.strip() for line in sys.stdin]
+    except UnicodeDecodeError as error:
+        raise ClozeError(
+            f"the mutations on stdin are not {error.encoding}: byte {error.start} cannot be decoded"
+        ) from None
+    found = [line for line in lines if line]
+    if not found:
+        raise ClozeError("there are no mutations on stdin; write one mutant a line, as A42G:L45K")
+    return found

@@ -1,0 +1,113 @@
+"""The transformers pipeline `joint-fill-mask`: fill-mask, with blanks filled together.
+
+Importing this module imports transformers and registers the task.
+"""
+
+from functools import cached_property
+from typing import Any
+
+from transformers import AutoModelForMaskedLM, Pipeline
+from transformers.pipelines import PIPELINE_REGISTRY
+
+from unmask.cloze import Cloze
+from unmask.errors import SupportError
+from unmask.language_model import LanguageModel
+from unmask.loading import load
+from unmask.numbers import whole_number
+from unmask.printable import quoted
+from unmask.settings import Settings
+
+TASK = "joint-fill-mask"
+# a pipeline is expected to answer in seconds: ranking by orders needs no whole tables
+DEFAULT_METHOD = "orders"
+_FILLS = 5
+# its steps are annotated for tensors, which texts and fills are not
+_Pipeline: Any = Pipeline
+
+
+class JointFillMaskPipeline(_Pipeline):  # type: ignore[misc]
+    """Fill all blanks of a text together, with the interface of transformers' fill-mask.
+
+    A text gives a list of dictionaries with `score`, `token`, `token_str` and `sequence`, best
+    first; with several blanks `token` and `token_str` are lists. A list of texts gives a list of
+    those, but a list of one text that of the text alone, as fill-mask has it. Generators and
+    datasets are answered one by one. One blank has the model's own probabilities, as in fill-mask.
+
+    Parameters, when the pipeline is made or in a call: `top_k` (5), `targets` and `piece_prior`,
+    `method`, `support`, `blanks`, and the options of the method, all as in `LanguageModel.fill`;
+    `batch_size` is rows of the model a forward pass. The method is `orders` unless named, for a
+    pipeline is expected to answer in seconds; `LanguageModel.fill` has log-pool, which takes whole
+    tables. Unlike in fill-mask, `targets` are words as they are typed in that place, never cut,
+    and a text that cannot be used is an `UnmaskError`: a `ValueError` of one line.
+    """
+
+    _load_processor = False
+    _load_image_processor = False
+    _load_video_processor = False
+    _load_feature_extractor = False
+    _load_tokenizer = True
+
+    @cached_property
+    def language_model(self) -> LanguageModel:
+        """The model and tokenizer of this pipeline, as they are."""
+        return load((self.model, self.tokenizer))
+
+    def __call__(self, inputs: Any, *, batch_size: int | None = None, **options: Any) -> Any:
+        """Ranked fills of a text, or of each of several."""
+        if isinstance(inputs, list) and not inputs:
+            return []
+        rows = self._batch_size if batch_size is None else batch_size
+        # texts run one by one, whatever their rows are batched by
+        found = super().__call__(inputs, batch_size=1, rows=rows, **options)
+        return found[0] if isinstance(inputs, list) and len(inputs) == 1 else found
+
+    def _sanitize_parameters(
+        self, *, rows: int | None = None, blanks: Any = None, **options: Any
+    ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+        """Split parameters by step; those that are None are as if they were not given."""
+        if options.get("top_k") is not None:
+            options["top"] = _checked_top(options["top_k"])
+        options.pop("top_k", None)
+        how = {name: value for name, value in options.items() if value is not None}
+        if rows is not None:
+            how["settings"] = Settings(batch_size=rows)
+        return ({} if blanks is None else {"blanks": blanks}), how, {}
+
+    def preprocess(self, input_: Any, *, blanks: Any = None) -> dict[str, Cloze]:
+        """Read a text."""
+        return {"cloze": self.language_model.cloze(input_, blanks=blanks)}
+
+    def _forward(
+        self,
+        input_tensors: dict[str, Cloze],
+        *,
+        method: str = DEFAULT_METHOD,
+        top: int = _FILLS,
+        **options: Any,
+    ) -> list[dict[str, Any]]:
+        """Rank its fills."""
+        return self.language_model.fill(input_tensors["cloze"], top=top, method=method, **options)
+
+    def postprocess(self, model_outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Nothing: fills are ready as they are."""
+        return model_outputs
+
+
+def _checked_top(top_k: object) -> int:
+    top = whole_number(top_k)
+    if top is None or top < 1:
+        raise SupportError(f"top_k is a number of fills from 1, not {quoted(top_k)}")
+    return top
+
+
+def _register() -> None:
+    # transformers would warn of a task that is there already
+    PIPELINE_REGISTRY.supported_tasks.pop(TASK, None)
+    PIPELINE_REGISTRY.register_pipeline(
+        TASK, pipeline_class=JointFillMaskPipeline, pt_model=AutoModelForMaskedLM, type="text"
+    )
+    # with it, a saved pipeline would hold a copy of this file and be refused as remote code
+    del JointFillMaskPipeline._registered_impl
+
+
+_register()

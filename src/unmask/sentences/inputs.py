@@ -1,0 +1,188 @@
+"""What is scored: texts or pairs of texts, from a file or standard input.
+
+Every column of the input stays with its text.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import BinaryIO
+
+from unmask.errors import CorpusError
+from unmask.evaluation.corpora.files import (
+    FORMATS,
+    Lines,
+    Place,
+    comma_separated,
+    json_object,
+    layout_of,
+    listed,
+    tabbed,
+    table_occurrences,
+)
+from unmask.evaluation.corpora.lines import checked_lines
+from unmask.printable import quoted
+
+# what holds the text of a file with columns, unless something else is named
+TEXT_COLUMN = "text"
+
+
+@dataclass(frozen=True)
+class Item:
+    """A row of the input: the text to score, or two to compare, and all columns it came with."""
+
+    texts: tuple[str, ...]
+    columns: Mapping[str, object]
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """The two texts to compare, the one that should win first."""
+        good, bad = self.texts
+        return good, bad
+
+
+def given_texts(texts: Iterable[str]) -> list[Item]:
+    """Texts as they are, under the column `text`."""
+    return [
+        Item((_text(text, f"text {number}", TEXT_COLUMN),), {TEXT_COLUMN: text})
+        for number, text in enumerate(texts, start=1)
+    ]
+
+
+def read_items(
+    place: str,
+    columns: Sequence[str] = (),
+    *,
+    format: str | None = None,
+    limit: int | None = None,
+    standard_input: BinaryIO | None = None,
+) -> list[Item]:
+    """The rows of a file, or of standard input for `-`, with the texts of the columns named.
+
+    Plain text is a text a line, blank lines left out. Anything that cannot be read is a
+    `CorpusError` of one sentence.
+    """
+    if format is not None and format not in FORMATS:
+        raise CorpusError(f"format is one of {listed(FORMATS)}, not {quoted(format)}")
+    if place == "-":
+        source = standard_input or _standard_input()
+        shown = Place("stdin", "standard input")
+        return _read(source, format or "txt", columns, shown, limit)
+    path = Path(os.path.expanduser(place))
+    shown = Place(path.stem, quoted(place, limit=150))
+    return _read_path(path, format, columns, shown, limit)
+
+
+def _standard_input() -> BinaryIO:
+    if sys.stdin is None:
+        raise CorpusError("there is no standard input to read from; give a file")
+    return sys.stdin.buffer
+
+
+def _read_path(
+    path: Path, format: str | None, columns: Sequence[str], place: Place, limit: int | None
+) -> list[Item]:
+    # not Path.exists, which raises on names that no file system takes
+    if not os.path.isfile(path):
+        kind = "a folder" if os.path.isdir(path) else "no file"
+        raise CorpusError(f"{place.shown} is {kind}; give a file, or a text itself with --text")
+    kind = format or path.suffix.lower().removeprefix(".")
+    if kind not in FORMATS:
+        raise CorpusError(
+            f"the name of {place.shown} does not say what it holds; "
+            f"give the format, one of {listed(FORMATS)}"
+        )
+    try:
+        with path.open("rb") as file:
+            return _read(file, kind, columns, place, limit)
+    except OSError as error:
+        raise CorpusError(f"cannot read {place.shown}: {error.strerror}") from None
+
+
+def _read(
+    file: BinaryIO, format: str, columns: Sequence[str], place: Place, limit: int | None
+) -> list[Item]:
+    lines = checked_lines(file, place.shown)
+    if format == "txt":
+        rows = _plain(lines, columns, place)
+    elif format == "jsonl":
+        rows = _json_rows(lines, place)
+    else:
+        records = tabbed(lines) if format == "tsv" else comma_separated(lines, place)
+        rows = _table_rows(records, columns or (TEXT_COLUMN,), place)
+    chosen = columns or (TEXT_COLUMN,)
+    items = [item_of(row, chosen, where) for row, where in islice(rows, limit)]
+    if not items:
+        raise CorpusError(f"{place.shown} holds no text; give at least one")
+    return items
+
+
+Rows = Iterator[tuple[Mapping[str, object], str]]
+
+
+def _plain(lines: Lines, columns: Sequence[str], place: Place) -> Rows:
+    if columns:
+        raise CorpusError(
+            f"{place.shown} is plain text, a text a line, and has no column {quoted(columns[0])}; "
+            "leave columns out, or give the format: csv, jsonl or tsv"
+        )
+    for number, line in lines:
+        if line.strip():
+            yield {TEXT_COLUMN: line}, f"line {number} of {place.shown}"
+
+
+def _json_rows(lines: Lines, place: Place) -> Rows:
+    for number, line in lines:
+        if line.strip():
+            where = f"line {number} of {place.shown}"
+            row = json_object(line, where)
+            _check_writable(row, where)
+            yield row, where
+
+
+def _check_writable(row: Mapping[str, object], where: str) -> None:
+    try:
+        json.dumps(row, allow_nan=False)
+    except ValueError:
+        raise CorpusError(
+            f"{where} holds NaN or an infinite number, which JSON has not; write null"
+        ) from None
+
+
+def _table_rows(
+    records: Iterator[tuple[int, list[str]]], columns: Sequence[str], place: Place
+) -> Rows:
+    first = next(records, None)
+    if first is None:
+        return
+    fields = layout_of(first[1], columns, place).fields
+    cells = table_occurrences(chain([first], records), fields, place)
+    while row := list(islice(cells, len(fields))):
+        yield dict(zip(fields, (cell.text for cell in row), strict=True)), row[0].where
+
+
+def item_of(row: Mapping[str, object], columns: Sequence[str], where: str) -> Item:
+    """A row whose named columns are its texts, or a refusal that says where it stands."""
+    for column in columns:
+        if column not in row:
+            raise CorpusError(
+                f"{where} has no {quoted(column)}; it has {listed(row) or 'no key at all'}"
+            )
+    return Item(tuple(_text(row[name], where, name) for name in columns), row)
+
+
+def _text(value: object, where: str, column: str) -> str:
+    if not isinstance(value, str):
+        raise CorpusError(
+            f"{where} has {quoted(value)} ({type(value).__name__}) under {quoted(column)}, "
+            "where a text should be; name a column that holds strings"
+        )
+    if not value.strip():
+        raise CorpusError(
+            f"{where} has an empty {quoted(column)}; fill it in, or leave the row out"
+        )
+    return value

@@ -1,0 +1,147 @@
+"""How often the better text of a minimal pair wins, with intervals, by paradigm and overall.
+
+A tie counts half. Of one paradigm the interval is Wilson's (1927); with half a success for a tie
+it is a little too wide. Over several paradigms the accuracy is the mean of theirs, each counting
+the same however many pairs it has, and its interval is put together from Wilson's of each
+(MOVER: Zou & Donner 2008), the paradigms held fixed: it says what other pairs of the same
+paradigms would change. Knows nothing of models and files.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+from unmask.errors import UnmaskError
+from unmask.printable import quoted
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one pair: 1 where the better text won, 0.5 for a tie, 0 where it lost.
+
+    `correct` is None where the pair could not be compared. `groups` are what else it is counted
+    under, by the kind of group: field, phenomenon.
+    """
+
+    paradigm: str
+    correct: float | None
+    forward_passes: int = 0
+    groups: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The mean of the accuracies of paradigms, with its interval and what it rests on.
+
+    `pairs` are all, `compared` those that have a verdict. Without any there is no accuracy:
+    NaN, and the interval is all there can be.
+    """
+
+    value: float
+    low: float
+    high: float
+    pairs: int
+    compared: int
+    ties: int
+    paradigms: int
+    forward_passes: int
+
+    @property
+    def coverage(self) -> float:
+        """The part of the pairs that could be compared."""
+        return self.compared / self.pairs
+
+    def to_dict(self) -> dict[str, float | None]:
+        """The numbers by name, JSON-ready."""
+        value = None if math.isnan(self.value) else self.value
+        return {
+            "accuracy": value,
+            "low": self.low,
+            "high": self.high,
+            "pairs": self.pairs,
+            "compared": self.compared,
+            "coverage": self.coverage,
+            "ties": self.ties,
+            "paradigms": self.paradigms,
+            "forward_passes": self.forward_passes,
+        }
+
+
+def correct(log_ratio: float | None, *, places: int | None = None) -> float | None:
+    """The verdict on log p(better)/p(worse); None where there is no ratio.
+
+    `places` are the tokens where the texts differ. Without any they tie, whatever rounding says:
+    so it is where what makes the difference is unknown to the tokenizer.
+    """
+    if log_ratio is None:
+        return None
+    return 0.5 if log_ratio == 0 or places == 0 else float(log_ratio > 0)
+
+
+def wilson(successes: float, trials: int, *, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Wilson's (1927) score interval of a proportion."""
+    if not 0 <= successes <= trials or trials < 1:
+        raise UnmaskError(f"{quoted(successes)} of {quoted(trials)} is no proportion")
+    if not 0 < confidence < 1:
+        raise UnmaskError(f"confidence is a number between 0 and 1, not {quoted(confidence)}")
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    share = successes / trials
+    middle = share + z**2 / (2 * trials)
+    half = z * math.sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2))
+    scale = 1 + z**2 / trials
+    # rounding must not lift the lower end of no success above it
+    low, high = max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale)
+    return min(low, share), max(high, share)
+
+
+def accuracy(verdicts: Iterable[Verdict], *, confidence: float = CONFIDENCE) -> Accuracy:
+    """The accuracy over paradigms, each counting the same."""
+    every = list(verdicts)
+    if not every:
+        raise UnmaskError("an accuracy needs at least one pair")
+    by_paradigm: dict[str, list[float]] = defaultdict(list)
+    for one in every:
+        if one.correct is not None:
+            by_paradigm[one.paradigm].append(one.correct)
+    compared = [value for values in by_paradigm.values() for value in values]
+    value, low, high = _mean_of_paradigms(list(by_paradigm.values()), confidence)
+    return Accuracy(
+        value=value,
+        low=low,
+        high=high,
+        pairs=len(every),
+        compared=len(compared),
+        ties=compared.count(0.5),
+        paradigms=len(by_paradigm),
+        forward_passes=sum(one.forward_passes for one in every),
+    )
+
+
+def accuracies(
+    verdicts: Sequence[Verdict], by: str | None = None, *, confidence: float = CONFIDENCE
+) -> dict[str, Accuracy]:
+    """Accuracies by a kind of group, or without one by paradigm, in the order they first appear."""
+    parts: dict[str, list[Verdict]] = defaultdict(list)
+    for one in verdicts:
+        parts[one.paradigm if by is None else (one.groups or {}).get(by, "")].append(one)
+    return {name: accuracy(part, confidence=confidence) for name, part in parts.items()}
+
+
+def _mean_of_paradigms(
+    paradigms: Sequence[Sequence[float]], confidence: float
+) -> tuple[float, float, float]:
+    """MOVER: the distances to Wilson's limits of each paradigm add up in squares."""
+    if not paradigms:
+        return math.nan, 0.0, 1.0
+    value = below = above = 0.0
+    for outcomes in paradigms:
+        share = math.fsum(outcomes) / len(outcomes)
+        low, high = wilson(math.fsum(outcomes), len(outcomes), confidence=confidence)
+        value += share / len(paradigms)
+        below += ((share - low) / len(paradigms)) ** 2
+        above += ((high - share) / len(paradigms)) ** 2
+    return value, max(0.0, value - math.sqrt(below)), min(1.0, value + math.sqrt(above))

@@ -1,0 +1,175 @@
+"""Contexts of several blanks as nodes of a graph: the view that the solvers take of tables.
+
+A line is a context of one blank: tokens for all the others. k lines, one a blank, meet in every
+fill. What a blank's conditional says of a fill counts as wins of its line over the other k - 1, so
+that AG's objective is Luce's choice among k (for two blanks Bradley and Terry's), its curvature a
+Laplacian of the graph whose edges join the lines of a fill, and pseudo-Gibbs sampling a walk on it.
+"""
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unmask.several.tables import BlankTables
+from unmask.solvers.descent import FAINTEST, Pass
+from unmask.solvers.forest import Index, Vector, trees
+
+Scores = Float[Tensor, "*shape"]
+
+# a pass over tables of candidates is cheap
+MAX_PASSES = 1000
+
+
+class Lines:
+    """Vectors over the lines of all blanks, one blank after another, and back."""
+
+    def __init__(self, shape: Sequence[int]) -> None:
+        self.shape = tuple(shape)
+        self.line_shapes = [
+            tuple(1 if s == t else size for s, size in enumerate(shape)) for t in range(len(shape))
+        ]
+        self.sizes = [int(np.prod(one)) for one in self.line_shapes]
+
+    def split(self, vector: Vector) -> list[Tensor]:
+        """The part of each blank, of size 1 along it."""
+        parts = torch.from_numpy(np.ascontiguousarray(vector)).split(self.sizes)
+        return [part.reshape(one) for part, one in zip(parts, self.line_shapes, strict=True)]
+
+    def stack(self, parts: Sequence[Tensor]) -> Vector:
+        """All parts in one vector."""
+        flat = [part.reshape(-1) for part in parts]
+        stacked: Vector = torch.cat(flat).double().numpy()
+        return stacked
+
+    def numbers(self) -> list[Tensor]:
+        """The place of each line in such a vector."""
+        return self.split(np.arange(sum(self.sizes), dtype=np.float64))
+
+
+def read_contest(lines: Lines, wins: Sequence[Scores], point: Vector) -> Pass:
+    """Gradient, curvature and strongest edges of a contest at log strengths `-point`.
+
+    The gradient is wins times what is expected of the others, less what the others won times what
+    was expected of it: nothing cancels that is not small itself.
+    """
+    shares = torch.softmax(
+        torch.stack([-part.expand(lines.shape) for part in lines.split(point)]), dim=0
+    )
+    total = torch.stack(list(wins)).sum(dim=0)
+    blanks = range(len(wins))
+    others = [torch.stack([shares[s] for s in blanks if s != t]).sum(dim=0) for t in blanks]
+    lost = [torch.stack([wins[s] for s in blanks if s != t]).sum(dim=0) for t in blanks]
+    gradient = [
+        (wins[t] * others[t] - lost[t] * shares[t]).sum(dim=t, keepdim=True) for t in blanks
+    ]
+    degree = [(total * shares[t] * others[t]).sum(dim=t, keepdim=True) for t in blanks]
+    edges = _strongest_edges(lines, total, shares)
+    return Pass(
+        lines.stack(gradient),
+        lines.stack(degree).clip(min=1e-300),
+        edges,
+        lambda: _faintest_tie(lines, total, shares),
+    )
+
+
+def _faintest_tie(lines: Lines, total: Scores, shares: Float[Tensor, "..."]) -> float:
+    """The least part of the ties of a group of lines that leads out of it; 1 if all are one group.
+
+    A group is what hangs together by ties that float64 can weigh against all others of both ends:
+    one fill that locks, or a block of many lines.
+    """
+    blanks = range(len(shares))
+    ties = [total * shares[t] * (1 - shares[t]) for t in blanks]
+    degree = [one.sum(dim=t, keepdim=True).clamp(min=1e-300) for t, one in enumerate(ties)]
+    numbers = [number.expand(lines.shape).long() for number in lines.numbers()]
+    ends = []
+    for s, t in itertools.combinations(blanks, 2):
+        strong = total * shares[s] * shares[t] > FAINTEST * torch.maximum(degree[s], degree[t])
+        ends.append(torch.stack([numbers[s][strong], numbers[t][strong]]))
+    first, second = torch.cat(ends, dim=1).numpy()
+    count, group = trees(sum(lines.sizes), first, second)
+    return 1.0 if count == 1 else _least_leaving(lines, total, shares, group, count)
+
+
+def _least_leaving(
+    lines: Lines, total: Scores, shares: Float[Tensor, "..."], group: Index, count: int
+) -> float:
+    own = [part.expand(lines.shape).long() for part in lines.split(group.astype(np.float64))]
+    leaving, ties = torch.zeros(2, count, dtype=torch.float64)
+    for t, s in itertools.permutations(range(len(shares)), 2):
+        weight = total * shares[t] * shares[s]
+        ties.index_add_(0, own[t].reshape(-1), weight.reshape(-1))
+        out = torch.where(own[t] != own[s], weight, 0.0)
+        leaving.index_add_(0, own[t].reshape(-1), out.reshape(-1))
+    # of the smaller side: a group that holds nearly everything need not be tied to what is left
+    smaller = torch.minimum(ties, ties.sum() - ties).clamp(min=1e-300)
+    return float((leaving / smaller).min())
+
+
+def _strongest_edges(
+    lines: Lines, total: Scores, shares: Float[Tensor, "..."]
+) -> tuple[Index, Index, Vector]:
+    """Every line's heaviest edge to a line of another blank, each edge once."""
+    numbers, ends, weights = lines.numbers(), [], []
+    for t in range(len(shares)):
+        rivals = shares.clone()
+        rivals[t] = -1.0
+        best, rival = rivals.max(dim=0)
+        heaviest, where = (total * shares[t] * best).max(dim=t, keepdim=True)
+        rival_line = torch.stack([number.expand(lines.shape) for number in numbers])
+        across = rival_line.gather(0, rival.unsqueeze(0))[0].gather(t, where)
+        ends.append(torch.stack([numbers[t].reshape(-1), across.reshape(-1)], dim=1).long())
+        weights.append(heaviest.reshape(-1))
+    pairs = torch.cat(ends).sort(dim=1).values.numpy()
+    unique, first = np.unique(pairs, axis=0, return_index=True)
+    return unique[:, 0], unique[:, 1], torch.cat(weights).numpy()[first]
+
+
+class LineFlows:
+    """Pseudo-Gibbs sampling as mass that moves between lines; see `solvers.balance.Flows`.
+
+    A line's mass goes to the fills on it by its conditional, and from each fill in equal parts to
+    its lines of the other blanks.
+    """
+
+    def __init__(self, lines: Lines, given: Sequence[Scores]) -> None:
+        self._lines, self._given = lines, given
+        self.passes = 0
+
+    def read(self, mass: Vector) -> Pass:
+        """What leaves less what enters as a contest of equals, each context by its mass."""
+        self.passes += 1
+        return read_contest(self._lines, self._moved(mass), np.zeros(len(mass)))
+
+    def balance(self, mass: Vector) -> Vector:
+        """k - 1 times what leaves less what enters, pair by pair."""
+        self.passes += 1
+        moved = self._moved(mass)
+        blanks = range(len(moved))
+        net = [
+            torch.stack([moved[t] - moved[s] for s in blanks if s != t]).sum(dim=(0, t + 1))
+            for t in blanks
+        ]
+        return self._lines.stack(net)
+
+    def pushed(self, mass: Vector) -> Vector:
+        """What enters each line when every mass moves once: positive sums, nothing cancels."""
+        self.passes += 1
+        moved = self._moved(mass)
+        total = torch.stack(moved).sum(dim=0)
+        blanks = range(len(moved))
+        entering = [(total - moved[t]).clamp(min=0).sum(dim=t) / (len(moved) - 1) for t in blanks]
+        return np.maximum(self._lines.stack(entering), 1e-300)
+
+    def _moved(self, mass: Vector) -> list[Scores]:
+        parts = self._lines.split(mass)
+        return [given * part for given, part in zip(self._given, parts, strict=True)]
+
+
+def conditionals(tables: BlankTables) -> list[Scores]:
+    """q(x_t | x_-t) of every blank, as probabilities in float64."""
+    return [tables.log_given_others(t).exp() for t in range(tables.blanks)]
