@@ -191,7 +191,10 @@ def page(rows: list[Row]) -> Iterator[str]:
     each = " to ".join(f"{size:,}" for size in dict.fromkeys((sizes[0], sizes[-1])))
     yield f"Model: {markdown(rows[0]['model'])}. {len(counts)} paradigms of {each} pairs each, the"
     yield "first in the hashed order of their ids, so a random part where not all. One small model:"
-    yield "the tables are about methods, not about how good models can be.\n"
+    yield "the tables are about methods, not about how good models can be. caption-bert has read"
+    yield "captions of pictures only, and hardly met most of these constructions: near one half it"
+    yield "does not know."
+    yield "Every pair with its log-ratios is in [blimp.csv](blimp.csv).\n"
     yield from overall_table(found)
     yield "\n## Differences between methods\n"
     yield from difference_table(found)
@@ -210,6 +213,16 @@ def page(rows: list[Row]) -> Iterator[str]:
     yield f"\nMade with unmask {unmask.__version__}, {versions}, float32, on a CPU."
 
 
+def table(rows: Sequence[Row]) -> Iterator[list[str]]:
+    """A line a pair: its id, and what each method made of it; empty where it could not compare."""
+    found = by_method(rows)
+    yield ["id", *found, f"{PATH}_standard_error"]
+    for name in next(iter(found.values())):
+        ratios = [found[method][name]["log_ratio"] for method in found]
+        error = found[PATH][name]["standard_error"] if PATH in found else None
+        yield [name, *("" if value is None else f"{value:.6g}" for value in (*ratios, error))]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="The page on BLiMP from measured rows.")
     parser.add_argument("--rows", type=Path, required=True)
@@ -218,6 +231,8 @@ def main() -> int:
     try:
         text = "\n".join(page(read(chosen.rows))) + "\n"
         chosen.output.write_text(text, encoding="utf-8")
+        lines = [",".join(cells) for cells in table(read(chosen.rows))]
+        chosen.output.with_suffix(".csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     except (unmask.UnmaskError, OSError) as error:
         print(f"blimp: {printable(str(error))}", file=sys.stderr)
         return 2
