@@ -112,7 +112,7 @@ def overall_table(found: ByMethod) -> Iterator[str]:
     shared = common(found, list(found))
     yield from head(
         *("method", "accuracy, all pairs", "compared", "paradigms", "ties"),
-        "forward passes a pair",
+        "forward passes a pair compared",
         f"accuracy, the {len(shared):,} pairs that all compare",
     )
     for method, rows in found.items():
@@ -122,7 +122,7 @@ def overall_table(found: ByMethod) -> Iterator[str]:
         yield (
             f"| `{markdown(method)}` | {cell(every)} | {every.compared:,} of {every.pairs:,} "
             f"({100 * every.coverage:.1f}%) | {every.paradigms} | {every.ties:,} | "
-            f"{every.forward_passes / every.pairs:.1f} | {same} |"
+            f"{every.forward_passes / max(1, every.compared):.1f} | {same} |"
         )
 
 
@@ -200,8 +200,9 @@ def page(rows: list[Row]) -> Iterator[str]:
     yield from difference_table(found)
     if PATH in found:
         yield "\n## How sure the paths are\n"
-        yield "Orders of a path disagree where the model's conditionals do; the standard error is"
-        yield "that of their mean.\n"
+        yield "Orders of a path differ where the model's conditionals contradict each other. The"
+        yield "standard error is that of their mean, as if they were a sample of many; pairs with"
+        yield "two or three places that differ have all their orders in it.\n"
         yield from spread_table(list(found[PATH].values()))
     yield "\n## By field\n"
     yield from group_table(found, "field", "field")

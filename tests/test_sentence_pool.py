@@ -115,8 +115,10 @@ def test_rows_are_shared_among_orders_and_counted():
     assert score.normaliser_passes <= 10 * (2**LENGTH - 1 + LENGTH)
     before = lm.model.rows_asked
     one = normaliser(lm, LENGTH, orders=1, samples=10)
-    assert one.forward_passes == lm.model.rows_asked - before == 10 * LENGTH
+    # one order is a distribution as it stands: nothing is drawn
+    assert one.forward_passes == lm.model.rows_asked - before == 0
     assert one.log_z == 0
+    assert one.interval() == (0.0, 0.0)
 
 
 def test_a_normaliser_is_made_once_a_length():
@@ -290,3 +292,12 @@ def test_lengths_that_no_text_has_are_refused(tokens: object):
     lm = unmask.load(build("bert"))
     with pytest.raises(unmask.ClozeError, match="a length is a number of tokens from 1 to 22, not"):
         normaliser(lm, tokens)
+
+
+def test_no_text_is_likelier_than_certain():
+    lm = toy(noise=1.0)
+    scores = score_texts(
+        lm, [written(t) for t in EVERY_TEXT], method="log-pool", samples=1, confidence=0.999
+    )
+    assert all(score.score <= 0 for score in scores)
+    assert all(score.log_upper <= 0 or score.log_upper == math.inf for score in scores)

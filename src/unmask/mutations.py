@@ -9,6 +9,7 @@ from itertools import combinations
 from typing import Any
 
 from unmask.alphabets import bare_letter
+from unmask.cloze import Cloze
 from unmask.constructions import DEFAULT_METHOD
 from unmask.elicit import Settings
 from unmask.joint import Joint
@@ -22,6 +23,7 @@ from unmask.residues import (
     residue_cloze,
     residue_tokens,
 )
+from unmask.support import Support
 from unmask.vocabulary import Candidates
 
 DEFAULT_SUPPORT = "amino-acids"
@@ -100,13 +102,56 @@ def mutation_effect(
     Their positions are the blanks, all other residues the text. One mutation is scored by the
     model's own distribution, whatever the method.
     """
-    residues = check_sequence(sequence)
-    asked = parse_mutations(mutations, residues)
-    axis = lm.support(support)
-    cloze = residue_cloze(lm, residues, [one.position for one in asked])
+    (effect,) = mutation_effects(
+        lm, sequence, [mutations], method=method, support=support, settings=settings, **options
+    )
+    return effect
+
+
+def mutation_effects(
+    lm: LanguageModel,
+    sequence: str,
+    mutants: Sequence[str],
+    *,
+    method: str = DEFAULT_METHOD,
+    support: Candidates = DEFAULT_SUPPORT,
+    settings: Settings | None = None,
+    **options: Any,
+) -> list[MutationEffect]:
+    """`mutation_effect` of many mutants; those of the same positions share one joint.
+
+    All are checked before the first is paid for.
+    """
+    residues, axis = check_sequence(sequence), lm.support(support)
+    every = [parse_mutations(one, residues) for one in mutants]
+    clozes = {
+        positions: residue_cloze(lm, residues, positions)
+        for positions in dict.fromkeys(_positions(asked) for asked in every)
+    }
+    for asked in every:
+        for letters in ([one.wildtype for one in asked], [one.mutant for one in asked]):
+            residue_tokens(lm, letters, clozes[_positions(asked)], axis)
+    joints: dict[tuple[int, ...], Joint] = {}
+    found = []
+    for asked in every:
+        at = _positions(asked)
+        if at not in joints:
+            joints[at] = lm.joint(
+                clozes[at], method=method, support=axis, settings=settings, **options
+            )
+        found.append(_effect(lm, asked, clozes[at], axis, joints[at]))
+    return found
+
+
+def _positions(asked: tuple[Mutation, ...]) -> tuple[int, ...]:
+    return tuple(one.position for one in asked)
+
+
+def _effect(
+    lm: LanguageModel, asked: tuple[Mutation, ...], cloze: Cloze, axis: Support, joint: Joint
+) -> MutationEffect:
     wildtype = residue_tokens(lm, [one.wildtype for one in asked], cloze, axis)
     mutant = residue_tokens(lm, [one.mutant for one in asked], cloze, axis)
-    joint = lm.joint(cloze, method=method, support=axis, settings=settings, **options)
     found = changes(joint, mutant, wildtype)
     return MutationEffect(
         mutations=asked,

@@ -29,7 +29,10 @@ class Request:
         checked: dict[str, Any] = {name: _CHECKS[name](value) for name, value in given.items()}
         if "support" in checked:
             checked["targets"] = None
-        return replace(self, **checked)
+        asked = replace(self, **checked)
+        if "piece_prior" in checked and asked.targets is None:
+            raise SupportError("the field piece_prior ranks targets, and there are none; give both")
+        return asked
 
 
 def _method(value: object) -> str:

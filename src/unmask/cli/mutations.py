@@ -57,13 +57,12 @@ def run(chosen: argparse.Namespace) -> int:
     _check(mutants, sequence)
 
     lm = options.load_model(chosen)
-    from unmask.mutations import mutation_effect
+    from unmask.mutations import mutation_effects
 
     support = options.support(chosen.support)
-    effects = [
-        mutation_effect(lm, sequence, one, method=method, support=support, settings=settings, **how)
-        for one in mutants
-    ]
+    effects = mutation_effects(
+        lm, sequence, mutants, method=method, support=support, settings=settings, **how
+    )
     print(_as_json(lm, sequence, effects) if chosen.json else _as_table(effects))
     for effect in effects:
         if effect.joint.diagnostics.get("converged") is False:

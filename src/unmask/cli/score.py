@@ -15,6 +15,7 @@ from unmask.printable import quoted
 if TYPE_CHECKING:
     from unmask.language_model import LanguageModel
     from unmask.sentences.inputs import Item
+    from unmask.sentences.lengths import LengthPrior
     from unmask.sentences.outputs import Row
     from unmask.sentences.scores import LogRatio
 
@@ -104,6 +105,10 @@ def _how(chosen: argparse.Namespace, lm: "LanguageModel") -> How:
     }
 
 
+def _prior(how: How) -> "LengthPrior | None":
+    return next((one["length_prior"] for one in how.values() if "length_prior" in one), None)
+
+
 def _score(chosen: argparse.Namespace, items: "list[Item]", lm: "LanguageModel", how: How) -> None:
     from unmask.cli.score_notes import text_notes
     from unmask.sentences.outputs import text_row, word_rows
@@ -117,13 +122,13 @@ def _score(chosen: argparse.Namespace, items: "list[Item]", lm: "LanguageModel",
         return word_rows(one, nat) if chosen.words else [text_row(one, nat)]
 
     rows = _rows(chosen, items, list(how), numbers)
-    _write(chosen, rows, "", list(text_notes(chosen, scores, _unit(chosen)[0])))
+    _write(chosen, rows, "", list(text_notes(chosen, scores, _unit(chosen)[0], _prior(how))))
 
 
 def _compare(
     chosen: argparse.Namespace, items: "list[Item]", lm: "LanguageModel", how: How
 ) -> None:
-    from unmask.cli.score_notes import pair_notes, summary
+    from unmask.cli.score_notes import pair_notes, prior_notes, summary
     from unmask.sentences.outputs import ratio_row
     from unmask.sentences.screening import compare_most
 
@@ -135,7 +140,7 @@ def _compare(
         return [ratio_row(ratios[method][place], _unit(chosen)[1])]
 
     rows = _rows(chosen, items, list(how), numbers)
-    notes = list(pair_notes(ratios, _unit(chosen)[0]))
+    notes = [*pair_notes(ratios, _unit(chosen)[0]), *prior_notes(_prior(how))]
     _write(chosen, rows, summary(chosen, items, ratios), notes)
 
 
@@ -160,8 +165,6 @@ def _rows(
     numbers: "Callable[[str, int], list[Row]]",
 ) -> "list[Row]":
     """What came in, with what was found beside it; a row an item, method and perhaps word."""
-    from unmask.sentences.outputs import in_words
-
     left_out = score_options.text_columns(chosen) if chosen.no_text else ()
     about = {"unit": _unit(chosen)[0], "model": chosen.model_name or _model_name(chosen.model)}
     own_columns, rows = _own_columns(chosen), []
@@ -169,7 +172,7 @@ def _rows(
         kept = {name: value for name, value in item.columns.items() if name not in left_out}
         for method in methods:
             for found in numbers(method, place):
-                told = {chosen.prefix + k: v for k, v in in_words(found).items()}
+                told = {chosen.prefix + k: v for k, v in found.items()}
                 about_it = {chosen.prefix + k: v for k, v in about.items()}
                 own = {f"{chosen.prefix}method": method, **told, **about_it}
                 rows.append(kept | {name: own[name] for name in own_columns})
@@ -184,7 +187,6 @@ def _model_name(place: str) -> str:
 
 def _write(chosen: argparse.Namespace, rows: "list[Row]", summary: str, notes: list[str]) -> None:
     """Rows where they were asked for; the summary is on stdout too, if no rows for programs are."""
-    from unmask.evaluation.store.durable import write_file
     from unmask.sentences.outputs import written
 
     format = score_options.output_format(chosen)
@@ -201,10 +203,23 @@ def _write(chosen: argparse.Namespace, rows: "list[Row]", summary: str, notes: l
         sys.stdout.write(text)
         said = said if chosen.quiet or not summary else [summary, "", *said]
     else:
-        write_file(Path(chosen.output), lambda file: file.write(text.encode("utf-8")))
+        _save(Path(chosen.output), text.encode("utf-8"))
         print(summary, end="\n" if summary else "")
     for line in said:
         print(line, file=sys.stderr)
+
+
+def _save(path: Path, content: bytes) -> None:
+    """Whole or not at all; what is no file, as a pipe, is written to as it is."""
+    from unmask.evaluation.store.durable import write_file
+
+    # behind a link is what was meant, not the link
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        with target.open("wb") as file:
+            file.write(content)
+    else:
+        write_file(target, lambda file: file.write(content))
 
 
 def _table(chosen: argparse.Namespace, rows: "list[Row]") -> str:

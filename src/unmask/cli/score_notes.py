@@ -9,6 +9,7 @@ from unmask.printable import printable
 
 if TYPE_CHECKING:
     from unmask.sentences.inputs import Item
+    from unmask.sentences.lengths import LengthPrior
     from unmask.sentences.minimal_pairs import Verdict
     from unmask.sentences.outputs import Unscored
     from unmask.sentences.scores import LogRatio, TextScore
@@ -17,10 +18,19 @@ _LOG_POOL = "log-pool"
 _GIVEN_LENGTH = "log p(text | its number of tokens)"
 
 
+def prior_notes(prior: "LengthPrior | None") -> Iterator[str]:
+    """What a prior of lengths assumes, and whether it is a probability at all."""
+    if prior is None or not prior.note:
+        return
+    improper = "" if prior.proper else "; improper, so that only differences mean something"
+    yield f"length prior {printable(prior.spec)}: {printable(prior.note)}{improper}"
+
+
 def text_notes(
     chosen: argparse.Namespace,
     scores: "Mapping[str, Sequence[TextScore | Unscored]]",
     unit: str,
+    prior: "LengthPrior | None" = None,
 ) -> Iterator[str]:
     """What each method's numbers are, and how many are missing."""
     pseudo = [method for method in scores if method != _LOG_POOL]
@@ -32,8 +42,9 @@ def text_notes(
             "compared without --length-prior"
         )
     elif _LOG_POOL in scores:
-        prior = printable(chosen.length_prior)
-        yield f"{_LOG_POOL}: in {unit}; {_GIVEN_LENGTH} + log p(that number) by {prior}"
+        shown = printable(chosen.length_prior)
+        yield f"{_LOG_POOL}: in {unit}; {_GIVEN_LENGTH} + log p(that number) by {shown}"
+        yield from prior_notes(prior)
     yield from _missing(
         {
             method: [getattr(one, "reason", None) for one in found]

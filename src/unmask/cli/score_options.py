@@ -114,8 +114,21 @@ def check(chosen: argparse.Namespace) -> None:
                 f"--{option.replace('_', '-')} is for {' and '.join(users)}, but --method is "
                 f"{', '.join(named)}; leave it out, or name a method that takes it"
             )
+    _check_numbers(chosen)
+    both = [one for one in (chosen.file, chosen.output) if one and os.path.exists(one)]
+    if len(both) == 2 and os.path.samefile(*both):
+        shown = quoted(chosen.output, limit=150)
+        raise UnmaskError(f"--output is the input, {shown}; name another file")
     if chosen.words and _LOG_POOL in named:
         raise MethodError("log-pool scores no single words; leave out --words, or take pll")
+
+
+def _check_numbers(chosen: argparse.Namespace) -> None:
+    """Refuse numbers that a method would refuse after others have run."""
+    from unmask.sentences.order_pool import Sampling
+
+    counts = {name: getattr(chosen, name) for name in ("orders", "samples", "confidence")}
+    Sampling(seed=chosen.seed, **{name: one for name, one in counts.items() if one is not None})
 
 
 def is_pairs(chosen: argparse.Namespace) -> bool:
@@ -189,6 +202,8 @@ def _of_file(output: str, asked: str | None) -> str:
     shown = quoted(output, limit=150)
     if os.path.isdir(path) or not os.path.isdir(path.parent):
         raise UnmaskError(f"cannot write {shown}: give a file in a folder that exists")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise UnmaskError(f"cannot write {shown}: it may not be written to")
     format = asked or path.suffix.lower().removeprefix(".")
     if format not in _FORMATS:
         raise UnmaskError(

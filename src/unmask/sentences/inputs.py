@@ -25,6 +25,7 @@ from unmask.evaluation.corpora.files import (
     table_occurrences,
 )
 from unmask.evaluation.corpora.lines import checked_lines
+from unmask.evaluation.reports.escaping import from_data_cell
 from unmask.printable import quoted
 
 # what holds the text of a file with columns, unless something else is named
@@ -162,7 +163,9 @@ def _table_rows(
     fields = layout_of(first[1], columns, place).fields
     cells = table_occurrences(chain([first], records), fields, place)
     while row := list(islice(cells, len(fields))):
-        yield dict(zip(fields, (cell.text for cell in row), strict=True)), row[0].where
+        # as our own tables write what a spreadsheet would take for a formula
+        texts = (from_data_cell(str(cell.text)) for cell in row)
+        yield dict(zip(fields, texts, strict=True)), row[0].where
 
 
 def item_of(row: Mapping[str, object], columns: Sequence[str], where: str) -> Item:
@@ -176,13 +179,12 @@ def item_of(row: Mapping[str, object], columns: Sequence[str], where: str) -> It
 
 
 def _text(value: object, where: str, column: str) -> str:
+    if value is None:
+        # an empty cell: the row is kept, and its text has no score
+        return ""
     if not isinstance(value, str):
         raise CorpusError(
             f"{where} has {quoted(value)} ({type(value).__name__}) under {quoted(column)}, "
             "where a text should be; name a column that holds strings"
-        )
-    if not value.strip():
-        raise CorpusError(
-            f"{where} has an empty {quoted(column)}; fill it in, or leave the row out"
         )
     return value

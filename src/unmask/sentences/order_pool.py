@@ -34,6 +34,10 @@ from unmask.settings import Settings
 _READS_PER_BLOCK = 2**22
 
 
+# what a person may ask for: more orders or samples than these are a slip of the hand
+_LIMITS = {"orders": (1, 10_000), "seed": (0, 2**31 - 1), "samples": (1, 1_000_000)}
+
+
 @dataclass(frozen=True)
 class Sampling:
     """Which orders are pooled, and how their normaliser is estimated."""
@@ -45,11 +49,11 @@ class Sampling:
 
     def __post_init__(self) -> None:
         """Refuse numbers that cannot be used."""
-        for name, least in (("orders", 1), ("seed", 0), ("samples", 1)):
+        for name, (least, most) in _LIMITS.items():
             count = whole_number(getattr(self, name))
-            if count is None or not least <= count < 2**31:
+            if count is None or not least <= count <= most:
                 value = quoted(getattr(self, name))
-                raise UnmaskError(f"{name} is a whole number from {least}, not {value}")
+                raise UnmaskError(f"{name} is a whole number from {least} to {most:,}, not {value}")
         if not 0 < (real_number(self.confidence) or 0.0) < 1:
             raise UnmaskError(
                 f"confidence is a number between 0 and 1, not {quoted(self.confidence)}"
@@ -69,6 +73,7 @@ class Normaliser:
     confidence: float
     log_weights: Float[Tensor, " samples"]
     forward_passes: int
+    exact: bool = False
 
     @property
     def log_z(self) -> float:
@@ -76,7 +81,9 @@ class Normaliser:
         return float(self.log_weights.logsumexp(dim=0)) - math.log(len(self.log_weights))
 
     def interval(self, confidence: float | None = None) -> tuple[float, float]:
-        """What bounds log Z with this probability."""
+        """What bounds log Z with this probability; `exact` it is 0."""
+        if self.exact:
+            return 0.0, 0.0
         mean = min(1.0, math.exp(self.log_z))
         wanted = self.confidence if confidence is None else confidence
         lower, upper = chernoff_interval(mean, len(self.log_weights), wanted)
@@ -141,6 +148,10 @@ class OrderPool:
         before, samples = self.reader.rows, self.how.samples
         masked, places = self._layout(template)
         walks = self.walks(len(places))
+        if len(walks.orders) == 1:
+            # one order is a distribution as it stands
+            known = torch.zeros(1, dtype=torch.float64)
+            return Normaliser(len(places), 1, self.how.confidence, known, 0, exact=True)
         rng = np.random.default_rng([self.how.seed, len(places), self.how.orders, samples])
         order = torch.from_numpy(rng.integers(len(walks.orders), size=samples))
         uniforms = torch.from_numpy(rng.random((samples, len(places))))

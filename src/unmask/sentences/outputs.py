@@ -111,6 +111,7 @@ def ratio_row(ratio: LogRatio, unit: float = 1.0) -> Row:
         ratio.orders,
         ratio.places,
         ratio.forward_passes,
+        ratio.normaliser_passes,
         ratio.reason,
     )
     return dict(zip(PAIR_COLUMNS, numbers, strict=True))
@@ -122,7 +123,7 @@ TEXT_COLUMNS = (
 WORD_COLUMNS = ("word_number", "word", "start", "end", "pieces", "surprisal", "reason")
 PAIR_COLUMNS = (
     *("log_ratio", "standard_error", "lower", "upper", "correct"),
-    *("orders", "places", "forward_passes", "reason"),
+    *("orders", "places", "forward_passes", "normaliser_passes", "reason"),
 )
 
 
@@ -137,14 +138,16 @@ def written(rows: Sequence[Mapping[str, object]], names: Sequence[str], format: 
     r"""The rows as a file of that format, with a header of all names where it has one.
 
     JSON lines hold every value as it was. In CSV and TSV control characters are shown escaped, as
-    `\n`, and a text that a spreadsheet would take for a formula stands behind a quotation mark.
+    `\x1b`, and a text that a spreadsheet would take for a formula stands behind a quotation mark,
+    which is taken off where such a file is read here again.
     """
     if format == "jsonl":
-        return "".join(f"{json.dumps(row, allow_nan=False)}\n" for row in rows)
+        return "".join(f"{json.dumps(in_words(row), allow_nan=False)}\n" for row in rows)
     if format not in FORMATS:
         raise UnmaskError(f"the output is csv, jsonl or tsv, not {quoted(format)}")
-    table = [list(map(escaping.csv, names))]
-    table += [[cell(row.get(name)) for name in names] for row in rows]
+    tabs = format == "tsv"
+    table = [[escaping.data_cell(name, tabs=tabs) for name in names]]
+    table += [[cell(row.get(name), tabs=tabs) for name in names] for row in rows]
     if format == "tsv":
         # without quotes, as tables of that kind are read here
         return "".join("\t".join(line) + "\n" for line in table)
@@ -153,25 +156,28 @@ def written(rows: Sequence[Mapping[str, object]], names: Sequence[str], format: 
     return file.getvalue()
 
 
-def cell(value: object) -> str:
-    """A value for CSV and TSV: numbers as they are, texts escaped."""
+def cell(value: object, *, tabs: bool = False) -> str:
+    """A value for CSV and TSV: numbers as they are, infinite ones as inf, texts escaped."""
     if value is None:
         return ""
     if isinstance(value, str):
-        return escaping.csv(value)
+        return escaping.data_cell(value, tabs=tabs)
+    if isinstance(value, float) and not math.isfinite(value):
+        # pandas and R read it as a number
+        return str(value)
     said = json.dumps(value)
-    return said if isinstance(value, bool | int | float) else escaping.csv(said)
+    return said if isinstance(value, bool | int | float) else escaping.data_cell(said, tabs=tabs)
 
 
-def in_words(row: Row) -> Row:
-    """The row with infinite numbers as words, which every format can hold."""
+def in_words(row: Mapping[str, object]) -> Row:
+    """The row with infinite numbers as words, for JSON and for people."""
     return {name: _in_words(name, value) for name, value in row.items()}
 
 
 def _in_words(name: str, value: object) -> object:
     if not isinstance(value, float) or math.isfinite(value):
         return value
-    return _UNBOUNDED if name in _ENDS else str(value)
+    return _UNBOUNDED if name.endswith(_ENDS) else str(value)
 
 
 # -- tables for people
@@ -180,7 +186,7 @@ def _in_words(name: str, value: object) -> object:
 def table(rows: Sequence[Mapping[str, object]], names: Sequence[str]) -> str:
     """Rows of some columns aligned; those that are empty throughout are left out."""
     kept = [name for name in names if any(row.get(name) is not None for row in rows)]
-    cells = [[_shown(row.get(name)) for name in kept] for row in rows]
+    cells = [[_shown(in_words(row).get(name)) for name in kept] for row in rows]
     return columns([list(map(printable, kept)), *cells])
 
 

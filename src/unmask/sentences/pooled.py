@@ -17,23 +17,32 @@ def pooled_scores(
     found = []
     for text, log_mean in zip(texts, pool.log_means(texts), strict=True):
         tokens, scale = len(text.places), _normaliser(pool, text)
-        log_joint = log_mean + (prior.log_prob(tokens) if prior else 0.0)
+        log_length = prior.log_prob(tokens) if prior else 0.0
+        log_joint = log_mean + log_length
         lower, upper = scale.interval()
         found.append(
             TextScore(
                 text.text,
                 "log-pool",
-                log_joint - scale.log_z,
+                # no text is likelier than its length, whatever the samples say
+                min(log_joint - scale.log_z, log_length),
                 tokens,
                 (),
                 pool.walks(tokens).rows,
                 log_lower=log_joint - upper,
                 # minus infinity for a length that cannot occur, even where nothing bounds Z
-                log_upper=log_joint if log_joint == -math.inf else log_joint - lower,
+                log_upper=_upper(log_joint, lower, log_length),
                 normaliser_passes=scale.forward_passes,
             )
         )
     return found
+
+
+def _upper(log_joint: float, log_z: float, log_length: float) -> float:
+    """Where samples bound Z, the text's length bounds the text too; where not, nothing is said."""
+    if log_joint == -math.inf:
+        return log_joint
+    return math.inf if log_z == -math.inf else min(log_joint - log_z, log_length)
 
 
 def pooled_log_ratios(

@@ -5,6 +5,7 @@ Control characters, right-to-left overrides and the like are first shown escaped
 """
 
 import re
+import unicodedata
 
 from unmask.printable import printable
 
@@ -26,6 +27,8 @@ _LATEX = {
     # right after the end of a row these would be taken for its arguments
     **{ch: f"{{{ch}}}" for ch in "[]*"},
 }
+# line separators, and what turns the direction of all that follows
+_OVERRIDES = "\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 # what spreadsheets take for the start of a formula, the full-width forms included
 _FORMULA = tuple("=+-@\t\r\n＝＋－＠")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -39,6 +42,33 @@ def markdown(text: str) -> str:
 def latex(text: str) -> str:
     """The text for LaTeX: no command, no comment, no column more."""
     return "".join(_LATEX.get(ch, ch) for ch in printable(text))
+
+
+def data_cell(text: str, *, tabs: bool = False) -> str:
+    r"""The text for a CSV or TSV cell that is read again: as it was but for what acts.
+
+    Controls are shown escaped, but a tab and line ends only where cells end at them (`tabs`): the
+    csv module quotes them. What a spreadsheet would take for a formula stands behind a quotation
+    mark, as does what already did: `from_data_cell` takes it off.
+    """
+    kept = "" if tabs else "\t\n\r"
+    shown = "".join(printable(ch) if _acts(ch) and ch not in kept else ch for ch in text)
+    return ("'" if _is_formula(text) else "") + shown
+
+
+def from_data_cell(text: str) -> str:
+    """The text of a cell without the quotation mark that `data_cell` put before it."""
+    return text[1:] if text.startswith("'") and _is_formula(text[1:]) else text
+
+
+def _is_formula(text: str) -> bool:
+    bare = text.lstrip(" ").lstrip("'")
+    return bare.startswith(_FORMULA) and not _NUMBER.fullmatch(text)
+
+
+def _acts(ch: str) -> bool:
+    # joiners and wide spaces are how many scripts are written; overrides of direction are not
+    return unicodedata.category(ch) in ("Cc", "Cs") or ch in _OVERRIDES
 
 
 def csv(text: str) -> str:
