@@ -97,8 +97,9 @@ def sentences_page(runs: list[dict[str, Any]]) -> Iterator[str]:
     yield "| | rows | rows a second | rows a second over the bare trunk's |"
     yield "|---|---|---|---|"
     for run in runs:
-        rate, part = said(run["rows_per_second"]), said(run["of_trunk"])
-        yield f"| `{run['method']}` | {run['rows']:,} | {rate} | {part} |"
+        rate, part = run["rows_per_second"], said(run["of_trunk"])
+        seconds = f"{rate['median']:,.0f} ({rate['min']:,.0f} to {rate['max']:,.0f})"
+        yield f"| `{run['method']}` | {run['rows']:,} | {seconds} | {part} |"
 
 
 def ray_page(found: dict[str, Any]) -> Iterator[str]:

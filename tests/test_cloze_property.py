@@ -1,4 +1,4 @@
-"""Ten thousand texts and blanks, mostly nonsense: a valid cloze or one line of refusal.
+"""Ten thousand readings of texts and blanks, mostly nonsense: a valid cloze or one line of refusal.
 
 Nothing else may come out, whatever goes in.
 """
@@ -13,7 +13,8 @@ from tiny_tokenizers import byte_level, word_piece
 from unmask import Cloze, ClozeError
 from unmask.cloze import parse_cloze
 
-EXAMPLES = 10_000
+# each goes through two tokenizers
+EXAMPLES = 5_000
 
 ORDINARY = ("the", " the", " man", " cat", " dog.", "manmade", "unhappy", " ", ".")
 MASKS = ("[MASK]", "<mask>")
