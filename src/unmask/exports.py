@@ -1,11 +1,17 @@
-"""A joint as plain values: a dictionary for JSON, or a data frame."""
+"""A joint as plain values: a dictionary for JSON, a data frame, or a few lines of text."""
 
+import math
 from typing import TYPE_CHECKING
+
+from unmask.printable import columns, printable
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from unmask.joint import Joint
+
+# fills are ranked for a few lines of text only where that takes well under a second
+_CELLS_RANKED_IN_TEXT = 2**25
 
 
 def as_dict(joint: "Joint", n: int) -> dict[str, object]:
@@ -39,3 +45,14 @@ def as_data_frame(joint: "Joint", n: int) -> "pd.DataFrame":
         for fill in joint.top(n)
     ]
     return pd.DataFrame(rows)
+
+
+def as_text(joint: "Joint") -> str:
+    """What it is, with the likeliest fills where ranking them is cheap."""
+    size, count = " x ".join(f"{length:,}" for length in joint.shape), len(joint.shape)
+    head = f"Joint over {count} blank{'s' * (count != 1)} ({size} tokens) by {joint.method}"
+    if math.prod(joint.shape) > _CELLS_RANKED_IN_TEXT or not joint.sums_are_free():
+        return f"<{head}; .top(5) ranks its fills>"
+    fills = joint.top(min(5, math.prod(joint.shape)))
+    table = [[f"{f.probability:.4f}", *map(printable, f.tokens)] for f in fills]
+    return f"<{head}>\n" + columns(table)

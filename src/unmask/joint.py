@@ -16,20 +16,18 @@ from torch import Tensor
 
 from unmask.agreement import Agreement
 from unmask.errors import NumericsError, SupportError
-from unmask.exports import as_data_frame, as_dict
+from unmask.exports import as_data_frame, as_dict, as_text
 from unmask.fills import Fill, best_cells
 from unmask.logspace import draw, log_sum_exp_by_column, log_zeros, row_blocks
 from unmask.marginals import log_marginal
 from unmask.numbers import whole_number
 from unmask.odds import changes, log_odds
-from unmask.printable import columns, printable, quoted
+from unmask.printable import quoted
 from unmask.support import Support, Token
 
 if TYPE_CHECKING:
     import pandas as pd
-
-# `repr` ranks fills only where that takes well under a second
-_CELLS_RANKED_IN_REPR = 2**25
+    from matplotlib.figure import Figure
 
 Scores = Callable[[slice], Tensor]
 
@@ -215,15 +213,15 @@ class Joint:
         """The likeliest fills as a data frame, a row each."""
         return as_data_frame(self, n)
 
+    def plot(self, n: int = 12, *, kind: str = "probability") -> "Figure":
+        """A heat map of the `n` likeliest tokens of two blanks, or of kind="pmi"; one in bars."""
+        from unmask.plots.heat_map import plot
+
+        return plot(self, n, kind=kind)
+
     def __repr__(self) -> str:
         """What it is, with the likeliest fills where ranking them is cheap."""
-        size, count = " x ".join(f"{length:,}" for length in self.shape), len(self.shape)
-        head = f"Joint over {count} blank{'s' * (count != 1)} ({size} tokens) by {self.method}"
-        if math.prod(self.shape) > _CELLS_RANKED_IN_REPR or not self.sums_are_free():
-            return f"<{head}; .top(5) ranks its fills>"
-        fills = self.top(min(5, math.prod(self.shape)))
-        table = [[f"{f.probability:.4f}", *map(printable, f.tokens)] for f in fills]
-        return f"<{head}>\n" + columns(table)
+        return as_text(self)
 
     @cached_property
     def log_normalizer(self) -> float:

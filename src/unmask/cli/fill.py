@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from unmask.cli import fill_lines, options, show
+from unmask.cli import fill_figure, fill_lines, options, show
 from unmask.cli.fill_request import Request
 from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
 from unmask.printable import quoted
@@ -51,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--towards", help="ag: what the pseudo-counts pull to, masked or uniform")
     add("--floor", type=float, metavar="X", help="sweep: part of the masked marginals")
     add("--json", action="store_true", help="print JSON instead of a table")
+    fill_figure.add_arguments(parser)
     _add_lines(parser)
     options.add_running(parser)
     add("--quiet", action="store_true", help="no cost line and no progress bar")
@@ -133,6 +134,7 @@ def _fill_tokens(
     how: fill_lines.How,
     settings: "Settings",
 ) -> None:
+    fill_figure.check_blanks(chosen, len(cloze.positions))
     methods = _methods(chosen, len(cloze.positions), asked.support)
     request: Any = {
         "methods": methods,
@@ -154,6 +156,7 @@ def _fill_tokens(
         joints = {"mlm": next(iter(joints.values()))}
     written = show.as_json if chosen.json else show.as_table
     print(written(lm, cloze, joints, chosen.top))
+    fill_figure.draw(chosen, joints)
     _warn(joints)
 
 
@@ -204,6 +207,7 @@ def _check(chosen: argparse.Namespace) -> None:
     """Refuse what does not go together, before a model is loaded."""
     if chosen.top < 1:
         raise UnmaskError(f"--top takes a number of fills from 1, not {chosen.top}")
+    fill_figure.check(chosen)
     if (chosen.text is None) == (chosen.input is None):
         raise UnmaskError("give a TEXT, or --input FILE for many; one of the two")
     for name in ("input_format", "output", "skip_bad"):

@@ -1,0 +1,46 @@
+"""Pictures of joints: heat maps, constructions side by side, what accuracy costs.
+
+What a program needs is here by name, imported when first used; matplotlib only when something is
+drawn, and never its pyplot: nothing needs a screen, and no figure stays open.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from unmask.plots.comparison import compare
+    from unmask.plots.heat_map import plot
+    from unmask.plots.saving import save_figure
+    from unmask.plots.styles import STYLES, Style, construction_styles
+    from unmask.plots.trade_off import Point, frontier, points
+
+_HOME = {
+    "STYLES": "styles",
+    "Point": "trade_off",
+    "Style": "styles",
+    "compare": "comparison",
+    "construction_styles": "styles",
+    "frontier": "trade_off",
+    "plot": "heat_map",
+    "points": "trade_off",
+    "save_figure": "saving",
+}
+
+__all__ = [
+    "STYLES",
+    "Point",
+    "Style",
+    "compare",
+    "construction_styles",
+    "frontier",
+    "plot",
+    "points",
+    "save_figure",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Import a name's module when the name is first used."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'unmask.plots' has no attribute {name!r}")
+    return getattr(import_module(f"unmask.plots.{_HOME[name]}"), name)

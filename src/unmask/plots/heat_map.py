@@ -1,0 +1,219 @@
+"""A joint as a picture: a heat map of two blanks with their marginals, or the bars of one."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from unmask.errors import SupportError, UnmaskError
+from unmask.joint import Joint
+from unmask.plots import panels, tokens
+from unmask.plots.fonts import Fonts, fonts_for
+from unmask.plots.saving import library, own_settings, plain_text
+from unmask.plots.styles import LARGE, NORMAL, SMALL, construction_styles
+from unmask.plots.tokens import Cells
+from unmask.printable import printable, quoted, width
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# in inches: what is beside and above the cells except labels, title and notes, and the bars
+_AROUND_WIDTH, _AROUND_HEIGHT, _BARS = 1.3, 0.9, 0.75
+_LEAST_WIDTH = 5.0
+_LONGEST_TEXT = 140
+
+
+def plot(joint: Joint, n: int = 12, *, kind: str = "probability") -> "Figure":
+    """The likeliest tokens of both blanks against each other, or of one blank in order.
+
+    `kind` is probability, or pmi in bits. `unmask.plots.tokens` says which tokens are shown.
+    """
+    tokens.check_number(n)
+    panels.check_kind(kind)
+    if len(joint.supports) == 1:
+        return _one_blank(joint, n, kind)
+    check_blanks(joint)
+    check_sums(joint, kind)
+    # before anything is paid for
+    library("matplotlib.figure")
+    return _two_blanks(joint, tokens.shown_cells([joint], n), kind)
+
+
+def check_blanks(joint: Joint) -> None:
+    """Refuse more blanks than a page has sides."""
+    if len(joint.supports) != 2:
+        raise SupportError(
+            f"a heat map is of two blanks, and this joint has {len(joint.supports)}: draw two of "
+            "them with joint.marginal(a, b).plot()"
+        )
+
+
+def check_sums(joint: Joint, kind: str) -> None:
+    """Refuse a picture that would silently ask a model for whole tables."""
+    if kind == "pmi" and not joint.sums_are_free():
+        raise UnmaskError(
+            f"the pmi of {printable(joint.method)} needs the sums over both blanks, "
+            f"{sum(joint.shape):,} forward passes: call joint.marginal(0), which runs them, or "
+            "draw kind='probability'"
+        )
+
+
+def values_of(joint: Joint, cells: Cells, kind: str) -> Tensor:
+    """What the cells of a map show."""
+    if kind == "pmi":
+        return tokens.pmi_in_bits(joint, cells)
+    return tokens.log_cells(joint, cells).exp()
+
+
+def text_of(joint: Joint) -> str:
+    """The text that the joint is of, if it knows, on one line and shortened."""
+    text = joint.diagnostics.get("text")
+    return quoted(text, limit=_LONGEST_TEXT)[1:-1] if isinstance(text, str) else ""
+
+
+def notes_of(joints: Mapping[str, Joint], values: Sequence[Tensor], kind: str) -> list[str]:
+    """What a reader has to know about the cells, and how far to trust them."""
+    return [*_about_cells(joints, values, kind), *_about_sums(joints), *_about_trust(joints)]
+
+
+def write_around(
+    figure: Any, fonts: Fonts, text: str, notes: Sequence[str], size: tuple[float, float]
+) -> None:
+    """The title above and the notes below, in lines that fit, and the size of it all in inches."""
+    wide, high = size
+    title = _lines(fonts.shown(text), wide * 11)
+    lines = [line for note in notes for line in _lines(fonts.shown(note), wide * 17)]
+    if title:
+        figure.suptitle("\n".join(title), fontsize=LARGE)
+    if lines:
+        figure.supxlabel("\n".join(lines), fontsize=SMALL, color="#444444", linespacing=1.4)
+    figure.set_size_inches(wide, high + 0.18 * len(title) + 0.16 * len(lines))
+
+
+def _lines(text: str, cells: float) -> list[str]:
+    """Lines that are so wide at most; characters of some scripts take two cells."""
+    return wrap(text, max(20, int(cells * len(text) / max(1, width(text)))))
+
+
+def _two_blanks(joint: Joint, cells: Cells, kind: str) -> "Figure":
+    values = values_of(joint, cells, kind)
+    fonts, rows, columns = label_fonts(joint, cells, [text_of(joint), printable(joint.method)])
+    with own_settings(fonts.families):
+        figure: Figure = library("matplotlib.figure").Figure(layout="constrained")
+        scale = panels.scale_of(kind, [values])
+        panel, every = _with_bars(figure, joint, cells, fonts.shown(printable(joint.method)))
+        panels.draw_colour_bar(figure, panels.draw_map(panel, values, scale), every, scale)
+        panels.label_rows(panel, rows, "blank 0")
+        panels.label_columns(panel, columns, "blank 1")
+        bars = _BARS * (len(every) > 1)
+        wide = _AROUND_WIDTH + panels.inches(rows) + bars + panels.CELL_WIDTH * len(columns)
+        high = _AROUND_HEIGHT + bars + panels.CELL_HEIGHT * len(rows)
+        # labels are slanted
+        high += 0.7 * panels.inches(columns) if panels.are_turned(columns) else 0
+        notes = notes_of({joint.method: joint}, [values], kind)
+        write_around(figure, fonts, text_of(joint), notes, (max(_LEAST_WIDTH, wide), high))
+    return finished(figure, fonts)
+
+
+def label_fonts(
+    joint: Joint, cells: Cells, others: Sequence[str]
+) -> tuple[Fonts, list[str], list[str]]:
+    """Fonts for the tokens and other texts, and the labels of rows and columns in them."""
+    rows, columns = tokens.labels(joint, 0, cells.rows), tokens.labels(joint, 1, cells.columns)
+    fonts = fonts_for([*others, *rows, *columns])
+    return fonts, list(map(fonts.shown_shortly, rows)), list(map(fonts.shown_shortly, columns))
+
+
+def _with_bars(figure: Any, joint: Joint, cells: Cells, title: str) -> tuple[Any, Any]:
+    """The panel of the map, and all panels: with both marginals at its sides if they are free."""
+    style = construction_styles([joint.method])[joint.method]
+    head = {"loc": "left", "fontsize": NORMAL, "color": style.colour}
+    if not joint.sums_are_free():
+        panel = figure.subplots()
+        panel.set_title(title, **head)
+        return panel, [panel]
+    across = (panels.CELL_WIDTH * len(cells.columns), _BARS)
+    down = (_BARS, panels.CELL_HEIGHT * len(cells.rows))
+    shape = {"sharex": "col", "sharey": "row", "width_ratios": across, "height_ratios": down}
+    (top, corner), (panel, side) = figure.subplots(2, 2, **shape)
+    corner.remove()
+    for axis, (where, places) in enumerate(((side, cells.rows), (top, cells.columns))):
+        marginal = tokens.log_marginal(joint, axis)[list(places)].exp().tolist()
+        panels.draw_bars(where, marginal, style.colour, lying=axis == 0)
+    # not its title, for which the layout would part the map from the bars above
+    where = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "bottom"}
+    name = side.annotate("blank 0\nalone, %", (0, 1), (0, 3), fontsize=SMALL, **where)
+    name.set_in_layout(False)
+    top.set_ylabel("blank 1\nalone, %", fontsize=SMALL)
+    top.tick_params(labelbottom=False)
+    side.tick_params(labelleft=False)
+    top.set_title(title, **head)
+    return panel, [top, panel, side]
+
+
+def _one_blank(joint: Joint, n: int, kind: str) -> "Figure":
+    if kind != "probability":
+        raise UnmaskError("one blank has no pmi: draw kind='probability'")
+    library("matplotlib.figure")
+    fills = joint.top(min(n, math.prod(joint.shape)))
+    names = [tokens.label(fill.tokens[0]) for fill in fills]
+    fonts = fonts_for([text_of(joint), *names])
+    with own_settings(fonts.families):
+        figure: Figure = library("matplotlib.figure").Figure(layout="constrained")
+        panel: Any = figure.subplots()
+        style = construction_styles([joint.method])[joint.method]
+        values = [fill.probability for fill in fills]
+        panels.draw_bars(panel, values, style.colour, lying=True)
+        panels.label_rows(panel, list(map(fonts.shown_shortly, names)), "")
+        panel.set_ylim(len(fills) - 0.5, -0.5)
+        panel.set_xlabel("probability, %", fontsize=NORMAL)
+        size = (_LEAST_WIDTH, 0.5 + panels.CELL_HEIGHT * len(fills))
+        write_around(figure, fonts, text_of(joint), [], size)
+    return finished(figure, fonts)
+
+
+def finished(figure: "Figure", fonts: Fonts) -> "Figure":
+    """Without formulas, and with a word on what no font can draw."""
+    plain_text(figure)
+    fonts.warn()
+    return figure
+
+
+def _about_cells(joints: Mapping[str, Joint], values: Sequence[Tensor], kind: str) -> Iterator[str]:
+    if kind == "pmi":
+        yield "PMI above 0: likelier together than if the blanks were independent."
+        return
+    scale = panels.scale_of(kind, values)
+    written = [scale.written(p) for one in values for p in one.reshape(-1).tolist()]
+    if any(written):
+        decimals = max(len(said.partition(".")[2]) for said in written)
+        small = f"; empty ones are below {0.5 * 10**-decimals:g}%" if "" in written else ""
+        yield f"Numbers in cells are percentages{small}."
+    held = [f"{100 * float(one.sum()):.3g}%" for one in values]
+    if len(held) == 1:
+        yield f"All pairs shown have {held[0]} of the probability."
+    else:
+        each = ", ".join(f"{printable(name)} {p}" for name, p in zip(joints, held, strict=True))
+        yield f"Of the probability, all pairs shown have: {each}."
+
+
+def _about_sums(joints: Mapping[str, Joint]) -> Iterator[str]:
+    lazy = {name: joint for name, joint in joints.items() if not joint.sums_are_free()}
+    if lazy and len(joints) == 1:
+        (joint,) = lazy.values()
+        yield (
+            f"Tokens of the likeliest pairs; no marginals, which would take {sum(joint.shape):,} "
+            "forward passes."
+        )
+
+
+def _about_trust(joints: Mapping[str, Joint]) -> Iterator[str]:
+    found = {name: joint.agreement() for name, joint in joints.items()}
+    known = {name: agreement for name, agreement in found.items() if agreement is not None}
+    said = {name: f"J = {one.bits:.3f} bits: {one.words()}." for name, one in known.items()}
+    if len(set(said.values())) == 1:
+        yield next(iter(said.values()))
+    else:
+        yield from (f"{printable(name)}: {words}" for name, words in said.items())

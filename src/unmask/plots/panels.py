@@ -1,0 +1,147 @@
+"""One heat map in one panel: its colours, what its cells say, and the bars at its sides."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unmask.errors import UnmaskError
+from unmask.plots.saving import library
+from unmask.plots.styles import NORMAL, SMALL
+from unmask.printable import quoted, width
+
+KINDS = ("probability", "pmi")
+# of a cell, in inches
+CELL_WIDTH, CELL_HEIGHT = 0.4, 0.27
+# less than this is the rounding of independent blanks, and gets no strong colours
+_LEAST_PMI = 0.1
+# decimals of a percentage beyond which it does not fit into its cell
+_MOST_DECIMALS = 3
+_LONGEST_UPRIGHT = 4
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How values become colours and numbers in cells."""
+
+    colours: str
+    low: float
+    high: float
+    label: str
+    written: Callable[[float], str]
+
+
+def check_kind(kind: object) -> None:
+    """Refuse what a heat map cannot show."""
+    if kind not in KINDS:
+        raise UnmaskError(f"kind is {' or '.join(KINDS)}, not {quoted(kind)}")
+
+
+def scale_of(kind: str, values: Sequence[Tensor]) -> Scale:
+    """One scale for all these maps: from 0 for probabilities, symmetric around 0 for PMI."""
+    every = torch.cat([one.reshape(-1) for one in values])
+    most = max((abs(x) for x in every.tolist() if math.isfinite(x)), default=0.0)
+    if kind == "pmi":
+        most = max(most, _LEAST_PMI)
+        return Scale("PuOr_r", -most, most, "PMI, bits", _bits)
+    return Scale("YlGnBu", 0.0, most or 1.0, "probability of the pair", percent_writer(most))
+
+
+def percent_writer(most: float) -> Callable[[float], str]:
+    """Percentages with as many decimals as the largest needs; nothing where they round to 0."""
+    decimals = max(1, 1 - math.floor(math.log10(100 * most))) if most > 0 else 1
+
+    def written(probability: float) -> str:
+        said = f"{100 * probability:.{decimals}f}"
+        return said if decimals <= _MOST_DECIMALS and float(said) else ""
+
+    return written
+
+
+def draw_map(panel: Any, values: Float[Tensor, "rows columns"], scale: Scale) -> Any:
+    """The cells with their numbers; returns what a colour bar is drawn of."""
+    rows, columns = values.shape
+    masked = library("numpy.ma").masked_invalid(values.numpy())
+    edges = [[place - 0.5 for place in range(count + 1)] for count in (columns, rows)]
+    look = {"cmap": scale.colours, "edgecolors": "white", "linewidth": 0.5}
+    mesh = panel.pcolormesh(*edges, masked, vmin=scale.low, vmax=scale.high, **look)
+    # a pair that cannot be has no colour of the scale
+    panel.set_facecolor("#DDDDDD")
+    panel.set_ylim(rows - 0.5, -0.5)
+    for row, line in enumerate(values.tolist()):
+        for column, value in enumerate(line):
+            _write_cell(panel, mesh, (column, row), value, scale)
+    panel.tick_params(length=0)
+    return mesh
+
+
+def label_rows(panel: Any, labels: Sequence[str], name: str) -> None:
+    """Tokens of blank 0 beside the cells."""
+    panel.set_yticks(range(len(labels)), labels, fontsize=NORMAL)
+    panel.set_ylabel(name, fontsize=NORMAL)
+
+
+def label_columns(panel: Any, labels: Sequence[str], name: str, *, angle: int = 45) -> None:
+    """Tokens of blank 1 below the cells, turned where they are too long for them."""
+    turned: dict[str, Any] = {}
+    if are_turned(labels):
+        va = "top" if angle < 90 else "center"
+        turned = {"rotation": angle, "ha": "right", "va": va, "rotation_mode": "anchor"}
+    panel.set_xticks(range(len(labels)), labels, fontsize=NORMAL, **turned)
+    panel.set_xlabel(name, fontsize=NORMAL)
+
+
+def are_turned(labels: Sequence[str]) -> bool:
+    """Whether labels of columns are too long to stand side by side."""
+    return max(map(width, labels)) > _LONGEST_UPRIGHT
+
+
+def inches(labels: Sequence[str]) -> float:
+    """About how much room the longest of these labels takes."""
+    return 0.075 * max(map(width, labels)) + 0.1
+
+
+def draw_bars(panel: Any, values: Sequence[float], colour: str, *, lying: bool) -> None:
+    """Probabilities as bars, their percentages at the ends."""
+    draw = panel.barh if lying else panel.bar
+    bars = draw(range(len(values)), values, 0.75, color=colour)
+    written = percent_writer(max(values))
+    panel.bar_label(bars, [written(value) for value in values], fontsize=SMALL, padding=2)
+    # room for the numbers
+    (panel.set_xlim if lying else panel.set_ylim)(0, (max(values) or 1.0) * 1.3)
+    panel.set(**{"xticks" if lying else "yticks": []})
+    panel.tick_params(length=0)
+    panel.spines[["top", "right", "bottom" if lying else "left"]].set_visible(False)
+
+
+def draw_colour_bar(figure: Any, mesh: Any, panels: Any, scale: Scale) -> None:
+    """What the colours are worth, at the right of the panels."""
+    bar = figure.colorbar(mesh, ax=panels, location="right", aspect=30, pad=0.02)
+    bar.set_label(scale.label, fontsize=NORMAL)
+    bar.ax.tick_params(labelsize=SMALL)
+    # hairlines between the colours otherwise
+    bar.solids.set_edgecolor("face")
+    if scale.low == 0:
+        bar.ax.yaxis.set_major_formatter(library("matplotlib.ticker").PercentFormatter(1))
+
+
+def _write_cell(panel: Any, mesh: Any, place: tuple[int, int], value: float, scale: Scale) -> None:
+    said = scale.written(value) if math.isfinite(value) else "never"
+    if said:
+        ink = _ink(mesh, value) if math.isfinite(value) else "black"
+        panel.text(*place, said, ha="center", va="center", fontsize=SMALL, color=ink)
+
+
+def _ink(mesh: Any, value: float) -> str:
+    """White on dark cells, by their relative luminance."""
+    red, green, blue, _ = mesh.cmap(mesh.norm(value))
+    return "black" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.5 else "white"
+
+
+def _bits(value: float) -> str:
+    said = f"{value:+.1f}"
+    return "0.0" if float(said) == 0 else said.replace("-", "−")

@@ -1,0 +1,75 @@
+"""Axes that one far value does not flatten, and what they then leave out."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+# lines are left out of the axis where the others then get so many times the height
+_FLATTENED = 2.0
+
+
+class Interval(Protocol):
+    """A value and the ends of its interval, NaN where nothing is known of it."""
+
+    @property
+    def value(self) -> float:
+        """The estimate itself."""
+
+    @property
+    def low(self) -> float:
+        """The lower end."""
+
+    @property
+    def high(self) -> float:
+        """The upper end."""
+
+
+def axis_range(lines: Mapping[str, Sequence[Interval]]) -> tuple[float, float]:
+    """The ends of an axis for these lines: of all, or of those that others would flatten.
+
+    Lines are left out one by one, always that without which the others get most height, as long
+    as they get twice of it and more than half of the lines remain.
+    """
+    kept = {name: _reach(line) for name, line in lines.items()}
+    while len(kept) - 1 > len(lines) / 2:
+        rests = {name: [kept[other] for other in kept if other != name] for name in kept}
+        worst = min(kept, key=lambda name: _height(rests[name]))
+        if _height(list(kept.values())) < _FLATTENED * _height(rests[worst]):
+            break
+        del kept[worst]
+    low, high = min(low for low, _ in kept.values()), max(high for _, high in kept.values())
+    margin = 0.05 * (high - low) or 0.5
+    return low - margin, high + margin
+
+
+def mark_outside(panel: Any, xs: Sequence[float], values: Sequence[float], colour: str) -> None:
+    """An arrow at the edge of the axis where a point would be beyond it."""
+    low, high = panel.get_ylim()
+    up, down = 6, 7  # matplotlib's numbers of arrows whose tips are at the point
+    for x, value in zip(xs, values, strict=True):
+        if not low <= value <= high:
+            edge, arrow = (high, up) if value > high else (low, down)
+            panel.plot(x, edge, marker=arrow, color=colour, markersize=5, clip_on=False)
+
+
+def outside(
+    lines: Mapping[str, Sequence[Interval]], low: float, high: float, name: Callable[[str], str]
+) -> str:
+    """Which lines leave the axis, and how far; empty where none does."""
+    said = []
+    for line, points in lines.items():
+        values = [one.value for one in points if not low <= one.value <= high]
+        if values:
+            first, last = f"{min(values):.2f}", f"{max(values):.2f}"
+            said.append(f"{name(line)} ({first if first == last else f'{first} to {last}'})")
+    return f"off the axis: {', '.join(said)}" if said else ""
+
+
+def _reach(line: Sequence[Interval]) -> tuple[float, float]:
+    # an interval that nothing is known of has ends that are NaN
+    ends = [end for one in line for end in (one.value, one.low, one.high) if not math.isnan(end)]
+    return min(ends), max(ends)
+
+
+def _height(reaches: Sequence[tuple[float, float]]) -> float:
+    return max(high for _, high in reaches) - min(low for low, _ in reaches)

@@ -1,0 +1,90 @@
+"""Matplotlib as figures here need it: imported late, with its own settings, into whole files."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+from unmask.errors import UnmaskError
+from unmask.printable import printable, quoted
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# what would say when a file was written, left out: the same figure is the same file
+FORMATS: Mapping[str, Mapping[str, None]] = {
+    ".svg": {"Date": None},
+    ".png": {},
+    ".pdf": {"CreationDate": None},
+}
+_INSTALL = "pip install '.[plots]'"
+# settings that decide how a figure looks; others are about windows and folders
+_LOOKS = (
+    *("axes.", "figure.", "font.", "grid.", "image.", "legend.", "lines.", "patch.", "path."),
+    *("savefig.", "svg.", "pdf.", "text.", "xtick.", "ytick."),
+)
+
+
+def save_figure(figure: "Figure", path: str | Path) -> None:
+    """Write a figure as .svg, .png or .pdf; the file appears whole or not at all."""
+    target, suffix = Path(path), check_ending(path)
+    partial = target.with_name(target.name + ".partial")
+    # without a salt the ids in an SVG are drawn at random; numbers at axes are no formulas
+    settings = {"svg.hashsalt": "unmask", "text.usetex": False, "text.parse_math": False}
+    try:
+        with library("matplotlib").rc_context(settings):
+            figure.savefig(partial, format=suffix[1:], dpi=200, metadata=dict(FORMATS[suffix]))
+        os.replace(partial, target)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise UnmaskError(
+            f"cannot write {_shown(path)}: {error.strerror}; choose another place"
+        ) from None
+
+
+def check_ending(path: str | Path) -> str:
+    """The ending of a figure's file in lower case; refused if it is none."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in FORMATS:
+        raise UnmaskError(
+            f"a figure is a file in {', '.join(FORMATS)}, not {_shown(path)}: rename it"
+        )
+    return suffix
+
+
+def library(name: str, *, install: str = _INSTALL) -> Any:
+    """A module of matplotlib, or one line that says how to get it."""
+    try:
+        return import_module(name)
+    except ImportError:
+        raise UnmaskError(f"figures need matplotlib: {install}") from None
+
+
+@contextmanager
+def own_settings(families: Sequence[str]) -> Iterator[None]:
+    """Matplotlib's defaults with these fonts, whatever a user's settings say."""
+    matplotlib = library("matplotlib")
+    defaults = {
+        name: value for name, value in matplotlib.rcParamsDefault.items() if name.startswith(_LOOKS)
+    }
+    with matplotlib.rc_context({**defaults, "font.family": list(families)}):
+        yield
+
+
+def plain_text(figure: Any) -> None:
+    """Dollar signs and backslashes in names are no formulas, whatever a user's settings say."""
+    for text in figure.findobj(library("matplotlib.text").Text):
+        text.set_parse_math(False)
+        text.set_usetex(False)
+
+
+def wrapped(text: str, width: int = 100) -> str:
+    """A text made safe, in lines."""
+    return "\n".join(wrap(printable(text), width))
+
+
+def _shown(path: str | Path) -> str:
+    return quoted(str(path), limit=150)

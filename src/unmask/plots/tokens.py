@@ -1,0 +1,116 @@
+"""Which tokens of a joint a picture shows, and their probabilities.
+
+Half of the tokens of a blank come from the likeliest pairs, down their ranking; the others are the
+likeliest of the blank's marginal. They stand in the order of the marginal. A joint whose sums are
+not free has no marginal here: all its tokens come from the likeliest pairs, in their order.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice, zip_longest
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unmask.errors import SupportError
+from unmask.joint import Joint
+from unmask.mixture import Mixture
+from unmask.numbers import whole_number
+from unmask.printable import printable, quoted
+
+# more would be a carpet, and take minutes to write as SVG
+MOST_TOKENS = 100
+_LONGEST_LABEL = 18
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The tokens that are shown, as places on both axes."""
+
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+
+
+def check_number(n: object) -> None:
+    """Refuse a number of tokens that cannot be drawn."""
+    number = whole_number(n)
+    if number is None or not 1 <= number <= MOST_TOKENS:
+        raise SupportError(
+            f"a figure shows 1 to {MOST_TOKENS} tokens of a blank, not {quoted(n)}; take n=12"
+        )
+
+
+def shown_cells(joints: Sequence[Joint], n: int) -> Cells:
+    """The same tokens for all of these joints, which take turns in choosing."""
+    rows, columns = (_chosen(joints, axis, n) for axis in (0, 1))
+    return Cells(rows, columns)
+
+
+def log_cells(joint: Joint, cells: Cells) -> Float[Tensor, "rows columns"]:
+    """Log-probabilities of all pairs of these tokens; no row of a model that they do not need."""
+    if joint.sums_are_free():
+        each = [joint.log_rows(slice(row, row + 1))[0, list(cells.columns)] for row in cells.rows]
+        return torch.stack(each).cpu()
+    pairs = torch.cartesian_prod(torch.tensor(cells.rows), torch.tensor(cells.columns))
+    if isinstance(joint, Mixture):
+        # one context a token instead of two a pair
+        log_p = [fill.log_prob for fill in joint._fills(pairs.T.to(joint._device))]
+    else:
+        ids = [axis.ids for axis in joint.supports]
+        log_p = [joint.log_prob(int(ids[0][a]), int(ids[1][b])) for a, b in pairs.tolist()]
+    return torch.tensor(log_p, dtype=torch.float64).reshape(len(cells.rows), len(cells.columns))
+
+
+def log_marginal(joint: Joint, axis: int) -> Float[Tensor, " size"]:
+    """The log-probabilities of one blank alone."""
+    return joint.marginal(axis).log_rows(slice(None)).cpu()
+
+
+def pmi_in_bits(joint: Joint, cells: Cells) -> Float[Tensor, "rows columns"]:
+    """How much likelier every pair is than its tokens apart, in bits."""
+    log_a = log_marginal(joint, 0)[list(cells.rows)]
+    log_b = log_marginal(joint, 1)[list(cells.columns)]
+    return (log_cells(joint, cells) - log_a[:, None] - log_b) / math.log(2)
+
+
+def labels(joint: Joint, axis: int, places: Sequence[int]) -> list[str]:
+    """Tokens as a figure shows them: escaped, shortened, never invisible."""
+    return [label(joint.supports[axis].names[place]) for place in places]
+
+
+def label(name: str) -> str:
+    """One token as a figure shows it."""
+    if not name.strip():
+        return quoted(name)
+    if len(name) > _LONGEST_LABEL:
+        name = name[: _LONGEST_LABEL // 2] + "..." + name[-_LONGEST_LABEL // 2 + 3 :]
+    return printable(name)
+
+
+def _chosen(joints: Sequence[Joint], axis: int, n: int) -> tuple[int, ...]:
+    turns = zip_longest(*(_wanted(joint, axis, n) for joint in joints))
+    found = (place for place in chain.from_iterable(turns) if place is not None)
+    places = list(islice(dict.fromkeys(found), n))
+    free = [log_marginal(joint, axis).exp() for joint in joints if joint.sums_are_free()]
+    if free:
+        total = torch.stack(free).sum(dim=0)
+        places.sort(key=lambda place: (-float(total[place]), place))
+    return tuple(places)
+
+
+def _wanted(joint: Joint, axis: int, n: int) -> list[int]:
+    """What a joint would show of a blank, most wanted first."""
+    free = joint.sums_are_free()
+    of_pairs = dict.fromkeys(_of_likeliest_pairs(joint, axis, n))
+    chosen = list(of_pairs)[: math.ceil(n / 2) if free else n]
+    if free:
+        by_marginal = torch.sort(log_marginal(joint, axis), descending=True, stable=True).indices
+        chosen += [place for place in by_marginal[: 2 * n].tolist() if place not in chosen]
+    return chosen[:n]
+
+
+def _of_likeliest_pairs(joint: Joint, axis: int, n: int) -> Iterator[int]:
+    for fill in joint.top(min(2 * n, math.prod(joint.shape))):
+        yield joint.supports[axis].index(fill.ids[axis])

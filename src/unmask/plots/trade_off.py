@@ -1,0 +1,143 @@
+"""What accuracy costs: forward passes against the NLL of pairs, a point a construction."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from unmask.errors import UnmaskError
+from unmask.numbers import real_number
+from unmask.plots.fonts import fonts_for
+from unmask.plots.ranges import axis_range, mark_outside, outside
+from unmask.plots.saving import library, own_settings, plain_text, wrapped
+from unmask.plots.styles import LARGE, NORMAL, SMALL, Style, construction_styles, legend_name
+from unmask.printable import printable, quoted
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from unmask.evaluation.reports.summary import Summary
+
+_WIDTH, _HEIGHT = 6.0, 4.2
+# points of the same cost stand side by side: so many times the cost from the first to the last
+_SPREAD = 1.5
+_READING = "Lower and further left is better. Bars: 95% intervals. Line: the best for its cost."
+
+
+class Point(NamedTuple):
+    """A construction: the forward passes of one pair, its mean NLL, the ends of its interval."""
+
+    construction: str
+    forward_passes: float
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+
+
+def points(summaries: Iterable["Summary"], forward_passes: Mapping[str, float]) -> list[Point]:
+    """Points of a run's summaries of one setting; what a pair costs is given by construction."""
+    found = [one for one in summaries if one.pairwise_ppl is not None]
+    if len({one.group._replace(construction="") for one in found}) > 1:
+        raise UnmaskError("a frontier is of one setting: give the summaries of one model and mask")
+    unknown = {one.group.construction for one in found} - forward_passes.keys()
+    if unknown:
+        raise UnmaskError(f"what does {quoted(min(unknown))} cost? Give its forward passes")
+    return [
+        Point(one.group.construction, forward_passes[one.group.construction], *_nll(one))
+        for one in found
+    ]
+
+
+def frontier(
+    rows: Iterable[Point | tuple[str, float, float] | tuple[str, float, float, float, float]],
+    *,
+    title: str = "",
+) -> "Figure":
+    """Forward passes, on a logarithmic axis, against pairwise NLL with its interval.
+
+    Rows are `Point`s or plain tuples in their order. Where one would flatten all others it leaves
+    the axis, which says so.
+    """
+    every = [_checked(Point(*row)) for row in rows]
+    if not every:
+        raise UnmaskError("there is no point to draw; give (construction, passes, nll, low, high)")
+    names = [one.construction for one in every]
+    if len(set(names)) < len(names):
+        raise UnmaskError("a construction is given twice; name its options to tell them apart")
+    styles = {legend_name(name): style for name, style in construction_styles(names).items()}
+    fonts = fonts_for([printable(title), *styles])
+    with own_settings(fonts.families):
+        figure: Figure = library("matplotlib.figure").Figure(layout="constrained")
+        panel: Any = figure.subplots()
+        _draw(panel, every, [(fonts.shown(name), style) for name, style in styles.items()])
+        if title:
+            figure.suptitle(fonts.shown(wrapped(title, 80)), fontsize=LARGE)
+        look = {"fontsize": SMALL, "title_fontsize": SMALL, "frameon": False, "ncols": 4}
+        figure.legend(title=_READING, loc="outside lower center", **look)
+        figure.set_size_inches(_WIDTH, _HEIGHT + 0.18 * math.ceil(len(every) / 4))
+    plain_text(figure)
+    fonts.warn()
+    return figure
+
+
+def _draw(panel: Any, every: Sequence[Point], styles: Sequence[tuple[str, Style]]) -> None:
+    lines = {name: [one] for (name, _), one in zip(styles, every, strict=True)}
+    low, high = axis_range(lines)
+    panel.set_xscale("log")
+    panel.set_ylim(low, high)
+    places = _places(every)
+    panel.step(*_best(every, places), where="post", color="#BBBBBB", linewidth=1, zorder=0)
+    for x, one, (name, style) in zip(places, every, styles, strict=True):
+        panel.vlines(x, one.low, one.high, style.colour, linewidth=1, alpha=0.6)
+        look = {"marker": style.marker, "markersize": 1.4 * style.marker_size, "linestyle": ""}
+        panel.plot([x], [one.value], color=style.colour, label=name, **look)
+        mark_outside(panel, [x], [one.value], style.colour)
+    panel.set_xlabel("forward passes for one pair", fontsize=NORMAL)
+    panel.set_ylabel("pairwise NLL, nats per token", fontsize=NORMAL)
+    panel.tick_params(labelsize=SMALL)
+    panel.grid(color="#DDDDDD", linewidth=0.5)
+    panel.set_axisbelow(True)
+    plain = library("matplotlib.ticker").FuncFormatter(lambda passes, _: f"{passes:,g}")
+    panel.xaxis.set_major_formatter(plain)
+    if said := outside(lines, low, high, str):
+        panel.set_title(said, loc="right", fontsize=SMALL, style="italic")
+
+
+def _places(every: Sequence[Point]) -> list[float]:
+    """Where points stand: on their cost, or closely around it where several have the same."""
+    places = []
+    for place, one in enumerate(every):
+        same = [k for k, other in enumerate(every) if other.forward_passes == one.forward_passes]
+        shift = same.index(place) / (len(same) - 1) - 0.5 if len(same) > 1 else 0.0
+        places.append(one.forward_passes * _SPREAD**shift)
+    return places
+
+
+def _best(every: Sequence[Point], places: Sequence[float]) -> tuple[list[float], list[float]]:
+    """The corners of the line below which nothing is: the best NLL for at most that cost."""
+    corners: list[tuple[float, float]] = []
+    by_cost = sorted(range(len(every)), key=lambda k: (every[k].forward_passes, every[k].value))
+    for k in by_cost:
+        if not corners or every[k].value < corners[-1][1]:
+            corners.append((places[k], every[k].value))
+    corners.append((max(*places, corners[-1][0]), corners[-1][1]))
+    return [x for x, _ in corners], [y for _, y in corners]
+
+
+def _checked(point: Point) -> Point:
+    passes, value = real_number(point.forward_passes), real_number(point.value)
+    if passes is None or not 0 < passes < math.inf:
+        raise UnmaskError(
+            f"{quoted(point.construction)} costs a number of forward passes above 0, not "
+            f"{quoted(point.forward_passes)}"
+        )
+    if value is None or not math.isfinite(value):
+        raise UnmaskError(
+            f"the NLL of {quoted(point.construction)} is a finite number, not {quoted(point.value)}"
+        )
+    return point
+
+
+def _nll(summary: "Summary") -> tuple[float, float, float]:
+    found = summary.pairwise_ppl
+    assert found is not None
+    return math.log(found.value), math.log(found.low), math.log(found.high)
