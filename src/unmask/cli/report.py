@@ -1,4 +1,4 @@
-"""`unmask report`: tables, figures and JSON of evaluations."""
+"""`unmask report`: tables, figures, JSON and a page of evaluations."""
 
 import argparse
 import sys
@@ -58,6 +58,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--figure-format", default="svg", help="svg, png or pdf (default: svg)")
     parser.add_argument(
+        "--html",
+        metavar="FILE",
+        help="also write one page for a browser: tables, figures, examples by id, provenance",
+    )
+    parser.add_argument(
         "--parser",
         metavar="MODEL",
         help="a spaCy model, as en_core_web_sm: adds syntactic distances; needs --corpus",
@@ -79,6 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Read the runs, make the tables."""
     tables = _tables(chosen)
+    _check_page(chosen.html, chosen.output)
     if (chosen.parser is None) != (chosen.corpus is None):
         raise UnmaskError("--parser reads the texts of --corpus; give both, or neither")
 
@@ -96,6 +102,8 @@ def run(chosen: argparse.Namespace) -> int:
     _write(_document(it, tables, chosen.format), chosen.output)
     if chosen.figures is not None:
         _draw(it, Path(chosen.figures), chosen.figure_format)
+    if chosen.html is not None:
+        _write_page(it, chosen.html)
     return 0
 
 
@@ -120,6 +128,18 @@ def _tables(chosen: argparse.Namespace) -> list[str]:
     if chosen.format == "json" and chosen.table:
         raise UnmaskError("json holds results and differences; leave --table out, or take csv")
     return named
+
+
+def _check_page(place: str | None, output: str | None) -> None:
+    """A page is a file of its own, in a folder that is there: told before anything is computed."""
+    if place is None:
+        return
+    path = Path(place).resolve()
+    shown = quoted(place, limit=150)
+    if path.is_dir() or not path.parent.is_dir():
+        raise UnmaskError(f"--html takes a file in a folder that exists, not {shown}")
+    if output is not None and path == Path(output).resolve():
+        raise UnmaskError(f"--html and --output are two files, and both are {shown}; rename one")
 
 
 def _parsed(it: "Report", chosen: argparse.Namespace) -> "Report":
@@ -176,6 +196,13 @@ def _draw(it: "Report", folder: Path, format: str) -> None:
 
     for path in draw(it, folder, format):
         print(f"wrote {printable(str(path))}", file=sys.stderr)
+
+
+def _write_page(it: "Report", place: str) -> None:
+    from unmask.evaluation.reports.html.page import page
+
+    _write(page(it), place)
+    print(f"wrote {printable(place)}", file=sys.stderr)
 
 
 def _copy(it: "Report", folder: Path) -> None:

@@ -1,0 +1,92 @@
+"""Distance figures as SVG within a page: several of them beside each other, and no style of theirs.
+
+matplotlib writes an SVG as a document of its own. Here its ids become unique, and its style
+attributes plain attributes, since the page's policy forbids inline styles.
+"""
+
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from io import BytesIO
+
+from unmask.evaluation.reports.distance import DistanceBin
+from unmask.evaluation.reports.figures import distance_figure
+from unmask.evaluation.reports.html.markup import Markup, element, paragraph
+from unmask.printable import printable
+
+WITHOUT = (
+    "The figure of these numbers needs matplotlib: pip install 'unmask[figures]', and make this"
+    " page again."
+)
+_ONE_BIN = "All examples are in one bin of distances, so there is nothing to draw."
+_REFERENCE = re.compile(r"url\(#([^)]+)\)")
+# what matplotlib says in a style element, which would be of the whole page
+_INHERITED = {"stroke-linejoin": "round", "stroke-linecap": "butt"}
+_LEFT_OUT = ("metadata", "style")
+
+
+def chart(bins: Sequence[DistanceBin], *, key: str, title: str, axis_label: str) -> Markup:
+    """The figure of one setting's bins, or why there is none; `key` is what its ids begin with."""
+    if len({(one.first, one.last) for one in bins}) < 2:
+        return paragraph(_ONE_BIN)
+    if find_spec("matplotlib") is None:
+        return paragraph(WITHOUT)
+    drawn = _svg(bins, title=title, axis_label=axis_label)
+    label = f"NLL against distance: {title}. The table beside has the same numbers."
+    return element("figure", inline(drawn, key=key, label=label))
+
+
+def inline(document: bytes, *, key: str, label: str) -> Markup:
+    """An SVG document as an element of a page; ids begin with `key`, comments are gone."""
+    root = ElementTree.fromstring(document)
+    for parent in list(root.iter()):
+        for child in [one for one in parent if _local(one.tag) in _LEFT_OUT]:
+            parent.remove(child)
+    for one in root.iter():
+        one.tag = _local(one.tag)
+        one.attrib = _attributes(one.attrib, key)
+        one.text, one.tail = (said and said.strip() for said in (one.text, one.tail))
+    root.attrib = {"viewBox": root.attrib["viewBox"], **_INHERITED, "role": "img"}
+    root.attrib["aria-label"] = printable(label)
+    return Markup(ElementTree.tostring(root, encoding="unicode"))
+
+
+def _svg(bins: Sequence[DistanceBin], *, title: str, axis_label: str) -> bytes:
+    figure = distance_figure(bins, title=title, axis_label=axis_label)
+    written = BytesIO()
+    # the same figure is the same bytes: no random ids, no date, nothing from a user's settings
+    settings = {"svg.hashsalt": "unmask", "svg.fonttype": "path"}
+    with import_module("matplotlib").rc_context(settings):
+        figure.savefig(written, format="svg", metadata={"Date": None})
+    return written.getvalue()
+
+
+def _attributes(given: dict[str, str], key: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for full, value in given.items():
+        match _local(full):
+            case "id":
+                found["id"] = f"{key}-{value}"
+            case "href":
+                found["href"] = f"#{key}-{value.removeprefix('#')}"
+            case "style":
+                found |= _declarations(value, key)
+            case other:
+                found[other] = _pointing(value, key)
+    return found
+
+
+def _declarations(style: str, key: str) -> dict[str, str]:
+    pairs = [one.split(":", 1) for one in style.split(";") if ":" in one]
+    return {what.strip(): _pointing(value.strip(), key) for what, value in pairs}
+
+
+def _pointing(value: str, key: str) -> str:
+    # paths are long texts with line breaks that say nothing
+    return _REFERENCE.sub(rf"url(#{key}-\1)", " ".join(value.split()))
+
+
+def _local(tag: str) -> str:
+    return tag.rpartition("}")[2]

@@ -1,0 +1,92 @@
+"""Every example of a setting as a row of numbers: what the page sorts and filters.
+
+Rows of results hold ids, positions and numbers, and no text; nothing else gets here.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from unmask.evaluation.rows import Group, Row, grouped
+
+# constructions that need the two conditionals alone and give back the joint that has both, where
+# there is one: where they differ it is because the model's conditionals contradict each other
+SOUND = ("ag", "weighted-ag", "pseudo-gibbs", "log-pool")
+
+
+@dataclass(frozen=True)
+class Example:
+    """One masked example: its rows by construction, those that failed left out."""
+
+    id: str
+    token_distance: int
+    incompatibility: float | None
+    rows: Mapping[str, Row]
+
+    @property
+    def spread(self) -> float | None:
+        """The highest pairwise NLL less the lowest among the sound constructions, if two have one.
+
+        In nats per token.
+        """
+        found = self.sound()
+        return found[-1].metric("pairwise_nll") - found[0].metric("pairwise_nll") if found else None
+
+    def sound(self) -> list[Row]:
+        """Rows of the sound constructions from the lowest pairwise NLL, none if there is one."""
+        found = [self.rows[label] for label in SOUND if label in self.rows]
+        return sorted(found, key=_pairwise) if len(found) > 1 else []
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The examples of one corpus, mask, model and support, in order of their ids."""
+
+    group: Group
+    constructions: tuple[str, ...]
+    examples: tuple[Example, ...]
+
+    @property
+    def title(self) -> str:
+        """What a reader calls it."""
+        said = f"{self.group.model}, {self.group.corpus}, {self.group.mask} blanks"
+        whole = self.group.support == "vocabulary"
+        return said if whole else f"{said}, support {self.group.support}"
+
+    def disagreements(self, count: int) -> list[Example]:
+        """The examples of the largest spread, the largest first, ties in order of ids."""
+        spread = [(-one.spread, one.id, one) for one in self.examples if one.spread is not None]
+        return [one for _, _, one in sorted(spread, key=lambda found: found[:2])[:count]]
+
+
+def settings_of(rows: Iterable[Row]) -> list[Setting]:
+    """Rows by setting, settings and constructions as they first appear."""
+    found: dict[Group, dict[str, list[Row]]] = {}
+    for group, of_group in grouped(rows).items():
+        found.setdefault(group._replace(construction=""), {})[group.construction] = of_group
+    return [
+        Setting(group, tuple(by_construction), tuple(_examples(by_construction.values())))
+        for group, by_construction in found.items()
+    ]
+
+
+def _examples(by_construction: Iterable[Sequence[Row]]) -> Iterable[Example]:
+    by_id: dict[str, list[Row]] = {}
+    for rows in by_construction:
+        for row in rows:
+            by_id.setdefault(row.example_id, []).append(row)
+    return (_example(by_id[one]) for one in sorted(by_id))
+
+
+def _example(rows: Sequence[Row]) -> Example:
+    # of the two tables, so that all constructions of an example share it
+    shared = (row.incompatibility for row in rows if row.incompatibility is not None)
+    return Example(
+        id=rows[0].example_id,
+        token_distance=rows[0].token_distance,
+        incompatibility=next(shared, None),
+        rows={row.construction: row for row in rows if not row.failed},
+    )
+
+
+def _pairwise(row: Row) -> float:
+    return row.metric("pairwise_nll")

@@ -1,0 +1,141 @@
+"""Where a report's numbers come from, and how to have them again: from plans, rows and manifests.
+
+Of folders only the last name is told: the page may be read elsewhere.
+"""
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+
+from unmask.evaluation.plan import Plan
+from unmask.evaluation.reports.html.markup import Markup, element, joined, name, paragraph, text
+from unmask.evaluation.reports.reporting import Report
+from unmask.evaluation.store.run_folder import MANIFEST, ROWS, Run
+
+AGAIN = (
+    "CORPUS and MODEL are files, folders or hub names, of which a run keeps only names and hashes;"
+    " a corpus needs the same --column and --split. Copy the plan.json of this run into FOLDER"
+    " first: then the same examples are measured in the same way, and whatever differs is refused"
+    " and named. Numbers agree up to the rounding of another device or of other versions."
+)
+_NOT_ON_THE_COMMAND_LINE = (
+    "Some options of these constructions have no place on the command line: ask for them from"
+    " Python, with unmask.evaluation.request.Request."
+)
+_OPTIONS = ("steps", "mean", "contexts")
+_LONGEST_PART = 100
+
+
+def run_section(run: Run) -> Markup:
+    """What is known of a run, and the command that does it again."""
+    plan = run.plan
+    facts = [
+        Markup(element("dt", text(what)) + element("dd", name(said)))
+        for what, said in _facts(run)
+        if said
+    ]
+    parts = [
+        element("dl", *facts),
+        element("pre", element("code", text(evaluate_command(plan)))),
+        paragraph(AGAIN),
+    ]
+    if any(set(one.options) - set(_OPTIONS) for one in plan.constructions):
+        parts.append(paragraph(_NOT_ON_THE_COMMAND_LINE))
+    return joined(parts)
+
+
+def evaluate_command(plan: Plan) -> str:
+    """The command that measures this plan."""
+    words = ["unmask", "evaluate", "CORPUS", "-m", "MODEL", "-o", "FOLDER"]
+    words += ["--corpus-name", plan.corpus.name, "--model-name", plan.model.name]
+    words += ["--revision", plan.model.revision] if plan.model.revision else []
+    words += ["--mask", ",".join(plan.draw.masks), "--examples", str(plan.draw.limit)]
+    words += ["--seed", str(plan.draw.seed), "--support", plan.support_name]
+    words += ["--method", ",".join(one.method for one in plan.constructions)]
+    words += [word for pair in _method_options(plan).items() for word in pair]
+    words += ["--dtype", plan.model.dtype, "--memory-limit", str(plan.memory_limit)]
+    if plan.batch is not None and plan.batch.rows is not None:
+        words += ["--batch-size", str(plan.batch.rows)]
+    words += ["--half-tables"] if plan.half_tables else []
+    words += ["--compile"] if plan.model.compiled else []
+    return shlex.join(words)
+
+
+def report_command(it: Report) -> str:
+    """The command that makes the page of the runs' folders."""
+    words = ["unmask", "report", *(run.folder.name or "RUN" for run in it.runs)]
+    words += ["--html", "FILE", "--resamples", str(it.resampling.resamples)]
+    words += ["--seed", str(it.resampling.seed)]
+    words += [] if it.baseline is None else ["--baseline", it.baseline]
+    if it.syntactic:
+        corpora = {run.plan.corpus.digest for run in it.runs}
+        words += ["--parser", "PARSER", *["--corpus", "CORPUS"] * len(corpora)]
+    return shlex.join(words)
+
+
+def updated(run: Run) -> list[str]:
+    """When each shard was last written, as its manifest has it, if it has one."""
+    found = []
+    for path in sorted((run.folder / ROWS).glob(f"*/{MANIFEST}")):
+        try:
+            said = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            # a manifest is for people; the rows are whole without it
+            continue
+        when = said.get("updated") if isinstance(said, Mapping) else None
+        if isinstance(when, str):
+            found.append(when[:_LONGEST_PART])
+    return sorted(found)
+
+
+def _facts(run: Run) -> Iterator[tuple[str, str]]:
+    plan = run.plan
+    yield "Folder", run.folder.name
+    yield "Model", plan.model.name
+    yield "Revision of the model", plan.model.revision or ""
+    yield "SHA-256 of the weights", plan.model.weights
+    yield "SHA-256 of the vocabulary", plan.model.vocabulary
+    yield "Precision", plan.model.dtype + (", compiled" if plan.model.compiled else "")
+    yield "Corpus", f"{plan.corpus.name}, {plan.corpus.sentences:,} distinct sentences"
+    yield "SHA-256 of the corpus", plan.corpus.digest
+    yield "Examples", _examples(run)
+    yield "SHA-256 of the examples", plan.draw.digest
+    yield "Support", plan.support_name
+    yield "Constructions", ", ".join(one.label for one in plan.constructions)
+    yield "Rows of a forward pass", _batch(plan)
+    yield "SHA-256 of the plan", plan.digest
+    yield "Planned by", plan.software
+    yield "Computed by", "; ".join(_distinct([row.software for row in run.rows]))
+    yield "Devices", ", ".join(_distinct([row.device for row in run.rows]))
+    yield "Last written", ", ".join(_ends(updated(run)))
+
+
+def _examples(run: Run) -> str:
+    draw = run.plan.draw
+    done = f"{draw.count - run.missing:,} of {draw.count:,} are here"
+    return f"{done}; at most {draw.limit:,} a mask ({', '.join(draw.masks)}), seed {draw.seed}"
+
+
+def _batch(plan: Plan) -> str:
+    if plan.batch is None:
+        return ""
+    if plan.batch.rows is not None:
+        return str(plan.batch.rows)
+    return f"as many as have {plan.batch.tokens} tokens"
+
+
+def _method_options(plan: Plan) -> dict[str, str]:
+    return {
+        f"--{option}": str(one.options[option])
+        for one in plan.constructions
+        for option in _OPTIONS
+        if option in one.options
+    }
+
+
+def _distinct(values: Sequence[str | None]) -> list[str]:
+    return sorted({value for value in values if value})
+
+
+def _ends(dates: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys([*dates[:1], *dates[-1:]]))
