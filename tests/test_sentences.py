@@ -142,14 +142,14 @@ def test_neither_batches_nor_company_nor_windows_change_a_score(monkeypatch):
         for size in (1, 3, 40):
             how = Settings(batch_size=size, progress=False)
             found = [s.score for s in score_texts(lm, texts, method=method, settings=how)]
-            assert found == pytest.approx(base, abs=1e-4)
+            assert found == pytest.approx(base, abs=1e-5)
         alone = score_texts(lm, texts[2:3], method=method, settings=QUIET)[0]
-        assert alone.score == pytest.approx(base[2], abs=1e-4)
+        assert alone.score == pytest.approx(base[2], abs=1e-5)
         with monkeypatch.context() as patch:
             patch.setattr(texts_module, "TEXTS_PER_WINDOW", 4)
             patch.setattr("unmask.sentences.pll.TOKENS_PER_CHUNK", 200)
             found = [s.score for s in score_texts(lm, texts, method=method, settings=QUIET)]
-        assert found == pytest.approx(base, abs=1e-4)
+        assert found == pytest.approx(base, abs=1e-5)
 
 
 def test_rows_that_memory_does_not_hold_are_halved():
@@ -164,7 +164,7 @@ def test_rows_that_memory_does_not_hold_are_halved():
     expected = score_texts(lm, ["the cats sat on old mats"] * 4, settings=QUIET)
     lm.model.readouts = small
     found = score_texts(lm, ["the cats sat on old mats"] * 4, settings=QUIET)
-    assert [s.score for s in found] == pytest.approx([s.score for s in expected], abs=1e-4)
+    assert [s.score for s in found] == pytest.approx([s.score for s in expected], abs=1e-5)
 
 
 def test_without_offsets_every_token_is_a_word():

@@ -3,8 +3,9 @@
 `import unmask` imports neither torch nor transformers: names are resolved when first used.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from unmask.lazy import lazy_names
 
 __version__ = "0.1.0"
 
@@ -120,11 +121,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    """Import a public name's module when the name is first used."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'unmask' has no attribute {name!r}")
-    return getattr(import_module(f"unmask.{_HOME[name]}"), name)
+__getattr__ = lazy_names(__name__, _HOME)
 
 
 def __dir__() -> list[str]:

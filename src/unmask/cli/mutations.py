@@ -40,8 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the wild type: letters, or a file (whose name has a dot or a slash) in FASTA with "
         "one record",
     )
-    options.add_joints(parser)
-    parser.set_defaults(support="amino-acids")
+    options.add_joints(parser, support="amino-acids")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options.add_running(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bar")

@@ -28,15 +28,17 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_joints(parser: argparse.ArgumentParser, default: str = "log-pool") -> None:
+def add_joints(
+    parser: argparse.ArgumentParser, default: str = "log-pool", *, support: str = "vocabulary"
+) -> None:
     """The joints of a command, and the tokens that they range over."""
     add_methods(parser, default)
     parser.add_argument(
         "--support",
-        default="vocabulary",
+        default=support,
         metavar="NAME|TOKENS",
         help=f"vocabulary, no-special, {', '.join(_alphabets())}, or tokens separated by commas, "
-        "as man,woman; a single one ends with a comma (default: vocabulary)",
+        f"as man,woman; a single one ends with a comma (default: {support})",
     )
 
 
@@ -75,8 +77,8 @@ def _alphabets() -> list[str]:
     return ["amino-acids", "nucleotides", "rna", "digits"]
 
 
-def add_running(parser: argparse.ArgumentParser) -> None:
-    """How the model of a command is loaded and run."""
+def add_running(parser: argparse.ArgumentParser, *, tables: bool = True) -> None:
+    """How the model of a command is loaded and run, and its `tables` kept if it has any."""
     parser.add_argument("--device", help="cpu, cuda, cuda:1, ... (default: a GPU if there is one)")
     parser.add_argument(
         "--dtype", default="float32", help="float32, bfloat16 or float16 (default: float32)"
@@ -91,9 +93,20 @@ def add_running(parser: argparse.ArgumentParser) -> None:
         metavar="N|auto",
         help="rows a forward pass; auto tries some where there are many rows (default: auto)",
     )
+    if tables:
+        _add_tables(parser)
+    parser.set_defaults(memory_limit="4GB", half_tables=False)
+    parser.add_argument(
+        "--trust-remote-code", action="store_true", help="run code from the model's repository"
+    )
+    parser.add_argument(
+        "--allow-pickle", action="store_true", help="accept weights that are not safetensors"
+    )
+
+
+def _add_tables(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--memory-limit",
-        default="4GB",
         metavar="SIZE",
         help="what V x V tables may take, as 500MB; larger ones are recomputed in tiles "
         "(default: 4GB)",
@@ -102,12 +115,6 @@ def add_running(parser: argparse.ArgumentParser) -> None:
         "--half-tables",
         action="store_true",
         help="let solvers read tables in bfloat16: half the room, probabilities rounded by 0.4%%",
-    )
-    parser.add_argument(
-        "--trust-remote-code", action="store_true", help="run code from the model's repository"
-    )
-    parser.add_argument(
-        "--allow-pickle", action="store_true", help="accept weights that are not safetensors"
     )
 
 

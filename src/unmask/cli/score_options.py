@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_model(parser)
     _add_methods(parser)
     _add_output(parser)
-    options.add_running(parser)
+    options.add_running(parser, tables=False)
     parser.add_argument("--quiet", action="store_true", help="no progress bar and no notes")
 
 

@@ -4,8 +4,9 @@ What a program needs is here by name, imported when first used; matplotlib only 
 drawn, and never its pyplot: nothing needs a screen, and no figure stays open.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from unmask.lazy import lazy_names
 
 if TYPE_CHECKING:
     from unmask.plots.comparison import compare
@@ -39,8 +40,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    """Import a name's module when the name is first used."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'unmask.plots' has no attribute {name!r}")
-    return getattr(import_module(f"unmask.plots.{_HOME[name]}"), name)
+__getattr__ = lazy_names(__name__, _HOME)

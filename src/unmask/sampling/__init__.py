@@ -3,8 +3,9 @@
 What a program needs is here by name, imported when first used. Nothing here knows a tokenizer.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from unmask.lazy import lazy_names
 
 if TYPE_CHECKING:
     from unmask.sampling.convergence import bulk_ess, r_hat
@@ -23,8 +24,4 @@ _HOME = {
 __all__ = ["Draw", "Frequency", "Samples", "bulk_ess", "r_hat", "sample_blanks"]
 
 
-def __getattr__(name: str) -> object:
-    """Import a name's module when the name is first used."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'unmask.sampling' has no attribute {name!r}")
-    return getattr(import_module(f"unmask.sampling.{_HOME[name]}"), name)
+__getattr__ = lazy_names(__name__, _HOME)

@@ -3,8 +3,9 @@
 Names are imported when first used.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from unmask.lazy import lazy_names
 
 if TYPE_CHECKING:
     from unmask.sentences.blimp import read_blimp
@@ -54,8 +55,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    """Import a name's module when the name is first used."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'unmask.sentences' has no attribute {name!r}")
-    return getattr(import_module(f"unmask.sentences.{_HOME[name]}"), name)
+__getattr__ = lazy_names(__name__, _HOME)
