@@ -565,10 +565,10 @@ def test_without_matplotlib_one_line_says_what_to_install(monkeypatch, folder, c
         lambda: compare({"a": one}),
         lambda: frontier(ROWS),
     ):
-        with pytest.raises(UnmaskError, match=r"pip install '\.\[plots\]'"):
+        with pytest.raises(UnmaskError, match=r"pip install 'unmask\[plots\]'"):
             draw()
     assert main(["fill", PAIR, "-m", folder, "--figure", "f.svg"]) == 2
-    assert "pip install '.[plots]'" in capsys.readouterr().err
+    assert "pip install 'unmask[plots]'" in capsys.readouterr().err
 
 
 def test_nothing_is_imported_before_it_is_needed() -> None:

@@ -20,7 +20,7 @@ FORMATS: Mapping[str, Mapping[str, None]] = {
     ".png": {},
     ".pdf": {"CreationDate": None},
 }
-_INSTALL = "pip install '.[plots]'"
+_INSTALL = "pip install 'unmask[plots]'"
 # settings that decide how a figure looks; others are about windows and folders
 _LOOKS = (
     *("axes.", "figure.", "font.", "grid.", "image.", "legend.", "lines.", "patch.", "path."),

@@ -1,12 +1,11 @@
 """What joints of more than two blanks cost, before they are asked for."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from unmask.costs.needs import Options
 from unmask.errors import MemoryLimitError
 from unmask.printable import readable_bytes
-
-Options = Mapping[str, Mapping[str, object]]
 
 # rows of the model that tables may take where nobody says how many candidates there are to be
 AFFORDABLE_ROWS = 4096

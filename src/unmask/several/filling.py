@@ -132,7 +132,7 @@ class FillingOrders(Joint):
 
     def sample(self, n: int, *, generator: torch.Generator | None = None) -> list[Fill]:
         """Independent exact draws: an order at random, then each blank given those before it."""
-        if (whole_number(n) or 0) < 0 or whole_number(n) is None:
+        if whole_number(n) is None or n < 0:
             raise SupportError(f"sample takes a number of draws from 0, not {quoted(n)}")
         if n == 0:
             return []
