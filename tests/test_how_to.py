@@ -21,6 +21,7 @@ from unmask.evaluation.store.shards import Shard
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "how-to"
 PAGES = sorted(FOLDER.glob("*.md"))
+CONCEPTS = sorted((ROOT / "docs" / "concepts").glob("*.md"))
 MANIFESTS = sorted((FOLDER / "kubernetes").glob("*.yaml"))
 COMMANDS = {"fill", "score", "mutations", "cost", "evaluate", "report"}
 # what variables of the pages may stand for
@@ -102,7 +103,8 @@ def check(arguments: list[str]) -> argparse.Namespace:
 @named([page for page in PAGES if page.name not in ("README.md", "kubernetes.md")])
 def test_commands_of_pages_parse(path: Path) -> None:
     found = [words for script in blocks(path, "sh", "bash") for words in commands(script)]
-    assert found
+    # a page is of use on the command line, in Python, or both
+    assert found or blocks(path, "python")
     for words in found:
         check(words)
 
@@ -275,7 +277,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-@named([*PAGES, ROOT / "README.md", ROOT / "CHANGELOG.md"])
+@named([*PAGES, *CONCEPTS, ROOT / "README.md", ROOT / "CHANGELOG.md"])
 def test_links_resolve(path: Path) -> None:
     for link in re.findall(r"\]\(([^)\s]+)\)", path.read_text(encoding="utf-8")):
         if re.match(r"[a-z]+:", link):
@@ -287,11 +289,22 @@ def test_links_resolve(path: Path) -> None:
 
 
 def test_every_page_is_listed() -> None:
-    index = (FOLDER / "README.md").read_text(encoding="utf-8")
-    for page in PAGES:
+    for page in [*PAGES, *CONCEPTS]:
+        index = page.with_name("README.md").read_text(encoding="utf-8")
         assert page.name == "README.md" or f"({page.name})" in index
     for manifest in MANIFESTS:
         assert f"(kubernetes/{manifest.name})" in (FOLDER / "kubernetes.md").read_text("utf-8")
+
+
+def test_the_tests_that_the_papers_page_names_hold_something() -> None:
+    text = (ROOT / "docs" / "concepts" / "the-paper.md").read_text(encoding="utf-8")
+    held = re.findall(r"^\*Held by\* (.*?)\n\n", text, re.DOTALL | re.MULTILINE)
+    assert len(held) == len(re.findall(r"^### ", text, re.MULTILINE)) == 9
+    for said in held:
+        for file, names in re.findall(r"`([\w/]+\.py)`([^;]*)", said):
+            code = (ROOT / "tests" / file).read_text(encoding="utf-8")
+            for name in re.findall(r"`(test_\w+)`", names):
+                assert f"def {name}(" in code, (file, name)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from unmask.cloze import Cloze
     from unmask.conditional import DenseLogits, FactoredLogits
-    from unmask.constructions import CONSTRUCTIONS, construct
+    from unmask.constructions import CONSTRUCTIONS, construct, register
     from unmask.costs.cost import Cost
     from unmask.elicit import Settings
     from unmask.errors import (
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from unmask.metrics import PairMetrics, pair_metrics, perplexity
     from unmask.mutations import interaction_map, mutation_effect
     from unmask.pipelines import JointFillMaskPipeline
+    from unmask.progress import Progress
     from unmask.sampling.samples import Samples
     from unmask.sentences.scoring import log_ratios, score_texts
     from unmask.sources import MaskedMarginals
@@ -61,6 +62,7 @@ _HOME = {
     "NumericsError": "errors",
     "PairMetrics": "metrics",
     "PairTables": "tables",
+    "Progress": "progress",
     "Samples": "sampling.samples",
     "Settings": "elicit",
     "StoreError": "errors",
@@ -77,6 +79,7 @@ _HOME = {
     "mutation_effect": "mutations",
     "pair_metrics": "metrics",
     "perplexity": "metrics",
+    "register": "constructions",
     "save_tables": "tables_file",
     "score_texts": "sentences.scoring",
 }
@@ -100,6 +103,7 @@ __all__ = [
     "NumericsError",
     "PairMetrics",
     "PairTables",
+    "Progress",
     "Samples",
     "Settings",
     "StoreError",
@@ -116,6 +120,7 @@ __all__ = [
     "mutation_effect",
     "pair_metrics",
     "perplexity",
+    "register",
     "save_tables",
     "score_texts",
 ]

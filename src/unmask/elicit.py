@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from tqdm import tqdm
 
 from unmask.batch_size import resolve_batch_size
 from unmask.batch_size import seconds_per_row as seconds_per_row
@@ -19,6 +18,7 @@ from unmask.conditional import ConditionalTable, DenseLogits, FactoredLogits, Lo
 from unmask.errors import MemoryLimitError, NumericsError
 from unmask.masked_lm import MaskedLM
 from unmask.printable import readable_bytes
+from unmask.progress import bar
 from unmask.settings import Settings as Settings
 from unmask.sources import MaskedMarginals
 from unmask.storage import choose_storage
@@ -152,23 +152,21 @@ class ElicitedSource:
         rows = max(map(len, self.supports)) if whole else len(contexts)
         position = self._cloze.positions[outcome]
         tokens = contexts.to(self._model.device)
-        bar = tqdm(
-            total=len(contexts),
-            desc=f"blank {outcome} given blank {1 - outcome}",
+        counted = bar(
+            f"blank {outcome} given blank {1 - outcome}",
             unit="row",
-            disable=None if self._settings.progress is None else not self._settings.progress,
-            delay=1.0,
-            leave=False,
+            total=len(contexts),
+            shown=self._settings.progress,
         )
         finite = torch.ones((), dtype=torch.bool, device=self._model.device)
-        with bar:
+        with counted:
 
             def run(batch: slice) -> None:
                 nonlocal finite
                 readouts = self._read(self._rows(1 - outcome, tokens[batch]), [position])[:, 0]
                 finite = finite & torch.isfinite(readouts).all()
                 keep(batch, readouts)
-                bar.update(batch.stop - batch.start)
+                counted.update(batch.stop - batch.start)
 
             self._batch_size = in_batches(len(contexts), self._rows_per_batch(rows), run)
         require_finite(finite)

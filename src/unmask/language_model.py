@@ -241,17 +241,19 @@ class LanguageModel(TokenizedModel):
         settings: Settings | None = None,
         options: Options | None = None,
         examples: int = 1,
+        timed: bool = True,
     ) -> Cost:
         """What joints would cost a text, one of `examples`; times the model for a second.
 
-        Without `methods`, what `joint` would.
+        Without `methods`, what `joint` would. Unless `timed` nothing runs, and neither FLOP nor
+        seconds are known.
         """
         cloze = self._as_cloze(text, blanks)
         named = methods or [asking.default_method(len(cloze.positions), support)]
         asked = asking.question(
             cloze, methods=named, support=support, settings=settings, options=options
         )
-        return asking.cost(asked, self.model, self._vocabulary, examples=examples)
+        return asking.cost(asked, self.model, self._vocabulary, examples=examples, timed=timed)
 
     def _words_in(self, cloze: Cloze, settings: Settings | None) -> WordQuestion:
         how = settings or Settings()

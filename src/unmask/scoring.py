@@ -12,7 +12,6 @@ from itertools import islice
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from tqdm import tqdm
 
 from unmask.cloze import Cloze
 from unmask.constructions.sweep import CONTEXTS, FLOOR, check_contexts, check_floor
@@ -21,6 +20,7 @@ from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
 from unmask.logspace import row_blocks
 from unmask.masked_lm import MaskedLM
 from unmask.printable import quoted
+from unmask.progress import bar
 from unmask.readings import Contexts, Reader, Rows, Supports, joined
 
 # texts that are sorted by length together: so many that most batches are full
@@ -48,16 +48,8 @@ def pair_log_probs(
     rows = rows_per_text(method, supports, options)
     _check_pairs(pairs, supports)
     log_probs = torch.empty(len(pairs), dtype=torch.float64)
-    bar = tqdm(
-        total=rows * len(pairs),
-        desc=method,
-        unit="row",
-        disable=None if settings.progress is None else not settings.progress,
-        delay=1.0,
-        leave=False,
-    )
-    with bar:
-        reader = Reader(model, supports, settings, bar.update)
+    with bar(method, unit="row", total=rows * len(pairs), shown=settings.progress) as counted:
+        reader = Reader(model, supports, settings, counted.update)
         for where, texts in _equally_long(clozes, pairs.cpu(), rows):
             log_probs[where] = _SCORES[method](reader, texts, **(options or {}))
     return log_probs

@@ -6,6 +6,7 @@ from unmask.errors import UnmaskError
 from unmask.masked_lm import MaskedLM
 from unmask.numbers import whole_number
 from unmask.printable import quoted
+from unmask.progress import Shown
 from unmask.storage import DEFAULT_MEMORY_LIMIT
 
 # rows x tokens that one forward pass takes when the caller names no batch size
@@ -23,13 +24,15 @@ class Settings:
     with room to work, larger ones factored. With `half_tables` the copies that solvers and metrics
     read are bfloat16: half the room, so that larger vocabularies are read as fast, and
     probabilities rounded by up to 0.4%. `progress` is a bar on stderr: shown on a terminal
-    when None. `announce` says what a long run will cost, where a bar would be shown.
+    when None; or a function that is called with a `Progress` after every batch of rows and every
+    pass of a solver, and may raise to end the work. `announce` says what a long run will cost,
+    where a bar would be shown.
     """
 
     batch_size: int | None = None
     memory_limit: int = DEFAULT_MEMORY_LIMIT
     half_tables: bool = False
-    progress: bool | None = None
+    progress: Shown = None
     announce: bool = True
 
     def __post_init__(self) -> None:
@@ -39,6 +42,9 @@ class Settings:
             raise UnmaskError(f"batch_size is a number of rows from 1, or None, not {quoted(size)}")
         if whole_number(limit) is None or limit < 0:
             raise UnmaskError(f"memory_limit is a number of bytes from 0, not {quoted(limit)}")
+        shown = self.progress
+        if not (shown is None or isinstance(shown, bool) or callable(shown)):
+            raise UnmaskError(f"progress is True, False, None or a function, not {quoted(shown)}")
 
     def rows_per_batch(self, model: MaskedLM, length: int) -> int:
         """The caller's batch size, or a fixed one that suits the device."""

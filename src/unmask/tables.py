@@ -7,16 +7,15 @@ supplies them, so that none pays for what it does not use. Knows nothing of mode
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import NoReturn
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from tqdm import tqdm
 
 from unmask.conditional import ConditionalTable, DenseLogits, Logits
 from unmask.errors import UnmaskError
 from unmask.logspace import row_blocks
+from unmask.progress import Bar, Shown, bar
 from unmask.sources import MaskedMarginals, StoredSource, TableSource, storage
 from unmask.storage import DEFAULT_MEMORY_LIMIT
 from unmask.support import Support
@@ -57,7 +56,7 @@ class PairTables:
         source: TableSource,
         *,
         memory_limit: int = DEFAULT_MEMORY_LIMIT,
-        progress: bool | None = None,
+        progress: Shown = None,
         half_copies: bool = False,
     ) -> None:
         self.source = source
@@ -168,16 +167,9 @@ class PairTables:
         """The row blocks of a streaming pass."""
         return row_blocks(*self.shape)
 
-    def bar(self, what: str, passes: int | None = None) -> "tqdm[NoReturn]":
-        """A progress bar on stderr for work that reads the tables many times."""
-        return tqdm(
-            total=passes,
-            desc=what,
-            unit="pass",
-            disable=None if self.progress is None else not self.progress,
-            delay=_BAR_DELAY,
-            leave=False,
-        )
+    def bar(self, what: str, passes: int | None = None) -> Bar:
+        """What counts the passes of work that reads the tables many times."""
+        return bar(what, unit="pass", total=passes, shown=self.progress, delay=_BAR_DELAY)
 
     def tile(self, rows: slice) -> Tile:
         """Some rows of both tables; asked twice in a row for the same ones, computed once.

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Sequence
 
 from unmask import __version__
-from unmask.cli import cost, evaluate, fill, mutations, report, score
+from unmask.cli import cost, demo, evaluate, fill, mutations, report, score
 from unmask.errors import UnmaskError
 from unmask.printable import printable, quoted
 
@@ -19,6 +19,7 @@ _COMMANDS = {
     "fill": fill,
     "score": score,
     "mutations": mutations,
+    "demo": demo,
     "cost": cost,
     "evaluate": evaluate,
     "report": report,

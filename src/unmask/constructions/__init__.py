@@ -1,12 +1,13 @@
 """One construction a file, each a function from tables to a joint; here they get their names.
 
-To add one: write the function, give it a line in `CONSTRUCTIONS`, and add its laws to
-`tests/laws/`.
+To add one here: write the function, give it a line in `CONSTRUCTIONS`, and add its laws to
+`tests/laws/`. To add one from outside: `register`.
 """
 
 import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from unmask.constructions.arnold_gokhale import (
     arnold_gokhale,
@@ -18,6 +19,13 @@ from unmask.constructions.besag import besag, check_pivot_axis
 from unmask.constructions.independent import independent
 from unmask.constructions.markov_field import markov_field, markov_field_of_logits
 from unmask.constructions.orders import check_mean, orders
+from unmask.constructions.own import (
+    OWN,
+    Construction,
+    check_own_options,
+    checked,
+    own_joint,
+)
 from unmask.constructions.paper_steps import arnold_gokhale_steps, check_steps
 from unmask.constructions.pseudo_gibbs import log_pool, pseudo_gibbs
 from unmask.constructions.sweep import check_contexts, check_floor, sweep
@@ -26,6 +34,11 @@ from unmask.joint import Joint
 from unmask.printable import quoted
 from unmask.tables import PairTables
 from unmask.trust import agreement
+
+if TYPE_CHECKING:
+    from unmask.costs.needs import Needs
+
+Function = TypeVar("Function", bound=Construction)
 
 CONSTRUCTIONS: dict[str, Callable[..., Joint]] = {
     "mlm": independent,
@@ -69,18 +82,47 @@ _CHECKS: dict[str, Callable[[object], None]] = {
 def method_name(name: object) -> str:
     """The short name of a construction, from that or an alias, in any case."""
     if not isinstance(name, str):
-        raise MethodError(f"a method is one of {', '.join(CONSTRUCTIONS)}, not {quoted(name)}")
+        hint = "; give a function a name with unmask.register" if callable(name) else ""
+        raise MethodError(f"a method is one of {', '.join(_names())}, not {quoted(name)}{hint}")
     plain = name.strip().lower().replace("_", "-")
     plain = ALIASES.get(plain, plain)
-    if plain in CONSTRUCTIONS:
+    if plain in _names():
         return plain
-    near = difflib.get_close_matches(plain, [*CONSTRUCTIONS, *ALIASES], n=1, cutoff=0.5)
+    near = difflib.get_close_matches(plain, [*_names(), *ALIASES], n=1, cutoff=0.5)
     hint = f"; did you mean {quoted(near[0])}? Methods" if near else "; methods"
-    raise MethodError(f"no method {quoted(name)}{hint}: {', '.join(CONSTRUCTIONS)}")
+    raise MethodError(f"no method {quoted(name)}{hint}: {', '.join(_names())}")
+
+
+def _names() -> list[str]:
+    return [*CONSTRUCTIONS, *OWN]
+
+
+def register(name: str, *, needs: "Needs | None" = None) -> Callable[[Function], Function]:
+    """Make a function of tables a construction of this process, under a name: a decorator.
+
+    The function takes `PairTables`, and options by keyword with a default each. It returns an
+    `unmask.forms.Product` or `Sum` of the two tables, or a `Joint`. `needs` says which parts of
+    the tables it asks for, both and the doubly masked distributions unless said otherwise: that
+    is what `lm.cost` counts. A name that is taken is refused; the same function may come again.
+    """
+
+    def add(function: Function) -> Function:
+        own = checked(name, function, needs)
+        known = OWN.get(own.name)
+        foreign = known is not None and not known.is_redefined_by(function)
+        if foreign or own.name in {*CONSTRUCTIONS, *ALIASES}:
+            raise MethodError(f"there is a construction {quoted(name)} already; take another name")
+        OWN[own.name] = own
+        return function
+
+    return add
 
 
 def check_options(method: str, options: dict[str, object]) -> None:
     """Refuse options that a construction does not take, or not so, before anything is paid."""
+    if method in OWN:
+        check_own_options(OWN[method], options)
+        return
     parameters = inspect.signature(CONSTRUCTIONS[method]).parameters
     allowed = [n for n, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY]
     for option in options:
@@ -113,7 +155,8 @@ def construct(method: object, tables: PairTables, **options: object) -> Joint:
     """Build a joint from tables by the name of its construction."""
     name = method_name(method)
     check_options(name, options)
-    joint = CONSTRUCTIONS[name](tables, **options)
+    own = OWN.get(name)
+    joint = own_joint(own, tables, options) if own else CONSTRUCTIONS[name](tables, **options)
     # asked for later, and only where both tables are there by then: it costs a solver's passes
     joint.measure_agreement = lambda: agreement(tables) if tables.holds_both() else None
     return joint

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from unmask.constructions.own import OWN
 from unmask.constructions.sweep import CONTEXTS
 from unmask.numbers import whole_number
 
@@ -46,6 +47,8 @@ def needs(
 ) -> Needs:
     """What a construction asks for: for `orders` and `sweep`, for the probability of one pair."""
     given = options or {}
+    if method in OWN:
+        return OWN[method].parts()
     if method == "mlm":
         return Needs(masked=True)
     if method == "hcb":

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from unmask.constructions import CONSTRUCTIONS, check_methods
-from unmask.errors import CorpusError
+from unmask.constructions import CONSTRUCTIONS, check_methods, check_options
+from unmask.errors import CorpusError, MethodError
 from unmask.evaluation.corpora import CorpusSpec, read_corpus
 from unmask.evaluation.corpora.corpus import Corpus
 from unmask.evaluation.executors import Executor
@@ -68,7 +68,9 @@ class Outcome:
 
 def prepare(request: Request, *, standard_input: BinaryIO | None = None) -> Prepared:
     """Read the corpus, load the model, draw the examples."""
-    methods, options = check_methods(request.methods, _plain(request.options))
+    methods, options = check_methods(
+        request.methods, _plain(request.options), check=_check_of_the_library
+    )
     if not request.masks:
         raise CorpusError(f"masks is empty; give {' or '.join(MASKS)}")
     corpus = read_corpus(request.corpus, standard_input=standard_input)
@@ -124,6 +126,16 @@ def evaluate(
     with writing(Path(output), prepared.draft, shard or Shard(), resolve) as writer:
         complete(writer, pairs, place, save_every=save_every, progress=progress)
         return Outcome(writer.plan, len(writer.done), len(writer.failed), writer.set_aside)
+
+
+def _check_of_the_library(method: str, options: dict[str, object]) -> None:
+    # a plan is a name of what was measured, and other processes know the library's names alone
+    if method not in CONSTRUCTIONS:
+        raise MethodError(
+            f"runs measure the library's constructions, not {method}, which is this process's own; "
+            "measure it with unmask.pair_metrics"
+        )
+    check_options(method, options)
 
 
 def _plain(options: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from tqdm import tqdm
 
+from unmask.progress import Shown, bar
 from unmask.sampling.conditionals import Conditionals, Drawn
 from unmask.sampling.pair_blocks import PairBlock
 
@@ -74,7 +74,7 @@ def start(conditionals: Conditionals, chains: int, seed: int) -> Drawn:
     return Drawn(drawn.tokens.view(chains, blanks), drawn.log_probs.view(chains, blanks))
 
 
-def run(block: PairBlock, begun: Drawn, schedule: Schedule, progress: bool | None) -> Trace:
+def run(block: PairBlock, begun: Drawn, schedule: Schedule, progress: Shown) -> Trace:
     """Move the chains through their schedule: random pairs of blanks, each pair as likely."""
     tokens, log_probs = begun.tokens.clone(), begun.log_probs.clone()
     blanks = tokens.shape[1]
@@ -83,22 +83,14 @@ def run(block: PairBlock, begun: Drawn, schedule: Schedule, progress: bool | Non
     scan = torch.randint(len(pairs), (total,), generator=generator(schedule.seed, "pairs")).tolist()
     kept = torch.empty(schedule.chains, schedule.draws, blanks, dtype=torch.long)
     scores = torch.empty(schedule.chains, schedule.draws, dtype=torch.float64)
-    for step in _shown(total, progress):
-        pair = pairs[scan[step]]
-        drawn = block.draw(tokens, pair)
-        tokens[:, list(pair)], log_probs[:, list(pair)] = drawn.tokens, drawn.log_probs
-        draw, between = divmod(step + 1 - schedule.warm_up * per_sweep, schedule.thin * per_sweep)
-        if draw > 0 and between == 0:
-            kept[:, draw - 1], scores[:, draw - 1] = tokens, log_probs.sum(dim=1)
+    with bar("sampling", unit="update", total=total, shown=progress) as counted:
+        for step in range(total):
+            pair = list(pairs[scan[step]])
+            drawn = block.draw(tokens, pairs[scan[step]])
+            tokens[:, pair], log_probs[:, pair] = drawn.tokens, drawn.log_probs
+            done = step + 1 - schedule.warm_up * per_sweep
+            draw, between = divmod(done, schedule.thin * per_sweep)
+            if draw > 0 and between == 0:
+                kept[:, draw - 1], scores[:, draw - 1] = tokens, log_probs.sum(dim=1)
+            counted.update()
     return Trace(kept, scores, total)
-
-
-def _shown(total: int, progress: bool | None) -> "tqdm[int]":
-    return tqdm(
-        range(total),
-        desc="sampling",
-        unit="update",
-        disable=None if progress is None else not progress,
-        delay=1.0,
-        leave=False,
-    )

@@ -12,12 +12,12 @@ from functools import cached_property
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from tqdm import tqdm
 
 from unmask.batch_size import resolve_batch_size
 from unmask.batches import in_batches
 from unmask.elicit import require_finite
 from unmask.logspace import draw, row_blocks
+from unmask.progress import bar
 from unmask.sampling.memory import Recent
 from unmask.sampling.target import Target
 from unmask.support import Support
@@ -99,19 +99,11 @@ class Conditionals:
         rows = self._row.repeat(len(fillings), 1)
         rows[:, self._positions] = fillings
         shown = self._settings.progress
-        bar = tqdm(
-            total=len(rows),
-            desc="drawing",
-            unit="row",
-            disable=None if shown is None else not shown,
-            delay=2.0,
-            leave=False,
-        )
-        with bar:
+        with bar("drawing", unit="row", total=len(rows), shown=shown, delay=2.0) as counted:
 
             def run(batch: slice) -> None:
                 self._run(rows[batch], blanks[batch], lambda k, p: found(batch.start + k, p))
-                bar.update(batch.stop - batch.start)
+                counted.update(batch.stop - batch.start)
 
             size = self._rows_per_batch()
             ended = in_batches(len(rows), size, run)

@@ -5,16 +5,15 @@ Knows the `MaskedLM` protocol, nothing of texts.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from tqdm import tqdm
 
 from unmask.elicit import require_finite
 from unmask.logspace import row_blocks
 from unmask.masked_lm import MaskedLM
+from unmask.progress import Bar, bar
 from unmask.readings import Batches, every_outcome, folded
 from unmask.settings import Settings
 
@@ -24,17 +23,10 @@ TOKENS_PER_CHUNK = 2**20
 
 @contextmanager
 def token_reader(model: MaskedLM, settings: Settings, title: str) -> "Iterator[TokenReader]":
-    """A reader with a bar on stderr while it is used."""
-    bar: tqdm[NoReturn] = tqdm(
-        total=0,
-        desc=title,
-        unit="row",
-        disable=None if settings.progress is None else not settings.progress,
-        delay=1.0,
-        leave=False,
-    )
-    with bar, torch.no_grad():
-        yield TokenReader(model, settings, bar)
+    """A reader whose rows are counted while it is used."""
+    counted = bar(title, unit="row", total=0, shown=settings.progress)
+    with counted, torch.no_grad():
+        yield TokenReader(model, settings, counted)
 
 
 class TokenReader:
@@ -43,7 +35,7 @@ class TokenReader:
     `bar` shows them; it is told of rows to come by `expect`.
     """
 
-    def __init__(self, model: MaskedLM, settings: Settings, bar: "tqdm[NoReturn] | None") -> None:
+    def __init__(self, model: MaskedLM, settings: Settings, bar: Bar | None) -> None:
         self.mask_id, self.vocabulary_size = model.mask_id, model.vocabulary_size
         self.rows = 0
         self._model, self._bar = model, bar

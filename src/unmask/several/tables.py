@@ -6,12 +6,10 @@ and nothing of transformers.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NoReturn
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from tqdm import tqdm
 
 from unmask.batch_size import resolve_batch_size
 from unmask.batches import in_batches
@@ -19,6 +17,7 @@ from unmask.cloze import Cloze
 from unmask.elicit import require_finite
 from unmask.logspace import row_blocks
 from unmask.masked_lm import MaskedLM
+from unmask.progress import Bar, bar
 from unmask.settings import Settings
 from unmask.several.contexts import MASKED, Contexts, given, given_all_others
 from unmask.several.costs import check_fits
@@ -190,23 +189,12 @@ class BlankTables:
     def _rows_per_batch(self, rows: int) -> int:
         return resolve_batch_size(self._model, len(self._cloze), self._settings, rows)
 
-    def bar(self, what: str) -> "tqdm[NoReturn]":
-        """A progress bar on stderr for a solver that reads the tables many times."""
-        return tqdm(
-            desc=what,
-            unit="pass",
-            disable=None if self._settings.progress is None else not self._settings.progress,
-            delay=1.0,
-            leave=False,
-        )
+    def bar(self, what: str) -> Bar:
+        """What counts the passes of a solver that reads the tables many times."""
+        return bar(what, unit="pass", shown=self._settings.progress)
 
-    def _bar(self, rows: int, contexts: Contexts) -> "tqdm[NoReturn]":
+    def _bar(self, rows: int, contexts: Contexts) -> Bar:
         read = " and ".join(map(str, contexts.read))
-        return tqdm(
-            total=rows,
-            desc=f"blank {read} given {sum(c != MASKED for c in contexts.contents)} others",
-            unit="row",
-            disable=None if self._settings.progress is None else not self._settings.progress,
-            delay=1.0,
-            leave=False,
-        )
+        given = sum(content != MASKED for content in contexts.contents)
+        what = f"blank {read} given {given} others"
+        return bar(what, unit="row", total=rows, shown=self._settings.progress)

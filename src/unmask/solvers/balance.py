@@ -6,12 +6,12 @@ node's strongest flow. Knows nothing of tables: flows are an object that reads t
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NoReturn, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, gmres
-from tqdm import tqdm
 
+from unmask.progress import Bar
 from unmask.solvers.descent import Pass
 from unmask.solvers.forest import Vector
 from unmask.solvers.solution import asked_move
@@ -58,7 +58,7 @@ def balanced(
     flows: Flows,
     mass: Vector,
     sizes: Sequence[int],
-    bar: "tqdm[NoReturn]",
+    bar: Bar,
     *,
     tolerance: float = TOLERANCE,
     max_passes: int = MAX_PASSES,

@@ -7,11 +7,10 @@ a function that reads it at a point.
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NoReturn
 
 import numpy as np
-from tqdm import tqdm
 
+from unmask.progress import Bar
 from unmask.solvers.forest import Index, Vector, factored, faintest_tie
 from unmask.solvers.solution import asked_move
 
@@ -81,7 +80,7 @@ class Minimum:
 def minimise(
     read: Callable[[Vector], Pass],
     point: Vector,
-    bar: "tqdm[NoReturn]",
+    bar: Bar,
     *,
     tolerance: float = TOLERANCE,
     max_passes: int = MAX_PASSES,

@@ -1,0 +1,103 @@
+"""`unmask demo`: a page in the browser about one model."""
+
+import argparse
+import sys
+from contextlib import suppress
+
+from unmask.cli import options
+from unmask.errors import UnmaskError
+
+SUMMARY = "serve a page where words are blanked by clicking them"
+DESCRIPTION = (
+    "Serve a page about a model: type a text, click the words to blank, and see what fills them "
+    "together by several constructions, with heat maps and how far to trust them. Quick answers "
+    "come at once, exact ones when they are computed. It listens on this machine alone unless "
+    "--host says otherwise, sends nothing anywhere, and keeps nothing that visitors write. End it "
+    "with Ctrl+C. Needs the extra demo."
+)
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    add = parser.add_argument
+    options.add_model(parser)
+    add(
+        "--method",
+        action="append",
+        metavar="NAME",
+        help="what is chosen at first; several with commas (default: mlm,log-pool)",
+    )
+    add("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)")
+    add("--port", type=int, help="the port to listen on (default: the first free from 7860 on)")
+    add("--open", action="store_true", help="open the page in a browser of this machine")
+    add(
+        "--max-passes",
+        type=int,
+        default=20_000,
+        metavar="N",
+        help="the most forward passes of one exact answer; where the whole vocabulary would take "
+        "more, likely candidates are offered instead (default: 20000)",
+    )
+    add(
+        "--max-exact",
+        type=int,
+        default=4,
+        metavar="N",
+        help="exact answers that may be computed or wait; others are asked to come back (default: "
+        "4)",
+    )
+    add(
+        "--max-waiting",
+        type=int,
+        default=16,
+        metavar="N",
+        help="questions that may wait in all (default: 16)",
+    )
+    options.add_running(parser)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Load the model, serve the page, and wait for an interrupt."""
+    _check(chosen)
+    # what is missing is said before a model is loaded
+    from unmask.demo.library import gradio
+
+    gradio()
+    methods = options.methods(chosen, "mlm,log-pool")
+    settings = options.settings(chosen, progress=False)
+    from unmask.demo.question import check_methods
+
+    check_methods(methods)
+    lm = options.load_model(chosen)
+    from unmask.demo import Limits, serve
+
+    limits = Limits(chosen.max_waiting, chosen.max_exact, chosen.max_passes)
+    with serve(
+        lm,
+        host=chosen.host,
+        port=chosen.port,
+        methods=methods,
+        settings=settings,
+        limits=limits,
+        open_browser=chosen.open,
+    ) as demo:
+        print(f"{lm.name}: {demo.address} (Ctrl+C ends it)", flush=True)
+        if chosen.host not in _LOOPBACK:
+            print(
+                f"unmask: whoever can reach {chosen.host} can use this page and its model",
+                file=sys.stderr,
+            )
+        with suppress(KeyboardInterrupt):
+            # that is how it is meant to end
+            demo.wait()
+    return 0
+
+
+def _check(chosen: argparse.Namespace) -> None:
+    if chosen.port is not None and not 1 <= chosen.port <= 65_535:
+        raise UnmaskError(f"--port takes a number from 1 to 65535, not {chosen.port}")
+    for name in ("max_passes", "max_exact", "max_waiting"):
+        if getattr(chosen, name) < 1:
+            option = f"--{name.replace('_', '-')}"
+            raise UnmaskError(f"{option} takes a number from 1, not {getattr(chosen, name)}")

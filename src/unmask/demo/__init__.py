@@ -1,0 +1,17 @@
+"""A page in the browser: blank some words, and see what fills them together.
+
+It is made of the public names of `unmask` alone. `serve(lm)` is the whole of it from Python.
+"""
+
+from typing import TYPE_CHECKING
+
+from unmask.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from unmask.demo.serving import Demo, Limits, serve
+
+_HOME = {"Demo": "serving", "Limits": "serving", "serve": "serving"}
+
+__all__ = ["Demo", "Limits", "serve"]
+
+__getattr__ = lazy_names(__name__, _HOME)

@@ -1,0 +1,173 @@
+"""Answers to a question, as plain values: ranked fills by construction, trust, cost, a picture.
+
+Joints and their tables end with the call that made them; a page that stays open holds only text.
+"""
+
+import base64
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from io import BytesIO
+
+import unmask
+from unmask import plots
+from unmask.demo.jobs import Job
+from unmask.demo.question import Question, methods_for
+from unmask.demo.words import Blanked
+
+# fills that a card shows, and tokens a side of a heat map
+TOP, MAP = 8, 8
+
+
+@dataclass(frozen=True)
+class Column:
+    """What one construction says: its likeliest fills, and how it sees the words that stood there.
+
+    `shared_bits` is the mutual information of two blanks, None where it would cost more passes.
+    """
+
+    method: str
+    fills: tuple[tuple[tuple[str, ...], float], ...]
+    yours: float | None = None
+    shared_bits: float | None = None
+    converged: bool = True
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a page shows: columns, J with its words, what was paid, and a picture of two blanks."""
+
+    columns: tuple[Column, ...]
+    yours: tuple[str, ...] | None
+    forward_passes: int
+    seconds: float
+    trust: str | None = None
+    candidates: tuple[int, ...] = ()
+    captured: float | None = None
+    figure: str | None = None
+
+
+def quick(
+    lm: unmask.LanguageModel, question: Question, found: Blanked, how: unmask.Settings
+) -> Answer:
+    """By the constructions that need no tables."""
+    methods, to_come = methods_for(question, len(found.words))
+    # drawing takes longer than answering: not for a picture that is soon replaced
+    return _answer(lm, question, found, methods, how, drawn=not to_come)
+
+
+def exact(
+    lm: unmask.LanguageModel,
+    question: Question,
+    found: Blanked,
+    how: unmask.Settings,
+    job: "Job[Answer]",
+) -> Answer:
+    """By all that were chosen: those that need no tables then read the ones that are there."""
+    methods = [*question.methods] if len(found.words) == 2 else methods_for(question, 3)[1]
+    support = _support(question, found)
+    cost = lm.cost(found.text, methods=methods, support=support, settings=how, timed=False)
+    job.rows_expected = cost.forward_passes
+    return _answer(lm, question, found, methods, replace(how, progress=job.tick))
+
+
+def _answer(
+    lm: unmask.LanguageModel,
+    question: Question,
+    found: Blanked,
+    methods: Sequence[str],
+    how: unmask.Settings,
+    *,
+    drawn: bool = True,
+) -> Answer:
+    began = time.monotonic()
+    support = _support(question, found)
+    joints = lm.joints(found.text, methods=methods, support=support, settings=how)
+    if len(found.words) == 1:
+        # every construction of one blank is the model's own distribution
+        joints = {"mlm": joints[methods[0]]}
+    yours = _yours(lm, question, found)
+    columns = tuple(_column(name, joint, yours) for name, joint in joints.items())
+    last = list(joints.values())[-1]
+    agreement = last.agreement()
+    return Answer(
+        columns,
+        None if yours is None else tuple(word for word in found.words if word is not None),
+        forward_passes=max(_passes(joint) for joint in joints.values()),
+        seconds=time.monotonic() - began,
+        trust=None if agreement is None else f"J = {agreement.bits:.3f} bits: {agreement.words()}",
+        candidates=tuple(len(axis) for axis in last.supports),
+        captured=None if _is_whole(lm, last) else _captured(last),
+        figure=_figure(joints) if drawn and len(found.words) == 2 else None,
+    )
+
+
+def _support(question: Question, found: Blanked) -> int | str:
+    """More blanks than two have as many candidates as some thousand passes allow."""
+    if len(found.words) != 2 or not question.candidates:
+        return "auto"
+    return question.candidates
+
+
+def _column(method: str, joint: unmask.Joint, yours: tuple[int, ...] | None) -> Column:
+    ranked = joint.top(min(TOP, math.prod(joint.shape)))
+    return Column(
+        method,
+        tuple((fill.tokens, fill.probability) for fill in ranked),
+        yours=None if yours is None else _log_prob(joint, yours),
+        shared_bits=_shared_bits(joint),
+        converged=joint.diagnostics.get("converged") is not False,
+    )
+
+
+def _shared_bits(joint: unmask.Joint) -> float | None:
+    if len(joint.shape) != 2 or not joint.sums_are_free():
+        return None
+    return joint.mutual_information(base_two=True)
+
+
+def _yours(lm: unmask.LanguageModel, question: Question, found: Blanked) -> tuple[int, ...] | None:
+    """The tokens that stood in the blanks; None unless every blank was a word of one token."""
+    if None in found.words:
+        return None
+    cloze = lm.cloze(found.text)
+    whole = [int(token) for token in lm.tokenizer(question.text)["input_ids"]]
+    blank = set(cloze.positions)
+    around = [token for at, token in enumerate(cloze.ids) if at not in blank]
+    if len(whole) != len(cloze.ids) or around != [
+        t for at, t in enumerate(whole) if at not in blank
+    ]:
+        return None
+    return tuple(whole[at] for at in cloze.positions)
+
+
+def _log_prob(joint: unmask.Joint, tokens: tuple[int, ...]) -> float | None:
+    try:
+        return joint.log_prob(*tokens)
+    except unmask.SupportError:
+        # not among the candidates
+        return None
+
+
+def _passes(joint: unmask.Joint) -> int:
+    count = joint.diagnostics.get("forward_passes")
+    return count if isinstance(count, int) else 0
+
+
+def _is_whole(lm: unmask.LanguageModel, joint: unmask.Joint) -> bool:
+    return all(len(axis) == lm.model.vocabulary_size for axis in joint.supports)
+
+
+def _captured(joint: unmask.Joint) -> float | None:
+    """The least part of a blank's own distribution that the candidates hold."""
+    held = joint.diagnostics.get("captured_mass")
+    return min(map(float, held)) if isinstance(held, list | tuple) and held else None
+
+
+def _figure(joints: Mapping[str, unmask.Joint]) -> str:
+    """A picture as the address of an image: a browser runs nothing that is in one."""
+    figure = plots.compare(joints, MAP, title="")
+    written = BytesIO()
+    figure.savefig(written, format="svg", metadata={"Date": None})
+    return "data:image/svg+xml;base64," + base64.b64encode(written.getvalue()).decode("ascii")

@@ -1,0 +1,61 @@
+"""Texts to begin with, in whatever the model speaks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import unmask
+from unmask.demo.question import Question
+from unmask.demo.words import pieces
+
+
+@dataclass(frozen=True)
+class Example:
+    """A text, and the words of it that are blank, each the first of its kind."""
+
+    text: str
+    words: tuple[str, ...]
+
+    def question(self, like: Question) -> Question:
+        """The same as a question with somebody's choice of constructions."""
+        found = [piece.text for piece in pieces(self.text, "[MASK]")]
+        chosen = tuple(sorted(found.index(word) for word in self.words))
+        return Question(self.text, chosen, like.methods, like.candidates)
+
+    def label(self) -> str:
+        """The text as a button shows it."""
+        shown = self.question(Question("")).blanked("____").text
+        return shown if len(shown) <= 60 else f"{shown[:57]}..."
+
+
+_LANGUAGES = (
+    (
+        Example("Two men are playing football on the beach.", ("men", "football")),
+        Example("A woman in a red dress is sitting on a bench.", ("woman", "dress")),
+        Example("The dog is running in the snow.", ("dog", "running", "snow")),
+    ),
+    (
+        Example("今天天气很好，我们去公园玩。", ("公", "园")),
+        Example("我喜欢在家里看电影。", ("电", "影")),
+        Example("他是一个很好的老师。", ("老", "师")),
+    ),
+    (
+        Example("E V Q L V E S G G G L V Q P G G S L R L S C A A S G F", ("E", "S")),
+        Example("M K T A Y I A K Q R Q I S F V K S H F S R Q", ("K", "Y")),
+    ),
+)
+
+
+def examples_for(lm: unmask.LanguageModel) -> Sequence[Example]:
+    """The examples that this model reads best: no unknown tokens, and the fewest a word."""
+    return min(_LANGUAGES, key=lambda examples: _strangeness(lm, examples[0].text))
+
+
+def _strangeness(lm: unmask.LanguageModel, text: str) -> float:
+    """Tokens for each word or mark of punctuation, unknown ones counted tenfold."""
+    special = set(lm.tokenizer.all_special_ids)
+    ids = [int(token) for token in lm.tokenizer(text)["input_ids"]]
+    unknown = ids.count(lm.tokenizer.unk_token_id) if lm.tokenizer.unk_token_id is not None else 0
+    known = sum(token not in special for token in ids)
+    return (known + 10 * unknown) / sum(
+        bool(piece.text.strip()) for piece in pieces(text, "[MASK]")
+    )

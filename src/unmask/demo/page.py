@@ -1,0 +1,266 @@
+"""The page itself: Gradio's parts, and which handler each of them calls.
+
+What a visitor has chosen is kept by the page in the browser (hidden boxes), not by the server:
+there is no session to fill memory, and a link can hold all of it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import unmask
+from unmask.demo import panels
+from unmask.demo.examples import Example
+from unmask.demo.library import gradio
+from unmask.demo.question import LONGEST_TEXT, Question, numbers
+from unmask.demo.visits import Shown, Visits
+from unmask.markup import element
+from unmask.markup import text as plain
+
+# one elicitation at a time is enough for two visitors' short questions
+_SHORT_AT_ONCE = 2
+
+_CLICKED = """
+element.addEventListener('click', (event) => {
+  const word = event.target.closest('button[data-place]');
+  if (word) trigger('click', {place: Number(word.dataset.place)});
+});
+"""
+_ASKED_BY_LINK = "() => window.location.search"
+# the address shows the question, so that it can be copied, bookmarked and reloaded
+_INTO_ADDRESS = """
+(query) => {
+  if (!query) return "";
+  const address = new URL(window.location.href);
+  for (const [key, value] of new URLSearchParams(query)) address.searchParams.set(key, value);
+  window.history.replaceState(null, "", address);
+  return address.href;
+}
+"""
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The parts of the page that handlers read and write."""
+
+    text: Any
+    before: Any
+    chosen: Any
+    words: Any
+    methods: Any
+    candidates: Any
+    query: Any
+    link: Any
+    status: Any
+    cards: Any
+    trust: Any
+    picture: Any
+
+    def asked(self) -> list[Any]:
+        return [self.text, self.chosen, self.methods, self.candidates]
+
+    def answered(self) -> list[Any]:
+        return [self.status, self.cards, self.trust, self.picture]
+
+
+def build(
+    visits: Visits,
+    *,
+    examples: Sequence[Example],
+    candidates: Sequence[tuple[str, int]],
+    queue: int,
+) -> Any:
+    """The page as Gradio's Blocks, with a bounded queue; not yet served."""
+    gr = gradio()
+    with gr.Blocks(title="unmask", analytics_enabled=False, fill_width=False) as page:
+        gr.HTML(panels.page_head(_short_name(visits.lm.name), visits.lm.model.vocabulary_size))
+        parts, buttons, shown = _drawn(gr, visits, examples, candidates)
+        _connect(gr, page, visits, parts, buttons, list(zip(shown, examples, strict=True)))
+    page.queue(max_size=queue, default_concurrency_limit=_SHORT_AT_ONCE, api_open=False)
+    return page
+
+
+def _short_name(name: str) -> str:
+    """A hub name as it is; of a folder the last part, for visitors need not know where it lies."""
+    return Path(name).name if Path(name).is_dir() else name
+
+
+def look(gr: Any) -> dict[str, Any]:
+    """How the page looks, with fonts that the visitor's machine has."""
+    system = ["system-ui", "-apple-system", "Segoe UI", "Noto Sans", "sans-serif"]
+    return {
+        "theme": gr.themes.Base(primary_hue="blue", font=system, font_mono=["monospace"]),
+        "css": files("unmask.demo").joinpath("style.css").read_text("utf-8"),
+    }
+
+
+def _drawn(
+    gr: Any, visits: Visits, examples: Sequence[Example], candidates: Sequence[tuple[str, int]]
+) -> tuple[_Parts, tuple[Any, Any], list[Any]]:
+    default = visits.default
+    text = gr.Textbox(
+        default.text,
+        label="Text",
+        info=f"Blanks can also be written, as {visits.mask} or as underscores.",
+        lines=2,
+        max_lines=4,
+        max_length=LONGEST_TEXT,
+        elem_id="text",
+    )
+    words = gr.HTML(panels.words(default, visits.mask), js_on_load=_CLICKED, elem_id="words")
+    gr.HTML(element("p", plain("Or begin with an example:"), class_="caption"))
+    with gr.Row():
+        shown = [gr.Button(one.label(), size="sm", elem_classes="example") for one in examples]
+    with gr.Row(equal_height=True):
+        methods = gr.CheckboxGroup(
+            list(unmask.CONSTRUCTIONS),
+            value=list(default.methods),
+            label="Constructions",
+            elem_id="methods",
+            scale=3,
+            min_width=300,
+        )
+        several = gr.Radio(
+            list(candidates),
+            value=default.candidates,
+            label="Candidates for each blank",
+            elem_id="candidates",
+            scale=2,
+            min_width=300,
+        )
+    with gr.Row():
+        fill = gr.Button("Fill the blanks", variant="primary", elem_id="fill")
+        cancel = gr.Button("Cancel", elem_id="cancel")
+    status = gr.HTML(panels.line(panels.HINT), elem_id="status")
+    cards = gr.HTML("", elem_id="cards")
+    trust = gr.HTML("", elem_id="trust")
+    picture = gr.HTML("", elem_id="picture")
+    link = gr.Textbox(
+        "", label="Link to this question", interactive=False, buttons=["copy"], elem_id="link"
+    )
+    hidden = [gr.Textbox(value, visible=False) for value in (default.text, "", "")]
+    before, chosen, query = hidden
+    parts = _Parts(
+        text, before, chosen, words, methods, several, query, link, status, cards, trust, picture
+    )
+    return parts, (fill, cancel), shown
+
+
+def _connect(
+    gr: Any,
+    page: Any,
+    visits: Visits,
+    parts: _Parts,
+    buttons: tuple[Any, Any],
+    examples: Sequence[tuple[Any, Example]],
+) -> None:
+    fill, cancel = buttons
+    at_once: dict[str, Any] = {
+        "queue": False,
+        "show_progress": "hidden",
+        "api_visibility": "private",
+    }
+    state = [parts.words, parts.chosen, parts.before]
+    everything = [parts.text, *state, parts.methods, parts.candidates]
+
+    def edited(text: str, before: str, chosen: str) -> list[str]:
+        return _state(visits, visits.edited(text, before, chosen))
+
+    def clicked(text: str, chosen: str, event: gr.EventData) -> list[str]:
+        return _state(visits, visits.clicked(text, chosen, event._data.get("place")))
+
+    def restored(query: str) -> list[Any]:
+        return _whole(visits, visits.restored(query))
+
+    parts.text.input(
+        edited,
+        [parts.text, parts.before, parts.chosen],
+        state,
+        trigger_mode="always_last",
+        **at_once,
+    )
+    parts.words.click(clicked, [parts.text, parts.chosen], state, **at_once)
+
+    begun = [fill.click, parts.text.submit]
+    opened = page.load(restored, [parts.query], everything, js=_ASKED_BY_LINK, **at_once)
+    begun.append(opened.then)
+    for button, example in examples:
+        chosen = button.click(
+            lambda methods, several, example=example: _whole(
+                visits, example.question(Question("", (), tuple(methods), several))
+            ),
+            [parts.methods, parts.candidates],
+            everything,
+            **at_once,
+        )
+        begun.append(chosen.then)
+    _answer(visits, parts, begun, cancel)
+
+
+def _answer(visits: Visits, parts: _Parts, begun: Sequence[Any], cancel: Any) -> None:
+    """Short answers and exact ones: from every way to ask, one after the other."""
+
+    def first(*asked: Any) -> list[Any]:
+        question = _question(*asked)
+        shown = visits.first_answer(question)
+        return [*_values(shown), question.to_query() if shown.cards else ""]
+
+    def exact(*asked: Any) -> Iterator[list[Any]]:
+        for shown in visits.exact_answer(_question(*asked)):
+            yield _values(shown)
+
+    running = []
+    for begin in begun:
+        short = begin(
+            first,
+            parts.asked(),
+            [*parts.answered(), parts.query],
+            concurrency_id="short",
+            concurrency_limit=_SHORT_AT_ONCE,
+            show_progress="minimal",
+            api_visibility="private",
+        )
+        short.then(None, [parts.query], [parts.link], js=_INTO_ADDRESS, show_progress="hidden")
+        long = short.success(
+            exact,
+            parts.asked(),
+            parts.answered(),
+            concurrency_id="exact",
+            concurrency_limit=visits.places + 2,
+            show_progress="hidden",
+            api_visibility="private",
+        )
+        running += [short, long]
+    cancel.click(
+        lambda: panels.line(panels.CANCELLED, "done"),
+        None,
+        [parts.status],
+        cancels=running,
+        queue=False,
+        show_progress="hidden",
+        api_visibility="private",
+    )
+
+
+def _question(text: str, chosen: str, methods: Sequence[str], candidates: int) -> Question:
+    return Question(str(text), numbers(str(chosen)), tuple(methods or ()), int(candidates or 0))
+
+
+def _state(visits: Visits, question: Question) -> list[str]:
+    """Words, chosen places and text, as the page keeps them."""
+    chosen = ",".join(map(str, question.chosen))
+    return [panels.words(question, visits.mask), chosen, question.text]
+
+
+def _whole(visits: Visits, question: Question) -> list[Any]:
+    choice = [list(question.methods), question.candidates]
+    return [question.text, *_state(visits, question), *choice]
+
+
+def _values(shown: Shown) -> list[Any]:
+    """Values for the page's parts; what is None stays as it is."""
+    keep = gradio().skip()
+    parts = (shown.status, shown.cards, shown.trust, shown.picture)
+    return [keep if part is None else str(part) for part in parts]

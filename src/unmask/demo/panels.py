@@ -1,0 +1,227 @@
+"""What the page shows, as HTML: words to click, cards of fills, trust, cost, progress.
+
+Everything that a visitor wrote or a model said goes through `markup`, which escapes it.
+"""
+
+import math
+from collections.abc import Sequence
+
+from unmask import plots
+from unmask.demo.answers import Answer, Column
+from unmask.demo.jobs import Job
+from unmask.demo.question import Question
+from unmask.demo.words import pieces
+from unmask.markup import Markup, element, joined, name, text
+from unmask.printable import readable_seconds
+
+HINT = "Click the words to blank, or write [MASK] into the text. Then fill the blanks."
+BUSY = "Too many people are asking at the moment. Please try again in a few seconds."
+CANCELLED = "Cancelled."
+NOTHING = text("")
+
+MEANINGS = {
+    "mlm": "independent guesses, multiplied",
+    "orders": "one blank after the other, in every order, averaged",
+    "sweep": "one sweep of pseudo-Gibbs over likely contexts",
+    "log-pool": "geometric mean of both factorisations; the default",
+    "pseudo-gibbs": "where sampling back and forth settles",
+    "ag": "conditionals nearest to the model's",
+    "weighted-ag": "the same, likely contexts counting more",
+    "ag-paper": "the same after the paper's 50 steps",
+    "hcb": "one conditional tied along a pivot token",
+    "mrf": "both conditionals multiplied",
+    "mrf-logit": "both conditionals' raw logits added",
+}
+
+
+def words(question: Question, mask: str) -> Markup:
+    """The text with a button a word; blanks are shown as such."""
+    chosen = set(question.chosen)
+    shown = []
+    for place, piece in enumerate(pieces(question.text, mask)):
+        if piece.kind == "between":
+            shown.append(element("span", text(piece.text), class_="between"))
+        elif piece.kind == "blank":
+            shown.append(element("span", text("blank"), class_="blank written"))
+        else:
+            shown.append(_word(piece.text, place, place in chosen))
+    if not shown:
+        return element("p", text("Write a sentence above."), class_="hint")
+    return element("div", *shown, class_="words", role="group", aria_label="words to blank")
+
+
+def _word(word: str, place: int, is_blank: bool) -> Markup:
+    says = f"fill in {word} again" if is_blank else f"blank {word}"
+    return element(
+        "button",
+        name(word),
+        type="button",
+        class_="word blank" if is_blank else "word",
+        data_place=str(place),
+        aria_pressed="true" if is_blank else "false",
+        title=says,
+    )
+
+
+def line(said: str, kind: str = "hint") -> Markup:
+    """A line about what goes on."""
+    return element("p", text(said), class_=f"status {kind}", role="status")
+
+
+def progress(job: Job[Answer]) -> Markup:
+    """How far the exact answer is."""
+    if not job.running:
+        return line("The exact answer waits for its turn.", "waiting")
+    expected, done = job.rows_expected, job.rows_done
+    if not expected or not done:
+        return _bar(0.0, "The exact answer begins.")
+    if done >= expected or job.passes_done:
+        return _bar(0.98, f"All {done:,} forward passes are done; now the constructions.")
+    left = job.seconds_left()
+    when = "" if left is None else f", about {readable_seconds(left)} left"
+    return _bar(
+        0.98 * done / expected, f"Exact answer: {done:,} of {expected:,} forward passes{when}."
+    )
+
+
+def _bar(part: float, said: str) -> Markup:
+    percent = f"{100 * part:.0f}"
+    filled = element("div", class_="filled", style=f"width: {percent}%")
+    bar = element(
+        "div",
+        filled,
+        class_="bar",
+        role="progressbar",
+        aria_label="exact answer",
+        aria_valuemin="0",
+        aria_valuemax="100",
+        aria_valuenow=percent,
+    )
+    return element("div", line(said, "running"), bar, class_="progress")
+
+
+def cards(answer: Answer, to_come: Sequence[str] = (), *, quick_look: bool = False) -> Markup:
+    """A card a construction, and an empty one for each that is still to come."""
+    shown = [_card(column, answer.yours, quick_look) for column in answer.columns]
+    shown += [_empty(method) for method in to_come]
+    return element("div", *shown, class_="cards")
+
+
+def _card(column: Column, yours: Sequence[str] | None, quick_look: bool) -> Markup:
+    parts = [_head(column.method, quick_look)]
+    most = max((p for _, p in column.fills), default=1.0)
+    parts.append(element("ol", *[_fill(tokens, p, most) for tokens, p in column.fills]))
+    if yours is not None:
+        parts.append(_yours(yours, column.yours))
+    if column.shared_bits is not None:
+        parts.append(_note(f"Mutual information: {column.shared_bits:.3f} bits"))
+    if not column.converged:
+        parts.append(_note("Its solver has not converged: approximate."))
+    return element("section", *parts, class_="card", style=_colour(column.method))
+
+
+def _head(method: str, quick_look: bool = False) -> Markup:
+    extra = element("span", text(" quick look"), class_="tag") if quick_look else text("")
+    meaning = element("p", text(MEANINGS.get(method, "")), class_="meaning")
+    return element("header", element("h3", text(method), extra), meaning)
+
+
+def _empty(method: str) -> Markup:
+    waiting = _note("is being computed …")
+    return element("section", _head(method), waiting, class_="card empty", style=_colour(method))
+
+
+def _fill(tokens: Sequence[str], probability: float, most: float) -> Markup:
+    part = 0.0 if most <= 0 else 100 * probability / most
+    filled = element("span", class_="part", style=f"width: {part:.1f}%")
+    shown = element("span", *_tokens(tokens), class_="tokens")
+    return element("li", filled, shown, element("span", text(percentage(probability)), class_="p"))
+
+
+def _tokens(tokens: Sequence[str]) -> list[Markup]:
+    parts = [name(tokens[0])]
+    for token in tokens[1:]:
+        parts += [element("span", text(" … "), class_="gap"), name(token)]
+    return parts
+
+
+def _yours(tokens: Sequence[str], log_prob: float | None) -> Markup:
+    said = "not among the candidates" if log_prob is None else percentage(math.exp(log_prob))
+    shown = element("span", *_tokens(tokens), class_="tokens")
+    return element("p", text("What stood there: "), shown, text(f" {said}"), class_="note yours")
+
+
+def _note(said: str) -> Markup:
+    return element("p", text(said), class_="note")
+
+
+def _colour(method: str) -> str:
+    return f"--colour: {plots.construction_styles([method])[method].colour}"
+
+
+def percentage(probability: float) -> str:
+    """A probability as a person reads it."""
+    percent = 100 * probability
+    if percent >= 0.095:
+        return f"{percent:.1f}%"
+    return f"{percent:.2g}%" if percent >= 1e-4 else f"{percent:.0e}%"
+
+
+def trust(answer: Answer) -> Markup:
+    """J and the mutual information in plain words, and what was paid for the answer."""
+    said = [answer.trust] if answer.trust else []
+    said += [words for words in [_shared(answer)] if words]
+    if answer.captured is not None:
+        held = math.floor(1000 * answer.captured) / 10
+        said.append(
+            f"Probabilities are given the {max(answer.candidates):,} likeliest tokens a blank, "
+            f"which hold {held:.1f}% of the model's own probability or more."
+        )
+    said.append(
+        f"Paid: {answer.forward_passes:,} forward pass{'es' * (answer.forward_passes != 1)}, "
+        f"{answer.seconds:.1f} s."
+    )
+    items = [element("li", text(one)) for one in said]
+    return element("ul", *items, class_="trust")
+
+
+def _shared(answer: Answer) -> str | None:
+    """The mutual information of the last joint that is not independent by construction."""
+    known = [c for c in answer.columns if c.shared_bits is not None and c.method != "mlm"]
+    if not known:
+        return None
+    bits = known[-1].shared_bits
+    assert bits is not None
+    if bits < 0.05:
+        means = "the blanks hardly depend on each other, and independent guesses come close"
+    elif bits < 0.5:
+        means = "the blanks lean on each other, and independent guesses mislead for some pairs"
+    else:
+        means = "the blanks depend on each other strongly, and independent guesses mislead"
+    return f"Mutual information {bits:.3f} bits ({known[-1].method}): {means}"
+
+
+def picture(answer: Answer | None) -> Markup:
+    """The heat map of two blanks."""
+    if answer is None or answer.figure is None:
+        return text("")
+    methods = ", ".join(column.method for column in answer.columns)
+    image = element("img", src=answer.figure, alt=f"heat maps of both blanks by {methods}")
+    return element("figure", image)
+
+
+def page_head(model: str, size: int) -> Markup:
+    """What the page is, and which model answers."""
+    parts = [
+        element("h1", text("What fills the blanks together?")),
+        element(
+            "p",
+            text(
+                "A masked language model guesses one blank at a time. Here are joint distributions "
+                "over several blanks, made from "
+            ),
+            element("b", name(model)),
+            text(f" ({size:,} tokens)."),
+        ),
+    ]
+    return joined(parts)

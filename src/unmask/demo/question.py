@@ -1,0 +1,123 @@
+"""What a visitor asks, checked; and the same as a link that asks it again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import parse_qs, urlencode
+
+import unmask
+from unmask.demo.words import Blanked, blanked, pieces
+from unmask.printable import quoted
+
+# constructions that need no tables: a first answer while others wait for theirs
+CHEAP = ("mlm", "orders", "sweep")
+DEFAULT_METHODS = ("mlm", "log-pool")
+# what a page has room for, and a machine that others use too
+LONGEST_TEXT, MOST_BLANKS, MOST_METHODS = 400, 4, 4
+# sweep exists for two blanks only
+_OF_SEVERAL = tuple(name for name in unmask.CONSTRUCTIONS if name != "sweep")
+
+
+@dataclass(frozen=True)
+class Question:
+    """A text, which of its pieces are blank, by which constructions, over how many candidates.
+
+    `candidates` are those a blank that the model proposes; 0 stands for the whole vocabulary.
+    """
+
+    text: str
+    chosen: tuple[int, ...] = ()
+    methods: tuple[str, ...] = DEFAULT_METHODS
+    candidates: int = 0
+
+    def blanked(self, mask: str) -> Blanked:
+        """The text as the model reads it."""
+        return blanked(self.text, self.chosen, mask)
+
+    def to_query(self) -> str:
+        """The part of a link after its question mark."""
+        return urlencode(
+            {
+                "text": self.text,
+                "blanks": ",".join(map(str, self.chosen)),
+                "methods": ",".join(self.methods),
+                "candidates": self.candidates,
+            }
+        )
+
+
+def from_query(query: str, default: Question) -> Question | None:
+    """The question that a link asks; None where it asks none. What it garbles is left out."""
+    fields = {key: values[-1] for key, values in parse_qs(query.lstrip("?")[:8_000]).items()}
+    if not fields.get("text"):
+        return None
+    named = fields.get("methods", "").split(",")
+    methods = [name for name in named if name in unmask.CONSTRUCTIONS]
+    return Question(
+        fields["text"][:LONGEST_TEXT],
+        numbers(fields.get("blanks", "")),
+        tuple(dict.fromkeys(methods))[:MOST_METHODS] or default.methods,
+        next(iter(numbers(fields.get("candidates", ""))), default.candidates),
+    )
+
+
+def numbers(written: str) -> tuple[int, ...]:
+    """Whole numbers between commas; everything else is left out."""
+    parts = (part.strip() for part in written.split(",")[:100])
+    return tuple(sorted({int(part) for part in parts if part.isascii() and part.isdigit()}))
+
+
+def toggled(question: Question, place: object, mask: str) -> Question:
+    """The question with one more word blank, or one less."""
+    found = pieces(question.text, mask)
+    words = {at for at, piece in enumerate(found) if piece.kind == "word"}
+    if not isinstance(place, int) or place not in words:
+        return question
+    return Question(
+        question.text,
+        tuple(sorted((set(question.chosen) & words) ^ {place})),
+        question.methods,
+        question.candidates,
+    )
+
+
+def check(question: Question, mask: str) -> Blanked:
+    """The text as the model reads it; refuses what the page cannot answer, in a line."""
+    if len(question.text) > LONGEST_TEXT:
+        raise unmask.ClozeError(
+            f"the text has {len(question.text):,} characters; the demo takes {LONGEST_TEXT}"
+        )
+    found = question.blanked(mask)
+    if not found.words:
+        raise unmask.ClozeError("click one or more words to blank them, or write [MASK]")
+    if len(found.words) > MOST_BLANKS:
+        raise unmask.ClozeError(
+            f"the text has {len(found.words)} blanks; the demo takes up to {MOST_BLANKS}"
+        )
+    if not question.methods:
+        raise unmask.MethodError("choose a construction")
+    check_methods(question.methods)
+    return found
+
+
+def check_methods(methods: Sequence[str]) -> None:
+    """Refuse names that are no constructions, and more than there is room for."""
+    if len(methods) > MOST_METHODS:
+        raise unmask.MethodError(
+            f"{len(methods)} constructions are chosen; the page has room for {MOST_METHODS}"
+        )
+    for name in methods:
+        if name not in unmask.CONSTRUCTIONS:
+            raise unmask.MethodError(f"there is no construction {quoted(name)}")
+
+
+def methods_for(question: Question, blanks: int) -> tuple[list[str], list[str]]:
+    """The chosen constructions that answer at once, and those that ask for tables.
+
+    One of the first kind is always there, so that nobody waits in front of an empty page.
+    """
+    if blanks == 1:
+        return ["mlm"], []
+    able = [name for name in question.methods if blanks == 2 or name in _OF_SEVERAL]
+    cheap = [name for name in able if name in CHEAP]
+    exact = [name for name in able if name not in CHEAP]
+    return cheap or ["orders"], exact
