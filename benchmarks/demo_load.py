@@ -44,11 +44,11 @@ class Seen:
 
 
 class Visitor:
-    """One page that is open: a session of its own, and questions one after the other."""
+    """A person who opens the page, asks, looks, and opens it again."""
 
     def __init__(self, client: httpx.AsyncClient, config: dict[str, Any], seed: int) -> None:
         self._client, self._random = client, random.Random(seed)
-        self._session = f"visitor{seed}"
+        self._session = ""
         named = {one["api_name"]: one["id"] for one in reversed(config["dependencies"])}
         self._first = next(i for name, i in named.items() if str(name).startswith("first"))
         self._exact = next(i for name, i in named.items() if str(name).startswith("exact"))
@@ -63,6 +63,8 @@ class Visitor:
             await asyncio.sleep(self._random.uniform(0.5, 3))
 
     async def _ask(self, seen: Seen) -> None:
+        # a page that is opened anew: who left does not come back to the stream that was closed
+        self._session = f"{self._random.getrandbits(64):x}"
         text, blanks = self._random.choice(_TEXTS)
         asked = [text, blanks, ["mlm", "log-pool"], 100]
         began = time.monotonic()
@@ -156,6 +158,7 @@ def summary(seen: Seen, users: int, seconds: float) -> dict[str, Any]:
         "memory_second_quarter_mb": round(before / 1e6, 1),
         "memory_end_mb": round(after / 1e6, 1),
         "memory_growth": round(after / before - 1, 4),
+        "memory_mb": [round(size / 1e6) for _, size in seen.memory[::10]],
     }
 
 
@@ -204,7 +207,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         process.terminate()
         process.wait(timeout=20)
-    found = summary(seen, chosen.users, chosen.seconds)
+    about = {"model": Path(chosen.model).name}
+    found = about | summary(seen, chosen.users, chosen.seconds)
     print(json.dumps(found, indent=2))
     wrong = check(found) if chosen.check else []
     for one in wrong:

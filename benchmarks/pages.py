@@ -4,8 +4,8 @@
 
 Reads docs/results/solver.json (what benchmarks/solver.py printed), scoring.json (a list of what
 benchmarks/scoring.py printed), sentences.json (what benchmarks/sentences.py printed), engine.json
-(what benchmarks/run.py printed) and ray.json (what benchmarks/ray_overhead.py printed) and writes
-the page beside each.
+(what benchmarks/run.py printed), ray.json (what benchmarks/ray_overhead.py printed) and demo.json
+(what benchmarks/demo_load.py printed) and writes the page beside each.
 """
 
 import json
@@ -119,12 +119,39 @@ def ray_page(found: dict[str, Any]) -> Iterator[str]:
     yield f"\nRay over bare: median {ratio}; at least {found['target']} is asked for."
 
 
+def demo_page(found: dict[str, Any]) -> Iterator[str]:
+    told = found["told"]
+    full = sum(count for name, count in told.items() if name.endswith(("busy", "queue full")))
+    yield "# Many visitors of the demo at once\n"
+    yield f"{found['users']} visitors for {found['seconds']:.0f} s of `unmask demo` with"
+    yield f"{found['model']}, one thread of a CPU, limits as they are by default. Each asks for a"
+    yield "quick answer, then for the exact one (100 candidates a blank), thinks for 0.5 to 3 s and"
+    yield "asks again; one in five leaves in the middle of an exact answer. One of the four texts"
+    yield "is full of markup. Produced by `benchmarks/demo_load.py`; its output is"
+    yield "[demo.json](demo.json)."
+    yield "\n| | |\n|---|---|"
+    yield f"| quick answers | {told.get('first: answered', 0):,} |"
+    yield f"| seconds until one | {_waits(found['first_seconds'])} |"
+    yield f"| exact answers | {told.get('exact: answered', 0):,} |"
+    yield f"| seconds until one | {_waits(found['exact_seconds'])} |"
+    yield f"| left in the middle | {told.get('exact: left', 0):,} |"
+    yield f"| asked to try again in a moment | {full:,} |"
+    yield f"| errors | {found['error_count']:,} |"
+    before, after = found["memory_second_quarter_mb"], found["memory_end_mb"]
+    yield f"| memory, middle and end | {before:,.0f} and {after:,.0f} MB |"
+
+
+def _waits(seconds: dict[str, float]) -> str:
+    return f"median {seconds['median']:.1f}, 90% {seconds['90%']:.1f}, most {seconds['max']:.1f}"
+
+
 PAGES: dict[str, Callable[[Any], Iterator[str]]] = {
     "solver": solver_page,
     "scoring": scoring_page,
     "sentences": sentences_page,
     "engine": engine_page,
     "ray": ray_page,
+    "demo": demo_page,
 }
 
 

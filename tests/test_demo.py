@@ -117,11 +117,13 @@ def test_numbers_are_digits_alone() -> None:
 
 def test_a_word_is_blanked_and_filled_again() -> None:
     asked = Question("Two men play.", ())
-    once = toggled(asked, 2, "[MASK]")
+    once = toggled(asked, 2, "men", "[MASK]")
     assert once.chosen == (2,)
-    assert toggled(once, 2, "[MASK]").chosen == ()
+    assert toggled(once, 2, "men", "[MASK]").chosen == ()
     for place in (1, 99, -1, "2", None):
-        assert toggled(asked, place, "[MASK]") == asked
+        assert toggled(asked, place, "men", "[MASK]") == asked
+    # a word of the text before this
+    assert toggled(asked, 2, "women", "[MASK]") == asked
 
 
 @pytest.mark.parametrize(
@@ -230,7 +232,7 @@ def test_the_first_answer_is_that_of_the_constructions() -> None:
     assert panels.percentage(best.probability) in shown.cards
     assert all(f">{token}<" in shown.cards for token in best.tokens)
     assert "What stood there" in shown.cards
-    assert "is being computed" in shown.cards
+    assert "comes with the exact answer" in shown.cards
     assert shown.status is not None
     assert "follows" in shown.status
     assert shown.picture == ""
@@ -270,7 +272,7 @@ def test_two_exact_answers_at_once_are_those_of_one_after_the_other() -> None:
     alone = [_last(visits(), one) for one in asked]
     shared, found = visits(places=3), dict[int, Shown]()
     threads = [
-        threading.Thread(target=lambda n=n: found.update({n: _last(shared, asked[n])}))
+        threading.Thread(target=lambda n=n: found.update({n: _last(shared, asked[n], str(n))}))
         for n in range(3)
     ]
     for thread in threads:
@@ -282,8 +284,8 @@ def test_two_exact_answers_at_once_are_those_of_one_after_the_other() -> None:
     assert [found[n].cards for n in range(3)] == [one.cards for one in alone]
 
 
-def _last(at: Visits, question: Question) -> Shown:
-    return list(at.exact_answer(question))[-1]
+def _last(at: Visits, question: Question, visitor: str = "") -> Shown:
+    return list(at.exact_answer(question, visitor))[-1]
 
 
 def test_who_finds_no_place_is_told_so() -> None:
@@ -306,6 +308,22 @@ def test_an_answer_that_nobody_waits_for_is_not_finished() -> None:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     assert lm.model.rows_asked == 0  # type: ignore[attr-defined]
+
+
+def test_a_visitor_cancels_what_is_theirs() -> None:
+    at = visits(places=2)
+    question = Question("t1 t2 t3", (2, 4), ("ag",))
+    with at._desk.turns:
+        mine, others = at.exact_answer(question, "me"), at.exact_answer(question, "others")
+        assert "waits" in str(next(mine).status)
+        assert "waits" in str(next(others).status)
+        assert "Cancelled" in str(at.cancel("me").status)
+        assert "Cancelled" in str(next(mine).status)
+        assert next(mine, None) is None
+        assert "waits" in str(next(others).status)
+    assert "J = " in str([*others][-1].trust)
+    # there is nothing more to cancel
+    assert at.cancel("me") == at.cancel("others") == Shown()
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,6 @@ from unmask import cli
 from unmask.cli import evaluate
 from unmask.constructions import CONSTRUCTIONS
 from unmask.evaluation.plan import Batch, Construction
-from unmask.evaluation.reports import escaping
 from unmask.evaluation.reports.bootstrap import Estimate, Resampling
 from unmask.evaluation.reports.figures import STYLES
 from unmask.evaluation.reports.html.charts import WITHOUT, inline
@@ -38,6 +37,7 @@ from unmask.evaluation.reports.html.provenance import evaluate_command, report_c
 from unmask.evaluation.reports.reporting import Report, report
 from unmask.evaluation.rows import Row
 from unmask.evaluation.store.run_folder import Run, read_run
+from unmask.markup import escaped
 from unmask.printable import printable
 
 TABLE1 = Path(__file__).parent.parent / "docs" / "results" / "table1-here"
@@ -196,8 +196,8 @@ def test_a_page_of_the_published_rows_is_whole_and_needs_nothing(made) -> None:
     _, text, root = made
     check_self_contained(root)
     assert len(root.all("h3")) == 3 * 3 + 3
-    # contiguous blanks have one distance: nothing to draw
-    assert len(root.all("figure")) == (1 if find_spec("matplotlib") else 0)
+    # three frontiers; contiguous blanks have one distance: nothing to draw
+    assert len(root.all("figure")) == (3 + 1 if find_spec("matplotlib") else 0)
     assert [len(one["ids"]) for one in data(root)] == [250, 250, 138]
     assert len(text.encode()) < 1_000_000
 
@@ -376,7 +376,7 @@ def test_a_construction_has_the_colour_of_the_figures() -> None:
 
 @pytest.mark.parametrize("text", NASTY)
 def test_html_of_a_text_is_that_text_between_tags_and_in_attributes(text: str) -> None:
-    written = escaping.html(text)
+    written = escaped(text)
     root = read(f'<p title="{written}">{written}</p>')
     assert [one.name for one in root.inside] == ["p"]
     assert root.text == root.inside[0].attributes["title"] == printable(text)
@@ -384,7 +384,7 @@ def test_html_of_a_text_is_that_text_between_tags_and_in_attributes(text: str) -
 
 
 def test_normalising_a_page_does_not_change_its_markup() -> None:
-    written = f"<b>{escaping.html(NASTY[-6])}</b>"
+    written = f"<b>{escaped(NASTY[-6])}</b>"
     assert NASTY[-6].startswith("\u0338")
     assert unicodedata.normalize("NFC", written).startswith("<b>&#x338;")
 

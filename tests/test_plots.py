@@ -17,6 +17,7 @@ pytest.importorskip("matplotlib")
 from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.image import imread
 from matplotlib.text import Text
 
 import unmask
@@ -315,6 +316,18 @@ def test_the_same_joint_is_the_same_file(suffix: str, tmp_path: Path) -> None:
         save_figure(figure, path)
     one, other = (path.read_bytes() for path in paths)
     assert one == other
+
+
+def test_a_notebook_shows_figures_without_pyplot() -> None:
+    both = joint(text="t")
+    figures = [both.plot(4), both.marginal(0).plot(4), compare({"log-pool": both})]
+    for figure in (*figures, frontier([("mlm", 1, 3.0)])):
+        shown, about = figure._repr_png_()
+        assert about == {"width": round(96 * figure.get_size_inches()[0])}
+        # more pixels than a page gives it: sharp on good screens
+        drawn = imread(io.BytesIO(shown), format="png")
+        assert drawn.shape[1] == pytest.approx(200 / 96 * about["width"], abs=3)
+        assert drawn[..., :3].min() < 0.5 < drawn[..., :3].max()
 
 
 def test_tokens_are_text_and_nothing_else(tmp_path: Path) -> None:

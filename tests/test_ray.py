@@ -33,7 +33,7 @@ from unmask.settings import Settings
 
 # residues of the loops that bind: the support as well, so that an example is a few dozen rows
 RESIDUES = "ARDY"
-EXAMPLES = 200
+EXAMPLES = 140
 # a few, one with a solver: the tiny model does them all
 METHODS = ("mlm", "hcb", "pseudo-gibbs")
 WORDS = ("cat", "dog", "man", "woman")
@@ -195,8 +195,8 @@ def test_the_same_rows_although_workers_are_killed_and_a_node_stops(
     def disturb(done: int) -> None:
         for name, at, node, title in (
             ("a worker", 20, cluster.other, "ray::Worker"),
-            ("a worker", 70, cluster.head, "ray::Worker"),
-            ("a node", 110, cluster.other, "raylet/raylet"),
+            ("a worker", 50, cluster.head, "ray::Worker"),
+            ("a node", 80, cluster.other, "raylet/raylet"),
         ):
             if done == at and node.kill(title):
                 killed.append(name)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from unmask.language_model import LanguageModel
     from unmask.loading import load
     from unmask.metrics import PairMetrics, pair_metrics, perplexity
-    from unmask.mutations import interaction_map, mutation_effect
+    from unmask.mutations import interaction_map, mutation_effect, mutation_effects
     from unmask.pipelines import JointFillMaskPipeline
     from unmask.progress import Progress
     from unmask.sampling.samples import Samples
@@ -77,6 +77,7 @@ _HOME = {
     "load_tables": "tables_file",
     "log_ratios": "sentences.scoring",
     "mutation_effect": "mutations",
+    "mutation_effects": "mutations",
     "pair_metrics": "metrics",
     "perplexity": "metrics",
     "register": "constructions",
@@ -118,6 +119,7 @@ __all__ = [
     "load_tables",
     "log_ratios",
     "mutation_effect",
+    "mutation_effects",
     "pair_metrics",
     "perplexity",
     "register",

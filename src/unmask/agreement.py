@@ -18,6 +18,10 @@ class Agreement:
     converged: bool = True
     blanks: int = 2
 
+    def __str__(self) -> str:
+        """The bits and what they mean, as every output says it."""
+        return f"J = {self.bits:.3f} bits: {self.words()}"
+
     def words(self) -> str:
         """The same in plain words."""
         they = "the two conditionals" if self.blanks == 2 else "the conditionals"

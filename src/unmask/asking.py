@@ -166,14 +166,7 @@ def _pair_joints(
 ) -> dict[str, Joint]:
     check_pivot(asked.options.get("hcb", {}), axes.supports)
     announce(asked, model, axes.supports)
-    tables = pair_tables(
-        asked.cloze,
-        model,
-        axes.supports,
-        asked.settings,
-        about,
-        passes_before=axes.forward_passes,
-    )
+    tables = pair_tables(asked.cloze, model, axes, asked.settings, about)
     if not all(axis.is_whole(model.vocabulary_size) for axis in axes.supports):
         # how much of the model's mass the candidates hold belongs beside their probabilities
         tables.masked  # noqa: B018
@@ -187,15 +180,15 @@ def _pair_joints(
 def pair_tables(
     cloze: Cloze,
     model: MaskedLM,
-    axes: tuple[Support, ...],
+    axes: Axes,
     settings: Settings,
     about: Mapping[str, object],
-    *,
-    passes_before: int = 0,
 ) -> PairTables:
     """Both conditional tables of two blanks; nothing runs until a part is asked for."""
-    source = ElicitedSource(model, cloze, (axes[0], axes[1]), settings, provenance=about)
-    source.forward_passes = passes_before
+    first, second = axes.supports
+    told = {**about, **axes.diagnostics()}
+    source = ElicitedSource(model, cloze, (first, second), settings, provenance=told)
+    source.forward_passes = axes.forward_passes
     return PairTables(
         source,
         memory_limit=settings.memory_limit,

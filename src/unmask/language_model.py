@@ -95,16 +95,19 @@ class LanguageModel(TokenizedModel):
         text: str | Cloze,
         *,
         blanks: Sequence[Blank] | None = None,
-        support: CandidatesByBlank = "vocabulary",
+        support: Axes = AUTO,
         settings: Settings | None = None,
     ) -> PairTables:
-        """Both conditional tables of two blanks; nothing runs until a part is asked for."""
-        cloze = self._as_cloze(text, blanks)
+        """Both conditional tables of two blanks, over the `support` that `joint` takes.
+
+        Candidates that the model is to propose are found now; nothing else runs until a part is
+        asked for.
+        """
+        cloze, how = self._as_cloze(text, blanks), settings or Settings()
         if len(cloze.positions) != 2:
             raise ClozeError(f"tables take two blanks; the text has {len(cloze.positions)}")
-        axes = self._supports(support, 2)
-        about = self._provenance(cloze)
-        return asking.pair_tables(cloze, self.model, axes, settings or Settings(), about)
+        axes = choose_axes(self.model, self._vocabulary, cloze, support, how)
+        return asking.pair_tables(cloze, self.model, axes, how, self._provenance(cloze))
 
     def fill(
         self,

@@ -7,6 +7,7 @@ remote code unless the caller asks; every failure is one sentence.
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from unmask.errors import ModelError, UnmaskError
 from unmask.masked_lm import HuggingFaceMaskedLM
 from unmask.printable import printable, quoted
 
+# a right side that moves a position by so small a part of what the left side does is not read
+_NO_EFFECT = 1e-4
 _DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
@@ -76,15 +79,36 @@ def adapt(model: Any, tokenizer: Any) -> tuple[HuggingFaceMaskedLM, Any]:
             "only; its vocabulary files are missing"
         )
     try:
-        return HuggingFaceMaskedLM(
+        masked_lm = HuggingFaceMaskedLM(
             model, mask_id=tokenizer.mask_token_id, special_ids=tokenizer.all_special_ids
-        ), tokenizer
+        )
+        _refuse_causal(masked_lm)
+        return masked_lm, tokenizer
     except UnmaskError:
         raise
     except Exception as error:
         raise ModelError(
             f"{type(model).__name__} does not run as a masked LM: {_reason(error)}"
         ) from error
+
+
+def _refuse_causal(masked_lm: HuggingFaceMaskedLM) -> None:
+    """Refuse a model that what stands to the right of a position never moves there."""
+    length = min(7, masked_lm.max_length or 7)
+    if length < 3:
+        return
+    middle, every = length // 2, range(masked_lm.vocabulary_size)
+    ordinary = islice((i for i in every if i not in masked_lm.special_ids), length)
+    ids = torch.tensor(list(islice(cycle(ordinary), length))).repeat(3, 1)
+    # as it is, then with all masked on the left, and on the right
+    ids[:, middle] = ids[1, :middle] = ids[2, middle:] = masked_lm.mask_id
+    found = masked_lm.readouts(ids, [middle])
+    left, right = (float((row - found[0]).abs().max()) for row in found[1:])
+    if right < _NO_EFFECT * left:
+        raise ModelError(
+            f"{type(masked_lm.model).__name__} is a causal language model: it does not read what "
+            "stands to the right; unmask needs a masked one"
+        )
 
 
 def _dtype(dtype: str | torch.dtype) -> torch.dtype:

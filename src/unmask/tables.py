@@ -15,6 +15,7 @@ from torch import Tensor
 from unmask.conditional import ConditionalTable, DenseLogits, Logits
 from unmask.errors import UnmaskError
 from unmask.logspace import row_blocks
+from unmask.printable import quoted
 from unmask.progress import Bar, Shown, bar
 from unmask.sources import MaskedMarginals, StoredSource, TableSource, storage
 from unmask.storage import DEFAULT_MEMORY_LIMIT
@@ -100,6 +101,13 @@ class PairTables:
             ),
             memory_limit=memory_limit,
         )
+
+    def __repr__(self) -> str:
+        """Shape, storage, model and text, as far as they are known: nothing is asked for."""
+        known = self.diagnostics()
+        named = [f"{key} {quoted(known[key])}" for key in ("model", "text") if known.get(key)]
+        kept = str(known.get("tables", "not elicited yet"))
+        return f"PairTables({', '.join([f'{self.shape[0]} x {self.shape[1]}', kept, *named])})"
 
     @property
     def supports(self) -> tuple[Support, Support]:

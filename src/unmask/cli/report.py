@@ -194,7 +194,10 @@ def _write(document: str, output: str | None) -> None:
 def _draw(it: "Report", folder: Path, format: str) -> None:
     from unmask.evaluation.reports.drawing import draw
 
-    for path in draw(it, folder, format):
+    def say(why: str) -> None:
+        print(f"unmask: {printable(why)}", file=sys.stderr)
+
+    for path in draw(it, folder, format, say=say):
         print(f"wrote {printable(str(path))}", file=sys.stderr)
 
 

@@ -126,7 +126,7 @@ def _notes(lm: "LanguageModel", joints: Joints) -> list[str]:
     first = next(iter(joints.values()))
     agreement = first.agreement()
     if agreement is not None:
-        lines.append(f"J = {agreement.bits:.3f} bits: {agreement.words()}")
+        lines.append(str(agreement))
     dependent = {
         name: joint.mutual_information(base_two=True)
         for name, joint in joints.items()

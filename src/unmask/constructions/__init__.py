@@ -15,7 +15,7 @@ from unmask.constructions.arnold_gokhale import (
     check_towards,
     weighted_arnold_gokhale,
 )
-from unmask.constructions.besag import besag, check_pivot_axis
+from unmask.constructions.besag import besag, check_pivot_axis, check_pivot_token
 from unmask.constructions.independent import independent
 from unmask.constructions.markov_field import markov_field, markov_field_of_logits
 from unmask.constructions.orders import check_mean, orders
@@ -68,7 +68,7 @@ DEFAULT_METHOD = "log-pool"
 
 # what an option's value must be, as far as that can be told without tables
 _CHECKS: dict[str, Callable[[object], None]] = {
-    "pivot": lambda _: None,
+    "pivot": check_pivot_token,
     "pivot_axis": check_pivot_axis,
     "steps": check_steps,
     "pseudo_counts": check_pseudo_counts,

@@ -48,6 +48,15 @@ def check_pivot_axis(pivot_axis: object) -> None:
         raise MethodError(f"pivot_axis is 0 or 1, not {quoted(pivot_axis)}")
 
 
+def check_pivot_token(pivot: object) -> None:
+    """Refuse what is no single token, such as the list of them that more blanks take."""
+    if pivot is not None and not isinstance(pivot, str) and whole_number(pivot) is None:
+        raise MethodError(
+            "pivot takes one token of two blanks, a name or an id, with pivot_axis=1 one of the "
+            f"second blank, not {quoted(pivot)}"
+        )
+
+
 def check_pivot(options: Mapping[str, object], axes: tuple[Support, ...]) -> None:
     """Refuse an unknown pivot before anything is elicited."""
     axis = options.get("pivot_axis", 0)

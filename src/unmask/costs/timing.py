@@ -1,5 +1,6 @@
 """How long passes over tables take here, timed on small ones that are kept as the real ones are."""
 
+import math
 import time
 from collections.abc import Callable
 from functools import cache
@@ -13,6 +14,7 @@ from unmask.constructions.markov_field import markov_field
 from unmask.constructions.paper_steps import step
 from unmask.costs.passes import Kind, Passes
 from unmask.fills import best_cells
+from unmask.fused import FEWEST_CELLS
 from unmask.joint import Joint
 from unmask.logspace import row_blocks
 from unmask.solvers.bradley_terry import read_tables
@@ -21,7 +23,9 @@ from unmask.solvers.stationary import Flows
 from unmask.tables import PairTables
 
 # two tiles, so that none is found where the last pass left it; enough for the compiled passes
-_ROWS, _COLUMNS = 2**10, 2**11
+_LARGE = (2**10, 2**11)
+# for tables that are too small for those: to compile takes longer than to read them
+_SMALL = (2**8, 2**9)
 # how often a kind of pass is timed: so many runs, or so many seconds
 _RUNS, _PATIENCE = 5, 0.2
 # below so many cells read in all, a time is not worth measuring
@@ -44,20 +48,26 @@ def table_seconds(
     cells = shape[0] * shape[-1]
     if cells * sum(passes.values()) < _FEW_CELLS:
         return 0.0
-    each = _seconds_a_cell(frozenset(passes), width, copied, device)
+    timed = _LARGE if cells >= FEWEST_CELLS else _SMALL
+    each = _seconds_a_cell(frozenset(passes), timed, width, copied, device)
     return cells * sum(count * each[kind] for kind, count in passes.items())
 
 
 @cache
 def _seconds_a_cell(
-    kinds: frozenset[Kind], width: int | None, copied: bool, device: torch.device
+    kinds: frozenset[Kind],
+    shape: tuple[int, int],
+    width: int | None,
+    copied: bool,
+    device: torch.device,
 ) -> dict[Kind, float]:
     """Measured once a process: what it compiles, the work itself will need."""
-    limit = 16 * _ROWS * _COLUMNS if copied else 0
-    logits = _logits(width, device)
+    cells = math.prod(shape)
+    limit = 16 * cells if copied else 0
+    logits = _logits(shape, width, device)
     tables = PairTables.from_logits(*logits, memory_limit=limit)
-    mass = np.repeat([1 / _ROWS, 1 / _COLUMNS], [_ROWS, _COLUMNS])
-    log_a, log_b = torch.tensor(np.log(mass), device=device).split([_ROWS, _COLUMNS])
+    mass = np.repeat([1 / size for size in shape], shape)
+    log_a, log_b = torch.tensor(np.log(mass), device=device).split(list(shape))
     runs: dict[Kind, Callable[[], object]] = {
         "made": lambda: PairTables.from_logits(*logits),
         "copied": lambda: probabilities(PairTables(tables.source, memory_limit=limit)),
@@ -70,7 +80,6 @@ def _seconds_a_cell(
     }
     # of "made" both tables are one run; a table is counted by itself
     shares = {"made": 2, "sum": 2}
-    cells = _ROWS * _COLUMNS
     return {kind: _timed(runs[kind], device) / shares.get(kind, 1) / cells for kind in kinds}
 
 
@@ -79,17 +88,19 @@ def _ranked(joint: Joint) -> object:
     return best_cells(((block, joint.scores(block)) for block in rows), 10)
 
 
-def _logits(width: int | None, device: torch.device) -> tuple[Logits, Logits]:
+def _logits(
+    shape: tuple[int, int], width: int | None, device: torch.device
+) -> tuple[Logits, Logits]:
     generator = torch.Generator().manual_seed(0)
 
     def factor(rows: int) -> Tensor:
         scale = (width or 1) ** -0.25
         return torch.randn(rows, width or 1, generator=generator).mul(scale).to(device)
 
-    factored = [FactoredLogits(factor(_ROWS), factor(_COLUMNS)) for _ in range(2)]
+    factored = [FactoredLogits(factor(shape[0]), factor(shape[1])) for _ in range(2)]
     if width is not None:
         return factored[0], factored[1]
-    dense = [DenseLogits(logits.block(slice(0, _ROWS))) for logits in factored]
+    dense = [DenseLogits(logits.block(slice(0, shape[0]))) for logits in factored]
     return dense[0], dense[1]
 
 

@@ -23,7 +23,8 @@ class Example:
 
     def label(self) -> str:
         """The text as a button shows it."""
-        shown = self.question(Question("")).blanked("____").text
+        # blanks beside each other stay two
+        shown = " ".join(self.question(Question("")).blanked(" ____ ").text.split())
         return shown if len(shown) <= 60 else f"{shown[:57]}..."
 
 
@@ -34,8 +35,8 @@ _LANGUAGES = (
         Example("The dog is running in the snow.", ("dog", "running", "snow")),
     ),
     (
-        Example("今天天气很好，我们去公园玩。", ("公", "园")),
-        Example("我喜欢在家里看电影。", ("电", "影")),
+        Example("今天天氣很好，我們去公園玩。", ("公", "園")),
+        Example("我喜歡在家裡看電影。", ("電", "影")),
         Example("他是一个很好的老师。", ("老", "师")),
     ),
     (

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
 
 import unmask
@@ -18,16 +19,29 @@ class CancelledError(Exception):
 class Desk:
     """Where computations are done: short ones at once, long ones one after the other.
 
-    `long_places` is how many long ones may be there, running or waiting.
+    Each kind has one thread that stays: memory is kept by thread, and that of many threads, each
+    for one answer, would never be given back. `long_places` is how many long ones may be there,
+    running or waiting.
     """
 
     def __init__(self, long_places: int) -> None:
-        self.turns, self.line = Turns(), Turns()
+        self.turns = Turns()
         self.room = Room(long_places)
+        self._short = ThreadPoolExecutor(1, "unmask-demo-short")
+        self.long = ThreadPoolExecutor(1, "unmask-demo-long")
+
+    def at_once(self, work: Callable[[], Result]) -> Result:
+        """Do a short computation, between two batches of a long one."""
+
+        def in_turn() -> Result:
+            with self.turns:
+                return work()
+
+        return self._short.submit(in_turn).result()
 
 
 class Job(Generic[Result]):
-    """A long computation in a thread of its own.
+    """A long computation.
 
     It calls `tick` often: there it lets short ones through, and ends when it is cancelled. Its
     place in the room is free again when it has ended.
@@ -43,7 +57,7 @@ class Job(Generic[Result]):
         self._error: BaseException | None = None
         self._ended, self._cancelled = threading.Event(), threading.Event()
         self._rows_by_piece: dict[str, int] = {}
-        threading.Thread(target=self._run, daemon=True, name="unmask-demo").start()
+        desk.long.submit(self._run)
 
     def tick(self, progress: unmask.Progress) -> None:
         """Note how far the work is; let others through; end it if it is not wanted."""
@@ -64,6 +78,10 @@ class Job(Generic[Result]):
         """End the work at its next tick."""
         self._cancelled.set()
 
+    def is_cancelled(self) -> bool:
+        """Whether somebody has."""
+        return self._cancelled.is_set()
+
     def result(self) -> Result:
         """What the work gave, or its exception."""
         self._ended.wait()
@@ -81,7 +99,7 @@ class Job(Generic[Result]):
 
     def _run(self) -> None:
         try:
-            with self._desk.line, self._desk.turns:
+            with self._desk.turns:
                 if self._cancelled.is_set():
                     raise CancelledError
                 self._began, self.running = time.monotonic(), True

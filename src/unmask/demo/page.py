@@ -25,7 +25,7 @@ _SHORT_AT_ONCE = 2
 _CLICKED = """
 element.addEventListener('click', (event) => {
   const word = event.target.closest('button[data-place]');
-  if (word) trigger('click', {place: Number(word.dataset.place)});
+  if (word) trigger('click', {place: Number(word.dataset.place), word: word.dataset.word});
 });
 """
 _ASKED_BY_LINK = "() => window.location.search"
@@ -52,6 +52,7 @@ class _Parts:
     methods: Any
     candidates: Any
     query: Any
+    came_by_link: Any
     link: Any
     status: Any
     cards: Any
@@ -140,11 +141,10 @@ def _drawn(
     link = gr.Textbox(
         "", label="Link to this question", interactive=False, buttons=["copy"], elem_id="link"
     )
-    hidden = [gr.Textbox(value, visible=False) for value in (default.text, "", "")]
-    before, chosen, query = hidden
-    parts = _Parts(
-        text, before, chosen, words, methods, several, query, link, status, cards, trust, picture
-    )
+    hidden = [gr.Textbox(value, visible="hidden") for value in (default.text, "", "", "")]
+    before, chosen, query, came = hidden
+    asked = (text, before, chosen, words, methods, several, query, came)
+    parts = _Parts(*asked, link=link, status=status, cards=cards, trust=trust, picture=picture)
     return parts, (fill, cancel), shown
 
 
@@ -169,23 +169,30 @@ def _connect(
         return _state(visits, visits.edited(text, before, chosen))
 
     def clicked(text: str, chosen: str, event: gr.EventData) -> list[str]:
-        return _state(visits, visits.clicked(text, chosen, event._data.get("place")))
+        clicked = event._data
+        question = visits.clicked(text, chosen, clicked.get("place"), clicked.get("word"))
+        return _state(visits, question)
 
     def restored(query: str) -> list[Any]:
-        return _whole(visits, visits.restored(query))
+        found = visits.restored(query)
+        if found is None:
+            # a visitor may already be typing: what no link asks for stays as it is
+            return [*[gr.skip()] * len(everything), ""]
+        return [*_whole(visits, found), "yes"]
 
-    parts.text.input(
+    # not `input`, which a text that is pasted while others are on their way does not always send
+    parts.text.change(
         edited,
         [parts.text, parts.before, parts.chosen],
         state,
-        trigger_mode="always_last",
+        trigger_mode="multiple",
         **at_once,
     )
     parts.words.click(clicked, [parts.text, parts.chosen], state, **at_once)
 
-    begun = [fill.click, parts.text.submit]
-    opened = page.load(restored, [parts.query], everything, js=_ASKED_BY_LINK, **at_once)
-    begun.append(opened.then)
+    came = [*everything, parts.came_by_link]
+    page.load(restored, [parts.query], came, js=_ASKED_BY_LINK, **at_once)
+    begun = [fill.click, parts.text.submit, parts.came_by_link.change]
     for button, example in examples:
         chosen = button.click(
             lambda methods, several, example=example: _whole(
@@ -196,10 +203,10 @@ def _connect(
             **at_once,
         )
         begun.append(chosen.then)
-    _answer(visits, parts, begun, cancel)
+    _answer(gr, visits, parts, begun, cancel)
 
 
-def _answer(visits: Visits, parts: _Parts, begun: Sequence[Any], cancel: Any) -> None:
+def _answer(gr: Any, visits: Visits, parts: _Parts, begun: Sequence[Any], cancel: Any) -> None:
     """Short answers and exact ones: from every way to ask, one after the other."""
 
     def first(*asked: Any) -> list[Any]:
@@ -207,11 +214,17 @@ def _answer(visits: Visits, parts: _Parts, begun: Sequence[Any], cancel: Any) ->
         shown = visits.first_answer(question)
         return [*_values(shown), question.to_query() if shown.cards else ""]
 
-    def exact(*asked: Any) -> Iterator[list[Any]]:
-        for shown in visits.exact_answer(_question(*asked)):
+    # Gradio gives the request by its place among the parameters
+    def exact(
+        text: str, chosen: str, methods: list[str], candidates: int, request: gr.Request
+    ) -> Iterator[list[Any]]:
+        question = _question(text, chosen, methods, candidates)
+        for shown in visits.exact_answer(question, _visitor(request)):
             yield _values(shown)
 
-    running = []
+    def cancelled(request: gr.Request) -> list[Any]:
+        return _values(visits.cancel(_visitor(request)))
+
     for begin in begun:
         short = begin(
             first,
@@ -223,7 +236,7 @@ def _answer(visits: Visits, parts: _Parts, begun: Sequence[Any], cancel: Any) ->
             api_visibility="private",
         )
         short.then(None, [parts.query], [parts.link], js=_INTO_ADDRESS, show_progress="hidden")
-        long = short.success(
+        short.success(
             exact,
             parts.asked(),
             parts.answered(),
@@ -232,16 +245,19 @@ def _answer(visits: Visits, parts: _Parts, begun: Sequence[Any], cancel: Any) ->
             show_progress="hidden",
             api_visibility="private",
         )
-        running += [short, long]
     cancel.click(
-        lambda: panels.line(panels.CANCELLED, "done"),
+        cancelled,
         None,
-        [parts.status],
-        cancels=running,
+        parts.answered(),
         queue=False,
         show_progress="hidden",
         api_visibility="private",
     )
+
+
+def _visitor(request: Any) -> str:
+    """A page that is open, by the name that Gradio has for it."""
+    return str(request.session_hash)
 
 
 def _question(text: str, chosen: str, methods: Sequence[str], candidates: int) -> Question:

@@ -58,6 +58,7 @@ def _word(word: str, place: int, is_blank: bool) -> Markup:
         type="button",
         class_="word blank" if is_blank else "word",
         data_place=str(place),
+        data_word=word,
         aria_pressed="true" if is_blank else "false",
         title=says,
     )
@@ -127,7 +128,7 @@ def _head(method: str, quick_look: bool = False) -> Markup:
 
 
 def _empty(method: str) -> Markup:
-    waiting = _note("is being computed …")
+    waiting = _note("comes with the exact answer")
     return element("section", _head(method), waiting, class_="card empty", style=_colour(method))
 
 
@@ -186,19 +187,20 @@ def trust(answer: Answer) -> Markup:
 
 
 def _shared(answer: Answer) -> str | None:
-    """The mutual information of the last joint that is not independent by construction."""
-    known = [c for c in answer.columns if c.shared_bits is not None and c.method != "mlm"]
+    """The mutual information of the default construction, or else of one that has some at all."""
+    known = {c.method: c.shared_bits for c in answer.columns if c.shared_bits is not None}
+    known.pop("mlm", None)
     if not known:
         return None
-    bits = known[-1].shared_bits
-    assert bits is not None
+    method = "log-pool" if "log-pool" in known else list(known)[-1]
+    bits = known[method]
     if bits < 0.05:
         means = "the blanks hardly depend on each other, and independent guesses come close"
     elif bits < 0.5:
         means = "the blanks lean on each other, and independent guesses mislead for some pairs"
     else:
         means = "the blanks depend on each other strongly, and independent guesses mislead"
-    return f"Mutual information {bits:.3f} bits ({known[-1].method}): {means}"
+    return f"Mutual information {bits:.3f} bits ({method}): {means}"
 
 
 def picture(answer: Answer | None) -> Markup:

@@ -66,11 +66,11 @@ def numbers(written: str) -> tuple[int, ...]:
     return tuple(sorted({int(part) for part in parts if part.isascii() and part.isdigit()}))
 
 
-def toggled(question: Question, place: object, mask: str) -> Question:
-    """The question with one more word blank, or one less."""
+def toggled(question: Question, place: object, word: object, mask: str) -> Question:
+    """The question with one more word blank, or one less; as it is if that word is not there."""
     found = pieces(question.text, mask)
     words = {at for at, piece in enumerate(found) if piece.kind == "word"}
-    if not isinstance(place, int) or place not in words:
+    if not isinstance(place, int) or place not in words or found[place].text != word:
         return question
     return Question(
         question.text,

@@ -1,6 +1,5 @@
 """What happens when a visitor clicks: handlers that take and give plain values."""
 
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
@@ -8,7 +7,7 @@ from difflib import SequenceMatcher
 import unmask
 from unmask.demo import panels
 from unmask.demo.answers import Answer, exact, quick
-from unmask.demo.jobs import CancelledError, Desk, Job
+from unmask.demo.jobs import Desk, Job
 from unmask.demo.question import Question, check, from_query, methods_for, numbers, toggled
 from unmask.demo.words import pieces
 from unmask.markup import Markup
@@ -37,6 +36,7 @@ class Visits:
         self.mask = str(lm.tokenizer.mask_token)
         self._how = replace(settings, progress=False, announce=False)
         self._desk, self.places = Desk(places), places
+        self._running: dict[str, Job[Answer]] = {}
 
     def warm_up(self, question: Question) -> None:
         """Answer something small, so that the first visitor does not wait for what is done once.
@@ -44,10 +44,9 @@ class Visits:
         What solvers need compiled is compiled beside the page.
         """
         found = check(question, self.mask)
-        quick(self.lm, replace(question, methods=("orders",)), found, self._how)
-        threading.Thread(
-            target=self._compile, args=(found.text,), daemon=True, name="unmask-demo-warm-up"
-        ).start()
+        small = replace(question, methods=("orders",))
+        self._desk.at_once(lambda: quick(self.lm, small, found, self._how))
+        self._desk.long.submit(self._compile, found.text)
 
     def _compile(self, text: str) -> None:
         joints = self.lm.joints(text, methods=["log-pool", "ag"], support=4, settings=self._how)
@@ -69,13 +68,13 @@ class Visits:
         }
         return Question(text, tuple(sorted(kept)))
 
-    def clicked(self, text: str, chosen: str, place: object) -> Question:
-        """The question after a word was clicked."""
-        return toggled(Question(text, numbers(chosen)), place, self.mask)
+    def clicked(self, text: str, chosen: str, place: object, word: object) -> Question:
+        """The question after a word was clicked, which may be one of the text before this."""
+        return toggled(Question(text, numbers(chosen)), place, word, self.mask)
 
-    def restored(self, query: str) -> Question:
-        """The question of a link, or the one to begin with."""
-        return from_query(query, self.default) or self.default
+    def restored(self, query: str) -> Question | None:
+        """The question of a link, if it asks one."""
+        return from_query(query, self.default)
 
     # --- what is answered ----------------------------------------------------------------------
 
@@ -88,8 +87,7 @@ class Visits:
             return _refused(str(error)) if asked else _nothing()
         cheap, to_come = methods_for(question, len(found.words))
         try:
-            with self._desk.turns:
-                answer = quick(self.lm, question, found, self._how)
+            answer = self._desk.at_once(lambda: quick(self.lm, question, found, self._how))
         except unmask.UnmaskError as error:
             return _refused(str(error))
         stand_in = bool(to_come) and not set(cheap) & set(question.methods)
@@ -101,8 +99,11 @@ class Visits:
             panels.picture(answer),
         )
 
-    def exact_answer(self, question: Question) -> Iterator[Shown]:
-        """How far it is, again and again, and then by all constructions; ends when nobody looks."""
+    def exact_answer(self, question: Question, visitor: str = "") -> Iterator[Shown]:
+        """How far it is, again and again, and then by all constructions; ends when nobody looks.
+
+        `visitor` is whoever may cancel it.
+        """
         try:
             found = check(question, self.mask)
         except unmask.UnmaskError:
@@ -118,19 +119,35 @@ class Visits:
         job: Job[Answer] = Job(
             self._desk, lambda job: exact(self.lm, question, found, self._how, job)
         )
+        # one at a time is what a page has room for
+        self.cancel(visitor)
+        self._running[visitor] = job
         try:
             while not job.wait(_EVERY):
+                if job.is_cancelled():
+                    # it ends by itself soon, but nobody has to wait for that
+                    break
                 yield Shown(panels.progress(job))
-            yield _shown(job, question, len(found.words))
+            yield _shown(job)
         finally:
             job.cancel()
+            if self._running.get(visitor) is job:
+                del self._running[visitor]
+
+    def cancel(self, visitor: str) -> Shown:
+        """End what a visitor waits for."""
+        job = self._running.get(visitor)
+        if job is None:
+            return Shown()
+        job.cancel()
+        return Shown(panels.line(panels.CANCELLED, "done"))
 
 
-def _shown(job: Job[Answer], question: Question, blanks: int) -> Shown:
+def _shown(job: Job[Answer]) -> Shown:
+    if job.is_cancelled():
+        return Shown(panels.line(panels.CANCELLED, "done"))
     try:
         answer = job.result()
-    except CancelledError:
-        return Shown(panels.line(panels.CANCELLED, "done"))
     except unmask.UnmaskError as error:
         return _refused(str(error))
     return Shown(

@@ -10,7 +10,7 @@ from torch import Tensor
 from unmask.errors import SupportError
 from unmask.joint import Joint
 from unmask.plots import heat_map, panels, tokens
-from unmask.plots.saving import library, own_settings
+from unmask.plots.saving import library, new_figure, own_settings
 from unmask.plots.styles import NORMAL, construction_styles, legend_name
 from unmask.plots.tokens import Cells
 from unmask.printable import quoted
@@ -53,7 +53,7 @@ def _drawn(
     scale = panels.scale_of(kind, values)
     across = math.ceil(len(joints) / math.ceil(len(joints) / _MOST_ACROSS))
     with own_settings(fonts.families):
-        figure: Figure = library("matplotlib.figure").Figure(layout="constrained")
+        figure = new_figure()
         every = _grid(figure, len(joints), across)
         meshes = [panels.draw_map(*each, scale) for each in zip(every, values, strict=True)]
         _label(every, across, rows, columns)

@@ -11,7 +11,7 @@ from unmask.errors import SupportError, UnmaskError
 from unmask.joint import Joint
 from unmask.plots import panels, tokens
 from unmask.plots.fonts import Fonts, fonts_for
-from unmask.plots.saving import library, own_settings, plain_text
+from unmask.plots.saving import library, new_figure, own_settings, plain_text
 from unmask.plots.styles import LARGE, NORMAL, SMALL, construction_styles
 from unmask.plots.tokens import Cells
 from unmask.printable import printable, quoted, width
@@ -101,7 +101,7 @@ def _two_blanks(joint: Joint, cells: Cells, kind: str) -> "Figure":
     values = values_of(joint, cells, kind)
     fonts, rows, columns = label_fonts(joint, cells, [text_of(joint), printable(joint.method)])
     with own_settings(fonts.families):
-        figure: Figure = library("matplotlib.figure").Figure(layout="constrained")
+        figure = new_figure()
         scale = panels.scale_of(kind, [values])
         panel, every = _with_bars(figure, joint, cells, fonts.shown(printable(joint.method)))
         panels.draw_colour_bar(figure, panels.draw_map(panel, values, scale), every, scale)
@@ -161,7 +161,7 @@ def _one_blank(joint: Joint, n: int, kind: str) -> "Figure":
     names = [tokens.label(fill.tokens[0]) for fill in fills]
     fonts = fonts_for([text_of(joint), *names])
     with own_settings(fonts.families):
-        figure: Figure = library("matplotlib.figure").Figure(layout="constrained")
+        figure = new_figure()
         panel: Any = figure.subplots()
         style = construction_styles([joint.method])[joint.method]
         values = [fill.probability for fill in fills]
@@ -212,7 +212,7 @@ def _about_sums(joints: Mapping[str, Joint]) -> Iterator[str]:
 def _about_trust(joints: Mapping[str, Joint]) -> Iterator[str]:
     found = {name: joint.agreement() for name, joint in joints.items()}
     known = {name: agreement for name, agreement in found.items() if agreement is not None}
-    said = {name: f"J = {one.bits:.3f} bits: {one.words()}." for name, one in known.items()}
+    said = {name: f"{one}." for name, one in known.items()}
     if len(set(said.values())) == 1:
         yield next(iter(said.values()))
     else:

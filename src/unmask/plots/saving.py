@@ -3,7 +3,9 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from importlib import import_module
+from io import BytesIO
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -32,17 +34,30 @@ def save_figure(figure: "Figure", path: str | Path) -> None:
     """Write a figure as .svg, .png or .pdf; the file appears whole or not at all."""
     target, suffix = Path(path), check_ending(path)
     partial = target.with_name(target.name + ".partial")
-    # without a salt the ids in an SVG are drawn at random; numbers at axes are no formulas
-    settings = {"svg.hashsalt": "unmask", "text.usetex": False, "text.parse_math": False}
     try:
-        with library("matplotlib").rc_context(settings):
-            figure.savefig(partial, format=suffix[1:], dpi=200, metadata=dict(FORMATS[suffix]))
+        write_figure(figure, partial, suffix)
         os.replace(partial, target)
     except OSError as error:
         partial.unlink(missing_ok=True)
         raise UnmaskError(
             f"cannot write {_shown(path)}: {error.strerror}; choose another place"
         ) from None
+
+
+def write_figure(figure: "Figure", file: Path | BytesIO, suffix: str) -> None:
+    """Write a figure in one of the formats, without a date or random ids."""
+    # without a salt the ids in an SVG are drawn at random; numbers at axes are no formulas
+    settings = {"svg.hashsalt": "unmask", "text.usetex": False, "text.parse_math": False}
+    with library("matplotlib").rc_context(settings):
+        # a copy: drawing moves the axes a little every time, so that the next file would differ
+        drawn = deepcopy(figure) if figure.canvas.manager is None else figure
+        drawn.savefig(file, format=suffix[1:], dpi=200, metadata=dict(FORMATS[suffix]))
+
+
+def new_figure() -> "Figure":
+    """An empty figure that a notebook shows, without pyplot and its list of open figures."""
+    figure: Figure = library("unmask.plots.shown").ShownFigure(layout="constrained")
+    return figure
 
 
 def check_ending(path: str | Path) -> str:

@@ -8,7 +8,7 @@ from unmask.errors import UnmaskError
 from unmask.numbers import real_number
 from unmask.plots.fonts import fonts_for
 from unmask.plots.ranges import axis_range, mark_outside, outside
-from unmask.plots.saving import library, own_settings, plain_text, wrapped
+from unmask.plots.saving import library, new_figure, own_settings, plain_text, wrapped
 from unmask.plots.styles import LARGE, NORMAL, SMALL, Style, construction_styles, legend_name
 from unmask.printable import printable, quoted
 
@@ -54,7 +54,7 @@ def frontier(
 ) -> "Figure":
     """Forward passes, on a logarithmic axis, against pairwise NLL with its interval.
 
-    Rows are `Point`s or plain tuples in their order. Where one would flatten all others it leaves
+    A row is a `Point` or a plain tuple in its order. Where one would flatten all others it leaves
     the axis, which says so.
     """
     every = [_checked(Point(*row)) for row in rows]
@@ -66,7 +66,7 @@ def frontier(
     styles = {legend_name(name): style for name, style in construction_styles(names).items()}
     fonts = fonts_for([printable(title), *styles])
     with own_settings(fonts.families):
-        figure: Figure = library("matplotlib.figure").Figure(layout="constrained")
+        figure = new_figure()
         panel: Any = figure.subplots()
         _draw(panel, every, [(fonts.shown(name), style) for name, style in styles.items()])
         if title:

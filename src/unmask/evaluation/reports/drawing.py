@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from unmask.evaluation.reports.distance import DistanceBin, by_setting
+from unmask.evaluation.reports.distance import LEAST_COUNT, DistanceBin, by_setting
 from unmask.evaluation.reports.figures import distance_figure, save_figure
 from unmask.evaluation.reports.rendering import comma_separated
 from unmask.evaluation.reports.reporting import Report, table
+from unmask.evaluation.reports.supports import shown_setting
 from unmask.evaluation.rows import Group
 from unmask.evaluation.store.durable import make_folder, write_file
 
@@ -20,8 +21,13 @@ _AXES = {
 }
 
 
-def draw(it: Report, folder: Path, format: str = "svg") -> Iterator[Path]:
-    """A figure a setting and kind of distance, and a CSV a kind; yields what was written."""
+def draw(
+    it: Report, folder: Path, format: str = "svg", *, say: Callable[[str], object] = lambda _: None
+) -> Iterator[Path]:
+    """A figure a setting and kind of distance, and a CSV a kind; yields what was written.
+
+    `say` gets a line for every figure that is not drawn.
+    """
     make_folder(folder)
     kinds: Mapping[str, Sequence[DistanceBin]] = {
         "distance": it.token_bins(),
@@ -31,21 +37,33 @@ def draw(it: Report, folder: Path, format: str = "svg") -> Iterator[Path]:
         path = folder / f"{kind}.csv"
         write_file(path, _writing(comma_separated(table(it, kind))))
         yield path
+        if not bins:
+            say(f"no figure of {_AXES[kind]}: no example has a distance and metrics")
         for group, found in by_setting(bins).items():
+            ends = sorted({(one.first, one.last) for one in found})
             # one bin is a point, of which the table says everything
-            if len({(one.first, one.last) for one in found}) > 1:
+            if len(ends) > 1:
                 yield _figure(folder / f"{kind}-{_file_name(group)}.{format}", kind, group, found)
+            else:
+                say(f"no figure of {shown_setting(group)}: {_one_bin(kind, *ends[0])}")
 
 
 def _writing(text: str) -> Callable[[BinaryIO], object]:
     return lambda file: file.write(text.encode())
 
 
+def _one_bin(kind: str, first: int, last: int) -> str:
+    if first == last:
+        return f"all examples have {first} {_AXES[kind]}"
+    return (
+        f"its {first} to {last} {_AXES[kind]} are one bin, since each takes {LEAST_COUNT} examples "
+        "or more; evaluate more examples"
+    )
+
+
 def _figure(path: Path, kind: str, group: Group, bins: Sequence[DistanceBin]) -> Path:
-    title = f"{group.model}, {group.corpus}, {group.mask} blanks"
-    if group.support != "vocabulary":
-        title += f", support {group.support}"
-    save_figure(distance_figure(bins, title=title, axis_label=_AXES[kind]), path)
+    figure = distance_figure(bins, title=shown_setting(group), axis_label=_AXES[kind])
+    save_figure(figure, path)
     return path
 
 

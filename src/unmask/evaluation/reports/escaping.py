@@ -1,4 +1,4 @@
-r"""Names made inert for a Markdown, LaTeX, HTML or CSV cell.
+r"""Names made inert for a Markdown, LaTeX or CSV cell; for HTML there is `unmask.markup`.
 
 Control characters, right-to-left overrides and the like are first shown escaped, as everywhere
 (`unmask.printable`), so no cell can hold a line break; then come the format's own specials.
@@ -27,8 +27,6 @@ _LATEX = {
     # right after the end of a row these would be taken for its arguments
     **{ch: f"{{{ch}}}" for ch in "[]*"},
 }
-# quotation marks too, so that a text is inert in an attribute as well
-_HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"}
 # line separators, and what turns the direction of all that follows
 _OVERRIDES = "\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 # what spreadsheets take for the start of a formula, the full-width forms included
@@ -44,18 +42,6 @@ def markdown(text: str) -> str:
 def latex(text: str) -> str:
     """The text for LaTeX: no command, no comment, no column more."""
     return "".join(_LATEX.get(ch, ch) for ch in printable(text))
-
-
-def html(text: str) -> str:
-    """The text for HTML, between tags or in a quoted attribute: neither a tag nor its end.
-
-    A mark that combines with what stands before it is written as a number where it is first: a
-    program that normalises the file would make one character of it and the markup.
-    """
-    shown = "".join(_HTML.get(ch, ch) for ch in printable(text))
-    if shown and unicodedata.category(shown[0]).startswith("M"):
-        return f"&#x{ord(shown[0]):x};{shown[1:]}"
-    return shown
 
 
 def data_cell(text: str, *, tabs: bool = False) -> str:

@@ -5,13 +5,16 @@ Cells stay numbers here. How a number or a hostile name is written is for the ou
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from unmask.evaluation.reports.bootstrap import Estimate
 from unmask.evaluation.reports.distance import DistanceBin
 from unmask.evaluation.reports.paper import CITATION, MEASURES, published
 from unmask.evaluation.reports.summary import Difference, Summary, vocabularies_differ
+from unmask.evaluation.reports.supports import shown_supports
 from unmask.evaluation.rows import Group
 
+Grouped = TypeVar("Grouped", Summary, Difference, DistanceBin)
 Cell = str | int | float | Estimate | None
 
 _FEW = 30
@@ -110,13 +113,13 @@ def summary_table(
     beside = [m for m in MEASURES if any(published(s.group, m) is not None for s in summaries)]
     rows = [
         (
-            *summary.group,
+            *group,
             summary.examples,
             summary.failed,
             *(getattr(summary, measure) for measure in measures),
             *(published(summary.group, measure) for measure in beside),
         )
-        for summary in summaries
+        for group, summary in _with_groups(summaries)
     ]
     columns = (
         *_group_columns(),
@@ -132,8 +135,8 @@ def difference_table(differences: Sequence[Difference]) -> Table:
     """Paired differences to a baseline."""
     metrics = ("pairwise_nll", "unary_nll", "all_kl", "gold_kl")
     rows = [
-        (*one.group, one.baseline, one.examples, *(getattr(one, metric) for metric in metrics))
-        for one in differences
+        (*group, one.baseline, one.examples, *(getattr(one, metric) for metric in metrics))
+        for group, one in _with_groups(differences)
     ]
     columns = (
         *_group_columns(),
@@ -151,8 +154,8 @@ def distance_table(
 ) -> Table:
     """NLLs by distance; what it is called in the title, and a note that says what it counts."""
     rows = [
-        (*one.group, one.first, one.last, one.examples, one.pairwise_nll, one.unary_nll)
-        for one in bins
+        (*group, one.first, one.last, one.examples, one.pairwise_nll, one.unary_nll)
+        for group, one in _with_groups(list(bins))
     ]
     columns = (
         *_group_columns(),
@@ -160,6 +163,12 @@ def distance_table(
         *map(_estimates, ("pairwise_nll", "unary_nll")),
     )
     return Table(f"NLL by {distance}", columns, tuple(rows), (note,))
+
+
+def _with_groups(found: Sequence[Grouped]) -> Iterable[tuple[Group, Grouped]]:
+    """Each beside its group as a reader sees it."""
+    shown = shown_supports(one.group.support for one in found)
+    return ((one.group._replace(support=shown[one.group.support]), one) for one in found)
 
 
 def _group_columns() -> list[Column]:

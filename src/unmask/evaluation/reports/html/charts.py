@@ -1,4 +1,4 @@
-"""Distance figures as SVG within a page: several of them beside each other, and no style of theirs.
+"""Figures as SVG within a page: several of them beside each other, and no style of theirs.
 
 matplotlib writes an SVG as a document of its own. Here its ids become unique, and its style
 attributes plain attributes, since the page's policy forbids inline styles.
@@ -10,11 +10,15 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from io import BytesIO
+from typing import TYPE_CHECKING
 
 from unmask.evaluation.reports.distance import DistanceBin
 from unmask.evaluation.reports.figures import distance_figure
-from unmask.evaluation.reports.html.markup import Markup, element, paragraph
+from unmask.markup import Markup, element, paragraph
 from unmask.printable import printable
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 WITHOUT = (
     "The figure of these numbers needs matplotlib: pip install 'unmask[figures]', and make this"
@@ -33,9 +37,19 @@ def chart(bins: Sequence[DistanceBin], *, key: str, title: str, axis_label: str)
         return paragraph(_ONE_BIN)
     if find_spec("matplotlib") is None:
         return paragraph(WITHOUT)
-    drawn = _svg(bins, title=title, axis_label=axis_label)
+    figure = distance_figure(bins, title=title, axis_label=axis_label)
     label = f"NLL against distance: {title}. The table beside has the same numbers."
-    return element("figure", inline(drawn, key=key, label=label))
+    return element("figure", drawn(figure, key=key, label=label), tabindex="0")
+
+
+def drawn(figure: "Figure", *, key: str, label: str) -> Markup:
+    """A figure of matplotlib's as an element of a page."""
+    written = BytesIO()
+    # the same figure is the same bytes: no random ids, no date, nothing from a user's settings
+    settings = {"svg.hashsalt": "unmask", "svg.fonttype": "path"}
+    with import_module("matplotlib").rc_context(settings):
+        figure.savefig(written, format="svg", metadata={"Date": None})
+    return inline(written.getvalue(), key=key, label=label)
 
 
 def inline(document: bytes, *, key: str, label: str) -> Markup:
@@ -51,16 +65,6 @@ def inline(document: bytes, *, key: str, label: str) -> Markup:
     root.attrib = {"viewBox": root.attrib["viewBox"], **_INHERITED, "role": "img"}
     root.attrib["aria-label"] = printable(label)
     return Markup(ElementTree.tostring(root, encoding="unicode"))
-
-
-def _svg(bins: Sequence[DistanceBin], *, title: str, axis_label: str) -> bytes:
-    figure = distance_figure(bins, title=title, axis_label=axis_label)
-    written = BytesIO()
-    # the same figure is the same bytes: no random ids, no date, nothing from a user's settings
-    settings = {"svg.hashsalt": "unmask", "svg.fonttype": "path"}
-    with import_module("matplotlib").rc_context(settings):
-        figure.savefig(written, format="svg", metadata={"Date": None})
-    return written.getvalue()
 
 
 def _attributes(given: dict[str, str], key: str) -> dict[str, str]:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from unmask.evaluation.reports.html.examples import SOUND, Example, Setting
-from unmask.evaluation.reports.html.markup import Markup, element, joined, name, paragraph, text
-from unmask.evaluation.reports.html.tables import construction, scrolled
+from unmask.evaluation.reports.html.tables import captioned, construction, scrolled
+from unmask.markup import Markup, element, joined, name, paragraph, text
 
 FIRST = 200
 MOST = 10
@@ -61,7 +61,7 @@ def example_table(setting: Setting, colours: Mapping[str, str], *, key: str) -> 
     body = joined(_row(columns, one) for one in setting.examples[:FIRST])
     table = element(
         "table",
-        element("caption", text(caption)),
+        captioned(caption),
         element("thead", *_heads(columns, colours)),
         element("tbody", body),
     )
@@ -85,7 +85,7 @@ def disagreement_table(setting: Setting, colours: Mapping[str, str]) -> Markup:
     heads = ("example", "distance", "J", "spread", "lowest P-NLL", "highest P-NLL")
     table = element(
         "table",
-        element("caption", text(caption)),
+        captioned(caption),
         element("thead", element("tr", *(element("th", text(h), scope="col") for h in heads))),
         element("tbody", joined(_disagreement(one, colours) for one in found)),
     )

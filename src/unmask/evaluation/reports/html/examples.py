@@ -6,6 +6,7 @@ Rows of results hold ids, positions and numbers, and no text; nothing else gets 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from unmask.evaluation.reports.supports import shown_setting
 from unmask.evaluation.rows import Group, Row, grouped
 
 # constructions that need the two conditionals alone and give back the joint that has both, where
@@ -48,9 +49,7 @@ class Setting:
     @property
     def title(self) -> str:
         """What a reader calls it."""
-        said = f"{self.group.model}, {self.group.corpus}, {self.group.mask} blanks"
-        whole = self.group.support == "vocabulary"
-        return said if whole else f"{said}, support {self.group.support}"
+        return shown_setting(self.group)
 
     def disagreements(self, count: int) -> list[Example]:
         """The examples of the largest spread, the largest first, ties in order of ids."""

@@ -1,6 +1,6 @@
 """What every number of the page means, in plain words."""
 
-from unmask.evaluation.reports.html.markup import Markup, element, text
+from unmask.markup import Markup, element, text
 
 TERMS = {
     "Example": (
@@ -44,6 +44,10 @@ TERMS = {
         "The mean, over examples that both have, of a construction's number less the baseline's."
         " Below zero is better than the baseline. A star and bold type: the interval leaves out"
         " zero."
+    ),
+    "Forward passes": (
+        "How often the model runs on one text, for the probability of one pair. V is the number of"
+        " tokens that a blank may have: of the whole vocabulary, or of the support."
     ),
     "Distance": "How many tokens stand between the blanks: 0 for neighbours.",
     "J": (

@@ -19,9 +19,9 @@ from unmask.evaluation.reports.html.example_table import (
     example_table,
 )
 from unmask.evaluation.reports.html.examples import Setting, settings_of
+from unmask.evaluation.reports.html.frontier import Passes, frontier_part, passes_by_label
 from unmask.evaluation.reports.html.glossary import glossary
-from unmask.evaluation.reports.html.markup import Markup, element, joined, name, paragraph, text
-from unmask.evaluation.reports.html.provenance import report_command, run_section
+from unmask.evaluation.reports.html.provenance import command, report_command, run_section
 from unmask.evaluation.reports.html.tables import table_of
 from unmask.evaluation.reports.reporting import Report, notes, table
 from unmask.evaluation.reports.summary import Difference, Summary
@@ -33,6 +33,7 @@ from unmask.evaluation.reports.tables import (
     summary_table,
 )
 from unmask.evaluation.store.run_folder import Damaged, Run
+from unmask.markup import Markup, element, joined, name, paragraph, text
 
 _PARTS = {
     "results": "Results",
@@ -60,6 +61,7 @@ class Findings:
     colours: Mapping[str, str]
     summaries: Sequence[Summary]
     differences: Sequence[Difference]
+    passes: Mapping[str, Mapping[str, Passes]]
     bins: Mapping[str, Sequence[DistanceBin]]
     distance_notes: Mapping[str, str]
     vocabularies: Mapping[str, str]
@@ -109,11 +111,17 @@ def _findings(it: Report) -> Findings:
         colours={label: style.colour for label, style in construction_styles(labels).items()},
         summaries=summaries,
         differences=differences,
+        passes=_passes(it),
         bins={"token distance": it.token_bins(), **syntax},
         distance_notes=_distance_notes(it),
         vocabularies=it.vocabularies,
         notes=[*dict.fromkeys([*said, *notes(it), _resampled(it.resampling)])],
     )
+
+
+def _passes(it: Report) -> dict[str, dict[str, Passes]]:
+    plans = [run.plan for run in it.runs]
+    return {name: passes_by_label(plans, name) for name in {plan.support_name for plan in plans}}
 
 
 def _distance_notes(it: Report) -> dict[str, str]:
@@ -134,6 +142,7 @@ def _results(found: Findings) -> Iterator[Markup]:
         yield _heading(setting)
         for made, caption in _tables(found, setting):
             yield table_of(made, found.colours, caption=caption)
+        yield _frontier(found, setting, f"frontier-{place}")
         for kind, axis_label in _DISTANCES.items():
             yield from _distances(found, setting, kind, axis_label, f"figure-{place}")
 
@@ -143,6 +152,12 @@ def _tables(found: Findings, setting: Setting) -> Iterator[tuple[Table, str]]:
     yield summary_table(summaries, found.vocabularies), "Results"
     if differences := [one for one in found.differences if _is_of(one.group, setting)]:
         yield difference_table(differences), f"Paired differences to {differences[0].baseline}"
+
+
+def _frontier(found: Findings, setting: Setting, key: str) -> Markup:
+    summaries = [one for one in found.summaries if _is_of(one.group, setting)]
+    passes = found.passes.get(setting.group.support, {})
+    return frontier_part(summaries, passes, found.colours, key=key, title=setting.title)
 
 
 def _distances(
@@ -181,8 +196,8 @@ def _provenance(it: Report) -> Iterator[Markup]:
     for run in it.runs:
         yield element("h3", name(f"{run.plan.model.name} on {run.plan.corpus.name}"))
         yield run_section(run)
-    yield element("h3", text("This page"))
-    yield element("pre", element("code", text(report_command(it))))
+    yield element("h3", text("How to make this page"))
+    yield command(report_command(it))
 
 
 def _heading(setting: Setting) -> Markup:

@@ -4,13 +4,14 @@ Of folders only the last name is told: the page may be read elsewhere.
 """
 
 import json
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from unmask.evaluation.plan import Plan
-from unmask.evaluation.reports.html.markup import Markup, element, joined, name, paragraph, text
 from unmask.evaluation.reports.reporting import Report
 from unmask.evaluation.store.run_folder import MANIFEST, ROWS, Run
+from unmask.markup import Markup, element, joined, name, paragraph, text
 
 AGAIN = (
     "CORPUS and MODEL are files, folders or hub names, of which a run keeps only names and hashes;"
@@ -24,6 +25,7 @@ _NOT_ON_THE_COMMAND_LINE = (
 )
 _OPTIONS = ("steps", "mean", "contexts")
 _LONGEST_PART = 100
+_OPTION = re.compile(r"(?<= )(--?[a-z-]+)")
 
 
 def run_section(run: Run) -> Markup:
@@ -36,12 +38,20 @@ def run_section(run: Run) -> Markup:
     ]
     parts = [
         element("dl", *facts),
-        element("pre", element("code", text(evaluate_command(plan)))),
+        element("h4", text("How to reproduce this run")),
+        command(evaluate_command(plan)),
         paragraph(AGAIN),
     ]
     if any(set(one.options) - set(_OPTIONS) for one in plan.constructions):
         parts.append(paragraph(_NOT_ON_THE_COMMAND_LINE))
     return joined(parts)
+
+
+def command(said: str) -> Markup:
+    """A command whose options are not broken after their hyphens."""
+    # of what is escaped, so that nothing but letters and hyphens gets within a tag
+    whole = _OPTION.sub(r"<span>\1</span>", text(said))
+    return element("pre", element("code", Markup(whole)))
 
 
 def evaluate_command(plan: Plan) -> str:

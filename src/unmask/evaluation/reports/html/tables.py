@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping
 
 from unmask.evaluation.reports.bootstrap import Estimate
-from unmask.evaluation.reports.html.markup import Markup, element, joined, name, text
 from unmask.evaluation.reports.tables import Cell, Column, Table
+from unmask.markup import Markup, element, joined, name, text
 
 # beyond this a fixed number of digits is no longer readable
 _LARGE = 1e7
@@ -22,12 +22,17 @@ def table_of(table: Table, colours: Mapping[str, str], *, caption: str) -> Marku
     return scrolled(
         element(
             "table",
-            element("caption", text(caption)),
+            captioned(caption),
             element("thead", head),
             element("tbody", joined(body)),
         ),
         label=caption,
     )
+
+
+def captioned(said: str) -> Markup:
+    """The caption of a table, whose text stays in sight while the table moves."""
+    return element("caption", element("span", text(said)))
 
 
 def scrolled(table: Markup, *, label: str) -> Markup:

@@ -1,0 +1,97 @@
+"""How the documentation is built: `python -m sphinx -W --keep-going -b html docs build/docs`.
+
+Nothing is fetched while building, and pages fetch nothing while they are read. Tutorials are run
+where UNMASK_TEST_ASSETS names the folder of the models that stand in for those they load.
+"""
+
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+from sphinx.application import Sphinx
+from sphinx.util import logging
+
+DOCS = Path(__file__).parent
+SOURCE = DOCS.parent / "src"
+# the documented code is that of this checkout, whatever is installed
+sys.path[:0] = [str(DOCS), str(SOURCE)]
+
+from _sphinx.kernels import make_kernel, stand_ins  # noqa: E402
+
+project = "unmask"
+author = "The unmask authors"
+project_copyright = author
+(release,) = re.findall(
+    r'^__version__ = "(.+)"$', (SOURCE / "unmask" / "__init__.py").read_text("utf-8"), re.MULTILINE
+)
+version = release
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx_copybutton",
+    "_sphinx.folders",
+    "_sphinx.names",
+]
+exclude_patterns = ["_sphinx"]
+# what pages link to as a whole
+folders_shown = ["how-to/kubernetes", "results/table1-here"]
+# targets without a page are those of torch, numpy and the standard library, which only intersphinx
+# could resolve, from the network, and a few types that nobody has to name: so no `-n`
+nitpicky = False
+# only colours: the lexer does not know that a command after `!` may go on in the next line
+suppress_warnings = ["misc.highlighting_failure"]
+
+# Markdown, as GitHub shows it: anchors as there, and no mathematics, which would need MathJax
+myst_heading_anchors = 4
+myst_enable_extensions: list[str] = []
+
+# docstrings are plain prose, with names in single backticks
+default_role = "name"
+autodoc_typehints_format = "short"
+autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True}
+# a parameter a line where a signature is longer than a line of code
+python_maximum_signature_line_length = 88
+add_module_names = False
+
+# tutorials: each in an empty folder of its own, by the Python that builds
+_assets = os.environ.get("UNMASK_TEST_ASSETS")
+nb_execution_mode = "force" if _assets else "off"
+nb_execution_in_temp = True
+# a cell that fails is a warning with its traceback, which `-W` turns into a failed build; raised at
+# once it would hide what went wrong, and the other pages
+nb_execution_show_tb = True
+nb_execution_timeout = 300
+# stderr is for progress and for what a run will cost, which is another on every machine; what a
+# page shows is data, and that is on stdout
+nb_output_stderr = "remove"
+nb_merge_streams = True
+if _assets:
+    # kept while Sphinx runs; the kernels read it
+    _kernel = tempfile.TemporaryDirectory(prefix="unmask-docs-")
+    os.environ["JUPYTER_PATH"] = str(make_kernel(Path(_kernel.name), stand_ins(_assets), SOURCE))
+else:
+    logging.getLogger(__name__).info("UNMASK_TEST_ASSETS is not set: tutorials are NOT run")
+
+html_theme = "furo"
+html_title = f"unmask {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+html_copy_source = False
+# prompts are not part of a command
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+
+def setup(app: Sphinx) -> None:
+    """Pages that are not run have Python's colours too; a kernel would say its language."""
+    app.connect("source-read", _name_the_language)
+
+
+def _name_the_language(_app: Sphinx, _page: str, source: list[str]) -> None:
+    if source[0].startswith("---\n"):
+        source[0] = source[0].replace("\nkernelspec:\n", "\nkernelspec:\n  language: ipython3\n", 1)
