@@ -40,7 +40,7 @@ ONLY_PARSED = {
     ("demo",): "serves until it is stopped; the demo has tests of its own",
 }
 OTHER_PROGRAMS = {
-    "installs software": ("pip", "python", "helm"),
+    "installs software": ("pip", "python", "python3", "helm"),
     "is about the repository": ("cd", "git"),
     "needs containers or Kubernetes": ("docker", "kubectl"),
     "changes the manifests to a registry that is the reader's": ("sed",),
