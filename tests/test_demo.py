@@ -21,6 +21,7 @@ from unmask.demo.jobs import CancelledError, Desk, Job
 from unmask.demo.question import (
     LONGEST_TEXT,
     MOST_BLANKS,
+    Offer,
     Question,
     check,
     from_query,
@@ -36,6 +37,7 @@ from unmask.demo.words import blanked, pieces
 SOURCE = Path(unmask.__file__).parent
 HOSTILE = "<script>x()</script> \"><img src=x onerror=x()> ${x()} {{x}} '`\u202e abc e\u0301 עברית"
 V = 6
+OFFER = Offer("[MASK]", (0, 100), 20_000)
 
 
 def toy(blanks: int = 3) -> unmask.LanguageModel:
@@ -46,7 +48,11 @@ def toy(blanks: int = 3) -> unmask.LanguageModel:
 def visits(*, places: int = 2, lm: unmask.LanguageModel | None = None) -> Visits:
     default = Question("t1 t2 t3", ())
     return Visits(
-        lm or toy(), settings=unmask.Settings(batch_size=2), default=default, places=places
+        lm or toy(),
+        settings=unmask.Settings(batch_size=2),
+        offer=OFFER,
+        default=default,
+        places=places,
     )
 
 
@@ -91,7 +97,11 @@ def test_blanks_are_written_where_words_stood() -> None:
 
 def test_a_link_asks_the_same_question_again() -> None:
     asked = Question(HOSTILE, (0, 4), ("ag", "orders"), 100)
-    assert from_query("?" + asked.to_query(), Question("other")) == asked
+    assert from_query("?" + asked.to_query(), Question("other"), OFFER) == asked
+    # what this demo does not offer is not asked for
+    other = Question(HOSTILE, (0,), ("ag",), 999)
+    found = from_query(other.to_query(), Question("", candidates=100), OFFER)
+    assert found == Question(HOSTILE, (0,), ("ag",), 100)
 
 
 @pytest.mark.parametrize(
@@ -107,12 +117,13 @@ def test_a_link_asks_the_same_question_again() -> None:
 )
 def test_a_garbled_link_is_no_error(query: str) -> None:
     default = Question("begin", (), ("mlm",), 0)
-    found = from_query(query, default)
+    found = from_query(query, default, OFFER)
     assert found is None or (found.chosen, found.methods, found.candidates) == ((), ("mlm",), 0)
 
 
 def test_numbers_are_digits_alone() -> None:
     assert numbers("3, 1,1,x,-2,٣,") == (1, 3)
+    assert numbers("9" * 5000) == numbers("1," * 5 + "9" * 5000)[1:] == ()
 
 
 def test_a_word_is_blanked_and_filled_again() -> None:
@@ -135,17 +146,20 @@ def test_a_word_is_blanked_and_filled_again() -> None:
         (Question("[MASK]", (), ()), "choose a construction"),
         (Question("[MASK]", (), ("nonsense",)), "no construction 'nonsense'"),
         (Question("[MASK]", (), tuple(unmask.CONSTRUCTIONS)), "has room for"),
+        (Question("[MASK]", (), ("ag",), 999), "choose how many candidates"),
+        (Question("[MASK]", (), ("ag",), -1), "choose how many candidates"),
     ],
 )
 def test_what_cannot_be_answered_is_refused_in_a_line(question: Question, said: str) -> None:
     with pytest.raises(unmask.UnmaskError, match=said):
-        check(question, "[MASK]")
+        check(question, OFFER)
 
 
 def test_something_answers_at_once() -> None:
     assert methods_for(Question("", (), ("log-pool",)), 2) == (["orders"], ["log-pool"])
     assert methods_for(Question("", (), ("sweep", "ag", "mlm")), 2) == (["sweep", "mlm"], ["ag"])
     assert methods_for(Question("", (), ("sweep",)), 3) == (["orders"], [])
+    assert methods_for(Question("", (), ("mlm", "orders", "ag")), 3) == (["orders"], ["mlm", "ag"])
     assert methods_for(Question("", (), ("ag",)), 1) == (["mlm"], [])
 
 
@@ -261,9 +275,12 @@ def test_one_blank_and_three() -> None:
     one = visits().first_answer(Question("t1 t2 t3", (2,), ("log-pool",)))
     assert one.cards is not None
     assert one.cards.count("<section") == 1
-    *_, three = visits().exact_answer(Question("t1 t2 t3", (0, 2, 4), ("mlm", "log-pool")))
+    asked = Question("t1 t2 t3", (0, 2, 4), ("mlm", "orders", "log-pool", "sweep"))
+    *_, three = visits().exact_answer(asked)
     assert three.cards is not None
+    assert three.cards.count("<section") == 3
     assert "log-pool" in three.cards
+    assert "sweep is for two blanks" in str(three.trust)
     assert three.picture == ""
 
 
@@ -324,6 +341,70 @@ def test_a_visitor_cancels_what_is_theirs() -> None:
     assert "J = " in str([*others][-1].trust)
     # there is nothing more to cancel
     assert at.cancel("me") == at.cancel("others") == Shown()
+    # but what they are about to wait for is not begun
+    (shown,) = at.exact_answer(question, "me")
+    assert "Cancelled" in str(shown.status)
+    # unless they ask again
+    at.cancel("me")
+    at.first_answer(question, "me")
+    assert "J = " in str([*at.exact_answer(question, "me")][-1].trust)
+
+
+def test_who_asks_again_gets_the_new_answer_and_not_the_old() -> None:
+    at = visits(places=1)
+    old, new = (Question("t1 t2 t3", places, ("ag",)) for places in ((0, 2), (2, 4)))
+    with at._desk.turns:
+        first = at.exact_answer(old, "me")
+        assert "waits" in str(next(first).status)
+        second = at.exact_answer(new, "other")
+        assert "Please try again" in str(next(second).status)
+    answers = at.exact_answer(new, "me")
+    shown = [*answers][-1]
+    # the page that watched the old one is told nothing more
+    assert [*first] == [Shown()]
+    assert shown.cards == _last(visits(), new).cards
+
+
+def test_what_fails_is_said_without_what_was_written(capsys: pytest.CaptureFixture[str]) -> None:
+    at = visits()
+
+    def readouts(*_: object) -> object:
+        raise RuntimeError("secret t1 t2 t3")
+
+    at.lm.model.readouts = readouts  # type: ignore[method-assign, assignment]
+    question = Question("t1 t2 t3", (2, 4), ("ag",))
+    for shown in (at.first_answer(question), [*at.exact_answer(question)][-1]):
+        assert "Something failed" in str(shown.status)
+        assert shown.cards == ""
+    said = capsys.readouterr().err
+    assert said == "unmask: the demo could not answer: RuntimeError\n" * 2
+
+
+def test_no_answer_costs_more_than_the_limit() -> None:
+    lm = toy()
+    offer = Offer("[MASK]", (0,), V)
+    at = Visits(lm, settings=unmask.Settings(), offer=offer, default=Question(""), places=1)
+    *_, shown = at.exact_answer(Question("t1 t2 t3", (2, 4), ("ag",)))
+    assert f"takes {2 * V + 1} forward passes, and the demo up to {V}" in str(shown.status)
+    assert lm.model.rows_asked == 0  # type: ignore[attr-defined]
+
+
+def test_a_closed_demo_ends_its_work() -> None:
+    at = visits()
+    with at._desk.turns:
+        answer = at.exact_answer(Question("t1 t2 t3", (2, 4), ("ag",)))
+        next(answer)
+        at.close()
+        assert "Cancelled" in str([*answer][-1].status)
+    assert "Something failed" in str(at.first_answer(Question("t1 t2 t3", (2, 4))).status)
+
+
+def test_a_long_text_is_cut_before_anything_looks_at_it() -> None:
+    began = time.monotonic()
+    found = visits().edited("x " * 500_000, "y " * 500_000, "0")
+    assert len(found.text) == LONGEST_TEXT
+    visits().first_answer(Question("x " * 500_000))
+    assert time.monotonic() - began < 5
 
 
 @pytest.mark.parametrize(
@@ -393,7 +474,14 @@ def test_whatever_is_written_is_inert() -> None:
 
 @pytest.mark.parametrize(
     ("probability", "said"),
-    [(0.1284, "12.8%"), (0.00095, "0.1%"), (2e-5, "0.002%"), (1e-12, "1e-10%"), (0.0, "0e+00%")],
+    [
+        (0.1284, "12.8%"),
+        (0.00095, "0.1%"),
+        (2e-5, "0.002%"),
+        (1e-12, "1e-10%"),
+        (0.0, "0%"),
+        (0.9999, ">99.9%"),
+    ],
 )
 def test_probabilities_are_readable(probability: float, said: str) -> None:
     assert panels.percentage(probability) == said
@@ -407,7 +495,7 @@ def test_candidates_stay_within_the_limit() -> None:
     assert candidate_choices(4_096, 20_000)[0][1] == 0
     assert candidate_choices(30_000, 20_000)[0][1] == 300
     assert [count for _, count in candidate_choices(30, 20_000)] == [0]
-    assert [count for _, count in candidate_choices(30_000, 250)] == [100]
+    assert [count for _, count in candidate_choices(30_000, 300)] == [100]
     with pytest.raises(unmask.UnmaskError, match="raise the limit"):
         candidate_choices(30_000, 10)
 
@@ -453,6 +541,7 @@ def test_without_gradio_one_line_says_what_to_install(tmp_path: Path) -> None:
         (["--max-exact", "0"], "--max-exact takes a number from 1, not 0"),
         (["--method", "nonsense"], "no method 'nonsense'"),
         (["--method", "all"], "has room for"),
+        (["--host", "not.a.host.invalid"], "cannot listen on 'not.a.host.invalid'"),
     ],
 )
 def test_bad_options_are_one_line(

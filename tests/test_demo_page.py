@@ -140,7 +140,7 @@ def test_a_visit(browser: Any, english: str) -> None:
         assert min(first, again) < 3
         done(page)
         assert heads(page) == ["log-pool", "hcb"]
-        assert "100 likeliest tokens a blank" in page.inner_text("#trust")
+        assert "given 100 candidates a blank" in page.inner_text("#trust")
         cards = page.inner_text("#cards")
         link = page.input_value("#link textarea")
         assert page.url == link
@@ -208,6 +208,26 @@ def test_who_leaves_is_not_waited_for(browser: Any, english: str) -> None:
         assert time.monotonic() - began < 8
 
 
+def test_asking_again_while_an_answer_is_computed(browser: Any, english: str) -> None:
+    """The page ends with the answer to what it shows."""
+    with opened(browser, english) as page:
+        page.wait_for_selector("#words button")
+        click_word(page, "men")
+        ask(page)
+        click_word(page, "beach")
+        ask(page)
+        page.wait_for_selector("[role=progressbar]", timeout=PATIENCE)
+        click_word(page, "men")
+        click_word(page, "football")
+        candidates(page, "100 likeliest")
+        ask(page)
+        done(page)
+        time.sleep(1)
+        assert "What stood there: football … beach" in page.inner_text("#cards")
+        assert "given 100 candidates a blank" in page.inner_text("#trust")
+        assert page.inner_text("#status").strip() == "Done."
+
+
 def test_hostile_text_is_inert(browser: Any, english: str) -> None:
     with opened(browser, english) as page:
         page.wait_for_selector("#words button")
@@ -254,7 +274,7 @@ def test_a_chinese_model(browser: Any) -> None:
         ask(page)
         done(page)
         assert re.search(r"[\u4e00-\u9fff]", page.inner_text("#cards li"))
-        assert "300 likeliest tokens a blank" in page.inner_text("#trust")
+        assert "given 300 candidates a blank" in page.inner_text("#trust")
         assert page.evaluate("document.querySelector('#picture img').naturalWidth") > 400
         assert fits(page)
         screenshot(page, "demo-chinese-done")

@@ -11,7 +11,7 @@ SUMMARY = "serve a page where words are blanked by clicking them"
 DESCRIPTION = (
     "Serve a page about a model: type a text, click the words to blank, and see what fills them "
     "together by several constructions, with heat maps and how far to trust them. Quick answers "
-    "come at once, exact ones when they are computed. It listens on this machine alone unless "
+    "come first, exact ones when they are computed. It listens on this machine alone unless "
     "--host says otherwise, sends nothing anywhere, and keeps nothing that visitors write. End it "
     "with Ctrl+C. Needs the extra demo."
 )
@@ -67,8 +67,10 @@ def run(chosen: argparse.Namespace) -> int:
     methods = options.methods(chosen, "mlm,log-pool")
     settings = options.settings(chosen, progress=False)
     from unmask.demo.question import check_methods
+    from unmask.demo.serving import check_place
 
     check_methods(methods)
+    check_place(chosen.host, chosen.port)
     lm = options.load_model(chosen)
     from unmask.demo import Limits, serve
 
@@ -83,7 +85,7 @@ def run(chosen: argparse.Namespace) -> int:
         open_browser=chosen.open,
     ) as demo:
         print(f"{lm.name}: {demo.address} (Ctrl+C ends it)", flush=True)
-        if chosen.host not in _LOOPBACK:
+        if chosen.host.strip("[]") not in _LOOPBACK:
             print(
                 f"unmask: whoever can reach {chosen.host} can use this page and its model",
                 file=sys.stderr,

@@ -9,11 +9,12 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
+from typing import Any
 
 import unmask
 from unmask import plots
 from unmask.demo.jobs import Job
-from unmask.demo.question import Question, methods_for
+from unmask.demo.question import Offer, Question, left_out, methods_for
 from unmask.demo.words import Blanked
 
 # fills that a card shows, and tokens a side of a heat map
@@ -45,6 +46,7 @@ class Answer:
     trust: str | None = None
     candidates: tuple[int, ...] = ()
     captured: float | None = None
+    left_out: tuple[str, ...] = ()
     figure: str | None = None
 
 
@@ -54,7 +56,7 @@ def quick(
     """By the constructions that need no tables."""
     methods, to_come = methods_for(question, len(found.words))
     # drawing takes longer than answering: not for a picture that is soon replaced
-    return _answer(lm, question, found, methods, how, drawn=not to_come)
+    return _answer(lm, question, found, [methods], how, drawn=not to_come)
 
 
 def exact(
@@ -62,31 +64,40 @@ def exact(
     question: Question,
     found: Blanked,
     how: unmask.Settings,
+    offer: Offer,
     job: "Job[Answer]",
 ) -> Answer:
     """By all that were chosen: those that need no tables then read the ones that are there."""
-    methods = [*question.methods] if len(found.words) == 2 else methods_for(question, 3)[1]
+    groups = [[*question.methods]]
+    if len(found.words) > 2:
+        # `orders` has no candidates then, and shares nothing with the others
+        groups = [["orders"]] * ("orders" in question.methods)
+        groups.append(methods_for(question, len(found.words))[1])
     support = _support(question, found)
-    cost = lm.cost(found.text, methods=methods, support=support, settings=how, timed=False)
+    cost = lm.cost(found.text, methods=groups[-1], support=support, settings=how, timed=False)
+    if cost.forward_passes > offer.passes:
+        raise unmask.UnmaskError(
+            f"this takes {cost.forward_passes:,} forward passes, and the demo up to "
+            f"{offer.passes:,}: choose fewer candidates or blanks"
+        )
     job.rows_expected = cost.forward_passes
-    return _answer(lm, question, found, methods, replace(how, progress=job.tick))
+    return _answer(lm, question, found, groups, replace(how, progress=job.tick))
 
 
 def _answer(
     lm: unmask.LanguageModel,
     question: Question,
     found: Blanked,
-    methods: Sequence[str],
+    groups: Sequence[Sequence[str]],
     how: unmask.Settings,
     *,
     drawn: bool = True,
 ) -> Answer:
     began = time.monotonic()
     support = _support(question, found)
-    joints = lm.joints(found.text, methods=methods, support=support, settings=how)
-    if len(found.words) == 1:
-        # every construction of one blank is the model's own distribution
-        joints = {"mlm": joints[methods[0]]}
+    joints: dict[str, unmask.Joint] = {}
+    for methods in groups:
+        joints |= lm.joints(found.text, methods=methods, support=support, settings=how)
     yours = _yours(lm, question, found)
     columns = tuple(_column(name, joint, yours) for name, joint in joints.items())
     last = list(joints.values())[-1]
@@ -94,13 +105,19 @@ def _answer(
     return Answer(
         columns,
         None if yours is None else tuple(word for word in found.words if word is not None),
-        forward_passes=max(_passes(joint) for joint in joints.values()),
+        forward_passes=sum(max(_passes(joints[name]) for name in group) for group in groups),
         seconds=time.monotonic() - began,
-        trust=None if agreement is None else f"J = {agreement.bits:.3f} bits: {agreement.words()}",
+        trust=None if agreement is None else _said(agreement),
         candidates=tuple(len(axis) for axis in last.supports),
         captured=None if _is_whole(lm, last) else _captured(last),
+        left_out=tuple(left_out(question, len(found.words))),
         figure=_figure(joints) if drawn and len(found.words) == 2 else None,
     )
+
+
+def _said(agreement: Any) -> str:
+    rough = "" if agreement.converged else " (its solver has not converged: rough)"
+    return f"{agreement}{rough}"
 
 
 def _support(question: Question, found: Blanked) -> int | str:

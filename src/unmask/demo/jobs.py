@@ -39,6 +39,11 @@ class Desk:
 
         return self._short.submit(in_turn).result()
 
+    def close(self) -> None:
+        """Begin nothing more; what runs ends at its next tick if it is cancelled."""
+        for executor in (self._short, self.long):
+            executor.shutdown(wait=False, cancel_futures=True)
+
 
 class Job(Generic[Result]):
     """A long computation.
@@ -64,8 +69,10 @@ class Job(Generic[Result]):
         if self._cancelled.is_set():
             raise CancelledError
         if progress.unit == "row":
+            # several pieces of work may have one name, each counted from its start
+            before = self._rows_by_piece.get(progress.what, 0)
+            self.rows_done += progress.done - (before if progress.done > before else 0)
             self._rows_by_piece[progress.what] = progress.done
-            self.rows_done = sum(self._rows_by_piece.values())
         else:
             self.passes_done += 1
         self._desk.turns.let_others_through()
@@ -105,8 +112,8 @@ class Job(Generic[Result]):
                 self._began, self.running = time.monotonic(), True
                 self._result = self._work(self)
         except BaseException as error:
-            # handed to whoever waits for the result
-            self._error = error
+            # handed to whoever waits for the result, without the frames that hold its tables
+            self._error = error.with_traceback(None)
         finally:
             self._desk.room.leave()
             self._ended.set()

@@ -6,9 +6,14 @@ from typing import Any
 
 from unmask.errors import UnmaskError
 
+# variables that would serve files, let visitors change the page, or start more processes
+_UNWANTED = ("ALLOWED_PATHS", "DEBUG", "NUM_WORKERS", "SHARE", "VIBE_MODE", "WATCH_DIRS")
+
 
 def gradio() -> Any:
     """The module itself, or one line that says how to get it."""
+    for name in _UNWANTED:
+        os.environ.pop(f"GRADIO_{name}", None)
     # read when the module is imported
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"

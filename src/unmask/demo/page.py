@@ -19,7 +19,7 @@ from unmask.demo.visits import Shown, Visits
 from unmask.markup import element
 from unmask.markup import text as plain
 
-# one elicitation at a time is enough for two visitors' short questions
+# one is computed while another is read and written
 _SHORT_AT_ONCE = 2
 
 _CLICKED = """
@@ -104,13 +104,13 @@ def _drawn(
     text = gr.Textbox(
         default.text,
         label="Text",
-        info=f"Blanks can also be written, as {visits.mask} or as underscores.",
+        info=f"Blanks can also be written, as {visits.offer.mask} or as underscores.",
         lines=2,
         max_lines=4,
         max_length=LONGEST_TEXT,
         elem_id="text",
     )
-    words = gr.HTML(panels.words(default, visits.mask), js_on_load=_CLICKED, elem_id="words")
+    words = gr.HTML(panels.words(default, visits.offer.mask), js_on_load=_CLICKED, elem_id="words")
     gr.HTML(element("p", plain("Or begin with an example:"), class_="caption"))
     with gr.Row():
         shown = [gr.Button(one.label(), size="sm", elem_classes="example") for one in examples]
@@ -165,16 +165,18 @@ def _connect(
     state = [parts.words, parts.chosen, parts.before]
     everything = [parts.text, *state, parts.methods, parts.candidates]
 
-    def edited(text: str, before: str, chosen: str) -> list[str]:
-        return _state(visits, visits.edited(text, before, chosen))
+    def edited(text: str | None, before: str | None, chosen: str | None) -> list[str]:
+        return _state(visits, visits.edited(text or "", before or "", chosen or ""))
 
-    def clicked(text: str, chosen: str, event: gr.EventData) -> list[str]:
-        clicked = event._data
-        question = visits.clicked(text, chosen, clicked.get("place"), clicked.get("word"))
+    def clicked(text: str | None, chosen: str | None, event: gr.EventData) -> list[str]:
+        clicked = event._data if isinstance(event._data, dict) else {}
+        question = visits.clicked(
+            text or "", chosen or "", clicked.get("place"), clicked.get("word")
+        )
         return _state(visits, question)
 
-    def restored(query: str) -> list[Any]:
-        found = visits.restored(query)
+    def restored(query: str | None) -> list[Any]:
+        found = visits.restored(query or "")
         if found is None:
             # a visitor may already be typing: what no link asks for stays as it is
             return [*[gr.skip()] * len(everything), ""]
@@ -209,12 +211,14 @@ def _connect(
 def _answer(gr: Any, visits: Visits, parts: _Parts, begun: Sequence[Any], cancel: Any) -> None:
     """Short answers and exact ones: from every way to ask, one after the other."""
 
-    def first(*asked: Any) -> list[Any]:
-        question = _question(*asked)
-        shown = visits.first_answer(question)
+    # Gradio gives the request by its place among the parameters
+    def first(
+        text: str, chosen: str, methods: list[str], candidates: int, request: gr.Request
+    ) -> list[Any]:
+        question = _question(text, chosen, methods, candidates)
+        shown = visits.first_answer(question, _visitor(request))
         return [*_values(shown), question.to_query() if shown.cards else ""]
 
-    # Gradio gives the request by its place among the parameters
     def exact(
         text: str, chosen: str, methods: list[str], candidates: int, request: gr.Request
     ) -> Iterator[list[Any]]:
@@ -244,6 +248,8 @@ def _answer(gr: Any, visits: Visits, parts: _Parts, begun: Sequence[Any], cancel
             concurrency_limit=visits.places + 2,
             show_progress="hidden",
             api_visibility="private",
+            # whoever asks again while an exact answer runs gets the new one, not the old
+            trigger_mode="multiple",
         )
     cancel.click(
         cancelled,
@@ -260,14 +266,17 @@ def _visitor(request: Any) -> str:
     return str(request.session_hash)
 
 
-def _question(text: str, chosen: str, methods: Sequence[str], candidates: int) -> Question:
-    return Question(str(text), numbers(str(chosen)), tuple(methods or ()), int(candidates or 0))
+def _question(text: object, chosen: object, methods: object, candidates: object) -> Question:
+    """What a page sends, or anything else: what it cannot be is refused when it is checked."""
+    named = tuple(map(str, methods)) if isinstance(methods, list) else ()
+    count = candidates if isinstance(candidates, int) else -1
+    return Question(str(text or ""), numbers(str(chosen or "")), named, count)
 
 
 def _state(visits: Visits, question: Question) -> list[str]:
     """Words, chosen places and text, as the page keeps them."""
     chosen = ",".join(map(str, question.chosen))
-    return [panels.words(question, visits.mask), chosen, question.text]
+    return [panels.words(question, visits.offer.mask), chosen, question.text]
 
 
 def _whole(visits: Visits, question: Question) -> list[Any]:

@@ -17,6 +17,7 @@ from unmask.printable import readable_seconds
 HINT = "Click the words to blank, or write [MASK] into the text. Then fill the blanks."
 BUSY = "Too many people are asking at the moment. Please try again in a few seconds."
 CANCELLED = "Cancelled."
+FAILED = "Something failed while this was computed. The demo goes on."
 NOTHING = text("")
 
 MEANINGS = {
@@ -77,7 +78,7 @@ def progress(job: Job[Answer]) -> Markup:
     if not expected or not done:
         return _bar(0.0, "The exact answer begins.")
     if done >= expected or job.passes_done:
-        return _bar(0.98, f"All {done:,} forward passes are done; now the constructions.")
+        return _bar(0.98, "The forward passes are done; now the constructions.")
     left = job.seconds_left()
     when = "" if left is None else f", about {readable_seconds(left)} left"
     return _bar(
@@ -163,6 +164,10 @@ def _colour(method: str) -> str:
 def percentage(probability: float) -> str:
     """A probability as a person reads it."""
     percent = 100 * probability
+    if percent == 0:
+        return "0%"
+    if percent >= 99.95:
+        return ">99.9%"
     if percent >= 0.095:
         return f"{percent:.1f}%"
     return f"{percent:.2g}%" if percent >= 1e-4 else f"{percent:.0e}%"
@@ -175,9 +180,10 @@ def trust(answer: Answer) -> Markup:
     if answer.captured is not None:
         held = math.floor(1000 * answer.captured) / 10
         said.append(
-            f"Probabilities are given the {max(answer.candidates):,} likeliest tokens a blank, "
-            f"which hold {held:.1f}% of the model's own probability or more."
+            f"Probabilities are given {max(answer.candidates):,} candidates a blank, which hold "
+            f"{held:.1f}% of the blank's own distribution or more."
         )
+    said += [f"{name} is for two blanks." for name in answer.left_out]
     said.append(
         f"Paid: {answer.forward_passes:,} forward pass{'es' * (answer.forward_passes != 1)}, "
         f"{answer.seconds:.1f} s."
@@ -195,7 +201,7 @@ def _shared(answer: Answer) -> str | None:
     method = "log-pool" if "log-pool" in known else list(known)[-1]
     bits = known[method]
     if bits < 0.05:
-        means = "the blanks hardly depend on each other, and independent guesses come close"
+        means = "knowing one blank tells little about the other"
     elif bits < 0.5:
         means = "the blanks lean on each other, and independent guesses mislead for some pairs"
     else:

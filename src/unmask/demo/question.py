@@ -18,6 +18,18 @@ _OF_SEVERAL = tuple(name for name in unmask.CONSTRUCTIONS if name != "sweep")
 
 
 @dataclass(frozen=True)
+class Offer:
+    """What visitors may choose from: the model's mask token, candidates a blank, and a price.
+
+    `passes` is the most that one exact answer may take.
+    """
+
+    mask: str
+    candidates: tuple[int, ...]
+    passes: int
+
+
+@dataclass(frozen=True)
 class Question:
     """A text, which of its pieces are blank, by which constructions, over how many candidates.
 
@@ -45,25 +57,28 @@ class Question:
         )
 
 
-def from_query(query: str, default: Question) -> Question | None:
-    """The question that a link asks; None where it asks none. What it garbles is left out."""
+def from_query(query: str, default: Question, offer: Offer) -> Question | None:
+    """The question that a link asks; None where it asks none. What is not on offer is left out."""
     fields = {key: values[-1] for key, values in parse_qs(query.lstrip("?")[:8_000]).items()}
     if not fields.get("text"):
         return None
     named = fields.get("methods", "").split(",")
     methods = [name for name in named if name in unmask.CONSTRUCTIONS]
+    candidates = next(iter(numbers(fields.get("candidates", ""))), default.candidates)
     return Question(
         fields["text"][:LONGEST_TEXT],
         numbers(fields.get("blanks", "")),
         tuple(dict.fromkeys(methods))[:MOST_METHODS] or default.methods,
-        next(iter(numbers(fields.get("candidates", ""))), default.candidates),
+        candidates if candidates in offer.candidates else default.candidates,
     )
 
 
 def numbers(written: str) -> tuple[int, ...]:
     """Whole numbers between commas; everything else is left out."""
-    parts = (part.strip() for part in written.split(",")[:100])
-    return tuple(sorted({int(part) for part in parts if part.isascii() and part.isdigit()}))
+    parts = [part.strip() for part in written[:1000].split(",")]
+    # Python refuses to read numbers of thousands of digits
+    short = [part for part in parts if part.isascii() and part.isdigit() and len(part) < 7]
+    return tuple(sorted(set(map(int, short))))
 
 
 def toggled(question: Question, place: object, word: object, mask: str) -> Question:
@@ -80,13 +95,16 @@ def toggled(question: Question, place: object, word: object, mask: str) -> Quest
     )
 
 
-def check(question: Question, mask: str) -> Blanked:
-    """The text as the model reads it; refuses what the page cannot answer, in a line."""
+def check(question: Question, offer: Offer) -> Blanked:
+    """The text as the model reads it; refuses what the page cannot answer, in a line.
+
+    A page sends what it offers; others can send anything.
+    """
     if len(question.text) > LONGEST_TEXT:
         raise unmask.ClozeError(
             f"the text has {len(question.text):,} characters; the demo takes {LONGEST_TEXT}"
         )
-    found = question.blanked(mask)
+    found = question.blanked(offer.mask)
     if not found.words:
         raise unmask.ClozeError("click one or more words to blank them, or write [MASK]")
     if len(found.words) > MOST_BLANKS:
@@ -96,6 +114,8 @@ def check(question: Question, mask: str) -> Blanked:
     if not question.methods:
         raise unmask.MethodError("choose a construction")
     check_methods(question.methods)
+    if question.candidates not in offer.candidates:
+        raise unmask.SupportError("choose how many candidates a blank may have")
     return found
 
 
@@ -113,11 +133,17 @@ def check_methods(methods: Sequence[str]) -> None:
 def methods_for(question: Question, blanks: int) -> tuple[list[str], list[str]]:
     """The chosen constructions that answer at once, and those that ask for tables.
 
-    One of the first kind is always there, so that nobody waits in front of an empty page.
+    One of the first kind is always there, so that nobody waits in front of an empty page. With more
+    than two blanks that is `orders` alone; others, `mlm` too, have their candidates to find first.
     """
     if blanks == 1:
         return ["mlm"], []
-    able = [name for name in question.methods if blanks == 2 or name in _OF_SEVERAL]
-    cheap = [name for name in able if name in CHEAP]
-    exact = [name for name in able if name not in CHEAP]
-    return cheap or ["orders"], exact
+    if blanks > 2:
+        return ["orders"], [n for n in question.methods if n in _OF_SEVERAL and n != "orders"]
+    cheap = [name for name in question.methods if name in CHEAP]
+    return cheap or ["orders"], [name for name in question.methods if name not in CHEAP]
+
+
+def left_out(question: Question, blanks: int) -> list[str]:
+    """The chosen constructions that have nothing to say about so many blanks."""
+    return [name for name in question.methods if blanks > 2 and name not in _OF_SEVERAL]

@@ -10,13 +10,17 @@ import unmask
 from unmask.demo import page
 from unmask.demo.examples import Example, examples_for
 from unmask.demo.library import gradio
-from unmask.demo.question import DEFAULT_METHODS, Question, check_methods
+from unmask.demo.question import DEFAULT_METHODS, Offer, Question, check_methods
 from unmask.demo.visits import Visits
 from unmask.errors import UnmaskError
+from unmask.printable import printable, quoted
 
 # exact joints of a larger vocabulary take minutes on a CPU
 _MOST_PASSES = 20_000
 FEW, SOME = 100, 300
+# passes in which the model proposes candidates of two blanks, at most
+_TO_PROPOSE = 60
+_REMEMBERED_PAGES = 64
 
 
 @dataclass(frozen=True)
@@ -35,8 +39,8 @@ class Limits:
 class Demo:
     """A page that is served; `close` ends it."""
 
-    def __init__(self, blocks: Any, address: str) -> None:
-        self._blocks, self.address = blocks, address
+    def __init__(self, blocks: Any, visits: Visits, address: str) -> None:
+        self._blocks, self._visits, self.address = blocks, visits, address
 
     def wait(self) -> None:
         """Until the process is interrupted."""
@@ -47,7 +51,8 @@ class Demo:
             self.close()
 
     def close(self) -> None:
-        """End the server."""
+        """End the server, and what is being computed at its next batch."""
+        self._visits.close()
         self._blocks.close(verbose=False)
 
     def __enter__(self) -> "Demo":
@@ -75,16 +80,23 @@ def serve(
     that visitors write is kept.
     """
     check_methods(methods)
+    check_place(host, port)
     bounds = limits or Limits()
     examples = examples_for(lm)
     choices = candidate_choices(lm.model.vocabulary_size, bounds.passes)
     default = _first_question(examples, methods, choices[0][1])
+    counts = tuple(count for _, count in choices)
+    offer = Offer(str(lm.tokenizer.mask_token), counts, bounds.passes)
     visits = Visits(
-        lm, settings=settings or unmask.Settings(), default=default, places=bounds.exact
+        lm,
+        settings=settings or unmask.Settings(),
+        offer=offer,
+        default=default,
+        places=bounds.exact,
     )
     visits.warm_up(examples[0].question(default))
     blocks = page.build(visits, examples=examples, candidates=choices, queue=bounds.queue)
-    return _launched(blocks, host, port, open_browser)
+    return _launched(blocks, visits, host, port, open_browser)
 
 
 def candidate_choices(vocabulary_size: int, most_passes: int) -> list[tuple[str, int]]:
@@ -92,14 +104,14 @@ def candidate_choices(vocabulary_size: int, most_passes: int) -> list[tuple[str,
     few = [
         (f"{count:,} likeliest (about {2 * count:,} forward passes)", count)
         for count in (SOME, FEW)
-        if count < vocabulary_size and 2 * count + 1 <= most_passes
+        if count < vocabulary_size and 2 * count + _TO_PROPOSE <= most_passes
     ]
     passes = 2 * vocabulary_size + 1
     whole = [(f"whole vocabulary ({passes:,} forward passes)", 0)] if passes <= most_passes else []
     if not whole and not few:
         raise UnmaskError(
-            f"an exact answer over {FEW} candidates takes {2 * FEW + 1} forward passes, more than "
-            f"the limit of {most_passes}: raise the limit"
+            f"an exact answer over {FEW} candidates takes up to {2 * FEW + _TO_PROPOSE} forward "
+            f"passes, more than the limit of {most_passes}: raise the limit"
         )
     return [*whole, *few]
 
@@ -111,11 +123,28 @@ def _first_question(
     return Question(examples[0].text, (), tuple(methods), candidates)
 
 
-def _launched(blocks: Any, host: str, port: int | None, open_browser: bool) -> Demo:
-    gr = gradio()
+def check_place(host: str, port: int | None) -> None:
+    """Refuse an address that nobody can listen on; Gradio would try a hundred ports of it."""
+    try:
+        kind, *_, where = socket.getaddrinfo(host.strip("[]"), port or 0, type=socket.SOCK_STREAM)[
+            0
+        ]
+        with socket.socket(kind) as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            tried.bind(where)
+    except (OSError, UnicodeError) as error:
+        shown = quoted(host if port is None else f"{host}:{port}")
+        why = printable(getattr(error, "strerror", None) or str(error))
+        raise UnmaskError(
+            f"cannot listen on {shown}: {why}; choose another --host or --port"
+        ) from None
+
+
+def _launched(blocks: Any, visits: Visits, host: str, port: int | None, open_browser: bool) -> Demo:
     try:
         _, address, _ = blocks.launch(
-            server_name=host,
+            # an IPv6 address stands in brackets, as in a link
+            server_name=f"[{host}]" if ":" in host and "[" not in host else host,
             server_port=port,
             inbrowser=open_browser,
             # said outright: a variable of the environment must not open the page to the world
@@ -130,12 +159,15 @@ def _launched(blocks: Any, host: str, port: int | None, open_browser: bool) -> D
             run_history=False,
             footer_links=["gradio"],
             # nothing here takes files
-            max_file_size=1,
-            **page.look(gr),
+            max_file_size=0,
+            # Gradio remembers the values of so many pages; nothing here reads them
+            state_session_capacity=_REMEMBERED_PAGES,
+            **page.look(gradio()),
         )
-    except (OSError, socket.gaierror) as error:
-        where = host if port is None else f"{host}:{port}"
-        raise UnmaskError(
-            f"cannot serve at {where}: {error}; choose another --port or --host"
-        ) from None
-    return Demo(blocks, address)
+    except Exception as error:
+        # Gradio raises whatever the server, a proxy or a port makes it
+        visits.close()
+        blocks.close(verbose=False)
+        said = printable(str(error).strip().split("\n")[0])
+        raise UnmaskError(f"cannot serve the page at {quoted(host)}: {said}") from None
+    return Demo(blocks, visits, address)

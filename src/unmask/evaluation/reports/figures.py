@@ -40,7 +40,7 @@ _WIDTH = 6.9
 _HEIGHT = 7.8
 # the part of a bin that constructions stand side by side in: on one spot they would hide each other
 _SPREAD = 0.7
-_library = partial(library, install="pip install 'unmask[figures]', or take the tables")
+_library = partial(library, install="pip install 'unmask[plots]', or take the tables")
 
 
 def distance_figure(bins: Sequence[DistanceBin], *, title: str, axis_label: str) -> "Figure":

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WITHOUT = (
-    "The figure of these numbers needs matplotlib: pip install 'unmask[figures]', and make this"
+    "The figure of these numbers needs matplotlib: pip install 'unmask[plots]', and make this"
     " page again."
 )
 _ONE_BIN = "All examples are in one bin of distances, so there is nothing to draw."
