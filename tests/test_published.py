@@ -1,13 +1,10 @@
 """The published joints come out again, exact over the whole vocabularies of real models."""
 
 import math
-import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
 
 import unmask
 from assets import real_model
@@ -15,15 +12,6 @@ from assets import real_model
 PAGE = Path(__file__).parent.parent / "docs" / "results" / "first-joints.md"
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
-
-
-@pytest.fixture(autouse=True)
-def _all_cores() -> Iterator[None]:
-    """These are the longest tests; nothing runs beside them."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(os.cpu_count() or 1)
-    yield
-    torch.set_num_threads(before)
 
 
 def published(text: str) -> list[list[str]]:

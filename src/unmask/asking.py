@@ -6,7 +6,7 @@ tables over candidates or, where those would be too large, by filling one blank 
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unmask.cloze import Cloze
 from unmask.constructions import (
@@ -242,7 +242,7 @@ def _cost(
     measured_above: int,
 ) -> Cost:
     if asked.blanks < 3:
-        return estimate(
+        tables = estimate(
             model,
             asked.cloze,
             asked.methods,
@@ -252,6 +252,8 @@ def _cost(
             examples=examples,
             measured_above=measured_above,
         )
+        growing = _growing(asked, model.vocabulary_size)
+        return replace(tables, forward_passes=tables.forward_passes + growing)
     return estimate_rows(
         model,
         asked.cloze,
@@ -262,10 +264,15 @@ def _cost(
     )
 
 
+def _growing(asked: Question, vocabulary_size: int) -> int:
+    """The rows in which the model proposes candidates, at most."""
+    sizes = sizes_of(asked.support, asked.blanks, vocabulary_size)
+    return growing_rows(asked.blanks) if sizes else 0
+
+
 def _several_cost(asked: Question, axes: tuple[Support, ...], vocabulary_size: int) -> Cost:
     shape = tuple(len(axis) for axis in axes)
-    sizes = sizes_of(asked.support, asked.blanks, vocabulary_size)
-    growing = growing_rows(asked.blanks) if sizes else 0
+    growing = _growing(asked, vocabulary_size)
     if needs_no_table(asked.methods, shape, asked.settings.memory_limit, asked.options):
         # the probability of one fill; ranking and drawing ask for more as they go
         return Cost(growing + rows_of_a_fill(asked.blanks), len(asked.cloze), 0)

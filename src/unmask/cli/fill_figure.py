@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,3 +59,5 @@ def draw(chosen: argparse.Namespace, joints: "dict[str, Joint]") -> None:
 
     figure = compare(joints) if len(joints) > 1 else plot(next(iter(joints.values())))
     save_figure(figure, chosen.figure)
+    if not chosen.quiet:
+        print(f"wrote {quoted(chosen.figure, limit=150)}", file=sys.stderr)
