@@ -253,7 +253,7 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch: pytest.M
     found = bins("mlm")
     for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(UnmaskError, match=r"pip install 'unmask\[figures\]'"):
+    with pytest.raises(UnmaskError, match=r"pip install 'unmask\[plots\]'"):
         drawn(found)
 
 

@@ -32,7 +32,8 @@ def run(*settings: tuple[int, int, int]) -> list[dict[str, Any]]:
         capture_output=True,
         text=True,
         check=True,
-        env={**os.environ, "OMP_NUM_THREADS": str(THREADS)},
+        # threads that wait for each other give way to whatever else runs
+        env={**os.environ, "OMP_NUM_THREADS": str(THREADS), "OMP_WAIT_POLICY": "PASSIVE"},
     )
     return [json.loads(line) for line in done.stdout.splitlines()]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import unmask
-from unmask.demo import panels
+from unmask.demo import panels, scripts
 from unmask.demo.examples import Example
 from unmask.demo.library import gradio
 from unmask.demo.question import LONGEST_TEXT, Question, numbers
@@ -22,23 +22,12 @@ from unmask.markup import text as plain
 # one is computed while another is read and written
 _SHORT_AT_ONCE = 2
 
-_CLICKED = """
-element.addEventListener('click', (event) => {
-  const word = event.target.closest('button[data-place]');
-  if (word) trigger('click', {place: Number(word.dataset.place), word: word.dataset.word});
-});
-"""
-_ASKED_BY_LINK = "() => window.location.search"
-# the address shows the question, so that it can be copied, bookmarked and reloaded
-_INTO_ADDRESS = """
-(query) => {
-  if (!query) return "";
-  const address = new URL(window.location.href);
-  for (const [key, value] of new URLSearchParams(query)) address.searchParams.set(key, value);
-  window.history.replaceState(null, "", address);
-  return address.href;
+# small work that no one waits for
+_AT_ONCE: dict[str, Any] = {
+    "queue": False,
+    "show_progress": "hidden",
+    "api_visibility": "private",
 }
-"""
 
 
 @dataclass(frozen=True)
@@ -53,11 +42,18 @@ class _Parts:
     candidates: Any
     query: Any
     came_by_link: Any
+    behind: Any
     link: Any
     status: Any
     cards: Any
     trust: Any
     picture: Any
+
+    def state(self) -> list[Any]:
+        return [self.words, self.chosen, self.before]
+
+    def everything(self) -> list[Any]:
+        return [self.text, *self.state(), self.methods, self.candidates]
 
     def asked(self) -> list[Any]:
         return [self.text, self.chosen, self.methods, self.candidates]
@@ -110,7 +106,9 @@ def _drawn(
         max_length=LONGEST_TEXT,
         elem_id="text",
     )
-    words = gr.HTML(panels.words(default, visits.offer.mask), js_on_load=_CLICKED, elem_id="words")
+    words = gr.HTML(
+        panels.words(default, visits.offer.mask), js_on_load=scripts.CLICKED, elem_id="words"
+    )
     gr.HTML(element("p", plain("Or begin with an example:"), class_="caption"))
     with gr.Row():
         shown = [gr.Button(one.label(), size="sm", elem_classes="example") for one in examples]
@@ -141,9 +139,9 @@ def _drawn(
     link = gr.Textbox(
         "", label="Link to this question", interactive=False, buttons=["copy"], elem_id="link"
     )
-    hidden = [gr.Textbox(value, visible="hidden") for value in (default.text, "", "", "")]
-    before, chosen, query, came = hidden
-    asked = (text, before, chosen, words, methods, several, query, came)
+    hidden = [gr.Textbox(value, visible="hidden") for value in (default.text, "", "", "", "0")]
+    before, chosen, query, came, behind = hidden
+    asked = (text, before, chosen, words, methods, several, query, came, behind)
     parts = _Parts(*asked, link=link, status=status, cards=cards, trust=trust, picture=picture)
     return parts, (fill, cancel), shown
 
@@ -157,58 +155,62 @@ def _connect(
     examples: Sequence[tuple[Any, Example]],
 ) -> None:
     fill, cancel = buttons
-    at_once: dict[str, Any] = {
-        "queue": False,
-        "show_progress": "hidden",
-        "api_visibility": "private",
-    }
-    state = [parts.words, parts.chosen, parts.before]
-    everything = [parts.text, *state, parts.methods, parts.candidates]
+    _follow_text(gr, visits, parts)
+    _restore(gr, page, visits, parts)
+    begun = [fill.click, parts.text.submit, parts.came_by_link.change]
+    begun += [_offer_example(visits, parts, *one) for one in examples]
+    _answer(gr, visits, parts, begun)
+    _let_cancel(gr, visits, parts, cancel)
+
+
+def _follow_text(gr: Any, visits: Visits, parts: _Parts) -> None:
+    """Words are those of the text, and blank when they are clicked."""
 
     def edited(text: str | None, before: str | None, chosen: str | None) -> list[str]:
         return _state(visits, visits.edited(text or "", before or "", chosen or ""))
 
     def clicked(text: str | None, chosen: str | None, event: gr.EventData) -> list[str]:
-        clicked = event._data if isinstance(event._data, dict) else {}
-        question = visits.clicked(
-            text or "", chosen or "", clicked.get("place"), clicked.get("word")
-        )
+        word = event._data if isinstance(event._data, dict) else {}
+        question = visits.clicked(text or "", chosen or "", word.get("place"), word.get("word"))
         return _state(visits, question)
+
+    # not `input`, which a text that is pasted while others are on their way does not always send
+    given, looked = [parts.text, parts.before, parts.chosen], [parts.text, parts.before]
+    for changed in (parts.text.change, parts.behind.change):
+        followed = changed(edited, given, parts.state(), trigger_mode="multiple", **_AT_ONCE)
+        followed.then(
+            None,
+            [*looked, parts.behind],
+            [parts.behind],
+            js=scripts.IF_BEHIND,
+            show_progress="hidden",
+        )
+    parts.words.click(clicked, [parts.text, parts.chosen], parts.state(), **_AT_ONCE)
+
+
+def _restore(gr: Any, page: Any, visits: Visits, parts: _Parts) -> None:
+    """A link asks its question again when it is opened."""
+    everything = [*parts.everything(), parts.came_by_link]
 
     def restored(query: str | None) -> list[Any]:
         found = visits.restored(query or "")
-        if found is None:
-            # a visitor may already be typing: what no link asks for stays as it is
-            return [*[gr.skip()] * len(everything), ""]
-        return [*_whole(visits, found), "yes"]
+        # a visitor may already be typing: what no link asks for stays as it is
+        return [gr.skip()] * len(everything) if found is None else [*_whole(visits, found), "yes"]
 
-    # not `input`, which a text that is pasted while others are on their way does not always send
-    parts.text.change(
-        edited,
-        [parts.text, parts.before, parts.chosen],
-        state,
-        trigger_mode="multiple",
-        **at_once,
-    )
-    parts.words.click(clicked, [parts.text, parts.chosen], state, **at_once)
-
-    came = [*everything, parts.came_by_link]
-    page.load(restored, [parts.query], came, js=_ASKED_BY_LINK, **at_once)
-    begun = [fill.click, parts.text.submit, parts.came_by_link.change]
-    for button, example in examples:
-        chosen = button.click(
-            lambda methods, several, example=example: _whole(
-                visits, example.question(Question("", (), tuple(methods), several))
-            ),
-            [parts.methods, parts.candidates],
-            everything,
-            **at_once,
-        )
-        begun.append(chosen.then)
-    _answer(gr, visits, parts, begun, cancel)
+    page.load(restored, [parts.query], everything, js=scripts.ASKED_BY_LINK, **_AT_ONCE)
 
 
-def _answer(gr: Any, visits: Visits, parts: _Parts, begun: Sequence[Any], cancel: Any) -> None:
+def _offer_example(visits: Visits, parts: _Parts, button: Any, example: Example) -> Any:
+    """An example by one click, with the constructions that are chosen; gives what comes then."""
+
+    def taken(methods: list[str] | None, candidates: int) -> list[Any]:
+        return _whole(visits, example.question(_question("", "", methods, candidates)))
+
+    given = [parts.methods, parts.candidates]
+    return button.click(taken, given, parts.everything(), **_AT_ONCE).then
+
+
+def _answer(gr: Any, visits: Visits, parts: _Parts, begun: Sequence[Any]) -> None:
     """Short answers and exact ones: from every way to ask, one after the other."""
 
     # Gradio gives the request by its place among the parameters
@@ -226,9 +228,6 @@ def _answer(gr: Any, visits: Visits, parts: _Parts, begun: Sequence[Any], cancel
         for shown in visits.exact_answer(question, _visitor(request)):
             yield _values(shown)
 
-    def cancelled(request: gr.Request) -> list[Any]:
-        return _values(visits.cancel(_visitor(request)))
-
     for begin in begun:
         short = begin(
             first,
@@ -239,7 +238,9 @@ def _answer(gr: Any, visits: Visits, parts: _Parts, begun: Sequence[Any], cancel
             show_progress="minimal",
             api_visibility="private",
         )
-        short.then(None, [parts.query], [parts.link], js=_INTO_ADDRESS, show_progress="hidden")
+        short.then(
+            None, [parts.query], [parts.link], js=scripts.INTO_ADDRESS, show_progress="hidden"
+        )
         short.success(
             exact,
             parts.asked(),
@@ -251,14 +252,13 @@ def _answer(gr: Any, visits: Visits, parts: _Parts, begun: Sequence[Any], cancel
             # whoever asks again while an exact answer runs gets the new one, not the old
             trigger_mode="multiple",
         )
-    cancel.click(
-        cancelled,
-        None,
-        parts.answered(),
-        queue=False,
-        show_progress="hidden",
-        api_visibility="private",
-    )
+
+
+def _let_cancel(gr: Any, visits: Visits, parts: _Parts, cancel: Any) -> None:
+    def cancelled(request: gr.Request) -> list[Any]:
+        return _values(visits.cancel(_visitor(request)))
+
+    cancel.click(cancelled, None, parts.answered(), **_AT_ONCE)
 
 
 def _visitor(request: Any) -> str:
