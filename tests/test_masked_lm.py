@@ -100,16 +100,6 @@ def test_a_bias_outside_the_output_layer_is_not_dropped_in_bfloat16():
     torch.testing.assert_close(embedding.bias, expected)
 
 
-def test_a_model_is_in_eval_mode_after_loading():
-    model, tokenizer = build("bert")
-    text = two_blanks(tokenizer)
-    expected = naive_tables(model, tokenizer, text)
-    assert model.config.hidden_dropout_prob > 0
-    lm = unmask.load((model.train(), tokenizer))
-    assert not any(module.training for module in lm.model.model.modules())
-    assert_tables(lm.tables(text), expected)
-
-
 # --- hooks -------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file
 from transformers.utils import logging
 
 import unmask
@@ -178,7 +179,7 @@ def test_gpt2_is_not_a_masked_lm(folder):
         vocab_size=46, n_embd=32, n_layer=1, n_head=2, bos_token_id=2, eos_token_id=3
     )
     transformers.GPT2LMHeadModel(config).save_pretrained(folder)
-    assert re.search("'toy'.*GPT2Config", refusal(folder))
+    assert refusal(folder).startswith("'toy' is a gpt2 model, a causal language model: it does not")
 
 
 @pytest.mark.parametrize(
@@ -212,7 +213,7 @@ def test_a_pair_must_be_a_model_and_a_tokenizer():
     assert "NoneType" in refusal((model, None))
     assert "str" in refusal(("bert-base-cased", tokenizer))
     assert type(tokenizer).__name__ in refusal((tokenizer, model))
-    assert "BertModel has no output layer" in refusal((model.bert, tokenizer))
+    assert "BertModel gives no logits" in refusal((model.bert, tokenizer))
 
 
 @pytest.mark.parametrize("value", [None, "", 7, b"bert"])
@@ -297,3 +298,54 @@ def test_a_process_that_loads_once_prints_nothing(saved_bert):
         "lm = unmask.load(sys.argv[1]); lm.fill('the [MASK] [MASK].')"
     )
     assert in_a_fresh_process(code, str(saved_bert)) == ("", "")
+
+
+# --- what a checkpoint may not bring ------------------------------------------------------------
+
+
+def test_an_index_of_safetensors_that_names_a_pickle_is_rejected(folder):
+    torch.save(build("bert")[0].state_dict(), folder / "weights.bin")
+    names = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").rename(folder / "other.safetensors")
+    index = {"metadata": {}, "weight_map": dict.fromkeys(names, "weights.bin")}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    said = refusal(folder)
+    assert re.search("'weights.bin', which is not a safetensors file.*allow_pickle=True", said)
+    assert unmask.load(folder, allow_pickle=True).model.vocabulary_size == 46
+
+
+@pytest.mark.parametrize("named", ["someone/a-kernel", "flash_attention_2", "kernels-community/x"])
+def test_attention_that_a_checkpoint_names_is_not_fetched(folder, named: str):
+    expected = unmask.load(folder).joint("the [MASK] sat.").top(1)
+    change_config(folder, attn_implementation=named)
+    lm = unmask.load(folder)
+    assert lm.model.model.config._attn_implementation in ("sdpa", "eager")
+    assert lm.joint("the [MASK] sat.").top(1) == expected
+
+
+def test_attention_of_the_library_itself_may_be_named(folder):
+    change_config(folder, attn_implementation="eager")
+    assert unmask.load(folder).model.model.config._attn_implementation == "eager"
+
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+FROM_CACHE = """
+import unmask
+lm = unmask.load("someone/toy")
+print(lm.revision, lm.joint("the [MASK] sat.").diagnostics["revision"])
+print(unmask.load("someone/toy", dtype="bfloat16").rounding_error("the [MASK] sat.").rows)
+"""
+
+
+def test_the_commit_of_a_hub_name_stands_in_every_answer(saved_bert, tmp_path):
+    """From the hub's cache as it lies on disk, without the hub."""
+    place = tmp_path / "models--someone--toy"
+    shutil.copytree(saved_bert, place / "snapshots" / COMMIT)
+    (place / "refs").mkdir()
+    (place / "refs" / "main").write_text(COMMIT)
+    environment = {**os.environ, "HF_HUB_CACHE": str(tmp_path), "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", FROM_CACHE], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [COMMIT, COMMIT, "1"]

@@ -57,6 +57,9 @@ def lengths_seen(model: HuggingFaceMaskedLM, module: nn.Module, ids: Tensor, at)
     handle = module.register_forward_hook(lambda _, args, out: seen.append(out.shape[1]))
     try:
         model.readouts(ids, at)
+        # the first rows of a length are read in other ways too, to compare
+        seen.clear()
+        model.readouts(ids, at)
     finally:
         handle.remove()
     return seen
@@ -161,7 +164,7 @@ class Mixing(nn.Module):
 def test_nothing_before_a_module_that_mixes_positions_is_trimmed(weight: float):
     plain, tokenizer = build("bert")
     head = plain.cls.predictions.transform
-    head.dense = Mixing(head.dense, weight)
+    head.dense = Mixing(head.dense, weight).eval()
     model = unmask.load((plain, tokenizer)).model
     ids = rows(model, 7)
     torch.testing.assert_close(model.readouts(ids, [3]), whole(model, ids, 3), atol=1e-5, rtol=0)

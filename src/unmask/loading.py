@@ -12,7 +12,7 @@ from unmask.errors import ModelError
 from unmask.language_model import LanguageModel
 from unmask.masked_lm import MaskedLM
 from unmask.precision import RoundingError, rounding_error
-from unmask.pretrained import adapt, load_pretrained
+from unmask.pretrained import Pretrained, adapt, load_pretrained
 from unmask.printable import printable, quoted
 
 
@@ -26,7 +26,7 @@ class LoadedLanguageModel(LanguageModel):
         *,
         name: str,
         revision: str | None = None,
-        in_float32: Callable[[], tuple[MaskedLM, Any]] | None = None,
+        in_float32: Callable[[], Pretrained] | None = None,
     ) -> None:
         super().__init__(model, tokenizer, name=name, revision=revision)
         self._in_float32 = in_float32
@@ -44,7 +44,7 @@ class LoadedLanguageModel(LanguageModel):
                 "weights to compare with; load it by its name or folder"
             )
         return rounding_error(
-            self._in_float32()[0], self.model, self._as_cloze(text, blanks), rows=rows
+            self._in_float32().masked_lm, self.model, self._as_cloze(text, blanks), rows=rows
         )
 
 
@@ -62,8 +62,9 @@ def load(
 
     Weights must be safetensors and code the library's own, unless `allow_pickle` or
     `trust_remote_code` say otherwise. Without a `device` it is a CUDA GPU when there is one,
-    without a `dtype` float32; a model in hand keeps its own, and is put into eval mode. `compile`
-    has torch compile the model, which takes up to minutes; try whether it pays on your device.
+    without a `dtype` float32; a model in hand keeps its own, must be in eval mode, and is not
+    changed. `compile` has torch compile the model, in place, which takes up to minutes; try whether
+    it pays on your device. Threads may share what `load` returns: they take turns at the model.
     """
     if isinstance(model, tuple):
         if len(model) != 2:
@@ -88,15 +89,13 @@ def load(
         trust_remote_code=trust_remote_code,
         allow_pickle=allow_pickle,
     )
-    masked_lm, tokenizer = read(dtype=dtype or "float32")
+    found = read(dtype=dtype or "float32")
     if compile:
-        masked_lm.compile()
-    # the commit that a hub name resolved to; a folder has none
-    commit = getattr(masked_lm.model.config, "_commit_hash", None)
+        found.masked_lm.compile()
     return LoadedLanguageModel(
-        masked_lm,
-        tokenizer,
+        found.masked_lm,
+        found.tokenizer,
         name=str(model),
-        revision=commit,
-        in_float32=partial(read, dtype="float32"),
+        revision=found.commit,
+        in_float32=partial(read, dtype="float32", revision=found.commit or revision),
     )

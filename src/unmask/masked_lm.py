@@ -6,9 +6,9 @@ determines the logits there through `OutputEmbedding`, and is V / d times smalle
 """
 
 import inspect
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
@@ -16,13 +16,23 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from unmask.arrangement import Replaced, run_and_put_back, run_rearranged
 from unmask.compiling import compile_trunk
 from unmask.errors import ModelError, NumericsError
+from unmask.hooks import lock_of
+from unmask.output_layer import (
+    FollowedLayer,
+    OutputEmbedding,
+    largest_error,
+    nearest_layer,
+    tolerated_error,
+)
 from unmask.trimming import (
     NOTHING_TRIMMED,
     Positions,
     Probe,
     Trimming,
+    TrimmingError,
     at_positions,
     captured_input,
     find_trimming,
@@ -30,25 +40,10 @@ from unmask.trimming import (
     still_valid,
 )
 
-# how far reconstructed logits may be from the model's own, as a part of the largest logit
-_RECONSTRUCTION_TOLERANCE = {torch.float32: 5e-5, torch.float16: 1e-2, torch.bfloat16: 5e-2}
 # fewer rows are not worth the passes that find out what may be trimmed
 _ROWS_WORTH_TRIMMING = 16
 # lengths of the sequences that find out, and how many: no two of these numbers are equal
 _PROBE_LENGTHS, _PROBE_ROWS = (5, 8), 6
-
-
-@dataclass(frozen=True, eq=False)
-class OutputEmbedding:
-    """The output layer as numbers: logits = readouts @ weight.T + bias."""
-
-    weight: Float[Tensor, "vocabulary width"]
-    bias: Float[Tensor, " vocabulary"] | None
-
-    def logits(self, readouts: Float[Tensor, "*rows width"]) -> Float[Tensor, "*rows vocabulary"]:
-        """Logits over the whole vocabulary."""
-        logits = readouts @ self.weight.T
-        return logits if self.bias is None else logits + self.bias
 
 
 @runtime_checkable
@@ -94,51 +89,147 @@ class MaskedLM(Protocol):
 
 
 class HuggingFaceMaskedLM:
-    """Any `AutoModelForMaskedLM`; readouts are captured by a hook on its output layer."""
+    """Any `AutoModelForMaskedLM`; readouts are captured by a hook on its output layer.
+
+    One thread at a time runs the model. Nothing of it is changed: neither its mode, of which it
+    must be in eval, nor its modules, hooks or weights.
+    """
 
     def __init__(self, model: Any, *, mask_id: int, special_ids: Sequence[int]) -> None:
-        self.model = model.eval()
+        self.model = model
         self.mask_id = mask_id
         self.special_ids = frozenset(special_ids)
-        self.device: torch.device = next(model.parameters()).device
         self.max_length = _longest(model)
+        self._every_module = list(model.modules())
+        # what passes over rows of a length replace of the model: None if nothing
+        self._replaced_at: dict[int, Replaced | None] = {}
+        self._verified_lengths: set[int] = set()
         self._trimmed_lengths: dict[int, bool] = {}
         self._closed: frozenset[nn.Module] = frozenset()
         self._takes_attention_mask = "attention_mask" in inspect.signature(model.forward).parameters
-        probe = self._probe_ids()
-        own = self._logits(probe)
-        self.vocabulary_size = int(own.shape[-1])
-        if not bool(torch.isfinite(own).all()):
-            raise NumericsError(
-                f"{type(model).__name__} returns logits that are not finite; float16 overflows in "
-                "some models, so try dtype='float32', and check the weights"
-            )
-        self._takes_attention_mask = self._takes_attention_mask and self._needs_attention_mask()
-        self.output_embedding = self._verified_embedding(probe, own)
-        if self.output_embedding is None:
+        with self._lock:
+            self._require_eval_mode()
+            probe = self._probe_ids()
+            own = self._logits(probe)
+            self.vocabulary_size = int(own.shape[-1])
+            if not bool(torch.isfinite(own).all()):
+                raise NumericsError(
+                    f"{self._name} returns logits that are not finite; float16 overflows in "
+                    "some models, so try dtype='float32', and check the weights"
+                )
+            self._require_repeatable(probe, own)
+            if self._takes_attention_mask:
+                self._takes_attention_mask = self._needs_attention_mask()
+            self._layer = self._verified_layer(probe, own)
+        if self._layer is None:
             warnings.warn(
-                f"{type(model).__name__}: its logits are not a linear function of its output "
+                f"{self._name}: its logits are not a linear function of its output "
                 "layer's input; tables are kept as dense logits, V x V numbers each",
                 stacklevel=5,
             )
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model runs."""
+        device: torch.device = next(self.model.parameters()).device
+        return device
+
+    @property
+    def output_embedding(self) -> OutputEmbedding | None:
+        """The output layer, if readouts determine the logits; as the model has it now."""
+        if self._layer is None:
+            return None
+        if not self._holds_its_layer():
+            with self._lock:
+                self._follow_layer()
+        return self._layer.embedding
 
     @torch.inference_mode()
     def readouts(
         self, ids: Int[Tensor, "rows length"], positions: Positions
     ) -> Float[Tensor, "rows positions width"]:
         """Readouts (or logits) at the positions, in float32."""
-        if self.output_embedding is None:
-            return at_positions(self._logits(ids), positions).float()
-        one = (positions.shape[1] if isinstance(positions, Tensor) else len(positions)) == 1
-        worthwhile = one and len(ids) >= _ROWS_WORTH_TRIMMING and ids.shape[1] > 1
-        trimming = self._trimming_here(ids, positions) if worthwhile else NOTHING_TRIMMED
-        return self._captured(ids, positions, trimming).float()
+        with self._lock:
+            self._require_eval_mode()
+            self._verify_length(ids, positions)
+            if self.output_embedding is None:
+                return at_positions(self._logits(ids), positions).float()
+            one = (positions.shape[1] if isinstance(positions, Tensor) else len(positions)) == 1
+            if one and len(ids) >= _ROWS_WORTH_TRIMMING and ids.shape[1] > 1:
+                return self._captured_trimmed(ids, positions).float()
+            return self._captured(ids, positions).float()
+
+    @property
+    def _lock(self) -> threading.RLock:
+        return lock_of(self.model)
+
+    @property
+    def _name(self) -> str:
+        return type(self.model).__name__
+
+    def _require_eval_mode(self) -> None:
+        if self.model.training or any(module.training for module in self._every_module):
+            raise ModelError(
+                f"{self._name} is in training mode, so that dropout would change every answer; "
+                "call model.eval() first"
+            )
+
+    def _require_repeatable(self, ids: Tensor, own: Tensor) -> None:
+        if not same_numbers(self._logits(ids), own):
+            raise ModelError(
+                f"{self._name} gives other logits each time it reads the same text; unmask needs "
+                "a model without random numbers in its forward pass"
+            )
+
+    def _verify_length(self, ids: Int[Tensor, "rows length"], positions: Positions) -> None:
+        """Hold what is read against the model's own logits, once per length of text."""
+        length = ids.shape[1]
+        if length in self._verified_lengths or not len(ids):
+            return
+        row, at = ids[:1], positions[:1] if isinstance(positions, Tensor) else positions
+        whole = self._logits(row)
+        own, embedding = at_positions(whole, at), self.output_embedding
+        if embedding is None:
+            self._require_repeatable(row, whole)
+        # what is not finite is said by whoever reads it
+        elif bool(torch.isfinite(own).all()):
+            error = largest_error(embedding, self._captured(row, at), own)
+            if not error <= tolerated_error(own):
+                self._require_repeatable(row, whole)
+                raise ModelError(
+                    f"{self._name} turns a text of {length} tokens into other logits than its "
+                    f"output layer does, up to {error:.2g} off, so its tables would be wrong; "
+                    "try a shorter text, or another model"
+                )
+        self._verified_lengths.add(length)
+
+    def _holds_its_layer(self) -> bool:
+        layer = self._layer
+        if layer is None:
+            return True
+        now = getattr(self.model.get_output_embeddings(), "weight", None)
+        return now is layer.weight and layer.is_current()
+
+    def _follow_layer(self) -> None:
+        """Read the output layer again, of a model that was trained, loaded or moved since."""
+        if self._holds_its_layer():
+            return
+        probe = self._probe_ids()
+        own = self._logits(probe)
+        layer = self._verified_layer(probe, own) if own.shape[-1] == self.vocabulary_size else None
+        if layer is None:
+            raise ModelError(
+                f"the output layer of {self._name} is another one than when it was loaded; "
+                "load it again"
+            )
+        self._layer = layer
+        self._verified_lengths.clear()
 
     @cached_property
     def trimming(self) -> Trimming:
         """What need not be computed where one position a row is read; found by trying."""
         longest = self.max_length or max(_PROBE_LENGTHS)
-        if self.output_embedding is None or longest < max(_PROBE_LENGTHS):
+        if self._layer is None or longest < max(_PROBE_LENGTHS):
             return NOTHING_TRIMMED
         return find_trimming(
             [module for module in self.model.modules() if module not in self._closed],
@@ -146,29 +237,53 @@ class HuggingFaceMaskedLM:
             [self._trimming_probe(length) for length in _PROBE_LENGTHS],
         )
 
-    def _trimming_here(self, ids: Int[Tensor, "rows length"], positions: Positions) -> Trimming:
-        """The trimming, if rows of this length bear it too; tried on two of the first ones."""
+    def _captured_trimmed(self, ids: Int[Tensor, "rows length"], positions: Positions) -> Tensor:
+        """Readouts by a trimmed pass, if rows of this length bear it."""
+        if self._may_trim(ids, positions):
+            try:
+                return self._captured(ids, positions, self.trimming)
+            except TrimmingError:
+                # these rows take another way through the model than those that were tried
+                self._trimmed_lengths[ids.shape[1]] = False
+        return self._captured(ids, positions)
+
+    def _may_trim(self, ids: Int[Tensor, "rows length"], positions: Positions) -> bool:
+        """Whether rows of this length bear the trimming; tried on two of the first ones."""
         length = ids.shape[1]
         if length not in self._trimmed_lengths:
             ends = [0, len(ids) - 1]
             at = positions[ends] if isinstance(positions, Tensor) else torch.tensor([positions] * 2)
             found = still_valid(self.trimming, self._captured, (ids[ends], at))
             self._trimmed_lengths[length] = found
-        return self.trimming if self._trimmed_lengths[length] else NOTHING_TRIMMED
+        return self._trimmed_lengths[length]
 
     def _forward(self, ids: Int[Tensor, "rows length"], *, mask: bool | None = None) -> Any:
         """One pass; nothing is padded, so the mask is all ones and given only if that matters."""
         given = self._takes_attention_mask if mask is None else mask
         options = {"attention_mask": torch.ones_like(ids)} if given else {}
-        return self.model(input_ids=ids, return_dict=True, **options)
+        length = ids.shape[1]
+
+        def run() -> Any:
+            return self.model(input_ids=ids, return_dict=True, **options)
+
+        if length not in self._replaced_at:
+            output, self._replaced_at[length] = run_and_put_back(self.model, run)
+            return output
+        replaced = self._replaced_at[length]
+        return run() if replaced is None else run_rearranged(replaced, run)
 
     @torch.inference_mode()
     def _logits(self, ids: Int[Tensor, "rows length"]) -> Float[Tensor, "rows length vocabulary"]:
-        logits: Tensor = self._forward(ids.to(self.device)).logits
+        logits = getattr(self._forward(ids.to(self.device)), "logits", None)
+        if not isinstance(logits, Tensor):
+            raise ModelError(
+                f"{self._name} gives no logits, so it lacks the head of a masked LM; load its "
+                "checkpoint with AutoModelForMaskedLM"
+            )
         if logits.ndim != 3 or logits.shape[:2] != ids.shape:
             raise ModelError(
-                f"{type(self.model).__name__} returns logits of shape {tuple(logits.shape)} for "
-                f"ids of shape {tuple(ids.shape)}; a masked LM gives one row a token"
+                f"{self._name} returns logits of shape {tuple(logits.shape)} for "
+                f"ids of shape {tuple(ids.shape)}; a masked LM gives one row per token"
             )
         return logits
 
@@ -183,14 +298,16 @@ class HuggingFaceMaskedLM:
         if isinstance(positions, Tensor):
             # once, not at every call that is cut
             positions = positions.to(self.device)
-        with (
-            trimming.at(positions, length),
-            captured_input(self.model.get_output_embeddings(), positions, length) as captured,
-        ):
-            self._forward(ids.to(self.device))
+        rows = ids.to(self.device)
+        captured = captured_input(
+            self.model.get_output_embeddings(),
+            positions,
+            length,
+            lambda: trimming.run(positions, length, lambda: self._forward(rows)),
+        )
         several = positions.shape[1] if isinstance(positions, Tensor) else len(positions)
         if len(captured) != 1 or captured[0].shape[:2] != (len(ids), several):
-            raise ModelError(f"{type(self.model).__name__} does not call its output layer once")
+            raise ModelError(f"{self._name} does not call its output layer once")
         return captured[0]
 
     def _captured_middle(self, ids: Int[Tensor, "rows length"]) -> Tensor:
@@ -200,8 +317,9 @@ class HuggingFaceMaskedLM:
         """Have torch compile all but the head, in place, and check that it computes the same."""
         # as many rows as a batch has: compilers choose what to do by the first shape they see
         ids = self._arbitrary_ids(128, min(16, self.max_length or 16))
-        read = self._logits if self.output_embedding is None else self._captured_middle
-        compile_trunk(self.model, lambda: read(ids))
+        read = self._logits if self._layer is None else self._captured_middle
+        with self._lock:
+            compile_trunk(self.model, lambda: read(ids))
         # one piece, which hooks inside would break up again
         self._closed = frozenset(self.model.base_model.modules())
 
@@ -209,7 +327,7 @@ class HuggingFaceMaskedLM:
     def _needs_attention_mask(self) -> bool:
         """Whether a mask of ones changes anything, special tokens in the text or not."""
         ids = self._probe_ids()
-        size = self.model.get_input_embeddings().weight.shape[0]
+        size = input_size(self.model)
         # a model may take a padding token in the text for padding unless told otherwise
         padding = getattr(self.model.config, "pad_token_id", None)
         for token in sorted({*self.special_ids, self.mask_id if padding is None else padding}):
@@ -237,14 +355,14 @@ class HuggingFaceMaskedLM:
         return ids.scatter_(1, positions, self.mask_id), positions
 
     def _arbitrary_ids(self, rows: int, length: int) -> Int[Tensor, "rows length"]:
-        size = self.model.get_input_embeddings().weight.shape[0]
+        size = input_size(self.model)
         generator = torch.Generator().manual_seed(0)
         ordinary = [i for i in range(size) if i not in self.special_ids] or list(range(size))
         picks = torch.randint(len(ordinary), (rows, length), generator=generator)
         return torch.tensor(ordinary)[picks]
 
     @torch.inference_mode()
-    def _verified_embedding(self, ids: Tensor, own: Tensor) -> OutputEmbedding | None:
+    def _verified_layer(self, ids: Tensor, own: Tensor) -> FollowedLayer | None:
         """The output layer, if it reproduces the model's own logits; the bias may lie elsewhere."""
         layer = self.model.get_output_embeddings()
         weight = getattr(layer, "weight", None)
@@ -256,15 +374,7 @@ class HuggingFaceMaskedLM:
             return None
         if readouts.shape[-1] != weight.shape[1]:
             return None
-        limit = _RECONSTRUCTION_TOLERANCE.get(own.dtype, 5e-5) * (1 + float(own.abs().max()))
-        candidates = [
-            OutputEmbedding(weight.detach().float(), None if b is None else b.detach().float())
-            for b in self._possible_biases(layer)
-        ]
-        # the nearest, not the first within the limit: a small bias would be dropped unnoticed
-        errors = [float((e.logits(readouts) - own.float()).abs().max()) for e in candidates]
-        best = min(range(len(candidates)), key=errors.__getitem__)
-        return candidates[best] if errors[best] <= limit else None
+        return nearest_layer(weight, list(self._possible_biases(layer)), readouts, own)
 
     def _possible_biases(self, layer: nn.Module) -> Iterator[Tensor | None]:
         own = getattr(layer, "bias", None)
@@ -276,11 +386,38 @@ class HuggingFaceMaskedLM:
             yield None
 
 
+def input_size(model: Any) -> int:
+    """How many ids the model reads; what it calls its embeddings may be the numbers themselves."""
+    embeddings = model.get_input_embeddings()
+    return len(getattr(embeddings, "weight", embeddings))
+
+
 def _longest(model: Any) -> int | None:
     """How many tokens fit: positions that embeddings reserve for padding do not count."""
-    for name, module in model.named_modules():
-        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
-            reserved = 0 if module.padding_idx is None else module.padding_idx + 1
-            return module.num_embeddings - reserved
-    limit = getattr(model.config, "max_position_embeddings", None)
+    limits: list[int] = []
+    for name, part in _beside_embeddings(model):
+        weight = getattr(part, "weight", None)
+        if name.endswith("position_embeddings") and isinstance(weight, Tensor):
+            padding = getattr(part, "padding_idx", None)
+            limits.append(len(weight) - (0 if padding is None else padding + 1))
+        # some number the positions of a text beforehand, fewer than they have embeddings for
+        numbered = part._buffers.get("position_ids")
+        if numbered is not None and numbered.ndim == 2:
+            limits.append(numbered.shape[1])
+    if limits:
+        return min(limits)
+    config = model.config
+    text = config.get_text_config() if hasattr(config, "get_text_config") else config
+    limit = getattr(text, "max_position_embeddings", None)
     return limit if isinstance(limit, int) and limit > 0 else None
+
+
+def _beside_embeddings(model: Any) -> Iterator[tuple[str, nn.Module]]:
+    """The modules beside and below the one that embeds tokens: those of a text, not of an image."""
+    embeddings = model.get_input_embeddings()
+    named = dict(model.named_modules())
+    place = next((name for name, part in named.items() if part is embeddings), None)
+    if place is None:
+        return
+    around = place.rpartition(".")[0]
+    yield from ((name, part) for name, part in named.items() if name.startswith(around))

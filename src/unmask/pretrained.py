@@ -4,9 +4,12 @@ Imports transformers only when it is called; beside it only the pipeline does. S
 remote code unless the caller asks; every failure is one sentence.
 """
 
+import inspect
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
@@ -14,12 +17,23 @@ from typing import Any
 import torch
 
 from unmask.errors import ModelError, UnmaskError
-from unmask.masked_lm import HuggingFaceMaskedLM
+from unmask.masked_lm import HuggingFaceMaskedLM, input_size
 from unmask.printable import printable, quoted
 
 # a right side that moves a position by so small a part of what the left side does is not read
 _NO_EFFECT = 1e-4
+# attention that transformers computes itself; None is its own choice
+_OWN_ATTENTION = (None, "eager", "sdpa", "flex_attention")
 _DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+
+
+@dataclass(frozen=True, eq=False)
+class Pretrained:
+    """A masked LM, its tokenizer, and the commit that a hub name stood for; a folder has none."""
+
+    masked_lm: HuggingFaceMaskedLM
+    tokenizer: Any
+    commit: str | None
 
 
 def load_pretrained(
@@ -30,7 +44,7 @@ def load_pretrained(
     revision: str | None,
     trust_remote_code: bool,
     allow_pickle: bool,
-) -> tuple[HuggingFaceMaskedLM, Any]:
+) -> Pretrained:
     """Load a model and its tokenizer from the hub or a folder."""
     shown = quoted(str(name), limit=150)
     number, place = _dtype(dtype), _device(device)
@@ -40,13 +54,21 @@ def load_pretrained(
     options = {"revision": revision or "main", "trust_remote_code": trust_remote_code}
     try:
         with _quiet(bars=not os.path.exists(where)):
+            # all files of one commit, also if the name moves on meanwhile
+            commit = _commit(where, options["revision"])
+            options["revision"] = commit or options["revision"]
+            if not allow_pickle:
+                _require_safe_shards(where, options["revision"], shown)
             model, report = AutoModelForMaskedLM.from_pretrained(
                 where,
+                config=_config(where, options, shown),
                 dtype=number,
                 use_safetensors=None if allow_pickle else True,
                 output_loading_info=True,
                 **options,
             )
+    except UnmaskError:
+        raise
     except Exception as error:  # libraries fail in many ways; all mean the same to the caller
         raise ModelError(f"cannot load a masked LM from {shown}: {_reason(error)}") from None
     _refuse_untrained(model, report, shown)
@@ -55,7 +77,67 @@ def load_pretrained(
             tokenizer = AutoTokenizer.from_pretrained(where, **options)
     except Exception as error:  # tokenizers fail in many ways; all mean the same to the caller
         raise ModelError(f"cannot load a tokenizer from {shown}: {_reason(error)}") from None
-    return adapt(model.to(place), tokenizer)
+    return Pretrained(*adapt(model.to(place), tokenizer), commit)
+
+
+def _found(where: str, name: str, revision: Any) -> str | None:
+    """The path of a file of a folder or hub name; None where it has none."""
+    from transformers.utils.hub import cached_file
+
+    found: str | None = cached_file(
+        where,
+        name,
+        revision=revision,
+        _raise_exceptions_for_gated_repo=False,
+        _raise_exceptions_for_missing_entries=False,
+        _raise_exceptions_for_connection_errors=False,
+    )
+    return found
+
+
+def _commit(where: str, revision: Any) -> str | None:
+    """The commit in the hub's cache that a name and revision stand for."""
+    from transformers.utils.hub import extract_commit_hash
+
+    if os.path.exists(where):
+        return None
+    path = _found(where, "config.json", revision)
+    commit: str | None = extract_commit_hash(path, None)
+    return commit
+
+
+def _require_safe_shards(where: str, revision: Any, shown: str) -> None:
+    """Reject an index of safetensors that names files of another kind: they would be unpickled."""
+    path = _found(where, "model.safetensors.index.json", revision)
+    if path is None:
+        return
+    shards = json.loads(Path(path).read_text(encoding="utf-8"))["weight_map"].values()
+    other = next((shard for shard in shards if not str(shard).endswith(".safetensors")), None)
+    if other is not None:
+        raise ModelError(
+            f"the index of {shown} names {quoted(other)}, which is not a safetensors file; convert "
+            "the weights, or load with allow_pickle=True if you trust the file"
+        )
+
+
+def _config(where: str, options: dict[str, Any], shown: str) -> Any:
+    """The configuration of a masked LM, with attention of the library's own."""
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
+
+    config = AutoConfig.from_pretrained(where, **options)
+    if (
+        type(config) in AutoModelForCausalLM._model_mapping
+        and type(config) not in AutoModelForMaskedLM._model_mapping
+        and not hasattr(config, "auto_map")
+    ):
+        raise ModelError(
+            f"{shown} is a {config.model_type} model, a causal language model: it does not read "
+            "what stands to the right; unmask needs a masked one"
+        )
+    if config._attn_implementation not in _OWN_ATTENTION and not options["trust_remote_code"]:
+        # any other name may be fetched from the hub as compiled code
+        config._attn_implementation = None
+    return config
 
 
 def adapt(model: Any, tokenizer: Any) -> tuple[HuggingFaceMaskedLM, Any]:
@@ -66,8 +148,6 @@ def adapt(model: Any, tokenizer: Any) -> tuple[HuggingFaceMaskedLM, Any]:
                 "load takes a name, a folder or a pair (model, tokenizer), but it got "
                 f"{type(value).__name__} in the pair"
             )
-    if model.get_output_embeddings() is None:
-        raise ModelError(f"{type(model).__name__} has no output layer, so it is not a masked LM")
     if getattr(tokenizer, "mask_token_id", None) is None:
         raise ModelError(
             f"the tokenizer ({type(tokenizer).__name__}) has no mask token, "
@@ -78,6 +158,7 @@ def adapt(model: Any, tokenizer: Any) -> tuple[HuggingFaceMaskedLM, Any]:
             f"the tokenizer of {quoted(tokenizer.name_or_path, limit=150)} knows special tokens "
             "only; its vocabulary files are missing"
         )
+    _require_ids_alone(model, tokenizer)
     try:
         masked_lm = HuggingFaceMaskedLM(
             model, mask_id=tokenizer.mask_token_id, special_ids=tokenizer.all_special_ids
@@ -92,8 +173,19 @@ def adapt(model: Any, tokenizer: Any) -> tuple[HuggingFaceMaskedLM, Any]:
         ) from error
 
 
+def _require_ids_alone(model: Any, tokenizer: Any) -> None:
+    """Reject a model that reads more than tokens (RoCBERT: their shapes and sounds)."""
+    given = set(tokenizer(tokenizer.mask_token)) - {"input_ids", "attention_mask", "token_type_ids"}
+    others = sorted(given & set(inspect.signature(model.forward).parameters))
+    if others:
+        raise ModelError(
+            f"{type(model).__name__} reads {' and '.join(others)} beside the tokens, which unmask "
+            "does not pass on, so its answers would be others than its own"
+        )
+
+
 def _refuse_causal(masked_lm: HuggingFaceMaskedLM) -> None:
-    """Refuse a model that what stands to the right of a position never moves there."""
+    """Reject a model that reads nothing to the right of a position, or no other token at all."""
     length = min(7, masked_lm.max_length or 7)
     if length < 3:
         return
@@ -104,6 +196,11 @@ def _refuse_causal(masked_lm: HuggingFaceMaskedLM) -> None:
     ids[:, middle] = ids[1, :middle] = ids[2, middle:] = masked_lm.mask_id
     found = masked_lm.readouts(ids, [middle])
     left, right = (float((row - found[0]).abs().max()) for row in found[1:])
+    if left == right == 0:
+        raise ModelError(
+            f"{type(masked_lm.model).__name__} does not read its context: no other token of a text "
+            "moves what it says of a blank; some attention works on a GPU only"
+        )
     if right < _NO_EFFECT * left:
         raise ModelError(
             f"{type(masked_lm.model).__name__} is a causal language model: it does not read what "
@@ -173,7 +270,7 @@ def _refuse_untrained(model: Any, report: Any, shown: str) -> None:
     missing = sorted(key for key in report["missing_keys"] if key in state)
     if not missing:
         return
-    ids = torch.arange(min(8, model.get_input_embeddings().weight.shape[0]))[None]
+    ids = torch.arange(min(8, input_size(model)))[None]
     model.eval()
     logits = model(input_ids=ids).logits
     for key in missing:

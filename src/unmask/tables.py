@@ -184,9 +184,11 @@ class PairTables:
 
         That is what lets one pass over the tables serve every construction and metric.
         """
-        if self._last_tile is None or self._last_tile.rows != rows:
-            self._last_tile = Tile(self, rows)
-        return self._last_tile
+        # by a name of its own: another thread may replace what is kept meanwhile
+        tile = self._last_tile
+        if tile is None or tile.rows != rows:
+            tile = self._last_tile = Tile(self, rows)
+        return tile
 
     def dense(self) -> "PairTables":
         """The same tables with every cell in memory: 8 bytes x V x V."""

@@ -7,8 +7,7 @@ position alone. Adding its output to an uncut residual is right at the read posi
 call cuts again. Which calls may be cut is found by trying, so that no architecture is named here.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +15,17 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from unmask.hooks import run_hooked
+
 # the same for every row, or a set of positions a row
 Positions = Sequence[int] | Int[Tensor, "rows positions"]
 
 # how far readouts of a trimmed pass may be from those of a whole one, as a part of the largest
 _TOLERANCE = {torch.float32: 2e-5, torch.float16: 1e-2, torch.bfloat16: 5e-2}
+
+
+class TrimmingError(RuntimeError):
+    """A pass that did not make the calls that were seen when its trimming was found."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +35,7 @@ class Trimming:
     modules: tuple[nn.Module, ...] = ()
     cut: tuple[bool, ...] = ()
 
-    @contextmanager
-    def at(self, positions: Positions, length: int) -> Iterator[None]:
+    def run(self, positions: Positions, length: int, forward: Callable[[], None]) -> None:
         """One forward pass over rows of a length, with one read position each."""
         calls = 0
 
@@ -43,12 +47,11 @@ class Trimming:
                 return None
             return (at_positions(args[0], positions), *args[1:])
 
-        with ExitStack() as hooks:
-            for module in self.modules:
-                hooks.callback(module.register_forward_pre_hook(narrowed).remove)
-            yield
+        run_hooked(self.modules, narrowed, forward)
         if calls != len(self.cut):
-            raise RuntimeError(f"{calls} calls of trimmed modules, where {len(self.cut)} were seen")
+            raise TrimmingError(
+                f"{calls} calls of trimmed modules, where {len(self.cut)} were seen"
+            )
 
 
 NOTHING_TRIMMED = Trimming()
@@ -68,9 +71,10 @@ def at_positions(values: Tensor, positions: Positions) -> Float[Tensor, "rows po
     return values[rows[:, None], positions.to(values.device)]
 
 
-@contextmanager
-def captured_input(layer: nn.Module, positions: Positions, length: int) -> Iterator[list[Tensor]]:
-    """Collect what enters a layer at some positions, and spare the layer its work."""
+def captured_input(
+    layer: nn.Module, positions: Positions, length: int, forward: Callable[[], None]
+) -> list[Tensor]:
+    """What enters a layer at some positions during a pass, which spares the layer its work."""
     captured: list[Tensor] = []
 
     def keep(_: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor]:
@@ -78,11 +82,8 @@ def captured_input(layer: nn.Module, positions: Positions, length: int) -> Itera
         captured.append(at_positions(args[0], positions) if whole else args[0])
         return (args[0][:0],)
 
-    handle = layer.register_forward_pre_hook(keep)
-    try:
-        yield captured
-    finally:
-        handle.remove()
+    run_hooked([layer], keep, forward)
+    return captured
 
 
 # --- which calls may be cut --------------------------------------------------------------------
@@ -141,10 +142,7 @@ def _calls(leaves: list[nn.Module], read: Read, probe: Probe) -> list[tuple[nn.M
         hidden = args[0] if args and isinstance(args[0], Tensor) else ids
         calls.append((module, hidden.ndim == 3 and hidden.shape[:2] == ids.shape))
 
-    with ExitStack() as hooks:
-        for module in leaves:
-            hooks.callback(module.register_forward_pre_hook(note).remove)
-        read(ids, positions, NOTHING_TRIMMED)
+    run_hooked(leaves, note, lambda: read(ids, positions, NOTHING_TRIMMED))
     return calls
 
 

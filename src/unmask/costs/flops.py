@@ -1,8 +1,5 @@
 """What a row of a model takes in arithmetic, and its weights in memory: counted, not guessed."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -28,7 +25,7 @@ def row_flop(model: MaskedLM, length: int, batch: int = 1) -> int | None:
     ids = torch.full((rows, length), model.mask_id, device=model.device)
     # the counter knows no fused attention on CPUs: spelled out, its two products are counted
     spelled_out = sdpa_kernel(SDPBackend.MATH)
-    with _frozen(module), spelled_out, FlopCounterMode(display=False) as counter:
+    with torch.inference_mode(), spelled_out, FlopCounterMode(display=False) as counter:
         model.readouts(ids, [0])
     return int(counter.get_total_flops()) // rows or None
 
@@ -45,19 +42,6 @@ def weight_bytes(model: MaskedLM) -> int | None:
         kept.append(embedding.weight)
     storages = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in kept}
     return sum(storages.values())
-
-
-@contextmanager
-def _frozen(module: nn.Module) -> Iterator[None]:
-    """No gradients: the counter would hook into them, and inference has none to hook into."""
-    trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
-    for parameter in trained:
-        parameter.requires_grad_(False)
-    try:
-        yield
-    finally:
-        for parameter in trained:
-            parameter.requires_grad_(True)
 
 
 def _module(model: MaskedLM) -> nn.Module | None:

@@ -1,0 +1,85 @@
+"""Hooks on a model's modules that cannot outlive the forward pass they were made for.
+
+A pass reads and spares work through hooks, and the modules belong to the caller. So a hook acts in
+the thread that made it and only until its pass ends; it is taken off whatever interrupts the pass,
+also where the interrupt comes between registering a hook and remembering it.
+"""
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from torch import nn
+
+Result = TypeVar("Result")
+# what a module's arguments are replaced by; None leaves them as they are
+Act = Callable[[nn.Module, tuple[Any, ...]], tuple[Any, ...] | None]
+
+_LOCKS: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()
+
+
+def lock_of(model: Any) -> threading.RLock:
+    """The one lock of a model object: whoever runs it through hooks holds this lock.
+
+    Kept here and not by those who wrap the model: two wrappers of one model share it, and neither
+    holds anything that cannot be pickled.
+    """
+    # a dictionary's own `setdefault` is one step: of two threads both get the same lock
+    return _LOCKS.setdefault(model, threading.RLock())
+
+
+def run_and_undo(run: Callable[[], Result], undo: Callable[[], None]) -> Result:
+    """Run, and undo whatever happens: whole, even if an interrupt comes while it is undone.
+
+    A function and not a context manager: an interrupt between entering one and its block would
+    leave the undoing to whenever the traceback is dropped.
+    """
+    try:
+        try:
+            return run()
+        finally:
+            undo()
+    finally:
+        undo()
+
+
+class _PassHook:
+    """A forward pre-hook of one pass: without effect in other threads, and after the pass."""
+
+    def __init__(self, act: Act) -> None:
+        self._act, self._thread = act, threading.get_ident()
+        self.live = True
+
+    def __call__(self, module: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        if not self.live or threading.get_ident() != self._thread:
+            return None
+        return self._act(module, args)
+
+
+def run_hooked(modules: Iterable[nn.Module], act: Act, run: Callable[[], Result]) -> Result:
+    """Run with `act` before every call of these modules, and take it off again."""
+    hooked, hook = list(modules), _PassHook(act)
+
+    def register_and_run() -> Result:
+        for module in hooked:
+            module.register_forward_pre_hook(hook)
+        return run()
+
+    def take_off() -> None:
+        hook.live = False
+        for module in hooked:
+            _drop(module._forward_pre_hooks, hook)
+
+    return run_and_undo(register_and_run, take_off)
+
+
+def _drop(hooks: dict[int, Callable[..., Any]], mine: _PassHook) -> None:
+    """Remove a hook, and those of passes that are over, without a handle of them."""
+    over = [
+        key
+        for key, hook in hooks.items()
+        if hook is mine or (isinstance(hook, _PassHook) and not hook.live)
+    ]
+    for key in over:
+        hooks.pop(key, None)
