@@ -79,11 +79,13 @@ def test_aliases_go_by_their_short_names(given, name, fill):
 
 def test_json_has_the_documented_shape(results, folder):
     shown = results(PAIR, "--method", "mlm,ag", "--top", "3")
-    assert list(shown) == ["model", "text", "blanks", "pieces", "results"]
+    assert list(shown) == [
+        *("model", "text", "blanks", "pieces", "unknown_tokens", "units", "results")
+    ]
     assert (shown["model"], shown["text"], shown["blanks"]) == (folder, PAIR, 2)
     assert shown["pieces"] == [1, 1]
     assert list(shown["results"]) == ["mlm", "ag"]
-    keys = ["score", "token", "token_str", "sequence"]
+    keys = ["score", "token", "token_str", "sequence", "method"]
     for name, result in shown["results"].items():
         assert list(result) == [
             "fills",

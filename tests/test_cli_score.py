@@ -100,8 +100,8 @@ def test_rows_hold_what_python_returns(rows, lm, folder) -> None:
             assert row["score"] == pytest.approx(one.score)
             assert (row["tokens"], row["forward_passes"]) == (one.tokens, one.forward_passes)
     assert list(found[0]) == [
-        *("text", "method", "score", "lower", "upper", "tokens", "forward_passes"),
-        *("normaliser_passes", "unit", "model", "reason"),
+        *("text", "method", "score", "lower", "upper", "tokens", "unknown_tokens"),
+        *("forward_passes", "normaliser_passes", "unit", "model", "reason"),
     ]
     assert (found[0]["unit"], found[0]["model"]) == ("nats", Path(folder).name)
 

@@ -24,7 +24,7 @@ from unmask.elicit import ElicitedSource
 from unmask.errors import MethodError, SupportError
 from unmask.joint import Joint
 from unmask.masked_lm import MaskedLM
-from unmask.printable import quoted
+from unmask.pieces import blanks_of, made_of_pieces
 from unmask.settings import Settings
 from unmask.several import constructions as several
 from unmask.several.axes import (
@@ -101,8 +101,8 @@ def _is_one_by_one(methods: list[str], options: Options) -> bool:
 def _refuse_support_of_wide_blanks(cloze: Cloze, support: object) -> None:
     if cloze.widths is not None and isinstance(support, Mapping):
         raise SupportError(
-            f"the blanks of this text are {quoted(list(cloze.widths))} pieces wide, and support by "
-            "blank takes one piece each; give words with targets="
+            f"{made_of_pieces(cloze)}, and support by blank takes one piece each; give words as "
+            "targets"
         )
 
 
@@ -121,7 +121,8 @@ def _refuse_what_has_no_table(asked: Question) -> None:
     if _beyond_tables(asked.blanks, asked.support):
         tables = [method for method in asked.methods if method != "orders"] or ["geometric orders"]
         raise MethodError(
-            f"{', '.join(tables)} of {asked.blanks} blanks would need a table over too many fills; "
+            f"{', '.join(tables)} of {blanks_of(asked.cloze)} would need a table over too many "
+            "fills; "
             "use method 'orders' alone, which needs none, or say how many candidates a blank has, "
             "as support=4"
         )
@@ -158,7 +159,9 @@ def _check_fits(asked: Question, axes: tuple[Support, ...]) -> None:
     shape = tuple(len(axis) for axis in axes)
     if not needs_no_table(asked.methods, shape, asked.settings.memory_limit, asked.options):
         geometric = asked.methods == ["orders"]
-        check_fits(shape, asked.settings.memory_limit, geometric=geometric)
+        check_fits(
+            shape, asked.settings.memory_limit, geometric=geometric, blanks=blanks_of(asked.cloze)
+        )
 
 
 def _pair_joints(
@@ -229,6 +232,9 @@ def cost(
 ) -> Cost:
     """What the joints cost a text, one of `examples`; `timed` runs the model for a second."""
     axes = placeholder_axes(model, whole, asked.support, asked.blanks)
+    if asked.blanks > 2:
+        # what will be rejected has no cost
+        _check_fits(asked, axes)
     above = 0 if timed else sys.maxsize
     return _cost(asked, model, axes, examples=examples, measured_above=above)
 

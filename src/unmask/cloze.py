@@ -51,6 +51,7 @@ class Cloze:
 
     `positions` are flat, blank after blank; `widths` says how many of them each blank has (None:
     one each). `spans` are the characters that each blank covers in a text without mask tokens.
+    `unknown` are the parts of the text around the blanks that the vocabulary has no token for.
     """
 
     text: str
@@ -59,6 +60,7 @@ class Cloze:
     gold: tuple[int, ...] | None = None
     widths: tuple[int, ...] | None = None
     spans: tuple[Span, ...] | None = None
+    unknown: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         """Length in tokens, special tokens included."""
@@ -108,7 +110,8 @@ def parse_cloze(
     if asked is None:
         if not masks:
             raise ClozeError(_no_blank(said, tokenizer))
-        return Cloze(said, tuple(ids), tuple(masks))
+        unknown = unknown_parts(said, ids, tokenizer)
+        return Cloze(said, tuple(ids), tuple(masks), unknown=unknown)
     if masks:
         raise ClozeError(
             f"the text already holds {len(masks)} {printable(tokenizer.mask_token)}; "
@@ -146,6 +149,29 @@ def checked_text(text: object) -> str:
     return text
 
 
+def unknown_parts(text: str, ids: Sequence[int], tokenizer: Tokenizer) -> tuple[str, ...]:
+    """The parts of a text whose tokens are unknown, but for the unknown token itself, written.
+
+    `ids` are those of the text, in its order; some may be masked. Without offsets, whole words.
+    """
+    unknown = tokenizer.unk_token_id
+    if unknown is None or unknown not in ids:
+        return ()
+    written = str(tokenizer.convert_ids_to_tokens([unknown])[0])
+    if tokenizer.is_fast:
+        offsets = tokenizer(text, verbose=False, return_offsets_mapping=True)["offset_mapping"]
+        spans = [span for token, span in zip(ids, offsets, strict=True) if token == unknown]
+        # tokens that are put around a text cover nothing of it
+        parts = [text[low:high].strip() for low, high in spans if low < high]
+    else:
+        parts = [word for word in text.split() if unknown in _alone(word, tokenizer)]
+    return tuple(part for part in parts if part != written)
+
+
+def _alone(word: str, tokenizer: Tokenizer) -> list[int]:
+    return list(tokenizer(word, verbose=False, add_special_tokens=False)["input_ids"])
+
+
 def _no_blank(text: str, tokenizer: Tokenizer) -> str:
     mask = printable(tokenizer.mask_token)
     other = next((b for b in _OTHER_BLANKS if b in text and b != mask), None)
@@ -172,13 +198,15 @@ def _with_blanks(
             _refuse_special(ids[position], position, tokenizer)
         taken.update(run)
     positions = tuple(position for run in runs for position in run)
+    masked = tuple(tokenizer.mask_token_id if i in taken else t for i, t in enumerate(ids))
     return Cloze(
         text,
-        ids=tuple(tokenizer.mask_token_id if i in taken else t for i, t in enumerate(ids)),
+        ids=masked,
         positions=positions,
         gold=tuple(ids[position] for position in positions),
         widths=None if len(positions) == len(runs) else tuple(map(len, runs)),
         spans=None if offsets is None else _spans(placed, text, offsets),
+        unknown=unknown_parts(text, masked, tokenizer),
     )
 
 

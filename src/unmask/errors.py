@@ -1,7 +1,12 @@
-"""The exceptions a caller can meet, each a single sentence that names the value and the fix.
+"""The exceptions and warnings a caller can meet, each a single sentence that names the value.
 
 Bad input raises one of these in Python; the command line prints the same sentence and exits with 2.
+A warning comes with an answer, to another question than the caller may have meant.
 """
+
+import sys
+import warnings
+from types import FrameType
 
 
 class UnmaskError(ValueError):
@@ -42,3 +47,26 @@ class CorpusError(UnmaskError):
 
 class StoreError(UnmaskError):
     """The folder of an evaluation cannot be used: another plan, another process, or its disk."""
+
+
+class UnmaskWarning(UserWarning):
+    """Base of every warning about what a caller asked."""
+
+
+class UnknownTokenWarning(UnmaskWarning):
+    """Parts of a text are not in the vocabulary: the model reads its unknown token there."""
+
+
+class PiecesWarning(UnmaskWarning):
+    """A word given as a blank is several pieces of the tokenizer, and makes as many blanks."""
+
+
+def warn(said: str, category: type[UnmaskWarning]) -> None:
+    """Warn at the caller's own line, where Python shows the same sentence once."""
+    frame: FrameType | None = sys._getframe()
+    depth, ours = 1, 1
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).split(".")[0] == "unmask":
+            ours = depth
+        frame, depth = frame.f_back, depth + 1
+    warnings.warn(said, category, stacklevel=ours + 1)

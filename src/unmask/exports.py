@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
     from unmask.joint import Joint
 
+# of the summary numbers, wherever they are written
+UNITS = {"entropy": "nats", "mutual_information": "nats", "incompatibility": "bits"}
 # fills are ranked for a few lines of text only where that takes well under a second
 _CELLS_RANKED_IN_TEXT = 2**25
 
@@ -24,6 +26,7 @@ def as_dict(joint: "Joint", n: int) -> dict[str, object]:
         "entropy": joint.entropy() if free else None,
         "mutual_information": joint.mutual_information() if free else None,
         "incompatibility": joint.incompatibility(),
+        "units": UNITS,
         "diagnostics": joint.diagnostics,
     }
 

@@ -9,8 +9,14 @@ from unmask.fills import Fill
 from unmask.word_fills import WordFill
 
 
-def of_tokens(tokenizer: Tokenizer, cloze: Cloze, fills: Sequence[Fill]) -> list[dict[str, Any]]:
-    """Ranked fills of a joint: a token a blank, or a list of them where a blank is wider."""
+def of_tokens(
+    tokenizer: Tokenizer, cloze: Cloze, fills: Sequence[Fill], method: str
+) -> list[dict[str, Any]]:
+    """Ranked fills of a joint: a token per blank, or a list of them where a blank is wider.
+
+    `method` is the construction of the joint, which the score depends on; `mlm`, the model's own
+    distribution, where there is one blank.
+    """
     results = []
     for fill in fills:
         tokens: list[Any] = list(fill.ids)
@@ -22,16 +28,20 @@ def of_tokens(tokenizer: Tokenizer, cloze: Cloze, fills: Sequence[Fill]) -> list
                 "score": fill.probability,
                 **_fields(tokenizer, tokens),
                 "sequence": sequence(tokenizer, cloze, fill.ids),
+                "method": method,
             }
         )
     return results
 
 
-def of_words(tokenizer: Tokenizer, fills: Sequence[WordFill]) -> list[dict[str, Any]]:
+def of_words(tokenizer: Tokenizer, fills: Sequence[WordFill], method: str) -> list[dict[str, Any]]:
     """Ranked fills by words; what they assume is said beside the score.
 
     `score` is `prior` times the probability of the words given their numbers of pieces.
     """
+    if all(len(fill.cloze.positions) == 1 for fill in fills):
+        # with one blank there is nothing to construct
+        method = "mlm"
     results = []
     for fill in fills:
         ids = [list(word.ids) for word in fill.words]
@@ -43,6 +53,7 @@ def of_words(tokenizer: Tokenizer, fills: Sequence[WordFill]) -> list[dict[str, 
                 "score": fill.score,
                 **_fields(tokenizer, tokens),
                 "sequence": sequence(tokenizer, fill.cloze, [i for one in ids for i in one]),
+                "method": method,
                 "word": fill.words[0].word if single else [word.word for word in fill.words],
                 "pieces": pieces[0] if single else pieces,
                 "log_prob_given_pieces": fill.log_prob,

@@ -23,7 +23,7 @@ from unmask.marginals import log_marginal
 from unmask.numbers import whole_number
 from unmask.odds import changes, log_odds
 from unmask.printable import quoted
-from unmask.support import Support, Token
+from unmask.support import Support, Token, place_at_blank
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,7 +91,7 @@ class Joint:
         return self.scores(rows) - self.log_normalizer
 
     def log_prob(self, *tokens: Token) -> float:
-        """The log-probability that these tokens (names or ids) fill the blanks, in order."""
+        """The log-probability, in nats, that these tokens (names or ids) fill the blanks."""
         first, *others = self._cell(tokens)
         row = self.log_rows(slice(first, first + 1))[0]
         return float(row[tuple(others)])
@@ -119,7 +119,9 @@ class Joint:
             raise SupportError(f"blank {axis} cannot be both asked for and given")
         if not given:
             raise SupportError("a conditional needs given={axis: token}; without one use marginal")
-        places = {other: self.supports[other].index(token) for other, token in given.items()}
+        places = {
+            other: place_at_blank(self.supports, other, token) for other, token in given.items()
+        }
         return Joint.from_scores(
             self._log_slice(axis, places),
             (self.supports[axis],),
@@ -184,7 +186,10 @@ class Joint:
         return self.measure_agreement()
 
     def pmi(self, *tokens: Token, base_two: bool = False) -> float:
-        """Pointwise mutual information: log of the joint over the product of its marginals."""
+        """Pointwise mutual information: log of the joint over the product of its marginals.
+
+        In nats, or bits; `plot(kind="pmi")` draws it in bits.
+        """
         cell = self._cell(tokens)
         apart = sum(float(log[i]) for log, i in zip(self._log_marginals, cell, strict=True))
         apart -= len(cell) * self.log_normalizer
@@ -193,7 +198,7 @@ class Joint:
     def log_odds(
         self, mutant: Sequence[Token], wildtype: Sequence[Token], *, base_two: bool = False
     ) -> float:
-        """How much likelier one fill is than another: log p(mutant) / p(wildtype)."""
+        """How much likelier one fill is than another: log p(mutant) / p(wildtype), nats or bits."""
         return log_odds(self, mutant, wildtype) / (math.log(2) if base_two else 1.0)
 
     def interaction(
@@ -201,7 +206,7 @@ class Joint:
     ) -> float:
         """Epistasis: log-odds of all changes together less those of each alone; see `odds`.
 
-        0 where the blanks are independent, or where fewer than two of them change.
+        In nats, or bits. 0 where the blanks are independent, or fewer than two of them change.
         """
         return changes(self, mutant, wildtype).interaction / (math.log(2) if base_two else 1.0)
 
@@ -214,7 +219,10 @@ class Joint:
         return as_data_frame(self, n)
 
     def plot(self, n: int = 12, *, kind: str = "probability") -> "Figure":
-        """A heat map of the `n` likeliest tokens of two blanks, or of kind="pmi"; one in bars."""
+        """A heat map of the `n` likeliest tokens of two blanks; one blank in bars.
+
+        `kind` is "probability", or "pmi" in bits.
+        """
         from unmask.plots.heat_map import plot
 
         return plot(self, n, kind=kind)
@@ -288,7 +296,9 @@ class Joint:
             raise SupportError(
                 f"{len(self.supports)} blanks need that many tokens, not {len(tokens)}"
             )
-        return tuple(s.index(token) for s, token in zip(self.supports, tokens, strict=True))
+        return tuple(
+            place_at_blank(self.supports, axis, token) for axis, token in enumerate(tokens)
+        )
 
     def _check_axis(self, axis: int) -> None:
         if not isinstance(axis, int) or not 0 <= axis < len(self.supports):

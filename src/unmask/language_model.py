@@ -16,6 +16,7 @@ from unmask.elicit import Settings
 from unmask.errors import ClozeError, MethodError, SupportError
 from unmask.joint import Joint
 from unmask.numbers import whole_number
+from unmask.pieces import blanks_of
 from unmask.printable import quoted
 from unmask.questions import Clozes, places_of
 from unmask.sampling.gibbs import (
@@ -105,7 +106,7 @@ class LanguageModel(TokenizedModel):
         """
         cloze, how = self._as_cloze(text, blanks), settings or Settings()
         if len(cloze.positions) != 2:
-            raise ClozeError(f"tables take two blanks; the text has {len(cloze.positions)}")
+            raise ClozeError(f"tables take two blanks; the text has {blanks_of(cloze)}")
         axes = choose_axes(self.model, self._vocabulary, cloze, support, how)
         return asking.pair_tables(cloze, self.model, axes, how, self._provenance(cloze))
 
@@ -124,13 +125,16 @@ class LanguageModel(TokenizedModel):
     ) -> list[dict[str, Any]]:
         """Ranked joint fills with the keys of transformers' fill-mask; lists for several blanks.
 
+        Each also names its `method`: another construction has other probabilities. One blank has
+        `mlm`, the model's own distribution, whatever is asked for.
+
         `targets` are words: the same list for all blanks, a list a blank, or a dictionary by blank.
         They are tokenised where they stand and never cut; a word of several pieces has the
         probability of all of them together (`method` is then `orders` unless named). Words of
         different numbers of pieces are ranked only with a `piece_prior`. Blanks that have no
         targets take single tokens that the model proposes.
         """
-        cloze = self._as_cloze(text, blanks)
+        cloze = self._as_cloze(text, blanks, words_as_blanks=targets is not None)
         if whole_number(top) is None or top < 1:
             raise SupportError(f"top takes a number of fills from 1, not {quoted(top)}")
         if targets is not None:
@@ -153,7 +157,7 @@ class LanguageModel(TokenizedModel):
                     wide, method=name, support="vocabulary", settings=settings, **options
                 ),
             )
-            return fill_results.of_words(self.tokenizer, fills[:top])
+            return fill_results.of_words(self.tokenizer, fills[:top], name)
         if piece_prior is not None:
             raise ClozeError("piece_prior ranks targets of different numbers of pieces; give both")
         joint = self.joint(cloze, method=method, support=support, settings=settings, **options)
@@ -178,7 +182,8 @@ class LanguageModel(TokenizedModel):
 
         One or two blanks are drawn independently and exactly. More are drawn two at a time from
         their joint given the others (block Gibbs), by `orders`, two forward passes over the whole
-        vocabulary, or by another construction over a smaller `support`.
+        vocabulary, or by another construction over a smaller `support`. `Samples.method` names it;
+        `joint(text).sample` draws from log-pool instead.
         """
         cloze, how = self._as_cloze(text, blanks), settings or Settings()
         check_counts(n=(n, 1), chains=(chains, 1), warm_up=(warm_up, 0), thin=(thin, 1))
@@ -196,7 +201,8 @@ class LanguageModel(TokenizedModel):
             settings=how,
             options=options,
         )
-        return replace(drawn, forward_passes=drawn.forward_passes + axes.forward_passes)
+        passes = drawn.forward_passes + axes.forward_passes
+        return replace(drawn, forward_passes=passes, unknown_tokens=cloze.unknown)
 
     def log_prob(
         self,
@@ -208,18 +214,20 @@ class LanguageModel(TokenizedModel):
         settings: Settings | None = None,
         **options: Any,
     ) -> Float[Tensor, " texts"]:
-        """The log-probability of a pair of tokens in every text, in float64: the way for millions.
+        """The log-probability, in nats, of a pair of tokens in every text: the way for millions.
 
         `method` is "orders" (3 forward passes a text), "sweep" (2 * contexts + 3, options
-        `contexts=`, `floor=`) or "mlm" (1): the joints that need no tables. Rows of all texts run
-        together, in batches of equal length.
+        `contexts=`, `floor=`) or "mlm" (1): the joints that need no tables. So these are not the
+        numbers of `joint`, whose default, log-pool, takes two forward passes per token of the
+        vocabulary and text; `joint(text, method="orders")` has the same. In float64. Rows of all
+        texts run together, in batches of equal length.
         """
         axes, name = self._supports(support, 2), method_name(method)
         rows_per_text(name, (axes[0], axes[1]), options)
         return pair_log_probs(
             self.model,
             pairs=places_of(pairs, (axes[0], axes[1])),
-            clozes=Clozes(texts, pairs, self._as_cloze),
+            clozes=Clozes(texts, pairs, self._read_quietly, self.tokenizer),
             supports=(axes[0], axes[1]),
             settings=settings or Settings(),
             method=name,
@@ -228,7 +236,7 @@ class LanguageModel(TokenizedModel):
 
     def ranked(self, cloze: Cloze, joint: Joint, top: int = 5) -> list[dict[str, Any]]:
         """The likeliest fills of a joint, written into its text."""
-        return fill_results.of_tokens(self.tokenizer, cloze, joint.top(top))
+        return fill_results.of_tokens(self.tokenizer, cloze, joint.top(top), joint.method)
 
     def sequence(self, cloze: Cloze, tokens: Sequence[int]) -> str:
         """The text of a cloze with tokens written into its blanks."""
@@ -257,6 +265,9 @@ class LanguageModel(TokenizedModel):
             cloze, methods=named, support=support, settings=settings, options=options
         )
         return asking.cost(asked, self.model, self._vocabulary, examples=examples, timed=timed)
+
+    def _read_quietly(self, text: str | Cloze) -> Cloze:
+        return self._given(text) if isinstance(text, Cloze) else self.read(text)
 
     def _words_in(self, cloze: Cloze, settings: Settings | None) -> WordQuestion:
         how = settings or Settings()

@@ -65,7 +65,8 @@ class PairInteraction:
 
     `mutual_information`, in bits, weighs all pairs of residues by how likely they are, and does not
     depend on the wild type. `interaction`, in nats, is that of the double mutant for which it is
-    largest in size, however unlikely that mutant is: `mutations` names it.
+    largest in size, however unlikely that mutant is: `mutations` names it. `incompatibility` is J
+    in bits, and `method` the construction of the joint.
     """
 
     positions: tuple[int, int]
@@ -74,11 +75,13 @@ class PairInteraction:
     mutations: tuple[Mutation, Mutation]
     incompatibility: float | None
     forward_passes: int
+    method: str
 
     def to_dict(self) -> dict[str, object]:
         """Plain values, ready for JSON."""
         return {
             "positions": list(self.positions),
+            "method": self.method,
             "mutual_information": self.mutual_information,
             "interaction": self.interaction,
             "mutations": list(map(str, self.mutations)),
@@ -210,6 +213,7 @@ def _pair_interaction(
         mutations=(one, other),
         incompatibility=joint.incompatibility(),
         forward_passes=_forward_passes(joint),
+        method=joint.method,
     )
 
 

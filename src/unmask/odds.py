@@ -17,7 +17,7 @@ from torch import Tensor
 from unmask.errors import NumericsError, SupportError
 from unmask.logspace import row_blocks
 from unmask.printable import quoted
-from unmask.support import Token
+from unmask.support import Token, place_at_blank
 
 if TYPE_CHECKING:
     from unmask.joint import Joint
@@ -110,8 +110,8 @@ def _token_ids(joint: "Joint", name: str, fill: Sequence[Token]) -> tuple[int, .
     count = len(joint.supports)
     if isinstance(fill, str | bytes) or not isinstance(fill, Sequence) or len(fill) != count:
         raise SupportError(f"{name} is a list of {count} tokens, one a blank, not {quoted(fill)}")
-    axes = zip(joint.supports, fill, strict=True)
-    return tuple(int(axis.ids[axis.index(token)]) for axis, token in axes)
+    places = (place_at_blank(joint.supports, blank, token) for blank, token in enumerate(fill))
+    return tuple(int(axis.ids[at]) for axis, at in zip(joint.supports, places, strict=True))
 
 
 def _defined(difference: float) -> float:

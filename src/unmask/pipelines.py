@@ -10,10 +10,11 @@ from transformers import AutoModelForMaskedLM, Pipeline
 from transformers.pipelines import PIPELINE_REGISTRY
 
 from unmask.cloze import Cloze
-from unmask.errors import SupportError
+from unmask.errors import PiecesWarning, SupportError, warn
 from unmask.language_model import LanguageModel
 from unmask.loading import load
 from unmask.numbers import whole_number
+from unmask.pieces import wide_blanks
 from unmask.printable import quoted
 from unmask.settings import Settings
 
@@ -28,17 +29,19 @@ _Pipeline: Any = Pipeline
 class JointFillMaskPipeline(_Pipeline):  # type: ignore[misc]
     """Fill all blanks of a text together, with the interface of transformers' fill-mask.
 
-    A text gives a list of dictionaries with `score`, `token`, `token_str` and `sequence`, best
-    first; with several blanks `token` and `token_str` are lists. A list of texts gives a list of
-    those, but a list of one text that of the text alone, as fill-mask has it. Generators and
-    datasets are answered one by one. One blank has the model's own probabilities, as in fill-mask.
+    A text gives a list of dictionaries with `score`, `token`, `token_str`, `sequence` and
+    `method`, best first; with several blanks `token` and `token_str` are lists. A list of texts
+    gives a list of those, but a list of one text that of the text alone, as fill-mask has it.
+    Generators and datasets are answered one by one. One blank has the model's own probabilities,
+    as in fill-mask, and `mlm` for its method.
 
     Parameters, when the pipeline is made or in a call: `top_k` (5), `targets` and `piece_prior`,
     `method`, `support`, `blanks`, and the options of the method, all as in `LanguageModel.fill`;
     `batch_size` is rows of the model a forward pass. The method is `orders` unless named, for a
     pipeline is expected to answer in seconds; `LanguageModel.fill` has log-pool, which takes whole
-    tables. Unlike in fill-mask, `targets` are words as they are typed in that place, never cut,
-    and a text that cannot be used is an `UnmaskError`: a `ValueError` of one line.
+    tables. Their probabilities differ, which is why every fill names its `method`. Unlike in
+    fill-mask, `targets` are words as they are typed in that place, never cut, and a text that
+    cannot be used is an `UnmaskError`: a `ValueError` of one line.
     """
 
     _load_processor = False
@@ -86,7 +89,13 @@ class JointFillMaskPipeline(_Pipeline):  # type: ignore[misc]
         **options: Any,
     ) -> list[dict[str, Any]]:
         """Rank its fills."""
+        if options.get("targets") is None:
+            self._warn_of_wide_blanks(input_tensors["cloze"])
         return self.language_model.fill(input_tensors["cloze"], top=top, method=method, **options)
+
+    def _warn_of_wide_blanks(self, cloze: Cloze) -> None:
+        if said := wide_blanks(cloze, self.language_model.tokenizer):
+            warn(said, PiecesWarning)
 
     def postprocess(self, model_outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Nothing: fills are ready as they are."""

@@ -6,10 +6,11 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from unmask.cloze import Cloze
+from unmask.cloze import Cloze, Tokenizer
 from unmask.errors import ClozeError, SupportError, UnmaskError
 from unmask.printable import quoted
 from unmask.support import Support, Token
+from unmask.unknown_tokens import check_known, warn_of_texts
 
 
 def places_of(
@@ -34,7 +35,11 @@ class Clozes:
     """Clozes of texts, read anew each time; all are checked first, before anything is paid for."""
 
     def __init__(
-        self, texts: Sequence[str | Cloze], pairs: Sized, read: Callable[[str | Cloze], Cloze]
+        self,
+        texts: Sequence[str | Cloze],
+        pairs: Sized,
+        read: Callable[[str | Cloze], Cloze],
+        tokenizer: Tokenizer,
     ) -> None:
         if isinstance(texts, str) or not isinstance(texts, Sequence):
             raise ClozeError(f"texts is a list of texts, not {quoted(texts)}")
@@ -43,9 +48,8 @@ class Clozes:
                 f"there are {len(texts)} texts but {len(pairs)} pairs; give one pair a text"
             )
         self._texts, self._read = texts, read
-        # the last of a million texts is refused now, not after hours
-        for _ in self:
-            pass
+        # the last of a million texts is rejected now, not after hours
+        warn_of_texts(tokenizer, [_unknown(tokenizer, n, one) for n, one in enumerate(self)])
 
     def __iter__(self) -> Iterator[Cloze]:
         """Each in turn; a bad one is named by its number."""
@@ -59,3 +63,8 @@ class Clozes:
                     f"text {number} has {len(cloze.positions)} blanks; a pair takes two"
                 )
             yield cloze
+
+
+def _unknown(tokenizer: Tokenizer, number: int, cloze: Cloze) -> tuple[str, ...]:
+    check_known(tokenizer, cloze.unknown, cloze.ids, f"text {number}")
+    return cloze.unknown

@@ -5,8 +5,8 @@ the ids come from, nor what stands on the other axes.
 """
 
 import difflib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import SupportsIndex
 
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from unmask.errors import SupportError
 from unmask.numbers import whole_number
-from unmask.printable import quoted
+from unmask.printable import printable, quoted
 
 Token = str | SupportsIndex  # a vocabulary name, or an id; numpy's integers too
 
@@ -30,6 +30,8 @@ class Support:
 
     ids: Int[Tensor, " size"]
     names: Sequence[str]
+    # how the tokenizer cuts a word, where it is known: for those who ask for one that is cut
+    cut: Callable[[str], Sequence[str]] | None = None
 
     def __post_init__(self) -> None:
         """Refuse axes that are not a set of named tokens."""
@@ -56,6 +58,11 @@ class Support:
         """A short form that never prints a whole vocabulary."""
         shown = ", ".join(quoted(name) for name in self.names[:3])
         return f"Support({len(self)} tokens: {shown}{', ...' if len(self) > 3 else ''})"
+
+    def part(self, places: Sequence[int]) -> "Support":
+        """Some of these tokens, in the order given."""
+        ids = self.ids[torch.tensor(places, dtype=torch.long, device=self.ids.device)]
+        return replace(self, ids=ids, names=[self.names[place] for place in places])
 
     def is_whole(self, vocabulary_size: int) -> bool:
         """Whether this is every id of a vocabulary, in its own order."""
@@ -107,9 +114,17 @@ class Support:
         return f"{quoted(self.names[self._place_of_id[token_id]])}, id {token_id},"
 
     def _unknown(self, name: str) -> str:
+        said = f"{quoted(name)} is not one of the {len(self)} tokens of this blank"
+        pieces = [] if self.cut is None else self.cut(name)
+        if len(pieces) > 1:
+            return (
+                f"{said}: it is {len(pieces)} pieces of this tokenizer "
+                f"({' '.join(map(printable, pieces))}); give words of several pieces as targets: "
+                "lm.fill(..., targets=[...]), unmask fill --targets"
+            )
         near = difflib.get_close_matches(name, self._place_of_name, n=3, cutoff=0.7)
         hint = f"; did you mean {' or '.join(quoted(n) for n in near)}?" if near else ""
-        return f"{quoted(name)} is not one of the {len(self)} tokens of this blank{hint}"
+        return f"{said}{hint}"
 
     @cached_property
     def _place_of_id(self) -> dict[int, int]:
@@ -119,3 +134,11 @@ class Support:
     def _place_of_name(self) -> dict[str, int]:
         # reversed, so that the first of two equal names wins
         return {name: len(self) - 1 - i for i, name in enumerate(reversed(self.names))}
+
+
+def place_at_blank(supports: Sequence[Support], blank: int, token: object) -> int:
+    """The place of a token on the axis of its blank; an error names the blank."""
+    try:
+        return supports[blank].index(token)
+    except SupportError as error:
+        raise SupportError(f"blank {blank}: {error}") from None

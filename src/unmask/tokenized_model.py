@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from functools import cached_property
 
+from unmask import unknown_tokens
 from unmask.cloze import Blank, Cloze, Tokenizer, parse_cloze
-from unmask.errors import ClozeError
+from unmask.errors import ClozeError, PiecesWarning, UnknownTokenWarning, warn
 from unmask.masked_lm import MaskedLM
+from unmask.pieces import wide_blanks
 from unmask.printable import printable, quoted
 from unmask.support import Support
 from unmask.vocabulary import (
@@ -40,7 +42,18 @@ class TokenizedModel:
         )
 
     def cloze(self, text: str, *, blanks: Sequence[Blank] | None = None) -> Cloze:
-        """Read a text with mask tokens, or an ordinary text with `blanks`."""
+        """Read a text with mask tokens, or an ordinary text with `blanks`.
+
+        What the vocabulary has no token for is named in an `UnknownTokenWarning`; a text of which
+        it knows nothing is rejected, for an answer would be to any text of that length.
+        """
+        cloze = self.read(text, blanks=blanks)
+        if said := unknown_tokens.note(self.tokenizer, cloze):
+            warn(said, UnknownTokenWarning)
+        return cloze
+
+    def read(self, text: str, *, blanks: Sequence[Blank] | None = None) -> Cloze:
+        """As `cloze`, for callers that say themselves what is unknown: `Cloze.unknown` has it."""
         return self._checked(
             parse_cloze(text, self.tokenizer, blanks=blanks, max_length=self.max_length)
         )
@@ -76,17 +89,36 @@ class TokenizedModel:
             "revision": self.revision,
             "text": cloze.text,
             "positions": list(cloze.positions),
+            "pieces": list(cloze.blank_widths),
+            "unknown_tokens": list(cloze.unknown),
         }
 
-    def _as_cloze(self, text: str | Cloze, blanks: Sequence[Blank] | None = None) -> Cloze:
+    def _as_cloze(
+        self,
+        text: str | Cloze,
+        blanks: Sequence[Blank] | None = None,
+        *,
+        words_as_blanks: bool = False,
+    ) -> Cloze:
+        """A text as a cloze, with a warning where a blank is several pieces.
+
+        Whoever makes the cloze first has seen how many blanks there are, and with words to fill in
+        (`words_as_blanks`) each is one, however wide.
+        """
         if isinstance(text, Cloze):
-            if blanks is not None:
-                raise ClozeError("a cloze has its blanks already; give blanks= with a plain text")
-            checked = self._checked(text)
-            if any(text.ids[p] != self.model.mask_id for p in text.positions):
-                raise ClozeError("the cloze was made for a model with another mask token")
-            return checked
-        return self.cloze(text, blanks=blanks)
+            return self._given(text, blanks)
+        cloze = self.cloze(text, blanks=blanks)
+        if not words_as_blanks and (said := wide_blanks(cloze, self.tokenizer)):
+            warn(said, PiecesWarning)
+        return cloze
+
+    def _given(self, cloze: Cloze, blanks: Sequence[Blank] | None = None) -> Cloze:
+        if blanks is not None:
+            raise ClozeError("a cloze has its blanks already; give blanks= with a plain text")
+        checked = self._checked(cloze)
+        if any(cloze.ids[p] != self.model.mask_id for p in cloze.positions):
+            raise ClozeError("the cloze was made for a model with another mask token")
+        return checked
 
     @cached_property
     def max_length(self) -> int | None:

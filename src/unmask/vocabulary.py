@@ -27,7 +27,7 @@ def whole_vocabulary(tokenizer: Tokenizer, size: int) -> Support:
     names = tokenizer.convert_ids_to_tokens(list(range(size)))
     # an output layer padded to a round size has outputs that no token names
     shown = [f"<id {i}>" if name is None else name for i, name in enumerate(names)]
-    return Support(torch.arange(size), shown)
+    return Support(torch.arange(size), shown, getattr(tokenizer, "tokenize", None))
 
 
 def choose(candidates: object, whole: Support, special_ids: Set[int]) -> Support:
@@ -44,7 +44,7 @@ def choose(candidates: object, whole: Support, special_ids: Set[int]) -> Support
             f"a support is {_names()}, or a list of tokens, not {quoted(candidates)}"
         )
     places = [whole.index(token) for token in candidates]
-    return _part(whole, places)
+    return whole.part(places)
 
 
 def choose_each(
@@ -70,9 +70,9 @@ def _named(name: str, whole: Support, special_ids: Set[int]) -> Support:
     if name == "vocabulary":
         return whole
     if name == "no-special":
-        return _part(whole, [i for i in range(len(whole)) if i not in special_ids])
+        return whole.part([i for i in range(len(whole)) if i not in special_ids])
     if name in ALPHABETS:
-        return _part(whole, places_of_letters(name, whole))
+        return whole.part(places_of_letters(name, whole))
     raise SupportError(f"no support {quoted(name)}; use {_names()}, or a list of tokens")
 
 
@@ -84,11 +84,6 @@ def _inside(given: Support, whole: Support) -> Support:
                 f"the support has token id {token_id}; this model has 0 to {len(whole) - 1}"
             )
     return given
-
-
-def _part(whole: Support, places: list[int]) -> Support:
-    ids = whole.ids[torch.tensor(places, dtype=torch.long)]
-    return Support(ids, [whole.names[i] for i in places])
 
 
 def _names() -> str:

@@ -9,7 +9,7 @@ blank: on the right the text is cut off, and on the left the word is taken as th
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from unmask.cloze import Cloze, Tokenizer
@@ -105,7 +105,7 @@ def _widened(
     runs = (range(starts[place], starts[place] + width_at[place]) for place in places)
     positions = tuple(chain.from_iterable(runs))
     kept = None if len(positions) == len(widths) else widths
-    return Cloze(cloze.text, tuple(row), positions, widths=kept, spans=cloze.spans)
+    return replace(cloze, ids=tuple(row), positions=positions, gold=None, widths=kept)
 
 
 def _one_mask_each(cloze: Cloze) -> tuple[list[int], list[int]]:

@@ -160,8 +160,18 @@ def _announcement(prepared: "Prepared") -> str:
     return (
         f"{printable(draft.model.name)} on {printable(draft.corpus.name)}:"
         f" {draft.corpus.sentences:,} distinct sentences{counted}, {draft.draw.count:,} examples"
-        f" ({', '.join(draft.draw.masks)}){left_out}"
+        f" ({', '.join(draft.draw.masks)}){left_out}{_unknown(prepared)}"
     )
+
+
+def _unknown(prepared: "Prepared") -> str:
+    """How many examples hold what the vocabulary does not know."""
+    tokenizer, pairs = prepared.lm.tokenizer, prepared.drawn.pairs
+    count = sum(one.has_unknown(tokenizer.unk_token_id) for one in pairs)
+    if not count:
+        return ""
+    mark = printable(str(tokenizer.convert_ids_to_tokens([tokenizer.unk_token_id])[0]))
+    return f"; {count:,} of them hold what the vocabulary has no token for ({mark})"
 
 
 def _cost(prepared: "Prepared") -> str:

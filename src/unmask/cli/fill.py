@@ -24,6 +24,7 @@ DESCRIPTION = (
     "Several methods stand side by side, from one elicitation. With --input, every line of a file "
     "is a text, and every answer a line of JSON, written as soon as it is there."
 )
+_RANK_WORDS = "or rank words of any number of pieces with --targets"
 _DEFAULT = "log-pool; orders for --targets, or where there are too many blanks for tables"
 
 
@@ -116,7 +117,11 @@ def run(chosen: argparse.Namespace) -> int:
         return fill_lines.run(chosen, asked, how, replace(settings, announce=not chosen.quiet))
     text = _stdin() if chosen.text == "-" else chosen.text
     lm = options.load_model(chosen)
+    from unmask.pieces import wide_blanks
+
     cloze = lm.cloze(text, blanks=asked.blanks)
+    if asked.targets is None and (said := wide_blanks(cloze, lm.tokenizer, _RANK_WORDS)):
+        print(f"unmask: {said}", file=sys.stderr)
     if chosen.dtype != "float32" and not chosen.quiet:
         print(f"{chosen.dtype}: {lm.rounding_error(cloze)}", file=sys.stderr)
     if asked.targets is not None:

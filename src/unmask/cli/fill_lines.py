@@ -25,7 +25,7 @@ ADDED = ("fills", "J", "diagnostics", "error")
 # of what was done and found, what a reader of many lines needs
 _TOLD = (
     *("forward_passes", "candidates", "captured_mass", "captured_mass_given_others"),
-    *("search", "searched", "searched_mass", "converged"),
+    *("search", "searched", "searched_mass", "converged", "pieces", "unknown_tokens"),
 )
 # no text is as long; a file without line ends must not fill the memory
 _LONGEST = 1_000_000
@@ -91,7 +91,8 @@ class Answerer:
             **self.how.get(name, {}),
         )
         prior = {} if asked.piece_prior is None else {"piece_prior": asked.piece_prior}
-        return {"fills": fills, "method": name, "J": None, "diagnostics": prior}
+        told = {**prior, "unknown_tokens": list(cloze.unknown)}
+        return {"fills": fills, "method": name, "J": None, "diagnostics": told}
 
 
 def run(chosen: argparse.Namespace, asked: Request, how: How, settings: "Settings") -> int:

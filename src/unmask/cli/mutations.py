@@ -63,6 +63,8 @@ def run(chosen: argparse.Namespace) -> int:
         lm, sequence, mutants, method=method, support=support, settings=settings, **how
     )
     print(_as_json(lm, sequence, effects) if chosen.json else _as_table(effects))
+    if not chosen.json and not chosen.quiet:
+        print(_about(effects), file=sys.stderr)
     for effect in effects:
         if effect.joint.diagnostics.get("converged") is False:
             print(
@@ -107,6 +109,13 @@ def _as_table(effects: "list[MutationEffect]") -> str:
     return columns(rows)
 
 
+def _about(effects: "list[MutationEffect]") -> str:
+    """What the numbers are; a single mutation has the model's own distribution."""
+    methods = dict.fromkeys(e.joint.method for e in effects if len(e.mutations) > 1)
+    single = ["the model's own distribution"] * any(len(e.mutations) == 1 for e in effects)
+    return f"log-odds and interaction in nats, J in bits; by {', '.join([*methods, *single])}"
+
+
 def _as_json(lm: "LanguageModel", sequence: str, effects: "list[MutationEffect]") -> str:
     from unmask.residues import check_sequence
 
@@ -115,6 +124,7 @@ def _as_json(lm: "LanguageModel", sequence: str, effects: "list[MutationEffect]"
             "model": lm.name,
             "revision": lm.revision,
             "sequence": check_sequence(sequence),
+            "units": {"log_odds": "nats", "interaction": "nats", "incompatibility": "bits"},
             "results": [effect.to_dict() for effect in effects],
         },
         indent=2,

@@ -229,6 +229,8 @@ def _table(chosen: argparse.Namespace, rows: "list[Row]") -> str:
         # thousands of rows are for a file
         return ""
     hidden = {chosen.prefix + name for name in ("unit", "model", "normaliser_passes")}
+    if not any(row.get(f"{chosen.prefix}unknown_tokens") for row in rows):
+        hidden.add(f"{chosen.prefix}unknown_tokens")
     own = [name for name in _own_columns(chosen) if name not in hidden]
     if len(score_options.methods(chosen)) == 1:
         own.remove(f"{chosen.prefix}method")

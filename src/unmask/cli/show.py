@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from unmask.exports import UNITS
 from unmask.printable import columns, printable
 
 if TYPE_CHECKING:
@@ -80,6 +81,8 @@ def _written(lm: "LanguageModel", cloze: "Cloze", results: dict[str, object]) ->
             "text": cloze.text,
             "blanks": len(cloze.blank_widths),
             "pieces": list(cloze.blank_widths),
+            "unknown_tokens": list(cloze.unknown),
+            "units": UNITS,
             "results": results,
         },
         indent=2,

@@ -12,7 +12,7 @@ from io import BytesIO
 from typing import Any
 
 import unmask
-from unmask import plots
+from unmask import plots, unknown_tokens
 from unmask.demo.jobs import Job
 from unmask.demo.question import Offer, Question, left_out, methods_for
 from unmask.demo.words import Blanked
@@ -47,6 +47,7 @@ class Answer:
     candidates: tuple[int, ...] = ()
     captured: float | None = None
     left_out: tuple[str, ...] = ()
+    unknown: str | None = None
     figure: str | None = None
 
 
@@ -74,7 +75,9 @@ def exact(
         groups = [["orders"]] * ("orders" in question.methods)
         groups.append(methods_for(question, len(found.words))[1])
     support = _support(question, found)
-    cost = lm.cost(found.text, methods=groups[-1], support=support, settings=how, timed=False)
+    cost = lm.cost(
+        lm.read(found.text), methods=groups[-1], support=support, settings=how, timed=False
+    )
     if cost.forward_passes > offer.passes:
         raise unmask.UnmaskError(
             f"this takes {cost.forward_passes:,} forward passes, and the demo up to "
@@ -95,10 +98,13 @@ def _answer(
 ) -> Answer:
     began = time.monotonic()
     support = _support(question, found)
+    # what is unknown is said on the page: a warning would put a visitor's text into the log
+    cloze = lm.read(found.text)
+    unknown = unknown_tokens.note(lm.tokenizer, cloze)
     joints: dict[str, unmask.Joint] = {}
     for methods in groups:
-        joints |= lm.joints(found.text, methods=methods, support=support, settings=how)
-    yours = _yours(lm, question, found)
+        joints |= lm.joints(cloze, methods=methods, support=support, settings=how)
+    yours = _yours(lm, question, found, cloze)
     columns = tuple(_column(name, joint, yours) for name, joint in joints.items())
     last = list(joints.values())[-1]
     agreement = last.agreement()
@@ -111,6 +117,7 @@ def _answer(
         candidates=tuple(len(axis) for axis in last.supports),
         captured=None if _is_whole(lm, last) else _captured(last),
         left_out=tuple(left_out(question, len(found.words))),
+        unknown=unknown,
         figure=_figure(joints) if drawn and len(found.words) == 2 else None,
     )
 
@@ -144,11 +151,12 @@ def _shared_bits(joint: unmask.Joint) -> float | None:
     return joint.mutual_information(base_two=True)
 
 
-def _yours(lm: unmask.LanguageModel, question: Question, found: Blanked) -> tuple[int, ...] | None:
-    """The tokens that stood in the blanks; None unless every blank was a word of one token."""
+def _yours(
+    lm: unmask.LanguageModel, question: Question, found: Blanked, cloze: unmask.Cloze
+) -> tuple[int, ...] | None:
+    """The tokens that stood in the blanks; None unless every blank was one token, and known."""
     if None in found.words:
         return None
-    cloze = lm.cloze(found.text)
     whole = [int(token) for token in lm.tokenizer(question.text)["input_ids"]]
     blank = set(cloze.positions)
     around = [token for at, token in enumerate(cloze.ids) if at not in blank]
@@ -156,7 +164,8 @@ def _yours(lm: unmask.LanguageModel, question: Question, found: Blanked) -> tupl
         t for at, t in enumerate(whole) if at not in blank
     ]:
         return None
-    return tuple(whole[at] for at in cloze.positions)
+    tokens = tuple(whole[at] for at in cloze.positions)
+    return None if lm.tokenizer.unk_token_id in tokens else tokens
 
 
 def _log_prob(joint: unmask.Joint, tokens: tuple[int, ...]) -> float | None:

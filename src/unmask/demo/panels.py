@@ -175,7 +175,8 @@ def percentage(probability: float) -> str:
 
 def trust(answer: Answer) -> Markup:
     """J and the mutual information in plain words, and what was paid for the answer."""
-    said = [answer.trust] if answer.trust else []
+    said = [f"{one[:1].upper()}{one[1:]}" for one in [answer.unknown] if one]
+    said += [answer.trust] if answer.trust else []
     said += [words for words in [_shared(answer)] if words]
     if answer.captured is not None:
         held = math.floor(1000 * answer.captured) / 10

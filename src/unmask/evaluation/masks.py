@@ -40,6 +40,10 @@ class MaskedPair:
     spans: Spans | None
     gold_bytes: int
 
+    def has_unknown(self, unknown_id: int | None) -> bool:
+        """Whether some of its tokens, masked or not, is the vocabulary's unknown token."""
+        return unknown_id is not None and unknown_id in (*self.cloze.ids, *(self.cloze.gold or ()))
+
 
 @dataclass(frozen=True)
 class Refused:
@@ -130,7 +134,8 @@ def _masked(
     if reason := _unfit(lm, ids, places, mask):
         return Refused(sentence.id, reason)
     blanks = _blanks(places, mask, _hash(seed, mask, sentence.id, "blanks"))
-    cloze = lm.cloze(sentence.text, blanks=blanks)
+    # counted where examples are drawn: a corpus is no place for a warning per sentence
+    cloze = lm.read(sentence.text, blanks=blanks)
     spans = _spans(sentence.text, blanks, encoding)
     covered = _gold_bytes(lm, sentence.text, cloze, spans)
     return MaskedPair(f"{sentence.id}/{mask}", sentence.id, mask, cloze, spans, covered)

@@ -59,7 +59,8 @@ class Samples:
     `independent` draws (one or two blanks) are exact and have no chains to agree: R-hat is 1 and
     every draw counts. Otherwise `mixing` holds R-hat and effective sample size of all that was
     watched. `updates` are those of one chain, `forward_passes` those of all. `unsolved` counts
-    pair joints whose solver did not converge.
+    pair joints whose solver did not converge. `unknown_tokens` are the parts of the text that the
+    vocabulary has no token for.
     """
 
     fills: tuple[Draw, ...]
@@ -73,6 +74,7 @@ class Samples:
     updates: int
     forward_passes: int
     unsolved: int = 0
+    unknown_tokens: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         """How many draws."""
@@ -127,6 +129,7 @@ class Samples:
             "forward_passes": self.forward_passes,
             "unsolved": self.unsolved,
             "seed": self.seed,
+            "unknown_tokens": list(self.unknown_tokens),
         }
 
     def __repr__(self) -> str:
@@ -146,6 +149,9 @@ class Samples:
         said = []
         if not self.converged:
             said.append(f"not to be trusted: {' and '.join(self._shortcomings())}; {_REMEDY}")
+        if self.unknown_tokens:
+            parts = ", ".join(map(quoted, self.unknown_tokens))
+            said.append(f"the vocabulary has no token for {parts} of the text")
         if self.unsolved:
             said.append(f"{self.unsolved} joints of a pair come from solvers that did not converge")
         return said

@@ -77,6 +77,7 @@ def text_row(score: TextScore | Unscored, unit: float = 1.0) -> Row:
         _scaled(score.log_lower, unit),
         _scaled(score.log_upper, unit),
         score.tokens,
+        score.unknown_tokens,
         score.forward_passes,
         score.normaliser_passes,
         None,
@@ -118,7 +119,8 @@ def ratio_row(ratio: LogRatio, unit: float = 1.0) -> Row:
 
 
 TEXT_COLUMNS = (
-    *("score", "lower", "upper", "tokens", "forward_passes", "normaliser_passes", "reason"),
+    *("score", "lower", "upper", "tokens", "unknown_tokens", "forward_passes"),
+    *("normaliser_passes", "reason"),
 )
 WORD_COLUMNS = ("word_number", "word", "start", "end", "pieces", "surprisal", "reason")
 PAIR_COLUMNS = (

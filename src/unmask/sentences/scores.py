@@ -38,7 +38,8 @@ class TextScore:
     exact value with the confidence that was asked for, infinite where nothing bounds it.
 
     `forward_passes` are the rows of the model that the text took. What `log-pool` spends on its
-    normaliser is `normaliser_passes`: once for all texts of one length.
+    normaliser is `normaliser_passes`: once for all texts of one length. `unknown_tokens` counts the
+    tokens that the vocabulary does not know: their part of the score is that of the unknown token.
     """
 
     text: str
@@ -50,6 +51,7 @@ class TextScore:
     log_lower: float | None = None
     log_upper: float | None = None
     normaliser_passes: int = 0
+    unknown_tokens: int = 0
 
     @property
     def per_token(self) -> float:
@@ -63,6 +65,7 @@ class TextScore:
             "method": self.method,
             "score": _number(self.score),
             "tokens": self.tokens,
+            "unknown_tokens": self.unknown_tokens,
             "forward_passes": self.forward_passes,
         }
         if self.words:
@@ -78,7 +81,8 @@ class LogRatio:
     mean over orders, None with one order. `places` are the positions where the texts differ, None
     where they do not have equally many tokens. Where normalisers were estimated, `log_lower` and
     `log_upper` hold the exact value with the confidence that was asked for, and
-    `normaliser_passes` are the rows that they took, once for all texts of these lengths.
+    `normaliser_passes` are the rows that they took, once for all texts of these lengths. `method`
+    says how the two were compared.
     """
 
     log_ratio: float | None
@@ -90,10 +94,12 @@ class LogRatio:
     log_lower: float | None = None
     log_upper: float | None = None
     normaliser_passes: int = 0
+    method: str | None = None
 
     def to_dict(self) -> dict[str, object]:
         """JSON-ready: what is infinite becomes None, and `unbounded` says so for the interval."""
         found: dict[str, object] = {
+            "method": self.method,
             "log_ratio": _number(self.log_ratio),
             "standard_error": _number(self.standard_error),
             "orders": self.orders,

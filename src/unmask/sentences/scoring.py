@@ -5,6 +5,7 @@ a pair gets does not depend on what else is in the call, nor on how rows are bat
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from unmask.errors import ClozeError, MethodError, UnmaskError
 from unmask.language_model import LanguageModel
@@ -18,6 +19,7 @@ from unmask.sentences.scores import LogRatio, TextScore
 from unmask.sentences.texts import tokenised
 from unmask.sentences.token_rows import TokenReader, token_reader
 from unmask.settings import Settings
+from unmask.unknown_tokens import warn_of_texts
 
 TEXT_METHODS = ("pll", "pll-word-l2r", "log-pool")
 PAIR_METHODS = (*TEXT_METHODS, "hcb-path")
@@ -44,6 +46,9 @@ def score_texts(
       of filling it. Its normaliser is estimated from `samples` texts, once a length, about
       orders x length rows each; `confidence` is that of the interval. With a `length_prior` the
       log-probability of the length is added.
+
+    What the vocabulary has no token for is scored as the unknown token, with a warning, and counted
+    in `unknown_tokens`.
     """
     how = _checked(lm, method, TEXT_METHODS, Sampling(orders, seed, samples, confidence))
     _check_prior(method, length_prior)
@@ -51,10 +56,15 @@ def score_texts(
     with token_reader(lm.model, settings or Settings(), method) as reader:
         pool = OrderPool(reader, how)
         for window in tokenised(lm, texts):
+            warn_of_texts(lm.tokenizer, [text.unknown for text in window])
             if method == "log-pool":
-                found += pooled_scores(pool, window, length_prior)
+                scores = pooled_scores(pool, window, length_prior)
             else:
-                found += pseudo_log_likelihoods(reader, window, method=method)
+                scores = pseudo_log_likelihoods(reader, window, method=method)
+            found += [
+                replace(score, unknown_tokens=len(text.unknown)) if text.unknown else score
+                for score, text in zip(scores, window, strict=True)
+            ]
     return found
 
 
@@ -86,6 +96,7 @@ def log_ratios(
     with token_reader(lm.model, settings or Settings(), method) as reader:
         pool = OrderPool(reader, how)
         for window in tokenised(lm, texts, _name_in_pair):
+            warn_of_texts(lm.tokenizer, [text.unknown for text in window])
             both = list(zip(window[::2], window[1::2], strict=True))
             if method == "hcb-path":
                 found += path_log_ratios(reader, both, orders=how.orders, seed=how.seed)
@@ -93,7 +104,7 @@ def log_ratios(
                 found += pooled_log_ratios(pool, both, length_prior)
             else:
                 found += _differences(reader, both, method)
-    return found
+    return [replace(one, method=method) for one in found]
 
 
 def _differences(reader: TokenReader, pairs: list[Pair], method: str) -> list[LogRatio]:

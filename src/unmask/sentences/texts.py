@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from unmask.cloze import checked_text as checked_text
-from unmask.cloze import trimmed
+from unmask.cloze import trimmed, unknown_parts
 from unmask.errors import ClozeError
 from unmask.language_model import LanguageModel
 from unmask.numbers import whole_number
 from unmask.printable import printable, quoted
+from unmask.unknown_tokens import check_known
 
 # texts that are tokenised at once, and sorted by length together
 TEXTS_PER_WINDOW = 2**16
@@ -36,13 +37,15 @@ class Word:
 class TokenisedText:
     """A text as a model reads it; `places` are the positions of its tokens without special ones.
 
-    Where the tokenizer keeps no offsets, every token is a word at characters -1 to -1.
+    Where the tokenizer keeps no offsets, every token is a word at characters -1 to -1. `unknown`
+    are the parts of the text that the vocabulary has no token for.
     """
 
     text: str
     ids: tuple[int, ...]
     places: tuple[int, ...]
     words: tuple[Word, ...]
+    unknown: tuple[str, ...] = ()
 
     @property
     def tokens(self) -> tuple[int, ...]:
@@ -119,7 +122,8 @@ def _windows(lm: LanguageModel, texts: Sequence[str], name: Name) -> Iterator[li
     for start, window in _numbered_windows(texts):
         found: list[TokenisedText] = []
         for text, encoded in zip(window, _encoded(lm, window, start, name), strict=True):
-            one = TokenisedText(text, *encoded)
+            unknown = unknown_parts(text, encoded[0], lm.tokenizer)
+            one = TokenisedText(text, *encoded, unknown)
             _check(lm, one, name(start + len(found)))
             found.append(one)
         yield found
@@ -219,6 +223,7 @@ def _check(lm: LanguageModel, text: TokenisedText, name: str) -> None:
             f"{name} has {len(text.ids)} tokens; this model takes at most {lm.max_length}"
         )
     _check_ids(lm, text.ids, name)
+    check_known(lm.tokenizer, text.unknown, text.ids, name)
     if not text.places:
         raise ClozeError(f"{name} has no token to score: {quoted(text.text)}")
 

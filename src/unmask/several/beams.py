@@ -56,7 +56,7 @@ def grown(
             total[blank] += (_FLOOR if k == 0 and len(forth) > 1 else 1.0) * mass
     chosen = [_likeliest(mass / mass.sum(), size) for mass, size in zip(total, sizes, strict=True)]
     supports = tuple(
-        Support(support.ids[places], [support.names[i] for i in places.tolist()])
+        support.part(places.tolist())
         for support, (places, _) in zip(reader.supports, chosen, strict=True)
     )
     return supports, [held for _, held in chosen]

@@ -52,8 +52,14 @@ def needs_no_table(
     return too_large or table_rows(methods, shape, options) > AFFORDABLE_ROWS
 
 
-def check_fits(shape: Sequence[int], memory_limit: int, *, geometric: bool = False) -> None:
-    """Refuse tables that would not fit, before anything is paid."""
+def check_fits(
+    shape: Sequence[int],
+    memory_limit: int,
+    *,
+    geometric: bool = False,
+    blanks: str | None = None,
+) -> None:
+    """Reject tables that would not fit, before anything is paid; `blanks` is how to name them."""
     needed = table_bytes(shape)
     if needed <= memory_limit:
         return
@@ -62,11 +68,11 @@ def check_fits(shape: Sequence[int], memory_limit: int, *, geometric: bool = Fal
         if geometric
         else "method 'orders' alone needs no table"
     )
-    size, blanks = max(shape), len(shape)
+    size, count = max(shape), len(shape)
     raise MemoryLimitError(
-        f"tables over {blanks} blanks of up to {size:,} candidates take about "
+        f"tables over {blanks or f'{count} blanks'} of up to {size:,} candidates take about "
         f"{readable_bytes(needed)}, above the limit of {readable_bytes(memory_limit)}; "
-        f"{otherwise}, or give fewer candidates, as support={_that_fits(blanks, memory_limit)}"
+        f"{otherwise}, or give fewer candidates, as support={_that_fits(count, memory_limit)}"
     )
 
 
