@@ -27,8 +27,6 @@ _TOLD = (
     *("forward_passes", "candidates", "captured_mass", "captured_mass_given_others"),
     *("search", "searched", "searched_mass", "converged", "pieces", "unknown_tokens"),
 )
-# no text is as long; a file without line ends must not fill the memory
-_LONGEST = 1_000_000
 
 Row = dict[str, Any]
 How = Mapping[str, Mapping[str, Any]]
@@ -118,7 +116,7 @@ def _answer_all(
 ) -> tuple[int, int]:
     shown = "stdin" if chosen.input == "-" else quoted(chosen.input, limit=150)
     lines, bad = 0, 0
-    for number, raw in enumerate(_raw_lines(read, shown), start=1):
+    for number, raw in enumerate(_lines(read, shown), start=1):
         if not raw.strip():
             continue
         try:
@@ -146,7 +144,7 @@ def _fields(raw: bytes, format: str) -> Row:
             f"it is not UTF-8: its byte {error.start + 1} is 0x{raw[error.start]:02x}"
         ) from None
     if format == "txt":
-        return {"text": line.rstrip("\r\n")}
+        return {"text": line}
     try:
         fields = json.loads(line, parse_constant=_refuse_constant)
         # 1e999 is read as infinite, and could not be written again
@@ -220,11 +218,13 @@ def _sink(place: str | None) -> Iterator[Callable[[str], None]]:
             yield lambda line: print(line, file=file, flush=True)
 
 
-def _raw_lines(read: Callable[[int], bytes], shown: str) -> Iterator[bytes]:
-    while raw := read(_LONGEST + 1):
-        if len(raw) > _LONGEST:
+def _lines(read: Callable[[int], bytes], shown: str) -> Iterator[bytes]:
+    from unmask.evaluation.corpora.lines import LONGEST, raw_lines
+
+    for raw in raw_lines(read, LONGEST):
+        if len(raw) > LONGEST:
             raise ClozeError(
-                f"{shown} has a line longer than {readable_bytes(_LONGEST)}; a text stands on a "
+                f"{shown} has a line longer than {readable_bytes(LONGEST)}; a text stands on a "
                 "line of its own"
             )
         yield raw

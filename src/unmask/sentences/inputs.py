@@ -64,7 +64,7 @@ def read_items(
 ) -> list[Item]:
     """The rows of a file, or of standard input for `-`, with the texts of the columns named.
 
-    Plain text is a text a line, blank lines left out. Anything that cannot be read is a
+    Plain text is a text per line, blank lines left out. Anything that cannot be read is a
     `CorpusError` of one sentence.
     """
     if format is not None and format not in FORMATS:
@@ -72,10 +72,39 @@ def read_items(
     if place == "-":
         source = standard_input or _standard_input()
         shown = Place("stdin", "standard input")
-        return _read(source, format or "txt", columns, shown, limit)
-    path = Path(os.path.expanduser(place))
-    shown = Place(path.stem, quoted(place, limit=150))
-    return _read_path(path, format, columns, shown, limit)
+        return list(_read(source, format or "txt", columns, shown, limit))
+    return list(ItemFile(place, columns, format, limit))
+
+
+@dataclass(frozen=True)
+class ItemFile:
+    """The rows of a file, read anew each time: none of them is kept."""
+
+    place: str
+    columns: Sequence[str] = ()
+    format: str | None = None
+    limit: int | None = None
+
+    def __iter__(self) -> Iterator[Item]:
+        """Each row in turn; the first that cannot be read is a `CorpusError`."""
+        path = Path(os.path.expanduser(self.place))
+        place = Place(path.stem, quoted(self.place, limit=150))
+        kind = self.format or _format_of(path, place)
+        try:
+            with path.open("rb") as file:
+                yield from _read(file, kind, self.columns, place, self.limit)
+        except OSError as error:
+            raise CorpusError(f"cannot read {place.shown}: {error.strerror}") from None
+
+
+def can_be_read_again(place: str) -> bool:
+    """Whether a place is a file, and not a pipe or a terminal, which give their lines once."""
+    return os.path.isfile(os.path.expanduser(place)) and not _is_device(place)
+
+
+def _is_device(place: str) -> bool:
+    # /dev/stdin and /dev/fd/3 may stand for a file, which on some systems has been read then
+    return os.path.abspath(place).startswith("/dev/")
 
 
 def _standard_input() -> BinaryIO:
@@ -84,29 +113,26 @@ def _standard_input() -> BinaryIO:
     return sys.stdin.buffer
 
 
-def _read_path(
-    path: Path, format: str | None, columns: Sequence[str], place: Place, limit: int | None
-) -> list[Item]:
+def _format_of(path: Path, place: Place) -> str:
     # not Path.exists, which raises on names that no file system takes
-    if not os.path.isfile(path):
+    if os.path.isdir(path) or not os.path.exists(path):
         kind = "a folder" if os.path.isdir(path) else "no file"
         raise CorpusError(f"{place.shown} is {kind}; give a file, or a text itself with --text")
-    kind = format or path.suffix.lower().removeprefix(".")
-    if kind not in FORMATS:
-        raise CorpusError(
-            f"the name of {place.shown} does not say what it holds; "
-            f"give the format, one of {listed(FORMATS)}"
-        )
-    try:
-        with path.open("rb") as file:
-            return _read(file, kind, columns, place, limit)
-    except OSError as error:
-        raise CorpusError(f"cannot read {place.shown}: {error.strerror}") from None
+    kind = path.suffix.lower().removeprefix(".")
+    if kind in FORMATS:
+        return kind
+    if not can_be_read_again(str(path)):
+        # a pipe is what standard input is
+        return "txt"
+    raise CorpusError(
+        f"the name of {place.shown} does not say what it holds; "
+        f"give the format, one of {listed(FORMATS)}"
+    )
 
 
 def _read(
     file: BinaryIO, format: str, columns: Sequence[str], place: Place, limit: int | None
-) -> list[Item]:
+) -> Iterator[Item]:
     lines = checked_lines(file, place.shown)
     if format == "txt":
         rows = _plain(lines, columns, place)
@@ -115,11 +141,12 @@ def _read(
     else:
         records = tabbed(lines) if format == "tsv" else comma_separated(lines, place)
         rows = _table_rows(records, columns or (TEXT_COLUMN,), place)
-    chosen = columns or (TEXT_COLUMN,)
-    items = [item_of(row, chosen, where) for row, where in islice(rows, limit)]
-    if not items:
+    chosen, some = columns or (TEXT_COLUMN,), False
+    for row, where in islice(rows, limit):
+        some = True
+        yield item_of(row, chosen, where)
+    if not some:
         raise CorpusError(f"{place.shown} holds no text; give at least one")
-    return items
 
 
 Rows = Iterator[tuple[Mapping[str, object], str]]

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from unmask.errors import CorpusError
 from unmask.evaluation.corpora.corpus import Occurrence
-from unmask.printable import quoted
+from unmask.evaluation.corpora.lines import LONGEST
+from unmask.printable import quoted, readable_bytes
 
 Lines = Iterable[tuple[int, str]]
 # the fields of a row, with the number of the line where it ends
@@ -134,16 +135,28 @@ def comma_separated(lines: Lines, place: Place) -> Records:
     reader = csv.reader((f"{line}\n" for _, line in lines), strict=True)
     while True:
         try:
-            fields = next(reader, None)
+            fields = _next_record(reader)
         except csv.Error as error:
+            long = "field larger than field limit" in str(error)
+            why = f"it has a field longer than {readable_bytes(LONGEST)}" if long else error
             raise CorpusError(
-                f"line {reader.line_num} of {place.shown} is not CSV: {error}; "
+                f"line {reader.line_num} of {place.shown} is not CSV: {why}; "
                 "look for a quotation mark that is not closed or not doubled"
             ) from None
         if fields is None:
             return
         if fields:
             yield reader.line_num, fields
+
+
+def _next_record(reader: Iterator[list[str]]) -> list[str] | None:
+    """The next record; a field may be as long as a line, which is more than csv's own limit."""
+    limit = csv.field_size_limit(LONGEST)
+    try:
+        return next(reader, None)
+    finally:
+        # a setting of the whole process, which may have been made by somebody else
+        csv.field_size_limit(limit)
 
 
 def table_occurrences(

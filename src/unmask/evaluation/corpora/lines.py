@@ -1,7 +1,7 @@
 """The lines of a text file, numbered from 1 and checked: UTF-8, no NUL, none of absurd length."""
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from unmask.errors import CorpusError
@@ -15,9 +15,7 @@ _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 def checked_lines(file: BinaryIO, shown: str) -> Iterator[tuple[int, str]]:
     """Every line with its number and without its line end; `shown` names the file in errors."""
-    number = 0
-    while raw := _next_line(file, shown):
-        number += 1
+    for number, raw in enumerate(raw_lines(_blocks(file, shown), LONGEST), start=1):
         where = f"line {number} of {shown}"
         if number == 1:
             raw = _without_mark(raw, shown)
@@ -26,14 +24,38 @@ def checked_lines(file: BinaryIO, shown: str) -> Iterator[tuple[int, str]]:
                 f"{where} is longer than {readable_bytes(LONGEST)}; "
                 "a sentence stands on a line of its own"
             )
-        yield number, _decoded(raw, where).removesuffix("\n").removesuffix("\r")
+        yield number, _decoded(raw, where)
 
 
-def _next_line(file: BinaryIO, shown: str) -> bytes:
-    try:
-        return file.readline(LONGEST + 1)
-    except OSError as error:
-        raise CorpusError(f"cannot read {shown}: {error.strerror}") from None
+def raw_lines(read: Callable[[int], bytes], longest: int) -> Iterator[bytes]:
+    r"""Lines without their ends, which are `\n`, `\r\n` or `\r` alone.
+
+    `read` is a file's `readline`. Of a line that is longer than `longest`, only its beginning is
+    given, which is longer too: the caller rejects it.
+    """
+    rest = b""
+    while block := read(longest + 1):
+        if block.endswith(b"\r"):
+            # whether a line feed belongs to it is known only from the next byte
+            block += read(1)
+        *lines, rest = [*(rest + block).splitlines(keepends=True), b""]
+        if lines and not lines[-1].endswith((b"\r", b"\n")):
+            rest = lines.pop()
+        yield from (line.rstrip(b"\r\n") for line in lines)
+        if len(rest) > longest:
+            break
+    if rest:
+        yield rest
+
+
+def _blocks(file: BinaryIO, shown: str) -> Callable[[int], bytes]:
+    def read(most: int) -> bytes:
+        try:
+            return file.readline(most)
+        except OSError as error:
+            raise CorpusError(f"cannot read {shown}: {error.strerror}") from None
+
+    return read
 
 
 def _without_mark(raw: bytes, shown: str) -> bytes:
