@@ -38,8 +38,11 @@ def answered(folder, tmp_path, capsys):
 
 def test_a_text_a_line_in_their_order(answered, lm):
     rows, err, code = answered([PAIR, "", ONE, "  \t", ONE], "--top", "3", name="in.txt")
-    assert (err, code) == ("", 0)
-    assert [list(row) for row in rows] == [["text", "fills", "method", "J", "diagnostics"]] * 3
+    said = "unmask: 3 texts answered, 0 rejected, written to stdout\n"
+    assert (err, code) == (said, 0)
+    assert [list(row) for row in rows] == [
+        ["text", "fills", "method", "J", "diagnostics", "request"]
+    ] * 3
     assert [row["text"] for row in rows] == [PAIR, ONE, ONE]
     assert [row["method"] for row in rows] == ["log-pool", "mlm", "mlm"]
     assert [row["fills"] for row in rows] == [lm.fill(text, top=3) for text in (PAIR, ONE, ONE)]
@@ -72,7 +75,7 @@ def test_fields_of_a_line_override_the_options(answered, lm):
         {"text": plain, "blanks": [4, [4, 11]]},
     ]
     rows, err, code = answered(
-        lines, "--method", "orders", "--support", "cat,dog,mat", "--top", "3"
+        lines, "--method", "orders", "--support", "cat,dog,mat", "--top", "3", "--quiet"
     )
     assert (err, code) == ("", 0)
     some = ["cat", "dog", "mat"]
@@ -115,7 +118,7 @@ def test_standard_input_and_a_file_for_the_answers(folder, tmp_path, capsys, mon
         raw = io.BufferedReader(io.BytesIO(text.encode()))
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(raw, encoding="utf-8"))
         output = tmp_path / format
-        asked = ["--input", "-", "--input-format", format, "--output", str(output)]
+        asked = ["--input", "-", "--input-format", format, "--output", str(output), "--quiet"]
         assert main(["fill", *asked, "-m", folder, "--top", "2"]) == 0
         assert capsys.readouterr() == ("", "")
         assert json.loads(output.read_text())["fills"] == lm.fill(ONE, top=2)
@@ -161,7 +164,8 @@ def test_every_bad_line_is_skipped_and_said(answered, tmp_path):
     assert code == 1
     bad = len(BAD) - 1
     assert err == (
-        f"unmask: {bad} of {len(lines)} lines could not be answered; their field error says why\n"
+        f"unmask: 2 texts answered, {bad} rejected, written to stdout; the field error of a line "
+        "says why\n"
     )
     assert [row["id"] for row in (rows[0], rows[-1])] == [1, 2]
     shown = f"'{tmp_path / 'in.jsonl'}'"
@@ -205,7 +209,8 @@ def test_answers_are_there_before_the_next_line_is_asked(answered, tmp_path, mon
 
     monkeypatch.setattr(LanguageModel, "ranked", watched)
     rows, err, code = answered([ONE] * 4, "--output", str(output), name="in.txt")
-    assert (rows, err, code) == ([], "unmask: interrupted\n", 130)
+    assert (rows, code) == ([], 130)
+    assert err.startswith("unmask: interrupted; ")
     assert seen == [0, 1, 2]
     assert len(output.read_text().splitlines()) == 2
 

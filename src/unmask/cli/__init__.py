@@ -41,8 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UnmaskError as error:
         print(f"unmask: {printable(str(error))}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("unmask: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as error:
+        # a command that keeps what it has done says where
+        kept = f"; {printable(str(error))}" if str(error) else ""
+        print(f"unmask: interrupted{kept}", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # the reader of our output left; nothing more can be said to it, not even at exit

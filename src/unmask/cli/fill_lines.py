@@ -4,15 +4,17 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from unmask.cli import options
+from unmask.cli.fill_output import REQUEST, Answers, digest, place_of
 from unmask.cli.fill_request import ASKED, Request
 from unmask.errors import ClozeError, UnmaskError
-from unmask.printable import quoted, readable_bytes
+from unmask.printable import quoted, readable_bytes, readable_seconds
 
 if TYPE_CHECKING:
     from unmask.cloze import Cloze
@@ -21,15 +23,19 @@ if TYPE_CHECKING:
 
 FORMATS = ("txt", "jsonl")
 # what an answer adds; a field of these names would be lost
-ADDED = ("fills", "J", "diagnostics", "error")
+ADDED = ("fills", "J", "diagnostics", "error", REQUEST)
 # of what was done and found, what a reader of many lines needs
 _TOLD = (
     *("forward_passes", "candidates", "captured_mass", "captured_mass_given_others"),
     *("search", "searched", "searched_mass", "converged", "pieces", "unknown_tokens"),
 )
+# a run longer than this announces its cost first
+_LONG_SECONDS = 10.0
 
 Row = dict[str, Any]
 How = Mapping[str, Mapping[str, Any]]
+# its number, what stands on it, and the digest of what it asks
+Line = tuple[int, bytes, str]
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,40 @@ class Answerer:
             "diagnostics": {key: done[key] for key in _TOLD if key in done},
         }
 
+    def announce(self, raw: bytes, format: str, texts: int | None) -> None:
+        """Say what so many texts like this one cost, if that is long; words have no estimate."""
+        try:
+            fields = _fields(raw, format)
+            asked = self.asked.with_fields(fields)
+            cloze = self.lm.cloze(fields["text"], blanks=asked.blanks)
+            if asked.targets is None:
+                self._announce(cloze, asked, texts)
+        except (UnmaskError, KeyError):
+            # a bad line says so when its turn comes
+            return
+
+    def _announce(self, cloze: "Cloze", asked: Request, texts: int | None) -> None:
+        from unmask.asking import default_method
+        from unmask.costs.estimate import FEW_PASSES
+
+        name = asked.method or default_method(len(cloze.positions), asked.support)
+        given: Any = {
+            "methods": [name],
+            "support": asked.support,
+            "settings": self.settings,
+            "options": {name: self.how.get(name, {})},
+            "examples": texts or 1,
+        }
+        if self.lm.cost(cloze, timed=False, **given).forward_passes * (texts or 1) <= FEW_PASSES:
+            return
+        cost = self.lm.cost(cloze, **given)
+        seconds = (cost.seconds or 0.0) * (texts or 1)
+        if seconds > _LONG_SECONDS:
+            passes = f"{cost.forward_passes * (texts or 1):,} forward passes"
+            total = f"; {texts:,} texts: {passes}, about {readable_seconds(seconds)}"
+            said = f"{name}: {cost} per text like the first"
+            print(said + (total if texts else ""), file=sys.stderr)
+
     def _words(self, cloze: "Cloze", asked: Request) -> Row:
         name = asked.method or "orders"
         fills = self.lm.fill(
@@ -94,43 +134,116 @@ class Answerer:
 
 
 def run(chosen: argparse.Namespace, asked: Request, how: How, settings: "Settings") -> int:
-    """Answer every line; 1 if some could not be and were skipped."""
-    format = _format(chosen)
+    """Answer every line that the output does not answer yet; 1 if some are rejected."""
+    format, shown = _format(chosen), _shown(chosen)
     _check_output(chosen)
-    with _source(chosen.input) as read:
-        answerer = Answerer(options.load_model(chosen), asked, how, chosen.top, settings)
-        with _sink(chosen.output) as write:
-            lines, bad = _answer_all(answerer, read, write, format, chosen)
-    if bad:
-        said = f"{bad} of {lines} lines could not be answered; their field error says why"
-        print(f"unmask: {said}", file=sys.stderr)
-    return 1 if bad else 0
+    answers = Answers(place_of(chosen.output))
+    request = _request(chosen, asked, how, format)
+    try:
+        with _source(chosen.input) as read:
+            lines = _unanswered(_filled(_lines(read, shown)), answers, request, shown)
+            first = next(lines, None)
+            if first is not None:
+                left = _lines_left(chosen, answers)
+                lm = options.load_model(chosen)
+                quiet = replace(settings, announce=False)
+                answerer = Answerer(lm, asked, how, chosen.top, quiet)
+                if not chosen.quiet:
+                    answerer.announce(first[1], format, left)
+                _answer_all(answerer, chain([first], lines), answers, format, chosen, left)
+    except KeyboardInterrupt:
+        raise answers.interrupted() from None
+    if not answers.count:
+        raise ClozeError(f"{shown} holds no text; give at least one line")
+    _close(answers, something_new=first is not None, quiet=chosen.quiet)
+    return 1 if answers.errors else 0
+
+
+def _lines_left(chosen: argparse.Namespace, answers: Answers) -> int | None:
+    """How many lines are to be answered, where that is known."""
+    if answers.count and not chosen.quiet:
+        _say(f"{answers.shown} holds {answers.count:,} of the answers; going on after them")
+    total = _number_of_lines(chosen.input)
+    return None if total is None else total - answers.count
+
+
+def _request(
+    chosen: argparse.Namespace, asked: Request, how: How, format: str
+) -> Mapping[str, object]:
+    """What decides an answer besides its line; how the model is run does not."""
+    named = ("model", "revision", "dtype", "half_tables", "top")
+    given = {name: getattr(chosen, name) for name in named}
+    return {**given, **asdict(asked), "options": how, "format": format}
+
+
+def _unanswered(
+    lines: Iterator[tuple[int, bytes]],
+    answers: Answers,
+    request: Mapping[str, object],
+    shown: str,
+) -> Iterator[Line]:
+    """The lines after those that are answered, which must be the first of the same request."""
+    kept = iter(answers)
+    for number, raw in lines:
+        mark = digest(request, raw)
+        found = next(kept, mark)
+        if found != mark:
+            raise answers.rejected(
+                f"its line {answers.count} answers another text, or by another model or other "
+                f"options, than line {number} of {shown} now asks"
+            )
+        if answers.is_read:
+            yield number, raw, mark
+    if next(kept, None) is not None:
+        raise answers.rejected(f"it has more answers than {shown} has texts")
 
 
 def _answer_all(
     answerer: Answerer,
-    read: Callable[[int], bytes],
-    write: Callable[[str], None],
+    lines: Iterable[Line],
+    answers: Answers,
     format: str,
     chosen: argparse.Namespace,
-) -> tuple[int, int]:
-    shown = "stdin" if chosen.input == "-" else quoted(chosen.input, limit=150)
-    lines, bad = 0, 0
-    for number, raw in enumerate(_lines(read, shown), start=1):
-        if not raw.strip():
-            continue
-        try:
-            row = answerer.row(raw, format, skip_bad=chosen.skip_bad)
-        except UnmaskError as error:
-            raise type(error)(f"line {number} of {shown}: {error}") from None
-        if "error" in row:
-            row["error"] = f"line {number} of {shown}: {row['error']}"
-        # ASCII escapes keep every control character inert, whatever reads this next
-        write(json.dumps(row, allow_nan=False))
-        lines, bad = lines + 1, bad + ("error" in row)
-    if not lines:
-        raise ClozeError(f"{shown} holds no text; give at least one line")
-    return lines, bad
+    left: int | None,
+) -> None:
+    from unmask.progress import bar
+
+    shown = _shown(chosen)
+    counted = bar("texts", unit="text", total=left, shown=answerer.settings.progress)
+    with answers.writer() as write, counted:
+        for number, raw, mark in lines:
+            try:
+                row = answerer.row(raw, format, skip_bad=chosen.skip_bad)
+            except UnmaskError as error:
+                raise type(error)(f"line {number} of {shown}: {error}") from None
+            if "error" in row:
+                row["error"] = f"line {number} of {shown}: {row['error']}"
+            write({**row, REQUEST: mark})
+            counted.update()
+
+
+def _close(answers: Answers, *, something_new: bool, quiet: bool) -> None:
+    """Say what has become of the lines."""
+    if quiet and not answers.errors:
+        return
+    good = answers.count - answers.errors
+    said = f"{good:,} text{'s' * (good != 1)} answered, {answers.errors:,} rejected"
+    why = "; the field error of a line says why" if answers.errors else ""
+    where = "written to" if something_new else "all of them already in"
+    _say(f"{said}, {where} {answers.shown}{why}")
+
+
+def _say(text: str) -> None:
+    print(f"unmask: {text}", file=sys.stderr)
+
+
+def _shown(chosen: argparse.Namespace) -> str:
+    return "stdin" if chosen.input == "-" else quoted(chosen.input, limit=150)
+
+
+def _filled(lines: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Lines that are not blank, with their numbers from 1."""
+    return ((number, raw) for number, raw in enumerate(lines, start=1) if raw.strip())
 
 
 # --- what a line says --------------------------------------------------------------------------
@@ -208,14 +321,15 @@ def _source(place: str) -> Iterator[Callable[[int], bytes]]:
         yield sys.stdin.buffer.readline
 
 
-@contextmanager
-def _sink(place: str | None) -> Iterator[Callable[[str], None]]:
-    """Writes a line at once: what was answered stays, whatever comes after it."""
-    if place in (None, "-"):
-        yield lambda line: print(line, flush=True)
-    else:
-        with open(str(place), "w", encoding="ascii", newline="\n") as file:
-            yield lambda line: print(line, file=file, flush=True)
+def _number_of_lines(place: str) -> int | None:
+    """How many texts there are to answer, where that can be known before."""
+    from unmask.evaluation.corpora.lines import LONGEST, raw_lines
+    from unmask.sentences.inputs import can_be_read_again
+
+    if not can_be_read_again(place):
+        return None
+    with open(place, "rb") as file:
+        return sum(1 for raw in raw_lines(file.readline, LONGEST) if raw.strip())
 
 
 def _lines(read: Callable[[int], bytes], shown: str) -> Iterator[bytes]:

@@ -1,0 +1,204 @@
+"""Work that is done stays done: `fill --input` goes on, and `score` leaves what it has scored."""
+
+import json
+
+import pytest
+
+from tiny_tokenizers import ODD, save_bert
+from unmask.cli import fill_lines, main
+from unmask.language_model import LanguageModel
+
+PAIR, ONE = "the [MASK] sat on the [MASK].", "the [MASK] sat."
+TEXTS = ["the [MASK] sat.", "a [MASK] ran.", "the [MASK] [MASK].", "a [MASK] saw the dog."]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> str:
+    return str(save_bert(tmp_path_factory.mktemp("bert"), bias=dict.fromkeys(ODD, -30.0)))
+
+
+@pytest.fixture
+def fill_all(folder, tmp_path, capsys):
+    """Run `unmask fill --input` on TEXTS, or others, into a file; exit code and stderr."""
+
+    def run(*arguments: str, texts: list[str] = TEXTS, name: str = "in.txt") -> tuple[int, str]:
+        (tmp_path / name).write_text("\n".join(texts) + "\n")
+        out = ["--output", str(tmp_path / "out.jsonl"), "--top", "2"]
+        code = main(["fill", "--input", str(tmp_path / name), "-m", folder, *out, *arguments])
+        return code, capsys.readouterr().err
+
+    return run
+
+
+def interrupt_after(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interrupt as the answer after so many is made."""
+    real, made = LanguageModel.ranked, []
+
+    def ranked(self, *arguments):
+        made.append(1)
+        if len(made) > count:
+            raise KeyboardInterrupt
+        return real(self, *arguments)
+
+    monkeypatch.setattr(LanguageModel, "ranked", ranked)
+
+
+# --- fill --input ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("content", ["precious\n", "precious", '{"a": 1}\n', '{"a": 1}', "[1]\n"])
+@pytest.mark.parametrize("bad_line", [True, False])
+def test_a_file_of_something_else_is_never_written_to(content, bad_line, fill_all, tmp_path):
+    (tmp_path / "out.jsonl").write_text(content)
+    code, err = fill_all(texts=["no blank here."] if bad_line else TEXTS)
+    assert code == 2
+    assert (tmp_path / "out.jsonl").read_text() == content
+    assert err == (
+        f"unmask: '{tmp_path / 'out.jsonl'}' would be continued, but its line 1 is not an answer "
+        "of this command; give another --output, or move it away\n"
+    )
+
+
+@pytest.mark.parametrize("cut", [0, 1, 40], ids=["whole lines", "no line end", "torn"])
+def test_the_same_command_goes_on_after_an_interruption(cut, fill_all, tmp_path, monkeypatch):
+    assert fill_all()[0] == 0
+    whole = (tmp_path / "out.jsonl").read_bytes()
+    (tmp_path / "out.jsonl").unlink()
+    with monkeypatch.context() as patched:
+        interrupt_after(3, patched)
+        code, err = fill_all()
+    assert code == 130
+    assert err == (
+        f"unmask: interrupted; '{tmp_path / 'out.jsonl'}' holds 3 of the answers, and the same "
+        "command goes on there\n"
+    )
+    held = (tmp_path / "out.jsonl").read_bytes()
+    assert held == b"".join(whole.splitlines(keepends=True)[:3])
+    (tmp_path / "out.jsonl").write_bytes(held[: len(held) - cut])
+    kept = 3 - bool(cut)
+
+    asked: list[str] = []
+    cloze = LanguageModel.cloze
+    monkeypatch.setattr(
+        LanguageModel, "cloze", lambda self, t, **how: asked.append(t) or cloze(self, t, **how)
+    )
+    code, err = fill_all()
+    assert code == 0
+    assert (tmp_path / "out.jsonl").read_bytes() == whole
+    assert list(dict.fromkeys(asked)) == TEXTS[kept:]
+    going_on, closing = err.splitlines()
+    assert going_on.endswith(f"holds {kept} of the answers; going on after them")
+    assert closing == (
+        f"unmask: 4 texts answered, 0 rejected, written to '{tmp_path / 'out.jsonl'}'"
+    )
+
+
+def test_a_torn_line_stays_until_there_is_an_answer_for_its_place(fill_all, tmp_path, monkeypatch):
+    assert fill_all()[0] == 0
+    torn = (tmp_path / "out.jsonl").read_bytes()[:-30]
+    (tmp_path / "out.jsonl").write_bytes(torn)
+    interrupt_after(0, monkeypatch)
+    assert fill_all()[0] == 130
+    assert (tmp_path / "out.jsonl").read_bytes() == torn
+
+
+def test_a_finished_file_needs_no_model(fill_all, tmp_path, monkeypatch):
+    assert fill_all()[0] == 0
+    whole = (tmp_path / "out.jsonl").read_bytes()
+    monkeypatch.setattr(fill_lines.options, "load_model", lambda _: pytest.fail("loaded"))
+    code, err = fill_all()
+    assert (code, (tmp_path / "out.jsonl").read_bytes()) == (0, whole)
+    assert err.startswith("unmask: 4 texts answered, 0 rejected, all of them already in ")
+
+
+OTHERS = [
+    (["--method", "mrf"], TEXTS),
+    (["--top", "3"], TEXTS),
+    (["--support", "cat,dog"], TEXTS),
+    (["--half-tables"], TEXTS),
+    (["--dtype", "bfloat16"], TEXTS),
+    ([], ["another [MASK].", *TEXTS[1:]]),
+    ([], [TEXTS[1], TEXTS[0], *TEXTS[2:]]),
+    (["--input-format", "jsonl"], TEXTS),
+]
+
+
+@pytest.mark.parametrize(("arguments", "texts"), OTHERS)
+def test_answers_of_another_request_are_kept_and_the_run_rejected(
+    arguments, texts, fill_all, tmp_path
+):
+    assert fill_all()[0] == 0
+    whole = (tmp_path / "out.jsonl").read_bytes()
+    code, err = fill_all(*arguments, texts=texts)
+    assert code == 2
+    assert "its line 1 answers another text, or by another model or other options" in err
+    assert err.endswith("; give another --output, or move it away\n")
+    assert err.count("\n") == 1
+    assert (tmp_path / "out.jsonl").read_bytes() == whole
+
+
+def test_an_input_that_has_become_longer_is_answered_and_a_shorter_one_rejected(fill_all, tmp_path):
+    assert fill_all(texts=TEXTS[:2])[0] == 0
+    assert fill_all("--batch-size", "3", "--memory-limit", "1GB")[0] == 0
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [row["text"] for row in rows] == TEXTS
+    assert len({row["request"] for row in rows}) == 4
+    code, err = fill_all(texts=TEXTS[:3])
+    assert code == 2
+    assert f"it has more answers than '{tmp_path / 'in.txt'}' has texts" in err
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 4
+
+
+def test_rejected_lines_are_answers_that_stay(fill_all, tmp_path):
+    texts = [ONE, "no blank.", ONE]
+    code, err = fill_all("--skip-bad", texts=texts)
+    where = f"'{tmp_path / 'out.jsonl'}'"
+    why = "; the field error of a line says why"
+    assert (code, err) == (1, f"unmask: 2 texts answered, 1 rejected, written to {where}{why}\n")
+    code, err = fill_all("--skip-bad", "--quiet", texts=[*texts, ONE])
+    assert (code, err) == (1, f"unmask: 3 texts answered, 1 rejected, written to {where}{why}\n")
+
+
+def test_a_bad_line_keeps_what_was_answered_before_it(fill_all, tmp_path):
+    assert fill_all(texts=[ONE, ONE, "no blank."])[0] == 2
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 2
+    # mended, the same command goes on with it
+    assert fill_all(texts=[ONE, ONE, "a [MASK]."])[0] == 0
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 3
+
+
+def test_quiet_says_nothing(fill_all, tmp_path):
+    assert fill_all("--quiet") == (0, "")
+    assert fill_all("--quiet") == (0, "")
+
+
+def test_a_terminal_sees_how_many_of_how_many(fill_all, monkeypatch):
+    from unmask import progress
+
+    bars = []
+
+    def tell(at: progress.Progress) -> None:
+        bars.append((at.what, at.done, at.total))
+
+    def bar(what, *, unit, total=None, shown, **_):
+        return progress._Told(tell, what, unit, total)
+
+    monkeypatch.setattr(progress, "bar", bar)
+    assert fill_all()[0] == 0
+    assert [one for one in bars if one[0] == "texts"] == [("texts", n, 4) for n in (1, 2, 3, 4)]
+
+
+def test_the_cost_of_all_lines_is_said_once(fill_all, monkeypatch, folder, capsys):
+    monkeypatch.setattr(fill_lines, "_LONG_SECONDS", 0.0)
+    code, err = fill_all(texts=[PAIR] * 9)
+    assert code == 0
+    cost, _ = err.splitlines()
+    assert cost.startswith("log-pool: 73 forward passes of 9 tokens")
+    assert " per text like the first; 9 texts: 657 forward passes, about " in cost
+    assert len(fill_all("--quiet", texts=[PAIR] * 9)[1]) == 0
+
+
+def test_pipes_and_devices_are_written_to_as_they_are(folder, tmp_path, capsys):
+    (tmp_path / "in.txt").write_text(ONE)
+    asked = ["fill", "--input", str(tmp_path / "in.txt"), "-m", folder, "--output", "/dev/null"]
+    assert [main(asked), main(asked)] == [0, 0]
