@@ -45,8 +45,8 @@ def test_clozes_and_aliases_are_taken(lm: unmask.LanguageModel) -> None:
     ("texts", "pairs", "options", "said"),
     [
         (TEXTS, PAIRS[:2], {}, "3 texts but 2 pairs"),
-        ("t1 [MASK] [MASK]", PAIRS, {}, "texts is a list of texts, not 't1"),
-        (TEXTS, "t1t2t3", {}, "pairs is a list of two tokens a text"),
+        ("t1 [MASK] [MASK]", PAIRS, {}, "texts is a list of texts, with a list of pairs"),
+        (TEXTS, "t1t2t3", {}, "pairs is a list of two tokens per text"),
         (TEXTS, [*PAIRS[:2], ("t1",)], {}, r"the pair of text 2 is two tokens, not \('t1',\)"),
         (TEXTS, [*PAIRS[:2], ("t1", "t9")], {}, "text 2, blank 1: 't9' is not one of"),
         (["t1 [MASK] t2", *TEXTS[1:]], PAIRS, {}, "text 0 has 1 blanks; a pair takes two"),

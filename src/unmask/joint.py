@@ -6,8 +6,9 @@ and nothing assumes two blanks.
 """
 
 import math
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -50,7 +51,7 @@ class Joint:
         self._diagnostics = dict(diagnostics or {})
         self._device = device or torch.device("cpu")
         self._ranked: dict[int, list[Fill]] = {}
-        self.measure_agreement: Callable[[], Agreement | None] = lambda: None
+        self.measure_agreement: Callable[[], Agreement | None] = _not_measured
 
     @classmethod
     def from_scores(
@@ -67,9 +68,9 @@ class Joint:
             raise SupportError(
                 f"a table of shape {tuple(table.shape)} does not fit axes of {sizes}"
             )
-        kept = table.double()
         return cls(
-            lambda rows: kept[rows],
+            # not a lambda, which could not be pickled
+            partial(operator.getitem, table.double()),
             supports,
             method=method,
             diagnostics=diagnostics,
@@ -102,6 +103,10 @@ class Joint:
             self._check_axis(axis)
         if not axes or len(set(axes)) < len(axes):
             raise SupportError(f"marginal takes one or more blanks, each once, not {quoted(axes)}")
+        if axes == tuple(range(len(self.supports))):
+            # nothing is summed out, so that no table need be made
+            return self
+        self._check_room(axes)
         if len(axes) == 1:
             scores = self._log_marginals[axes[0]] - self.log_normalizer
         else:
@@ -113,7 +118,15 @@ class Joint:
 
     def conditional(self, axis: int, *, given: Mapping[int, Token]) -> "Joint":
         """The distribution of one blank given tokens for others; the rest are summed out."""
-        for blank in (axis, *given):
+        self._check_axis(axis)
+        if not isinstance(given, Mapping):
+            other = int(axis == 0)
+            raise SupportError(
+                f"given is a dictionary from blanks to tokens, as given={{{other}: "
+                f"{self.supports[min(other, len(self.supports) - 1)].names[0]!r}}}, not "
+                f"{quoted(given)}"
+            )
+        for blank in given:
             self._check_axis(blank)
         if axis in given:
             raise SupportError(f"blank {axis} cannot be both asked for and given")
@@ -142,8 +155,7 @@ class Joint:
 
         The generator is a CPU generator, so that a seed gives the same draws on every device.
         """
-        if whole_number(n) is None or n < 0:
-            raise SupportError(f"sample takes a number of draws from 0, not {quoted(n)}")
+        check_draws(n, generator)
         uniforms = torch.rand(2, n, dtype=torch.float64, generator=generator).to(self._device)
         first = draw(self._log_marginals[0], uniforms[0])
         fills: list[Fill | None] = [None] * n
@@ -300,8 +312,27 @@ class Joint:
             place_at_blank(self.supports, axis, token) for axis, token in enumerate(tokens)
         )
 
+    def _check_room(self, axes: tuple[int, ...]) -> None:
+        """Raise where a table over these blanks would be larger than the memory allowed."""
+
     def _check_axis(self, axis: int) -> None:
         if not isinstance(axis, int) or not 0 <= axis < len(self.supports):
             raise SupportError(
                 f"there is no blank {axis!r}; blanks count from 0 to {len(self.supports) - 1}"
             )
+
+
+def check_draws(n: object, generator: object) -> None:
+    """Raise unless this is a number of draws, and what they are drawn with."""
+    draws = whole_number(n)
+    if draws is None or draws < 0:
+        raise SupportError(f"sample takes a number of draws from 0, not {quoted(n)}")
+    if generator is not None and not isinstance(generator, torch.Generator):
+        raise SupportError(
+            "generator is a torch.Generator, as torch.Generator().manual_seed(1), or None, not "
+            f"{quoted(generator)}"
+        )
+
+
+def _not_measured() -> None:
+    """J of a joint that no tables are known of."""

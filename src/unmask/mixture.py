@@ -12,9 +12,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from unmask.errors import SupportError
 from unmask.fills import Fill, best_cells
 from unmask.forms import Sum
+from unmask.joint import check_draws
 from unmask.logspace import draw, row_blocks
 from unmask.pair_joint import PairJoint
 from unmask.support import Token
@@ -70,8 +70,7 @@ class Mixture(PairJoint):
         Asks for the contexts it draws from and for both contexts of what it drew, or for the
         tables if that is less; a seed gives the same draws only while the tables are not there.
         """
-        if n < 0:
-            raise SupportError(f"sample takes a number of draws from 0, not {n}")
+        check_draws(n, generator)
         if self._tables.holds_both() or 3 * n > sum(self.shape):
             return super().sample(n, generator=generator)
         uniforms = torch.rand(3, n, dtype=torch.float64, generator=generator).to(self._device)

@@ -1,13 +1,15 @@
 """A joint over both tables, of one of the forms; compiled passes sum over it where they can."""
 
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor
 
+from unmask.errors import SupportError
 from unmask.forms import Form, Sum
 from unmask.joint import Joint
+from unmask.printable import readable_bytes
 from unmask.reductions import Reductions, can_compile, compiled_for, compiled_reductions
 from unmask.tables import PairTables
 
@@ -25,8 +27,9 @@ class PairJoint(Joint):
     ) -> None:
         self.form, self._tables = form, tables
         super().__init__(
-            # not a method: a joint that holds itself is not freed, nor are its tables
-            lambda rows: form.scores(tables, rows),
+            # not a method: a joint that holds itself is not freed, nor are its tables; and not a
+            # lambda, which could not be pickled
+            partial(form.scores, tables),
             tables.supports,
             method=method,
             diagnostics={**tables.diagnostics(), **diagnostics},
@@ -59,6 +62,16 @@ class PairJoint(Joint):
         found = self._reductions
         known = None if found is None else found.entropy
         return super()._entropy if known is None else known
+
+    def _check_room(self, axes: tuple[int, ...]) -> None:
+        rows, columns = self.shape
+        needed, limit = 8 * rows * columns, self._tables.memory_limit
+        if len(axes) == 2 and needed > limit:
+            raise SupportError(
+                f"marginal{axes} makes a table of {rows} x {columns} cells, "
+                f"{readable_bytes(needed)}, above the memory limit of {readable_bytes(limit)}; "
+                "raise memory_limit, or take marginal(0, 1), which makes none"
+            )
 
     def _factors(self) -> tuple[Tensor, Tensor] | None:
         """The factors of independent blanks; None where the tables matter."""

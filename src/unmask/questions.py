@@ -12,17 +12,21 @@ from unmask.printable import quoted
 from unmask.support import Support, Token
 from unmask.unknown_tokens import check_known, warn_of_texts
 
+_FOR_ONE = "; for one, give lm.log_prob([text], [pair])"
+
 
 def places_of(
     pairs: Sequence[Sequence[Token]], supports: tuple[Support, Support]
 ) -> Int[Tensor, "texts 2"]:
     """Where each token stands on its axis; a token that is not there is named with its text."""
     if isinstance(pairs, str) or not isinstance(pairs, Sequence):
-        raise UnmaskError(f"pairs is a list of two tokens a text, not {quoted(pairs)}")
+        raise UnmaskError(f"pairs is a list of two tokens per text, not {quoted(pairs)}{_FOR_ONE}")
     places = torch.empty(len(pairs), 2, dtype=torch.long)
     for number, pair in enumerate(pairs):
         if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
-            raise SupportError(f"the pair of text {number} is two tokens, not {quoted(pair)}")
+            raise SupportError(
+                f"the pair of text {number} is two tokens, not {quoted(pair)}{_FOR_ONE}"
+            )
         for blank, token in enumerate(pair):
             try:
                 places[number, blank] = supports[blank].index(token)
@@ -42,7 +46,10 @@ class Clozes:
         tokenizer: Tokenizer,
     ) -> None:
         if isinstance(texts, str) or not isinstance(texts, Sequence):
-            raise ClozeError(f"texts is a list of texts, not {quoted(texts)}")
+            raise ClozeError(
+                "texts is a list of texts, with a list of pairs, one per text, not "
+                f"{quoted(texts)}{_FOR_ONE}"
+            )
         if len(texts) != len(pairs):
             raise UnmaskError(
                 f"there are {len(texts)} texts but {len(pairs)} pairs; give one pair a text"

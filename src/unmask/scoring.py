@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from unmask.cloze import Cloze
+from unmask.constructions.options import unknown_option
 from unmask.constructions.sweep import CONTEXTS, FLOOR, check_contexts, check_floor
 from unmask.elicit import Settings
 from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
@@ -68,8 +69,7 @@ def rows_per_text(
     chosen = {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
     for option, value in (options or {}).items():
         if option not in chosen:
-            takes = f"it takes {', '.join(chosen)}" if chosen else "it takes none"
-            raise MethodError(f"{method} of many texts has no option {quoted(option)}; {takes}")
+            raise MethodError(f"{method} of many texts has no {unknown_option(option, chosen)}")
         _CHECKS[option](value)
         chosen[option] = value
     if method == "sweep":

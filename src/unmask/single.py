@@ -1,6 +1,8 @@
 """One blank: there is nothing to construct, the model's own distribution is the joint."""
 
+import operator
 from collections.abc import Mapping
+from functools import partial
 
 from unmask.cloze import Cloze
 from unmask.elicit import one_blank
@@ -20,7 +22,7 @@ def own_distribution(
     """The model's distribution at a single blank, over a support."""
     log_p, captured = one_blank(model, cloze, support)
     return Joint(
-        lambda rows: log_p[rows],
+        partial(operator.getitem, log_p),
         (support,),
         method="mlm",
         diagnostics={

@@ -102,6 +102,10 @@ class PairTables:
             memory_limit=memory_limit,
         )
 
+    def __getstate__(self) -> dict[str, object]:
+        """What is pickled: all but the last tile, which only points back here."""
+        return {**self.__dict__, "_last_tile": None}
+
     def __repr__(self) -> str:
         """Shape, storage, model and text, as far as they are known: nothing is asked for."""
         known = self.diagnostics()

@@ -7,8 +7,10 @@ To add one here: write the function, give it a line in `CONSTRUCTIONS`, and add 
 import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from unmask.agreement import Agreement
 from unmask.constructions.arnold_gokhale import (
     arnold_gokhale,
     check_pseudo_counts,
@@ -18,6 +20,7 @@ from unmask.constructions.arnold_gokhale import (
 from unmask.constructions.besag import besag, check_pivot_axis, check_pivot_token
 from unmask.constructions.independent import independent
 from unmask.constructions.markov_field import markov_field, markov_field_of_logits
+from unmask.constructions.options import unknown_option
 from unmask.constructions.orders import check_mean, orders
 from unmask.constructions.own import (
     OWN,
@@ -127,8 +130,7 @@ def check_options(method: str, options: dict[str, object]) -> None:
     allowed = [n for n, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY]
     for option in options:
         if option not in allowed:
-            takes = f"it takes {', '.join(allowed)}" if allowed else "it takes none"
-            raise MethodError(f"{method} has no option {quoted(option)}; {takes}")
+            raise MethodError(f"{method} has no {unknown_option(option, allowed)}")
         _CHECKS[option](options[option])
 
 
@@ -158,5 +160,9 @@ def construct(method: object, tables: PairTables, **options: object) -> Joint:
     own = OWN.get(name)
     joint = own_joint(own, tables, options) if own else CONSTRUCTIONS[name](tables, **options)
     # asked for later, and only where both tables are there by then: it costs a solver's passes
-    joint.measure_agreement = lambda: agreement(tables) if tables.holds_both() else None
+    joint.measure_agreement = partial(_agreement_if_held, tables)
     return joint
+
+
+def _agreement_if_held(tables: PairTables) -> Agreement | None:
+    return agreement(tables) if tables.holds_both() else None

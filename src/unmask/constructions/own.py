@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from unmask.constructions.options import unknown_option
 from unmask.errors import MethodError
 from unmask.forms import Form, Product, Sum
 from unmask.joint import Joint
@@ -83,8 +84,7 @@ def check_own_options(own: Own, options: Mapping[str, object]) -> None:
     defaults = own.options
     for option, value in options.items():
         if option not in defaults:
-            takes = f"it takes {', '.join(defaults)}" if defaults else "it takes none"
-            raise MethodError(f"{own.name} has no option {quoted(option)}; {takes}")
+            raise MethodError(f"{own.name} has no {unknown_option(option, defaults)}")
         wanted = _mismatch(value, defaults[option])
         if wanted:
             raise MethodError(f"{option} of {own.name} is {wanted}, not {quoted(value)}")

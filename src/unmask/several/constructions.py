@@ -7,12 +7,14 @@ import inspect
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from unmask.agreement import Agreement
+from unmask.constructions.options import unknown_option
 from unmask.constructions.orders import check_mean
 from unmask.constructions.paper_steps import check_steps
 from unmask.errors import MethodError
@@ -163,9 +165,8 @@ def check_several(method: str, options: Mapping[str, object]) -> None:
     allowed = [n for n, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY]
     for option in options:
         if option not in allowed:
-            takes = f"it takes {', '.join(allowed)}" if allowed else "it takes none"
             raise MethodError(
-                f"{method} of more than two blanks has no option {quoted(option)}; {takes}"
+                f"{method} of more than two blanks has no {unknown_option(option, allowed)}"
             )
     if "mean" in options:
         check_mean(options["mean"])
@@ -189,7 +190,7 @@ def construct(method: str, tables: BlankTables, **options: object) -> Joint:
             **found,
         },
     )
-    joint.measure_agreement = lambda: _agreement(tables)
+    joint.measure_agreement = partial(_agreement, tables)
     return joint
 
 

@@ -17,10 +17,8 @@ from torch import Tensor
 
 from unmask.errors import SupportError
 from unmask.fills import Fill
-from unmask.joint import Joint
+from unmask.joint import Joint, check_draws
 from unmask.logspace import draw, row_blocks
-from unmask.numbers import whole_number
-from unmask.printable import quoted
 from unmask.several.beams import search
 from unmask.several.costs import ALL_ORDERS_UP_TO, DRAWN_ORDERS
 from unmask.several.reading import EMPTY, BlankReader, distinct, with_filled
@@ -132,8 +130,7 @@ class FillingOrders(Joint):
 
     def sample(self, n: int, *, generator: torch.Generator | None = None) -> list[Fill]:
         """Independent exact draws: an order at random, then each blank given those before it."""
-        if whole_number(n) is None or n < 0:
-            raise SupportError(f"sample takes a number of draws from 0, not {quoted(n)}")
+        check_draws(n, generator)
         if n == 0:
             return []
         blanks = len(self.shape)
