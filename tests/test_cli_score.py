@@ -146,13 +146,13 @@ def test_log_pool_has_an_interval(score, rows, lm) -> None:
 
 
 def test_infinite_ends_are_a_word(score, rows, monkeypatch, tmp_path) -> None:
-    from unmask.sentences import screening
+    from unmask.sentences import scoring
     from unmask.sentences.scores import TextScore
 
-    def unbounded(lm: object, texts: list[str], **_: object) -> list[TextScore]:
-        return [TextScore(t, "log-pool", -9.0, 3, (), 3, -math.inf, math.inf) for t in texts]
+    def unbounded(pool: object, texts: list[Any], prior: object) -> list[TextScore]:
+        return [TextScore(t.text, "log-pool", -9.0, 3, (), 3, -math.inf, math.inf) for t in texts]
 
-    monkeypatch.setattr(screening, "score_texts", unbounded)
+    monkeypatch.setattr(scoring, "pooled_scores", unbounded)
     (row,) = rows("--text", "the cat.", "--method", "log-pool")
     assert (row["lower"], row["upper"]) == ("unbounded", "unbounded")
     output = tmp_path / "a.csv"

@@ -4,11 +4,14 @@ import argparse
 import math
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unmask.cli import options, score_options
+from unmask.cli.score_output import row_writer
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
 
@@ -16,8 +19,8 @@ if TYPE_CHECKING:
     from unmask.language_model import LanguageModel
     from unmask.sentences.inputs import Item
     from unmask.sentences.lengths import LengthPrior
+    from unmask.sentences.minimal_pairs import Verdict
     from unmask.sentences.outputs import Row
-    from unmask.sentences.scores import LogRatio
 
 SUMMARY = "score whole texts, their words, or minimal pairs"
 DESCRIPTION = (
@@ -31,8 +34,10 @@ DESCRIPTION = (
 )
 
 
-# keyword arguments by method
+# what a method is run with
 How = dict[str, dict[str, Any]]
+# texts that are scored and written together: an interruption loses no more
+TEXTS_AT_ONCE = 2048
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,33 +46,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Read everything that can be refused, load the model, score, write."""
+    """Read everything that can be rejected, load the model, then score and write part by part."""
     score_options.check(chosen)
     items = _items(chosen)
-    _check_columns(items, chosen)
+    columns, count = _columns(items, chosen)
     lm = options.load_model(chosen)
     how = _how(chosen, lm)
-    if score_options.is_pairs(chosen):
-        _compare(chosen, items, lm, how)
-    else:
-        _score(chosen, items, lm, how)
+    with ExitStack() as stack:
+        scored = (PairRows if score_options.is_pairs(chosen) else TextRows)(chosen, lm, how, stack)
+        shown = _score(chosen, islice(items, count), scored, columns, count)
+    _say(chosen, shown, scored)
     return 0
 
 
-def _items(chosen: argparse.Namespace) -> "list[Item]":
+def _items(chosen: argparse.Namespace) -> "Iterable[Item]":
+    """What is scored; the rows of a file are read anew each time, so that none is kept."""
     from unmask.sentences.blimp import read_blimp
-    from unmask.sentences.inputs import given_texts, read_items
+    from unmask.sentences.inputs import ItemFile, can_be_read_again, given_texts, read_items
 
     if chosen.blimp is not None:
         return read_blimp(chosen.blimp, paradigms=chosen.paradigm or (), limit=chosen.limit)
     if chosen.text is not None:
         return given_texts(chosen.text)[: chosen.limit]
     columns = score_options.named_columns(chosen)
-    return read_items(chosen.file, columns, format=chosen.format, limit=chosen.limit)
+    read = ItemFile if can_be_read_again(chosen.file) else read_items
+    return read(chosen.file, columns, format=chosen.format, limit=chosen.limit)
 
 
-def _check_columns(items: "Sequence[Item]", chosen: argparse.Namespace) -> None:
-    theirs = {name for item in items for name in item.columns}
+def _columns(items: "Iterable[Item]", chosen: argparse.Namespace) -> tuple[list[str], int]:
+    """The names of all columns of the input, and how many rows it has."""
+    count, theirs = 0, dict[str, None]()
+    for item in items:
+        count += 1
+        theirs.update(dict.fromkeys(item.columns))
     for name in _own_columns(chosen):
         if name in theirs:
             raise UnmaskError(
@@ -77,6 +88,7 @@ def _check_columns(items: "Sequence[Item]", chosen: argparse.Namespace) -> None:
     for name in chosen.by or ():
         if name not in theirs:
             raise UnmaskError(f"--by {quoted(name)}: the input has no such column")
+    return list(theirs), count
 
 
 def _own_columns(chosen: argparse.Namespace) -> list[str]:
@@ -88,69 +100,160 @@ def _own_columns(chosen: argparse.Namespace) -> list[str]:
 
 
 def _how(chosen: argparse.Namespace, lm: "LanguageModel") -> How:
-    """The options of every method; those that were not given are its own."""
+    """What every method is run with; options that were not given are its own."""
     from unmask.sentences.lengths import read_length_prior
+    from unmask.sentences.order_pool import Sampling
 
     given = score_options.given(chosen)
     if chosen.length_prior is not None:
         given["length_prior"] = read_length_prior(chosen.length_prior, lm)
     running = options.settings(chosen, progress=False if chosen.quiet else None)
-    return {
-        method: {
-            "seed": chosen.seed,
-            "settings": running,
-            **{name: given[name] for name in given if score_options.takes(method, name)},
-        }
-        for method in score_options.methods(chosen)
-    }
+    found: How = {}
+    for method in score_options.methods(chosen):
+        mine: dict[str, Any] = {n: given[n] for n in given if score_options.takes(method, n)}
+        prior = mine.pop("length_prior", None)
+        how = Sampling(seed=chosen.seed, **mine)
+        found[method] = {"how": how, "length_prior": prior, "settings": running}
+    return found
+
+
+class TextRows:
+    """Texts in, rows out, some at a time; what is said of all of them is counted."""
+
+    def __init__(
+        self, chosen: argparse.Namespace, lm: "LanguageModel", how: How, stack: ExitStack
+    ) -> None:
+        from unmask.cli.score_notes import Tally
+        from unmask.sentences.scoring import text_scorer
+
+        self._chosen, self._lm, self._how = chosen, lm, how
+        self._score = {m: stack.enter_context(text_scorer(lm, m, **how[m])) for m in how}
+        self.tallies = {method: Tally() for method in how}
+
+    def rows(self, items: "list[Item]") -> "list[Row]":
+        """The rows of some texts."""
+        from unmask.sentences.outputs import text_row, word_rows
+        from unmask.sentences.screening import score_most
+
+        texts, nat = [item.texts[0] for item in items], _unit(self._chosen)[1]
+        scores = {m: score_most(self._lm, texts, self._score[m], method=m) for m in self._how}
+        for method, found in scores.items():
+            self.tallies[method].add(getattr(one, "reason", None) for one in found)
+
+        def numbers(method: str, place: int) -> "list[Row]":
+            one = scores[method][place]
+            return word_rows(one, nat) if self._chosen.words else [text_row(one, nat)]
+
+        return _rows(self._chosen, items, list(self._how), numbers)
+
+    def check(self) -> None:
+        """Raise where there is not one number."""
+        first = next(iter(self.tallies.values()))
+        if all(one.has_none for one in self.tallies.values()):
+            why = next(iter(first.reasons))
+            raise UnmaskError(f"none of the texts ({first.total}) can be scored: {why}")
+
+    def notes(self) -> list[str]:
+        """What the numbers are, and how many are missing."""
+        from unmask.cli.score_notes import text_notes
+
+        unit = _unit(self._chosen)[0]
+        return list(text_notes(self._chosen, self.tallies, unit, _prior(self._how)))
+
+    def summary(self) -> str:
+        """Nothing: single texts win against none."""
+        return ""
+
+
+class PairRows:
+    """The same for pairs, whose accuracies are summed up."""
+
+    def __init__(
+        self, chosen: argparse.Namespace, lm: "LanguageModel", how: How, stack: ExitStack
+    ) -> None:
+        from unmask.cli.score_notes import Tally
+        from unmask.sentences.scoring import pair_scorer
+
+        self._chosen, self._lm, self._how = chosen, lm, how
+        self._compare = {m: stack.enter_context(pair_scorer(lm, m, **how[m])) for m in how}
+        self.tallies = {method: Tally() for method in how}
+        self._verdicts: dict[str, list[Verdict]] = {method: [] for method in how}
+
+    def rows(self, items: "list[Item]") -> "list[Row]":
+        """The rows of some pairs."""
+        from unmask.cli.score_notes import verdicts
+        from unmask.sentences.outputs import ratio_row
+        from unmask.sentences.screening import compare_most
+
+        pairs, nat = [item.pair for item in items], _unit(self._chosen)[1]
+        ratios = {m: compare_most(self._lm, pairs, self._compare[m]) for m in self._how}
+        for method, found in ratios.items():
+            self.tallies[method].add(one.reason for one in found)
+            self._verdicts[method] += verdicts(self._chosen, items, found)
+
+        def numbers(method: str, place: int) -> "list[Row]":
+            return [ratio_row(ratios[method][place], nat)]
+
+        return _rows(self._chosen, items, list(self._how), numbers)
+
+    def check(self) -> None:
+        """Raise where there is not one number."""
+        first = next(iter(self.tallies.values()))
+        if all(one.has_none for one in self.tallies.values()):
+            raise UnmaskError(
+                f"none of the pairs ({first.total}) can be compared by "
+                f"{', '.join(self.tallies)}: {next(iter(first.reasons))}"
+            )
+
+    def notes(self) -> list[str]:
+        """How accuracies are meant, and how many pairs were not compared."""
+        from unmask.cli.score_notes import pair_notes, prior_notes
+
+        unit = _unit(self._chosen)[0]
+        return [*pair_notes(self.tallies, unit), *prior_notes(_prior(self._how))]
+
+    def summary(self) -> str:
+        """How often the first text wins."""
+        from unmask.cli.score_notes import summary
+
+        return summary(self._chosen, self._verdicts)
 
 
 def _prior(how: How) -> "LengthPrior | None":
-    return next((one["length_prior"] for one in how.values() if "length_prior" in one), None)
+    return next((one["length_prior"] for one in how.values() if one["length_prior"]), None)
 
 
-def _score(chosen: argparse.Namespace, items: "list[Item]", lm: "LanguageModel", how: How) -> None:
-    from unmask.cli.score_notes import text_notes
-    from unmask.sentences.outputs import text_row, word_rows
-    from unmask.sentences.screening import score_most
+def _score(
+    chosen: argparse.Namespace,
+    items: "Iterator[Item]",
+    scored: TextRows | PairRows,
+    columns: list[str],
+    count: int,
+) -> "list[Row]":
+    """Score and write part by part; the rows that are for a table are returned."""
+    from unmask.progress import bar
 
-    texts = [item.texts[0] for item in items]
-    scores = {method: score_most(lm, texts, method=method, **how[method]) for method in how}
-
-    def numbers(method: str, place: int) -> "list[Row]":
-        one, nat = scores[method][place], _unit(chosen)[1]
-        return word_rows(one, nat) if chosen.words else [text_row(one, nat)]
-
-    rows = _rows(chosen, items, list(how), numbers)
-    _write(chosen, rows, "", list(text_notes(chosen, scores, _unit(chosen)[0], _prior(how))))
-
-
-def _compare(
-    chosen: argparse.Namespace, items: "list[Item]", lm: "LanguageModel", how: How
-) -> None:
-    from unmask.cli.score_notes import pair_notes, prior_notes, summary
-    from unmask.sentences.outputs import ratio_row
-    from unmask.sentences.screening import compare_most
-
-    pairs = [item.pair for item in items]
-    ratios = {method: compare_most(lm, pairs, method=method, **how[method]) for method in how}
-    _refuse_none(ratios)
-
-    def numbers(method: str, place: int) -> "list[Row]":
-        return [ratio_row(ratios[method][place], _unit(chosen)[1])]
-
-    rows = _rows(chosen, items, list(how), numbers)
-    notes = [*pair_notes(ratios, _unit(chosen)[0]), *prior_notes(_prior(how))]
-    _write(chosen, rows, summary(chosen, items, ratios), notes)
-
-
-def _refuse_none(ratios: "dict[str, list[LogRatio]]") -> None:
-    every = [one for ones in ratios.values() for one in ones]
-    if all(one.log_ratio is None for one in every):
-        raise UnmaskError(
-            f"none of the pairs ({len(every) // len(ratios)}) can be compared by "
-            f"{', '.join(ratios)}: {every[0].reason}"
-        )
+    format, own = score_options.output_format(chosen), _own_columns(chosen)
+    left_out = score_options.text_columns(chosen) if chosen.no_text else ()
+    names = [*(name for name in columns if name not in left_out), *own]
+    kept: list[Row] = []
+    shown = False if chosen.quiet or count <= TEXTS_AT_ONCE else None
+    with ExitStack() as stack:
+        writer = format and stack.enter_context(row_writer(chosen.output, names, format))
+        counted = stack.enter_context(bar("texts", unit="text", total=count, shown=shown))
+        texts = 0
+        while part := list(islice(items, TEXTS_AT_ONCE)):
+            rows = scored.rows(part)
+            # thousands of rows of BLiMP are for a file
+            kept += rows if writer or chosen.blimp is None else []
+            texts += len(part)
+            # a run without one number leaves nothing behind it
+            if writer and not all(one.has_none for one in scored.tallies.values()):
+                writer.write(kept, texts)
+                kept, texts = [], 0
+            counted.update(len(part))
+        scored.check()
+    return kept
 
 
 def _unit(chosen: argparse.Namespace) -> tuple[str, float]:
@@ -185,41 +288,19 @@ def _model_name(place: str) -> str:
     return Path(folder).resolve().name if os.path.isdir(folder) else place
 
 
-def _write(chosen: argparse.Namespace, rows: "list[Row]", summary: str, notes: list[str]) -> None:
-    """Rows where they were asked for; the summary is on stdout too, if no rows for programs are."""
-    from unmask.sentences.outputs import written
-
-    format = score_options.output_format(chosen)
-    said = [] if chosen.quiet else notes
-    if format is None:
-        parts = [_table(chosen, rows), summary, "\n".join(said)]
+def _say(chosen: argparse.Namespace, rows: "list[Row]", scored: TextRows | PairRows) -> None:
+    """The summary is on stdout, unless rows for programs are; notes are beside a table."""
+    summary, notes = scored.summary(), [] if chosen.quiet else scored.notes()
+    if score_options.output_format(chosen) is None:
+        parts = [_table(chosen, rows), summary, "\n".join(notes)]
         print("\n\n".join(part for part in parts if part))
         return
-    names = dict.fromkeys(name for row in rows for name in row)
-    own = _own_columns(chosen)
-    # last, also where the first rows have fewer columns than a later one
-    text = written(rows, [*(name for name in names if name not in own), *own], format)
-    if chosen.output is None:
-        sys.stdout.write(text)
-        said = said if chosen.quiet or not summary else [summary, "", *said]
-    else:
-        _save(Path(chosen.output), text.encode("utf-8"))
+    if chosen.output is not None:
         print(summary, end="\n" if summary else "")
-    for line in said:
+    elif summary and not chosen.quiet:
+        notes = [summary, "", *notes]
+    for line in notes:
         print(line, file=sys.stderr)
-
-
-def _save(path: Path, content: bytes) -> None:
-    """Whole or not at all; what is no file, as a pipe, is written to as it is."""
-    from unmask.evaluation.store.durable import write_file
-
-    # behind a link is what was meant, not the link
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        with target.open("wb") as file:
-            file.write(content)
-    else:
-        write_file(target, lambda file: file.write(content))
 
 
 def _table(chosen: argparse.Namespace, rows: "list[Row]") -> str:

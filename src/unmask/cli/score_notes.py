@@ -2,7 +2,7 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from unmask.printable import printable
@@ -11,11 +11,33 @@ if TYPE_CHECKING:
     from unmask.sentences.inputs import Item
     from unmask.sentences.lengths import LengthPrior
     from unmask.sentences.minimal_pairs import Verdict
-    from unmask.sentences.outputs import Unscored
-    from unmask.sentences.scores import LogRatio, TextScore
+    from unmask.sentences.scores import LogRatio
 
 _LOG_POOL = "log-pool"
 _GIVEN_LENGTH = "log p(text | its number of tokens)"
+
+
+class Tally:
+    """How many texts or pairs a method was given, and why it has no number for some."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.reasons: Counter[str] = Counter()
+
+    def add(self, reasons: Iterable[str | None]) -> None:
+        """Some more, each with the reason why it has no number, or None."""
+        for reason in reasons:
+            self.total += 1
+            if reason is not None:
+                self.reasons[reason] += 1
+
+    @property
+    def has_none(self) -> bool:
+        """Whether there is not one number so far."""
+        return self.reasons.total() == self.total
+
+
+Tallies = Mapping[str, Tally]
 
 
 def prior_notes(prior: "LengthPrior | None") -> Iterator[str]:
@@ -28,67 +50,50 @@ def prior_notes(prior: "LengthPrior | None") -> Iterator[str]:
 
 def text_notes(
     chosen: argparse.Namespace,
-    scores: "Mapping[str, Sequence[TextScore | Unscored]]",
+    tallies: Tallies,
     unit: str,
     prior: "LengthPrior | None" = None,
 ) -> Iterator[str]:
     """What each method's numbers are, and how many are missing."""
-    pseudo = [method for method in scores if method != _LOG_POOL]
+    pseudo = [method for method in tallies if method != _LOG_POOL]
     if pseudo:
         yield f"{', '.join(pseudo)}: in {unit}; a score, not a log-probability"
-    if _LOG_POOL in scores and chosen.length_prior is None:
+    if _LOG_POOL in tallies and chosen.length_prior is None:
         yield (
             f"{_LOG_POOL}: in {unit}; {_GIVEN_LENGTH}, so texts of different lengths cannot be "
             "compared without --length-prior"
         )
-    elif _LOG_POOL in scores:
+    elif _LOG_POOL in tallies:
         shown = printable(chosen.length_prior)
         yield f"{_LOG_POOL}: in {unit}; {_GIVEN_LENGTH} + log p(that number) by {shown}"
         yield from prior_notes(prior)
-    yield from _missing(
-        {
-            method: [getattr(one, "reason", None) for one in found]
-            for method, found in scores.items()
-        },
-        "texts",
-        "scored",
-    )
+    yield from _missing(tallies, "texts", "scored")
 
 
-def pair_notes(ratios: "Mapping[str, Sequence[LogRatio]]", unit: str) -> Iterator[str]:
+def pair_notes(tallies: Tallies, unit: str) -> Iterator[str]:
     """How accuracies and intervals are meant, and how many pairs were not compared."""
     yield (
         f"log-ratios in {unit}, above 0 where the first text of a pair wins; a tie counts half; "
         "intervals are Wilson's, and for a mean over paradigms put together from theirs"
     )
-    yield from _missing(
-        {method: [one.reason for one in found] for method, found in ratios.items()},
-        "pairs",
-        "compared",
-    )
+    yield from _missing(tallies, "pairs", "compared")
 
 
-def _missing(reasons: Mapping[str, Sequence[str | None]], what: str, done: str) -> Iterator[str]:
-    for method, found in reasons.items():
-        said = Counter(reason for reason in found if reason is not None)
-        if said:
-            example = printable(next(iter(said)))
-            yield f"{method}: {said.total()} of {len(found)} {what} not {done}, as: {example}"
+def _missing(tallies: Tallies, what: str, done: str) -> Iterator[str]:
+    for method, one in tallies.items():
+        if one.reasons:
+            example = printable(next(iter(one.reasons)))
+            yield (
+                f"{method}: {one.reasons.total()} of {one.total} {what} not {done}, as: {example}"
+            )
 
 
-def summary(
-    chosen: argparse.Namespace,
-    items: "Sequence[Item]",
-    ratios: "Mapping[str, Sequence[LogRatio]]",
-) -> str:
+def summary(chosen: argparse.Namespace, verdicts: "Mapping[str, Sequence[Verdict]]") -> str:
     """Tables of accuracy: by paradigm, by what else pairs are grouped by, and overall."""
     from unmask.sentences.minimal_pairs import accuracies, accuracy
     from unmask.sentences.outputs import accuracy_table
 
     paradigm, groups = _grouped_by(chosen)
-    verdicts = {
-        method: _verdicts(items, found, paradigm, groups) for method, found in ratios.items()
-    }
     tables = []
     for name in ([paradigm] if paradigm else []) + groups:
         by = None if name == paradigm else name
@@ -110,13 +115,13 @@ def _grouped_by(chosen: argparse.Namespace) -> tuple[str | None, list[str]]:
     return first, others
 
 
-def _verdicts(
-    items: "Sequence[Item]",
-    ratios: "Sequence[LogRatio]",
-    paradigm: str | None,
-    groups: Sequence[str],
+def verdicts(
+    chosen: argparse.Namespace, items: "Sequence[Item]", ratios: "Sequence[LogRatio]"
 ) -> "list[Verdict]":
+    """Of every pair, which text won and what it is grouped by: all that a summary needs."""
     from unmask.sentences.minimal_pairs import Verdict, correct
+
+    paradigm, groups = _grouped_by(chosen)
 
     def of(item: "Item", name: str) -> str:
         # BLiMP writes one of its fields in two ways

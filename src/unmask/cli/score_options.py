@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from unmask.cli import options
+from unmask.cli.score_output import partial_of
 from unmask.errors import MethodError, UnmaskError
 from unmask.printable import quoted
 
@@ -204,6 +205,12 @@ def _of_file(output: str, asked: str | None) -> str:
         raise UnmaskError(f"cannot write {shown}: give a file in a folder that exists")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise UnmaskError(f"cannot write {shown}: it may not be written to")
+    part = partial_of(output)
+    if os.path.exists(part):
+        raise UnmaskError(
+            f"{quoted(str(part), limit=150)} holds what another run has scored, which is running "
+            "or was interrupted; rename or remove it, or give another --output"
+        )
     format = asked or path.suffix.lower().removeprefix(".")
     if format not in _FORMATS:
         raise UnmaskError(

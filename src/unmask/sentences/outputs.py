@@ -136,8 +136,12 @@ def _scaled(value: float | None, unit: float) -> float | None:
 # -- files
 
 
-def written(rows: Sequence[Mapping[str, object]], names: Sequence[str], format: str) -> str:
+def written(
+    rows: Sequence[Mapping[str, object]], names: Sequence[str], format: str, *, header: bool = True
+) -> str:
     r"""The rows as a file of that format, with a header of all names where it has one.
+
+    Without `header`, as the rest of such a file.
 
     JSON lines hold every value as it was. In CSV and TSV control characters are shown escaped, as
     `\x1b`, and a text that a spreadsheet would take for a formula stands behind a quotation mark,
@@ -148,7 +152,7 @@ def written(rows: Sequence[Mapping[str, object]], names: Sequence[str], format: 
     if format not in FORMATS:
         raise UnmaskError(f"the output is csv, jsonl or tsv, not {quoted(format)}")
     tabs = format == "tsv"
-    table = [[escaping.data_cell(name, tabs=tabs) for name in names]]
+    table = [[escaping.data_cell(name, tabs=tabs) for name in names]] if header else []
     table += [[cell(row.get(name), tabs=tabs) for name in names] for row in rows]
     if format == "tsv":
         # without quotes, as tables of that kind are read here

@@ -4,7 +4,8 @@ Rows of all texts run together, in batches of equal length, so that none is padd
 a pair gets does not depend on what else is in the call, nor on how rows are batched.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from unmask.errors import ClozeError, MethodError, UnmaskError
@@ -23,6 +24,9 @@ from unmask.unknown_tokens import warn_of_texts
 
 TEXT_METHODS = ("pll", "pll-word-l2r", "log-pool")
 PAIR_METHODS = (*TEXT_METHODS, "hcb-path")
+
+TextScorer = Callable[[Sequence[str]], list[TextScore]]
+PairScorer = Callable[[Sequence[tuple[str, str]]], list[LogRatio]]
 
 
 def score_texts(
@@ -50,22 +54,41 @@ def score_texts(
     What the vocabulary has no token for is scored as the unknown token, with a warning, and counted
     in `unknown_tokens`.
     """
-    how = _checked(lm, method, TEXT_METHODS, Sampling(orders, seed, samples, confidence))
+    how = Sampling(orders, seed, samples, confidence)
+    with text_scorer(lm, method, how, length_prior, settings) as score:
+        return score(texts)
+
+
+@contextmanager
+def text_scorer(
+    lm: LanguageModel,
+    method: str,
+    how: Sampling,
+    length_prior: LengthPrior | None = None,
+    settings: Settings | None = None,
+) -> Iterator[TextScorer]:
+    """What `score_texts` does, for texts that come some at a time: a normaliser is made once."""
+    _check(lm, method, TEXT_METHODS)
     _check_prior(method, length_prior)
-    found: list[TextScore] = []
     with token_reader(lm.model, settings or Settings(), method) as reader:
         pool = OrderPool(reader, how)
-        for window in tokenised(lm, texts):
-            warn_of_texts(lm.tokenizer, [text.unknown for text in window])
-            if method == "log-pool":
-                scores = pooled_scores(pool, window, length_prior)
-            else:
-                scores = pseudo_log_likelihoods(reader, window, method=method)
-            found += [
-                replace(score, unknown_tokens=len(text.unknown)) if text.unknown else score
-                for score, text in zip(scores, window, strict=True)
-            ]
-    return found
+
+        def score(texts: Sequence[str]) -> list[TextScore]:
+            found: list[TextScore] = []
+            reader.start_anew()
+            for window in tokenised(lm, texts):
+                warn_of_texts(lm.tokenizer, [text.unknown for text in window])
+                if method == "log-pool":
+                    scores = pooled_scores(pool, window, length_prior)
+                else:
+                    scores = pseudo_log_likelihoods(reader, window, method=method)
+                found += [
+                    replace(score, unknown_tokens=len(text.unknown)) if text.unknown else score
+                    for score, text in zip(scores, window, strict=True)
+                ]
+            return found
+
+        yield score
 
 
 def log_ratios(
@@ -89,22 +112,42 @@ def log_ratios(
     - `pll`, `pll-word-l2r`: the difference of two scores, whatever the lengths: the convention of
       minimal pairs, not a log-ratio of probabilities.
     """
-    how = _checked(lm, method, PAIR_METHODS, Sampling(orders, seed, samples, confidence))
+    how = Sampling(orders, seed, samples, confidence)
+    with pair_scorer(lm, method, how, length_prior, settings) as compare:
+        return compare(pairs)
+
+
+@contextmanager
+def pair_scorer(
+    lm: LanguageModel,
+    method: str,
+    how: Sampling,
+    length_prior: LengthPrior | None = None,
+    settings: Settings | None = None,
+) -> Iterator[PairScorer]:
+    """What `log_ratios` does, for pairs that come some at a time."""
+    _check(lm, method, PAIR_METHODS)
     _check_prior(method, length_prior)
-    texts = [text for number, pair in enumerate(_as_list(pairs)) for text in _two(pair, number)]
-    found: list[LogRatio] = []
     with token_reader(lm.model, settings or Settings(), method) as reader:
         pool = OrderPool(reader, how)
-        for window in tokenised(lm, texts, _name_in_pair):
-            warn_of_texts(lm.tokenizer, [text.unknown for text in window])
-            both = list(zip(window[::2], window[1::2], strict=True))
-            if method == "hcb-path":
-                found += path_log_ratios(reader, both, orders=how.orders, seed=how.seed)
-            elif method == "log-pool":
-                found += pooled_log_ratios(pool, both, length_prior)
-            else:
-                found += _differences(reader, both, method)
-    return [replace(one, method=method) for one in found]
+
+        def compare(pairs: Sequence[tuple[str, str]]) -> list[LogRatio]:
+            every = enumerate(_as_list(pairs))
+            texts = [text for number, pair in every for text in _two(pair, number)]
+            found: list[LogRatio] = []
+            reader.start_anew()
+            for window in tokenised(lm, texts, _name_in_pair):
+                warn_of_texts(lm.tokenizer, [text.unknown for text in window])
+                both = list(zip(window[::2], window[1::2], strict=True))
+                if method == "hcb-path":
+                    found += path_log_ratios(reader, both, orders=how.orders, seed=how.seed)
+                elif method == "log-pool":
+                    found += pooled_log_ratios(pool, both, length_prior)
+                else:
+                    found += _differences(reader, both, method)
+            return [replace(one, method=method) for one in found]
+
+        yield compare
 
 
 def _differences(reader: TokenReader, pairs: list[Pair], method: str) -> list[LogRatio]:
@@ -126,9 +169,7 @@ def _differences(reader: TokenReader, pairs: list[Pair], method: str) -> list[Lo
 # --- refusals ----------------------------------------------------------------------------------
 
 
-def _checked(
-    lm: LanguageModel, method: object, methods: tuple[str, ...], how: Sampling
-) -> Sampling:
+def _check(lm: LanguageModel, method: object, methods: tuple[str, ...]) -> None:
     if method not in methods:
         raise MethodError(f"no method {quoted(method)}; methods: {', '.join(methods)}")
     if method == "pll-word-l2r" and not lm.tokenizer.is_fast:
@@ -136,7 +177,6 @@ def _checked(
             "this tokenizer keeps no character offsets, so that pll-word-l2r does not know its "
             "words; take pll"
         )
-    return how
 
 
 def _check_prior(method: str, prior: object) -> None:

@@ -42,6 +42,11 @@ class TokenReader:
         self._batches = Batches(model, settings, self._answered)
         self._outcomes = every_outcome(model)
 
+    def start_anew(self) -> None:
+        """Count from nothing: further texts, of which more may follow."""
+        if self._bar is not None:
+            self._bar.reset(total=0)
+
     def expect(self, rows: int) -> None:
         """Say that so many more rows will be asked for."""
         if self._bar is not None:

@@ -24,6 +24,15 @@ def write_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
             unfinished.unlink(missing_ok=True)
 
 
+def put_in_place(unfinished: Path, path: Path) -> None:
+    """Rename a file that was written beside a place onto it, through to the disk."""
+    with explained(path):
+        with unfinished.open("rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+        _sync_folder(path.parent)
+
+
 def make_folder(path: Path) -> None:
     """A folder and those above it."""
     with explained(path):

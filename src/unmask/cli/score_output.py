@@ -1,0 +1,79 @@
+"""Where `unmask score` writes its rows: as they are scored, so that an interruption leaves them.
+
+A file is written beside its place, under the name of `partial_of`, and renamed when it is whole.
+"""
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from unmask.printable import quoted
+
+if TYPE_CHECKING:
+    from unmask.sentences.outputs import Row
+
+
+class RowWriter:
+    """Writes rows in one of the formats, a part at a time, and counts the texts they are of."""
+
+    def __init__(self, file: BinaryIO | None, names: Sequence[str], format: str) -> None:
+        self._file, self._names, self._format = file, names, format
+        self.texts = 0
+
+    def write(self, rows: "Sequence[Row]", texts: int) -> None:
+        """The rows of so many further texts, to be found in the file from now on."""
+        from unmask.sentences.outputs import written
+
+        text = written(rows, self._names, self._format, header=not self.texts)
+        if self._file is None:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        else:
+            self._file.write(text.encode())
+            self._file.flush()
+        self.texts += texts
+
+
+def partial_of(output: str) -> Path:
+    """Where rows are until they are all there; behind a link is what was meant, not the link."""
+    target = Path(os.path.realpath(output))
+    return target.with_name(f"{target.name}.partial")
+
+
+@contextmanager
+def row_writer(output: str | None, names: Sequence[str], format: str) -> Iterator[RowWriter]:
+    """Rows into a file that is there whole or not at all; what is not a file gets them at once."""
+    if output is None:
+        yield RowWriter(None, names, format)
+        return
+    target = Path(os.path.realpath(output))
+    if target.exists() and not target.is_file():
+        with target.open("wb") as file:
+            yield RowWriter(file, names, format)
+    else:
+        yield from _partial(target, partial_of(output), names, format)
+
+
+def _partial(target: Path, part: Path, names: Sequence[str], format: str) -> Iterator[RowWriter]:
+    from unmask.evaluation.store.durable import explained, put_in_place
+
+    with explained(part):
+        # never over the rows of another run
+        file = part.open("xb")
+    writer = RowWriter(file, names, format)
+    try:
+        with file:
+            yield writer
+        put_in_place(part, target)
+    except BaseException as error:
+        if not writer.texts:
+            part.unlink(missing_ok=True)
+            raise
+        said = f"{quoted(str(part), limit=200)} holds the first {writer.texts:,} texts"
+        if isinstance(error, KeyboardInterrupt):
+            raise KeyboardInterrupt(said) from None
+        print(f"unmask: {said}", file=sys.stderr)
+        raise
