@@ -1,6 +1,7 @@
 """Tables in a safetensors file: elicited where the GPU is, studied where the person is.
 
-No pickle: tensors plus one JSON header with the token names and where the tables came from.
+No pickle: tensors plus one JSON header with the token names, where the tables came from and a
+checksum over all of it.
 """
 
 import json
@@ -13,13 +14,12 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from unmask import __version__
-from unmask.conditional import ConditionalTable, DenseLogits, FactoredLogits, Logits
-from unmask.errors import TablesFileError
-from unmask.printable import quoted
-from unmask.sources import MaskedMarginals, StoredSource
+from unmask.conditional import ConditionalTable, DenseLogits
+from unmask.errors import TablesFileError, UnmaskError
+from unmask.printable import printable, quoted
 from unmask.storage import DEFAULT_MEMORY_LIMIT
-from unmask.support import Support
 from unmask.tables import PairTables
+from unmask.tables_checks import CHECKSUM, check_contents, checked_source, digest
 
 FORMAT = "unmask.tables/1"
 
@@ -49,6 +49,7 @@ def save_tables(tables: PairTables, path: str | Path) -> None:
         "captured": json.dumps(masked.captured if masked else None),
         "provenance": json.dumps({**tables.diagnostics(), "versions": _versions()}, default=str),
     }
+    header[CHECKSUM] = digest(own, header)
     partial = target.with_name(target.name + ".partial")
     try:
         save_file(own, partial, metadata=header)
@@ -63,41 +64,37 @@ def load_tables(
     device: str | torch.device = "cpu",
     memory_limit: int = DEFAULT_MEMORY_LIMIT,
 ) -> PairTables:
-    """Read tables that `save_tables` wrote."""
+    """Read tables that `save_tables` wrote; what is damaged or changed is a `TablesFileError`.
+
+    Checks the checksum, where the file has one, and in one pass over each table that its logits
+    add up to the normalisers kept with them.
+    """
     shown = quoted(str(path), limit=150)
-    try:
-        with safe_open(path, framework="pt", device=str(device)) as file:
-            header = file.metadata() or {}
-            if header.get("format") != FORMAT:
-                raise TablesFileError(
-                    f"{shown} is not a file of tables (format "
-                    f"{quoted(header.get('format'))}, this version reads {quoted(FORMAT)})"
-                )
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            for name, same in json.loads(header["aliases"]).items():
-                tensors[name] = tensors[same]
-            return PairTables(_source(tensors, header), memory_limit=memory_limit)
-    except (OSError, SafetensorError) as error:
-        raise TablesFileError(f"cannot read tables from {shown}: {error}") from None
-    except (KeyError, TypeError, json.JSONDecodeError) as error:
-        raise TablesFileError(f"{shown} is damaged: {type(error).__name__} {error}") from None
-
-
-def _source(tensors: dict[str, Tensor], header: dict[str, str]) -> StoredSource:
-    names = json.loads(header["names"])
-    captured = json.loads(header["captured"])
-    marginals = None
-    if captured is not None:
-        marginals = MaskedMarginals(
-            tensors["masked.a"], tensors["masked.b"], (captured[0], captured[1])
+    tensors, texts = _read(path, str(device), shown)
+    if texts.get("format") != FORMAT:
+        raise TablesFileError(
+            f"{shown} is not a file of tables (format {quoted(texts.get('format'))}, this version"
+            f" reads {quoted(FORMAT)}); give one that save_tables wrote"
         )
-    return StoredSource(
-        (Support(tensors["ids.a"], names[0]), Support(tensors["ids.b"], names[1])),
-        ConditionalTable(_logits(tensors, "a_given_b"), "b", tensors["a_given_b.log_normalizer"]),
-        ConditionalTable(_logits(tensors, "b_given_a"), "a", tensors["b_given_a.log_normalizer"]),
-        marginals,
-        json.loads(header["provenance"]),
-    )
+    try:
+        check_contents(tensors, texts)
+        return PairTables(checked_source(tensors, texts), memory_limit=memory_limit)
+    except UnmaskError as error:
+        raise TablesFileError(
+            f"{shown} is damaged: {error}; take another copy of the file, or save the tables again"
+        ) from None
+
+
+def _read(path: str | Path, device: str, shown: str) -> tuple[dict[str, Tensor], dict[str, str]]:
+    try:
+        with safe_open(path, framework="pt", device=device) as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return tensors, file.metadata() or {}
+    except Exception as error:  # the library fails in many ways; all mean the same to the caller
+        raise TablesFileError(
+            f"cannot read tables from {shown}: {printable(str(error) or type(error).__name__)};"
+            " give a file that save_tables wrote"
+        ) from None
 
 
 def _versions() -> dict[str, str]:
@@ -116,17 +113,6 @@ def _parts(table: ConditionalTable) -> dict[str, Tensor]:
     }
     kept = {name: tensor for name, tensor in factors.items() if tensor is not None}
     return {"log_normalizer": table.log_normalizer, **kept}
-
-
-def _logits(tensors: dict[str, Tensor], name: str) -> Logits:
-    if f"{name}.dense" in tensors:
-        return DenseLogits(tensors[f"{name}.dense"])
-    return FactoredLogits(
-        tensors[f"{name}.left"],
-        tensors[f"{name}.right"],
-        tensors.get(f"{name}.bias_a"),
-        tensors.get(f"{name}.bias_b"),
-    )
 
 
 def _unshared(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
