@@ -56,11 +56,17 @@ def _fitted(
         for others, weight in zip(_log_others(_log_masked(tables)), log_weights, strict=True)
     ]
 
+    weights = lines.stack(
+        [log.expand(one) for log, one in zip(log_weights, lines.line_shapes, strict=True)]
+    )
+
     def read(point: Vector) -> Pass:
         return read_contest(lines, wins, point)
 
     with tables.bar("ag") as bar:
-        found = minimise(read, lines.stack(start), bar, max_passes=MAX_PASSES)
+        found = minimise(
+            read, lines.stack(start), bar, log_weight=weights, max_passes=MAX_PASSES
+        )
     each = zip(_log_given(tables), log_weights, strict=True)
     log_wins = torch.stack([given + weight for given, weight in each]).logsumexp(dim=0)
     return _log_scores(log_wins, lines.split(found.point)), found.diagnostics()

@@ -7,7 +7,8 @@ Laplacian of the graph whose edges join the lines of a fill, and pseudo-Gibbs sa
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -15,8 +16,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unmask.several.tables import BlankTables
-from unmask.solvers.descent import FAINTEST, Pass
-from unmask.solvers.forest import Index, Vector, trees
+from unmask.solvers.descent import Pass
+from unmask.solvers.forest import Index, Vector
+from unmask.solvers.groups import Labels, Matrix
 
 Scores = Float[Tensor, "*shape"]
 
@@ -72,42 +74,34 @@ def read_contest(lines: Lines, wins: Sequence[Scores], point: Vector) -> Pass:
         lines.stack(gradient),
         lines.stack(degree).clip(min=1e-300),
         edges,
-        lambda: _faintest_tie(lines, total, shares),
+        lambda first, second: _between(
+            lines,
+            lambda t, s: (total * shares[t] * shares[s], wins[t] * shares[s] - wins[s] * shares[t]),
+            first,
+            second,
+        ),
     )
 
 
-def _faintest_tie(lines: Lines, total: Scores, shares: Float[Tensor, "..."]) -> float:
-    """The least part of the ties of a group of lines that leads out of it; 1 if all are one group.
-
-    A group is what hangs together by ties that float64 can weigh against all others of both ends:
-    one fill that locks, or a block of many lines.
-    """
-    blanks = range(len(shares))
-    ties = [total * shares[t] * (1 - shares[t]) for t in blanks]
-    degree = [one.sum(dim=t, keepdim=True).clamp(min=1e-300) for t, one in enumerate(ties)]
-    numbers = [number.expand(lines.shape).long() for number in lines.numbers()]
-    ends = []
-    for s, t in itertools.combinations(blanks, 2):
-        strong = total * shares[s] * shares[t] > FAINTEST * torch.maximum(degree[s], degree[t])
-        ends.append(torch.stack([numbers[s][strong], numbers[t][strong]]))
-    first, second = torch.cat(ends, dim=1).numpy()
-    count, group = trees(sum(lines.sizes), first, second)
-    return 1.0 if count == 1 else _least_leaving(lines, total, shares, group, count)
-
-
-def _least_leaving(
-    lines: Lines, total: Scores, shares: Float[Tensor, "..."], group: Index, count: int
-) -> float:
-    own = [part.expand(lines.shape).long() for part in lines.split(group.astype(np.float64))]
-    leaving, ties = torch.zeros(2, count, dtype=torch.float64)
-    for t, s in itertools.permutations(range(len(shares)), 2):
-        weight = total * shares[t] * shares[s]
-        ties.index_add_(0, own[t].reshape(-1), weight.reshape(-1))
-        out = torch.where(own[t] != own[s], weight, 0.0)
-        leaving.index_add_(0, own[t].reshape(-1), out.reshape(-1))
-    # of the smaller side: a group that holds nearly everything need not be tied to what is left
-    smaller = torch.minimum(ties, ties.sum() - ties).clamp(min=1e-300)
-    return float((leaving / smaller).min())
+def _between(
+    lines: Lines,
+    meeting: Callable[[int, int], tuple[Scores, Scores]],
+    first: Labels,
+    second: Labels,
+) -> tuple[Matrix, Matrix]:
+    """Sums over all fills of what passes between lines of two blanks, by the lines' groups."""
+    (rows, row_count), (columns, column_count) = first, second
+    by_row, by_column = (
+        [part.expand(lines.shape).reshape(-1).long() for part in lines.split(label.astype(float))]
+        for label in (rows, columns)
+    )
+    sums = torch.zeros(2, row_count * column_count, dtype=torch.float64)
+    for t, s in itertools.permutations(range(len(lines.shape)), 2):
+        place = by_row[t] * column_count + by_column[s]
+        for found, passing in zip(sums, meeting(t, s), strict=True):
+            found.index_add_(0, place, passing.reshape(-1))
+    strength, net = sums.reshape(2, row_count, column_count).numpy()
+    return strength, net
 
 
 def _strongest_edges(
@@ -143,7 +137,22 @@ class LineFlows:
     def read(self, mass: Vector) -> Pass:
         """What leaves less what enters as a contest of equals, each context by its mass."""
         self.passes += 1
-        return read_contest(self._lines, self._moved(mass), np.zeros(len(mass)))
+        moved = self._moved(mass)
+        blanks = len(moved)
+        here = read_contest(self._lines, moved, np.zeros(len(mass)))
+        return replace(
+            here,
+            between=lambda first, second: _between(
+                self._lines,
+                # a line's mass leaves by its own conditional, whatever the other blanks' say
+                lambda t, s: (
+                    (moved[t] + moved[s]) / (2 * blanks),
+                    (moved[t] - moved[s]) / blanks,
+                ),
+                first,
+                second,
+            ),
+        )
 
     def balance(self, mass: Vector) -> Vector:
         """k - 1 times what leaves less what enters, pair by pair."""

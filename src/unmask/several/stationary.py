@@ -18,6 +18,7 @@ from unmask.errors import NumericsError
 from unmask.several.lines import MAX_PASSES, LineFlows, Lines, Scores, conditionals
 from unmask.several.tables import BlankTables
 from unmask.solvers.balance import Balance, balanced, normalised
+from unmask.solvers.solution import told
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,12 +30,8 @@ class StationaryLaw:
 
     def diagnostics(self) -> dict[str, object]:
         """What the solver did."""
-        return {
-            "passes": self.found.passes,
-            "converged": self.found.converged,
-            "residual": self.found.history[-1],
-            "history": list(self.found.history),
-        }
+        found = self.found
+        return told(found.passes, found.converged, found.history, found.error_bound)
 
 
 def stationary_law(tables: BlankTables) -> StationaryLaw:

@@ -14,6 +14,7 @@ from scipy.sparse.linalg import LinearOperator, gmres
 from unmask.progress import Bar
 from unmask.solvers.descent import Pass
 from unmask.solvers.forest import Vector
+from unmask.solvers.groups import ERROR, Moves
 from unmask.solvers.solution import asked_move
 
 TOLERANCE = 1e-10
@@ -52,6 +53,7 @@ class Balance:
     passes: int
     converged: bool
     history: tuple[float, ...]
+    error_bound: float | None = None
 
 
 def balanced(
@@ -69,33 +71,47 @@ def balanced(
     for _ in range(min(_POWER_STEPS, max_passes - 1)):
         mass = normalised(flows.pushed(mass), sizes)
     history: list[float] = []
+    moves, error_bound = Moves(), None
     while True:
         here = flows.read(mass)
         precondition = here.forest()
-        history.append(asked_move(precondition(here.gradient), mass))
+        step = precondition(here.gradient)
+        history.append(asked_move(step, np.log(mass)))
         bar.set_postfix_str(f"residual {history[-1]:.0e}", refresh=False)
         bar.update(flows.passes - bar.n)
         if watch:
             watch(np.log(mass), flows.passes)
+        if history[-1] < tolerance and flows.passes < max_passes:
+            groups = here.groups(step, np.log(mass), directed=True)
+            error_bound, flows.passes = groups.bound(history[-1]), flows.passes + groups.looks
+            if flows.passes >= max_passes or not moves.worth(groups):
+                break
+            mass = _changed(mass, groups.change, parts)
+            continue
         # another run takes a pass for GMRES, one that it ends with, and one to read the result
-        if history[-1] < tolerance or flows.passes + 3 > max_passes:
+        if flows.passes + 3 > max_passes:
             break
         change = _relative_change(
             flows,
             mass,
             precondition,
-            -precondition(here.gradient),
+            -step,
             parts=parts,
             reduction=max(_BEST_REDUCTION, tolerance / history[-1] / 100),
             passes=min(_KRYLOV, max_passes - flows.passes - 2),
         )
-        # not each part by itself: rounded tables balance where their sums differ by a hair
-        mass = mass * np.clip(1 + change, _SMALLEST, _LARGEST)
-        mass *= parts / mass.sum()
+        mass = _changed(mass, change, parts)
     # what the last reading says flows into each node: a power step that costs nothing
     mass = normalised(np.maximum(mass - parts * here.gradient, mass * _SMALLEST), sizes)
-    converged = history[-1] < tolerance and here.holds_together()
-    return Balance(mass, flows.passes, converged, tuple(history))
+    converged = history[-1] < tolerance and error_bound is not None and error_bound < ERROR
+    return Balance(mass, flows.passes, converged, tuple(history), error_bound)
+
+
+def _changed(mass: Vector, change: Vector, parts: int) -> Vector:
+    """Masses changed by parts of themselves, all parts together as heavy as they should be."""
+    # not each part by itself: rounded tables balance where their sums differ by a hair
+    changed = mass * np.clip(1 + change, _SMALLEST, _LARGEST)
+    return changed * (parts / changed.sum())
 
 
 def _relative_change(

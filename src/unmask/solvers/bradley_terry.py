@@ -24,6 +24,7 @@ from unmask.fused import in_range
 from unmask.solvers import tiles
 from unmask.solvers.descent import MAX_PASSES, TOLERANCE, Pass, minimise
 from unmask.solvers.forest import Vector, unique_edges
+from unmask.solvers.groups import Between, Labels, Matrix
 from unmask.solvers.probabilities import Probabilities, probabilities
 from unmask.solvers.solution import Solution
 from unmask.tables import PairTables
@@ -98,6 +99,7 @@ def _read(source: Probabilities, point: Vector, contest: Contest) -> Pass:
             edge_b.cpu().numpy(),
             best_b.cpu().numpy(),
         ),
+        _between(_sums_between, source, point, contest),
     )
 
 
@@ -115,6 +117,65 @@ def _read_fused(source: Probabilities, point: Vector, contest: Contest) -> Pass:
         np.concatenate([found.gradient_a, found.gradient_b]),
         np.concatenate([found.degree_a, found.degree_b]),
         unique_edges(found.edge_a, found.best_a, found.edge_b, found.best_b),
+        _between(_sums_between_fused, source, point, contest),
+    )
+
+
+def _between(
+    read: Callable[[Probabilities, Vector, Contest, Labels, Labels], tuple[Matrix, Matrix]],
+    source: Probabilities,
+    point: Vector,
+    contest: Contest,
+) -> Between:
+    """What passes between groups at a point; a labelling names the tokens of both blanks."""
+    size_a = source.tables.shape[0]
+
+    def of_cells(rows: Labels, columns: Labels) -> tuple[Matrix, Matrix]:
+        label_a, label_b = rows[0][:size_a], columns[0][size_a:]
+        return read(source, point, contest, (label_a, rows[1]), (label_b, columns[1]))
+
+    def between(first: Labels, second: Labels) -> tuple[Matrix, Matrix]:
+        edges, surplus = of_cells(first, second)
+        back, back_surplus = (edges, surplus) if first is second else of_cells(second, first)
+        return edges + back.T, surplus - back_surplus.T
+
+    return between
+
+
+def _sums_between(
+    source: Probabilities, point: Vector, contest: Contest, rows: Labels, columns: Labels
+) -> tuple[Matrix, Matrix]:
+    size_a = source.tables.shape[0]
+    log_a = torch.tensor(point[:size_a], device=source.device)
+    log_b = torch.tensor(point[size_a:], device=source.device)
+    label_a, label_b = (torch.tensor(label, device=source.device) for label, _ in (rows, columns))
+    whole = torch.zeros(2, rows[1], columns[1], dtype=torch.float64, device=source.device)
+    for block in source.tables.blocks():
+        found = tiles.between(
+            *source.tile(block),
+            log_a[block],
+            log_b,
+            (contest.weight_a[block], contest.weight_b),
+            (contest.pseudo_a[block], contest.pseudo_b),
+            (label_b, columns[1]),
+        )
+        whole.index_add_(1, label_a[block], found)
+    edges, surplus = whole.cpu().numpy()
+    return edges, surplus
+
+
+def _sums_between_fused(
+    source: Probabilities, point: Vector, contest: Contest, rows: Labels, columns: Labels
+) -> tuple[Matrix, Matrix]:
+    from unmask.fused.between import sums_between
+
+    size_a = source.tables.shape[0]
+    return sums_between(
+        source.arrays(),
+        (point[:size_a], point[size_a:]),
+        (contest.weight_a.numpy(), contest.weight_b.numpy()),
+        (contest.pseudo_a.numpy(), contest.pseudo_b.numpy()),
+        (rows, columns),
     )
 
 
@@ -144,6 +205,7 @@ def solve(
             read,
             point,
             bar,
+            log_weight=_stack(how.weight_a.log(), how.weight_b.log()),
             tolerance=tolerance,
             max_passes=max_passes,
             preconditioner=preconditioner,
@@ -158,6 +220,7 @@ def solve(
         found.converged,
         found.history[-1],
         found.history,
+        found.error_bound,
     )
 
 

@@ -11,32 +11,35 @@ from dataclasses import dataclass
 import numpy as np
 
 from unmask.progress import Bar
-from unmask.solvers.forest import Index, Vector, factored, faintest_tie
-from unmask.solvers.solution import asked_move
+from unmask.solvers.forest import Index, Vector, factored
+from unmask.solvers.groups import ERROR, Between, Groups, Moves, grouped
+from unmask.solvers.solution import asked_move, counted, told
 
 # no coordinate moves further than this in a step: beyond it the quadratic model means nothing
 _LARGEST_MOVE = 4.0
 _MEMORY = 10
 # a step may end where the slope has turned, if it is no steeper than this part of what it was
 _OVERSHOOT = 0.5
-# The largest preconditioned gradient that counts as converged. Far below the accuracy wanted: on
-# diffuse blocks of tokens that hardly meet, the error is about the residual over the leak between
-# them. Blocks a nat off are caught down to leaks of 1e-10; below that it would go unnoticed.
+# The largest preconditioned gradient that counts as converged, an estimate of the largest error of
+# a log marginal. It says nothing of groups of tokens that hardly meet, whose masses against each
+# other `groups` weighs by themselves, down to leaks of any size that float64 can hold.
 TOLERANCE = 1e-10
 MAX_PASSES = 200
-# of all that ties a tree of strongest edges to anything, the part that must lead out of it
-FAINTEST = 1e-9
+# ties that are lost in the range of float64
+_NO_TIES = 1e-300
 
 
 @dataclass(frozen=True)
 class Pass:
-    """All that one reading of the tables gives at a point: gradient, degrees, strongest edges."""
+    """All that one reading of the tables gives at a point: gradient, degrees, strongest edges.
+
+    `between` reads them once more, for what passes between groups of tokens.
+    """
 
     gradient: Vector
     degree: Vector
     edges: tuple[Index, Index, Vector]
-    # where more than its own edges holds a tree together, who read the graph says what leaves it
-    faintest: Callable[[], float] | None = None
+    between: Between
 
     def forest(self) -> Callable[[Vector], Vector]:
         """Solve with the Laplacian's diagonal and each token's strongest edge.
@@ -44,18 +47,15 @@ class Pass:
         Scaled to a unit diagonal first, so that rare tokens do not drown.
         """
         rows, columns, weights = self.edges
-        scale = 1 / np.sqrt(self.degree)
+        scale = 1 / np.sqrt(np.maximum(self.degree, _NO_TIES))
         off = -weights * scale[rows] * scale[columns]
         solve = factored(len(scale), rows, columns, off)
         return lambda vector: scale * solve(scale * vector)
 
-    def holds_together(self) -> bool:
-        """Whether every tree has ties to the others that float64 can weigh.
-
-        Where it has none, its mass against theirs is anyone's guess, however small the residual.
-        """
-        found = faintest_tie(self.degree, *self.edges) if self.faintest is None else self.faintest()
-        return found > FAINTEST
+    def groups(self, step: Vector, log_mass: Vector, *, directed: bool) -> Groups:
+        """What is to be said of groups of tokens, where all that a step asks for is small."""
+        counts = counted(step, log_mass) & (self.degree > _NO_TIES)
+        return grouped(self.between, self.degree, self.edges, counts, directed=directed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,15 +66,11 @@ class Minimum:
     passes: int
     converged: bool
     history: tuple[float, ...]
+    error_bound: float | None = None
 
     def diagnostics(self) -> dict[str, object]:
         """What was done, ready for a joint's diagnostics."""
-        return {
-            "passes": self.passes,
-            "converged": self.converged,
-            "residual": self.history[-1],
-            "history": list(self.history),
-        }
+        return told(self.passes, self.converged, self.history, self.error_bound)
 
 
 def minimise(
@@ -82,23 +78,39 @@ def minimise(
     point: Vector,
     bar: Bar,
     *,
+    log_weight: Vector | float = 0.0,
     tolerance: float = TOLERANCE,
     max_passes: int = MAX_PASSES,
     preconditioner: Callable[[Pass], Callable[[Vector], Vector]] = Pass.forest,
     watch: Callable[[Vector, int], None] | None = None,
 ) -> Minimum:
-    """Descend from a point until the preconditioned gradient asks for no move."""
+    """Descend from a point until the preconditioned gradient asks for no move, nor any group.
+
+    With `log_weight` coordinates are log masses.
+    """
     here, passes = read(point), 1
     pairs: deque[tuple[Vector, Vector]] = deque(maxlen=_MEMORY)
     history: list[float] = []
+    moves, error_bound = Moves(), None
     while True:
         precondition = preconditioner(here)
         if watch:
             watch(point, passes)
-        history.append(asked_move(precondition(here.gradient), point))
+        step = precondition(here.gradient)
+        history.append(asked_move(step, point + log_weight))
         bar.set_postfix_str(f"residual {history[-1]:.0e}", refresh=False)
-        if history[-1] < tolerance or passes >= max_passes:
+        if passes >= max_passes:
             break
+        if history[-1] < tolerance:
+            groups = here.groups(step, point + log_weight, directed=False)
+            error_bound, passes = groups.bound(history[-1]), passes + groups.looks
+            if passes >= max_passes or not moves.worth(groups):
+                break
+            moved = np.clip(groups.change, -_LARGEST_MOVE, _LARGEST_MOVE)
+            point, passes = point + moved, passes + 1
+            here = read(point)
+            pairs.clear()
+            continue
         direction = _direction(here, pairs, precondition)
         there, length, more = _descend(read, point, here, direction, max_passes - passes)
         moved, turned = length * direction, there.gradient - here.gradient
@@ -106,8 +118,8 @@ def minimise(
             pairs.append((moved, turned))
         point, here, passes = point + moved, there, passes + more
         bar.update(more)
-    converged = history[-1] < tolerance and here.holds_together()
-    return Minimum(point, passes, converged, tuple(history))
+    converged = history[-1] < tolerance and error_bound is not None and error_bound < ERROR
+    return Minimum(point, passes, converged, tuple(history), error_bound)
 
 
 def _descend(

@@ -68,13 +68,3 @@ def trees(size: int, rows: Index, columns: Index) -> tuple[int, Index]:
     graph = coo_matrix((np.ones(len(rows)), (rows, columns)), shape=(size, size))
     count, tree = connected_components(graph, directed=False)
     return int(count), tree.astype(np.int64)
-
-
-def faintest_tie(degree: Vector, rows: Index, columns: Index, weights: Vector) -> float:
-    """The least part of a tree's ties that leads out of it; 1 if there is only one tree."""
-    count, tree = trees(len(degree), rows, columns)
-    if count == 1:
-        return 1.0
-    total = np.bincount(tree, degree, count)
-    inside = 2 * np.bincount(tree[rows], weights, count)
-    return float(((total - inside) / total).min())

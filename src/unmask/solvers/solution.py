@@ -1,14 +1,17 @@
 """What a solver found, and how sure it is of it."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
+from numpy.typing import NDArray
 from torch import Tensor
 
 from unmask.errors import NumericsError
 from unmask.solvers.forest import Vector
+from unmask.solvers.groups import NEGLIGIBLE
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,7 +20,9 @@ class Solution:
 
     In a weighted contest they are less the log weights. `residual` is the largest coordinate of
     the last preconditioned residual, an estimate of their error for the tables as they were read;
-    `history` has it for every point that was tried.
+    `history` has it for every point that was tried. `error_bound` is how far the joint may be off
+    in total variation, groups of tokens that hardly meet included; None where the residual was
+    never small enough to ask.
     """
 
     log_a: Float[Tensor, " a"]
@@ -26,20 +31,39 @@ class Solution:
     converged: bool
     residual: float
     history: tuple[float, ...]
+    error_bound: float | None = None
 
     def diagnostics(self) -> dict[str, object]:
         """What was done, ready for a joint's diagnostics."""
-        return {
-            "passes": self.passes,
-            "converged": self.converged,
-            "residual": self.residual,
-            "history": list(self.history),
-        }
+        return told(self.passes, self.converged, self.history, self.error_bound)
+
+
+def told(
+    passes: int, converged: bool, history: Sequence[float], error_bound: float | None
+) -> dict[str, object]:
+    """What a solver says of itself in a joint's diagnostics."""
+    return {
+        "passes": passes,
+        "converged": converged,
+        "residual": history[-1],
+        "history": list(history),
+        **({} if error_bound is None else {"error_bound": error_bound}),
+    }
+
+
+def counted(step: Vector, log_mass: Vector) -> NDArray[np.bool_]:
+    """The tokens that hold some mass, or would after a step that is taken off their logarithms.
+
+    One that no context allows has none at all in the answer, to which no step leads.
+    """
+    lowest = float(log_mass.max()) + math.log(NEGLIGIBLE)
+    found: NDArray[np.bool_] = np.maximum(log_mass, log_mass - step) > lowest
+    return found
 
 
 def asked_move(step: Vector, log_mass: Vector) -> float:
     """The largest move of a log marginal that a step asks for, relative to the heaviest token."""
-    move = float(np.abs(step - step[np.argmax(log_mass)]).max())
-    if not math.isfinite(move):
+    if not np.isfinite(step).all():
         raise NumericsError("the solver's marginals left the range of float64")
-    return move
+    moves = np.abs(step - step[np.argmax(log_mass)])
+    return float(moves[counted(step, log_mass)].max())

@@ -58,6 +58,7 @@ def solve(
         found.converged,
         found.history[-1],
         found.history,
+        found.error_bound,
     )
 
 

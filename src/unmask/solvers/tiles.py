@@ -40,7 +40,44 @@ def contest(
     weights: tuple[Tensor, Tensor],
     pseudo: tuple[Tensor, Tensor],
 ) -> ContestSums:
-    """Gradient, degrees and strongest edges of a Bradley-Terry contest.
+    """Gradient, degrees and strongest edges of a Bradley-Terry contest."""
+    edges, surplus = _met(a_given_b, b_given_a, log_a, log_b, weights, pseudo)
+    best_a, edge_a = edges.max(dim=1)
+    best_b, edge_b = edges.max(dim=0)
+    return ContestSums(
+        surplus.sum(dim=1), -surplus.sum(dim=0), edges.sum(dim=1), edges.sum(dim=0),
+        best_a, edge_a, best_b, edge_b,
+    )  # fmt: skip
+
+
+def between(
+    a_given_b: Tensor,
+    b_given_a: Tensor,
+    log_a: Tensor,
+    log_b: Tensor,
+    weights: tuple[Tensor, Tensor],
+    pseudo: tuple[Tensor, Tensor],
+    groups: tuple[Tensor, int],
+) -> Tensor:
+    """Edges and what b gains on a, by row and by the group of the column."""
+    label, count = groups
+    sums = torch.zeros(2, len(log_a), count, dtype=torch.float64, device=log_a.device)
+    for found, cells in zip(
+        sums, _met(a_given_b, b_given_a, log_a, log_b, weights, pseudo), strict=True
+    ):
+        found.index_add_(1, label, cells)
+    return sums
+
+
+def _met(
+    a_given_b: Tensor,
+    b_given_a: Tensor,
+    log_a: Tensor,
+    log_b: Tensor,
+    weights: tuple[Tensor, Tensor],
+    pseudo: tuple[Tensor, Tensor],
+) -> tuple[Tensor, Tensor]:
+    """The edge of every pair, and what b gains on a.
 
     Tiles are overwritten: each name is the last use of what it is made from.
     """
@@ -51,13 +88,7 @@ def contest(
     share_b = gap.add_(log_share_a).exp_()
     share_a = log_share_a.exp_()
     edges = (a_wins + b_wins).mul_(share_a).mul_(share_b)
-    surplus = b_wins.mul_(share_a).sub_(a_wins.mul_(share_b))
-    best_a, edge_a = edges.max(dim=1)
-    best_b, edge_b = edges.max(dim=0)
-    return ContestSums(
-        surplus.sum(dim=1), -surplus.sum(dim=0), edges.sum(dim=1), edges.sum(dim=0),
-        best_a, edge_a, best_b, edge_b,
-    )  # fmt: skip
+    return edges, b_wins.mul_(share_a).sub_(a_wins.mul_(share_b))
 
 
 def moved(
