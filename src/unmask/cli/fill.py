@@ -195,8 +195,11 @@ def _warn(joints: "dict[str, Joint]") -> None:
     for name, joint in joints.items():
         did = joint.diagnostics
         if did.get("converged") is False:
+            # a residual can be small and groups of tokens that hardly meet still be off
+            bound = did.get("error_bound")
+            why = f"residual {did['residual']:.1g}" if bound is None else f"error below {bound:.1g}"
             print(
-                f"unmask: {name} has not converged (residual {did['residual']:.1g} after "
+                f"unmask: {name} has not converged ({why} after "
                 f"{did['passes']} passes): treat its probabilities as approximate",
                 file=sys.stderr,
             )

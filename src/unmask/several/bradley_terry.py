@@ -64,9 +64,7 @@ def _fitted(
         return read_contest(lines, wins, point)
 
     with tables.bar("ag") as bar:
-        found = minimise(
-            read, lines.stack(start), bar, log_weight=weights, max_passes=MAX_PASSES
-        )
+        found = minimise(read, lines.stack(start), bar, log_weight=weights, max_passes=MAX_PASSES)
     each = zip(_log_given(tables), log_weights, strict=True)
     log_wins = torch.stack([given + weight for given, weight in each]).logsumexp(dim=0)
     return _log_scores(log_wins, lines.split(found.point)), found.diagnostics()

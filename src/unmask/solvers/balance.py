@@ -71,7 +71,8 @@ def balanced(
     for _ in range(min(_POWER_STEPS, max_passes - 1)):
         mass = normalised(flows.pushed(mass), sizes)
     history: list[float] = []
-    moves, error_bound = Moves(), None
+    moves = Moves()
+    error_bound: float | None = None
     while True:
         here = flows.read(mass)
         precondition = here.forest()
@@ -81,13 +82,18 @@ def balanced(
         bar.update(flows.passes - bar.n)
         if watch:
             watch(np.log(mass), flows.passes)
-        if history[-1] < tolerance and flows.passes < max_passes:
+        done = history[-1] < tolerance
+        # who is done looks at groups even without passes: the answer is there, not the verdict
+        if done or (flows.passes < max_passes and moves.due(flows.passes)):
             groups = here.groups(step, np.log(mass), directed=True)
-            error_bound, flows.passes = groups.bound(history[-1]), flows.passes + groups.looks
-            if flows.passes >= max_passes or not moves.worth(groups):
+            flows.passes += groups.looks
+            move = moves.worth(groups, history[-1], flows.passes) and flows.passes < max_passes
+            if done and not move:
+                error_bound = groups.bound(history[-1])
                 break
-            mass = _changed(mass, groups.change, parts)
-            continue
+            if move:
+                mass = _changed(mass, groups.change, parts)
+                continue
         # another run takes a pass for GMRES, one that it ends with, and one to read the result
         if flows.passes + 3 > max_passes:
             break
@@ -103,7 +109,7 @@ def balanced(
         mass = _changed(mass, change, parts)
     # what the last reading says flows into each node: a power step that costs nothing
     mass = normalised(np.maximum(mass - parts * here.gradient, mass * _SMALLEST), sizes)
-    converged = history[-1] < tolerance and error_bound is not None and error_bound < ERROR
+    converged = error_bound is not None and error_bound < ERROR
     return Balance(mass, flows.passes, converged, tuple(history), error_bound)
 
 

@@ -32,6 +32,8 @@ SETTLED = 1e-8
 NEGLIGIBLE = 1e-30
 # groups are moved no more often than this, and not again by less than that without getting closer
 _MOVES, _COARSE = 40, 1e-2
+# passes after which a solver that is not done looks at groups all the same
+_PATIENCE = 40
 # trees that are told apart in one look: two matrices of this size squared are 64 MB
 _MANY = 2048
 # where there are more, light ones join heavy ones, to which they have at least this part of ties
@@ -58,18 +60,23 @@ class Groups:
 
 
 class Moves:
-    """Moves of whole groups so far: whether another is worth its passes."""
+    """Moves of whole groups so far: when to look at groups, and whether to move them again."""
 
     def __init__(self) -> None:
         self._last = float("inf")
         self._left = _MOVES
+        self._looked_at = 0
 
-    def worth(self, groups: Groups) -> bool:
+    def due(self, passes: int) -> bool:
+        """Whether a solver has gone on for so long that groups may be what holds it up."""
+        return passes - self._looked_at >= _PATIENCE
+
+    def worth(self, groups: Groups, residual: float, passes: int) -> bool:
         """Whether groups should move, and moving them has not come down to rounding yet."""
         asked = float(np.abs(groups.change).max())
         better = asked > _COARSE or asked < self._last / 2
-        self._last, self._left = asked, self._left - 1
-        return asked > SETTLED and better and self._left > 0
+        self._last, self._left, self._looked_at = asked, self._left - 1, passes
+        return asked > max(SETTLED, 10 * residual) and better and self._left > 0
 
 
 def grouped(
@@ -112,7 +119,7 @@ def _trees(
     if count <= _MANY:
         return (label, count), 0
     weight = np.bincount(label, degree, count)
-    heavy = np.argsort(-weight)[: _MANY**2 // count]
+    heavy = np.argsort(-weight)[: max(1, _MANY**2 // count)]
     # all but the heaviest in one group, of which no use is made
     place = np.full(count, len(heavy))
     place[heavy] = np.arange(len(heavy))
