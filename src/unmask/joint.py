@@ -6,7 +6,6 @@ and nothing assumes two blanks.
 """
 
 import math
-import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -31,6 +30,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Scores = Callable[[slice], Tensor]
+
+
+def rows_of(table: Tensor, rows: slice) -> Tensor:
+    """Some rows of a table, for a `partial` of it: unlike a lambda, that can be pickled."""
+    return table[rows]
 
 
 class Joint:
@@ -69,8 +73,7 @@ class Joint:
                 f"a table of shape {tuple(table.shape)} does not fit axes of {sizes}"
             )
         return cls(
-            # not a lambda, which could not be pickled
-            partial(operator.getitem, table.double()),
+            partial(rows_of, table.double()),
             supports,
             method=method,
             diagnostics=diagnostics,

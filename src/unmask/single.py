@@ -1,12 +1,11 @@
 """One blank: there is nothing to construct, the model's own distribution is the joint."""
 
-import operator
 from collections.abc import Mapping
 from functools import partial
 
 from unmask.cloze import Cloze
 from unmask.elicit import one_blank
-from unmask.joint import Joint
+from unmask.joint import Joint, rows_of
 from unmask.masked_lm import MaskedLM
 from unmask.support import Support
 
@@ -22,7 +21,7 @@ def own_distribution(
     """The model's distribution at a single blank, over a support."""
     log_p, captured = one_blank(model, cloze, support)
     return Joint(
-        partial(operator.getitem, log_p),
+        partial(rows_of, log_p),
         (support,),
         method="mlm",
         diagnostics={

@@ -116,8 +116,9 @@ def balanced(
 def _changed(mass: Vector, change: Vector, parts: int) -> Vector:
     """Masses changed by parts of themselves, all parts together as heavy as they should be."""
     # not each part by itself: rounded tables balance where their sums differ by a hair
-    changed = mass * np.clip(1 + change, _SMALLEST, _LARGEST)
-    return changed * (parts / changed.sum())
+    changed: Vector = mass * np.clip(1 + change, _SMALLEST, _LARGEST)
+    changed *= parts / changed.sum()
+    return changed
 
 
 def _relative_change(

@@ -22,7 +22,7 @@ _MEMORY = 10
 _OVERSHOOT = 0.5
 # The largest preconditioned gradient that counts as converged, an estimate of the largest error of
 # a log marginal. It says nothing of groups of tokens that hardly meet, whose masses against each
-# other `groups` weighs by themselves: tested for leaks from 1e-4 to 1e-14, within 1e-6 of the truth.
+# other `groups` weighs by themselves: tested for leaks of 1e-4 to 1e-14, within 1e-6 of the truth.
 TOLERANCE = 1e-10
 MAX_PASSES = 200
 # ties that are lost in the range of float64

@@ -101,7 +101,8 @@ def grouped(
     strength, net = between(trees_now, trees_now)
     joined = _joined(strength)
     size = int(joined.max()) + 1
-    change, error = _weighed(*(_summed(m, joined, size) for m in (strength, net)), directed)
+    strength, net = (_summed(matrix, joined, size) for matrix in (strength, net))
+    change, error = _weighed(strength, net, directed)
     return Groups(change[joined][label], error, looks + 1)
 
 
