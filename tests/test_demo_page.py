@@ -254,7 +254,7 @@ def test_hostile_text_is_inert(browser: Any, english: str) -> None:
 def ask_nothing(page: Any) -> None:
     page.click("#fill")
     page.wait_for_function(
-        "document.querySelector('#status').innerText.includes('Click the words to blank')"
+        "document.querySelector('#status').innerText.includes('There is no blank to fill yet')"
     )
     assert not page.query_selector("#cards li")
 

@@ -12,8 +12,8 @@ DESCRIPTION = (
     "Serve a page about a model: type a text, click the words to blank, and see what fills them "
     "together by several constructions, with heat maps and how far to trust them. Quick answers "
     "come first, exact ones when they are computed. It listens on this machine alone unless "
-    "--host says otherwise, sends nothing anywhere, and keeps nothing that visitors write. End it "
-    "with Ctrl+C. Needs the extra demo."
+    "--host says otherwise, sends nothing anywhere, and keeps nothing that visitors write, neither "
+    "on disk nor in memory. End it with Ctrl+C. Needs the extra demo."
 )
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -29,6 +29,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what is chosen at first; several with commas (default: mlm,log-pool)",
     )
     add("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)")
+    add(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a host name to answer to besides localhost and --host, such as that of a proxy; "
+        "repeat it for several",
+    )
     add("--port", type=int, help="the port to listen on (default: the first free from 7860 on)")
     add("--open", action="store_true", help="open the page in a browser of this machine")
     add(
@@ -66,10 +74,12 @@ def run(chosen: argparse.Namespace) -> int:
     gradio()
     methods = options.methods(chosen, "mlm,log-pool")
     settings = options.settings(chosen, progress=False)
+    from unmask.demo.door import Hosts
     from unmask.demo.question import check_methods
     from unmask.demo.serving import check_place
 
     check_methods(methods)
+    Hosts(chosen.host, chosen.allow_host)
     check_place(chosen.host, chosen.port)
     lm = options.load_model(chosen)
     from unmask.demo import Limits, serve
@@ -79,6 +89,7 @@ def run(chosen: argparse.Namespace) -> int:
         lm,
         host=chosen.host,
         port=chosen.port,
+        allow_hosts=chosen.allow_host,
         methods=methods,
         settings=settings,
         limits=limits,

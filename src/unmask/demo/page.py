@@ -13,6 +13,8 @@ from typing import Any
 import unmask
 from unmask.demo import panels, scripts
 from unmask.demo.examples import Example
+from unmask.demo.failures import quieten
+from unmask.demo.forgetting import plain_values_only
 from unmask.demo.library import gradio
 from unmask.demo.question import LONGEST_TEXT, Question, numbers
 from unmask.demo.visits import Shown, Visits
@@ -76,6 +78,8 @@ def build(
         parts, buttons, shown = _drawn(gr, visits, examples, candidates)
         _connect(gr, page, visits, parts, buttons, list(zip(shown, examples, strict=True)))
     page.queue(max_size=queue, default_concurrency_limit=_SHORT_AT_ONCE, api_open=False)
+    page.process_api = plain_values_only(page.process_api)
+    quieten(gr.queueing, gr.routes, gr.route_utils)
     return page
 
 
@@ -103,7 +107,8 @@ def _drawn(
         info=f"Blanks can also be written, as {visits.offer.mask} or as underscores.",
         lines=2,
         max_lines=4,
-        max_length=LONGEST_TEXT,
+        # what is beyond it a browser cuts without a word; what is too long for the demo, it says
+        max_length=10 * LONGEST_TEXT,
         elem_id="text",
     )
     words = gr.HTML(

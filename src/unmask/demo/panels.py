@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from unmask import plots
 from unmask.demo.answers import Answer, Column
 from unmask.demo.jobs import Job
-from unmask.demo.question import Question
+from unmask.demo.question import LONGEST_TEXT, Question
 from unmask.demo.words import pieces
 from unmask.markup import Markup, element, joined, name, text
 from unmask.printable import readable_seconds
@@ -17,6 +17,8 @@ from unmask.printable import readable_seconds
 HINT = "Click the words to blank, or write [MASK] into the text. Then fill the blanks."
 BUSY = "Too many people are asking at the moment. Please try again in a few seconds."
 CANCELLED = "Cancelled."
+NO_BLANK = "There is no blank to fill yet. Click the words to blank, or write [MASK] into the text."
+TOO_LONG = f"The text is longer than the {LONGEST_TEXT} characters that the demo takes: shorten it."
 FAILED = "Something failed while this was computed. The demo goes on."
 NOTHING = text("")
 
@@ -36,10 +38,10 @@ MEANINGS = {
 
 
 def words(question: Question, mask: str) -> Markup:
-    """The text with a button a word; blanks are shown as such."""
+    """The text with a button per word, as far as it is read; blanks are shown as such."""
     chosen = set(question.chosen)
     shown = []
-    for place, piece in enumerate(pieces(question.text, mask)):
+    for place, piece in enumerate(pieces(question.text[:LONGEST_TEXT], mask)):
         if piece.kind == "between":
             shown.append(element("span", text(piece.text), class_="between"))
         elif piece.kind == "blank":
@@ -48,7 +50,10 @@ def words(question: Question, mask: str) -> Markup:
             shown.append(_word(piece.text, place, place in chosen))
     if not shown:
         return element("p", text("Write a sentence above."), class_="hint")
-    return element("div", *shown, class_="words", role="group", aria_label="words to blank")
+    group = element("div", *shown, class_="words", role="group", aria_label="words to blank")
+    if len(question.text) <= LONGEST_TEXT:
+        return group
+    return joined([group, line(TOO_LONG, "refused")])
 
 
 def _word(word: str, place: int, is_blank: bool) -> Markup:
@@ -80,10 +85,14 @@ def progress(job: Job[Answer]) -> Markup:
     if done >= expected or job.passes_done:
         return _bar(0.98, "The forward passes are done; now the constructions.")
     left = job.seconds_left()
-    when = "" if left is None else f", about {readable_seconds(left)} left"
+    when = "" if left is None else f", {_about(left)} left"
     return _bar(
         0.98 * done / expected, f"Exact answer: {done:,} of {expected:,} forward passes{when}."
     )
+
+
+def _about(seconds: float) -> str:
+    return "less than a second" if seconds < 1 else f"about {readable_seconds(seconds)}"
 
 
 def _bar(part: float, said: str) -> Markup:
@@ -129,7 +138,7 @@ def _head(method: str, quick_look: bool = False) -> Markup:
 
 
 def _empty(method: str) -> Markup:
-    waiting = _note("comes with the exact answer")
+    waiting = _note("Comes with the exact answer; the bar above shows how far that is.")
     return element("section", _head(method), waiting, class_="card empty", style=_colour(method))
 
 
@@ -216,7 +225,9 @@ def picture(answer: Answer | None) -> Markup:
         return text("")
     methods = ", ".join(column.method for column in answer.columns)
     image = element("img", src=answer.figure, alt=f"heat maps of both blanks by {methods}")
-    return element("figure", image)
+    # a narrow window shows as much of it as can be read
+    aside = element("figcaption", text("Swipe sideways to see all of it."), class_="caption")
+    return element("figure", aside, element("div", image, class_="wide"))
 
 
 def page_head(model: str, size: int) -> Markup:

@@ -13,6 +13,8 @@ CHEAP = ("mlm", "orders", "sweep")
 DEFAULT_METHODS = ("mlm", "log-pool")
 # what a page has room for, and a machine that others use too
 LONGEST_TEXT, MOST_BLANKS, MOST_METHODS = 400, 4, 4
+# what is looked at of any text: a character more, so that one that is too long still is when cut
+LOOKED_AT = LONGEST_TEXT + 1
 # sweep exists for two blanks only
 _OF_SEVERAL = tuple(name for name in unmask.CONSTRUCTIONS if name != "sweep")
 
@@ -66,7 +68,7 @@ def from_query(query: str, default: Question, offer: Offer) -> Question | None:
     methods = [name for name in named if name in unmask.CONSTRUCTIONS]
     candidates = next(iter(numbers(fields.get("candidates", ""))), default.candidates)
     return Question(
-        fields["text"][:LONGEST_TEXT],
+        fields["text"][:LOOKED_AT],
         numbers(fields.get("blanks", "")),
         tuple(dict.fromkeys(methods))[:MOST_METHODS] or default.methods,
         candidates if candidates in offer.candidates else default.candidates,

@@ -1,13 +1,16 @@
 """A demo from a model to an address, and to its end."""
 
+import asyncio
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import unmask
-from unmask.demo import page
+from unmask.demo import forgetting, page
+from unmask.demo.door import Door, Hosts
 from unmask.demo.examples import Example, examples_for
 from unmask.demo.library import gradio
 from unmask.demo.question import DEFAULT_METHODS, Offer, Question, check_methods
@@ -20,7 +23,6 @@ _MOST_PASSES = 20_000
 FEW, SOME = 100, 300
 # passes in which the model proposes candidates of two blanks, at most
 _TO_PROPOSE = 60
-_REMEMBERED_PAGES = 64
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,7 @@ def serve(
     *,
     host: str = "127.0.0.1",
     port: int | None = None,
+    allow_hosts: Sequence[str] = (),
     methods: Sequence[str] = DEFAULT_METHODS,
     settings: unmask.Settings | None = None,
     limits: Limits | None = None,
@@ -76,11 +79,13 @@ def serve(
 ) -> Demo:
     """Serve a page about a model, on this machine alone unless `host` says otherwise.
 
-    `port` is the first free one from 7860 on, unless given. Nothing is sent anywhere, and nothing
-    that visitors write is kept.
+    `port` is the first free one from 7860 on, unless given. `allow_hosts` are names, besides
+    `host`, that it is asked for by, such as that of a proxy. Nothing is sent anywhere, and nothing
+    that visitors write is kept once it is answered: neither on disk, nor in memory, nor in a log.
     """
     check_methods(methods)
     check_place(host, port)
+    hosts = Hosts(host, allow_hosts)
     bounds = limits or Limits()
     examples = examples_for(lm)
     choices = candidate_choices(lm.model.vocabulary_size, bounds.passes)
@@ -96,7 +101,7 @@ def serve(
     )
     visits.warm_up(examples[0].question(default))
     blocks = page.build(visits, examples=examples, candidates=choices, queue=bounds.queue)
-    return _launched(blocks, visits, host, port, open_browser)
+    return _launched(blocks, visits, _Place(host, port, hosts), open_browser)
 
 
 def candidate_choices(vocabulary_size: int, most_passes: int) -> list[tuple[str, int]]:
@@ -140,12 +145,39 @@ def check_place(host: str, port: int | None) -> None:
         ) from None
 
 
-def _launched(blocks: Any, visits: Visits, host: str, port: int | None, open_browser: bool) -> Demo:
+@dataclass(frozen=True)
+class _Place:
+    """Where the page is, and the names that it is known by."""
+
+    host: str
+    port: int | None
+    known_as: Hosts
+
+    def name(self) -> str:
+        """An IPv6 address stands in brackets, as in a link."""
+        return f"[{self.host}]" if ":" in self.host and "[" not in self.host else self.host
+
+
+def _guarded(blocks: Any, hosts: Hosts) -> Callable[[Any], AbstractAsyncContextManager[None]]:
+    """What surrounds the server from its first request to its last."""
+
+    @asynccontextmanager
+    async def while_served(app: Any) -> AsyncIterator[None]:
+        # outside what Gradio has put around it; an option of Gradio's would put it inside
+        app.middleware_stack = Door(app.middleware_stack, hosts)
+        forgetting.forget_pages(blocks)
+        sweeping = asyncio.create_task(forgetting.forget_answers(blocks._queue))
+        yield
+        sweeping.cancel()
+
+    return while_served
+
+
+def _launched(blocks: Any, visits: Visits, place: _Place, open_browser: bool) -> Demo:
     try:
         _, address, _ = blocks.launch(
-            # an IPv6 address stands in brackets, as in a link
-            server_name=f"[{host}]" if ":" in host and "[" not in host else host,
-            server_port=port,
+            server_name=place.name(),
+            server_port=place.port,
             inbrowser=open_browser,
             # said outright: a variable of the environment must not open the page to the world
             share=False,
@@ -160,8 +192,7 @@ def _launched(blocks: Any, visits: Visits, host: str, port: int | None, open_bro
             footer_links=["gradio"],
             # nothing here takes files
             max_file_size=0,
-            # Gradio remembers the values of so many pages; nothing here reads them
-            state_session_capacity=_REMEMBERED_PAGES,
+            app_kwargs={"lifespan": _guarded(blocks, place.known_as)},
             **page.look(gradio()),
         )
     except Exception as error:
@@ -169,5 +200,5 @@ def _launched(blocks: Any, visits: Visits, host: str, port: int | None, open_bro
         visits.close()
         blocks.close(verbose=False)
         said = printable(str(error).strip().split("\n")[0])
-        raise UnmaskError(f"cannot serve the page at {quoted(host)}: {said}") from None
+        raise UnmaskError(f"cannot serve the page at {quoted(place.host)}: {said}") from None
     return Demo(blocks, visits, address)

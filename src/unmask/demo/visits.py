@@ -1,17 +1,17 @@
 """What happens when a visitor clicks: handlers that take and give plain values."""
 
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 import unmask
-from unmask.demo import panels
+from unmask.demo import failures, panels
 from unmask.demo.answers import Answer, exact, quick
 from unmask.demo.jobs import CancelledError, Desk, Job
 from unmask.demo.question import (
     LONGEST_TEXT,
+    LOOKED_AT,
     Offer,
     Question,
     check,
@@ -63,7 +63,8 @@ class Visits:
     def warm_up(self, question: Question) -> None:
         """Answer something small, so that the first visitor does not wait for what is done once.
 
-        What solvers need compiled is compiled beside the page.
+        The model runs in its turn, as for any question; what solvers need compiled is compiled
+        beside the page.
         """
         found = check(question, self.offer)
         small = replace(question, methods=("orders",))
@@ -71,11 +72,22 @@ class Visits:
         self._desk.long.submit(self._compile, found.text)
 
     def _compile(self, text: str) -> None:
-        joints = self.lm.joints(text, methods=["log-pool", "ag"], support=4, settings=self._how)
-        for joint in joints.values():
-            joint.top(1)
-            joint.agreement()
-            joint.entropy()
+        try:
+            tables = self._elicited(text)
+            for method in ("log-pool", "ag"):
+                joint = unmask.construct(method, tables)
+                joint.top(1)
+                joint.agreement()
+                joint.entropy()
+        except Exception as error:
+            failures.say("warm up", error)
+
+    def _elicited(self, text: str) -> unmask.PairTables:
+        with self._desk.turns:
+            tables = self.lm.tables(text, support=4, settings=self._how)
+            tables.both()
+            _ = tables.masked
+        return tables
 
     def close(self) -> None:
         """Answer nothing more."""
@@ -98,11 +110,11 @@ class Visits:
             for at in range(block.size)
             if block.a + at in blank
         }
-        return Question(text[:LONGEST_TEXT], tuple(sorted(kept)))
+        return Question(text[:LOOKED_AT], tuple(sorted(kept)))
 
     def clicked(self, text: str, chosen: str, place: object, word: object) -> Question:
         """The question after a word was clicked, which may be one of the text before this."""
-        question = Question(text[:LONGEST_TEXT], numbers(chosen))
+        question = Question(text[:LOOKED_AT], numbers(chosen))
         return toggled(question, place, word, self.offer.mask)
 
     def restored(self, query: str) -> Question | None:
@@ -115,9 +127,9 @@ class Visits:
         """By constructions that need no tables, while the others are still to come."""
         self._unwanted.discard(visitor)
         self._supersede(visitor)
-        short = replace(question, text=question.text[: LONGEST_TEXT + 1])
+        short = replace(question, text=question.text[:LOOKED_AT])
         if not short.blanked(self.offer.mask).words:
-            return _emptied(panels.line(panels.HINT))
+            return _emptied(panels.line(panels.NO_BLANK, "refused"))
         try:
             found = check(question, self.offer)
             answer = self._desk.at_once(lambda: quick(self.lm, question, found, self._how))
@@ -224,8 +236,7 @@ def _refused(error: Exception) -> Shown:
     """What a visitor can mend is said; of anything else only that it happened."""
     if isinstance(error, unmask.UnmaskError):
         return _emptied(panels.line(str(error), "refused"))
-    # to whoever runs the demo its kind alone: the message might hold what the visitor wrote
-    print(f"unmask: the demo could not answer: {type(error).__name__}", file=sys.stderr)
+    failures.say("answer", error)
     return _emptied(panels.line(panels.FAILED, "refused"))
 
 

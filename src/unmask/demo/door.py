@@ -1,0 +1,201 @@
+"""What is let in: requests that the page makes, by names that it is known by, of a modest size.
+
+Gradio serves more than this page has a use for, such as files of other hosts and links that it
+writes to the disk. The door stands outside all of it, and knows nothing of questions.
+"""
+
+import ipaddress
+import re
+import socket
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from contextlib import suppress
+from typing import Any
+
+from unmask.demo import failures
+from unmask.errors import UnmaskError
+from unmask.printable import quoted
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Message, Receive, Send], Awaitable[None]]
+
+LARGEST_BODY = 64_000
+_API = "/gradio_api"
+_STREAM = f"{_API}/queue/data"
+_PATHS = frozenset(
+    {
+        *("/", "/config", "/favicon.ico", "/manifest.json", "/robots.txt", "/theme.css", _STREAM),
+        *(f"{_API}/{name}" for name in ("app_id", "info", "queue/join", "run/predict")),
+        *(f"{_API}/{name}" for name in ("startup-events", "theme.css")),
+    }
+)
+_FOLDERS = ("/assets/", "/static/", "/svelte/", f"{_API}/heartbeat/")
+
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\s:\[\]@,/*]+)(?::\d*)?")
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+_REPLIES = {
+    404: "There is nothing here.",
+    413: f"The demo takes up to {LARGEST_BODY // 1000} kB.",
+    421: "The demo does not answer to this host name; its option --allow-host makes it.",
+    500: "Something failed. The demo goes on.",
+}
+
+
+class Hosts:
+    """The names that a demo is known by, whatever the port.
+
+    A site elsewhere can make a name of its own point to this machine, and would then be answered
+    as if it were the page (DNS rebinding). It cannot do so with an address: where the demo listens
+    on all of them, any will do.
+    """
+
+    def __init__(self, listens: str, also: Iterable[str] = ()) -> None:
+        named = (*_LOOPBACK, listens.strip("[]"), *(check_host_name(name) for name in also))
+        self._known = {_normal(name) for name in named}
+        self._any_address = listens.strip("[]") in ("0.0.0.0", "::", "")
+        if self._any_address:
+            self._known.add(_normal(socket.gethostname()))
+
+    def answer_to(self, header: str) -> bool:
+        """Whether a Host header names this demo."""
+        found = _HOST.fullmatch(header.strip().lower())
+        if not found:
+            return False
+        name = _normal(found[1].strip("[]"))
+        return name in self._known or (self._any_address and _is_address(name))
+
+
+def check_host_name(name: str) -> str:
+    """Reject what no Host header can name."""
+    found = _HOST.fullmatch(name.lower())
+    if not found or found[1] != name.lower():
+        raise UnmaskError(
+            f"--allow-host takes a host name without a port, not {quoted(name)}: write it as "
+            "demo.example.org"
+        )
+    return name.strip("[]")
+
+
+def _normal(name: str) -> str:
+    with suppress(ValueError):
+        return ipaddress.ip_address(name).compressed
+    return name.lower().rstrip(".")
+
+
+def _is_address(name: str) -> bool:
+    with suppress(ValueError):
+        return bool(ipaddress.ip_address(name))
+    return False
+
+
+class Door:
+    """Stands around an ASGI application, outside whatever else does."""
+
+    def __init__(self, app: App, hosts: Hosts) -> None:
+        self._app, self._hosts = app, hosts
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Let a request in, or say in a line why not."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] != "http":
+            # the page has no use for web sockets
+            await send({"type": "websocket.close", "code": 1008})
+        elif status := self._rejected(scope):
+            await _say(send, status)
+        else:
+            await self._let_in(scope, _Body(receive), _Reply(send))
+
+    def _rejected(self, scope: Message) -> int | None:
+        if not self._hosts.answer_to(_header(scope, b"host")):
+            return 421
+        if not _is_modest(_header(scope, b"content-length")):
+            return 413
+        path = scope["path"]
+        is_there = path in _PATHS or (path.startswith(_FOLDERS) and ".." not in path)
+        return None if is_there else 404
+
+    async def _let_in(self, scope: Message, body: "_Body", reply: "_Reply") -> None:
+        if scope["path"] != _STREAM:
+            # a link's question is read by the page; Python would remember the addresses asked for
+            scope = {**scope, "query_string": b""}
+        body.on_too_large = reply.hold
+        try:
+            with failures.in_lines():
+                await self._app(scope, body.receive, reply.send)
+        except Exception as error:
+            if not body.is_too_large:
+                failures.say("answer a request", error)
+        await reply.end(413 if body.is_too_large else 500)
+
+
+class _Body:
+    """What a visitor sends, counted as it comes."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive, self._size = receive, 0
+        self.is_too_large = False
+        self.on_too_large: Callable[[], None] = lambda: None
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self._size += len(message.get("body", b""))
+        if self._size <= LARGEST_BODY:
+            return message
+        self.is_too_large = True
+        self.on_too_large()
+        return {"type": "http.disconnect"}
+
+
+class _Reply:
+    """What is answered, and whether that was all of it."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._is_held, self._has_begun, self._is_whole = False, False, False
+
+    def hold(self) -> None:
+        """Nothing of the answer matters any more, unless it is on its way."""
+        self._is_held = not self._has_begun
+
+    async def send(self, message: Message) -> None:
+        if self._is_held:
+            return
+        self._has_begun = True
+        await self._send(message)
+        if message["type"] == "http.response.body":
+            self._is_whole = not message.get("more_body", False)
+
+    async def end(self, status: int) -> None:
+        """Complete what is not whole: by a status if nothing was said, else by saying no more."""
+        if not self._has_begun:
+            await _say(self._send, status)
+        elif not self._is_whole:
+            with suppress(Exception):
+                # a length was promised; the server closes the connection
+                await self._send({"type": "http.response.body", "body": b""})
+
+
+async def _say(send: Send, status: int) -> None:
+    said = f"{_REPLIES[status]}\n".encode()
+    headers = {
+        "content-type": "text/plain; charset=utf-8",
+        "content-length": str(len(said)),
+        "x-content-type-options": "nosniff",
+        # what may still come is not read
+        "connection": "close",
+    }
+    written = [(name.encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": written})
+    await send({"type": "http.response.body", "body": said})
+
+
+def _header(scope: Message, wanted: bytes) -> str:
+    found = [value for name, value in scope["headers"] if name == wanted]
+    return found[0].decode("latin-1") if len(found) == 1 else ""
+
+
+def _is_modest(length: str) -> bool:
+    return not length or (len(length) < 20 and length.isdigit() and int(length) <= LARGEST_BODY)

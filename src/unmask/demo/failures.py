@@ -1,0 +1,59 @@
+"""What goes wrong, told to whoever runs the demo: one line each, without what visitors wrote.
+
+Gradio prints tracebacks, with the values that were sent, from places that cannot be wrapped. For
+requests of the demo those are lines too; another page of the same process keeps its own.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+_of_the_demo: ContextVar[bool] = ContextVar("_of_the_demo", default=False)
+
+
+def say(what: str, error: BaseException | None) -> None:
+    """Its kind alone: the message might hold what a visitor wrote."""
+    kind = type(_innermost(error)).__name__ if error else "unknown"
+    print(f"unmask: the demo could not {what}: {kind}", file=sys.stderr)
+
+
+@contextmanager
+def in_lines() -> Iterator[None]:
+    """While this lasts, and in the tasks that begin in it, Gradio prints lines."""
+    before = _of_the_demo.set(True)
+    try:
+        yield
+    finally:
+        _of_the_demo.reset(before)
+
+
+def quieten(*modules: Any) -> None:
+    """Let the modules of Gradio that print tracebacks print lines where the demo is asked."""
+    for module in modules:
+        if not isinstance(module.traceback, _Lines):
+            module.traceback = _Lines(module.traceback)
+
+
+class _Lines:
+    """The module `traceback`, but for what it prints."""
+
+    def __init__(self, real: Any) -> None:
+        self._real = real
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def print_exc(self, *given: Any, **named: Any) -> None:
+        if _of_the_demo.get():
+            say("answer a request", sys.exc_info()[1])
+        else:
+            self._real.print_exc(*given, **named)
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """A stream that fails comes as a group of one."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
