@@ -116,12 +116,17 @@ def _run(chosen: argparse.Namespace, request: "Request", cluster: "Executor | No
             executor=cluster,
             save_every=chosen.save_every,
             progress=False if chosen.quiet else None,
+            say=_say,
         )
     for why in outcome.damaged:
-        print(f"unmask: set aside and done again: {printable(why)}", file=sys.stderr)
+        _say(f"set aside and done again: {why}")
     if not chosen.quiet:
         print(_conclusion(outcome, chosen.output), file=sys.stderr)
     return 1 if outcome.failed else 0
+
+
+def _say(line: str) -> None:
+    print(f"unmask: {printable(line)}", file=sys.stderr)
 
 
 def _request(chosen: argparse.Namespace) -> "Request":

@@ -85,6 +85,8 @@ def run(chosen: argparse.Namespace) -> int:
     """Read the runs, make the tables."""
     tables = _tables(chosen)
     _check_page(chosen.html, chosen.output)
+    for option in ("output", "html", "figures"):
+        _check_not_of_a_run(option, getattr(chosen, option), chosen.runs)
     if (chosen.parser is None) != (chosen.corpus is None):
         raise UnmaskError("--parser reads the texts of --corpus; give both, or neither")
 
@@ -140,6 +142,20 @@ def _check_page(place: str | None, output: str | None) -> None:
         raise UnmaskError(f"--html takes a file in a folder that exists, not {shown}")
     if output is not None and path == Path(output).resolve():
         raise UnmaskError(f"--html and --output are two files, and both are {shown}; rename one")
+
+
+def _check_not_of_a_run(option: str, place: str | None, runs: list[str]) -> None:
+    """What a run consists of must not be written over by its report."""
+    if place is None:
+        return
+    path = Path(place).resolve()
+    for run in runs:
+        own = [(Path(run) / name).resolve() for name in ("plan.json", "rows", "locks")]
+        if any(one == path or one in path.parents for one in own):
+            raise UnmaskError(
+                f"--{option} {quoted(place, limit=150)} belongs to the run {quoted(run, limit=150)}"
+                " and would be lost; give another place"
+            )
 
 
 def _parsed(it: "Report", chosen: argparse.Namespace) -> "Report":

@@ -1,15 +1,36 @@
-"""What makes two models the same: the bytes of their weights and the names of their tokens."""
+"""What a loaded model is recognised by: weights, configuration, tokenizer, and a probe."""
 
 import hashlib
+import json
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from unmask.errors import ModelError
-from unmask.evaluation.plan import ModelIdentity, sha256
+from unmask.evaluation.model_identity import ModelIdentity
+from unmask.evaluation.plan import sha256
 from unmask.language_model import LanguageModel
+from unmask.masked_lm import MaskedLM
 from unmask.printable import printable
+
+# names, places, versions, and what is asked of a model's other outputs: no part of what it computes
+_NOT_OF_THE_FUNCTION = {
+    *("name_or_path", "architectures", "auto_map", "tokenizer_class", "transformers_version"),
+    # the plan has the precision that was asked for, and machines choose how to attend
+    *("dtype", "torch_dtype", "attn_implementation"),
+    *("id2label", "label2id", "problem_type", "finetuning_task", "task_specific_params"),
+    *("return_dict", "output_attentions", "output_hidden_states", "use_cache"),
+}
+# parts of a tokenizer's own JSON that decide what tokens a text has
+_TOKENIZING = ("normalizer", "pre_tokenizer", "post_processor", "model", "added_tokens")
+# longer values (vocabularies, merges, tables of characters) are told by their hash
+_LONGEST = 400
+# the tokens of the probe, and of how many the log-probabilities are kept at each blank
+_PROBE_LENGTH, _PROBE_OUTCOMES = 24, 16
+# a prime, so that neighbours in the probe are far apart in the vocabulary
+_STRIDE = 7919
 
 
 def identify(lm: LanguageModel, *, name: str, dtype: str, compiled: bool) -> ModelIdentity:
@@ -21,6 +42,9 @@ def identify(lm: LanguageModel, *, name: str, dtype: str, compiled: bool) -> Mod
         vocabulary=vocabulary_digest(lm),
         dtype=dtype,
         compiled=compiled,
+        config=configuration(lm),
+        tokenizer=tokenizing(lm),
+        probe=probe(lm.model),
     )
 
 
@@ -42,6 +66,83 @@ def weights_digest(lm: LanguageModel) -> str:
 def vocabulary_digest(lm: LanguageModel) -> str:
     """SHA-256 over the tokens in the order of their ids."""
     return sha256(list(lm.support().names))
+
+
+def configuration(lm: LanguageModel) -> dict[str, Any]:
+    """The model's settings (heads, activation, epsilons, windows), defaults among them."""
+    config: Any = getattr(getattr(lm.model, "model", None), "config", None)
+    if not hasattr(config, "to_json_string"):
+        return {}
+    settings: dict[str, Any] = _settings(_json(config.to_json_string(use_diff=False)))
+    return settings
+
+
+def tokenizing(lm: LanguageModel) -> dict[str, Any]:
+    """How texts become tokens: normaliser, pre-tokeniser, the rest of it, and special tokens."""
+    tokenizer: Any = lm.tokenizer
+    special = {
+        "mask_id": lm.model.mask_id,
+        "special_ids": sorted(lm.model.special_ids),
+        "special_tokens": {
+            role: str(token)
+            for role, token in getattr(tokenizer, "special_tokens_map", {}).items()
+            if isinstance(token, str)
+        },
+    }
+    backend: Any = getattr(tokenizer, "backend_tokenizer", None)
+    if not hasattr(backend, "to_str"):
+        given = getattr(tokenizer, "init_kwargs", {})
+        plain = {name: v for name, v in given.items() if isinstance(v, bool | int | float)}
+        return {**special, "given": _settings(plain)}
+    parts = _json(backend.to_str())
+    if "merges" in parts["model"]:
+        # versions write a merge as a text or as a pair
+        merges = parts["model"]["merges"]
+        parts["model"]["merges"] = [m if isinstance(m, str) else " ".join(m) for m in merges]
+    return {**special, **{name: _brief(parts.get(name)) for name in _TOKENIZING}}
+
+
+@torch.inference_mode()
+def probe(model: MaskedLM) -> tuple[float, ...]:
+    """Log-probabilities of some tokens at two blanks of a fixed row of tokens.
+
+    They change with any change of the function that is more than rounding.
+    """
+    ordinary = [i for i in range(model.vocabulary_size) if i not in model.special_ids]
+    length = min(_PROBE_LENGTH, model.max_length or _PROBE_LENGTH)
+    row = torch.tensor([[ordinary[_STRIDE * (k + 1) % len(ordinary)] for k in range(length)]])
+    blanks = sorted({length // 3, 2 * length // 3})
+    row[0, blanks] = model.mask_id
+    readouts = model.readouts(row.to(model.device), blanks)[0]
+    embedding = model.output_embedding
+    logits = readouts if embedding is None else embedding.logits(readouts)
+    log_p = torch.log_softmax(logits.cpu().double(), dim=-1)
+    outcomes = [ordinary[k * len(ordinary) // _PROBE_OUTCOMES] for k in range(_PROBE_OUTCOMES)]
+    return tuple(round(float(value), 6) for value in log_p[:, outcomes].reshape(-1))
+
+
+def _json(text: str) -> dict[str, Any]:
+    # a plan holds no infinities as numbers, and some configurations have one
+    values: dict[str, Any] = json.loads(text, parse_constant=str)
+    return values
+
+
+def _settings(value: Any) -> Any:
+    """Settings without what is no part of the function."""
+    if not isinstance(value, Mapping):
+        return _brief(value)
+    return {
+        name: _settings(inner)
+        for name, inner in value.items()
+        if name not in _NOT_OF_THE_FUNCTION and not name.startswith("_")
+    }
+
+
+def _brief(value: Any) -> Any:
+    """The value, or its hash where it is long; names of parts stay."""
+    if isinstance(value, Mapping) and len(value) <= _LONGEST // 10:
+        return {name: _brief(inner) for name, inner in value.items()}
+    return value if len(json.dumps(value)) <= _LONGEST else sha256([value])
 
 
 def _bytes(weight: Tensor) -> bytes:

@@ -13,23 +13,13 @@ from typing import Any
 
 from unmask import __version__
 from unmask.errors import StoreError
+from unmask.evaluation.model_identity import ModelIdentity as ModelIdentity
+from unmask.evaluation.model_identity import nats_apart, reconciled
 from unmask.printable import quoted
 
 FORMAT = 1
 _SHOWN_CHANGES = 5
 _DIGEST_SHOWN = 12
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelIdentity:
-    """A model wherever it lies: its name in tables, and hashes of its weights and vocabulary."""
-
-    name: str
-    revision: str | None
-    weights: str
-    vocabulary: str
-    dtype: str
-    compiled: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +106,7 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON values."""
-        return {"format": FORMAT, **asdict(self)}
+        return {"format": FORMAT, **asdict(self), "model": self.model.to_dict()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Plan":
@@ -151,12 +141,13 @@ def settled(draft: Plan, resolve: Callable[[], Batch]) -> Plan:
 def check_same(stored: Plan, draft: Plan) -> None:
     """Refuse to go on with a plan that is not the stored one, and say what differs.
 
-    A draft takes whatever batch size the stored plan has: it is found once. Another commit with
-    the same weights and vocabulary is the same model.
+    A draft takes whatever batch size the stored plan has: it is found once.
     """
-    model = replace(draft.model, revision=stored.model.revision)
-    wanted = replace(draft, model=model, batch=draft.batch or stored.batch)
-    changes = list(_changes(stored.to_dict(), wanted.to_dict()))
+    others = replace(draft, model=stored.model, batch=draft.batch or stored.batch)
+    changes = [
+        *(said for _, said in _changes(stored.to_dict(), others.to_dict())),
+        *model_changes(stored.model, draft.model).values(),
+    ]
     if changes:
         more = len(changes) - _SHOWN_CHANGES
         told = "; ".join(changes[:_SHOWN_CHANGES]) + (f"; and {more} more" if more > 0 else "")
@@ -166,13 +157,25 @@ def check_same(stored: Plan, draft: Plan) -> None:
         )
 
 
-def _changes(stored: Any, wanted: Any, path: str = "") -> Iterator[str]:
+def model_changes(stored: ModelIdentity, here: ModelIdentity) -> dict[str, str]:
+    """In what a model is another one than the stored one: sentences by what they are of."""
+    wanted = reconciled(stored, here)
+    found = dict(_changes(stored.to_dict(), wanted.to_dict(), "model"))
+    if found.pop("model.probe", None) is not None:
+        found["model.probe"] = (
+            f"its probabilities for the same tokens are up to {nats_apart(stored, here):.2g} nats"
+            " apart there and here"
+        )
+    return found
+
+
+def _changes(stored: Any, wanted: Any, path: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(stored, Mapping) and isinstance(wanted, Mapping):
         for name in sorted({*stored, *wanted}):
             inner = f"{path}.{name}" if path else name
             yield from _changes(stored.get(name), wanted.get(name), inner)
     elif canonical(stored) != canonical(wanted):
-        yield f"{path} is {_brief(stored)} there, {_brief(wanted)} here"
+        yield path, f"{path} is {_brief(stored)} there, {_brief(wanted)} here"
 
 
 def _brief(value: Any) -> str:
@@ -189,7 +192,7 @@ def _plan(values: dict[str, Any]) -> Plan:
     return Plan(
         **{
             **values,
-            "model": ModelIdentity(**values["model"]),
+            "model": ModelIdentity.from_dict(values["model"]),
             "corpus": CorpusIdentity(**values["corpus"]),
             "draw": Draw(**{**draw, "masks": tuple(draw["masks"])}),
             "support": support if isinstance(support, str) else tuple(support),

@@ -1,7 +1,7 @@
 """An evaluation from what a person asks for to rows in a folder."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -17,11 +17,17 @@ from unmask.evaluation.masks import MASKS
 from unmask.evaluation.plan import Batch, Plan
 from unmask.evaluation.planning import Drawn, constructions, draw_examples, identify_corpus
 from unmask.evaluation.running import SAVE_EVERY, complete
-from unmask.evaluation.store.run_writer import writing
+from unmask.evaluation.software import change
+from unmask.evaluation.store.run_writer import RunWriter, finished, writing
 from unmask.evaluation.store.shards import Shard
-from unmask.evaluation.worker import ModelSource
+from unmask.evaluation.worker import SOFTWARE, ModelSource
 from unmask.language_model import LanguageModel
 from unmask.settings import Settings
+
+WEAKLY_KNOWN = (
+    "this run was begun by an earlier version, which kept hashes of weights and vocabulary alone:"
+    " that the model's settings and tokenizer are the same is not checked"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +69,7 @@ class Outcome:
     plan: Plan
     done: int
     failed: int
-    damaged: Sequence[str]
+    damaged: Sequence[str] = ()
 
 
 def prepare(request: Request, *, standard_input: BinaryIO | None = None) -> Prepared:
@@ -111,21 +117,38 @@ def evaluate(
     executor: Executor | None = None,
     save_every: float = SAVE_EVERY,
     progress: bool | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> Outcome:
     """Measure what a run's folder lacks; the folder is made if there is none.
 
     Without an `executor`, in this process. `shard` is the share of this process where several
-    work on one folder; `save_every` and `progress` as in `complete`.
+    work on one folder; `save_every` and `progress` as in `complete`. `say` is given a line where a
+    run goes on with other versions than before, or with a model that is known by less.
     """
-    place = executor or LocalExecutor(prepared.lm)
+    place, share = executor or LocalExecutor(prepared.lm), shard or Shard()
     pairs, request = prepared.drawn.pairs, prepared.request
+    if (plan := finished(Path(output), prepared.draft, share, pairs)) is not None:
+        return Outcome(plan, done=len(share.of(pairs)), failed=0)
 
     def resolve() -> Batch:
         return place.resolve_batch(pairs, prepared.draft.support, request.settings)
 
-    with writing(Path(output), prepared.draft, shard or Shard(), resolve) as writer:
+    with writing(Path(output), prepared.draft, share, resolve) as writer:
+        for line in _to_be_said(writer):
+            (say or _nothing)(line)
         complete(writer, pairs, place, save_every=save_every, progress=progress)
         return Outcome(writer.plan, len(writer.done), len(writer.failed), writer.set_aside)
+
+
+def _to_be_said(writer: RunWriter) -> Iterator[str]:
+    if (changed := change(writer.software, SOFTWARE)) is not None:
+        yield changed
+    if not writer.plan.model.is_whole:
+        yield WEAKLY_KNOWN
+
+
+def _nothing(_: str) -> None:
+    pass
 
 
 def _check_of_the_library(method: str, options: dict[str, object]) -> None:

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from statistics import median
 from typing import Any
 
+import tokenizers
 import torch
 import transformers
 
@@ -18,9 +19,9 @@ from unmask import __version__
 from unmask.batch_size import resolve_batch_size
 from unmask.constructions import construct
 from unmask.errors import ModelError
-from unmask.evaluation.identity import vocabulary_digest, weights_digest
+from unmask.evaluation.identity import identify
 from unmask.evaluation.masks import MaskedPair
-from unmask.evaluation.plan import Batch, Plan
+from unmask.evaluation.plan import Batch, Plan, model_changes
 from unmask.evaluation.rows import Row
 from unmask.joint import Joint
 from unmask.language_model import LanguageModel
@@ -37,6 +38,7 @@ SOFTWARE = ", ".join(
         f"unmask {__version__}",
         f"torch {torch.__version__}",
         f"transformers {transformers.__version__}",
+        f"tokenizers {tokenizers.__version__}",
         f"numba {metadata.version('numba')}" if find_spec("numba") else "no numba",
     ]
 )
@@ -70,15 +72,20 @@ class ModelSource:
 
 def check_model(lm: LanguageModel, plan: Plan) -> None:
     """Refuse to measure with another model than the plan's: names and folders may lie."""
-    for what, found, wanted in (
-        ("weights", weights_digest(lm), plan.model.weights),
-        ("vocabulary", vocabulary_digest(lm), plan.model.vocabulary),
-    ):
-        if found != wanted:
-            raise ModelError(
-                f"{printable(lm.name)} has other {what} here than where the run was planned"
-                f" ({found[:12]}, not {wanted[:12]}); give every machine the same model"
-            )
+    known = plan.model
+    here = identify(lm, name=known.name, dtype=known.dtype, compiled=known.compiled)
+    for path, said in model_changes(known, here).items():
+        raise ModelError(
+            f"{printable(lm.name)} has other {_part_of_model(path)} here than where the run was"
+            f" planned ({said}); give every machine the same model"
+        )
+
+
+def _part_of_model(path: str) -> str:
+    part = path.split(".")[1]
+    return {"config": "settings", "tokenizer": "rules for tokens", "probe": "answers"}.get(
+        part, part
+    )
 
 
 def resolve_batch(

@@ -10,6 +10,7 @@ from typing import Any
 
 from unmask.errors import StoreError
 from unmask.evaluation.corpora.corpus import Corpus
+from unmask.evaluation.model_identity import ModelIdentity, same_function
 from unmask.evaluation.plan import Plan
 from unmask.evaluation.reports.bootstrap import Resampling
 from unmask.evaluation.reports.distance import DistanceBin, by_distance
@@ -23,7 +24,8 @@ from unmask.evaluation.reports.tables import (
     summary_table,
 )
 from unmask.evaluation.rows import Group, Row
-from unmask.evaluation.store.run_folder import Run
+from unmask.evaluation.software import differing
+from unmask.evaluation.store.run_folder import Damaged, Run
 from unmask.printable import quoted
 
 
@@ -78,7 +80,7 @@ def report(runs: Sequence[Run], *, resampling: Resampling, baseline: str | None 
     """Put runs together; without a baseline it is the paper's, where it was measured."""
     if not any(run.rows for run in runs):
         for damaged in (one for run in runs for one in run.damaged):
-            raise StoreError(f"{damaged.why}; start unmask evaluate again, which does it anew")
+            raise StoreError(f"{damaged.why}; {_remedy(damaged)}")
         raise StoreError("there are no results yet: let unmask evaluate do some examples first")
     _refuse_namesakes(run.plan for run in runs)
     _refuse_repetitions(runs)
@@ -149,13 +151,16 @@ def config(it: Report) -> dict[str, Any]:
 
 def _refuse_namesakes(plans: Iterable[Plan]) -> None:
     """Two models, or two corpora, under one name would be averaged together."""
-    seen: dict[tuple[str, str], str] = {}
+    models: dict[str, ModelIdentity] = {}
+    corpora: dict[str, str] = {}
     for plan in plans:
-        for kind, name, digest in (
-            ("model", plan.model.name, plan.model.weights),
-            ("corpus", plan.corpus.name, plan.corpus.digest),
+        model, corpus = plan.model, plan.corpus
+        first_corpus = corpora.setdefault(corpus.name, corpus.digest)
+        for kind, name, same in (
+            ("model", model.name, same_function(models.setdefault(model.name, model), model)),
+            ("corpus", corpus.name, first_corpus == corpus.digest),
         ):
-            if seen.setdefault((kind, name), digest) != digest:
+            if not same:
                 raise StoreError(
                     f"two runs name different {'models' if kind == 'model' else 'corpora'}"
                     f" {quoted(name)}; report them apart, or evaluate one with --{kind}-name"
@@ -190,8 +195,20 @@ def _run_notes(run: Run) -> list[str]:
         if reasons:
             told = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
             said.append(f"{where}, {mask}: sentences refused before the last example: {told}.")
-    said += [f"{where}: {one.why}; start unmask evaluate again" for one in run.damaged]
+    said += [f"{where}: {one.why}; {_remedy(one)}" for one in run.damaged]
+    if mixed := differing({row.software for row in run.rows if row.software}):
+        told = "; ".join(f"{name} {' and '.join(each)}" for name, each in mixed.items())
+        said.append(f"{where}: rows were computed with several versions: {told}.")
     return said + [f"{where}: {one}" for one in _unsolved(run)]
+
+
+def _remedy(part: Damaged) -> str:
+    if part.of_another_plan:
+        return (
+            "either plan.json was changed since, then put it back, or the part was copied from"
+            " another run, then remove it"
+        )
+    return "start unmask evaluate again, which does its examples anew"
 
 
 def _failed(run: Run) -> dict[str, str]:

@@ -1,9 +1,10 @@
-"""Rows in Parquet files: one part a write, whole or not at all, never changed afterwards.
+"""Rows in Parquet files: a part per write, whole or not at all, never changed afterwards.
 
 pyarrow comes with the extra `evaluate`, and is imported when a file is written or read.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,6 @@ from unmask.printable import quoted
 if TYPE_CHECKING:
     import pyarrow
 
-SUFFIX = ".parquet"
 _PLAN = "plan"
 _TEXTS = ("corpus", "mask", "model", "support", "example_id", "sentence_id", "construction")
 _NUMBERS = (
@@ -34,6 +34,10 @@ class DamagedPartError(UnmaskError):
     """A part that cannot be read back: cut short, or changed since it was written."""
 
 
+class OtherPlanError(DamagedPartError):
+    """A part that is whole, but of another plan: copied here, or the plan was changed."""
+
+
 def write_part(path: Path, rows: Sequence[Row], plan: str) -> None:
     """Write rows, each with the digest of the plan that they are of."""
     pa, pq = _arrow()
@@ -45,16 +49,34 @@ def write_part(path: Path, rows: Sequence[Row], plan: str) -> None:
 
 def read_part(path: Path, plan: str) -> list[Row]:
     """Read rows back; a part that is damaged, or of another plan, raises `DamagedPartError`."""
+    table = _table(path, plan)
     try:
-        return [Row.from_dict(values) for values in _table(path, plan).to_pylist()]
+        return [Row.from_dict(values) for values in table.to_pylist()]
     except UnmaskError as error:
         raise DamagedPartError(f"{quoted(path.name)} cannot be read: {error}") from None
 
 
-def read_errors(path: Path, plan: str) -> dict[str, str | None]:
-    """Of each example the error of one of its rows, None if it has metrics."""
+@dataclass(frozen=True)
+class Contents:
+    """Of a part: of each example the error of one of its rows, and what computed them.
+
+    The error is None if the example has metrics.
+    """
+
+    errors: Mapping[str, str | None]
+    software: frozenset[str]
+
+
+def read_contents(path: Path, plan: str) -> Contents:
+    """What a process must know of a part to go on."""
     table = _table(path, plan)
-    return dict(zip(*(table[name].to_pylist() for name in ("example_id", "error")), strict=True))
+    try:
+        ids, errors, software = (
+            table[name].to_pylist() for name in ("example_id", "error", "software")
+        )
+    except KeyError as error:
+        raise DamagedPartError(f"{quoted(path.name)} cannot be read: no column {error}") from None
+    return Contents(dict(zip(ids, errors, strict=True)), frozenset(filter(None, software)))
 
 
 def _table(path: Path, plan: str) -> Any:
@@ -64,6 +86,9 @@ def _table(path: Path, plan: str) -> Any:
     try:
         table = pq.read_table(path, page_checksum_verification=True, partitioning=None)
         plans = set(table[_PLAN].to_pylist())
+    except FileNotFoundError:
+        # merged with others, or set aside, since the folder was looked at
+        raise
     except (pa.ArrowMemoryError, pa.ArrowNotImplementedError) as error:
         raise StoreError(f"cannot read {shown}: {quoted(str(error), limit=120)}") from None
     except (pa.ArrowException, OSError, KeyError) as error:
@@ -73,7 +98,7 @@ def _table(path: Path, plan: str) -> Any:
             raise StoreError(f"cannot read {shown}: {why}; try again") from None
         raise DamagedPartError(f"{shown} cannot be read: {quoted(str(error), limit=120)}") from None
     if plans != {plan}:
-        raise DamagedPartError(f"{shown} holds rows of another plan")
+        raise OtherPlanError(f"{shown} holds rows of another plan")
     return table.drop_columns([_PLAN])
 
 

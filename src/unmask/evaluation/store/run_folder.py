@@ -1,7 +1,7 @@
 """The folder of a run, as its readers see it: the plan, and the rows that were saved.
 
     plan.json                        the plan, canonical JSON
-    rows/0-of-2/part-000001.parquet  rows of a shard, one part a save, never changed
+    rows/0-of-2/part-000001.parquet  rows of a shard, a part per save, merged by the hundred
     rows/0-of-2/manifest.json        what the shard holds, for people and other programs
     locks/0-of-2.lock                held by the one process that writes this shard
 
@@ -9,25 +9,36 @@ Rows are what the parts hold: a manifest that was not rewritten before a crash i
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from unmask.errors import StoreError
 from unmask.evaluation.plan import Plan
 from unmask.evaluation.rows import Row
-from unmask.evaluation.store.parts import SUFFIX, DamagedPartError, read_errors, read_part
+from unmask.evaluation.store.merging import SUFFIX, replaced
+from unmask.evaluation.store.parts import (
+    DamagedPartError,
+    OtherPlanError,
+    read_contents,
+    read_part,
+)
 from unmask.printable import quoted
 
 PLAN, ROWS, LOCKS, MANIFEST = "plan.json", "rows", "locks", "manifest.json"
+# how often a folder is looked at anew when its parts are merged meanwhile
+_LOOKS = 10
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
 class Damaged:
-    """A part that cannot be read, and why."""
+    """A part that cannot be read, and why: `of_another_plan` if it is whole."""
 
     path: Path
     why: str
+    of_another_plan: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,44 +90,70 @@ def read_plan(folder: Path) -> Plan | None:
 
 @dataclass(frozen=True)
 class Progress:
-    """Which examples of a run have metrics, which only errors, and what cannot be read."""
+    """Which examples of a run have metrics, which only errors, and what cannot be read.
+
+    `software` are the versions that computed its rows.
+    """
 
     done: frozenset[str]
     failed: frozenset[str]
     damaged: tuple[Damaged, ...]
+    software: frozenset[str]
 
 
 def read_progress(folder: Path, plan: Plan) -> Progress:
     """What a process must know to go on: ids alone, so that millions of examples are no burden."""
     done: set[str] = set()
     failed: set[str] = set()
-    damaged: list[Damaged] = []
-    for path in parts(folder):
-        try:
-            errors = read_errors(path, plan.digest)
-        except DamagedPartError as error:
-            damaged.append(Damaged(path, str(error)))
-            continue
-        for name, error_text in errors.items():
-            (done if error_text is None else failed).add(name)
-    return Progress(frozenset(done), frozenset(failed - done), tuple(damaged))
+    found, damaged = _read_each(folder, lambda path: read_contents(path, plan.digest))
+    for _, contents in found:
+        for name, error in contents.errors.items():
+            (done if error is None else failed).add(name)
+    software = frozenset(line for _, contents in found for line in contents.software)
+    return Progress(frozenset(done), frozenset(failed - done), tuple(damaged), software)
 
 
 def read_rows(folder: Path, plan: Plan) -> tuple[list[Row], list[Damaged]]:
     """Rows of all shards, and the parts that cannot be read."""
-    found: list[tuple[Path, Row]] = []
-    damaged: list[Damaged] = []
-    for path in parts(folder):
-        try:
-            found += [(path, row) for row in read_part(path, plan.digest)]
-        except DamagedPartError as error:
-            damaged.append(Damaged(path, str(error)))
-    return _settled(found), damaged
+    found, damaged = _read_each(folder, lambda path: read_part(path, plan.digest))
+    return _settled((path, row) for path, rows in found for row in rows), damaged
 
 
 def parts(folder: Path) -> list[Path]:
-    """The parts of all shards, in the order in which each shard wrote them."""
+    """The parts of all shards, in the order in which each shard wrote them.
+
+    Those that a merged part stands for are not among them.
+    """
+    found = _listed(folder)
+    # a folder that changes while it is listed may show neither a merged part nor what it replaced
+    while found != (again := _listed(folder)):
+        found = again
+    gone = replaced(found)
+    return [path for path in found if path not in gone]
+
+
+def _listed(folder: Path) -> list[Path]:
     return sorted((folder / ROWS).glob(f"*/*{SUFFIX}"))
+
+
+def _read_each(
+    folder: Path, read: Callable[[Path], _T]
+) -> tuple[list[tuple[Path, _T]], list[Damaged]]:
+    """What is read of every part; from the start if one was merged with others meanwhile."""
+    for _ in range(_LOOKS):
+        found: list[tuple[Path, _T]] = []
+        damaged: list[Damaged] = []
+        try:
+            for path in parts(folder):
+                try:
+                    found.append((path, read(path)))
+                except DamagedPartError as error:
+                    other = isinstance(error, OtherPlanError)
+                    damaged.append(Damaged(path, str(error), other))
+        except FileNotFoundError:
+            continue
+        return found, damaged
+    raise StoreError(f"the rows of {quoted(str(folder), limit=150)} keep changing; try again")
 
 
 def _settled(rows: Iterable[tuple[Path, Row]]) -> list[Row]:

@@ -1,12 +1,13 @@
 """The one process that writes a shard of a run: it holds the lock, knows what is done, saves rows.
 
 A save is one new part, whole or not at all; what a crash interrupts was not saved, and is done
-again. Several processes with different shards of the same count share a folder.
+again. Every hundred parts of the shard are merged into one. Several processes with different shards
+of the same count share a folder.
 """
 
 import hashlib
 import json
-import re
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
@@ -19,7 +20,15 @@ from unmask.evaluation.masks import MaskedPair
 from unmask.evaluation.plan import Batch, Plan, canonical, check_same, settled
 from unmask.evaluation.rows import Row
 from unmask.evaluation.store.durable import explained, make_folder, remove_unfinished, write_file
-from unmask.evaluation.store.parts import SUFFIX, write_part
+from unmask.evaluation.store.merging import (
+    SUFFIX,
+    due,
+    merged_name,
+    part_name,
+    replaced,
+    saves,
+)
+from unmask.evaluation.store.parts import DamagedPartError, read_part, write_part
 from unmask.evaluation.store.run_folder import (
     LOCKS,
     MANIFEST,
@@ -44,13 +53,24 @@ class RunWriter:
         self._folder = folder / ROWS / shard.folder
         progress = read_progress(folder, plan)
         self.set_aside = [_set_aside(one) for one in progress.damaged if _is_free(one.path, shard)]
+        if self.set_aside:
+            # what a damaged part stood for may be there still
+            progress = read_progress(folder, plan)
         self._done, self._failed = set(progress.done), set(progress.failed)
+        self.software = set(progress.software)
         # everything, until a share of it is taken
         self._share: set[str] | None = None
         with explained(self._folder):
-            found = sorted(self._folder.glob(f"*{SUFFIX}"))
-            self._parts = {path.name: _contents(path) for path in found}
-        self._number = max(map(_number, self._parts), default=0)
+            self._parts = {path.name: _contents(path) for path in self._own_parts()}
+        self._number = max((saves(name)[1] for name in self._parts), default=0)
+        self._merge()
+
+    def _own_parts(self) -> list[Path]:
+        """This shard's parts, after those are removed that a merged one stands for."""
+        found = sorted(self._folder.glob(f"*{SUFFIX}"))
+        for path in (gone := replaced(found)):
+            path.unlink(missing_ok=True)
+        return [path for path in found if path not in gone]
 
     @property
     def done(self) -> set[str]:
@@ -76,14 +96,41 @@ class RunWriter:
         """Write the rows of whole examples as one new part."""
         if not rows:
             return
-        path = self._folder / f"part-{self._number + 1:06d}{SUFFIX}"
+        path = self._folder / part_name(self._number + 1)
         write_part(path, rows, self.plan.digest)
         self._number += 1
         self._parts[path.name] = _contents(path)
         done = {row.example_id for row in rows if not row.failed}
         self._done |= done
         self._failed = (self._failed | {row.example_id for row in rows}) - self._done
-        self._write_manifest()
+        self.software |= {row.software for row in rows if row.software}
+        if not self._merge():
+            self._write_manifest()
+
+    def _merge(self) -> bool:
+        """Merge parts while there are enough of them; says whether there were."""
+        merged = False
+        while (names := due(self._parts)) and self._merge_some(names):
+            merged = True
+        if merged:
+            self._write_manifest()
+        return merged
+
+    def _merge_some(self, names: Sequence[str]) -> bool:
+        paths = [self._folder / name for name in names]
+        try:
+            rows = [row for path in paths for row in read_part(path, self.plan.digest)]
+        except (DamagedPartError, FileNotFoundError):
+            # damaged since the start: the next one sets it aside
+            return False
+        merged = self._folder / merged_name(names)
+        write_part(merged, rows, self.plan.digest)
+        self._parts[merged.name] = _contents(merged)
+        with explained(self._folder):
+            for path in paths:
+                path.unlink(missing_ok=True)
+                del self._parts[path.name]
+        return True
 
     def _write_manifest(self) -> None:
         manifest = {
@@ -92,6 +139,7 @@ class RunWriter:
             "examples": self.plan.draw.count if self._share is None else len(self._share),
             "done": len(self.done),
             "failed": len(self.failed),
+            "software": sorted(self.software),
             "parts": [{"name": name, **self._parts[name]} for name in sorted(self._parts)],
             "updated": datetime.now(UTC).isoformat(timespec="seconds"),
         }
@@ -120,6 +168,26 @@ def writing(
         make_folder(folder / ROWS / shard.folder)
         remove_unfinished(folder / ROWS / shard.folder)
         yield RunWriter(folder, plan, shard)
+
+
+def finished(folder: Path, draft: Plan, shard: Shard, pairs: Sequence[MaskedPair]) -> Plan | None:
+    """The plan of a folder that cannot be written to, if nothing of the share is missing.
+
+    None for a folder that can be written to, and for one that holds no run.
+    """
+    places = [place for place in (folder, folder / LOCKS, folder / ROWS) if place.is_dir()]
+    if all(os.access(place, os.W_OK) for place in places) or (stored := read_plan(folder)) is None:
+        return None
+    check_same(stored, draft)
+    done = read_progress(folder, stored).done
+    missing = [one for one in shard.of(pairs) if one.id not in done]
+    if missing:
+        raise StoreError(
+            f"{quoted(str(folder), limit=150)} cannot be written to, and {len(missing)} of"
+            f" {len(shard.of(pairs))} examples are not done; copy the folder to a disk that can be"
+            " written to, and give the copy as --output"
+        )
+    return stored
 
 
 def _agreed(folder: Path, draft: Plan, resolve: Callable[[], Batch]) -> Plan:
@@ -198,11 +266,6 @@ def _set_aside(part: Damaged) -> str:
         # another shard that was started at the same time may have been first
         part.path.rename(part.path.with_name(part.path.name + _DAMAGED))
     return part.why
-
-
-def _number(name: str) -> int:
-    found = re.fullmatch(r"part-(\d+)", Path(name).stem)
-    return int(found[1]) if found else 0
 
 
 def _contents(path: Path) -> dict[str, object]:

@@ -1,0 +1,39 @@
+"""Which versions computed what: rows name them in a line, as "torch 2.13.0, no numba".
+
+Another version is told and not rejected: whether the model still computes the same is seen by
+asking it, and the rest may differ in the last digits.
+"""
+
+from collections.abc import Collection, Iterable
+
+
+def versions(software: str) -> dict[str, str]:
+    """Versions by package; a package that was not there has the version "none"."""
+    said = [part.split(maxsplit=1) for part in software.split(", ")]
+    pairs = [(words[0], words[1]) for words in said if len(words) == 2]
+    return dict((version, "none") if name == "no" else (name, version) for name, version in pairs)
+
+
+def differing(lines: Iterable[str]) -> dict[str, list[str]]:
+    """The packages that do not have one version in all of the lines that name them."""
+    found: dict[str, set[str]] = {}
+    for line in lines:
+        for name, version in versions(line).items():
+            found.setdefault(name, set()).add(version)
+    return {name: sorted(each) for name, each in sorted(found.items()) if len(each) > 1}
+
+
+def change(earlier: Collection[str], here: str) -> str | None:
+    """What is another version here than in rows that were computed before, in one line."""
+    now = versions(here)
+    mixed = [
+        f"{name} {' and '.join(sorted(others))} there, {now[name]} here"
+        for name, each in differing([*earlier, here]).items()
+        if name in now and (others := set(each) - {now[name]})
+    ]
+    if not mixed:
+        return None
+    return (
+        f"rows of this run were computed with other versions ({'; '.join(mixed)}); the model"
+        " answers as before, but numbers may differ in the last digits"
+    )
