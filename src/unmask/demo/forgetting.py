@@ -24,9 +24,7 @@ class NoSessions:
     def __init__(self, blocks: Any) -> None:
         from gradio.state_holder import SessionState
 
-        # which has no types
-        make: Any = SessionState
-        self._new = lambda: make(blocks)
+        self._new = lambda: SessionState(blocks)
         # what Gradio looks into when a page is left
         self.session_data: dict[str, Any] = {}
 
