@@ -24,7 +24,7 @@ class NoSessions:
     def __init__(self, blocks: Any) -> None:
         from gradio.state_holder import SessionState
 
-        self._new = lambda: SessionState(blocks)  # type: ignore[no-untyped-call]
+        self._new: Callable[[], Any] = lambda: SessionState(blocks)
         # what Gradio looks into when a page is left
         self.session_data: dict[str, Any] = {}
 
