@@ -13,6 +13,9 @@ from unmask.errors import NumericsError
 from unmask.solvers.forest import Vector
 from unmask.solvers.groups import NEGLIGIBLE
 
+# the least part of its mass that a token's step can foretell in float64
+_LEAST_KEPT = 1e-12
+
 
 @dataclass(frozen=True, eq=False)
 class Solution:
@@ -52,12 +55,17 @@ def told(
 
 
 def counted(step: Vector, log_mass: Vector) -> NDArray[np.bool_]:
-    """The tokens that hold some mass, or would after a step that is taken off their logarithms.
+    """The tokens that hold some mass in the answer, as a step, taken off logarithms, foretells it.
 
-    One that no context allows has none at all in the answer, to which no step leads.
+    One that no context allows has none at all there, and steps lead to it a nat at a time: a token
+    that gets a part p of what it loses asks for a step of 1 - p, and has p of its mass in the end.
     """
+    falls = step - step[np.argmax(log_mass)]
+    kept = np.log(np.clip(1 - falls, _LEAST_KEPT, 1))
+    # beyond a nat other tokens are behind it, and nothing is foretold
+    falling = log_mass + np.where(falls > 1 + _LEAST_KEPT, 0.0, kept)
     lowest = float(log_mass.max()) + math.log(NEGLIGIBLE)
-    found: NDArray[np.bool_] = np.maximum(log_mass, log_mass - step) > lowest
+    found: NDArray[np.bool_] = np.where(falls > 0, falling, log_mass - falls) > lowest
     return found
 
 
