@@ -6,6 +6,7 @@ So a start costs a second instead of ten, and twenty kills are affordable.
 import multiprocessing
 import os
 import sys
+from collections.abc import Callable
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
@@ -43,4 +44,13 @@ def finish(arguments: list[str], log: Path, timeout: float = 300) -> int:
     process = start(arguments, log)
     process.join(timeout)
     assert process.exitcode is not None, log.read_text()
+    return process.exitcode
+
+
+def call(function: Callable[..., None], *arguments: object, timeout: float = 300) -> int:
+    """Call a function of a test's module in such a process; returns the exit code."""
+    process = _CONTEXT.Process(target=function, args=arguments, daemon=True)
+    process.start()
+    process.join(timeout)
+    assert process.exitcode is not None
     return process.exitcode

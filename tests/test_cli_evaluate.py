@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -350,6 +351,33 @@ def test_bad_reports_are_one_line(
     out, err = capsys.readouterr()
     assert out == ""
     assert said in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("option", ["--output", "--html", "--figures"])
+@pytest.mark.parametrize("place", ["plan.json", "rows/0-of-1/manifest.json", "rows", "locks/x"])
+def test_a_report_is_not_written_over_its_run(
+    done: Path, capsys, option: str, place: str, monkeypatch
+) -> None:
+    before = {path: path.read_bytes() for path in done.rglob("*") if path.is_file()}
+    monkeypatch.chdir(done.parent)
+    written = str(Path(done.name) / "rows" / ".." / place)
+    assert main(["report", str(done), "--resamples", "50", option, written]) == 2
+    err = capsys.readouterr().err
+    assert "belongs to the run" in err or "takes a file in a folder that exists" in err
+    assert err.count("\n") == 1
+    assert {path: path.read_bytes() for path in done.rglob("*") if path.is_file()} == before
+
+
+def test_a_changed_plan_is_not_to_be_evaluated_again(done: Path, tmp_path: Path, capsys) -> None:
+    """That would be refused: it is the plan that must be put back."""
+    changed = Path(shutil.copytree(done, tmp_path / "run"))
+    plan = (changed / "plan.json").read_text()
+    (changed / "plan.json").write_text(plan.replace('"seed":0', '"seed":1'))
+    assert main(["report", str(changed)]) == 2
+    err = capsys.readouterr().err
+    assert "holds rows of another plan; either plan.json was changed since, then put it back" in err
+    assert "start unmask evaluate" not in err
     assert err.count("\n") == 1
 
 

@@ -7,8 +7,10 @@ them, the rest only some.
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -20,6 +22,7 @@ import pytest
 import killable
 from assets import real_data, real_model
 from unmask.evaluation.rows import Row
+from unmask.evaluation.store.merging import saves
 from unmask.evaluation.store.parts import read_part
 from unmask.evaluation.store.run_folder import parts, read_plan, read_run
 
@@ -78,6 +81,11 @@ def saved(folder: Path) -> list[dict[str, object]]:
     return sorted(map(values, rows), key=lambda row: (row["example_id"], row["construction"]))
 
 
+def saves_of(folder: Path) -> int:
+    """How often rows were saved: parts that were merged are fewer."""
+    return max((saves(path.name)[1] for path in parts(folder)), default=0)
+
+
 def quiet_run(folder: Path, arguments: Arguments, examples: int) -> list[dict[str, object]]:
     assert killable.finish(arguments(folder / "run", examples=examples), folder / "log") == 0
     rows = saved(folder / "run")
@@ -101,14 +109,14 @@ def test_twenty_kills_lose_nothing_and_repeat_nothing(tmp_path: Path, arguments:
     for _ in range(KILLS):
         # some while they start, most at a random moment after so many examples; never the last
         further = moments.choice([0, 1, 2, 4, 8, 12])
-        wanted = len(parts(tmp_path / "run")) + further
+        wanted = saves_of(tmp_path / "run") + further
         process = killable.start(again, log)
-        _wait_for(lambda wanted=wanted: len(parts(tmp_path / "run")) >= wanted, process)
+        _wait_for(lambda wanted=wanted: saves_of(tmp_path / "run") >= wanted, process)
         process.join(moments.uniform(0, 0.1 if further else 1))
         process.kill()
         process.join()
         assert process.exitcode == -signal.SIGKILL, "a run that has ended cannot be killed"
-    assert 0 < len(parts(tmp_path / "run")) < MANY
+    assert 0 < saves_of(tmp_path / "run") < MANY
     assert killable.finish(again, log) == 0
     assert saved(tmp_path / "run") == undisturbed
 
@@ -157,6 +165,89 @@ def test_a_full_disk_ends_in_one_line_and_the_run_goes_on_later(
         assert saved(disk / "run") == undisturbed
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_complete_run_on_a_disk_that_is_read_only_has_nothing_to_do(
+    tmp_path: Path, arguments: Arguments, done: Path, undisturbed
+) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=50m", "tmpfs", str(disk)], check=True)
+    try:
+        subprocess.run(["cp", "-r", str(done), str(disk / "run")], check=True)
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        assert killable.finish(arguments(disk / "run"), tmp_path / "log") == 0
+        assert (tmp_path / "log").read_text() == ""
+        assert saved(disk / "run") == undisturbed
+        subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
+        parts(disk / "run")[0].unlink()
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        assert killable.finish(arguments(disk / "run"), tmp_path / "log") == 2
+        (said,) = (tmp_path / "log").read_text().splitlines()
+        assert "cannot be written to, and " in said
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+CHANGED = {
+    "activation": ("config.json", '"gelu"', '"relu"', "model.config.hidden_act is 'gelu' there"),
+    "tokenizer": (
+        "tokenizer.json",
+        '"handle_chinese_chars": true',
+        '"handle_chinese_chars": false',
+        "model.tokenizer.normalizer.handle_chinese_chars is 'true' there, 'false' here",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_a_killed_run_does_not_go_on_with_a_changed_model(
+    tmp_path: Path, arguments: Arguments, undisturbed, name: str
+) -> None:
+    file, old, new, said = CHANGED[name]
+    model = Path(shutil.copytree(real_model("caption-bert"), tmp_path / "caption-bert"))
+    again = arguments(tmp_path / "run", "--model", str(model))
+    process = killable.start(again, tmp_path / "log")
+    _wait_for(lambda: saves_of(tmp_path / "run") >= 5, process)
+    process.kill()
+    process.join()
+    before, content = saved(tmp_path / "run"), (model / file).read_text(encoding="utf-8")
+    assert old in content
+    (model / file).write_text(content.replace(old, new), encoding="utf-8")
+    assert killable.finish(again, tmp_path / "second") == 2
+    (line,) = (tmp_path / "second").read_text().splitlines()
+    assert line.startswith("unmask: the output holds a run with another plan: ")
+    assert said in line
+    assert saved(tmp_path / "run") == before
+    (model / file).write_text(content, encoding="utf-8")
+    assert killable.finish(again, tmp_path / "third") == 0
+    assert (tmp_path / "third").read_text() == ""
+    assert saved(tmp_path / "run") == undisturbed
+
+
+def test_a_killed_run_goes_on_with_other_versions_and_says_so(
+    tmp_path: Path, arguments: Arguments, undisturbed
+) -> None:
+    again = arguments(tmp_path / "run")
+    process = killable.start(again, tmp_path / "log")
+    _wait_for(lambda: saves_of(tmp_path / "run") >= 5, process)
+    process.kill()
+    process.join()
+    fake = (
+        "import sys, transformers; transformers.__version__ = '99.0'; import unmask.cli;"
+        " sys.exit(unmask.cli.main(sys.argv[1:]))"
+    )
+    second = subprocess.run(
+        [sys.executable, "-c", fake, *again], capture_output=True, text=True, check=False
+    )
+    assert second.returncode == 0, second.stderr
+    (line,) = second.stderr.splitlines()
+    assert line.startswith("unmask: rows of this run were computed with other versions (transf")
+    assert "99.0 here" in line
+    numbers = [{**row, "software": None} for row in saved(tmp_path / "run")]
+    assert numbers == [{**row, "software": None} for row in undisturbed]
+    manifest = json.loads((tmp_path / "run/rows/0-of-1/manifest.json").read_text())
+    assert len(manifest["software"]) == 2
 
 
 def test_a_rival_on_the_same_shard_is_refused_in_one_line(

@@ -201,6 +201,28 @@ def test_unreadable_parts_are_set_aside(tmp_path: Path) -> None:
     assert first.with_name(first.name + ".damaged").read_bytes() == changed
 
 
+def test_a_damaged_part_is_said_once(tmp_path: Path) -> None:
+    with hold(tmp_path / "run") as writer:
+        writer.save(rows(0))
+    (part,) = parts(tmp_path / "run")
+    part.write_bytes(part.read_bytes()[:100])
+    (damaged,) = read_run(tmp_path / "run").damaged
+    assert damaged.why.count("cannot be read") == 1
+    assert not damaged.of_another_plan
+
+
+def test_an_error_of_the_disk_is_not_damage_for_a_reader(tmp_path: Path, monkeypatch) -> None:
+    with hold(tmp_path / "run") as writer:
+        writer.save(rows(0))
+
+    def stale(*_: object, **__: object) -> None:
+        raise OSError(errno.ESTALE, "Stale file handle")
+
+    monkeypatch.setattr("pyarrow.parquet.read_table", stale)
+    with pytest.raises(StoreError, match="Stale file handle; try again"):
+        read_run(tmp_path / "run")
+
+
 def test_parts_of_a_neighbour_are_left_to_it(tmp_path: Path) -> None:
     with hold(tmp_path / "run", shard=Shard(1, 2)) as writer:
         writer.save(rows(1))

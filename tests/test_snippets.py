@@ -32,7 +32,7 @@ EXECUTED_ELSEWHERE = {"docs/how-to/evaluate.md": "tests/test_how_to.py, which lo
 # what pages speak of and do not define
 GIVEN = {"docs/how-to/proteins.md": {"sequence": snippets.CHAIN}}
 # the same with less to do: what takes long without showing more
-SHORTER = {"README.md": ("lm.sample(three, 200)", "lm.sample(three, 20)")}
+SHORTER = {"README.md": (".sample(200)", ".sample(20)")}
 # commands that are only parsed, and why; any other is run
 ONLY_PARSED = {
     ("--ray",): "starts Ray or needs a cluster; tests/test_ray.py runs it",

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from unmask import __version__
 from unmask.cli import cost, demo, evaluate, fill, mutations, report, score
+from unmask.cli.wording import in_options
 from unmask.errors import UnmaskError
 from unmask.printable import printable, quoted
 
@@ -31,7 +32,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     warnings.showwarning = _warn
     _escape_what_stdout_cannot_encode()
     parser = _parser()
-    chosen = parser.parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    if not given:
+        # as other commands of commands do: whoever types the name alone asks what there is
+        parser.print_help()
+        return 0
+    chosen = parser.parse_args(given)
     try:
         code = int(_COMMANDS[chosen.command].run(chosen))
         if sys.stdout is not None:
@@ -39,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
         return code
     except UnmaskError as error:
-        print(f"unmask: {printable(str(error))}", file=sys.stderr)
+        print(f"unmask: {printable(in_options(str(error)))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as error:
         # a command that keeps what it has done says where

@@ -55,7 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     fill_figure.add_arguments(parser)
     _add_lines(parser)
     options.add_running(parser)
-    add("--quiet", action="store_true", help="no cost line and no progress bar")
+    add(
+        "--quiet",
+        action="store_true",
+        help="no cost line, no progress bar and no closing line",
+    )
 
 
 def _add_words(parser: argparse.ArgumentParser) -> None:
@@ -82,14 +86,20 @@ def _add_lines(parser: argparse.ArgumentParser) -> None:
         metavar="FILE|-",
         help="many texts instead of TEXT: one a line, empty lines left out, or JSON lines with "
         "text, and perhaps targets, piece_prior, blanks, support and method in place of the "
-        "options; other fields are kept. Prints JSON lines: text, fills, method, J, diagnostics",
+        "options; other fields are kept. Prints JSON lines: text, fills, method, J, diagnostics, "
+        "request",
     )
     add(
         "--input-format",
         metavar="FORMAT",
         help="txt or jsonl (default: jsonl where the name ends so, else txt)",
     )
-    add("--output", metavar="FILE|-", help="where --input is answered (default: -, stdout)")
+    add(
+        "--output",
+        metavar="FILE|-",
+        help="where --input is answered (default: -, stdout); a file that holds answers of the "
+        "same command is continued, and one that holds anything else is rejected",
+    )
     add(
         "--skip-bad",
         action="store_true",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from unmask.cli import options
 from unmask.cli.fill_output import REQUEST, Answers, digest, place_of
 from unmask.cli.fill_request import ASKED, Request
+from unmask.cli.wording import in_options
 from unmask.errors import ClozeError, UnmaskError
 from unmask.printable import quoted, readable_bytes, readable_seconds
 
@@ -217,7 +218,7 @@ def _answer_all(
             except UnmaskError as error:
                 raise type(error)(f"line {number} of {shown}: {error}") from None
             if "error" in row:
-                row["error"] = f"line {number} of {shown}: {row['error']}"
+                row["error"] = f"line {number} of {shown}: {in_options(row['error'])}"
             write({**row, REQUEST: mark})
             counted.update()
 

@@ -94,7 +94,12 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--words", action="store_true", help="a row a word: surprisal, start, end, pieces")
     add("--base-two", action="store_true", help="bits instead of nats")
-    add("-o", "--output", metavar="FILE", help="a file for the rows: .csv, .tsv or .jsonl")
+    add(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="a file for the rows: .csv, .tsv or .jsonl; until all are there, FILE.partial",
+    )
     add("--output-format", metavar="FORMAT", help="csv, tsv or jsonl, also on stdout")
     add("--json", action="store_true", help="JSON lines on stdout instead of a table")
     add("--prefix", default="", help="what the names of new columns begin with (default: nothing)")
