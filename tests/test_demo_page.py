@@ -130,6 +130,7 @@ def test_a_visit(browser: Any, english: str) -> None:
         assert "Mutual information" in page.inner_text("#trust")
         assert "8,193 forward passes" in page.inner_text("#trust")
         assert page.evaluate("document.querySelector('#picture img').naturalWidth") > 400
+        assert not page.is_visible("#picture figcaption")
         screenshot(page, "demo-done")
 
         choose(page, "mlm")
@@ -152,6 +153,13 @@ def test_a_visit(browser: Any, english: str) -> None:
         assert page.inner_text("#cards") == cards
         assert page.locator("#candidates input:checked").input_value() == "100"
         assert fits(page)
+        # the heat map is wider than the window: it says so, and all of it can be reached
+        assert page.is_visible("#picture figcaption")
+        wide = "document.querySelector('#picture .wide')"
+        assert page.evaluate(f"{wide}.scrollWidth > {wide}.clientWidth")
+        page.evaluate(f"{wide}.scrollLeft = 10000")
+        ends = "document.querySelector('#picture img').getBoundingClientRect().right"
+        assert page.evaluate(f"{ends} <= window.innerWidth")
         screenshot(page, "demo-link-phone-dark")
 
 
@@ -249,6 +257,25 @@ def test_hostile_text_is_inert(browser: Any, english: str) -> None:
     with opened(browser, link) as page:
         page.wait_for_selector("#cards li", timeout=PATIENCE)
         assert page.evaluate("window.met") is None
+
+
+def test_a_text_that_is_too_long_is_said_to_be(browser: Any, english: str) -> None:
+    """What is pasted stays as it is, its blank too, and is not answered."""
+    long = f"{'a man ' * 80}plays the [MASK]."
+    with opened(browser, english, width=420) as page:
+        page.wait_for_selector("#words button")
+        page.locator("#text textarea").focus()
+        page.keyboard.press("Control+A")
+        page.keyboard.insert_text(long)
+        page.wait_for_selector("#words .refused")
+        assert page.input_value("#text textarea") == long
+        assert "shorten it" in page.inner_text("#words")
+        page.click("#fill")
+        page.wait_for_selector("#status .refused")
+        assert "the demo takes 400" in page.inner_text("#status")
+        screenshot(page, "demo-too-long-phone")
+        write(page, "A man plays the [MASK] well")
+        assert not page.query_selector("#words .refused")
 
 
 def ask_nothing(page: Any) -> None:

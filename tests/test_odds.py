@@ -61,7 +61,7 @@ def test_one_blank_has_odds_and_no_interaction():
     [
         (["A"], "mutant is a list of 2 tokens, one a blank, not ['A']"),
         ("AC", "mutant is a list of 2 tokens, one a blank, not 'AC'"),
-        (["A", "W"], "'W' is not one of the 3 tokens of this blank"),
+        (["A", "W"], "blank 1: 'W' is not one of the 3 tokens of this blank"),
     ],
 )
 def test_fills_that_do_not_fit(mutant, said):
