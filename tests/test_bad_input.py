@@ -15,6 +15,7 @@ import unmask
 from tiny_tokenizers import save_bert, tiny_bert, word_piece
 from unmask import ClozeError, MethodError, ModelError, NumericsError, SupportError, UnmaskError
 from unmask.cli import main
+from unmask.cli.wording import in_options
 
 PAIR = "the [MASK] sat on the [MASK]."
 PLAIN = "the unhappy cat sat."
