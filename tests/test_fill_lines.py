@@ -13,7 +13,7 @@ from unmask.language_model import LanguageModel
 
 PAIR = "the [MASK] sat on the [MASK]."
 ONE = "the [MASK] sat."
-FILL = ["score", "token", "token_str", "sequence"]
+FILL = ["score", "token", "token_str", "sequence", "method"]
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +54,8 @@ def test_a_text_a_line_in_their_order(answered, lm):
         "forward_passes": joint.diagnostics["forward_passes"],
         "captured_mass": pytest.approx([1, 1]),
         "converged": True,
+        "pieces": [1, 1],
+        "unknown_tokens": [],
     }
 
 
@@ -94,7 +96,10 @@ def test_fields_of_a_line_override_the_options(answered, lm):
     assert [row["fills"] for row in rows] == expected
     named = ["orders", "hcb", "log-pool", *["orders"] * 6]
     assert [row["method"] for row in rows] == named
-    assert rows[5]["diagnostics"] == {"piece_prior": {"1": 0.7, "2": 0.3}}
+    assert rows[5]["diagnostics"] == {
+        "piece_prior": {"1": 0.7, "2": 0.3},
+        "unknown_tokens": [],
+    }
     assert [row["text"] for row in rows] == [line["text"] for line in lines]
 
 
