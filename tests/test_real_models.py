@@ -125,6 +125,7 @@ def assert_is_fill_mask(lm: LanguageModel, text: str, *, top: int, error: float 
     expected, found = pipeline(text, top_k=top), lm.fill(text, top=top)
     assert len(found) == top
     for ours, theirs in zip(found, expected, strict=True):
+        assert ours.pop("method") == "mlm"
         assert ours.keys() == theirs.keys()
         assert ours.pop("score") == pytest.approx(theirs.pop("score"), abs=error, rel=0)
         assert ours == theirs
