@@ -74,7 +74,7 @@ def test_tables_show_themselves_without_eliciting(lm: unmask.LanguageModel) -> N
     logits = torch.zeros(2, 3)
     stored = PairTables.from_logits(unmask.DenseLogits(logits), unmask.DenseLogits(logits))
     assert repr(stored) == "PairTables(2 x 3, dense)"
-    hostile = lm.tables(f"a\x1b[31m {lm.tokenizer.mask_token} {lm.tokenizer.mask_token}")
+    hostile = lm.tables(f"the a\x1b[31m {lm.tokenizer.mask_token} {lm.tokenizer.mask_token}")
     assert repr(hostile).isprintable()
 
 

@@ -38,7 +38,7 @@ class NumericsError(UnmaskError):
 
 
 class TablesFileError(UnmaskError):
-    """A file does not hold tables that this version can read."""
+    """A file does not hold tables that this version can read, or not as they were saved."""
 
 
 class CorpusError(UnmaskError):

@@ -117,8 +117,8 @@ class Support:
         said = f"{quoted(name)} is not one of the {len(self)} tokens of this blank"
         pieces = [] if self.cut is None else self.cut(name)
         if len(pieces) > 1:
-            return (
-                f"{said}: it is {len(pieces)} pieces of this tokenizer "
+            said += (
+                f": it is {len(pieces)} pieces of this tokenizer "
                 f"({' '.join(map(printable, pieces))}); give words of several pieces as targets: "
                 "lm.fill(..., targets=[...]), unmask fill --targets"
             )

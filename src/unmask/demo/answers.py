@@ -12,10 +12,11 @@ from io import BytesIO
 from typing import Any
 
 import unmask
-from unmask import plots, unknown_tokens
+from unmask import plots
 from unmask.demo.jobs import Job
 from unmask.demo.question import Offer, Question, left_out, methods_for
 from unmask.demo.words import Blanked
+from unmask.unknown_tokens import note
 
 # fills that a card shows, and tokens a side of a heat map
 TOP, MAP = 8, 8
@@ -100,7 +101,7 @@ def _answer(
     support = _support(question, found)
     # what is unknown is said on the page: a warning would put a visitor's text into the log
     cloze = lm.read(found.text)
-    unknown = unknown_tokens.note(lm.tokenizer, cloze)
+    unknown = note(lm.tokenizer, cloze)
     joints: dict[str, unmask.Joint] = {}
     for methods in groups:
         joints |= lm.joints(cloze, methods=methods, support=support, settings=how)

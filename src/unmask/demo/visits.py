@@ -127,8 +127,8 @@ class Visits:
         """By constructions that need no tables, while the others are still to come."""
         self._unwanted.discard(visitor)
         self._supersede(visitor)
-        short = replace(question, text=question.text[:LOOKED_AT])
-        if not short.blanked(self.offer.mask).words:
+        fits = len(question.text) <= LONGEST_TEXT
+        if fits and not question.blanked(self.offer.mask).words:
             return _emptied(panels.line(panels.NO_BLANK, "refused"))
         try:
             found = check(question, self.offer)

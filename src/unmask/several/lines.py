@@ -24,6 +24,8 @@ Scores = Float[Tensor, "*shape"]
 
 # a pass over tables of candidates is cheap
 MAX_PASSES = 1000
+# Blocks of fills meet through lines that hold next to nothing, and these weigh the blocks.
+_NEGLIGIBLE = 1e-150
 
 
 class Lines:
@@ -80,6 +82,7 @@ def read_contest(lines: Lines, wins: Sequence[Scores], point: Vector) -> Pass:
             first,
             second,
         ),
+        _NEGLIGIBLE,
     )
 
 

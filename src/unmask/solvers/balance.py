@@ -77,7 +77,7 @@ def balanced(
         here = flows.read(mass)
         precondition = here.forest()
         step = precondition(here.gradient)
-        history.append(asked_move(step, np.log(mass)))
+        history.append(asked_move(step, np.log(mass), here.negligible))
         bar.set_postfix_str(f"residual {history[-1]:.0e}", refresh=False)
         bar.update(flows.passes - bar.n)
         if watch:

@@ -12,7 +12,7 @@ import numpy as np
 
 from unmask.progress import Bar
 from unmask.solvers.forest import Index, Vector, factored
-from unmask.solvers.groups import ERROR, Between, Groups, Moves, grouped
+from unmask.solvers.groups import ERROR, NEGLIGIBLE, Between, Groups, Moves, grouped
 from unmask.solvers.solution import asked_move, counted, told
 
 # no coordinate moves further than this in a step: beyond it the quadratic model means nothing
@@ -40,6 +40,8 @@ class Pass:
     degree: Vector
     edges: tuple[Index, Index, Vector]
     between: Between
+    # a token with so small a part of the mass does not count
+    negligible: float = NEGLIGIBLE
 
     def forest(self) -> Callable[[Vector], Vector]:
         """Solve with the Laplacian's diagonal and each token's strongest edge.
@@ -54,7 +56,7 @@ class Pass:
 
     def groups(self, step: Vector, log_mass: Vector, *, directed: bool) -> Groups:
         """What is to be said of groups of tokens, where all that a step asks for is small."""
-        counts = counted(step, log_mass) & (self.degree > _NO_TIES)
+        counts = counted(step, log_mass, self.negligible) & (self.degree > _NO_TIES)
         return grouped(self.between, self.degree, self.edges, counts, directed=directed)
 
 
@@ -98,7 +100,7 @@ def minimise(
         if watch:
             watch(point, passes)
         step = precondition(here.gradient)
-        history.append(asked_move(step, point + log_weight))
+        history.append(asked_move(step, point + log_weight, here.negligible))
         bar.set_postfix_str(f"residual {history[-1]:.0e}", refresh=False)
         done = history[-1] < tolerance
         # who is done looks at groups even so: the answer is there, only the verdict is not

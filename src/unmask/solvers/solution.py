@@ -54,7 +54,7 @@ def told(
     }
 
 
-def counted(step: Vector, log_mass: Vector) -> NDArray[np.bool_]:
+def counted(step: Vector, log_mass: Vector, negligible: float = NEGLIGIBLE) -> NDArray[np.bool_]:
     """The tokens that hold some mass in the answer, as a step, taken off logarithms, foretells it.
 
     One that no context allows has none at all there, and steps lead to it a nat at a time: a token
@@ -64,14 +64,14 @@ def counted(step: Vector, log_mass: Vector) -> NDArray[np.bool_]:
     kept = np.log(np.clip(1 - falls, _LEAST_KEPT, 1))
     # beyond a nat other tokens are behind it, and nothing is foretold
     falling = log_mass + np.where(falls > 1 + _LEAST_KEPT, 0.0, kept)
-    lowest = float(log_mass.max()) + math.log(NEGLIGIBLE)
+    lowest = float(log_mass.max()) + math.log(negligible)
     found: NDArray[np.bool_] = np.where(falls > 0, falling, log_mass - falls) > lowest
     return found
 
 
-def asked_move(step: Vector, log_mass: Vector) -> float:
+def asked_move(step: Vector, log_mass: Vector, negligible: float = NEGLIGIBLE) -> float:
     """The largest move of a log marginal that a step asks for, relative to the heaviest token."""
     if not np.isfinite(step).all():
         raise NumericsError("the solver's marginals left the range of float64")
     moves = np.abs(step - step[np.argmax(log_mass)])
-    return float(moves[counted(step, log_mass)].max())
+    return float(moves[counted(step, log_mass, negligible)].max())
