@@ -67,6 +67,8 @@ def test_with_targets_the_word_is_one_blank(lm):
 
 
 def test_the_pipeline_warns_too():
+    # looked at, it registers the task
+    assert unmask.JointFillMaskPipeline is not None
     fill = pipeline("joint-fill-mask", model=tiny_bert(), tokenizer=word_piece(), device="cpu")
     assert [SAID in said for said in warned(lambda: fill(TEXT, blanks=["unhappy"]))] == [True]
     assert warned(lambda: fill(TEXT, blanks=["unhappy"], targets=["cat", "dog"])) == []
