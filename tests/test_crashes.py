@@ -192,9 +192,10 @@ def test_a_complete_run_on_a_disk_that_is_read_only_has_nothing_to_do(
 CHANGED = {
     "activation": ("config.json", '"gelu"', '"relu"', "model.config.hidden_act is 'gelu' there"),
     "tokenizer": (
-        "tokenizer.json",
-        '"handle_chinese_chars": true',
-        '"handle_chinese_chars": false',
+        # of which the tokenizer's class makes its normaliser, whatever tokenizer.json says
+        "tokenizer_config.json",
+        '"tokenize_chinese_chars": true',
+        '"tokenize_chinese_chars": false',
         "model.tokenizer.normalizer.handle_chinese_chars is 'true' there, 'false' here",
     ),
 }
