@@ -18,8 +18,8 @@ from interleaved import Comparison, Run, in_turns
 from torch import Tensor
 
 from unmask.constructions.paper_steps import step
-from unmask.solvers import bradley_terry, stationary
-from unmask.solvers.probabilities import probabilities
+from unmask.constructions.solvers import bradley_terry, stationary
+from unmask.tables.probabilities import probabilities
 
 # passes read probabilities cell by cell: how wide the readouts were that they came from is nothing
 # to them

@@ -13,7 +13,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
 import unmask
-from unmask.masked_lm import HuggingFaceMaskedLM
+from unmask.model.batch_size import rows_per_batch
+from unmask.model.hugging_face import HuggingFaceMaskedLM
 
 TEXTS = {
     "caption-bert": "Two [MASK] in red are playing [MASK] on the beach near the sea.",
@@ -40,7 +41,7 @@ class Subject:
     @property
     def settings(self) -> unmask.Settings:
         """Elicitation as it comes, but with its batch size written down for others to follow."""
-        rows = unmask.Settings().rows_per_batch(self.lm.model, len(self.cloze))
+        rows = rows_per_batch(self.lm.model, len(self.cloze), unmask.Settings())
         return unmask.Settings(batch_size=rows, progress=False, announce=False)
 
     def contexts(self) -> list[int]:

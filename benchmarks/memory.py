@@ -51,7 +51,7 @@ def work(mode: str, vocab: int, hidden: int) -> tuple[str, dict[str, object]]:
     import torch
 
     import unmask
-    from unmask.solvers import bradley_terry, stationary
+    from unmask.constructions.solvers import bradley_terry, stationary
 
     generator = torch.Generator().manual_seed(0)
 

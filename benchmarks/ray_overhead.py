@@ -32,7 +32,7 @@ import torch
 from interleaved import spread
 from run import machine, versions
 
-from unmask.evaluation.corpora import CorpusSpec
+from unmask.corpora import CorpusSpec
 from unmask.evaluation.executors.local import LocalExecutor
 from unmask.evaluation.executors.ray_cluster import LOCAL, Cluster, RayExecutor
 from unmask.evaluation.executors.ray_pool import Answered, Event

@@ -26,12 +26,12 @@ import torch
 from torch import Tensor
 
 import unmask
-from unmask.cloze import Cloze
-from unmask.elicit import Settings
-from unmask.masked_lm import HuggingFaceMaskedLM
-from unmask.readings import Supports
-from unmask.scoring import pair_log_probs
-from unmask.trimming import Positions
+from unmask.model.hugging_face import HuggingFaceMaskedLM
+from unmask.model.row_reader import Supports
+from unmask.model.trimming import Positions
+from unmask.queries.pair_log_probs import pair_log_probs
+from unmask.settings import Settings
+from unmask.text.cloze import Cloze
 
 Batch = tuple[Tensor, Positions]
 

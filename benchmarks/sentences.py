@@ -23,10 +23,10 @@ from interleaved import in_turns, ratios, spread
 from scoring import Batch, Recorded
 
 import unmask
-from unmask.elicit import Settings
-from unmask.evaluation.corpora import CorpusSpec, read_corpus
-from unmask.masked_lm import HuggingFaceMaskedLM
-from unmask.sentences import PAIR_METHODS, log_ratios, score_texts
+from unmask.corpora import CorpusSpec, read_corpus
+from unmask.model.hugging_face import HuggingFaceMaskedLM
+from unmask.sequences import PAIR_METHODS, log_ratios, score_texts
+from unmask.settings import Settings
 
 Scored = Callable[[unmask.LanguageModel], object]
 

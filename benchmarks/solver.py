@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 import unmask
 from unmask.constructions.paper_steps import step
-from unmask.solvers import bradley_terry, stationary
-from unmask.solvers.descent import Pass
-from unmask.solvers.probabilities import Probabilities, probabilities
+from unmask.constructions.solvers import bradley_terry, stationary
+from unmask.constructions.solvers.descent import Pass
+from unmask.tables.probabilities import Probabilities, probabilities
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "runs"))
 from snli_pairs import MASKS, masked_pairs

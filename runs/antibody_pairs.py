@@ -20,12 +20,12 @@ import torch
 from torch import Tensor
 
 import unmask
-from unmask.alphabets import ALPHABETS
-from unmask.evaluation.reports.escaping import markdown
 from unmask.evaluation.reports.figures import save_figure
-from unmask.mutations import interaction_map
 from unmask.printable import printable
-from unmask.residues import residue_cloze
+from unmask.sequences.mutations import interaction_map
+from unmask.sequences.residues import residue_cloze
+from unmask.table_cells import markdown
+from unmask.text.alphabets import ALPHABETS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 import unmask
-from unmask.agreement import Agreement
+from unmask.joints.agreement import Agreement
 
 Row = dict[str, Any]
 Numbers = NDArray[np.float64]

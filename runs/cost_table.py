@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from unmask.costs.accelerators import ACCELERATORS, UTILISATION, Accelerator, seconds_on
-from unmask.costs.cost import Cost, predicted, readable_flop
 from unmask.printable import readable_bytes, readable_seconds
+from unmask.queries.costs.accelerators import ACCELERATORS, UTILISATION, Accelerator, seconds_on
+from unmask.queries.costs.cost import Cost, predicted, readable_flop
 
 PAGE = Path(__file__).parent.parent / "docs" / "concepts" / "cost.md"
 MARK, END = "<!-- {}: runs/cost_table.py -->", "<!-- end of {} -->"

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 import unmask
-from unmask.evaluation.corpora import CorpusSpec, read_corpus
+from unmask.corpora import CorpusSpec, read_corpus
 from unmask.evaluation.masks import MASKS, MaskedPair, examples
 from unmask.printable import printable, quoted
 

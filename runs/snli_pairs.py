@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import unmask
-from unmask.evaluation.corpora import CorpusSpec, read_corpus
+from unmask.corpora import CorpusSpec, read_corpus
 from unmask.evaluation.masks import MASKS, Refused, outcomes
 
 __all__ = ["MASKS", "MaskedPair", "masked_pairs", "sentences"]

@@ -33,8 +33,8 @@ from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 from transformers.utils.logging import disable_progress_bar
 
 import unmask
-from unmask.evaluation.corpora import KNOWN, CorpusSpec, read_corpus
-from unmask.evaluation.corpora.corpus import Sentence
+from unmask.corpora import KNOWN, CorpusSpec, read_corpus
+from unmask.corpora.corpus import Sentence
 from unmask.printable import printable, quoted
 
 CHECKPOINT_SECONDS = 120.0

@@ -11,9 +11,9 @@ from jaxtyping import install_import_hook
 with install_import_hook("unmask", "shape_checks.checked"):
     import unmask
     import unmask.cli
+    import unmask.joints.metrics
     import unmask.loading
-    import unmask.metrics
-    import unmask.tables_file
+    import unmask.tables.file
 
 from assets import real_model
 

@@ -17,13 +17,13 @@ from sphinx.util.typing import ExtensionMetadata, stringify_annotation
 ALIASES = {
     "Axes": "unmask.language_model",
     "Proposed": "unmask.language_model",
-    "CandidatesByBlank": "unmask.vocabulary",
-    "Candidates": "unmask.vocabulary",
-    "Targets": "unmask.targets",
-    "PiecePrior": "unmask.word_fills",
-    "Blank": "unmask.spans",
-    "Token": "unmask.support",
-    "Options": "unmask.costs.needs",
+    "CandidatesByBlank": "unmask.text.candidates",
+    "Candidates": "unmask.text.candidates",
+    "Targets": "unmask.queries.word_targets",
+    "PiecePrior": "unmask.queries.word_targets",
+    "Blank": "unmask.text.spans",
+    "Token": "unmask.text.support",
+    "Options": "unmask.arguments",
 }
 
 

@@ -10,11 +10,8 @@ from unmask.lazy import lazy_names
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from unmask.cloze import Cloze
-    from unmask.conditional import DenseLogits, FactoredLogits
     from unmask.constructions import CONSTRUCTIONS, construct, register
-    from unmask.costs.cost import Cost
-    from unmask.elicit import Settings
+    from unmask.constructions.incompatibility import incompatibility
     from unmask.errors import (
         ClozeError,
         CorpusError,
@@ -30,65 +27,68 @@ if TYPE_CHECKING:
         UnmaskError,
         UnmaskWarning,
     )
-    from unmask.fills import Fill
-    from unmask.joint import Joint
+    from unmask.joints.fill import Fill
+    from unmask.joints.joint import Joint
+    from unmask.joints.metrics import PairMetrics, pair_metrics, perplexity
     from unmask.language_model import LanguageModel
     from unmask.loading import load
-    from unmask.metrics import PairMetrics, pair_metrics, perplexity
-    from unmask.mutations import interaction_map, mutation_effect, mutation_effects
     from unmask.pipelines import JointFillMaskPipeline
     from unmask.progress import Progress
-    from unmask.sampling.samples import Samples
-    from unmask.sentences.scoring import log_ratios, score_texts
-    from unmask.sources import MaskedMarginals
-    from unmask.support import Support
-    from unmask.tables import PairTables
-    from unmask.tables_file import load_tables, save_tables
-    from unmask.trust import incompatibility
+    from unmask.queries.costs.cost import Cost
+    from unmask.queries.sampling.samples import Samples
+    from unmask.sequences.mutations import interaction_map, mutation_effect, mutation_effects
+    from unmask.sequences.scoring import log_ratios, score_texts
+    from unmask.settings import Settings
+    from unmask.tables.conditional import DenseLogits, FactoredLogits
+    from unmask.tables.file import load_tables, save_tables
+    from unmask.tables.pair_tables import PairTables
+    from unmask.tables.source import MaskedMarginals
+    from unmask.text.cloze import Cloze
+    from unmask.text.support import Support
 
 _HOME = {
     "CONSTRUCTIONS": "constructions",
-    "Cloze": "cloze",
+    "Cloze": "text.cloze",
     "ClozeError": "errors",
     "CorpusError": "errors",
-    "Cost": "costs.cost",
-    "DenseLogits": "conditional",
-    "FactoredLogits": "conditional",
-    "Fill": "fills",
-    "Joint": "joint",
+    "Cost": "queries.costs.cost",
+    "DenseLogits": "tables.conditional",
+    "FactoredLogits": "tables.conditional",
+    "Fill": "joints.fill",
+    "Joint": "joints.joint",
     "JointFillMaskPipeline": "pipelines",
     "LanguageModel": "language_model",
-    "MaskedMarginals": "sources",
+    "MaskedMarginals": "tables.source",
     "MemoryLimitError": "errors",
     "MethodError": "errors",
     "ModelError": "errors",
     "NumericsError": "errors",
-    "PairMetrics": "metrics",
-    "PairTables": "tables",
+    "PairMetrics": "joints.metrics",
+    "PairTables": "tables.pair_tables",
     "PiecesWarning": "errors",
     "Progress": "progress",
-    "Samples": "sampling.samples",
-    "Settings": "elicit",
+    "Samples": "queries.sampling.samples",
+    "Settings": "settings",
     "StoreError": "errors",
-    "Support": "support",
+    "Support": "text.support",
     "SupportError": "errors",
     "TablesFileError": "errors",
     "UnknownTokenWarning": "errors",
     "UnmaskError": "errors",
     "UnmaskWarning": "errors",
     "construct": "constructions",
-    "incompatibility": "trust",
-    "interaction_map": "mutations",
+    "incompatibility": "constructions.incompatibility",
+    "interaction_map": "sequences.mutations",
     "load": "loading",
-    "load_tables": "tables_file",
-    "log_ratios": "sentences.scoring",
-    "mutation_effect": "mutations",
-    "mutation_effects": "mutations",
-    "pair_metrics": "metrics",
-    "perplexity": "metrics",
+    "load_tables": "tables.file",
+    "log_ratios": "sequences.scoring",
+    "mutation_effect": "sequences.mutations",
+    "mutation_effects": "sequences.mutations",
+    "pair_metrics": "joints.metrics",
+    "perplexity": "joints.metrics",
     "register": "constructions",
-    "save_tables": "tables_file",
-    "score_texts": "sentences.scoring",
+    "save_tables": "tables.file",
+    "score_texts": "sequences.scoring",
 }
 
 __all__ = [

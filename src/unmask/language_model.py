@@ -2,46 +2,107 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, SupportsIndex
 
 from jaxtyping import Float
 from torch import Tensor
 
-from unmask import asking, fill_results
-from unmask.cloze import Blank, Cloze
+from unmask.arguments import Options, whole_number
 from unmask.constructions import check_options, method_name
-from unmask.costs.cost import Cost
-from unmask.costs.needs import Options
-from unmask.elicit import Settings
-from unmask.errors import ClozeError, MethodError, SupportError
-from unmask.joint import Joint
-from unmask.numbers import whole_number
-from unmask.pieces import blanks_of
-from unmask.printable import quoted
-from unmask.questions import Clozes, places_of
-from unmask.sampling.gibbs import (
+from unmask.errors import (
+    ClozeError,
+    MethodError,
+    PiecesWarning,
+    SupportError,
+    UnknownTokenWarning,
+    warn,
+)
+from unmask.joints.joint import Joint
+from unmask.model.masked_lm import MaskedLM
+from unmask.printable import printable, quoted
+from unmask.queries import fill_mask_output as fill_results
+from unmask.queries import joints as asking
+from unmask.queries.costs.cost import Cost
+from unmask.queries.pair_log_probs import Clozes, pair_log_probs, places_of, rows_per_text
+from unmask.queries.sampling.gibbs import (
     DEFAULT_CHAINS,
     DEFAULT_WARM_UP,
     check_counts,
     sample_blanks,
 )
-from unmask.sampling.samples import Samples
-from unmask.scoring import pair_log_probs, rows_per_text
-from unmask.several.axes import AUTO, choose_axes
-from unmask.support import Token
-from unmask.tables import PairTables
-from unmask.targets import Targets
-from unmask.tokenized_model import TokenizedModel
-from unmask.vocabulary import Candidates, CandidatesByBlank
-from unmask.word_fills import PiecePrior, WordQuestion, fill_targets
+from unmask.queries.sampling.samples import Samples
+from unmask.queries.word_targets import PiecePrior, Targets, WordQuestion, fill_targets
+from unmask.settings import Settings
+from unmask.tables.pair_tables import PairTables
+from unmask.tables.proposals import AUTO, choose_axes
+from unmask.text import unknown_tokens
+from unmask.text.candidates import (
+    Candidates,
+    CandidatesByBlank,
+    choose,
+    choose_each,
+    whole_vocabulary,
+)
+from unmask.text.cloze import Blank, Cloze, Tokenizer, parse_cloze
+from unmask.text.pieces import blanks_of, wide_blanks
+from unmask.text.support import Support, Token
 
 # candidates, or how many of them the model is to propose: for all blanks, or by blank
 Proposed = Candidates | SupportsIndex
 Axes = Proposed | Mapping[int, Proposed]
 
 
-class LanguageModel(TokenizedModel):
+class LanguageModel:
     """A masked LM and its tokenizer: texts with blanks in, joints out."""
+
+    def __init__(
+        self,
+        model: MaskedLM,
+        tokenizer: Tokenizer,
+        *,
+        name: str = "masked LM",
+        revision: str | None = None,
+    ) -> None:
+        self.model, self.tokenizer = model, tokenizer
+        self.name, self.revision = name, revision
+
+    def __repr__(self) -> str:
+        """Name, vocabulary and place."""
+        kept = "factored" if self.model.output_embedding is not None else "dense"
+        return (
+            f"<LanguageModel {printable(self.name)}: {self.model.vocabulary_size:,} tokens, "
+            f"{kept} tables, {self.model.device}>"
+        )
+
+    def cloze(self, text: str, *, blanks: Sequence[Blank] | None = None) -> Cloze:
+        """Read a text with mask tokens, or an ordinary text with `blanks`.
+
+        What the vocabulary has no token for is named in an `UnknownTokenWarning`; a text of which
+        it knows nothing is rejected, for an answer would be to any text of that length.
+        """
+        cloze = self.read(text, blanks=blanks)
+        if said := unknown_tokens.note(self.tokenizer, cloze):
+            warn(said, UnknownTokenWarning)
+        return cloze
+
+    def read(self, text: str, *, blanks: Sequence[Blank] | None = None) -> Cloze:
+        """As `cloze`, for callers that say themselves what is unknown: `Cloze.unknown` has it."""
+        return self._checked(
+            parse_cloze(text, self.tokenizer, blanks=blanks, max_length=self.max_length)
+        )
+
+    def support(self, candidates: Candidates = "vocabulary") -> Support:
+        """The tokens of a blank: a named set, or the given tokens or ids in their order."""
+        return choose(candidates, self._vocabulary, self.model.special_ids)
+
+    @cached_property
+    def max_length(self) -> int | None:
+        """The longest text in tokens, special ones included; None if there is no limit."""
+        # tokenizers that know no limit say so with an absurdly large number
+        said = getattr(self.tokenizer, "model_max_length", None)
+        limits = [self.model.max_length, said if isinstance(said, int) and said < 10**6 else None]
+        return min((limit for limit in limits if limit), default=None)
 
     def joint(
         self,
@@ -274,3 +335,65 @@ class LanguageModel(TokenizedModel):
         return WordQuestion(
             self.model, self.tokenizer, self._vocabulary, cloze, how, self.max_length
         )
+
+    def _checked(self, cloze: Cloze) -> Cloze:
+        """Refuse a cloze that this model cannot run, wherever it was made."""
+        places = cloze.positions
+        if not places or len(set(places)) < len(places) or max(places) >= len(cloze.ids):
+            raise ClozeError(
+                f"the positions of a cloze are distinct places of its {len(cloze.ids)} tokens, not "
+                f"{quoted(places)}"
+            )
+        beyond = [
+            t for t in cloze.ids if t >= self.model.vocabulary_size and t != self.model.mask_id
+        ]
+        if beyond:
+            raise ClozeError(
+                f"the tokenizer gives token id {beyond[0]}, but the model knows "
+                f"{self.model.vocabulary_size}; they do not belong together"
+            )
+        return cloze
+
+    def _supports(self, spec: CandidatesByBlank, blanks: int) -> tuple[Support, ...]:
+        return choose_each(spec, blanks, self._vocabulary, self.model.special_ids)
+
+    def _provenance(self, cloze: Cloze) -> dict[str, object]:
+        return {
+            "model": self.name,
+            "revision": self.revision,
+            "text": cloze.text,
+            "positions": list(cloze.positions),
+            "pieces": list(cloze.blank_widths),
+            "unknown_tokens": list(cloze.unknown),
+        }
+
+    def _as_cloze(
+        self,
+        text: str | Cloze,
+        blanks: Sequence[Blank] | None = None,
+        *,
+        words_as_blanks: bool = False,
+    ) -> Cloze:
+        """A text as a cloze, with a warning where a blank is several pieces.
+
+        Whoever makes the cloze first has seen how many blanks there are, and with words to fill in
+        (`words_as_blanks`) each is one, however wide.
+        """
+        if isinstance(text, Cloze):
+            return self._given(text, blanks)
+        cloze = self.cloze(text, blanks=blanks)
+        if not words_as_blanks and (said := wide_blanks(cloze, self.tokenizer)):
+            warn(said, PiecesWarning)
+        return cloze
+
+    def _given(self, cloze: Cloze, blanks: Sequence[Blank] | None = None) -> Cloze:
+        if blanks is not None:
+            raise ClozeError("a cloze has its blanks already; give blanks= with a plain text")
+        checked = self._checked(cloze)
+        if any(cloze.ids[p] != self.model.mask_id for p in cloze.positions):
+            raise ClozeError("the cloze was made for a model with another mask token")
+        return checked
+
+    @cached_property
+    def _vocabulary(self) -> Support:
+        return whole_vocabulary(self.tokenizer, self.model.vocabulary_size)

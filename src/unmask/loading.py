@@ -7,13 +7,13 @@ from typing import Any
 
 import torch
 
-from unmask.cloze import Blank, Cloze, Tokenizer
 from unmask.errors import ModelError
 from unmask.language_model import LanguageModel
-from unmask.masked_lm import MaskedLM
-from unmask.precision import RoundingError, rounding_error
-from unmask.pretrained import Pretrained, adapt, load_pretrained
+from unmask.model.masked_lm import MaskedLM
+from unmask.model.precision import RoundingError, rounding_error
+from unmask.model.pretrained import Pretrained, adapt, load_pretrained
 from unmask.printable import printable, quoted
+from unmask.text.cloze import Blank, Cloze, Tokenizer
 
 
 class LoadedLanguageModel(LanguageModel):

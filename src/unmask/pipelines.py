@@ -9,14 +9,14 @@ from typing import Any
 from transformers import AutoModelForMaskedLM, Pipeline
 from transformers.pipelines import PIPELINE_REGISTRY
 
-from unmask.cloze import Cloze
+from unmask.arguments import whole_number
 from unmask.errors import PiecesWarning, SupportError, warn
 from unmask.language_model import LanguageModel
 from unmask.loading import load
-from unmask.numbers import whole_number
-from unmask.pieces import wide_blanks
 from unmask.printable import quoted
 from unmask.settings import Settings
+from unmask.text.cloze import Cloze
+from unmask.text.pieces import wide_blanks
 
 TASK = "joint-fill-mask"
 # a pipeline is expected to answer in seconds: ranking by orders needs no whole tables

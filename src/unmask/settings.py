@@ -2,17 +2,13 @@
 
 from dataclasses import dataclass
 
+from unmask.arguments import whole_number
 from unmask.errors import UnmaskError
-from unmask.masked_lm import MaskedLM
-from unmask.numbers import whole_number
 from unmask.printable import quoted
 from unmask.progress import Shown
-from unmask.storage import DEFAULT_MEMORY_LIMIT
 
-# rows x tokens that one forward pass takes when the caller names no batch size
-_TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65_536}
-# where logits of every position must be kept (no output embedding), cells of one batch
-_CELLS_PER_BATCH = 2**26
+# what may be of size V x V, in bytes, when a caller says nothing
+DEFAULT_MEMORY_LIMIT = 4 * 10**9
 
 
 @dataclass(frozen=True)
@@ -45,12 +41,3 @@ class Settings:
         shown = self.progress
         if not (shown is None or isinstance(shown, bool) or callable(shown)):
             raise UnmaskError(f"progress is True, False, None or a function, not {quoted(shown)}")
-
-    def rows_per_batch(self, model: MaskedLM, length: int) -> int:
-        """The caller's batch size, or a fixed one that suits the device."""
-        if self.batch_size is not None:
-            return self.batch_size
-        rows = _TOKENS_PER_BATCH.get(model.device.type, 16_384) // length
-        if model.output_embedding is None:
-            rows = min(rows, _CELLS_PER_BATCH // (length * model.vocabulary_size))
-        return max(1, rows)

@@ -2,14 +2,14 @@
 
 from itertools import pairwise
 
+import examples
 import numpy as np
 import pytest
-import torch
-
-import examples
 import reference
-import unmask
+import torch
 from examples import EXAMPLES, Example, build, converged, log_table
+
+import unmask
 from unmask import logspace
 
 METHODS = list(unmask.CONSTRUCTIONS)

@@ -1,12 +1,12 @@
 """What holds of the joints that go past the paper, and of nothing else."""
 
+import examples
 import numpy as np
 import pytest
-
-import examples
 import reference
-import unmask
 from examples import EXAMPLES, SEARCHED, SOLVABLE, Example, build, log_table
+
+import unmask
 
 # what gives back a true joint, given its conditionals and its marginals as m
 RECOVERING: list[tuple[str, dict[str, object]]] = [

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from unmask.printable import printable, readable_bytes, readable_seconds
 
 if TYPE_CHECKING:
-    from unmask.costs.accelerators import Accelerator
-    from unmask.costs.cost import Cost
+    from unmask.queries.costs.accelerators import Accelerator
+    from unmask.queries.costs.cost import Cost
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Bill:
 
     def on_accelerator(self) -> float | None:
         """The time of one text there."""
-        from unmask.costs.accelerators import seconds_on
+        from unmask.queries.costs.accelerators import seconds_on
 
         if self.accelerator is None:
             return None
@@ -96,7 +96,7 @@ def _passes(cost: "Cost") -> str:
 
 
 def _arithmetic(cost: "Cost") -> str:
-    from unmask.costs.cost import readable_flop
+    from unmask.queries.costs.cost import readable_flop
 
     known = "not counted" if cost.flop is None else readable_flop(cost.flop)
     said = f"{known} in forward passes, {readable_flop(cost.table_flop)} in the output layer"
@@ -139,7 +139,7 @@ def _elsewhere(bill: Bill, where: "Accelerator") -> str:
 
 
 def _all_texts(bill: Bill) -> list[str]:
-    from unmask.costs.cost import readable_flop
+    from unmask.queries.costs.cost import readable_flop
 
     cost = bill.cost
     machines = f" on {bill.machines:,} machines" if bill.machines > 1 else ""

@@ -9,8 +9,8 @@ from unmask.cli.bill import Bill, as_text
 from unmask.errors import UnmaskError
 
 if TYPE_CHECKING:
-    from unmask.cloze import Cloze
     from unmask.language_model import LanguageModel
+    from unmask.text.cloze import Cloze
 
 SUMMARY = "say what joints would cost: forward passes, FLOP, memory and time"
 DESCRIPTION = (
@@ -63,7 +63,7 @@ def run(chosen: argparse.Namespace) -> int:
     how = options.checked_options(options.shared_options(chosen), methods)
     settings = options.settings(chosen)
 
-    from unmask.costs.accelerators import UTILISATION, accelerator
+    from unmask.queries.costs.accelerators import UTILISATION, accelerator
 
     where = None if chosen.accelerator is None else accelerator(chosen.accelerator)
     if where is not None:
@@ -110,7 +110,7 @@ def _check(chosen: argparse.Namespace) -> None:
 
 def _cloze(lm: "LanguageModel", length: int | None) -> "Cloze":
     """A text of so many tokens with two blanks; which tokens does not matter to the cost."""
-    from unmask.cloze import Cloze
+    from unmask.text.cloze import Cloze
 
     most = lm.model.max_length or _LONGEST
     size = min(_LENGTH, most) if length is None else length

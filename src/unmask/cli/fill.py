@@ -12,10 +12,10 @@ from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
 from unmask.printable import quoted
 
 if TYPE_CHECKING:
-    from unmask.cloze import Blank, Cloze
-    from unmask.joint import Joint
+    from unmask.joints.joint import Joint
     from unmask.loading import LoadedLanguageModel
     from unmask.settings import Settings
+    from unmask.text.cloze import Blank, Cloze
 
 SUMMARY = "rank what fills the blanks of a text together"
 DESCRIPTION = (
@@ -127,7 +127,7 @@ def run(chosen: argparse.Namespace) -> int:
         return fill_lines.run(chosen, asked, how, replace(settings, announce=not chosen.quiet))
     text = _stdin() if chosen.text == "-" else chosen.text
     lm = options.load_model(chosen)
-    from unmask.pieces import wide_blanks
+    from unmask.text.pieces import wide_blanks
 
     cloze = lm.cloze(text, blanks=asked.blanks)
     if asked.targets is None and (said := wide_blanks(cloze, lm.tokenizer, _RANK_WORDS)):
@@ -247,12 +247,11 @@ def _default_method(chosen: argparse.Namespace) -> str:
 
 def _methods(chosen: argparse.Namespace, blanks: int, support: object) -> list[str]:
     """The constructions of so many blanks, `all` being those that there are for them."""
-    from unmask.asking import default_method
-    from unmask.constructions import CONSTRUCTIONS
-    from unmask.several import constructions
+    from unmask.constructions import CONSTRUCTIONS, several
+    from unmask.queries.joints import default_method
 
     default = default_method(blanks, support)
-    every = list(CONSTRUCTIONS if blanks < 3 else constructions.CONSTRUCTIONS)
+    every = list(CONSTRUCTIONS if blanks < 3 else several.CONSTRUCTIONS)
     return options.methods(chosen, default, every=["orders"] if default == "orders" else every)
 
 

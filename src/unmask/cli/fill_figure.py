@@ -11,7 +11,7 @@ from unmask.plots.saving import check_ending, library, save_figure
 from unmask.printable import quoted
 
 if TYPE_CHECKING:
-    from unmask.joint import Joint
+    from unmask.joints.joint import Joint
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

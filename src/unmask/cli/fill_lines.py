@@ -18,9 +18,9 @@ from unmask.errors import ClozeError, UnmaskError
 from unmask.printable import quoted, readable_bytes, readable_seconds
 
 if TYPE_CHECKING:
-    from unmask.cloze import Cloze
     from unmask.language_model import LanguageModel
     from unmask.settings import Settings
+    from unmask.text.cloze import Cloze
 
 FORMATS = ("txt", "jsonl")
 # what an answer adds; a field of these names would be lost
@@ -68,7 +68,7 @@ class Answerer:
         cloze = self.lm.cloze(text, blanks=asked.blanks)
         if asked.targets is not None:
             return self._words(cloze, asked)
-        from unmask.asking import default_method
+        from unmask.queries.joints import default_method
 
         name = asked.method or default_method(len(cloze.positions), asked.support)
         given = self.how.get(name, {})
@@ -97,8 +97,8 @@ class Answerer:
             return
 
     def _announce(self, cloze: "Cloze", asked: Request, texts: int | None) -> None:
-        from unmask.asking import default_method
-        from unmask.costs.estimate import FEW_PASSES
+        from unmask.queries.costs.estimate import FEW_PASSES
+        from unmask.queries.joints import default_method
 
         name = asked.method or default_method(len(cloze.positions), asked.support)
         given: Any = {
@@ -324,8 +324,8 @@ def _source(place: str) -> Iterator[Callable[[int], bytes]]:
 
 def _number_of_lines(place: str) -> int | None:
     """How many texts there are to answer, where that can be known before."""
-    from unmask.evaluation.corpora.lines import LONGEST, raw_lines
-    from unmask.sentences.inputs import can_be_read_again
+    from unmask.corpora.lines import LONGEST, raw_lines
+    from unmask.sequences.inputs import can_be_read_again
 
     if not can_be_read_again(place):
         return None
@@ -334,7 +334,7 @@ def _number_of_lines(place: str) -> int | None:
 
 
 def _lines(read: Callable[[int], bytes], shown: str) -> Iterator[bytes]:
-    from unmask.evaluation.corpora.lines import LONGEST, raw_lines
+    from unmask.corpora.lines import LONGEST, raw_lines
 
     for raw in raw_lines(read, LONGEST):
         if len(raw) > LONGEST:

@@ -42,7 +42,7 @@ def _method(value: object) -> str:
 
 
 def _blanks(value: object) -> list[Any]:
-    from unmask.spans import checked_blanks
+    from unmask.text.spans import checked_blanks
 
     return list(checked_blanks(value))
 

@@ -12,7 +12,7 @@ from unmask.printable import columns, quoted
 
 if TYPE_CHECKING:
     from unmask.language_model import LanguageModel
-    from unmask.mutations import MutationEffect
+    from unmask.sequences.mutations import MutationEffect
 
 SUMMARY = "score mutations of a protein, DNA or RNA, and how they interact"
 DESCRIPTION = (
@@ -56,7 +56,7 @@ def run(chosen: argparse.Namespace) -> int:
     _check(mutants, sequence)
 
     lm = options.load_model(chosen)
-    from unmask.mutations import mutation_effects
+    from unmask.sequences.mutations import mutation_effects
 
     support = options.support(chosen.support)
     effects = mutation_effects(
@@ -84,7 +84,7 @@ def _method(chosen: argparse.Namespace) -> str:
 
 def _check(mutants: list[str], sequence: str) -> None:
     """Refuse the last of many mutants before the first is paid for."""
-    from unmask.residues import check_sequence, parse_mutations
+    from unmask.sequences.residues import check_sequence, parse_mutations
 
     residues = check_sequence(sequence)
     for one in mutants:
@@ -117,7 +117,7 @@ def _about(effects: "list[MutationEffect]") -> str:
 
 
 def _as_json(lm: "LanguageModel", sequence: str, effects: "list[MutationEffect]") -> str:
-    from unmask.residues import check_sequence
+    from unmask.sequences.residues import check_sequence
 
     return json.dumps(
         {

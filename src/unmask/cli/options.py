@@ -9,7 +9,7 @@ from unmask.errors import UnmaskError
 from unmask.printable import quoted
 
 if TYPE_CHECKING:
-    from unmask.evaluation.corpora import CorpusSpec
+    from unmask.corpora import CorpusSpec
     from unmask.evaluation.worker import ModelSource
     from unmask.language_model import Axes, Proposed
     from unmask.loading import LoadedLanguageModel
@@ -139,7 +139,7 @@ def add_corpus(parser: argparse.ArgumentParser) -> None:
 
 def corpus_spec(chosen: argparse.Namespace, place: str) -> "CorpusSpec":
     """A corpus as the options name it."""
-    from unmask.evaluation.corpora import CorpusSpec
+    from unmask.corpora import CorpusSpec
 
     return CorpusSpec(
         place=place,

@@ -160,7 +160,7 @@ def _check_not_of_a_run(option: str, place: str | None, runs: list[str]) -> None
 
 def _parsed(it: "Report", chosen: argparse.Namespace) -> "Report":
     """The report with syntactic distances; a run and its corpus know each other by a hash."""
-    from unmask.evaluation.corpora import read_corpus
+    from unmask.corpora import read_corpus
     from unmask.evaluation.reports.reporting import with_syntax
     from unmask.evaluation.reports.syntax import spacy_parser
 

@@ -17,10 +17,10 @@ from unmask.printable import quoted
 
 if TYPE_CHECKING:
     from unmask.language_model import LanguageModel
-    from unmask.sentences.inputs import Item
-    from unmask.sentences.lengths import LengthPrior
-    from unmask.sentences.minimal_pairs import Verdict
-    from unmask.sentences.outputs import Row
+    from unmask.sequences.inputs import Item
+    from unmask.sequences.lengths import LengthPrior
+    from unmask.sequences.minimal_pairs import Verdict
+    from unmask.sequences.outputs import Row
 
 SUMMARY = "score whole texts, their words, or minimal pairs"
 DESCRIPTION = (
@@ -61,8 +61,8 @@ def run(chosen: argparse.Namespace) -> int:
 
 def _items(chosen: argparse.Namespace) -> "Iterable[Item]":
     """What is scored; the rows of a file are read anew each time, so that none is kept."""
-    from unmask.sentences.blimp import read_blimp
-    from unmask.sentences.inputs import ItemFile, can_be_read_again, given_texts, read_items
+    from unmask.sequences.blimp import read_blimp
+    from unmask.sequences.inputs import ItemFile, can_be_read_again, given_texts, read_items
 
     if chosen.blimp is not None:
         return read_blimp(chosen.blimp, paradigms=chosen.paradigm or (), limit=chosen.limit)
@@ -92,7 +92,7 @@ def _columns(items: "Iterable[Item]", chosen: argparse.Namespace) -> tuple[list[
 
 
 def _own_columns(chosen: argparse.Namespace) -> list[str]:
-    from unmask.sentences.outputs import PAIR_COLUMNS, TEXT_COLUMNS, WORD_COLUMNS
+    from unmask.sequences.outputs import PAIR_COLUMNS, TEXT_COLUMNS, WORD_COLUMNS
 
     kind = PAIR_COLUMNS if score_options.is_pairs(chosen) else TEXT_COLUMNS
     *numbers, reason = WORD_COLUMNS if chosen.words else kind
@@ -101,8 +101,8 @@ def _own_columns(chosen: argparse.Namespace) -> list[str]:
 
 def _how(chosen: argparse.Namespace, lm: "LanguageModel") -> How:
     """What every method is run with; options that were not given are its own."""
-    from unmask.sentences.lengths import read_length_prior
-    from unmask.sentences.order_pool import Sampling
+    from unmask.sequences.lengths import read_length_prior
+    from unmask.sequences.order_pool import Sampling
 
     given = score_options.given(chosen)
     if chosen.length_prior is not None:
@@ -124,7 +124,7 @@ class TextRows:
         self, chosen: argparse.Namespace, lm: "LanguageModel", how: How, stack: ExitStack
     ) -> None:
         from unmask.cli.score_notes import Tally
-        from unmask.sentences.scoring import text_scorer
+        from unmask.sequences.scoring import text_scorer
 
         self._chosen, self._lm, self._how = chosen, lm, how
         self._score = {m: stack.enter_context(text_scorer(lm, m, **how[m])) for m in how}
@@ -132,8 +132,8 @@ class TextRows:
 
     def rows(self, items: "list[Item]") -> "list[Row]":
         """The rows of some texts."""
-        from unmask.sentences.outputs import text_row, word_rows
-        from unmask.sentences.screening import score_most
+        from unmask.sequences.outputs import text_row, word_rows
+        from unmask.sequences.screening import score_most
 
         texts, nat = [item.texts[0] for item in items], _unit(self._chosen)[1]
         scores = {m: score_most(self._lm, texts, self._score[m], method=m) for m in self._how}
@@ -172,7 +172,7 @@ class PairRows:
         self, chosen: argparse.Namespace, lm: "LanguageModel", how: How, stack: ExitStack
     ) -> None:
         from unmask.cli.score_notes import Tally
-        from unmask.sentences.scoring import pair_scorer
+        from unmask.sequences.scoring import pair_scorer
 
         self._chosen, self._lm, self._how = chosen, lm, how
         self._compare = {m: stack.enter_context(pair_scorer(lm, m, **how[m])) for m in how}
@@ -182,8 +182,8 @@ class PairRows:
     def rows(self, items: "list[Item]") -> "list[Row]":
         """The rows of some pairs."""
         from unmask.cli.score_notes import verdicts
-        from unmask.sentences.outputs import ratio_row
-        from unmask.sentences.screening import compare_most
+        from unmask.sequences.outputs import ratio_row
+        from unmask.sequences.screening import compare_most
 
         pairs, nat = [item.pair for item in items], _unit(self._chosen)[1]
         ratios = {m: compare_most(self._lm, pairs, self._compare[m]) for m in self._how}
@@ -304,7 +304,7 @@ def _say(chosen: argparse.Namespace, rows: "list[Row]", scored: TextRows | PairR
 
 
 def _table(chosen: argparse.Namespace, rows: "list[Row]") -> str:
-    from unmask.sentences.outputs import table
+    from unmask.sequences.outputs import table
 
     if chosen.blimp is not None:
         # thousands of rows are for a file

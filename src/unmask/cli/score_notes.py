@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from unmask.printable import printable
 
 if TYPE_CHECKING:
-    from unmask.sentences.inputs import Item
-    from unmask.sentences.lengths import LengthPrior
-    from unmask.sentences.minimal_pairs import Verdict
-    from unmask.sentences.scores import LogRatio
+    from unmask.sequences.inputs import Item
+    from unmask.sequences.lengths import LengthPrior
+    from unmask.sequences.minimal_pairs import Verdict
+    from unmask.sequences.scores import LogRatio
 
 _LOG_POOL = "log-pool"
 _GIVEN_LENGTH = "log p(text | its number of tokens)"
@@ -90,8 +90,8 @@ def _missing(tallies: Tallies, what: str, done: str) -> Iterator[str]:
 
 def summary(chosen: argparse.Namespace, verdicts: "Mapping[str, Sequence[Verdict]]") -> str:
     """Tables of accuracy: by paradigm, by what else pairs are grouped by, and overall."""
-    from unmask.sentences.minimal_pairs import accuracies, accuracy
-    from unmask.sentences.outputs import accuracy_table
+    from unmask.sequences.minimal_pairs import accuracies, accuracy
+    from unmask.sequences.outputs import accuracy_table
 
     paradigm, groups = _grouped_by(chosen)
     tables = []
@@ -107,7 +107,7 @@ def summary(chosen: argparse.Namespace, verdicts: "Mapping[str, Sequence[Verdict
 
 
 def _grouped_by(chosen: argparse.Namespace) -> tuple[str | None, list[str]]:
-    from unmask.sentences import blimp
+    from unmask.sequences import blimp
 
     if chosen.blimp is not None:
         return blimp.PARADIGM, list(blimp.GROUPS)
@@ -119,7 +119,7 @@ def verdicts(
     chosen: argparse.Namespace, items: "Sequence[Item]", ratios: "Sequence[LogRatio]"
 ) -> "list[Verdict]":
     """Of every pair, which text won and what it is grouped by: all that a summary needs."""
-    from unmask.sentences.minimal_pairs import Verdict, correct
+    from unmask.sequences.minimal_pairs import Verdict, correct
 
     paradigm, groups = _grouped_by(chosen)
 

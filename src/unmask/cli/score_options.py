@@ -131,7 +131,7 @@ def check(chosen: argparse.Namespace) -> None:
 
 def _check_numbers(chosen: argparse.Namespace) -> None:
     """Refuse numbers that a method would refuse after others have run."""
-    from unmask.sentences.order_pool import Sampling
+    from unmask.sequences.order_pool import Sampling
 
     counts = {name: getattr(chosen, name) for name in ("orders", "samples", "confidence")}
     Sampling(seed=chosen.seed, **{name: one for name, one in counts.items() if one is not None})
@@ -168,7 +168,7 @@ def takes(method: str, option: str) -> bool:
 def text_columns(chosen: argparse.Namespace) -> list[str]:
     """The columns that hold the texts."""
     if chosen.blimp is not None:
-        from unmask.sentences.blimp import PAIR
+        from unmask.sequences.blimp import PAIR
 
         return list(PAIR)
     return named_columns(chosen) or ["text"]

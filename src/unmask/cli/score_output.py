@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from unmask.printable import quoted
 
 if TYPE_CHECKING:
-    from unmask.sentences.outputs import Row
+    from unmask.sequences.outputs import Row
 
 
 class RowWriter:
@@ -25,7 +25,7 @@ class RowWriter:
 
     def write(self, rows: "Sequence[Row]", texts: int) -> None:
         """The rows of so many further texts, to be found in the file from now on."""
-        from unmask.sentences.outputs import written
+        from unmask.sequences.outputs import written
 
         text = written(rows, self._names, self._format, header=not self.texts)
         if self._file is None:

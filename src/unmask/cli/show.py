@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from unmask.exports import UNITS
+from unmask.joints.export import UNITS
 from unmask.printable import columns, printable
 
 if TYPE_CHECKING:
-    from unmask.cloze import Cloze
-    from unmask.fills import Fill
-    from unmask.joint import Joint
+    from unmask.joints.fill import Fill
+    from unmask.joints.joint import Joint
     from unmask.language_model import LanguageModel
+    from unmask.text.cloze import Cloze
 
 Joints = dict[str, "Joint"]
 # fills by words with the keys of fill-mask, best first, by method

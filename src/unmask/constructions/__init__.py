@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from unmask.agreement import Agreement
 from unmask.constructions.arnold_gokhale import (
     arnold_gokhale,
     check_pseudo_counts,
@@ -18,6 +17,7 @@ from unmask.constructions.arnold_gokhale import (
     weighted_arnold_gokhale,
 )
 from unmask.constructions.besag import besag, check_pivot_axis, check_pivot_token
+from unmask.constructions.incompatibility import agreement
 from unmask.constructions.independent import independent
 from unmask.constructions.markov_field import markov_field, markov_field_of_logits
 from unmask.constructions.options import unknown_option
@@ -33,13 +33,13 @@ from unmask.constructions.paper_steps import arnold_gokhale_steps, check_steps
 from unmask.constructions.pseudo_gibbs import log_pool, pseudo_gibbs
 from unmask.constructions.sweep import check_contexts, check_floor, sweep
 from unmask.errors import MethodError
-from unmask.joint import Joint
+from unmask.joints.agreement import Agreement
+from unmask.joints.joint import Joint
 from unmask.printable import quoted
-from unmask.tables import PairTables
-from unmask.trust import agreement
+from unmask.tables.pair_tables import PairTables
 
 if TYPE_CHECKING:
-    from unmask.costs.needs import Needs
+    from unmask.constructions.needs import Needs
 
 Function = TypeVar("Function", bound=Construction)
 
@@ -103,10 +103,11 @@ def _names() -> list[str]:
 def register(name: str, *, needs: "Needs | None" = None) -> Callable[[Function], Function]:
     """Make a function of tables a construction of this process, under a name: a decorator.
 
-    The function takes `PairTables`, and options by keyword with a default each. It returns an
-    `unmask.forms.Product` or `Sum` of the two tables, or a `Joint`. `needs` says which parts of
-    the tables it asks for, both and the doubly masked distributions unless said otherwise: that
-    is what `lm.cost` counts. A name that is taken is refused; the same function may come again.
+    The function takes `PairTables`, and options by keyword with a default each. It returns a
+    `Product` or `Sum` (of `unmask.joints.forms`) of the two tables, or a `Joint`. `needs` says
+    which parts of the tables it asks for, both and the doubly masked distributions unless said
+    otherwise: that is what `lm.cost` counts. A name that is taken is
+    refused; the same function may come again.
     """
 
     def add(function: Function) -> Function:

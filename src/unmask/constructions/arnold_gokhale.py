@@ -6,15 +6,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from unmask.arguments import real_number
+from unmask.constructions.solvers import bradley_terry
+from unmask.constructions.solvers.bradley_terry import Contest
 from unmask.errors import MethodError
-from unmask.forms import Sum
-from unmask.joint import Joint
-from unmask.numbers import real_number
-from unmask.pair_joint import PairJoint
+from unmask.joints.forms import Sum
+from unmask.joints.joint import Joint
+from unmask.joints.pair_joint import PairJoint
 from unmask.printable import quoted
-from unmask.solvers import bradley_terry
-from unmask.solvers.bradley_terry import Contest
-from unmask.tables import PairTables
+from unmask.tables.pair_tables import PairTables
 
 TOWARDS = ("masked", "uniform")
 # how many further contexts' worth of independence is added, unless asked for otherwise
@@ -27,8 +27,8 @@ def arnold_gokhale(
     """Minimise the KL from the model's conditionals to the joint's, to convergence.
 
     The minimum is N / (1 / r_a + 1 / r_b), N = q(a | b) + q(b | a), with the marginals that
-    `unmask.solvers.bradley_terry` finds; the diagnostics say in how many passes, whether it
-    converged and to what residual.
+    `solvers.bradley_terry` finds; the diagnostics say in how many passes, whether it converged and
+    to what residual.
 
     `pseudo_counts` regularises: as if each token had met that many contexts more in which the
     blanks were independent, with the doubly masked marginals or uniform ones (`towards`).

@@ -6,14 +6,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from unmask.arguments import whole_number
 from unmask.errors import MethodError
-from unmask.forms import Product
-from unmask.joint import Joint
-from unmask.numbers import whole_number
-from unmask.pair_joint import PairJoint
+from unmask.joints.forms import Product
+from unmask.joints.joint import Joint
+from unmask.joints.pair_joint import PairJoint
 from unmask.printable import quoted
-from unmask.support import Support, Token
-from unmask.tables import PairTables
+from unmask.tables.pair_tables import PairTables
+from unmask.text.support import Support, Token
 
 
 def besag(tables: PairTables, *, pivot: Token | None = None, pivot_axis: int = 0) -> Joint:

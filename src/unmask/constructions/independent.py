@@ -1,9 +1,9 @@
 """The model's own answer to two blanks: two independent guesses, multiplied."""
 
-from unmask.forms import Product
-from unmask.joint import Joint
-from unmask.pair_joint import PairJoint
-from unmask.tables import PairTables
+from unmask.joints.forms import Product
+from unmask.joints.joint import Joint
+from unmask.joints.pair_joint import PairJoint
+from unmask.tables.pair_tables import PairTables
 
 
 def independent(tables: PairTables) -> Joint:

@@ -2,10 +2,10 @@
 
 import torch
 
-from unmask.forms import Product
-from unmask.joint import Joint
-from unmask.pair_joint import PairJoint
-from unmask.tables import PairTables
+from unmask.joints.forms import Product
+from unmask.joints.joint import Joint
+from unmask.joints.pair_joint import PairJoint
+from unmask.tables.pair_tables import PairTables
 
 
 def markov_field(tables: PairTables) -> Joint:

@@ -1,12 +1,12 @@
 """The two orders of filling: blank 1 first or blank 0 first, averaged."""
 
 from unmask.errors import MethodError
-from unmask.forms import Product
-from unmask.joint import Joint
-from unmask.mixture import Mixture
-from unmask.pair_joint import PairJoint
+from unmask.joints.forms import Product
+from unmask.joints.joint import Joint
+from unmask.joints.lazy_pair import Mixture
+from unmask.joints.pair_joint import PairJoint
 from unmask.printable import quoted
-from unmask.tables import PairTables
+from unmask.tables.pair_tables import PairTables
 
 MEANS = ("arithmetic", "geometric")
 

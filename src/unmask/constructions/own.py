@@ -4,21 +4,19 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import Tensor
 
+from unmask.arguments import real_number, whole_number
+from unmask.constructions.needs import Needs
 from unmask.constructions.options import unknown_option
 from unmask.errors import MethodError
-from unmask.forms import Form, Product, Sum
-from unmask.joint import Joint
-from unmask.numbers import real_number, whole_number
-from unmask.pair_joint import PairJoint
+from unmask.joints.forms import Form, Product, Sum
+from unmask.joints.joint import Joint
+from unmask.joints.pair_joint import PairJoint
 from unmask.printable import quoted
-from unmask.tables import PairTables
-
-if TYPE_CHECKING:
-    from unmask.costs.needs import Needs
+from unmask.tables.pair_tables import PairTables
 
 Construction = Callable[..., Joint | Form]
 
@@ -32,7 +30,7 @@ class Own:
 
     name: str
     function: Construction
-    needs: "Needs | None" = None
+    needs: Needs | None = None
 
     @property
     def options(self) -> dict[str, object]:
@@ -44,10 +42,8 @@ class Own:
         """Whether this is the same function once more, as when a cell is run again."""
         return _home(self.function) == _home(function)
 
-    def parts(self) -> "Needs":
+    def parts(self) -> Needs:
         """The parts of the tables that it asks for."""
-        from unmask.costs.needs import Needs
-
         return self.needs or Needs(masked=True, whole_a=True, whole_b=True)
 
 
@@ -57,8 +53,6 @@ OWN: dict[str, Own] = {}
 
 def checked(name: object, function: object, needs: object) -> Own:
     """A function that can be a construction; anything else is refused, with the reason."""
-    from unmask.costs.needs import Needs
-
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name == "all":
         raise MethodError(
             f"a construction's name is of small letters, digits and hyphens, not {quoted(name)}"
@@ -66,7 +60,9 @@ def checked(name: object, function: object, needs: object) -> Own:
     if not inspect.isfunction(function):
         raise MethodError(f"{name} is a function from tables to a joint, not {quoted(function)}")
     if needs is not None and not isinstance(needs, Needs):
-        raise MethodError(f"needs of {name} is an unmask.costs.needs.Needs, not {quoted(needs)}")
+        raise MethodError(
+            f"needs of {name} is an unmask.constructions.needs.Needs, not {quoted(needs)}"
+        )
     parameters = list(inspect.signature(function).parameters.values())
     if not parameters or parameters[0].kind not in _BY_PLACE:
         raise MethodError(f"{name} takes tables as its first argument, as in def {_example(name)}")
@@ -121,7 +117,7 @@ def _renamed(built: Joint, own: Own, tables: PairTables, options: Mapping[str, o
     return built
 
 
-def _elicit(parts: "Needs", tables: PairTables) -> None:
+def _elicit(parts: Needs, tables: PairTables) -> None:
     """Ask for what was declared, so that a cost told before is the cost that is paid."""
     if parts.whole_a:
         tables.a_given_b  # noqa: B018

@@ -7,15 +7,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from unmask.arguments import whole_number
 from unmask.constructions.arnold_gokhale import marginal_joint
+from unmask.constructions.solvers import pair_passes
 from unmask.errors import MethodError, NumericsError
-from unmask.fused import in_range
-from unmask.joint import Joint
-from unmask.numbers import whole_number
+from unmask.joints.joint import Joint
 from unmask.printable import quoted
-from unmask.solvers import tiles
-from unmask.solvers.probabilities import Probabilities, probabilities
-from unmask.tables import PairTables
+from unmask.tables.kernels import in_range
+from unmask.tables.pair_tables import PairTables
+from unmask.tables.probabilities import Probabilities, probabilities
 
 
 def arnold_gokhale_steps(tables: PairTables, *, steps: int = 50) -> Joint:
@@ -86,7 +86,7 @@ def step(
 
 def _compiled_step(source: Probabilities, log_a: Tensor, log_b: Tensor) -> tuple[Tensor, Tensor]:
     # numpy throughout: the threads of a torch operation go on spinning after it, in our way
-    from unmask.fused.moves import step_sums
+    from unmask.tables.kernels.moves import step_sums
 
     before_a, before_b = log_a.numpy(), log_b.numpy()
     row_sums, column_sums = step_sums(source.arrays(), np.exp(before_a), np.exp(before_b))
@@ -103,7 +103,7 @@ def _require_finite(finite: bool) -> None:
 
 def _sums(source: Probabilities, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     row_sums, column_sums = torch.zeros_like(a), torch.zeros_like(b)
-    sums = tiles.for_device(tiles.stepped, source.device)
+    sums = pair_passes.for_device(pair_passes.stepped, source.device)
     for rows in source.tables.blocks():
         row_sums[rows], of_columns = sums(*source.tile(rows), a[rows], b)
         column_sums += of_columns

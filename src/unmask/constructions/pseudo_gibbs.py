@@ -2,11 +2,11 @@
 
 import math
 
-from unmask.forms import Product, Sum
-from unmask.joint import Joint
-from unmask.pair_joint import PairJoint
-from unmask.solvers.stationary import stationary_marginals
-from unmask.tables import PairTables
+from unmask.constructions.solvers.stationary import stationary_marginals
+from unmask.joints.forms import Product, Sum
+from unmask.joints.joint import Joint
+from unmask.joints.pair_joint import PairJoint
+from unmask.tables.pair_tables import PairTables
 
 
 def pseudo_gibbs(tables: PairTables) -> Joint:

@@ -7,13 +7,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from unmask.arguments import real_number, whole_number
 from unmask.errors import MethodError
-from unmask.joint import Joint
+from unmask.joints.joint import Joint
+from unmask.joints.lazy_pair import Mixture
 from unmask.logspace import log_sum_exp_by_column, log_zeros, row_blocks
-from unmask.mixture import Mixture
-from unmask.numbers import real_number, whole_number
 from unmask.printable import quoted
-from unmask.tables import PairTables
+from unmask.tables.pair_tables import PairTables
 
 CONTEXTS = 25
 FLOOR = 0.02

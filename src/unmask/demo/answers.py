@@ -16,7 +16,7 @@ from unmask import plots
 from unmask.demo.jobs import Job
 from unmask.demo.question import Offer, Question, left_out, methods_for
 from unmask.demo.words import Blanked
-from unmask.unknown_tokens import note
+from unmask.text.unknown_tokens import note
 
 # fills that a card shows, and tokens a side of a heat map
 TOP, MAP = 8, 8

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from unmask.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from unmask.evaluation.corpora import CorpusSpec
+    from unmask.evaluation.reports.frontier_points import frontier_points
     from unmask.evaluation.reports.reporting import report
     from unmask.evaluation.request import Request, evaluate, prepare
     from unmask.evaluation.store.publishing import copy_run
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     from unmask.evaluation.worker import ModelSource
 
 _HOME = {
-    "CorpusSpec": "corpora",
     "ModelSource": "worker",
     "Request": "request",
     "Shard": "store.shards",
     "copy_run": "store.publishing",
     "evaluate": "request",
+    "frontier_points": "reports.frontier_points",
     "prepare": "request",
     "read_run": "store.run_folder",
     "report": "reports.reporting",
 }
 
 __all__ = [
-    "CorpusSpec",
     "ModelSource",
     "Request",
     "Shard",
     "copy_run",
     "evaluate",
+    "frontier_points",
     "prepare",
     "read_run",
     "report",

@@ -12,7 +12,7 @@ from unmask.errors import ModelError
 from unmask.evaluation.model_identity import ModelIdentity
 from unmask.evaluation.plan import sha256
 from unmask.language_model import LanguageModel
-from unmask.masked_lm import MaskedLM
+from unmask.model.masked_lm import MaskedLM
 from unmask.printable import printable
 
 # names, places, versions, and what is asked of a model's other outputs: no part of what it computes

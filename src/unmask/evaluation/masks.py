@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from unmask.cloze import Cloze, trimmed
+from unmask.arguments import whole_number
+from unmask.corpora.corpus import Sentence
 from unmask.errors import CorpusError
-from unmask.evaluation.corpora.corpus import Sentence
 from unmask.evaluation.rows import Spans
 from unmask.language_model import LanguageModel
-from unmask.numbers import whole_number
 from unmask.printable import quoted
-from unmask.vocabulary import Candidates
+from unmask.text.candidates import Candidates
+from unmask.text.cloze import Cloze, trimmed
 
 # neighbours, or any two tokens
 MASKS = ("contiguous", "random")

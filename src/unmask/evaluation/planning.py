@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from inspect import signature
 
 from unmask.constructions import CONSTRUCTIONS
+from unmask.corpora.corpus import Corpus
 from unmask.errors import CorpusError
-from unmask.evaluation.corpora.corpus import Corpus
 from unmask.evaluation.masks import MaskedPair, examples
 from unmask.evaluation.plan import Construction, CorpusIdentity, Draw, sha256
 from unmask.language_model import LanguageModel

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from unmask.constructions import CONSTRUCTIONS, check_methods, check_options
+from unmask.corpora import CorpusSpec, read_corpus
+from unmask.corpora.corpus import Corpus
 from unmask.errors import CorpusError, MethodError
-from unmask.evaluation.corpora import CorpusSpec, read_corpus
-from unmask.evaluation.corpora.corpus import Corpus
 from unmask.evaluation.executors import Executor
 from unmask.evaluation.executors.local import LocalExecutor
 from unmask.evaluation.identity import identify

@@ -37,7 +37,7 @@ class Group(NamedTuple):
 class Row:
     """The metrics of one construction on one masked example, or why there are none.
 
-    The four metrics are natural logarithms per token, as in `unmask.metrics`. `gold_bytes` counts
+    The four metrics are natural logarithms per token, as in `joints.metrics`. `gold_bytes` counts
     the UTF-8 bytes of the two gold tokens' text together, `length` the tokens of the sequence that
     `positions` count in. `spans` are the characters of the sentence that the gold tokens stand for,
     without white space, None where the tokenizer keeps no offsets. `support` is "vocabulary" where

@@ -16,21 +16,21 @@ import torch
 import transformers
 
 from unmask import __version__
-from unmask.batch_size import resolve_batch_size
 from unmask.constructions import construct
+from unmask.constructions.incompatibility import agreement
 from unmask.errors import ModelError
 from unmask.evaluation.identity import identify
 from unmask.evaluation.masks import MaskedPair
 from unmask.evaluation.plan import Batch, Plan, model_changes
 from unmask.evaluation.rows import Row
-from unmask.joint import Joint
+from unmask.joints.joint import Joint
+from unmask.joints.metrics import pair_metrics
 from unmask.language_model import LanguageModel
 from unmask.loading import LoadedLanguageModel, load
-from unmask.metrics import pair_metrics
+from unmask.model.batch_size import resolve_batch_size
 from unmask.printable import printable, quoted
 from unmask.settings import Settings
-from unmask.tables import PairTables
-from unmask.trust import agreement
+from unmask.tables.pair_tables import PairTables
 
 # with numba other code sums over the tables: the same numbers but for the last digits
 SOFTWARE = ", ".join(

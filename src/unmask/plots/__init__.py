@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from unmask.plots.heat_map import plot
     from unmask.plots.saving import save_figure
     from unmask.plots.styles import STYLES, Style, construction_styles
-    from unmask.plots.trade_off import Point, frontier, points
+    from unmask.plots.trade_off import Point, frontier
 
 _HOME = {
     "STYLES": "styles",
@@ -23,7 +23,6 @@ _HOME = {
     "construction_styles": "styles",
     "frontier": "trade_off",
     "plot": "heat_map",
-    "points": "trade_off",
     "save_figure": "saving",
 }
 
@@ -35,7 +34,6 @@ __all__ = [
     "construction_styles",
     "frontier",
     "plot",
-    "points",
     "save_figure",
 ]
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from unmask.errors import SupportError
-from unmask.joint import Joint
+from unmask.joints.joint import Joint
 from unmask.plots import heat_map, panels, tokens
 from unmask.plots.saving import library, new_figure, own_settings
 from unmask.plots.styles import NORMAL, construction_styles, legend_name

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from unmask.errors import SupportError, UnmaskError
-from unmask.joint import Joint
+from unmask.joints.joint import Joint
 from unmask.plots import panels, tokens
 from unmask.plots.fonts import Fonts, fonts_for
 from unmask.plots.saving import library, new_figure, own_settings, plain_text

@@ -14,10 +14,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from unmask.arguments import whole_number
 from unmask.errors import SupportError
-from unmask.joint import Joint
-from unmask.mixture import Mixture
-from unmask.numbers import whole_number
+from unmask.joints.joint import Joint
+from unmask.joints.lazy_pair import Mixture
 from unmask.printable import printable, quoted
 
 # more would be a carpet, and take minutes to write as SVG

@@ -1,11 +1,11 @@
 """What accuracy costs: forward passes against the NLL of pairs, a point a construction."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from unmask.arguments import real_number
 from unmask.errors import UnmaskError
-from unmask.numbers import real_number
 from unmask.plots.fonts import fonts_for
 from unmask.plots.ranges import axis_range, mark_outside, outside
 from unmask.plots.saving import library, new_figure, own_settings, plain_text, wrapped
@@ -14,8 +14,6 @@ from unmask.printable import printable, quoted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from unmask.evaluation.reports.summary import Summary
 
 _WIDTH, _HEIGHT = 6.0, 4.2
 # points of the same cost stand side by side: so many times the cost from the first to the last
@@ -31,20 +29,6 @@ class Point(NamedTuple):
     value: float
     low: float = math.nan
     high: float = math.nan
-
-
-def points(summaries: Iterable["Summary"], forward_passes: Mapping[str, float]) -> list[Point]:
-    """Points of a run's summaries of one setting; what a pair costs is given by construction."""
-    found = [one for one in summaries if one.pairwise_ppl is not None]
-    if len({one.group._replace(construction="") for one in found}) > 1:
-        raise UnmaskError("a frontier is of one setting: give the summaries of one model and mask")
-    unknown = {one.group.construction for one in found} - forward_passes.keys()
-    if unknown:
-        raise UnmaskError(f"what does {quoted(min(unknown))} cost? Give its forward passes")
-    return [
-        Point(one.group.construction, forward_passes[one.group.construction], *_nll(one))
-        for one in found
-    ]
 
 
 def frontier(
@@ -135,9 +119,3 @@ def _checked(point: Point) -> Point:
             f"the NLL of {quoted(point.construction)} is a finite number, not {quoted(point.value)}"
         )
     return point
-
-
-def _nll(summary: "Summary") -> tuple[float, float, float]:
-    found = summary.pairwise_ppl
-    assert found is not None
-    return math.log(found.value), math.log(found.low), math.log(found.high)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
+from unmask.arguments import whole_number
 from unmask.errors import UnmaskError
 from unmask.evaluation.executors.ray_pool import Failure, Limits, Pool
 from unmask.evaluation.executors.ray_workers import (
@@ -27,7 +28,6 @@ from unmask.evaluation.masks import MaskedPair
 from unmask.evaluation.plan import Batch, Plan
 from unmask.evaluation.rows import Row
 from unmask.evaluation.worker import ModelSource, describe, failed
-from unmask.numbers import whole_number
 from unmask.printable import printable, quoted
 from unmask.settings import Settings
 

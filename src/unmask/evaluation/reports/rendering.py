@@ -9,7 +9,7 @@ import io
 import math
 from collections.abc import Callable, Iterable
 
-from unmask.evaluation.reports import escaping
+from unmask import table_cells
 from unmask.evaluation.reports.bootstrap import Estimate
 from unmask.evaluation.reports.tables import Cell, Column, Table
 from unmask.printable import columns as aligned
@@ -33,21 +33,21 @@ def text(table: Table) -> str:
 def markdown(table: Table) -> str:
     """The table in Markdown; differences that leave out zero are bold."""
     shown = table.compact()
-    head = [escaping.markdown(column.name) for column in shown.columns]
+    head = [table_cells.markdown(column.name) for column in shown.columns]
     rule = [":---" if left else "---:" for left in _left(shown)]
-    body = _written(shown, escaping.markdown, lambda number: f"**{number}**")
+    body = _written(shown, table_cells.markdown, lambda number: f"**{number}**")
     lines = "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *body])
-    title = f"**{escaping.markdown(shown.title)}**"
-    return "\n\n".join([title, lines, *map(escaping.markdown, shown.notes)]) + "\n"
+    title = f"**{table_cells.markdown(shown.title)}**"
+    return "\n\n".join([title, lines, *map(table_cells.markdown, shown.notes)]) + "\n"
 
 
 def latex(table: Table) -> str:
     """The table in LaTeX, for the package booktabs; differences that leave out zero are bold."""
     shown = table.compact()
-    head = [escaping.latex(column.name) for column in shown.columns]
-    body = _written(shown, escaping.latex, lambda number: f"\\textbf{{{number}}}", minus="$-$")
+    head = [table_cells.latex(column.name) for column in shown.columns]
+    body = _written(shown, table_cells.latex, lambda number: f"\\textbf{{{number}}}", minus="$-$")
     kinds = "".join("l" if left else "r" for left in _left(shown))
-    caption = " ".join(map(escaping.latex, [f"{shown.title}.", *shown.notes]))
+    caption = " ".join(map(table_cells.latex, [f"{shown.title}.", *shown.notes]))
     return "\n".join(
         [
             r"% needs \usepackage{booktabs}",
@@ -71,7 +71,7 @@ def comma_separated(table: Table) -> str:
     """The table in CSV: an estimate as value, standard error and the ends of its interval."""
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
-    writer.writerow([escaping.csv(name) for c in table.columns for name in _csv_names(c)])
+    writer.writerow([table_cells.csv(name) for c in table.columns for name in _csv_names(c)])
     for row in table.rows:
         cells = zip(table.columns, row, strict=True)
         writer.writerow([part for column, cell in cells for part in _csv_cells(column, cell)])
@@ -132,7 +132,7 @@ def _csv_names(column: Column) -> list[str]:
 
 def _csv_cells(column: Column, cell: Cell) -> list[str]:
     if not column.estimate:
-        return [escaping.csv(cell) if isinstance(cell, str) else _csv_number(cell)]
+        return [table_cells.csv(cell) if isinstance(cell, str) else _csv_number(cell)]
     if not isinstance(cell, Estimate):
         return [""] * 4
     return [_csv_number(part) for part in (cell.value, cell.stderr, cell.low, cell.high)]

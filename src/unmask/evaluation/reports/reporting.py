@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from unmask.corpora.corpus import Corpus
 from unmask.errors import StoreError
-from unmask.evaluation.corpora.corpus import Corpus
 from unmask.evaluation.model_identity import ModelIdentity, same_function
 from unmask.evaluation.plan import Plan
 from unmask.evaluation.reports.bootstrap import Resampling

@@ -10,17 +10,18 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from unmask.alphabets import ALPHABETS
-from unmask.costs.needs import forward_passes
 from unmask.evaluation.plan import Construction, Plan
 from unmask.evaluation.reports.bootstrap import Estimate
+from unmask.evaluation.reports.frontier_points import frontier_points
 from unmask.evaluation.reports.html.charts import WITHOUT, drawn
 from unmask.evaluation.reports.html.tables import table_of
 from unmask.evaluation.reports.summary import Summary
 from unmask.evaluation.reports.tables import Column, Table
 from unmask.evaluation.rows import WHOLE_VOCABULARY
 from unmask.markup import Markup, element, joined, paragraph, text
-from unmask.plots.trade_off import frontier, points
+from unmask.plots.trade_off import frontier
+from unmask.queries.costs.forward_passes import forward_passes
+from unmask.text.alphabets import ALPHABETS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -79,7 +80,7 @@ def frontier_part(
     costs = {one.group.construction: passes[one.group.construction] for one in found}
     nlls = {
         one.construction: Estimate(one.value, math.nan, one.low, one.high)
-        for one in points(found, dict.fromkeys(costs, 1))
+        for one in frontier_points(found, dict.fromkeys(costs, 1))
     }
     rows = [(name, str(costs[name]), nlls[name]) for name in sorted(costs, key=costs.__getitem__)]
     shown = table_of(Table("", _COLUMNS, tuple(rows)), colours, caption="Forward passes and P-NLL")
@@ -126,12 +127,12 @@ def _figure(
 
 
 def _to_scale(found: Sequence[Summary], costs: Mapping[str, Passes]) -> "Figure":
-    return frontier(points(found, {name: cost.more for name, cost in costs.items()}))
+    return frontier(frontier_points(found, {name: cost.more for name, cost in costs.items()}))
 
 
 def _in_steps(found: Sequence[Summary], costs: Mapping[str, Passes]) -> "Figure":
     steps = {cost: _STEP**place for place, cost in enumerate(sorted(set(costs.values())))}
-    figure = frontier(points(found, {name: steps[cost] for name, cost in costs.items()}))
+    figure = frontier(frontier_points(found, {name: steps[cost] for name, cost in costs.items()}))
     (panel,) = figure.axes
     panel.set_xticks(list(steps.values()), list(map(str, steps)))
     panel.minorticks_off()

@@ -1,0 +1,28 @@
+"""What callers pass: whole and real numbers (Python's and numpy's, no truth values), options."""
+
+import operator
+from collections.abc import Mapping
+from numbers import Real
+
+# the options of each construction, by its name
+Options = Mapping[str, Mapping[str, object]]
+
+
+def whole_number(value: object) -> int | None:
+    """The value as an `int`, or None if it is not a whole number."""
+    # an array of one number has an index too, but is a list of one
+    if isinstance(value, bool) or not hasattr(value, "__index__") or _is_list(value):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:  # arrays and tensors of several numbers have the method, but no answer
+        return None
+
+
+def real_number(value: object) -> float | None:
+    """The value as a `float`, or None if it is not a number."""
+    return float(value) if isinstance(value, Real) and not isinstance(value, bool) else None
+
+
+def _is_list(value: object) -> bool:
+    return bool(getattr(value, "ndim", False))

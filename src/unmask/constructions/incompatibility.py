@@ -1,0 +1,62 @@
+"""How far to trust a joint: do the model's two conditionals describe one distribution at all?"""
+
+import math
+
+from unmask.constructions.solvers.solution import Solution
+from unmask.constructions.solvers.stationary import stationary_marginals
+from unmask.joints.agreement import Agreement
+from unmask.joints.form_sums import can_compile, compiled_for, compiled_reductions
+from unmask.joints.forms import Sum
+from unmask.tables.pair_tables import PairTables
+
+
+def incompatibility(tables: PairTables) -> float:
+    """J, in bits: 0 exactly when the two conditionals are compatible, at most 1.
+
+    The Jensen-Shannon divergence between q(a | b) r_b and q(b | a) r_a, the two factorisations at
+    the marginals where pseudo-Gibbs sampling settles. Where some joint has both conditionals, they
+    are the same distribution; where none has, no construction can be faithful to both.
+    """
+    return agreement(tables).bits
+
+
+def agreement(tables: PairTables) -> Agreement:
+    """J of these tables, measured once for all joints that ask."""
+    found = tables.remember("agreement", lambda: _measured(tables))
+    assert isinstance(found, Agreement)
+    return found
+
+
+def _measured(tables: PairTables) -> Agreement:
+    return Agreement(_jensen_shannon(tables), stationary_marginals(tables).converged)
+
+
+def _jensen_shannon(tables: PairTables) -> float:
+    at = stationary_marginals(tables)
+    mixture = Sum(at.log_a - math.log(2), at.log_b - math.log(2))
+    compiled = can_compile(mixture) and compiled_for(tables)
+    total = (_compiled if compiled else _streamed)(tables, at, mixture)
+    # rounding can leave it a hair outside of its range
+    return min(1.0, max(0.0, total / math.log(2)))
+
+
+def _compiled(tables: PairTables, at: Solution, mixture: Sum) -> float:
+    """The entropy of the mean of both factorisations less the mean of theirs."""
+    found, own = compiled_reductions({"mean": mixture}, tables, entropies=False)
+    log_own_a = own.of_b + at.log_a
+    log_own_b = own.of_a + at.log_b
+    apart = float(at.log_a.exp() @ log_own_a) + float(at.log_b.exp() @ log_own_b)
+    mean_log = found["mean"].mean_log
+    assert mean_log is not None
+    return apart / 2 - mean_log
+
+
+def _streamed(tables: PairTables, at: Solution, mixture: Sum) -> float:
+    total = 0.0
+    for rows in tables.blocks():
+        tile = tables.tile(rows)
+        forth = tile.log_a_given_b + at.log_b
+        back = tile.log_b_given_a + at.log_a[rows, None]
+        middle = mixture.scores(tables, rows)
+        total += float((forth.exp() * (forth - middle) + back.exp() * (back - middle)).sum())
+    return total / 2

@@ -1,0 +1,147 @@
+"""Columns of Hugging Face datasets, from the hub or a folder, as occurrences of sentences.
+
+The only module that imports the `datasets` library, and only when it is called. From its version
+4 on no dataset runs code of its own.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from unmask.corpora.corpus import Occurrence
+from unmask.corpora.files import listed
+from unmask.errors import CorpusError
+from unmask.printable import printable, quoted
+
+# files that `Dataset.save_to_disk` and `DatasetDict.save_to_disk` leave behind
+_SAVED = ("state.json", "dataset_dict.json")
+_ROWS_AT_ONCE = 1000
+
+
+@dataclass(frozen=True)
+class Table:
+    """Where a dataset is: a hub name or a folder, with what chooses a part of it."""
+
+    place: str
+    split: str | None = None
+    config: str | None = None
+    revision: str | None = None
+
+
+def dataset_occurrences(table: Table, columns: Sequence[str]) -> Iterator[Occurrence]:
+    """What stands in the columns, row by row, under ids `split:row/column`."""
+    library = datasets_library()
+    shown = quoted(table.place, limit=150)
+    with _quiet(library, os.path.isdir(table.place)):
+        split, rows = _opened(library, table, shown)
+    _check_columns(rows.column_names, columns, shown)
+    index = 0
+    for batch in _batches(rows.select_columns(list(columns)), shown):
+        for values in zip(*(batch[column] for column in columns), strict=True):
+            where = f"row {index} of {shown}"
+            for column, value in zip(columns, values, strict=True):
+                yield Occurrence(f"{split}:{index}/{column}", value, where)
+            index += 1
+
+
+def _batches(rows: Any, shown: str) -> Iterator[Any]:
+    try:
+        yield from rows.iter(batch_size=_ROWS_AT_ONCE)
+    except Exception as error:  # files are mapped, and damage shows only when it is read
+        raise CorpusError(f"cannot read the dataset {shown}: {reason_of(error)}") from None
+
+
+def datasets_library() -> Any:
+    """The `datasets` library, or one line that says how to install it."""
+    try:
+        return import_module("datasets")
+    except ImportError:
+        raise CorpusError(
+            "Hugging Face datasets need the datasets library; "
+            "pip install 'unmask[datasets]', or give a file"
+        ) from None
+
+
+def _opened(library: Any, table: Table, shown: str) -> tuple[str, Any]:
+    try:
+        if any((Path(table.place) / name).is_file() for name in _SAVED):
+            return _saved(library, table, shown)
+        split = table.split or _only_split(library, table, shown)
+        return split, library.load_dataset(
+            table.place, table.config, split=split, revision=table.revision
+        )
+    except CorpusError:
+        raise
+    except Exception as error:  # the library fails in many ways; all mean the same to the caller
+        raise CorpusError(
+            f"cannot load the dataset {shown}: {reason_of(error)}; "
+            "check its name, split and config, or give a file"
+        ) from None
+
+
+def _saved(library: Any, table: Table, shown: str) -> tuple[str, Any]:
+    """What `save_to_disk` wrote: one split, or several by name."""
+    if table.config is not None or table.revision is not None:
+        raise CorpusError(
+            f"{shown} was saved to disk and has no configs or revisions; leave them out"
+        )
+    found = library.load_from_disk(table.place)
+    if isinstance(found, library.DatasetDict):
+        split = _chosen(table.split, list(found), shown)
+        return split, found[split]
+    own = str(found.split) if found.split is not None else Path(table.place).name
+    if table.split not in (None, own):
+        raise CorpusError(f"{shown} has no split {quoted(table.split)}; it has {quoted(own)} alone")
+    return own, found
+
+
+def _only_split(library: Any, table: Table, shown: str) -> str:
+    names = library.get_dataset_split_names(table.place, table.config, revision=table.revision)
+    return _chosen(None, names, shown)
+
+
+def _chosen(split: str | None, names: Sequence[str], shown: str) -> str:
+    if split is None and len(names) == 1:
+        return names[0]
+    if split is None:
+        raise CorpusError(f"{shown} has the splits {listed(names)}; say with split= which to read")
+    if split not in names:
+        raise CorpusError(f"{shown} has no split {quoted(split)}; it has {listed(names)}")
+    return split
+
+
+def _check_columns(names: Sequence[str], columns: Sequence[str], shown: str) -> None:
+    if not columns:
+        raise CorpusError(
+            f"{shown} has the columns {listed(names)}; say with columns= which to read"
+        )
+    for column in columns:
+        if column not in names:
+            raise CorpusError(f"{shown} has no column {quoted(column)}; it has {listed(names)}")
+
+
+def reason_of(error: BaseException) -> str:
+    """The first line of what the library said, short enough for one line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    first = printable(lines[0]).rstrip(".") if lines else type(error).__name__
+    return first if len(first) <= 200 else first[:197] + "..."
+
+
+@contextmanager
+def _quiet(library: Any, local: bool) -> Iterator[None]:
+    """Reports off: what matters of them is raised as an error instead. Bars only for downloads."""
+    level = library.logging.get_verbosity()
+    bars = not library.are_progress_bars_disabled()
+    library.logging.set_verbosity(library.logging.CRITICAL)
+    if local:
+        library.disable_progress_bars()
+    try:
+        yield
+    finally:
+        library.logging.set_verbosity(level)
+        if bars:
+            library.enable_progress_bars()

@@ -1,0 +1,222 @@
+"""Filling blanks one after another, averaged over orders: a joint that needs no tables.
+
+The mean over orders of prod q(x_t | blanks filled before) is normalised as it stands, over whole
+vocabularies too. A fill's probability takes a row for every set of blanks that is filled first; a
+draw takes a row a blank; the likeliest fills are searched for with beams.
+"""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import NoReturn
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from unmask.errors import SupportError
+from unmask.joints.fill import Fill
+from unmask.joints.joint import Joint, check_draws
+from unmask.logspace import draw, row_blocks
+from unmask.tables.beams import search
+from unmask.tables.blank_reader import EMPTY, BlankReader, distinct, with_filled
+from unmask.tables.sizes import ALL_ORDERS_UP_TO, DRAWN_ORDERS
+from unmask.text.support import Token
+
+# of the orders that stand for all where there are too many
+_ORDERS_SEED = 0
+# contexts that are looked up at once
+_STEPS_AT_ONCE = 2**16
+# fills that are scored in full for every one that is asked for, and at least
+_SCORED_FOR_EACH, _SCORED_AT_LEAST = 3, 32
+
+
+class FillingOrders(Joint):
+    """The mean over orders of filling the blanks one after another."""
+
+    def __init__(self, reader: BlankReader, *, diagnostics: Mapping[str, object]) -> None:
+        self._reader = reader
+        self._search: dict[str, object] = {}
+        super().__init__(_no_table, reader.supports, method="orders", diagnostics=diagnostics)
+
+    @property
+    def diagnostics(self) -> dict[str, object]:
+        """What has been done and paid so far: it grows with what is asked for."""
+        return {
+            **super().diagnostics,
+            "mean": "arithmetic",
+            "orders": len(self.orders) if self.orders else math.factorial(len(self.shape)),
+            **({} if self._captured is None else {"captured_mass": self._captured}),
+            "forward_passes": self._reader.forward_passes,
+            **self._search,
+        }
+
+    @cached_property
+    def _captured(self) -> list[float] | None:
+        """What the candidates hold of the fully masked distributions, where they are not all."""
+        size = self._reader.model.vocabulary_size
+        if all(axis.is_whole(size) for axis in self.supports):
+            return None
+        return self._reader.masked_mass()
+
+    @cached_property
+    def orders(self) -> tuple[tuple[int, ...], ...]:
+        """The orders that are averaged; empty where it is all of them."""
+        blanks = len(self.shape)
+        if blanks <= ALL_ORDERS_UP_TO:
+            return ()
+        generator = torch.Generator().manual_seed(_ORDERS_SEED)
+        drawn = [torch.randperm(blanks, generator=generator).tolist() for _ in range(DRAWN_ORDERS)]
+        return tuple(tuple(order) for order in drawn)
+
+    @property
+    def log_normalizer(self) -> float:
+        """Zero: every order is normalised, and so is their mean."""
+        return 0.0
+
+    def sums_are_free(self) -> bool:
+        """Never: a sum over a blank is a sum over all fills."""
+        return False
+
+    def log_prob(self, *tokens: Token) -> float:
+        """The log-probability of one fill, a row for every set of blanks filled before another."""
+        return float(self.log_probs(torch.tensor([self._cell(tokens)]))[0])
+
+    def log_probs(self, fills: Int[Tensor, "fills blanks"]) -> Float[Tensor, " fills"]:
+        """The log-probabilities of fills, given as places; rows that they share run once."""
+        blocks = row_blocks(len(fills), len(self._sets), _STEPS_AT_ONCE)
+        log_probs = torch.empty(len(fills), dtype=torch.float64)
+        for some in blocks:
+            log_probs[some] = self._log_probs(fills[some])
+        return log_probs
+
+    def _log_probs(self, fills: Int[Tensor, "fills blanks"]) -> Float[Tensor, " fills"]:
+        steps = self._read_steps(fills)
+        if not self.orders:
+            return _mean_over_all_orders(steps, len(self.shape))
+        each = [
+            torch.stack([steps[_before(order, t)][:, t] for t in order]).sum(dim=0)
+            for order in self.orders
+        ]
+        return torch.stack(each).logsumexp(dim=0) - math.log(len(each))
+
+    def _read_steps(
+        self, fills: Int[Tensor, "fills blanks"]
+    ) -> dict[tuple[int, ...], Float[Tensor, "fills blanks"]]:
+        """log q(x_t | x of a set), for every set that the orders meet, t not in it."""
+        sets = self._sets
+        rows, where = distinct(torch.cat([with_filled(fills, filled) for filled in sets]))
+        owner = torch.arange(len(fills)).repeat(len(sets))
+        log_given = torch.zeros(len(where), len(self.shape), dtype=torch.float64)
+        by_row = torch.argsort(where, stable=True)
+        starts = torch.searchsorted(where[by_row], torch.arange(len(rows) + 1))
+
+        def use(which: Tensor, blank: int, log_p: Tensor) -> None:
+            for k, row in enumerate(which.tolist()):
+                asking = by_row[starts[row] : starts[row + 1]]
+                log_given[asking, blank] = log_p[k, fills[owner[asking], blank]]
+
+        self._reader.read(rows, use)
+        parts = log_given.split(len(fills))
+        return dict(zip(sets, parts, strict=True))
+
+    @cached_property
+    def _sets(self) -> list[tuple[int, ...]]:
+        blanks = range(len(self.shape))
+        if not self.orders:
+            return [s for size in blanks for s in itertools.combinations(blanks, size)]
+        return sorted({_before(order, t) for order in self.orders for t in order})
+
+    def sample(self, n: int, *, generator: torch.Generator | None = None) -> list[Fill]:
+        """Independent exact draws: an order at random, then each blank given those before it."""
+        check_draws(n, generator)
+        if n == 0:
+            return []
+        blanks = len(self.shape)
+        uniforms = torch.rand(blanks + 1, n, dtype=torch.float64, generator=generator)
+        orders = torch.tensor(self.orders or list(itertools.permutations(range(blanks))))
+        mine = orders[(uniforms[-1] * len(orders)).long().clamp(max=len(orders) - 1)]
+        fills = torch.full((n, blanks), EMPTY)
+        for step in range(blanks):
+            self._draw(fills, mine[:, step], uniforms[step])
+        return self._fills(fills)
+
+    def _draw(self, fills: Tensor, blank: Tensor, uniforms: Tensor) -> None:
+        """Fill one further blank of every draw."""
+        before = fills.clone()
+        # one row for all draws that have come to the same partial fill
+        rows, where = distinct(before)
+        wanted = torch.zeros(rows.shape, dtype=torch.bool)
+        wanted[where, blank] = True
+
+        def use(which: Tensor, read: int, log_p: Tensor) -> None:
+            mine = torch.nonzero((blank == read) & torch.isin(where, which))[:, 0]
+            for k, row in enumerate(which.tolist()):
+                drawn = mine[where[mine] == row]
+                fills[drawn, read] = draw(log_p[k], uniforms[drawn])
+
+        self._reader.read(rows, use, wanted=wanted)
+
+    def _fills(self, fills: Tensor) -> list[Fill]:
+        unique, where = distinct(fills)
+        scores = self.log_probs(unique)[where].tolist()
+        cells = [tuple(cell) for cell in fills.tolist()]
+        return [self._fill(cell, score) for cell, score in zip(cells, scores, strict=True)]
+
+    def _best(self, n: int) -> list[tuple[tuple[int, ...], float]]:
+        """The likeliest fills that beams came upon, with their exact probabilities."""
+        width = max(_SCORED_AT_LEAST, _SCORED_FOR_EACH * n)
+        found = search(self._reader, _beam_orders(len(self.shape)), width)[:width]
+        scores = self.log_probs(found)
+        cells = [tuple(cell) for cell in found.tolist()]
+        ranked = sorted(zip(cells, scores.tolist(), strict=True), key=lambda f: (-f[1], f[0]))
+        self._search = {
+            "search": "beam",
+            "beam_width": width,
+            "searched": len(cells),
+            # of the whole joint, so that what was not found is known to be no more than the rest
+            "searched_mass": min(1.0, float(scores.exp().sum())),
+        }
+        return ranked[:n]
+
+    @property
+    def _log_marginals(self) -> NoReturn:
+        _no_table(slice(None))
+
+    @property
+    def _entropy(self) -> NoReturn:
+        _no_table(slice(None))
+
+
+def _no_table(_: slice) -> NoReturn:
+    raise SupportError(
+        "sums over these blanks need a table; give fewer candidates, as support=10, or sample"
+    )
+
+
+def _before(order: Sequence[int], blank: int) -> tuple[int, ...]:
+    """The blanks that an order fills before one."""
+    return tuple(sorted(order[: list(order).index(blank)]))
+
+
+def _mean_over_all_orders(
+    steps: Mapping[tuple[int, ...], Float[Tensor, "fills blanks"]], blanks: int
+) -> Float[Tensor, " fills"]:
+    """By sets: the mean over the blank of a set that was filled last."""
+    so_far: dict[tuple[int, ...], Tensor] = {(): torch.zeros(len(steps[()]), dtype=torch.float64)}
+    for size in range(1, blanks + 1):
+        for filled in itertools.combinations(range(blanks), size):
+            before = [(tuple(s for s in filled if s != t), t) for t in filled]
+            each = torch.stack([so_far[rest] + steps[rest][:, t] for rest, t in before])
+            so_far[filled] = each.logsumexp(dim=0) - math.log(size)
+    return so_far[tuple(range(blanks))]
+
+
+def _beam_orders(blanks: int) -> list[tuple[int, ...]]:
+    """Orders to search along: all of a few blanks, else both directions and their inside-outs."""
+    if blanks <= 3:
+        return list(itertools.permutations(range(blanks)))
+    forth = tuple(range(blanks))
+    middle = tuple(sorted(forth, key=lambda t: abs(t - (blanks - 1) / 2)))
+    return [forth, forth[::-1], middle, middle[::-1]]

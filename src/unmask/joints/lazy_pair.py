@@ -1,0 +1,193 @@
+"""A joint that is an even mixture of two orders of filling, and so cheap to ask a little of.
+
+(q(a | b) r_b + q(b | a) r_a) / 2 with given marginals r is normalised as it stands. A pair needs
+one context of each table; ranking and sampling need a few; only sums over a whole blank (marginals,
+conditionals, entropy) need the tables themselves.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from unmask.joints.fill import Fill, best_cells
+from unmask.joints.forms import Sum
+from unmask.joints.joint import check_draws
+from unmask.joints.pair_joint import PairJoint
+from unmask.logspace import draw, row_blocks
+from unmask.tables.pair_tables import PairTables
+from unmask.text.support import Token
+
+# contexts that are asked for at once when ranking
+_BATCH = 16
+
+
+class Mixture(PairJoint):
+    """An even mixture of both orders, that asks for contexts as it needs them."""
+
+    def __init__(
+        self,
+        tables: PairTables,
+        log_a: Float[Tensor, " a"],
+        log_b: Float[Tensor, " b"],
+        *,
+        method: str,
+        diagnostics: Mapping[str, object],
+    ) -> None:
+        self._log_a, self._log_b = log_a, log_b
+        form = Sum(log_a - math.log(2), log_b - math.log(2))
+        super().__init__(form, tables, method=method, diagnostics=diagnostics)
+
+    @property
+    def log_normalizer(self) -> float:
+        """Zero: both orders are normalised, and so is their mean."""
+        return 0.0
+
+    @property
+    def diagnostics(self) -> dict[str, object]:
+        """What has been done and paid so far: it grows with what is asked for."""
+        return {"method": self.method, **self._diagnostics, **self._tables.diagnostics()}
+
+    def sums_are_free(self) -> bool:
+        """Whether the tables themselves are there: nothing less will do for a sum."""
+        return self._tables.holds_both()
+
+    def log_prob(self, *tokens: Token) -> float:
+        """The log-probability of a pair, from one context of each table."""
+        a, b = self._cell(tokens)
+        return float(
+            _mixed(
+                self._tables.log_a_given([b])[0, a] + self._log_b[b],
+                self._tables.log_b_given([a])[0, b] + self._log_a[a],
+            )
+        )
+
+    def sample(self, n: int, *, generator: torch.Generator | None = None) -> list[Fill]:
+        """Independent exact samples: an order, the token it fills first, then the other.
+
+        Asks for the contexts it draws from and for both contexts of what it drew, or for the
+        tables if that is less; a seed gives the same draws only while the tables are not there.
+        """
+        check_draws(n, generator)
+        if self._tables.holds_both() or 3 * n > sum(self.shape):
+            return super().sample(n, generator=generator)
+        uniforms = torch.rand(3, n, dtype=torch.float64, generator=generator).to(self._device)
+        a_first = uniforms[0] < 0.5
+        cells = torch.where(a_first, draw(self._log_a, uniforms[1]), draw(self._log_b, uniforms[1]))
+        pairs = torch.stack([cells, cells])
+        for first in (0, 1):
+            which = torch.nonzero(a_first == (first == 0))[:, 0]
+            for drawn, row in self._by_context(first, cells, which):
+                pairs[1 - first, drawn] = draw(row, uniforms[2, drawn])
+        return self._fills(pairs)
+
+    def _fills(self, pairs: Int[Tensor, "2 n"]) -> list[Fill]:
+        """Fills with their log-probabilities, from one context of each table a distinct token."""
+        every = torch.arange(pairs.shape[1], device=pairs.device)
+        log_weights = (self._log_a, self._log_b)
+        log_orders = torch.empty(pairs.shape, dtype=torch.float64, device=self._device)
+        for first in (0, 1):
+            for which, row in self._by_context(first, pairs[first], every):
+                log_context = log_weights[first][pairs[first, which]]
+                log_orders[first, which] = row[pairs[1 - first, which]] + log_context
+        scores = _mixed(log_orders[1], log_orders[0])
+        return [
+            self._fill((int(a), int(b)), float(score))
+            for (a, b), score in zip(pairs.T, scores, strict=True)
+        ]
+
+    def _by_context(
+        self, blank: int, tokens: Int[Tensor, " n"], which: Int[Tensor, " some"]
+    ) -> Iterator[tuple[Int[Tensor, " k"], Float[Tensor, " outcomes"]]]:
+        """Each distinct token of a blank: where it stands among `which`, and what it makes likely.
+
+        A few contexts at a time: a distribution a draw would not fit a large vocabulary.
+        """
+        given = self._tables.log_a_given if blank else self._tables.log_b_given
+        contexts, place = torch.unique(tokens[which], return_inverse=True)
+        for block in row_blocks(len(contexts), self.shape[1 - blank]):
+            for k, row in enumerate(given(contexts[block].tolist()), start=block.start):
+                yield which[place == k], row
+
+    def _best(self, n: int) -> list[tuple[tuple[int, ...], float]]:
+        """The likeliest pairs, certified: nothing that was not looked at can be among them.
+
+        A pair of which a context has not been asked for is at most what the other context says,
+        with a probability of one in its place. Contexts are asked for until every such bound is
+        below the last of the list.
+        """
+        if self._tables.holds_both():
+            return super()._best(n)
+        rows = _Rows(self._tables)
+        bound_a, bound_b, least = self._log_a, self._log_b, -math.inf
+        # beyond this the tables themselves, which are kept factored, take less memory
+        most = self._tables.memory_left() // (4 * 8 * max(self.shape))
+        while len(rows.given_a) + len(rows.given_b) <= max(most, 2 * _BATCH):
+            rows.expand(_highest(bound_a, least), _highest(bound_b, least))
+            a, b = rows.tokens()
+            found = best_cells([(slice(0, len(a)), self._expanded(rows))], n)
+            least = found[-1][1] if len(found) == n else -math.inf
+            bound_a, bound_b = self._bounds(rows)
+            done = max(float(bound_a.max()), float(bound_b.max())) < least
+            if done or rows.complete():
+                return [((a[i], b[j]), score) for (i, j), score in found]
+        return super()._best(n)
+
+    def _expanded(self, rows: "_Rows") -> Float[Tensor, "a b"]:
+        """All pairs of expanded contexts, exactly, in the order of their tokens."""
+        a, b = rows.tokens()
+        forth = torch.stack([rows.given_b[token][a] for token in b], dim=1) + self._log_b[b]
+        back = torch.stack([rows.given_a[token][b] for token in a]) + self._log_a[a, None]
+        return _mixed(forth, back)
+
+    def _bounds(self, rows: "_Rows") -> tuple[Tensor, Tensor]:
+        """How likely a pair with each unexpanded context can be at most; expanded ones get none."""
+        spare_a, spare_b = self._log_a.clone(), self._log_b.clone()
+        spare_a[list(rows.given_a)], spare_b[list(rows.given_b)] = -math.inf, -math.inf
+        best_a, best_b = spare_b.max().repeat(len(spare_a)), spare_a.max().repeat(len(spare_b))
+        for b, row in rows.given_b.items():
+            best_a = torch.maximum(best_a, row + self._log_b[b])
+        for a, row in rows.given_a.items():
+            best_b = torch.maximum(best_b, row + self._log_a[a])
+        bound_a, bound_b = _mixed(spare_a, best_a), _mixed(spare_b, best_b)
+        bound_a[list(rows.given_a)], bound_b[list(rows.given_b)] = -math.inf, -math.inf
+        return bound_a, bound_b
+
+
+class _Rows:
+    """Contexts of both tables that have been asked for, by their index, in that order."""
+
+    def __init__(self, tables: PairTables) -> None:
+        self._tables = tables
+        self.given_a: dict[int, Tensor] = {}
+        self.given_b: dict[int, Tensor] = {}
+
+    def expand(self, a: Sequence[int], b: Sequence[int]) -> None:
+        """Ask for those that are not there yet."""
+        new_a = [context for context in dict.fromkeys(a) if context not in self.given_a]
+        new_b = [context for context in dict.fromkeys(b) if context not in self.given_b]
+        if new_a:
+            self.given_a.update(zip(new_a, self._tables.log_b_given(new_a), strict=True))
+        if new_b:
+            self.given_b.update(zip(new_b, self._tables.log_a_given(new_b), strict=True))
+
+    def tokens(self) -> tuple[list[int], list[int]]:
+        """The contexts of both blanks in the order of the axes, which decides between ties."""
+        return sorted(self.given_a), sorted(self.given_b)
+
+    def complete(self) -> bool:
+        """Whether there is nothing left to ask for."""
+        return (len(self.given_a), len(self.given_b)) == self._tables.shape
+
+
+def _mixed(forth: Tensor, back: Tensor) -> Tensor:
+    """The even mixture of two log-probabilities."""
+    return torch.logaddexp(forth, back) - math.log(2)
+
+
+def _highest(bound: Tensor, least: float) -> list[int]:
+    """The contexts with the highest bounds, of those that may still matter."""
+    order = torch.sort(bound, descending=True, stable=True).indices[:_BATCH]
+    return [int(context) for context in order if least <= bound[context] > -math.inf]

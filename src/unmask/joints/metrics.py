@@ -1,0 +1,118 @@
+"""The paper's four metrics of one masked example, for many joints in one pass over the tables.
+
+Definitions: Torroba Hennigen & Kim (2023), section 3. NLLs are natural logarithms per token;
+a perplexity is the exponential of the mean NLL over examples, never a mean of perplexities.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+
+import torch
+
+from unmask.errors import SupportError, UnmaskError
+from unmask.joints.form_sums import (
+    Entropies,
+    Reductions,
+    can_compile,
+    compiled_for,
+    compiled_reductions,
+    streamed_reductions,
+)
+from unmask.joints.joint import Joint
+from unmask.joints.pair_joint import PairJoint
+from unmask.printable import quoted
+from unmask.tables.pair_tables import PairTables
+from unmask.text.support import Support, Token
+
+
+@dataclass(frozen=True)
+class PairMetrics:
+    """How good a joint is at the gold pair, and how faithful to the model's conditionals.
+
+    `pairwise_nll` and `unary_nll` are per token (their exponentials over examples are P-PPL and
+    U-PPL); `all_kl` averages over every context of the support (A-KL), `gold_kl` over the two
+    gold contexts (G-KL).
+    """
+
+    pairwise_nll: float
+    unary_nll: float
+    all_kl: float
+    gold_kl: float
+
+    def to_dict(self) -> dict[str, float]:
+        """The four numbers by name."""
+        return asdict(self)
+
+
+def pair_metrics(
+    joints: Mapping[str, Joint], tables: PairTables, gold: tuple[Token, Token]
+) -> dict[str, PairMetrics]:
+    """All four metrics of every joint at the gold tokens (names or ids), in one pass.
+
+    The unary NLL of `mlm` uses the model's own conditionals, as in the paper: the product's
+    conditionals are its marginals, which nobody would use for one blank.
+    """
+    for name, joint in joints.items():
+        if not all(map(_same_axis, joint.supports, tables.supports)):
+            raise SupportError(f"the joint {quoted(name)} is not over the tokens of these tables")
+    place = (tables.supports[0].index(gold[0]), tables.supports[1].index(gold[1]))
+    tables.both()
+    found, entropies = _reduced(joints, tables)
+    own_unary = _model_unary_nll(tables, place)
+    return {
+        name: _metrics(joint, found[name], entropies, place, own_unary)
+        for name, joint in joints.items()
+    }
+
+
+def perplexity(nlls: Iterable[float]) -> float:
+    """The exponential of the mean."""
+    values = list(nlls)
+    if not values:
+        raise UnmaskError("a perplexity needs at least one example")
+    return math.exp(math.fsum(values) / len(values))
+
+
+def _reduced(
+    joints: Mapping[str, Joint], tables: PairTables
+) -> tuple[dict[str, Reductions], Entropies]:
+    """The sums over all joints: compiled for those that can be, then the rest in one pass."""
+    forms = {
+        name: joint.form
+        for name, joint in joints.items()
+        if isinstance(joint, PairJoint) and joint.is_over(tables) and can_compile(joint.form)
+    }
+    if not forms or not compiled_for(tables):
+        return streamed_reductions({n: joint.scores for n, joint in joints.items()}, tables)
+    found, entropies = compiled_reductions(forms, tables, entropies=False)
+    rest = {name: joint.scores for name, joint in joints.items() if name not in forms}
+    if rest:
+        found.update(streamed_reductions(rest, tables)[0])
+    return found, entropies
+
+
+def _metrics(
+    joint: Joint, found: Reductions, entropies: Entropies, gold: tuple[int, int], own_unary: float
+) -> PairMetrics:
+    a, b = gold
+    at_gold = float(joint.scores(slice(a, a + 1))[0, b])
+    kl_a = entropies.of_a - found.cross_a + found.log_b
+    kl_b = entropies.of_b - found.cross_b + found.log_a
+    unary = -(2 * at_gold - float(found.log_a[a]) - float(found.log_b[b])) / 2
+    return PairMetrics(
+        pairwise_nll=-(at_gold - found.log_normalizer) / 2,
+        unary_nll=own_unary if joint.method == "mlm" else unary,
+        all_kl=float(kl_a.sum() + kl_b.sum()) / (len(kl_a) + len(kl_b)),
+        gold_kl=float(kl_a[b] + kl_b[a]) / 2,
+    )
+
+
+def _same_axis(one: Support, other: Support) -> bool:
+    return one is other or torch.equal(one.ids, other.ids)
+
+
+def _model_unary_nll(tables: PairTables, gold: tuple[int, int]) -> float:
+    log_a = float(tables.a_given_b.log_prob_at(gold[1])[gold[0]])
+    log_b = float(tables.b_given_a.log_prob_at(gold[0])[gold[1]])
+    return -(log_a + log_b) / 2

@@ -1,0 +1,1 @@
+"""Ids in, log-probabilities out: models, how they are loaded, and how rows are read."""

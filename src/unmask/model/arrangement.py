@@ -1,0 +1,101 @@
+"""What a forward pass changes of a model's own modules, and how to put it back.
+
+A model may change itself while it runs: BigBird turns to full attention at the first short text,
+Reformer chooses its number of buckets by the first long one, both for good. Whoever asks about a
+text must find the model as it was, and so must the next text.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+from torch import nn
+
+from unmask.model.hooks import run_and_undo
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, eq=False)
+class Replaced:
+    """Entries of a model's own dictionaries that a pass replaced."""
+
+    entries: tuple[tuple[dict[str, Any], str, Any, Any], ...]
+
+    def put_back(self) -> None:
+        """As it was before the pass."""
+        for owner, name, before, _ in self.entries:
+            owner[name] = before
+
+    def put_in(self) -> None:
+        """As the pass wants it, so that it has nothing to replace."""
+        for owner, name, _, after in self.entries:
+            owner[name] = after
+
+
+class Arrangement:
+    """The submodules, configuration and attributes that a model has now."""
+
+    def __init__(self, model: nn.Module) -> None:
+        modules = list(model.modules())
+        lasting = [module._modules for module in modules]
+        if hasattr(model, "config"):
+            lasting.append(vars(model.config))
+        self._lasting = [(owner, dict(owner)) for owner in lasting]
+        self._attributes = [(vars(module), dict(vars(module))) for module in modules]
+
+    def replaced(self) -> Replaced | None:
+        """What is another object now; None as long as submodules and configuration are the same.
+
+        Attributes alone do not count: models keep what they computed for a length in them.
+        """
+        if all(_same(owner, kept) for owner, kept in self._lasting):
+            return None
+        return Replaced(
+            tuple(
+                (owner, name, before, owner[name])
+                for owner, kept in (*self._lasting, *self._attributes)
+                for name, before in kept.items()
+                if name in owner and owner[name] is not before
+            )
+        )
+
+
+def _same(owner: dict[str, Any], kept: dict[str, Any]) -> bool:
+    return len(owner) == len(kept) and all(owner.get(name) is kept[name] for name in kept)
+
+
+def run_and_put_back(model: nn.Module, run: Callable[[], Result]) -> tuple[Result, Replaced | None]:
+    """Run, put back what the run replaced, and say what that was; random numbers too."""
+    before, random_state = Arrangement(model), torch.get_rng_state()
+    # what it has to say of a change that is undone helps nobody
+    log = logging.getLogger(type(model).__module__)
+    was_silent, found = log.disabled, None
+
+    def run_silently() -> Result:
+        log.disabled = True
+        return run()
+
+    def put_back() -> None:
+        nonlocal found
+        log.disabled = was_silent
+        replaced = before.replaced()
+        if replaced is not None:
+            found = replaced
+            replaced.put_back()
+            torch.set_rng_state(random_state)
+
+    result = run_and_undo(run_silently, put_back)
+    return result, found
+
+
+def run_rearranged(replaced: Replaced, run: Callable[[], Result]) -> Result:
+    """Run with what an earlier pass replaced put in, and put it back."""
+
+    def put_in_and_run() -> Result:
+        replaced.put_in()
+        return run()
+
+    return run_and_undo(put_in_and_run, replaced.put_back)

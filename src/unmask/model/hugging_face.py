@@ -1,0 +1,376 @@
+"""Any `AutoModelForMaskedLM` as a `MaskedLM`: loaded or in hand, checked, and never changed."""
+
+import inspect
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from unmask.errors import ModelError, NumericsError
+from unmask.model.arrangement import Replaced, run_and_put_back, run_rearranged
+from unmask.model.compiling import compile_trunk
+from unmask.model.hooks import lock_of
+from unmask.model.output_layer import (
+    FollowedLayer,
+    OutputEmbedding,
+    largest_error,
+    nearest_layer,
+    tolerated_error,
+)
+from unmask.model.trimming import (
+    NOTHING_TRIMMED,
+    Positions,
+    Probe,
+    Trimming,
+    TrimmingError,
+    at_positions,
+    captured_input,
+    find_trimming,
+    same_numbers,
+    still_valid,
+)
+
+# fewer rows are not worth the passes that find out what may be trimmed
+_ROWS_WORTH_TRIMMING = 16
+# lengths of the sequences that find out, and how many: no two of these numbers are equal
+_PROBE_LENGTHS, _PROBE_ROWS = (5, 8), 6
+
+
+class HuggingFaceMaskedLM:
+    """Any `AutoModelForMaskedLM`; readouts are captured by a hook on its output layer.
+
+    One thread at a time runs the model. Nothing of it is changed: neither its mode, of which it
+    must be in eval, nor its modules, hooks or weights.
+    """
+
+    def __init__(self, model: Any, *, mask_id: int, special_ids: Sequence[int]) -> None:
+        self.model = model
+        self.mask_id = mask_id
+        self.special_ids = frozenset(special_ids)
+        self.max_length = _longest(model)
+        self._every_module = list(model.modules())
+        # what passes over rows of a length replace of the model: None if nothing
+        self._replaced_at: dict[int, Replaced | None] = {}
+        self._verified_lengths: set[int] = set()
+        self._trimmed_lengths: dict[int, bool] = {}
+        self._closed: frozenset[nn.Module] = frozenset()
+        self._takes_attention_mask = "attention_mask" in inspect.signature(model.forward).parameters
+        with self._lock:
+            self._require_eval_mode()
+            probe = self._probe_ids()
+            own = self._logits(probe)
+            self.vocabulary_size = int(own.shape[-1])
+            if not bool(torch.isfinite(own).all()):
+                raise NumericsError(
+                    f"{self._name} returns logits that are not finite; float16 overflows in "
+                    "some models, so try dtype='float32', and check the weights"
+                )
+            self._require_repeatable(probe, own)
+            if self._takes_attention_mask:
+                self._takes_attention_mask = self._needs_attention_mask()
+            self._layer = self._verified_layer(probe, own)
+        if self._layer is None:
+            warnings.warn(
+                f"{self._name}: its logits are not a linear function of its output "
+                "layer's input; tables are kept as dense logits, V x V numbers each",
+                stacklevel=5,
+            )
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model runs."""
+        device: torch.device = next(self.model.parameters()).device
+        return device
+
+    @property
+    def output_embedding(self) -> OutputEmbedding | None:
+        """The output layer, if readouts determine the logits; as the model has it now."""
+        if self._layer is None:
+            return None
+        if not self._holds_its_layer():
+            with self._lock:
+                self._follow_layer()
+        return self._layer.embedding
+
+    @torch.inference_mode()
+    def readouts(
+        self, ids: Int[Tensor, "rows length"], positions: Positions
+    ) -> Float[Tensor, "rows positions width"]:
+        """Readouts (or logits) at the positions, in float32."""
+        with self._lock:
+            self._require_eval_mode()
+            self._verify_length(ids, positions)
+            if self.output_embedding is None:
+                return at_positions(self._logits(ids), positions).float()
+            one = (positions.shape[1] if isinstance(positions, Tensor) else len(positions)) == 1
+            if one and len(ids) >= _ROWS_WORTH_TRIMMING and ids.shape[1] > 1:
+                return self._captured_trimmed(ids, positions).float()
+            return self._captured(ids, positions).float()
+
+    @property
+    def _lock(self) -> threading.RLock:
+        return lock_of(self.model)
+
+    @property
+    def _name(self) -> str:
+        return type(self.model).__name__
+
+    def _require_eval_mode(self) -> None:
+        if self.model.training or any(module.training for module in self._every_module):
+            raise ModelError(
+                f"{self._name} is in training mode, so that dropout would change every answer; "
+                "call model.eval() first"
+            )
+
+    def _require_repeatable(self, ids: Tensor, own: Tensor) -> None:
+        if not same_numbers(self._logits(ids), own):
+            raise ModelError(
+                f"{self._name} gives other logits each time it reads the same text; unmask needs "
+                "a model without random numbers in its forward pass"
+            )
+
+    def _verify_length(self, ids: Int[Tensor, "rows length"], positions: Positions) -> None:
+        """Hold what is read against the model's own logits, once per length of text."""
+        length = ids.shape[1]
+        if length in self._verified_lengths or not len(ids):
+            return
+        row, at = ids[:1], positions[:1] if isinstance(positions, Tensor) else positions
+        whole = self._logits(row)
+        own, embedding = at_positions(whole, at), self.output_embedding
+        if embedding is None:
+            self._require_repeatable(row, whole)
+        # what is not finite is said by whoever reads it
+        elif bool(torch.isfinite(own).all()):
+            error = largest_error(embedding, self._captured(row, at), own)
+            if not error <= tolerated_error(own):
+                self._require_repeatable(row, whole)
+                raise ModelError(
+                    f"{self._name} turns a text of {length} tokens into other logits than its "
+                    f"output layer does, up to {error:.2g} off, so its tables would be wrong; "
+                    "try a shorter text, or another model"
+                )
+        self._verified_lengths.add(length)
+
+    def _holds_its_layer(self) -> bool:
+        layer = self._layer
+        if layer is None:
+            return True
+        now = getattr(self.model.get_output_embeddings(), "weight", None)
+        return now is layer.weight and layer.is_current()
+
+    def _follow_layer(self) -> None:
+        """Read the output layer again, of a model that was trained, loaded or moved since."""
+        if self._holds_its_layer():
+            return
+        probe = self._probe_ids()
+        own = self._logits(probe)
+        layer = self._verified_layer(probe, own) if own.shape[-1] == self.vocabulary_size else None
+        if layer is None:
+            raise ModelError(
+                f"the output layer of {self._name} is another one than when it was loaded; "
+                "load it again"
+            )
+        self._layer = layer
+        self._verified_lengths.clear()
+
+    @cached_property
+    def trimming(self) -> Trimming:
+        """What need not be computed where one position a row is read; found by trying."""
+        longest = self.max_length or max(_PROBE_LENGTHS)
+        if self._layer is None or longest < max(_PROBE_LENGTHS):
+            return NOTHING_TRIMMED
+        return find_trimming(
+            [module for module in self.model.modules() if module not in self._closed],
+            self._captured,
+            [self._trimming_probe(length) for length in _PROBE_LENGTHS],
+        )
+
+    def _captured_trimmed(self, ids: Int[Tensor, "rows length"], positions: Positions) -> Tensor:
+        """Readouts by a trimmed pass, if rows of this length bear it."""
+        if self._may_trim(ids, positions):
+            try:
+                return self._captured(ids, positions, self.trimming)
+            except TrimmingError:
+                # these rows take another way through the model than those that were tried
+                self._trimmed_lengths[ids.shape[1]] = False
+        return self._captured(ids, positions)
+
+    def _may_trim(self, ids: Int[Tensor, "rows length"], positions: Positions) -> bool:
+        """Whether rows of this length bear the trimming; tried on two of the first ones."""
+        length = ids.shape[1]
+        if length not in self._trimmed_lengths:
+            ends = [0, len(ids) - 1]
+            at = positions[ends] if isinstance(positions, Tensor) else torch.tensor([positions] * 2)
+            found = still_valid(self.trimming, self._captured, (ids[ends], at))
+            self._trimmed_lengths[length] = found
+        return self._trimmed_lengths[length]
+
+    def _forward(self, ids: Int[Tensor, "rows length"], *, mask: bool | None = None) -> Any:
+        """One pass; nothing is padded, so the mask is all ones and given only if that matters."""
+        given = self._takes_attention_mask if mask is None else mask
+        options = {"attention_mask": torch.ones_like(ids)} if given else {}
+        length = ids.shape[1]
+
+        def run() -> Any:
+            return self.model(input_ids=ids, return_dict=True, **options)
+
+        if length not in self._replaced_at:
+            output, self._replaced_at[length] = run_and_put_back(self.model, run)
+            return output
+        replaced = self._replaced_at[length]
+        return run() if replaced is None else run_rearranged(replaced, run)
+
+    @torch.inference_mode()
+    def _logits(self, ids: Int[Tensor, "rows length"]) -> Float[Tensor, "rows length vocabulary"]:
+        logits = getattr(self._forward(ids.to(self.device)), "logits", None)
+        if not isinstance(logits, Tensor):
+            raise ModelError(
+                f"{self._name} gives no logits, so it lacks the head of a masked LM; load its "
+                "checkpoint with AutoModelForMaskedLM"
+            )
+        if logits.ndim != 3 or logits.shape[:2] != ids.shape:
+            raise ModelError(
+                f"{self._name} returns logits of shape {tuple(logits.shape)} for "
+                f"ids of shape {tuple(ids.shape)}; a masked LM gives one row per token"
+            )
+        return logits
+
+    @torch.inference_mode()
+    def _captured(
+        self,
+        ids: Int[Tensor, "rows length"],
+        positions: Positions,
+        trimming: Trimming = NOTHING_TRIMMED,
+    ) -> Tensor:
+        length = ids.shape[1]
+        if isinstance(positions, Tensor):
+            # once, not at every call that is cut
+            positions = positions.to(self.device)
+        rows = ids.to(self.device)
+        captured = captured_input(
+            self.model.get_output_embeddings(),
+            positions,
+            length,
+            lambda: trimming.run(positions, length, lambda: self._forward(rows)),
+        )
+        several = positions.shape[1] if isinstance(positions, Tensor) else len(positions)
+        if len(captured) != 1 or captured[0].shape[:2] != (len(ids), several):
+            raise ModelError(f"{self._name} does not call its output layer once")
+        return captured[0]
+
+    def _captured_middle(self, ids: Int[Tensor, "rows length"]) -> Tensor:
+        return self._captured(ids, [ids.shape[1] // 2])
+
+    def compile(self) -> None:
+        """Have torch compile all but the head, in place, and check that it computes the same."""
+        # as many rows as a batch has: compilers choose what to do by the first shape they see
+        ids = self._arbitrary_ids(128, min(16, self.max_length or 16))
+        read = self._logits if self._layer is None else self._captured_middle
+        with self._lock:
+            compile_trunk(self.model, lambda: read(ids))
+        # one piece, which hooks inside would break up again
+        self._closed = frozenset(self.model.base_model.modules())
+
+    @torch.inference_mode()
+    def _needs_attention_mask(self) -> bool:
+        """Whether a mask of ones changes anything, special tokens in the text or not."""
+        ids = self._probe_ids()
+        size = input_size(self.model)
+        # a model may take a padding token in the text for padding unless told otherwise
+        padding = getattr(self.model.config, "pad_token_id", None)
+        for token in sorted({*self.special_ids, self.mask_id if padding is None else padding}):
+            if token < size:
+                ids = torch.cat([ids, ids[:1]])
+                ids[-1, ids.shape[1] // 4] = token
+        ids = ids.to(self.device)
+        given = self._forward(ids, mask=True).logits
+        try:
+            return not same_numbers(self._forward(ids, mask=False).logits, given)
+        except Exception:  # a model that breaks without a mask needs one
+            return True
+
+    def _probe_ids(self) -> Int[Tensor, "rows length"]:
+        """A few arbitrary sequences, the mask in each, the same in every process."""
+        length = min(8, self.max_length or 8)
+        ids = self._arbitrary_ids(3, length)
+        ids[:, length // 2] = self.mask_id
+        return ids
+
+    def _trimming_probe(self, length: int) -> Probe:
+        """Arbitrary sequences, a mask at the position that is read: another one in each."""
+        ids = self._arbitrary_ids(_PROBE_ROWS, length)
+        positions = torch.linspace(0, length - 1, _PROBE_ROWS).round().long()[:, None]
+        return ids.scatter_(1, positions, self.mask_id), positions
+
+    def _arbitrary_ids(self, rows: int, length: int) -> Int[Tensor, "rows length"]:
+        size = input_size(self.model)
+        generator = torch.Generator().manual_seed(0)
+        ordinary = [i for i in range(size) if i not in self.special_ids] or list(range(size))
+        picks = torch.randint(len(ordinary), (rows, length), generator=generator)
+        return torch.tensor(ordinary)[picks]
+
+    @torch.inference_mode()
+    def _verified_layer(self, ids: Tensor, own: Tensor) -> FollowedLayer | None:
+        """The output layer, if it reproduces the model's own logits; the bias may lie elsewhere."""
+        layer = self.model.get_output_embeddings()
+        weight = getattr(layer, "weight", None)
+        if not isinstance(weight, Tensor) or weight.ndim != 2 or len(weight) != own.shape[-1]:
+            return None
+        try:
+            readouts = self._captured(ids, range(ids.shape[1])).float()
+        except Exception:  # a head that this hook does not fit, however it fails, is kept dense
+            return None
+        if readouts.shape[-1] != weight.shape[1]:
+            return None
+        return nearest_layer(weight, list(self._possible_biases(layer)), readouts, own)
+
+    def _possible_biases(self, layer: nn.Module) -> Iterator[Tensor | None]:
+        own = getattr(layer, "bias", None)
+        yield own
+        for name, parameter in self.model.named_parameters():
+            if name.endswith("bias") and tuple(parameter.shape) == (self.vocabulary_size,):
+                yield parameter
+        if own is not None:
+            yield None
+
+
+def input_size(model: Any) -> int:
+    """How many ids the model reads; what it calls its embeddings may be the numbers themselves."""
+    embeddings = model.get_input_embeddings()
+    return len(getattr(embeddings, "weight", embeddings))
+
+
+def _longest(model: Any) -> int | None:
+    """How many tokens fit: positions that embeddings reserve for padding do not count."""
+    limits: list[int] = []
+    for name, part in _beside_embeddings(model):
+        weight = getattr(part, "weight", None)
+        if name.endswith("position_embeddings") and isinstance(weight, Tensor):
+            padding = getattr(part, "padding_idx", None)
+            limits.append(len(weight) - (0 if padding is None else padding + 1))
+        # some number the positions of a text beforehand, fewer than they have embeddings for
+        numbered = part._buffers.get("position_ids")
+        if numbered is not None and numbered.ndim == 2:
+            limits.append(numbered.shape[1])
+    if limits:
+        return min(limits)
+    config = model.config
+    text = config.get_text_config() if hasattr(config, "get_text_config") else config
+    limit = getattr(text, "max_position_embeddings", None)
+    return limit if isinstance(limit, int) and limit > 0 else None
+
+
+def _beside_embeddings(model: Any) -> Iterator[tuple[str, nn.Module]]:
+    """The modules beside and below the one that embeds tokens: those of a text, not of an image."""
+    embeddings = model.get_input_embeddings()
+    named = dict(model.named_modules())
+    place = next((name for name, part in named.items() if part is embeddings), None)
+    if place is None:
+        return
+    around = place.rpartition(".")[0]
+    yield from ((name, part) for name, part in named.items() if name.startswith(around))

@@ -1,0 +1,57 @@
+"""A masked language model seen from outside: token ids in, readouts at a few positions out.
+
+`MaskedLM` is all that elicitation needs; `hugging_face` meets it for any `AutoModelForMaskedLM`. A
+readout is the input of the model's output layer at one position: it determines the logits there
+through `OutputEmbedding`, and is V / d times smaller.
+"""
+
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from unmask.model.output_layer import OutputEmbedding
+from unmask.model.trimming import Positions
+
+
+@runtime_checkable
+class MaskedLM(Protocol):
+    """A model that can be asked what stands at a position of a token sequence.
+
+    With an `output_embedding`, `readouts` returns that layer's inputs; without one
+    (`None`), it returns the logits themselves.
+    """
+
+    @property
+    def vocabulary_size(self) -> int:
+        """How many tokens the model distinguishes."""
+
+    @property
+    def mask_id(self) -> int:
+        """The id that stands for a blank."""
+
+    @property
+    def special_ids(self) -> frozenset[int]:
+        """Ids that are not ordinary tokens of a text."""
+
+    @property
+    def max_length(self) -> int | None:
+        """The longest sequence the model takes, or None."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model runs."""
+
+    @property
+    def output_embedding(self) -> OutputEmbedding | None:
+        """The output layer, if readouts determine the logits."""
+
+    def readouts(
+        self, ids: Int[Tensor, "rows length"], positions: Positions
+    ) -> Float[Tensor, "rows positions width"]:
+        """Readouts (or logits) at the positions, one row a sequence, in float32.
+
+        Positions are a sequence of integers, the same for all rows, or an integer tensor with
+        one row of them a sequence.
+        """

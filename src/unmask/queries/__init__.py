@@ -1,0 +1,1 @@
+"""What a LanguageModel is asked about one text or many."""

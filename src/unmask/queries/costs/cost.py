@@ -1,0 +1,110 @@
+"""What joints will cost, said before it is paid: forward passes, FLOP, memory, time."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from unmask.arguments import Options
+from unmask.constructions.needs import Needs
+from unmask.printable import readable_bytes, readable_seconds
+from unmask.queries.costs.forward_passes import all_needs, forward_passes, passes_to_rank
+from unmask.queries.costs.passes import table_bytes, table_flop, table_passes, traffic
+from unmask.tables.storage import choose_storage
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one text costs: forward passes exactly, FLOP and memory nearly, time roughly.
+
+    Showing the joints is counted in: their sums, the likeliest pairs and, where both tables are
+    there, J.
+    With `for_a_pair` they are those of one pair's probability, by constructions that need no more;
+    `passes_to_rank` is then the most that ranking, sampling or sums may come to.
+    `storage` says whether tables are kept cell by cell ("dense") or computed anew in every pass
+    ("streamed"), `storage_why` for what reason; None where there are no tables. `flop` is that of
+    the forward passes, `table_flop` that of the output layer; a multiply-add counts as two.
+    `table_traffic` is what passes over the tables move where they are not compiled. `seconds` are
+    those of this machine, `table_seconds` the part of them that goes into the tables.
+    """
+
+    forward_passes: int
+    length: int
+    table_bytes: int
+    seconds: float | None = None
+    for_a_pair: bool = False
+    passes_to_rank: int = 0
+    table_passes: int = 0
+    storage: str | None = None
+    storage_why: str | None = None
+    model_bytes: int | None = None
+    flop: int | None = None
+    table_flop: int = 0
+    table_traffic: int = 0
+    table_seconds: float = 0.0
+
+    def __str__(self) -> str:
+        """One line for a person; what takes less than a second is not worth more than its rows."""
+        passes = f"{self.forward_passes:,} forward pass{'es' * (self.forward_passes != 1)}"
+        said = f"{passes} of {self.length} tokens"
+        long = self.seconds is not None and self.seconds >= 1
+        if long and self.flop is not None:
+            said += f" ({readable_flop(self.flop)})"
+        if self.for_a_pair:
+            said += f" for a pair, up to {self.passes_to_rank:,} to rank or sum"
+        elif long and self.table_passes:
+            said += f", {self.table_passes} passes over the tables"
+        if long and self.seconds is not None:
+            said += f", about {readable_seconds(self.seconds)}"
+        if self.for_a_pair:
+            return said
+        return f"{said}, {readable_bytes(self.table_bytes)} of tables"
+
+    def to_dict(self) -> dict[str, float | int | bool | str | None]:
+        """Plain values, ready for JSON."""
+        return asdict(self)
+
+
+def predicted(
+    methods: Sequence[str],
+    shape: tuple[int, ...],
+    *,
+    length: int,
+    width: int | None,
+    memory_limit: int,
+    half_tables: bool = False,
+    row_flop: int | None = None,
+    model_bytes: int | None = None,
+    whole_vocabulary: bool = True,
+    options: Options | None = None,
+) -> Cost:
+    """All that can be said of a cost without measuring a time.
+
+    `width` is that of the model's readouts, None where there are none; `row_flop` the FLOP of a
+    row of this length.
+    """
+    rows = forward_passes(methods, shape, whole_vocabulary=whole_vocabulary, options=options)
+    parts = all_needs(methods, shape, options) if len(shape) > 1 else Needs(masked=True)
+    passes = table_passes(methods, shape, options)
+    kept = choose_storage(shape, width=width, memory_limit=memory_limit, half=half_tables)
+    return Cost(
+        rows,
+        length,
+        table_bytes(parts, shape, width, kept),
+        for_a_pair=parts.only_pairs(),
+        passes_to_rank=passes_to_rank(methods, shape, options) if parts.only_pairs() else rows,
+        table_passes=sum(passes.values()),
+        storage=kept.name if parts.tables() else None,
+        storage_why=kept.why if parts.tables() else None,
+        model_bytes=model_bytes,
+        flop=None if row_flop is None else rows * row_flop,
+        table_flop=table_flop(passes, parts, shape, width, kept),
+        table_traffic=traffic(passes, shape, kept),
+    )
+
+
+def readable_flop(count: float) -> str:
+    """A number of floating-point operations as a person writes it: 1.2 TFLOP."""
+    for unit in ("", "k", "M", "G", "T", "P"):
+        if count < 1000:
+            return f"{count:.0f} {unit}FLOP" if count >= 100 else f"{count:.2g} {unit}FLOP"
+        count /= 1000
+    return f"{count:.3g} EFLOP"

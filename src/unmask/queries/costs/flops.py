@@ -1,0 +1,49 @@
+"""What a row of a model takes in arithmetic, and its weights in memory: counted, not guessed."""
+
+import torch
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from unmask.model.masked_lm import MaskedLM
+
+# rows that are run to count those of a batch: with fewer a model does not spare itself anything
+_ROWS_COUNTED = 16
+
+
+def row_flop(model: MaskedLM, length: int, batch: int = 1) -> int | None:
+    """The FLOP of a row of so many tokens, a multiply-add as two; None if there are none to see.
+
+    Runs a few rows and counts their matrix products, whatever the architecture and whatever of it
+    a batch leaves out; finding that out takes rows of its own, so a batch must have run before.
+    The output layer is not counted: elicitation does not run it.
+    """
+    module = _module(model)
+    if module is None:
+        return None
+    rows = min(batch, _ROWS_COUNTED)
+    ids = torch.full((rows, length), model.mask_id, device=model.device)
+    # the counter knows no fused attention on CPUs: spelled out, its two products are counted
+    spelled_out = sdpa_kernel(SDPBackend.MATH)
+    with torch.inference_mode(), spelled_out, FlopCounterMode(display=False) as counter:
+        model.readouts(ids, [0])
+    return int(counter.get_total_flops()) // rows or None
+
+
+def weight_bytes(model: MaskedLM) -> int | None:
+    """What the weights of the model take in memory, each shared one once."""
+    module = _module(model)
+    if module is None:
+        return None
+    kept = [*module.parameters(), *module.buffers()]
+    embedding = model.output_embedding
+    if embedding is not None:
+        # in float32 it is the model's own; of a smaller type a copy in float32 is kept beside it
+        kept.append(embedding.weight)
+    storages = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in kept}
+    return sum(storages.values())
+
+
+def _module(model: MaskedLM) -> nn.Module | None:
+    inner = getattr(model, "model", None)
+    return inner if isinstance(inner, nn.Module) else None

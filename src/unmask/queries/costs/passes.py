@@ -1,0 +1,108 @@
+"""How often the tables will be read, and how, told before it is done."""
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from unmask.arguments import Options, whole_number
+from unmask.constructions.needs import Needs
+from unmask.queries.costs.forward_passes import all_needs, needs
+from unmask.tables.storage import Storage
+
+# "made": a table normalised; "copied": both as probabilities, for solvers; "balance", "contest"
+# and "step": what the stationary solver, `ag` and `ag-paper` do; "sum": marginals, entropy and J;
+# "rank": the likeliest pairs
+Kind = Literal["made", "copied", "balance", "contest", "step", "sum", "rank"]
+Passes = Mapping[Kind, int]
+
+# the medians until convergence of docs/results/solver.md: the number is not known before
+STATIONARY_PASSES, CONTEST_PASSES = 30, 28
+# a joint that is shown: its marginals, its entropy
+_SUMS = 2
+
+# bytes a cell that one pass moves where it is not compiled, as on a GPU: counted over the inputs
+# and outputs of its tensor operations, with the solvers' copy there
+_TRAFFIC: Mapping[Kind, int] = {
+    "made": 70,
+    "copied": 150,
+    "balance": 100,
+    "contest": 385,
+    "step": 100,
+    "sum": 170,
+    "rank": 160,
+}
+# what each pass of a solver moves besides where there is no room for that copy
+_WITHOUT_COPY = 70
+
+
+def table_bytes(parts: Needs, shape: tuple[int, ...], width: int | None, kept: Storage) -> int:
+    """What tables kept so will take: readouts of some width, cells, and the solvers' copy."""
+    cells = shape[0] * shape[-1]
+    contexts = [shape[-1]] * parts.whole_a + [shape[0]] * parts.whole_b
+    readouts = sum(4 * width * size if width else 0 for size in contexts)
+    dense = 4 * cells * len(contexts) if kept.dense else 0
+    return readouts + dense + (kept.copy_bytes * cells if parts.both() else 0)
+
+
+def table_passes(
+    methods: Iterable[str], shape: tuple[int, ...], options: Options | None = None
+) -> Passes:
+    """Passes of each kind over the tables of these constructions together.
+
+    With both tables there J is measured too: it, `log-pool` and `pseudo-gibbs` share one solve.
+    """
+    if len(shape) == 1:
+        return {}
+    given = options or {}
+    names = list(methods)
+    parts = all_needs(names, shape, given)
+    # a joint of single contexts is summed only where the tables are there anyway
+    summed = [
+        name
+        for name in names
+        if parts.both() or not needs(name, shape, given.get(name)).only_pairs()
+    ]
+    contests = [name for name in names if name in ("ag", "weighted-ag")]
+    counts: dict[Kind, int] = {
+        "made": parts.tables(),
+        "copied": int(parts.both()),
+        "balance": STATIONARY_PASSES if parts.both() else 0,
+        "contest": CONTEST_PASSES * len(contests),
+        "step": _steps(given.get("ag-paper", {})) if "ag-paper" in names else 0,
+        "sum": _SUMS * len(summed) + int(parts.both()),
+        "rank": len(summed),
+    }
+    return {kind: count for kind, count in counts.items() if count}
+
+
+def _steps(options: Mapping[str, object]) -> int:
+    # the joint of the last step is given by the marginals before it
+    return (whole_number(options.get("steps", 50)) or 50) - 1
+
+
+def table_flop(
+    passes: Passes, parts: Needs, shape: tuple[int, ...], width: int | None, kept: Storage
+) -> int:
+    """Multiplications of readouts with the output embedding, a multiply-add as two."""
+    if width is None:
+        return 0
+    tables = passes.get("made", 0)
+    if not kept.dense:
+        # sums are read off the copy
+        shown = passes.get("rank", 0) + (0 if kept.copied else passes.get("sum", 0))
+        tables += parts.tables() * (shown + passes.get("copied", 0) * kept.copied)
+        if not kept.copied:
+            tables += 2 * sum(passes.get(kind, 0) for kind in ("balance", "contest", "step"))
+    # rows by themselves, where no table is: both blanks are read with both masked
+    rows = 2 * parts.masked * shape[-1]
+    rows += parts.some_a * shape[0] * (not parts.whole_a)
+    rows += parts.some_b * shape[-1] * (not parts.whole_b)
+    return 2 * width * (tables * shape[0] * shape[-1] + rows)
+
+
+def traffic(passes: Passes, shape: tuple[int, ...], kept: Storage) -> int:
+    """Bytes that these passes move through memory where they are not compiled."""
+    a_cell = sum(count * _TRAFFIC[kind] for kind, count in passes.items())
+    if not kept.copied:
+        solving = sum(passes.get(kind, 0) for kind in ("balance", "contest", "step"))
+        a_cell += _WITHOUT_COPY * solving - passes.get("copied", 0) * _TRAFFIC["copied"]
+    return shape[0] * shape[-1] * a_cell

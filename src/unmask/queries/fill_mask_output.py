@@ -1,0 +1,77 @@
+"""Fills as transformers' fill-mask writes them, with lists where there are several blanks."""
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+
+from unmask.joints.fill import Fill
+from unmask.queries.word_targets import WordFill
+from unmask.text.cloze import Cloze, Tokenizer
+
+
+def of_tokens(
+    tokenizer: Tokenizer, cloze: Cloze, fills: Sequence[Fill], method: str
+) -> list[dict[str, Any]]:
+    """Ranked fills of a joint: a token per blank, or a list of them where a blank is wider.
+
+    `method` is the construction of the joint, which the score depends on; `mlm`, the model's own
+    distribution, where there is one blank.
+    """
+    results = []
+    for fill in fills:
+        tokens: list[Any] = list(fill.ids)
+        if cloze.widths is not None:
+            rest = iter(fill.ids)
+            tokens = [list(islice(rest, width)) for width in cloze.widths]
+        results.append(
+            {
+                "score": fill.probability,
+                **_fields(tokenizer, tokens),
+                "sequence": sequence(tokenizer, cloze, fill.ids),
+                "method": method,
+            }
+        )
+    return results
+
+
+def of_words(tokenizer: Tokenizer, fills: Sequence[WordFill], method: str) -> list[dict[str, Any]]:
+    """Ranked fills by words; what they assume is said beside the score.
+
+    `score` is `prior` times the probability of the words given their numbers of pieces.
+    """
+    if all(len(fill.cloze.positions) == 1 for fill in fills):
+        # with one blank there is nothing to construct
+        method = "mlm"
+    results = []
+    for fill in fills:
+        ids = [list(word.ids) for word in fill.words]
+        tokens: list[Any] = [one[0] if len(one) == 1 else one for one in ids]
+        pieces = [len(one) for one in ids]
+        single = len(ids) == 1
+        results.append(
+            {
+                "score": fill.score,
+                **_fields(tokenizer, tokens),
+                "sequence": sequence(tokenizer, fill.cloze, [i for one in ids for i in one]),
+                "method": method,
+                "word": fill.words[0].word if single else [word.word for word in fill.words],
+                "pieces": pieces[0] if single else pieces,
+                "log_prob_given_pieces": fill.log_prob,
+                "log_prior_of_pieces": fill.log_prior,
+            }
+        )
+    return results
+
+
+def sequence(tokenizer: Tokenizer, cloze: Cloze, tokens: Sequence[int]) -> str:
+    """The text of a cloze with tokens written into its blanks."""
+    return tokenizer.decode(cloze.filled(tokens), skip_special_tokens=True)
+
+
+def _fields(tokenizer: Tokenizer, tokens: list[Any]) -> dict[str, Any]:
+    texts = [tokenizer.decode(one if isinstance(one, list) else [one]) for one in tokens]
+    single = len(tokens) == 1
+    return {
+        "token": tokens[0] if single else tokens,
+        "token_str": texts[0] if single else texts,
+    }

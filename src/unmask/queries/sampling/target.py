@@ -1,0 +1,75 @@
+"""What is sampled: the blanks of a text, their tokens, and the construction of a pair's joint."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from unmask.constructions import check_options
+from unmask.constructions.besag import check_pivot
+from unmask.constructions.sweep import CONTEXTS
+from unmask.errors import ClozeError, MethodError
+from unmask.model.masked_lm import MaskedLM
+from unmask.settings import Settings
+from unmask.text.cloze import Cloze
+from unmask.text.support import Support
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """The blanks of one text under one model, and how pairs of them are joined."""
+
+    model: MaskedLM
+    cloze: Cloze
+    supports: tuple[Support, ...]
+    method: str = "orders"
+    options: Mapping[str, object] = field(default_factory=dict)
+    settings: Settings = field(default_factory=Settings)
+
+    def __post_init__(self) -> None:
+        """Refuse axes and options that do not fit, before anything is paid."""
+        if not self.cloze.positions:
+            raise ClozeError("the text has no blank to draw a token for")
+        if len(self.supports) != self.blanks:
+            raise ClozeError(f"{self.blanks} blanks need a support each, not {len(self.supports)}")
+        check_options(self.method, dict(self.options))
+        for pair in combinations(self.supports, 2):
+            check_pivot(self.options, pair)
+
+    @property
+    def blanks(self) -> int:
+        """How many tokens are drawn together."""
+        return len(self.cloze.positions)
+
+    @property
+    def is_one_block(self) -> bool:
+        """Whether one update draws every blank, so that draws are independent."""
+        return self.blanks <= 2
+
+    @property
+    def needs_tables(self) -> bool:
+        """Whether the joint of a pair is built from tables; the plain mean of orders is not."""
+        return self.method != "orders" or self.options.get("mean", "arithmetic") != "arithmetic"
+
+    def rows_per_update(self) -> int:
+        """The most rows of the model that one update of one chain takes, over all pairs."""
+        if not self.needs_tables:
+            return 2
+        if self.method == "mlm":
+            return 1
+        first, second = sorted(map(len, self.supports), reverse=True)[:2]
+        both = first + second + 1
+        if self.method == "sweep":
+            # three more to draw, and to say how likely that was
+            return min(both, 2 * int(str(self.options.get("contexts", CONTEXTS))) + 6)
+        return both
+
+    def check_cost(self, limit: int) -> None:
+        """Refuse updates of more rows than allowed; a single pair is joined once for all draws."""
+        if self.is_one_block or self.rows_per_update() <= limit:
+            return
+        rows = self.rows_per_update()
+        raise MethodError(
+            f"{self.method} takes {rows:,} rows of the model for one update of one chain, above "
+            f"the limit of {limit:,}; use method='orders' (2 rows), give fewer candidates, or "
+            f"confirm with rows_per_update={rows}"
+        )

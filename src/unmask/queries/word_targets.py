@@ -1,0 +1,285 @@
+"""Blanks filled with given words, of one piece or several: scored together, never cut.
+
+A word of n pieces takes n positions, and its probability is that of all of them together, given
+that the blank is n pieces wide. Probabilities given different widths do not compare, so ranking
+across them needs a stated prior over the number of pieces.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from unmask.arguments import real_number, whole_number
+from unmask.errors import MethodError, SupportError
+from unmask.joints.joint import Joint
+from unmask.joints.lazy_orders import FillingOrders
+from unmask.model.masked_lm import MaskedLM
+from unmask.printable import quoted
+from unmask.settings import Settings
+from unmask.tables.blank_reader import EMPTY, BlankReader
+from unmask.tables.proposals import choose_axes
+from unmask.tables.sizes import rows_of_a_fill
+from unmask.text.cloze import Cloze, Tokenizer
+from unmask.text.support import Support, Token
+from unmask.text.word_pieces import Candidate, pieces_in_context, with_widths
+
+# words for a blank: the same for all, a list for each, or by blank
+Targets = str | Sequence[str] | Sequence[Sequence[str]] | Mapping[int, Sequence[str]]
+PiecePrior = str | Mapping[int, float]
+
+# tokens that are tried in a blank for which others have targets, and fills of all such blanks
+_PROPOSALS, _PROPOSED_FILLS = 20, 400
+# rows of the model that words may come to, shared ones counted once each time they are needed
+_MOST_ROWS = 2_000_000
+
+
+@dataclass(frozen=True)
+class WordFill:
+    """Words that fill the blanks together.
+
+    `log_prob` is given the number of pieces of each; `log_prior` that of these numbers, 0 where
+    all candidates are equally long and nothing has to be assumed.
+    """
+
+    words: tuple[Candidate, ...]
+    cloze: Cloze
+    log_prob: float
+    log_prior: float
+
+    @property
+    def score(self) -> float:
+        """The probability by which fills are ranked."""
+        return math.exp(self.log_prob + self.log_prior)
+
+
+@dataclass(frozen=True)
+class WordQuestion:
+    """What is needed to score words in the blanks of one text."""
+
+    model: MaskedLM
+    tokenizer: Tokenizer
+    whole: Support
+    cloze: Cloze
+    settings: Settings
+    max_length: int | None
+
+
+def fill_targets(
+    about: WordQuestion,
+    targets: Targets,
+    *,
+    method: str,
+    piece_prior: PiecePrior | None,
+    joint_of: Callable[[Cloze], Joint],
+) -> list[WordFill]:
+    """Fills by targets, likeliest first; blanks without any take tokens that the model proposes."""
+    blanks = len(about.cloze.blank_widths)
+    given = targets_by_blank(targets, blanks)
+    count = _proposals(blanks - len(given))
+    words: list[Sequence[Token]] = [
+        given[blank] if blank in given else _proposed(about, blank, count)
+        for blank in range(blanks)
+    ]
+    return word_fills(about, words, method=method, piece_prior=piece_prior, joint_of=joint_of)
+
+
+def _proposals(blanks: int) -> int:
+    """How many tokens are tried in each of so many blanks without targets."""
+    return _PROPOSALS if blanks < 2 else max(2, int(_PROPOSED_FILLS ** (1 / blanks) + 1e-9))
+
+
+def _proposed(about: WordQuestion, blank: int, count: int) -> list[int]:
+    narrow = with_widths(about.tokenizer, about.cloze, [1] * len(about.cloze.blank_widths))
+    spec = {blank: min(count, len(about.whole))}
+    axes = choose_axes(about.model, about.whole, narrow, spec, about.settings)
+    return [int(token) for token in axes.supports[blank].ids]
+
+
+def word_fills(
+    about: WordQuestion,
+    words: Sequence[Sequence[Token]],
+    *,
+    method: str,
+    piece_prior: PiecePrior | None,
+    joint_of: Callable[[Cloze], Joint],
+) -> list[WordFill]:
+    """Every combination of the words of each blank, likeliest first.
+
+    Probabilities are over whole vocabularies: a word competes with everything that could stand
+    there. `orders` scores any number of pieces from a few rows; `mlm` from one, as if pieces were
+    independent; other constructions take two pieces in all, from their `joint_of` a text.
+    """
+    each = [_candidates(about, blank, words[blank]) for blank in range(len(words))]
+    _check_affordable(each, method)
+    priors = [_log_priors(piece_prior, found, blank) for blank, found in enumerate(each)]
+    found = []
+    for widths, together in _by_widths(each):
+        cloze = with_widths(about.tokenizer, about.cloze, widths, max_length=about.max_length)
+        ids = torch.tensor([[i for word in fill for i in word.ids] for fill in together])
+        log_probs = _log_probs(about, cloze, ids, method, joint_of)
+        log_prior = sum(prior[width] for prior, width in zip(priors, widths, strict=True))
+        found += [
+            WordFill(fill, cloze, log_prob, log_prior)
+            for fill, log_prob in zip(together, log_probs.tolist(), strict=True)
+        ]
+    return sorted(found, key=lambda fill: -(fill.log_prob + fill.log_prior))
+
+
+def _candidates(about: WordQuestion, blank: int, words: Sequence[Token]) -> list[Candidate]:
+    try:
+        return pieces_in_context(about.tokenizer, about.cloze, blank, words)
+    except SupportError as error:
+        raise SupportError(f"blank {blank}: {error}") from None
+
+
+def _check_affordable(each: Sequence[Sequence[Candidate]], method: str) -> None:
+    fills = math.prod(len(found) for found in each)
+    pieces = sum(max(len(word.ids) for word in found) for found in each)
+    rows = fills * rows_of_a_fill(pieces) if method == "orders" else fills
+    if rows > _MOST_ROWS:
+        raise SupportError(
+            f"{fills:,} combinations of candidates would take up to {rows:,} forward passes, more "
+            f"than {_MOST_ROWS:,}; give fewer targets a blank, or targets for more of the blanks"
+        )
+
+
+def _by_widths(
+    each: Sequence[Sequence[Candidate]],
+) -> Iterator[tuple[tuple[int, ...], list[tuple[Candidate, ...]]]]:
+    """Combinations of candidates that are as many pieces wide, blank by blank."""
+    widths = [sorted({len(word.ids) for word in found}) for found in each]
+    for chosen in itertools.product(*widths):
+        fitting = [
+            [word for word in found if len(word.ids) == width]
+            for found, width in zip(each, chosen, strict=True)
+        ]
+        yield chosen, list(itertools.product(*fitting))
+
+
+def _log_probs(
+    about: WordQuestion,
+    cloze: Cloze,
+    ids: Int[Tensor, "fills positions"],
+    method: str,
+    joint_of: Callable[[Cloze], Joint],
+) -> Float[Tensor, " fills"]:
+    positions = len(cloze.positions)
+    reader = BlankReader(about.model, cloze, (about.whole,) * positions, about.settings)
+    if method == "orders" or positions == 1:
+        return FillingOrders(reader, diagnostics={}).log_probs(ids)
+    if method == "mlm":
+        return _independent(reader, ids)
+    if positions > 2:
+        raise MethodError(
+            f"{method} of words takes two pieces in all, and some have {positions} together; "
+            "use method 'orders', which takes any number"
+        )
+    joint = joint_of(cloze)
+    return torch.tensor([joint.log_prob(*fill) for fill in ids.tolist()], dtype=torch.float64)
+
+
+def _independent(
+    reader: BlankReader, ids: Int[Tensor, "fills positions"]
+) -> Float[Tensor, " fills"]:
+    total = torch.zeros(len(ids), dtype=torch.float64)
+
+    def use(_: Tensor, blank: int, log_p: Tensor) -> None:
+        total.add_(log_p[0, ids[:, blank]])
+
+    reader.read(torch.full((1, ids.shape[1]), EMPTY), use)
+    return total
+
+
+def _log_priors(
+    prior: PiecePrior | None, found: Sequence[Candidate], blank: int
+) -> dict[int, float]:
+    """The log-probability of each number of pieces that the candidates of a blank have."""
+    widths = sorted({len(word.ids) for word in found})
+    if prior is None:
+        if len(widths) == 1:
+            return {widths[0]: 0.0}
+        raise SupportError(
+            f"blank {blank}: candidates have {_listed(widths)} pieces, and probabilities given "
+            "their number do not compare; state how likely each number is, as piece_prior="
+            f"{{{widths[0]}: 0.8, {widths[1]}: 0.2}}, or piece_prior='uniform'"
+        )
+    if isinstance(prior, str):
+        if prior != "uniform":
+            raise SupportError(
+                f"piece_prior is 'uniform' or a dictionary from numbers of pieces to their "
+                f"probabilities, not {quoted(prior)}"
+            )
+        return dict.fromkeys(widths, -math.log(len(widths)))
+    return _given_prior(prior, widths, blank)
+
+
+def _given_prior(prior: object, widths: Sequence[int], blank: int) -> dict[int, float]:
+    if not isinstance(prior, Mapping):
+        raise SupportError(f"piece_prior is 'uniform' or a dictionary, not {quoted(prior)}")
+    known = {whole_number(pieces): real_number(weight) for pieces, weight in prior.items()}
+    if None in known:
+        raise SupportError(f"piece_prior has numbers of pieces as keys, not {quoted(dict(prior))}")
+    missing = [width for width in widths if width not in known]
+    if missing:
+        raise SupportError(
+            f"blank {blank}: piece_prior says nothing of candidates of {_listed(missing)} pieces"
+        )
+    weights = [0.0 if weight is None else weight for weight in known.values()]
+    if not all(0 < weight <= 1 for weight in weights) or sum(weights) > 1 + 1e-9:
+        raise SupportError(
+            "piece_prior gives each number of pieces a probability above 0, together at most 1, "
+            f"not {quoted(dict(prior))}"
+        )
+    log_weights = dict(zip(known, map(math.log, weights), strict=True))
+    return {width: log_weights[width] for width in widths}
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    *most, last = map(str, numbers)
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def targets_by_blank(targets: object, blanks: int) -> dict[int, list[str]]:
+    """Words by blank, from what a caller wrote: one list for all blanks, a list each, or by blank.
+
+    Blanks that are not named are not in it.
+    """
+    if isinstance(targets, str):
+        targets = [targets]
+    if isinstance(targets, Mapping) and targets:
+        _check_blanks(targets, blanks)
+        return {int(blank): _words(words) for blank, words in targets.items()}
+    if isinstance(targets, bytes) or not isinstance(targets, Sequence) or not targets:
+        raise SupportError(f"targets is a list of words, or one a blank, not {quoted(targets)}")
+    if all(isinstance(one, str) for one in targets):
+        return {blank: list(targets) for blank in range(blanks)}
+    for one in targets:
+        if one is not None and (isinstance(one, str | bytes) or not isinstance(one, Sequence)):
+            raise SupportError(
+                f"targets is a list of words, or a list of words a blank; {quoted(one)} is neither"
+            )
+    if len(targets) != blanks:
+        raise SupportError(f"targets has {len(targets)} lists; the text has {blanks} blanks")
+    return {blank: _words(words) for blank, words in enumerate(targets) if words is not None}
+
+
+def _check_blanks(targets: Mapping[Any, object], blanks: int) -> None:
+    for blank in targets:
+        if whole_number(blank) not in range(blanks):
+            raise SupportError(
+                f"targets name blank {quoted(blank)}; this text has blanks 0 to {blanks - 1}"
+            )
+
+
+def _words(words: object) -> list[str]:
+    if isinstance(words, str):
+        return [words]
+    if not isinstance(words, Sequence) or not words:
+        raise SupportError(f"the targets of a blank are a list of words, not {quoted(words)}")
+    return list(words)

@@ -1,0 +1,58 @@
+"""Whole texts scored by a masked language model: pseudo-log-likelihoods, log-ratios, log-pools.
+
+Names are imported when first used.
+"""
+
+from typing import TYPE_CHECKING
+
+from unmask.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from unmask.sequences.blimp import read_blimp
+    from unmask.sequences.lengths import LengthPrior, read_length_prior
+    from unmask.sequences.minimal_pairs import accuracies, accuracy
+    from unmask.sequences.order_pool import Normaliser, normaliser
+    from unmask.sequences.outputs import to_dicts, to_pandas
+    from unmask.sequences.scores import LogRatio, TextScore, WordScore
+    from unmask.sequences.scoring import PAIR_METHODS, TEXT_METHODS, log_ratios, score_texts
+
+_HOME = {
+    "LengthPrior": "lengths",
+    "LogRatio": "scores",
+    "Normaliser": "order_pool",
+    "PAIR_METHODS": "scoring",
+    "TEXT_METHODS": "scoring",
+    "TextScore": "scores",
+    "WordScore": "scores",
+    "accuracies": "minimal_pairs",
+    "accuracy": "minimal_pairs",
+    "log_ratios": "scoring",
+    "normaliser": "order_pool",
+    "read_blimp": "blimp",
+    "read_length_prior": "lengths",
+    "score_texts": "scoring",
+    "to_dicts": "outputs",
+    "to_pandas": "outputs",
+}
+
+__all__ = [
+    "PAIR_METHODS",
+    "TEXT_METHODS",
+    "LengthPrior",
+    "LogRatio",
+    "Normaliser",
+    "TextScore",
+    "WordScore",
+    "accuracies",
+    "accuracy",
+    "log_ratios",
+    "normaliser",
+    "read_blimp",
+    "read_length_prior",
+    "score_texts",
+    "to_dicts",
+    "to_pandas",
+]
+
+
+__getattr__ = lazy_names(__name__, _HOME)

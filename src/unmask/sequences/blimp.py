@@ -1,0 +1,119 @@
+"""BLiMP, the benchmark of linguistic minimal pairs (Warstadt et al. 2020), as pairs to score.
+
+A folder of one `.jsonl` file a paradigm, as published, or a hub dataset with one configuration a
+paradigm. Ids are `paradigm/pairID`.
+"""
+
+import difflib
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+
+from unmask.corpora.files import listed
+from unmask.corpora.hub import Table, dataset_occurrences, datasets_library, reason_of
+from unmask.errors import CorpusError
+from unmask.printable import quoted
+from unmask.sequences.inputs import Item, item_of, read_items
+
+# the columns of the sentence that should win and of the other; what else is kept of a pair
+PAIR = ("sentence_good", "sentence_bad")
+PARADIGM = "UID"
+GROUPS = ("linguistics_term", "field")
+_COLUMNS = (*GROUPS, *PAIR)
+# published twice, under two names
+_IDS = ("pairID", "pair_id")
+_SPLIT = "train"
+
+
+def read_blimp(
+    place: str, *, paradigms: Sequence[str] = (), limit: int | None = None
+) -> list[Item]:
+    """BLiMP's pairs: a folder of `*.jsonl`, or a hub dataset with a configuration a paradigm.
+
+    Paradigms come in the order of their names, or as they are asked for. With a `limit`, so many
+    pairs of each, the first in the hashed order of their ids: any such part is a random sample,
+    and a larger one begins with a smaller one.
+    """
+    folder = Path(os.path.expanduser(place))
+    local = os.path.isdir(folder)
+    if not local and (place.startswith((".", "~", "/")) or os.path.exists(folder)):
+        raise CorpusError(
+            f"{quoted(place, limit=150)} is no folder; give one of .jsonl files, or a hub dataset"
+        )
+    known = _paradigms_in(folder, place) if local else _paradigms_on_the_hub(place, paradigms)
+    chosen = list(dict.fromkeys(paradigms)) or known
+    for name in chosen:
+        _check_paradigm(name, known, place)
+    read = _paradigm_file if local else _paradigm_on_the_hub
+    return [item for name in chosen for item in _first(read(place, name), limit)]
+
+
+def hashed(item_id: str) -> bytes:
+    """What pairs are sorted by: the same on every machine, and unrelated to what they say."""
+    return hashlib.sha256(f"blimp\x00{item_id}".encode()).digest()
+
+
+def _first(items: list[Item], limit: int | None) -> list[Item]:
+    if limit is None:
+        return items
+    return sorted(items, key=lambda item: hashed(str(item.columns["id"])))[:limit]
+
+
+def _paradigms_in(folder: Path, place: str) -> list[str]:
+    found = sorted(path.stem for path in folder.glob("*.jsonl"))
+    if not found:
+        raise CorpusError(
+            f"the folder {quoted(place, limit=150)} holds no .jsonl file; BLiMP has one a paradigm"
+        )
+    return found
+
+
+def _paradigms_on_the_hub(place: str, asked: Sequence[str]) -> list[str]:
+    if asked:
+        return list(asked)
+    try:
+        return sorted(datasets_library().get_dataset_config_names(place))
+    except CorpusError:
+        raise
+    except Exception as error:  # the library fails in many ways; all mean the same to the caller
+        raise CorpusError(
+            f"cannot load the dataset {quoted(place, limit=150)}: {reason_of(error)}; "
+            "check its name, or give a folder of .jsonl files"
+        ) from None
+
+
+def _check_paradigm(name: str, known: Sequence[str], place: str) -> None:
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or known
+        raise CorpusError(
+            f"{quoted(place, limit=150)} has no paradigm {quoted(name)}; did you mean "
+            f"{listed(near, most=5)}?"
+        )
+
+
+def _paradigm_file(place: str, paradigm: str) -> list[Item]:
+    path = Path(os.path.expanduser(place)) / f"{paradigm}.jsonl"
+    items = read_items(str(path), PAIR)
+    return [_pair(paradigm, row, item.columns) for row, item in enumerate(items)]
+
+
+def _paradigm_on_the_hub(place: str, paradigm: str) -> list[Item]:
+    columns = (*_COLUMNS, _IDS[1])
+    cells = dataset_occurrences(Table(place, _SPLIT, paradigm), columns)
+    items: list[Item] = []
+    while row := list(islice(cells, len(columns))):
+        values = dict(zip(columns, (cell.text for cell in row), strict=True))
+        items.append(_pair(paradigm, len(items), values, row[0].where))
+    return items
+
+
+def _pair(paradigm: str, row: int, values: Mapping[str, object], where: str = "") -> Item:
+    number = next((values[name] for name in _IDS if name in values), row)
+    columns = {
+        "id": f"{paradigm}/{number}",
+        PARADIGM: paradigm,
+        **{name: values.get(name, "") for name in _COLUMNS},
+    }
+    return item_of(columns, PAIR, where)

@@ -1,0 +1,217 @@
+"""What is scored: texts or pairs of texts, from a file or standard input.
+
+Every column of the input stays with its text.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import BinaryIO
+
+from unmask.corpora.files import (
+    FORMATS,
+    Lines,
+    Place,
+    comma_separated,
+    json_object,
+    layout_of,
+    listed,
+    tabbed,
+    table_occurrences,
+)
+from unmask.corpora.lines import checked_lines
+from unmask.errors import CorpusError
+from unmask.printable import quoted
+from unmask.table_cells import from_data_cell
+
+# what holds the text of a file with columns, unless something else is named
+TEXT_COLUMN = "text"
+
+
+@dataclass(frozen=True)
+class Item:
+    """A row of the input: the text to score, or two to compare, and all columns it came with."""
+
+    texts: tuple[str, ...]
+    columns: Mapping[str, object]
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """The two texts to compare, the one that should win first."""
+        good, bad = self.texts
+        return good, bad
+
+
+def given_texts(texts: Iterable[str]) -> list[Item]:
+    """Texts as they are, under the column `text`."""
+    return [
+        Item((_text(text, f"text {number}", TEXT_COLUMN),), {TEXT_COLUMN: text})
+        for number, text in enumerate(texts, start=1)
+    ]
+
+
+def read_items(
+    place: str,
+    columns: Sequence[str] = (),
+    *,
+    format: str | None = None,
+    limit: int | None = None,
+    standard_input: BinaryIO | None = None,
+) -> list[Item]:
+    """The rows of a file, or of standard input for `-`, with the texts of the columns named.
+
+    Plain text is a text per line, blank lines left out. Anything that cannot be read is a
+    `CorpusError` of one sentence.
+    """
+    if format is not None and format not in FORMATS:
+        raise CorpusError(f"format is one of {listed(FORMATS)}, not {quoted(format)}")
+    if place == "-":
+        source = standard_input or _standard_input()
+        shown = Place("stdin", "standard input")
+        return list(_read(source, format or "txt", columns, shown, limit))
+    return list(ItemFile(place, columns, format, limit))
+
+
+@dataclass(frozen=True)
+class ItemFile:
+    """The rows of a file, read anew each time: none of them is kept."""
+
+    place: str
+    columns: Sequence[str] = ()
+    format: str | None = None
+    limit: int | None = None
+
+    def __iter__(self) -> Iterator[Item]:
+        """Each row in turn; the first that cannot be read is a `CorpusError`."""
+        path = Path(os.path.expanduser(self.place))
+        place = Place(path.stem, quoted(self.place, limit=150))
+        kind = self.format or _format_of(path, place)
+        try:
+            with path.open("rb") as file:
+                yield from _read(file, kind, self.columns, place, self.limit)
+        except OSError as error:
+            raise CorpusError(f"cannot read {place.shown}: {error.strerror}") from None
+
+
+def can_be_read_again(place: str) -> bool:
+    """Whether a place is a file, and not a pipe or a terminal, which give their lines once."""
+    return os.path.isfile(os.path.expanduser(place)) and not _is_device(place)
+
+
+def _is_device(place: str) -> bool:
+    # /dev/stdin and /dev/fd/3 may stand for a file, which on some systems has been read then
+    return os.path.abspath(place).startswith("/dev/")
+
+
+def _standard_input() -> BinaryIO:
+    if sys.stdin is None:
+        raise CorpusError("there is no standard input to read from; give a file")
+    return sys.stdin.buffer
+
+
+def _format_of(path: Path, place: Place) -> str:
+    # not Path.exists, which raises on names that no file system takes
+    if os.path.isdir(path) or not os.path.exists(path):
+        kind = "a folder" if os.path.isdir(path) else "no file"
+        raise CorpusError(f"{place.shown} is {kind}; give a file, or a text itself with --text")
+    kind = path.suffix.lower().removeprefix(".")
+    if kind in FORMATS:
+        return kind
+    if not can_be_read_again(str(path)):
+        # a pipe is what standard input is
+        return "txt"
+    raise CorpusError(
+        f"the name of {place.shown} does not say what it holds; "
+        f"give the format, one of {listed(FORMATS)}"
+    )
+
+
+def _read(
+    file: BinaryIO, format: str, columns: Sequence[str], place: Place, limit: int | None
+) -> Iterator[Item]:
+    lines = checked_lines(file, place.shown)
+    if format == "txt":
+        rows = _plain(lines, columns, place)
+    elif format == "jsonl":
+        rows = _json_rows(lines, place)
+    else:
+        records = tabbed(lines) if format == "tsv" else comma_separated(lines, place)
+        rows = _table_rows(records, columns or (TEXT_COLUMN,), place)
+    chosen, some = columns or (TEXT_COLUMN,), False
+    for row, where in islice(rows, limit):
+        some = True
+        yield item_of(row, chosen, where)
+    if not some:
+        raise CorpusError(f"{place.shown} holds no text; give at least one")
+
+
+Rows = Iterator[tuple[Mapping[str, object], str]]
+
+
+def _plain(lines: Lines, columns: Sequence[str], place: Place) -> Rows:
+    if columns:
+        raise CorpusError(
+            f"{place.shown} is plain text, a text a line, and has no column {quoted(columns[0])}; "
+            "leave columns out, or give the format: csv, jsonl or tsv"
+        )
+    for number, line in lines:
+        if line.strip():
+            yield {TEXT_COLUMN: line}, f"line {number} of {place.shown}"
+
+
+def _json_rows(lines: Lines, place: Place) -> Rows:
+    for number, line in lines:
+        if line.strip():
+            where = f"line {number} of {place.shown}"
+            row = json_object(line, where)
+            _check_writable(row, where)
+            yield row, where
+
+
+def _check_writable(row: Mapping[str, object], where: str) -> None:
+    try:
+        json.dumps(row, allow_nan=False)
+    except ValueError:
+        raise CorpusError(
+            f"{where} holds NaN or an infinite number, which JSON has not; write null"
+        ) from None
+
+
+def _table_rows(
+    records: Iterator[tuple[int, list[str]]], columns: Sequence[str], place: Place
+) -> Rows:
+    first = next(records, None)
+    if first is None:
+        return
+    fields = layout_of(first[1], columns, place).fields
+    cells = table_occurrences(chain([first], records), fields, place)
+    while row := list(islice(cells, len(fields))):
+        # as our own tables write what a spreadsheet would take for a formula
+        texts = (from_data_cell(str(cell.text)) for cell in row)
+        yield dict(zip(fields, texts, strict=True)), row[0].where
+
+
+def item_of(row: Mapping[str, object], columns: Sequence[str], where: str) -> Item:
+    """A row whose named columns are its texts, or a refusal that says where it stands."""
+    for column in columns:
+        if column not in row:
+            raise CorpusError(
+                f"{where} has no {quoted(column)}; it has {listed(row) or 'no key at all'}"
+            )
+    return Item(tuple(_text(row[name], where, name) for name in columns), row)
+
+
+def _text(value: object, where: str, column: str) -> str:
+    if value is None:
+        # an empty cell: the row is kept, and its text has no score
+        return ""
+    if not isinstance(value, str):
+        raise CorpusError(
+            f"{where} has {quoted(value)} ({type(value).__name__}) under {quoted(column)}, "
+            "where a text should be; name a column that holds strings"
+        )
+    return value

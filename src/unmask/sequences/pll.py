@@ -1,0 +1,84 @@
+"""Pseudo-log-likelihoods: every token read with itself masked, a row each.
+
+`pll` is Salazar et al. (2020). `pll-word-l2r` is Kauf & Ivanova (2023): the later pieces of a
+token's word are masked with it, so that a word's own ending does not give its beginning away.
+"""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from unmask.logspace import row_blocks
+from unmask.sequences.scores import TextScore, WordScore
+from unmask.sequences.texts import TokenisedText
+from unmask.sequences.token_rows import TOKENS_PER_CHUNK, TokenReader
+
+
+def pseudo_log_likelihoods(
+    reader: TokenReader, texts: Sequence[TokenisedText], *, method: str
+) -> list[TextScore]:
+    """Scores of texts, whose rows run together in batches of equal length."""
+    reader.expect(sum(len(text.places) for text in texts))
+    by_size: dict[tuple[int, int], list[int]] = {}
+    for number, text in enumerate(texts):
+        by_size.setdefault((len(text.ids), len(text.places)), []).append(number)
+    scores: dict[int, TextScore] = {}
+    # the longest first: where memory runs out, it does so at once
+    for (length, tokens), members in sorted(by_size.items(), reverse=True):
+        for chunk in row_blocks(len(members), length * tokens, TOKENS_PER_CHUNK):
+            chosen = [texts[number] for number in members[chunk]]
+            log_probs = _log_probs(reader, chosen, later_too=method == "pll-word-l2r").tolist()
+            for number, text, found in zip(members[chunk], chosen, log_probs, strict=True):
+                scores[number] = _score(text, found, method)
+    return [scores[number] for number in range(len(texts))]
+
+
+def _log_probs(
+    reader: TokenReader, texts: list[TokenisedText], *, later_too: bool
+) -> Float[Tensor, "texts tokens"]:
+    ids = torch.tensor([text.ids for text in texts])
+    places = torch.tensor([text.places for text in texts])
+    hidden = _with_later_pieces(texts) if later_too else torch.eye(places.shape[1]).bool()
+    rows = masked_rows(ids, places, hidden.expand(len(texts), -1, -1), reader.mask_id)
+    tokens = ids.gather(1, places)
+    found = reader.log_probs(rows, places.view(-1, 1), tokens.view(-1, 1, 1))
+    return found.view(tokens.shape)
+
+
+def masked_rows(
+    ids: Int[Tensor, "texts length"],
+    places: Int[Tensor, "texts tokens"],
+    hidden: Bool[Tensor, "texts rows tokens"],
+    mask_id: int,
+) -> Int[Tensor, "texts*rows length"]:
+    """Every text with the hidden ones of its tokens masked, one row after the other."""
+    texts, rows, _ = hidden.shape
+    masks = torch.zeros(texts, rows, ids.shape[1], dtype=torch.bool)
+    masks.scatter_(2, places[:, None].expand(hidden.shape), hidden)
+    return ids[:, None].expand(masks.shape).masked_fill(masks, mask_id).flatten(0, 1)
+
+
+def _with_later_pieces(texts: list[TokenisedText]) -> Bool[Tensor, "texts tokens tokens"]:
+    """Of every token, itself and the pieces of its word that follow it."""
+    ends = torch.tensor(
+        [[word.last for word in text.words for _ in range(word.first, word.last)] for text in texts]
+    )
+    other = torch.arange(ends.shape[1])
+    return (other >= other[:, None]) & (other < ends[:, :, None])
+
+
+def _score(text: TokenisedText, log_probs: list[float], method: str) -> TextScore:
+    words = tuple(
+        WordScore(
+            word.text,
+            word.start,
+            word.end,
+            word.last - word.first,
+            math.fsum(log_probs[word.first : word.last]),
+        )
+        for word in text.words
+    )
+    return TextScore(text.text, method, math.fsum(log_probs), len(log_probs), words, len(log_probs))

@@ -1,0 +1,238 @@
+"""Whole texts become token ids, the positions that are scored, and words, or one clear refusal.
+
+A word is a run of pieces that the tokenizer's own splitting keeps together (`word_ids`) and that
+no white space separates: BERT's and RoBERTa's tokenizers make punctuation a word of its own,
+SentencePiece leaves it with the word before it. Special tokens are never scored; an unknown word
+is a token of the text, and is.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from unmask.arguments import whole_number
+from unmask.errors import ClozeError
+from unmask.language_model import LanguageModel
+from unmask.printable import printable, quoted
+from unmask.text.cloze import checked_text as checked_text
+from unmask.text.cloze import trimmed, unknown_parts
+from unmask.text.unknown_tokens import check_known
+
+# texts that are tokenised at once, and sorted by length together
+TEXTS_PER_WINDOW = 2**16
+
+
+@dataclass(frozen=True)
+class Word:
+    """Consecutive scored tokens, from one place to before another, and the characters they are."""
+
+    first: int
+    last: int
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True)
+class TokenisedText:
+    """A text as a model reads it; `places` are the positions of its tokens without special ones.
+
+    Where the tokenizer keeps no offsets, every token is a word at characters -1 to -1. `unknown`
+    are the parts of the text that the vocabulary has no token for.
+    """
+
+    text: str
+    ids: tuple[int, ...]
+    places: tuple[int, ...]
+    words: tuple[Word, ...]
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """The ids that are scored."""
+        return tuple(self.ids[place] for place in self.places)
+
+    def template(self, mask_id: int) -> tuple[int, ...]:
+        """The ids with every scored token masked."""
+        ids = list(self.ids)
+        for place in self.places:
+            ids[place] = mask_id
+        return tuple(ids)
+
+
+Name = Callable[[int], str]
+
+
+def tokenised(
+    lm: LanguageModel, texts: Sequence[str], name: Name = "text {}".format
+) -> Iterator[list[TokenisedText]]:
+    """All texts, some at a time; a bad one is refused, by its name, before the first is given."""
+    if isinstance(texts, str) or not isinstance(texts, Sequence):
+        raise ClozeError(f"texts is a list of texts, not {quoted(texts)}")
+    if len(texts) > TEXTS_PER_WINDOW:
+        # the last of a million texts is refused now, not after hours
+        for _ in _windows(lm, texts, name):
+            pass
+    yield from _windows(lm, texts, name)
+
+
+def lengths_in_tokens(
+    lm: LanguageModel, texts: Sequence[str], name: Name = "text {}".format
+) -> list[int]:
+    """How many tokens each text has without special ones, however long it is."""
+    return [
+        len(places)
+        for start, window in _numbered_windows(texts)
+        for _, places, _ in _encoded(lm, window, start, name)
+    ]
+
+
+def template_of_length(lm: LanguageModel, tokens: int) -> tuple[int, ...]:
+    """So many mask tokens, with the special tokens that the tokenizer puts around a text."""
+    mask = lm.tokenizer.mask_token_id
+    special = set(lm.tokenizer.all_special_ids)
+    found = [t for t in lm.tokenizer(lm.tokenizer.mask_token)["input_ids"] if t in special]
+    if found.count(mask) != 1:
+        raise ClozeError(f"the tokenizer does not read {printable(lm.tokenizer.mask_token)}")
+    at = found.index(mask)
+    return (*found[:at], *[mask] * tokens, *found[at + 1 :])
+
+
+def checked_length(lm: LanguageModel, tokens: object) -> int:
+    """A number of tokens without special ones that the model takes."""
+    count = whole_number(tokens)
+    longest = None if lm.max_length is None else lm.max_length - special_tokens_around(lm)
+    if count is None or count < 1 or (longest is not None and count > longest):
+        most = "" if longest is None else f" to {longest}"
+        raise ClozeError(f"a length is a number of tokens from 1{most}, not {quoted(tokens)}")
+    return count
+
+
+def special_tokens_around(lm: LanguageModel) -> int:
+    """How many special tokens the tokenizer adds to a text."""
+    return len(template_of_length(lm, 0))
+
+
+# --- one window --------------------------------------------------------------------------------
+
+Encoded = tuple[tuple[int, ...], tuple[int, ...], tuple[Word, ...]]
+
+
+def _windows(lm: LanguageModel, texts: Sequence[str], name: Name) -> Iterator[list[TokenisedText]]:
+    for start, window in _numbered_windows(texts):
+        found: list[TokenisedText] = []
+        for text, encoded in zip(window, _encoded(lm, window, start, name), strict=True):
+            unknown = unknown_parts(text, encoded[0], lm.tokenizer)
+            one = TokenisedText(text, *encoded, unknown)
+            _check(lm, one, name(start + len(found)))
+            found.append(one)
+        yield found
+
+
+def _numbered_windows(texts: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+    start = 0
+    while start < len(texts):
+        window = list(texts[start : start + TEXTS_PER_WINDOW])
+        yield start, window
+        start += len(window)
+
+
+def _encoded(lm: LanguageModel, texts: list[str], start: int, name: Name) -> Iterator[Encoded]:
+    for number, text in enumerate(texts, start):
+        try:
+            checked_text(text)
+        except ClozeError as error:
+            raise ClozeError(f"{name(number)}: {error}") from None
+    read = _read_fast if lm.tokenizer.is_fast else _read_slow
+    return read(lm.tokenizer, texts, start, name)
+
+
+def _read_fast(tokenizer: Any, texts: list[str], start: int, name: Name) -> Iterator[Encoded]:
+    options = {"return_offsets_mapping": True, "return_special_tokens_mask": True}
+    try:
+        batch = tokenizer(texts, verbose=False, **options)
+    except Exception:  # a vocabulary without an unknown token fails on an unknown word
+        for number, text in enumerate(texts, start):
+            _read_one(tokenizer, text, name(number))
+        raise
+    special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
+    for index, text in enumerate(texts):
+        ids = batch["input_ids"][index]
+        # where one id is both the unknown word and a token that is put around texts
+        added = batch["special_tokens_mask"][index]
+        places = [p for p, t in enumerate(ids) if t not in special and not added[p]]
+        words = _words(text, places, batch.word_ids(index), batch["offset_mapping"][index])
+        yield tuple(ids), tuple(places), words
+
+
+def _read_slow(tokenizer: Any, texts: list[str], start: int, name: Name) -> Iterator[Encoded]:
+    special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
+    for number, text in enumerate(texts, start):
+        ids = tuple(int(t) for t in _read_one(tokenizer, text, name(number))["input_ids"])
+        places = tuple(p for p, t in enumerate(ids) if t not in special)
+        names = tokenizer.convert_ids_to_tokens([ids[p] for p in places])
+        words = (Word(rank, rank + 1, -1, -1, str(name)) for rank, name in enumerate(names))
+        yield ids, places, tuple(words)
+
+
+def _read_one(tokenizer: Any, text: str, name: str) -> Any:
+    try:
+        return tokenizer(text, verbose=False)
+    except Exception as error:
+        raise ClozeError(f"{name}: the tokenizer cannot read it: {quoted(str(error))}") from error
+
+
+def _words(
+    text: str,
+    places: Sequence[int],
+    word_ids: Sequence[int | None],
+    offsets: Sequence[tuple[int, int]],
+) -> tuple[Word, ...]:
+    """Pieces that belong together; a piece of nothing but space belongs to what follows it."""
+    found: list[Word] = []
+    for rank, place in enumerate(places):
+        start, end = _without_spaces(text, offsets[place])
+        before = found[-1] if rank and word_ids[places[rank - 1]] == word_ids[place] else None
+        blank = before is not None and not before.text.strip()
+        if before is None or (not blank and _has_space(text[before.end : start])):
+            found.append(Word(rank, rank + 1, start, end, text[start:end]))
+            continue
+        low, high = start if blank else before.start, max(end, before.end)
+        found[-1] = Word(before.first, rank + 1, low, high, text[low:high])
+    return tuple(found)
+
+
+def _without_spaces(text: str, span: tuple[int, int]) -> tuple[int, int]:
+    return trimmed(text, span) if text[span[0] : span[1]].strip() else span
+
+
+def _has_space(text: str) -> bool:
+    return any(character.isspace() for character in text)
+
+
+# --- refusals ----------------------------------------------------------------------------------
+
+
+def _check(lm: LanguageModel, text: TokenisedText, name: str) -> None:
+    if lm.model.mask_id in text.ids:
+        raise ClozeError(
+            f"{name} holds {printable(lm.tokenizer.mask_token)}; a whole text has no blanks"
+        )
+    if lm.max_length is not None and len(text.ids) > lm.max_length:
+        raise ClozeError(
+            f"{name} has {len(text.ids)} tokens; this model takes at most {lm.max_length}"
+        )
+    _check_ids(lm, text.ids, name)
+    check_known(lm.tokenizer, text.unknown, text.ids, name)
+    if not text.places:
+        raise ClozeError(f"{name} has no token to score: {quoted(text.text)}")
+
+
+def _check_ids(lm: LanguageModel, ids: Sequence[int], name: str) -> None:
+    size = lm.model.vocabulary_size
+    beyond = [token for token in ids if token >= size and token != lm.model.mask_id]
+    if beyond:
+        raise ClozeError(
+            f"{name} has token id {beyond[0]}, but the model knows {size}; the tokenizer "
+            "and the model do not belong together"
+        )

@@ -1,0 +1,1 @@
+"""Conditionals of blanks, elicited from a model or given, and how they are kept."""

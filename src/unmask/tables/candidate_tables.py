@@ -1,0 +1,200 @@
+"""Conditional tables of several blanks over candidate sets, elicited when they are asked for.
+
+Conditionals are the model's own given that each blank holds one of its candidates, as for two
+blanks; how much of the model's mass that is, is kept beside them. Knows the `MaskedLM` protocol
+and nothing of transformers.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unmask.logspace import row_blocks
+from unmask.model.batch_size import resolve_batch_size
+from unmask.model.batches import in_batches
+from unmask.model.masked_lm import MaskedLM
+from unmask.model.row_reader import require_finite
+from unmask.progress import Bar, bar
+from unmask.settings import Settings
+from unmask.tables.contexts import MASKED, Contexts, given, given_all_others
+from unmask.tables.sizes import check_fits
+from unmask.text.cloze import Cloze
+from unmask.text.support import Support
+
+# logits over a vocabulary that exist at once
+_CELLS = 2**22
+
+
+class BlankTables:
+    """What a model says of each of several blanks, given candidates for others."""
+
+    def __init__(
+        self,
+        model: MaskedLM,
+        cloze: Cloze,
+        supports: tuple[Support, ...],
+        settings: Settings,
+        *,
+        provenance: Mapping[str, object] | None = None,
+        passes_before: int = 0,
+    ) -> None:
+        self.supports, self.forward_passes = supports, passes_before
+        self._model, self._cloze, self._settings = model, cloze, settings
+        self._provenance = dict(provenance or {})
+        self._logits: dict[tuple[Contexts, int], Tensor] = {}
+        self._log_mass: dict[tuple[Contexts, int], Tensor] = {}
+        self._remembered: dict[str, object] = {}
+        check_fits(self.shape, settings.memory_limit)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many candidates each blank has."""
+        return tuple(len(support) for support in self.supports)
+
+    @property
+    def blanks(self) -> int:
+        """How many blanks there are."""
+        return len(self.supports)
+
+    def log_given_others(self, outcome: int) -> Float[Tensor, "*shape"]:
+        """log q(x_t | all other blanks), an axis a blank."""
+        return self.log_given(given_all_others(self.blanks, outcome), outcome)
+
+    def logits_given_others(self, outcome: int) -> Float[Tensor, "*shape"]:
+        """The model's own logits of that, before any normalisation."""
+        return self._read(given_all_others(self.blanks, outcome), outcome)
+
+    def log_given_filled(self, filled: Sequence[int], outcome: int) -> Float[Tensor, "..."]:
+        """log q(x_t | some blanks), the remaining ones masked."""
+        return self.log_given(given(self.blanks, filled), outcome)
+
+    def log_masked(self, outcome: int) -> Float[Tensor, "..."]:
+        """log m_t: the model's distribution with every blank masked."""
+        return self.log_given_filled((), outcome)
+
+    def log_given(self, contexts: Contexts, outcome: int) -> Float[Tensor, "..."]:
+        """log q(x_t | contexts) over the candidates of blank t."""
+        return torch.log_softmax(self._read(contexts, outcome), dim=outcome)
+
+    def masked_mass(self) -> list[float]:
+        """How much of the fully masked distribution the candidates of each blank hold."""
+        contexts = given(self.blanks, ())
+        self._read(contexts, 0)
+        return [
+            min(1.0, float(self._log_mass[contexts, t].exp().reshape(()))) for t in contexts.read
+        ]
+
+    def mass_given_others(self, log_joint: Float[Tensor, "*shape"]) -> list[float] | None:
+        """The part of the model's conditionals on the candidates, where the joint expects them.
+
+        None unless every blank was read under all others: nothing is elicited for it.
+        """
+        masses = []
+        for t in range(self.blanks):
+            log_mass = self._log_mass.get((given_all_others(self.blanks, t), t))
+            if log_mass is None:
+                return None
+            log_weight = torch.logsumexp(log_joint, dim=t, keepdim=True)
+            masses.append(min(1.0, float((log_weight + log_mass).exp().sum())))
+        return masses
+
+    def remember(self, name: str, make: Callable[[], object]) -> object:
+        """What several joints share, made once."""
+        if name not in self._remembered:
+            self._remembered[name] = make()
+        return self._remembered[name]
+
+    def holds_all(self) -> bool:
+        """Whether every blank has been read under all the others."""
+        return all(
+            (given_all_others(self.blanks, t), t) in self._logits for t in range(self.blanks)
+        )
+
+    def diagnostics(self) -> dict[str, object]:
+        """Whose tables these are, what has been paid for them, and what they leave out."""
+        captured = self.masked_mass()
+        return {
+            **self._provenance,
+            "forward_passes": self.forward_passes,
+            "length": len(self._cloze),
+            "candidates": list(self.shape),
+            "captured_mass": captured,
+        }
+
+    def _read(self, contexts: Contexts, outcome: int) -> Float[Tensor, "..."]:
+        """Logits over the candidates of a masked blank, in float64."""
+        if (contexts, outcome) not in self._logits:
+            kept = self._slice_of_whole(contexts, outcome)
+            if kept is not None:
+                return kept
+            self._elicit(contexts)
+        return self._logits[contexts, outcome]
+
+    def _slice_of_whole(self, contexts: Contexts, outcome: int) -> Tensor | None:
+        """The same from a table over all contexts, if that is there already."""
+        whole = self._logits.get((given_all_others(self.blanks, outcome), outcome))
+        if whole is None or contexts.read != (outcome,):
+            return None
+        for blank, content in enumerate(contexts.contents):
+            if isinstance(content, int):
+                whole = whole.narrow(blank, content, 1)
+        return whole
+
+    def _elicit(self, contexts: Contexts) -> None:
+        """Run every row of some contexts, and keep what stands at their masked blanks."""
+        rows = contexts.tokens(self.supports, self._model.mask_id)
+        # on the CPU wherever the model runs: tables over candidates are small
+        flat = {
+            t: torch.empty(len(rows), self.shape[t], dtype=torch.float64) for t in contexts.read
+        }
+        log_mass = {t: torch.empty(len(rows), dtype=torch.float64) for t in flat}
+        positions = [self._cloze.positions[t] for t in contexts.read]
+        with self._bar(len(rows), contexts) as bar:
+
+            def run(batch: slice) -> None:
+                readouts = self._readouts(rows[batch], positions)
+                for k, t in enumerate(contexts.read):
+                    # one blank and some rows at a time: logits of a vocabulary are large
+                    for some in row_blocks(len(readouts), self._model.vocabulary_size, _CELLS):
+                        where = slice(batch.start + some.start, batch.start + some.stop)
+                        chosen, held = self._candidates(readouts[some, k], t)
+                        flat[t][where], log_mass[t][where] = chosen, held
+                bar.update(batch.stop - batch.start)
+
+            in_batches(len(rows), self._rows_per_batch(len(rows)), run)
+        for t in contexts.read:
+            where = contexts.shape(self.shape)
+            self._logits[contexts, t] = flat[t].reshape(*where, -1).movedim(-1, t).squeeze(t + 1)
+            self._log_mass[contexts, t] = log_mass[t].reshape(where)
+
+    def _readouts(self, tokens: Tensor, positions: list[int]) -> Float[Tensor, "rows read width"]:
+        ids = torch.tensor([self._cloze.ids]).repeat(len(tokens), 1)
+        ids[:, list(self._cloze.positions)] = tokens
+        readouts = self._model.readouts(ids.to(self._model.device), positions)
+        require_finite(torch.isfinite(readouts).all())
+        self.forward_passes += len(tokens)
+        return readouts
+
+    def _candidates(self, readouts: Tensor, outcome: int) -> tuple[Tensor, Tensor]:
+        """Logits of a blank's candidates, and the log of their mass in the whole vocabulary."""
+        embedding = self._model.output_embedding
+        logits = readouts if embedding is None else embedding.logits(readouts)
+        require_finite(torch.isfinite(logits).all())
+        logits = logits.cpu().double()
+        chosen = logits[:, self.supports[outcome].ids.cpu().long()]
+        return chosen, torch.logsumexp(chosen, dim=-1) - torch.logsumexp(logits, dim=-1)
+
+    def _rows_per_batch(self, rows: int) -> int:
+        return resolve_batch_size(self._model, len(self._cloze), self._settings, rows)
+
+    def bar(self, what: str) -> Bar:
+        """What counts the passes of a solver that reads the tables many times."""
+        return bar(what, unit="pass", shown=self._settings.progress)
+
+    def _bar(self, rows: int, contexts: Contexts) -> Bar:
+        read = " and ".join(map(str, contexts.read))
+        given = sum(content != MASKED for content in contexts.contents)
+        what = f"blank {read} given {given} others"
+        return bar(what, unit="row", total=rows, shown=self._settings.progress)

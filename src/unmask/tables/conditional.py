@@ -1,0 +1,188 @@
+"""One conditional table, laid out [a, b] whichever blank is the context.
+
+Logits are stored as float32, dense or factored; arithmetic on tiles is float64. A table is
+never expanded whole unless a caller asks for `dense()`.
+Knows nothing of models: a table may come from a forward pass, a file or a test.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unmask.errors import NumericsError
+from unmask.logspace import log_zeros, row_blocks
+from unmask.tables import kernels
+
+
+@dataclass(frozen=True, eq=False)
+class DenseLogits:
+    """Logits kept cell by cell."""
+
+    values: Float[Tensor, "a b"]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.values.shape[0], self.values.shape[1]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the cells live."""
+        return self.values.device
+
+    def block(self, rows: slice) -> Float[Tensor, "block b"]:
+        """Some rows, over all columns."""
+        return self.values[rows]
+
+    def column(self, b: int) -> Float[Tensor, " a"]:
+        """One column."""
+        return self.values[:, b]
+
+    def dense(self) -> "DenseLogits":
+        """Themselves."""
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class FactoredLogits:
+    """Logits kept as `left @ right.T` plus a bias along the axis of the outcomes.
+
+    One factor is the output embedding of the outcomes, the other the readouts of the
+    contexts: V x d numbers instead of V x V.
+    """
+
+    left: Float[Tensor, "a d"]
+    right: Float[Tensor, "b d"]
+    bias_a: Float[Tensor, " a"] | None = None
+    bias_b: Float[Tensor, " b"] | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.left.shape[0], self.right.shape[0]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the factors live."""
+        return self.left.device
+
+    def block(self, rows: slice) -> Float[Tensor, "block b"]:
+        """Some rows, over all columns: one GEMM."""
+        left = self.left[rows]
+        return self._written(rows, left.new_empty(len(left), len(self.right)))
+
+    def _written(self, rows: slice, tile: Float[Tensor, "block b"]) -> Float[Tensor, "block b"]:
+        """The same, written where there is room for it."""
+        torch.mm(self.left[rows], self.right.T, out=tile)
+        if self.bias_a is not None:
+            tile += self.bias_a[rows, None]
+        if self.bias_b is not None:
+            tile += self.bias_b
+        return tile
+
+    def column(self, b: int) -> Float[Tensor, " a"]:
+        """One column."""
+        column = self.left @ self.right[b]
+        if self.bias_a is not None:
+            column += self.bias_a
+        return column if self.bias_b is None else column + self.bias_b[b]
+
+    def dense(self) -> DenseLogits:
+        """The same with every cell in memory: 4 bytes x V x V."""
+        values = torch.empty(self.shape, dtype=torch.float32, device=self.device)
+        for rows in row_blocks(*self.shape):
+            self._written(rows, values[rows])
+        return DenseLogits(values)
+
+
+Logits = DenseLogits | FactoredLogits
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionalTable:
+    """One of the two tables: q(a | b) when `given` is "b", q(b | a) when it is "a"."""
+
+    logits: Logits
+    given: Literal["a", "b"]
+    log_normalizer: Float[Tensor, " contexts"]
+
+    @classmethod
+    def from_logits(cls, logits: Logits, *, given: Literal["a", "b"]) -> "ConditionalTable":
+        """Normalise every context in one streaming pass."""
+        over_rows = given == "b"
+        log_normalizer = log_zeros(logits.shape[1 if over_rows else 0], device=logits.device)
+        finite = torch.ones((), dtype=torch.bool, device=logits.device)
+        for rows in _blocks(logits):
+            tile = logits.block(rows)
+            compiled = kernels.worthwhile(tile, math.prod(logits.shape))
+            sums, all_finite = (_compiled_sums if compiled else _sums)(tile, over_rows=over_rows)
+            finite &= all_finite
+            if over_rows:
+                log_normalizer[:] = torch.logaddexp(log_normalizer, sums)
+            else:
+                log_normalizer[rows] = sums
+        if not bool(finite):
+            raise NumericsError(
+                f"logits of q({'a | b' if over_rows else 'b | a'}) are not finite; a model in "
+                "float16 often needs dtype='float32', and a forbidden token a smaller support"
+            )
+        return cls(logits, given, log_normalizer)
+
+    def blocks(self) -> list[slice]:
+        """The rows that a pass over this table takes at once."""
+        return _blocks(self.logits)
+
+    def log_prob(self, rows: slice) -> Float[Tensor, "block b"]:
+        """Log-probabilities of some rows, over all columns, in float64."""
+        return self._normalised(self.logits.block(rows).double(), rows)
+
+    def log_prob_at(self, context: int) -> Float[Tensor, " outcomes"]:
+        """The whole distribution given one context."""
+        one = slice(context, context + 1)
+        row = self.logits.block(one)[0] if self.given == "a" else self.logits.column(context)
+        return row.double() - self.log_normalizer[context]
+
+    def log_prob_given(self, contexts: Sequence[int]) -> Float[Tensor, "contexts outcomes"]:
+        """The whole distribution given each of some contexts, a row each."""
+        return torch.stack([self.log_prob_at(context) for context in contexts])
+
+    def log_prob_of(self, outcome: int) -> Float[Tensor, " contexts"]:
+        """How likely each context makes one outcome."""
+        one = slice(outcome, outcome + 1)
+        row = self.logits.block(one)[0] if self.given == "b" else self.logits.column(outcome)
+        return row.double() - self.log_normalizer
+
+    def dense(self) -> "ConditionalTable":
+        """The same table with every cell in memory: 4 bytes x V x V."""
+        return ConditionalTable(self.logits.dense(), self.given, self.log_normalizer)
+
+    def _normalised(self, tile: Float[Tensor, "block b"], rows: slice) -> Float[Tensor, "block b"]:
+        return tile - (
+            self.log_normalizer if self.given == "b" else self.log_normalizer[rows, None]
+        )
+
+
+def _blocks(logits: Logits) -> list[slice]:
+    """Tiles of rows; compiled passes take dense logits as they lie."""
+    whole = isinstance(logits, DenseLogits) and kernels.worthwhile(logits.values)
+    return [slice(0, logits.shape[0])] if whole else row_blocks(*logits.shape)
+
+
+def _sums(tile: Float[Tensor, "block b"], *, over_rows: bool) -> tuple[Tensor, Tensor]:
+    """The log-sum-exp of every column, over rows, or of every row, and whether all is finite."""
+    exact = tile.double()
+    return torch.logsumexp(exact, dim=0 if over_rows else 1), torch.isfinite(exact).all()
+
+
+def _compiled_sums(tile: Float[Tensor, "block b"], *, over_rows: bool) -> tuple[Tensor, Tensor]:
+    from unmask.tables.kernels.softmax import log_sum_exp
+
+    sums = log_sum_exp(tile.numpy(), over_rows=over_rows)
+    if sums is None:
+        return log_zeros(1, device=tile.device), torch.tensor(False)
+    return torch.from_numpy(sums), torch.tensor(True)

@@ -1,0 +1,121 @@
+"""Sums that are linear in the tables or nearly so: mass that moves, and Arnold-Gokhale's step."""
+
+from typing import no_type_check
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unmask.tables import kernels
+from unmask.tables.kernels.compiler import (
+    CHUNK,
+    compiled,
+    four_entries,
+    four_inverses,
+    four_rows,
+    number,
+    wide,
+)
+
+Vector = NDArray[np.float64]
+# float32, or bfloat16 seen as unsigned integers
+Table = NDArray[np.float32] | NDArray[np.uint16]
+
+
+def net_inflow(tables: tuple[Table, Table], mass_a: Vector, mass_b: Vector) -> Vector:
+    """What enters each token less what leaves it when masses move, both blanks stacked.
+
+    Summed pair by pair, so that what one token loses is what another gains.
+    """
+    rows, columns = tables[0].shape
+    net_a, net_b = np.zeros(rows), np.zeros((len(kernels.bands(rows)), columns))
+    nothing = np.zeros(CHUNK, tables[0].dtype)
+
+    def run(band: int, start: int, stop: int) -> None:
+        _move_band(*tables, start, stop, mass_a, mass_b, nothing, net_a, net_b[band])
+
+    kernels.each_band(rows, run)
+    return np.concatenate([net_a, net_b.sum(axis=0)])
+
+
+def step_sums(tables: tuple[Table, Table], r_a: Vector, r_b: Vector) -> tuple[Vector, Vector]:
+    """The sums of N r_b / (r_a + r_b) over b and of N r_a / (r_a + r_b) over a, N = both tables."""
+    rows, columns = tables[0].shape
+    over_b, over_a = np.zeros(rows), np.zeros((len(kernels.bands(rows)), columns))
+    nothing = np.zeros(CHUNK, tables[0].dtype)
+
+    def run(band: int, start: int, stop: int) -> None:
+        _step_band(*tables, start, stop, r_a, r_b, nothing, over_b, over_a[band])
+
+    kernels.each_band(rows, run)
+    return over_b, over_a.sum(axis=0)
+
+
+@compiled
+@no_type_check
+def _move_band(a_given_b, b_given_a, start, stop, of_a, of_b, nothing, by_row, by_column):
+    columns = a_given_b.shape[1]
+    for group in range((stop - start + 3) // 4):
+        for chunk in range((columns + CHUNK - 1) // CHUNK):
+            left, right = chunk * CHUNK, min(columns, chunk * CHUNK + CHUNK)
+            _move(
+                a_given_b, b_given_a, start + 4 * group, stop, left, right, of_a, of_b[left:right],
+                nothing, by_row, by_column[left:right],
+            )  # fmt: skip
+
+
+@compiled
+@no_type_check
+def _move(
+    a_given_b, b_given_a, a, stop, left, right, mass_a, mass_b, nothing, net_a, net_b
+):  # fmt: skip
+    wide()
+    a0, a1, a2, a3 = four_rows(a_given_b, a, stop, left, right, nothing)
+    b0, b1, b2, b3 = four_rows(b_given_a, a, stop, left, right, nothing)
+    m0, m1, m2, m3 = four_entries(mass_a, a, stop, 0.0)
+    s0 = s1 = s2 = s3 = 0.0
+    for b in range(len(a0)):
+        mass = mass_b[b]
+        t0 = number(a0[b]) * mass - number(b0[b]) * m0
+        t1 = number(a1[b]) * mass - number(b1[b]) * m1
+        t2 = number(a2[b]) * mass - number(b2[b]) * m2
+        t3 = number(a3[b]) * mass - number(b3[b]) * m3
+        s0, s1, s2, s3 = s0 + t0, s1 + t1, s2 + t2, s3 + t3
+        net_b[b] -= (t0 + t1) + (t2 + t3)
+    sums = (s0, s1, s2, s3)
+    for i in range(min(4, stop - a)):
+        net_a[a + i] += sums[i]
+
+
+@compiled
+@no_type_check
+def _step_band(a_given_b, b_given_a, start, stop, of_a, of_b, nothing, by_row, by_column):
+    columns = a_given_b.shape[1]
+    for group in range((stop - start + 3) // 4):
+        for chunk in range((columns + CHUNK - 1) // CHUNK):
+            left, right = chunk * CHUNK, min(columns, chunk * CHUNK + CHUNK)
+            _step(
+                a_given_b, b_given_a, start + 4 * group, stop, left, right, of_a, of_b[left:right],
+                nothing, by_row, by_column[left:right],
+            )  # fmt: skip
+
+
+@compiled
+@no_type_check
+def _step(a_given_b, b_given_a, a, stop, left, right, r_a, r_b, nothing, over_b, over_a):
+    wide()
+    a0, a1, a2, a3 = four_rows(a_given_b, a, stop, left, right, nothing)
+    b0, b1, b2, b3 = four_rows(b_given_a, a, stop, left, right, nothing)
+    x0, x1, x2, x3 = four_entries(r_a, a, stop, 1.0)
+    s0 = s1 = s2 = s3 = 0.0
+    for b in range(len(a0)):
+        y = r_b[b]
+        i0, i1, i2, i3 = four_inverses(x0 + y, x1 + y, x2 + y, x3 + y)
+        t0 = (number(a0[b]) + number(b0[b])) * i0
+        t1 = (number(a1[b]) + number(b1[b])) * i1
+        t2 = (number(a2[b]) + number(b2[b])) * i2
+        t3 = (number(a3[b]) + number(b3[b])) * i3
+        s0, s1, s2, s3 = s0 + t0 * y, s1 + t1 * y, s2 + t2 * y, s3 + t3 * y
+        over_a[b] += (t0 * x0 + t1 * x1) + (t2 * x2 + t3 * x3)
+    sums = (s0, s1, s2, s3)
+    for i in range(min(4, stop - a)):
+        over_b[a + i] += sums[i]

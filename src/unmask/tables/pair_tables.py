@@ -1,0 +1,225 @@
+"""Both conditional tables of a pair of blanks, `[a, b]`: rows are the token at the first blank.
+
+Constructions ask for parts (one table, one row, the doubly masked distributions) and a source
+supplies them, so that none pays for what it does not use. Knows nothing of models.
+"""
+
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unmask.errors import UnmaskError
+from unmask.logspace import row_blocks
+from unmask.printable import quoted
+from unmask.progress import Bar, Shown, bar
+from unmask.settings import DEFAULT_MEMORY_LIMIT
+from unmask.tables.conditional import ConditionalTable, DenseLogits, Logits
+from unmask.tables.source import MaskedMarginals, StoredSource, TableSource, storage
+from unmask.text.support import Support
+
+# seconds before a bar appears: short runs need none
+_BAR_DELAY = 2.0
+
+
+class Tile:
+    """Some rows of both tables, each computed when it is first looked at."""
+
+    def __init__(self, tables: "PairTables", rows: slice) -> None:
+        self.rows = rows
+        # tables keep their last tile: a strong reference back would keep both until a collection
+        self._tables: PairTables = weakref.proxy(tables)
+
+    @cached_property
+    def log_a_given_b(self) -> Float[Tensor, "block b"]:
+        """log q(a | b)."""
+        return self._tables.a_given_b.log_prob(self.rows)
+
+    @cached_property
+    def log_b_given_a(self) -> Float[Tensor, "block b"]:
+        """log q(b | a)."""
+        return self._tables.b_given_a.log_prob(self.rows)
+
+    @cached_property
+    def log_sum(self) -> Float[Tensor, "block b"]:
+        """log(q(a | b) + q(b | a)), what Arnold-Gokhale weighs pairs by."""
+        return torch.logaddexp(self.log_a_given_b, self.log_b_given_a)
+
+
+class PairTables:
+    """Both conditional tables of a pair of blanks, taken from a source as they are needed."""
+
+    def __init__(
+        self,
+        source: TableSource,
+        *,
+        memory_limit: int = DEFAULT_MEMORY_LIMIT,
+        progress: Shown = None,
+        half_copies: bool = False,
+    ) -> None:
+        self.source = source
+        self.memory_limit = memory_limit
+        self.half_copies = half_copies
+        self.progress = progress
+        self._last_tile: Tile | None = None
+        self._remembered: dict[str, object] = {}
+
+    @classmethod
+    def from_logits(
+        cls,
+        logits_a_given_b: Logits,
+        logits_b_given_a: Logits,
+        *,
+        supports: tuple[Support, Support] | None = None,
+        marginals: MaskedMarginals | None = None,
+        provenance: Mapping[str, object] | None = None,
+        memory_limit: int = DEFAULT_MEMORY_LIMIT,
+    ) -> "PairTables":
+        """Tables from raw logits, both laid out [a, b]."""
+        if logits_a_given_b.shape != logits_b_given_a.shape:
+            raise UnmaskError(
+                f"both tables are laid out [a, b], but their shapes are "
+                f"{logits_a_given_b.shape} and {logits_b_given_a.shape}"
+            )
+        rows, columns = logits_a_given_b.shape
+        axes = supports or (Support.of(map(str, range(rows))), Support.of(map(str, range(columns))))
+        if (len(axes[0]), len(axes[1])) != (rows, columns):
+            raise UnmaskError(
+                f"supports of {len(axes[0])} and {len(axes[1])} tokens do not fit tables of "
+                f"{rows} x {columns}"
+            )
+        return cls(
+            StoredSource(
+                axes,
+                ConditionalTable.from_logits(logits_a_given_b, given="b"),
+                ConditionalTable.from_logits(logits_b_given_a, given="a"),
+                marginals and marginals.fitted((rows, columns), logits_a_given_b.device),
+                provenance or {},
+            ),
+            memory_limit=memory_limit,
+        )
+
+    def __getstate__(self) -> dict[str, object]:
+        """What is pickled: all but the last tile, which only points back here."""
+        return {**self.__dict__, "_last_tile": None}
+
+    def __repr__(self) -> str:
+        """Shape, storage, model and text, as far as they are known: nothing is asked for."""
+        known = self.diagnostics()
+        named = [f"{key} {quoted(known[key])}" for key in ("model", "text") if known.get(key)]
+        kept = str(known.get("tables", "not elicited yet"))
+        return f"PairTables({', '.join([f'{self.shape[0]} x {self.shape[1]}', kept, *named])})"
+
+    @property
+    def supports(self) -> tuple[Support, Support]:
+        """The tokens of both axes."""
+        return self.source.supports
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return len(self.supports[0]), len(self.supports[1])
+
+    @cached_property
+    def a_given_b(self) -> ConditionalTable:
+        """The table q(a | b): columns sum to one."""
+        return self.source.a_given_b()
+
+    @cached_property
+    def b_given_a(self) -> ConditionalTable:
+        """The table q(b | a): rows sum to one."""
+        return self.source.b_given_a()
+
+    @cached_property
+    def masked(self) -> MaskedMarginals:
+        """The model's own distributions with both blanks masked."""
+        return self.source.masked()
+
+    def both(self) -> tuple[ConditionalTable, ConditionalTable]:
+        """q(a | b) and q(b | a), elicited now if they are not there."""
+        return self.a_given_b, self.b_given_a
+
+    def has_masked(self) -> bool:
+        """Whether the doubly masked distributions are there, or can be elicited."""
+        return not (isinstance(self.source, StoredSource) and self.source.marginals is None)
+
+    def holds_both(self) -> bool:
+        """Whether both tables are there, so that reading them asks no model."""
+        stored = isinstance(self.source, StoredSource)
+        return stored or all(self._held(name) for name in ("a_given_b", "b_given_a"))
+
+    def log_a_given(self, contexts: Sequence[int]) -> Float[Tensor, "contexts a"]:
+        """log q(a | b) for some b, a row each; a forward pass each if the table is not there."""
+        whole = self._held("a_given_b")
+        return whole.log_prob_given(contexts) if whole else self.source.log_a_given(contexts)
+
+    def log_b_given(self, contexts: Sequence[int]) -> Float[Tensor, "contexts b"]:
+        """log q(b | a) for some a, a row each; a forward pass each if the table is not there."""
+        whole = self._held("b_given_a")
+        return whole.log_prob_given(contexts) if whole else self.source.log_b_given(contexts)
+
+    def memory_left(self) -> int:
+        """Bytes of the limit that dense tables do not take already."""
+        cells = 4 * self.shape[0] * self.shape[1]
+        held = (self._held("a_given_b"), self._held("b_given_a"))
+        dense = sum(cells for table in held if table and isinstance(table.logits, DenseLogits))
+        copied = sum(getattr(kept, "nbytes", 0) for kept in self._remembered.values())
+        return self.memory_limit - dense - copied
+
+    def remember(self, name: str, compute: Callable[[], object]) -> object:
+        """What was computed from these tables under this name, or is now: once for all joints."""
+        if name not in self._remembered:
+            self._remembered[name] = compute()
+        return self._remembered[name]
+
+    def blocks(self) -> list[slice]:
+        """The row blocks of a streaming pass."""
+        return row_blocks(*self.shape)
+
+    def bar(self, what: str, passes: int | None = None) -> Bar:
+        """What counts the passes of work that reads the tables many times."""
+        return bar(what, unit="pass", total=passes, shown=self.progress, delay=_BAR_DELAY)
+
+    def tile(self, rows: slice) -> Tile:
+        """Some rows of both tables; asked twice in a row for the same ones, computed once.
+
+        That is what lets one pass over the tables serve every construction and metric.
+        """
+        # by a name of its own: another thread may replace what is kept meanwhile
+        tile = self._last_tile
+        if tile is None or tile.rows != rows:
+            tile = self._last_tile = Tile(self, rows)
+        return tile
+
+    def dense(self) -> "PairTables":
+        """The same tables with every cell in memory: 8 bytes x V x V."""
+        marginals = self.__dict__.get("masked") or getattr(self.source, "marginals", None)
+        return PairTables(
+            StoredSource(
+                self.supports,
+                self.a_given_b.dense(),
+                self.b_given_a.dense(),
+                marginals,
+                self.diagnostics(),
+            ),
+            memory_limit=self.memory_limit,
+            progress=self.progress,
+            half_copies=self.half_copies,
+        )
+
+    def _held(self, name: str) -> ConditionalTable | None:
+        """A table that has been asked for already; looking does not ask."""
+        return self.__dict__.get(name)
+
+    def diagnostics(self) -> dict[str, object]:
+        """How the tables are kept and what they have cost."""
+        held = self._held("a_given_b") or self._held("b_given_a")
+        masked = self.__dict__.get("masked")
+        return {
+            **self.source.diagnostics(),
+            **({"tables": storage(held)} if held else {}),
+            **({"captured_mass": list(masked.captured)} if masked else {}),
+        }

@@ -1,0 +1,104 @@
+"""Which tokens each blank ranges over, where a caller leaves that to the model."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from unmask.arguments import whole_number
+from unmask.errors import SupportError
+from unmask.model.masked_lm import MaskedLM
+from unmask.printable import quoted
+from unmask.settings import Settings
+from unmask.tables.beams import grown
+from unmask.tables.blank_reader import BlankReader
+from unmask.tables.sizes import AFFORDABLE_ROWS
+from unmask.text.candidates import check_blanks, choose, choose_each
+from unmask.text.cloze import Cloze
+from unmask.text.support import Support
+
+AUTO = "auto"
+# with fewer candidates a blank, a table leaves out too much to be worth its rows
+_FEWEST = 8
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The tokens of every blank, and what it took to find them.
+
+    `held` is the part of each blank's likely tokens that they hold, an estimate, where candidates
+    were grown; None where they were given.
+    """
+
+    supports: tuple[Support, ...]
+    forward_passes: int = 0
+    held: tuple[float, ...] | None = None
+
+    def diagnostics(self) -> dict[str, object]:
+        """How the candidates were come by."""
+        if self.held is None:
+            return {}
+        return {"candidates_from": "model", "candidates_mass": list(self.held)}
+
+
+def affordable_size(blanks: int) -> int | None:
+    """How many candidates a blank tables can have within the rows; None where too few."""
+    size = int((AFFORDABLE_ROWS / blanks) ** (1 / (blanks - 1)) + 1e-9)
+    return size if size >= _FEWEST else None
+
+
+def sizes_of(spec: object, blanks: int, vocabulary_size: int) -> dict[int, int]:
+    """How many candidates are to be grown, by blank; empty where all are given."""
+    if isinstance(spec, str) and spec == AUTO:
+        size = affordable_size(blanks) if blanks > 2 else None
+        return {} if size is None else dict.fromkeys(range(blanks), min(size, vocabulary_size))
+    if isinstance(spec, Mapping):
+        check_blanks(spec, blanks)
+        asked: dict[int, object] = {int(blank): one for blank, one in spec.items()}
+    else:
+        asked = dict.fromkeys(range(blanks), spec)
+    sizes = {blank: whole_number(one) for blank, one in asked.items()}
+    found = {blank: size for blank, size in sizes.items() if size is not None}
+    for blank, size in found.items():
+        if not 1 <= size <= vocabulary_size:
+            raise SupportError(
+                f"support asks for {quoted(size)} candidates of blank {quoted(blank)}; "
+                f"this model has 1 to {vocabulary_size}"
+            )
+    return found
+
+
+def choose_axes(
+    model: MaskedLM, whole: Support, cloze: Cloze, spec: object, settings: Settings
+) -> Axes:
+    """The tokens of every blank: those that were given, or as many as asked for, grown."""
+    blanks = len(cloze.positions)
+    sizes = sizes_of(spec, blanks, len(whole))
+    given = _given(spec, sizes)
+    axes = choose_each(given, blanks, whole, model.special_ids)
+    if not sizes:
+        return Axes(axes)
+    ordinary = choose("no-special", whole, model.special_ids)
+    among = tuple(ordinary if blank in sizes else axis for blank, axis in enumerate(axes))
+    reader = BlankReader(model, cloze, among, settings)
+    wanted = [min(sizes.get(blank, len(axis)), len(axis)) for blank, axis in enumerate(among)]
+    supports, held = grown(reader, wanted)
+    chosen = tuple(supports[b] if b in sizes else axes[b] for b in range(blanks))
+    return Axes(chosen, reader.forward_passes, tuple(held[b] for b in range(blanks)))
+
+
+def placeholder_axes(
+    model: MaskedLM, whole: Support, spec: object, blanks: int
+) -> tuple[Support, ...]:
+    """Axes of the sizes that would be chosen, without asking the model: for what it will cost."""
+    sizes = sizes_of(spec, blanks, len(whole))
+    axes = choose_each(_given(spec, sizes), blanks, whole, model.special_ids)
+    return tuple(
+        Support(axis.ids[: sizes[b]], axis.names[: sizes[b]]) if b in sizes else axis
+        for b, axis in enumerate(axes)
+    )
+
+
+def _given(spec: object, sizes: Mapping[int, int]) -> object:
+    """What is left of a request when the blanks to be grown are taken out of it."""
+    if isinstance(spec, Mapping):
+        return {blank: one for blank, one in spec.items() if blank not in sizes}
+    return "vocabulary" if sizes or (isinstance(spec, str) and spec == AUTO) else spec

@@ -1,0 +1,1 @@
+"""A text, and what may stand in it: ids, positions, axes."""

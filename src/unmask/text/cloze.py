@@ -1,0 +1,237 @@
+"""A text with blanks becomes token ids and positions, or one clear refusal.
+
+Knows a tokenizer's interface, not a model. Every outcome is a `Cloze` or a `ClozeError`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Protocol, runtime_checkable
+
+from unmask.errors import ClozeError
+from unmask.printable import printable, quoted
+from unmask.text.spans import Blank as Blank
+from unmask.text.spans import (
+    Span,
+    checked_blanks,
+    place_of_index,
+    places_of_span,
+    span_of_place,
+    span_of_word,
+)
+from unmask.text.spans import trimmed as trimmed
+
+# how other models, and people, write a blank: named when a text holds one that this model ignores
+_OTHER_BLANKS = ("[MASK]", "<mask>", "<|mask|>", "___")
+
+
+@runtime_checkable
+class Tokenizer(Protocol):
+    """What is used of a Hugging Face tokenizer."""
+
+    mask_token: str
+    mask_token_id: int
+    unk_token_id: int | None
+    all_special_ids: list[int]
+    is_fast: bool
+
+    def __call__(self, text: str, **options: Any) -> Mapping[str, Any]:
+        """Token ids of a text, with offsets where the tokenizer has them."""
+
+    def convert_ids_to_tokens(self, ids: Any) -> Any:
+        """Vocabulary names of ids."""
+
+    def decode(self, ids: Any, **options: Any) -> str:
+        """The text of ids."""
+
+
+@dataclass(frozen=True)
+class Cloze:
+    """A tokenised text whose blanks hold the mask token.
+
+    `positions` are flat, blank after blank; `widths` says how many of them each blank has (None:
+    one each). `spans` are the characters that each blank covers in a text without mask tokens.
+    `unknown` are the parts of the text around the blanks that the vocabulary has no token for.
+    """
+
+    text: str
+    ids: tuple[int, ...]
+    positions: tuple[int, ...]
+    gold: tuple[int, ...] | None = None
+    widths: tuple[int, ...] | None = None
+    spans: tuple[Span, ...] | None = None
+    unknown: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        """Length in tokens, special tokens included."""
+        return len(self.ids)
+
+    @property
+    def blank_widths(self) -> tuple[int, ...]:
+        """How many consecutive positions each blank has."""
+        return (1,) * len(self.positions) if self.widths is None else self.widths
+
+    @property
+    def positions_by_blank(self) -> tuple[tuple[int, ...], ...]:
+        """The positions of each blank."""
+        rest = iter(self.positions)
+        return tuple(tuple(islice(rest, width)) for width in self.blank_widths)
+
+    def filled(self, tokens: Sequence[int]) -> list[int]:
+        """The ids with tokens written into the blanks."""
+        ids = list(self.ids)
+        for position, token in zip(self.positions, tokens, strict=True):
+            ids[position] = token
+        return ids
+
+
+def parse_cloze(
+    text: object,
+    tokenizer: Tokenizer,
+    *,
+    blanks: object = None,
+    max_length: int | None = None,
+) -> Cloze:
+    """Read a text with mask tokens, or an ordinary text with `blanks`.
+
+    `blanks` are character spans `(start, end)` that each cover one or more whole tokens, words or
+    phrases that occur once in the text, or indices of tokens counted with the special tokens the
+    tokenizer adds. They keep the order they are given in; mask tokens go left to right, one blank
+    each. What a blank covered is kept as `gold`. Both are typed as objects because anything else
+    is answered too, with a `ClozeError`.
+    """
+    said = checked_text(text)
+    asked = None if blanks is None else checked_blanks(blanks)
+    encoding = _encoded(said, tokenizer, asked or [])
+    ids = [int(token) for token in encoding["input_ids"]]
+    if max_length is not None and len(ids) > max_length:
+        raise ClozeError(f"the text has {len(ids)} tokens; this model takes at most {max_length}")
+    masks = [place for place, token in enumerate(ids) if token == tokenizer.mask_token_id]
+    if asked is None:
+        if not masks:
+            raise ClozeError(_no_blank(said, tokenizer))
+        unknown = unknown_parts(said, ids, tokenizer)
+        return Cloze(said, tuple(ids), tuple(masks), unknown=unknown)
+    if masks:
+        raise ClozeError(
+            f"the text already holds {len(masks)} {printable(tokenizer.mask_token)}; "
+            "give blanks= or mask tokens, not both"
+        )
+    return _with_blanks(said, ids, asked, encoding, tokenizer)
+
+
+def _encoded(text: str, tokenizer: Tokenizer, blanks: Sequence[Blank]) -> Mapping[str, Any]:
+    if not tokenizer.is_fast and not all(isinstance(blank, int) for blank in blanks):
+        raise ClozeError(
+            "this tokenizer keeps no character offsets; give blanks as token indices or write "
+            f"{printable(tokenizer.mask_token)} into the text"
+        )
+    offsets = tokenizer.is_fast and bool(blanks)
+    try:
+        return tokenizer(text, verbose=False, return_offsets_mapping=offsets)
+    except Exception as error:  # a vocabulary without an unknown token fails on an unknown word
+        raise ClozeError(f"the tokenizer cannot read the text: {quoted(str(error))}") from error
+
+
+def checked_text(text: object) -> str:
+    """A text as it is, or why it is none."""
+    if not isinstance(text, str):
+        raise ClozeError(f"a text is a string, not {type(text).__name__}")
+    if not text.strip():
+        raise ClozeError("the text is empty")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ClozeError(
+            f"the text holds half of a surrogate pair at character {error.start}; "
+            "decode it as UTF-16 or remove it"
+        ) from None
+    return text
+
+
+def unknown_parts(text: str, ids: Sequence[int], tokenizer: Tokenizer) -> tuple[str, ...]:
+    """The parts of a text whose tokens are unknown, but for the unknown token itself, written.
+
+    `ids` are those of the text, in its order; some may be masked. Without offsets, whole words.
+    """
+    unknown = tokenizer.unk_token_id
+    if unknown is None or unknown not in ids:
+        return ()
+    written = str(tokenizer.convert_ids_to_tokens([unknown])[0])
+    if tokenizer.is_fast:
+        offsets = tokenizer(text, verbose=False, return_offsets_mapping=True)["offset_mapping"]
+        spans = [span for token, span in zip(ids, offsets, strict=True) if token == unknown]
+        # tokens that are put around a text cover nothing of it
+        parts = [text[low:high].strip() for low, high in spans if low < high]
+    else:
+        parts = [word for word in text.split() if unknown in _alone(word, tokenizer)]
+    return tuple(part for part in parts if part != written)
+
+
+def _alone(word: str, tokenizer: Tokenizer) -> list[int]:
+    return list(tokenizer(word, verbose=False, add_special_tokens=False)["input_ids"])
+
+
+def _no_blank(text: str, tokenizer: Tokenizer) -> str:
+    mask = printable(tokenizer.mask_token)
+    other = next((b for b in _OTHER_BLANKS if b in text and b != mask), None)
+    if other:
+        return f"no blank: the text has {quoted(other)}, but this model writes blanks as {mask}"
+    return f"no blank: write {mask} where a token is missing, or give blanks="
+
+
+def _with_blanks(
+    text: str,
+    ids: list[int],
+    blanks: list[Blank],
+    encoding: Mapping[str, Any],
+    tokenizer: Tokenizer,
+) -> Cloze:
+    offsets: list[Span] | None = encoding.get("offset_mapping")
+    placed = [span_of_word(blank, text) if isinstance(blank, str) else blank for blank in blanks]
+    runs = [_places(blank, text, len(ids), offsets or []) for blank in placed]
+    taken: set[int] = set()
+    for blank, run in zip(blanks, runs, strict=True):
+        for position in run:
+            if position in taken:
+                raise ClozeError(f"blanks overlap: {quoted(blank)} names token {position} again")
+            _refuse_special(ids[position], position, tokenizer)
+        taken.update(run)
+    positions = tuple(position for run in runs for position in run)
+    masked = tuple(tokenizer.mask_token_id if i in taken else t for i, t in enumerate(ids))
+    return Cloze(
+        text,
+        ids=masked,
+        positions=positions,
+        gold=tuple(ids[position] for position in positions),
+        widths=None if len(positions) == len(runs) else tuple(map(len, runs)),
+        spans=None if offsets is None else _spans(placed, text, offsets),
+        unknown=unknown_parts(text, masked, tokenizer),
+    )
+
+
+def _places(blank: int | Span, text: str, tokens: int, offsets: Sequence[Span]) -> range:
+    if isinstance(blank, tuple):
+        return places_of_span(blank, text, offsets)
+    place = place_of_index(blank, tokens)
+    return range(place, place + 1)
+
+
+def _spans(
+    blanks: Sequence[int | Span], text: str, offsets: Sequence[Span]
+) -> tuple[Span, ...] | None:
+    found = [
+        trimmed(text, blank) if isinstance(blank, tuple) else span_of_place(blank, text, offsets)
+        for blank in blanks
+    ]
+    whole = tuple(span for span in found if span is not None)
+    return whole if len(whole) == len(found) else None
+
+
+def _refuse_special(token: int, position: int, tokenizer: Tokenizer) -> None:
+    # a word that the vocabulary does not know is an ordinary word of the text: it may be masked
+    if token in tokenizer.all_special_ids and token != tokenizer.unk_token_id:
+        name = tokenizer.convert_ids_to_tokens([token])[0]
+        raise ClozeError(
+            f"token {position} is the special token {quoted(name)}, which cannot be a blank"
+        )

@@ -1,0 +1,154 @@
+"""Where the blanks of an ordinary text lie: spans, words and indices become places of tokens.
+
+Knows a text and the character offsets of its tokens, neither tokenizer nor model.
+"""
+
+import unicodedata
+from collections.abc import Sequence
+
+from unmask.arguments import whole_number
+from unmask.errors import ClozeError
+from unmask.printable import quoted
+
+Span = tuple[int, int]
+Blank = int | Span | str
+
+# a word of a long text may occur often: a refusal stays one readable line
+_SPANS_LISTED = 6
+
+
+def checked_blanks(blanks: object) -> list[Blank]:
+    """What a caller gave for `blanks=`, as indices, spans and words, or a `ClozeError`."""
+    if isinstance(blanks, str | bytes) or not isinstance(blanks, Sequence):
+        raise ClozeError(f"blanks is a list of spans, words or token indices, not {quoted(blanks)}")
+    if not blanks:
+        raise ClozeError("blanks is empty; give at least one span, word or token index")
+    return [_checked_blank(blank) for blank in blanks]
+
+
+def _checked_blank(blank: object) -> Blank:
+    if isinstance(blank, str):
+        return blank
+    index = whole_number(blank)
+    if index is not None:
+        return index
+    if isinstance(blank, tuple | list) and len(blank) == 2:
+        start, end = (whole_number(side) for side in blank)
+        if start is not None and end is not None:
+            return (start, end)
+    raise ClozeError(
+        f"a blank is a token index, a span (start, end) or a word of the text, not {quoted(blank)}"
+    )
+
+
+def place_of_index(index: int, tokens: int) -> int:
+    """The index itself, if there is such a token."""
+    if not 0 <= index < tokens:
+        raise ClozeError(
+            f"there is no token {quoted(index)}; the text has tokens 0 to {tokens - 1}"
+        )
+    return index
+
+
+def places_of_span(span: Span, text: str, offsets: Sequence[Span]) -> range:
+    """The tokens that a span covers, each of them whole.
+
+    Characters of the span that no token holds are allowed: tokenizers drop control characters
+    and some accents.
+    """
+    if not 0 <= span[0] < span[1] <= len(text):
+        raise ClozeError(
+            f"span {quoted(span)} does not lie in the text, which has {len(text)} characters"
+        )
+    start, end = trimmed(text, span)
+    covered = [
+        place
+        for place, (low, high) in enumerate(offsets)
+        if low < high and low < end and high > start
+    ]
+    shown = quoted(text[span[0] : span[1]])
+    if not covered:
+        raise ClozeError(f"span {span}, {shown}, covers no token")
+    for place in covered:
+        low, high = trimmed(text, offsets[place])
+        if low < start or high > end:
+            relation = "is a part" if len(covered) == 1 else "holds a part"
+            raise ClozeError(
+                f"span {span}, {shown}, {relation} of the token {quoted(text[low:high])} "
+                f"at ({low}, {high})"
+            )
+    # tokens of no width in between, such as a space that stands alone, belong to the span
+    return range(covered[0], covered[-1] + 1)
+
+
+def span_of_word(word: str, text: str) -> Span:
+    """Where a word or phrase occurs, if it does so once, not counting parts of other words."""
+    sought = word.strip()
+    if not sought:
+        raise ClozeError("a blank is an empty word; give a word of the text or a span (start, end)")
+    found = _occurrences(sought, text)
+    whole = [span for span in found if not _inside_a_word(span, text)]
+    if len(whole) == 1:
+        return whole[0]
+    if whole:
+        raise ClozeError(
+            f"{quoted(sought)} occurs {len(whole)} times, at {_listed(whole)}; "
+            "give one of these spans"
+        )
+    if found:
+        raise ClozeError(
+            f"{quoted(sought)} occurs only inside other words, at {_listed(found)}; "
+            "give a span if that is meant"
+        )
+    raise ClozeError(f"{quoted(sought)} does not occur in the text; a blank is a word as written")
+
+
+def span_of_place(place: int, text: str, offsets: Sequence[Span]) -> Span | None:
+    """The characters of one token, or None where they are another token's too.
+
+    Bytes of one character are such tokens: nothing else can be written in place of one of them.
+    """
+    low, high = offsets[place]
+    others = (span for other, span in enumerate(offsets) if other != place)
+    if any(start < high and end > low for start, end in others if start < end):
+        return None
+    start, end = trimmed(text, (low, high))
+    return (start, end) if start < end else (low, high)
+
+
+def trimmed(text: str, span: Span) -> Span:
+    """The span without the white space at its ends: byte-level tokens may own a leading space."""
+    start, end = span
+    inner = text[start:end]
+    return start + len(inner) - len(inner.lstrip()), end - len(inner) + len(inner.rstrip())
+
+
+def _occurrences(sought: str, text: str) -> list[Span]:
+    found, start = [], text.find(sought)
+    while start >= 0:
+        found.append((start, start + len(sought)))
+        start = text.find(sought, start + 1)
+    return found
+
+
+def _inside_a_word(span: Span, text: str) -> bool:
+    start, end = span
+    before, after = text[start - 1 : start] if start else "", text[end : end + 1]
+    return _joined(before, text[start]) or _joined(text[end - 1], after)
+
+
+def _joined(left: str, right: str) -> bool:
+    """Whether two neighbouring characters belong to one word."""
+    return all(_in_words(ch) for ch in (left, right))
+
+
+def _in_words(ch: str) -> bool:
+    # Chinese and Japanese write no spaces: there every character may end a word
+    if not ch or unicodedata.east_asian_width(ch) == "W":
+        return False
+    return ch.isalnum() or ch == "_" or unicodedata.category(ch).startswith("M")
+
+
+def _listed(spans: Sequence[Span]) -> str:
+    more = ", ..." if len(spans) > _SPANS_LISTED else ""
+    return ", ".join(map(str, spans[:_SPANS_LISTED])) + more

@@ -1,0 +1,144 @@
+"""Which tokens a blank may take: the axis of a table.
+
+A support is a value: token ids in a fixed order with their names. It does not know where
+the ids come from, nor what stands on the other axes.
+"""
+
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import SupportsIndex
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from unmask.arguments import whole_number
+from unmask.errors import SupportError
+from unmask.printable import printable, quoted
+
+Token = str | SupportsIndex  # a vocabulary name, or an id; numpy's integers too
+
+# how byte-level and SentencePiece vocabularies write "a space comes before this piece"
+SPACE_MARKERS = ("Ġ", "▁")
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """The tokens that one blank ranges over, in order."""
+
+    ids: Int[Tensor, " size"]
+    names: Sequence[str]
+    # how the tokenizer cuts a word, where it is known: for those who ask for one that is cut
+    cut: Callable[[str], Sequence[str]] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse axes that are not a set of named tokens."""
+        if len(self.ids) != len(self.names):
+            raise SupportError(f"a support has {len(self.ids)} ids but {len(self.names)} names")
+        if len(self.ids) == 0:
+            raise SupportError("a support needs at least one token")
+        if len(torch.unique(self.ids)) != len(self.ids):
+            raise SupportError(
+                f"a support lists {self._first_repeated()} twice; give each candidate once"
+            )
+
+    @classmethod
+    def of(cls, names: Iterable[str]) -> "Support":
+        """A support of plain names, numbered from zero."""
+        listed = tuple(names)
+        return cls(torch.arange(len(listed)), listed)
+
+    def __len__(self) -> int:
+        """How many tokens the blank may take."""
+        return len(self.ids)
+
+    def __repr__(self) -> str:
+        """A short form that never prints a whole vocabulary."""
+        shown = ", ".join(quoted(name) for name in self.names[:3])
+        return f"Support({len(self)} tokens: {shown}{', ...' if len(self) > 3 else ''})"
+
+    def part(self, places: Sequence[int]) -> "Support":
+        """Some of these tokens, in the order given."""
+        ids = self.ids[torch.tensor(places, dtype=torch.long, device=self.ids.device)]
+        return replace(self, ids=ids, names=[self.names[place] for place in places])
+
+    def is_whole(self, vocabulary_size: int) -> bool:
+        """Whether this is every id of a vocabulary, in its own order."""
+        return len(self) == vocabulary_size and bool(
+            torch.equal(self.ids.cpu(), torch.arange(vocabulary_size))
+        )
+
+    def index(self, token: object) -> int:
+        """The place of a token on this axis, by vocabulary name or by id.
+
+        A word that exists both with and without a leading space (`Ġman` and `man`) must be
+        given as one or the other: guessing would score the wrong one silently.
+        """
+        if isinstance(token, str):
+            return self._index_of_name(token)
+        token_id = whole_number(token)
+        if token_id is None:
+            raise SupportError(f"a token is a string or an id, not {type(token).__name__}")
+        return self._index_of_id(token_id)
+
+    def _index_of_id(self, token_id: int) -> int:
+        try:
+            return self._place_of_id[token_id]
+        except KeyError:
+            raise SupportError(
+                f"token id {quoted(token_id)} is not among the {len(self)} tokens of this blank"
+            ) from None
+
+    def _index_of_name(self, name: str) -> int:
+        places = self._place_of_name
+        if name in places and name.startswith(SPACE_MARKERS):
+            return places[name]
+        word = name.removeprefix(" ")
+        spaced = next((m + word for m in SPACE_MARKERS if word and m + word in places), None)
+        if name.startswith(" ") and spaced:
+            return places[spaced]
+        if name in places and spaced:
+            raise SupportError(
+                f"{quoted(name)} is two tokens here: write {quoted(' ' + name)} for the word after "
+                f"a space, or the id {int(self.ids[places[name]])} for the piece without one"
+            )
+        if name in places or spaced:
+            return places[name if name in places else str(spaced)]
+        raise SupportError(self._unknown(name))
+
+    def _first_repeated(self) -> str:
+        ids, counts = torch.unique(self.ids, return_counts=True)
+        token_id = int(ids[counts > 1][0])
+        return f"{quoted(self.names[self._place_of_id[token_id]])}, id {token_id},"
+
+    def _unknown(self, name: str) -> str:
+        said = f"{quoted(name)} is not one of the {len(self)} tokens of this blank"
+        pieces = [] if self.cut is None else self.cut(name)
+        if len(pieces) > 1:
+            said += (
+                f": it is {len(pieces)} pieces of this tokenizer "
+                f"({' '.join(map(printable, pieces))}); give words of several pieces as targets: "
+                "lm.fill(..., targets=[...]), unmask fill --targets"
+            )
+        near = difflib.get_close_matches(name, self._place_of_name, n=3, cutoff=0.7)
+        hint = f"; did you mean {' or '.join(quoted(n) for n in near)}?" if near else ""
+        return f"{said}{hint}"
+
+    @cached_property
+    def _place_of_id(self) -> dict[int, int]:
+        return {token_id: place for place, token_id in enumerate(self.ids.tolist())}
+
+    @cached_property
+    def _place_of_name(self) -> dict[str, int]:
+        # reversed, so that the first of two equal names wins
+        return {name: len(self) - 1 - i for i, name in enumerate(reversed(self.names))}
+
+
+def place_at_blank(supports: Sequence[Support], blank: int, token: object) -> int:
+    """The place of a token on the axis of its blank; an error names the blank."""
+    try:
+        return supports[blank].index(token)
+    except SupportError as error:
+        raise SupportError(f"blank {blank}: {error}") from None

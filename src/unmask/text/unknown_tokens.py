@@ -1,0 +1,77 @@
+"""What of a text the vocabulary has no token for, in one sentence.
+
+The model reads the same unknown token for all of it, so that its answer is to another text. Each
+text with such parts is answered with a warning that names them. A text of which nothing is known is
+rejected: its answer would depend on nothing but how many unknown tokens there are, as where a
+protein is written without the spaces that its tokenizer wants. The unknown token itself, written
+into a text on purpose, is what the model reads and no cause for either.
+"""
+
+from collections.abc import Collection, Sequence
+
+from unmask.errors import ClozeError, UnknownTokenWarning, warn
+from unmask.printable import printable, quoted
+from unmask.text.cloze import Cloze, Tokenizer
+from unmask.text.spelling import id_of_name
+
+# a whole text may be unknown: a warning stays one readable line
+_LISTED = 4
+_RESIDUES_SHOWN = 8
+_AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
+
+
+def note(tokenizer: Tokenizer, cloze: Cloze) -> str | None:
+    """What the model does not see of a text; None where it sees all, an error where nothing."""
+    if not cloze.unknown:
+        return None
+    check_known(tokenizer, cloze.unknown, cloze.ids, "the text")
+    return described(tokenizer, cloze.unknown)
+
+
+def check_known(
+    tokenizer: Tokenizer, unknown: Sequence[str], ids: Collection[int], name: str
+) -> None:
+    """Reject a text of which no token is in the vocabulary."""
+    if unknown and not set(ids) - {*tokenizer.all_special_ids, tokenizer.unk_token_id}:
+        raise ClozeError(
+            f"{name} has no token that this model knows: {described(tokenizer, unknown)}"
+        )
+
+
+def described(tokenizer: Tokenizer, unknown: Sequence[str]) -> str:
+    """The parts that became unknown, and how to write them if they are residues."""
+    mark = printable(str(tokenizer.convert_ids_to_tokens([tokenizer.unk_token_id])[0]))
+    said = f"the vocabulary has no token for {_listed(unknown)}: the model reads {mark} there"
+    apart = next((way for part in unknown if (way := _residues(tokenizer, part))), None)
+    return said if apart is None else f"{said}; write residues with spaces between them: {apart}"
+
+
+def warn_of_texts(tokenizer: Tokenizer, texts: Sequence[Sequence[str]]) -> None:
+    """One warning for many texts, given what is unknown of each."""
+    some = [unknown for unknown in texts if unknown]
+    if some:
+        parts = described(tokenizer, [part for unknown in some for part in unknown])
+        where = "" if len(texts) == 1 else f"{len(some):,} of {len(texts):,} texts: "
+        warn(f"{where}{parts}", UnknownTokenWarning)
+
+
+def _listed(unknown: Sequence[str]) -> str:
+    parts = list(dict.fromkeys(unknown))
+    shown = ", ".join(map(quoted, parts[:_LISTED]))
+    return shown if len(parts) <= _LISTED else f"{shown} and {len(parts) - _LISTED:,} more"
+
+
+def _residues(tokenizer: Tokenizer, part: str) -> str | None:
+    """The part with spaces, if that is how a vocabulary of residues wants it."""
+    if not (part.isascii() and part.isalpha()) or not _has_all(tokenizer, _AMINO_ACIDS):
+        return None
+    letters = next((way for way in (part, part.upper()) if _has_all(tokenizer, way)), None)
+    if letters is None or id_of_name(tokenizer, "##" + letters[-1]) is not None:
+        # with pieces that continue a word, this is a vocabulary of words
+        return None
+    more = " ..." if len(letters) > _RESIDUES_SHOWN else ""
+    return " ".join(letters[:_RESIDUES_SHOWN]) + more
+
+
+def _has_all(tokenizer: Tokenizer, letters: str) -> bool:
+    return all(id_of_name(tokenizer, letter) is not None for letter in set(letters))

@@ -1,0 +1,288 @@
+"""Candidates given as words: their pieces at a blank, tokenised in its context and never cut.
+
+A word is written into the text in place of the blank and the whole is tokenised again; its pieces
+are what stands between the unchanged tokens before and after. Where it grows together with its
+neighbours so that their tokens would change, the neighbours stay as the model sees them around the
+blank: on the right the text is cut off, and on the left the word is taken as the rest of a word
+(`##able` in WordPiece, no leading space elsewhere). What comes out spells the word, or is refused.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from unmask.arguments import whole_number
+from unmask.errors import ClozeError, SupportError
+from unmask.printable import quoted
+from unmask.text.cloze import Cloze, Tokenizer
+from unmask.text.spans import Span
+from unmask.text.spelling import (
+    continuation,
+    id_of_name,
+    ids_of_text,
+    markers,
+    name_of_id,
+    same_spelling,
+)
+from unmask.text.support import SPACE_MARKERS
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A word, and the pieces that it is at one blank."""
+
+    word: str
+    ids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """What stands around a blank: as text, and as tokens."""
+
+    left: str
+    right: str
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+
+def pieces_in_context(
+    tokenizer: Tokenizer, cloze: Cloze, blank: int, words: object
+) -> list[Candidate]:
+    """The pieces of every word at a blank of a cloze, in the order given.
+
+    A word is what a person would type there: at `The <mask>` and `The<mask>`, `man` is `Ġman` and
+    `man`. One leading space asks for the word after a space wherever the blank is. A name of the
+    vocabulary with its marker (`##ing`, `Ġman`) or an id is a single piece as given. Words are
+    typed as an object because anything but a list of them is answered too, with a `SupportError`.
+    """
+    frames = _frames(tokenizer, cloze, blank)
+    found: dict[tuple[int, ...], Candidate] = {}
+    for word in _checked_list(words):
+        one = _as_given(tokenizer, word) or _in_context(tokenizer, frames, str(word))
+        if one.ids in found:
+            raise SupportError(_given_twice(tokenizer, found[one.ids], one))
+        found[one.ids] = one
+    return list(found.values())
+
+
+def covers(tokenizer: Tokenizer, candidate: Candidate) -> bool:
+    """Whether the pieces spell the whole word, up to the tokenizer's own normalisation."""
+    return same_spelling(tokenizer, candidate.word, candidate.ids)
+
+
+def with_widths(
+    tokenizer: Tokenizer, cloze: Cloze, widths: Sequence[int], *, max_length: int | None = None
+) -> Cloze:
+    """The cloze with each blank's mask repeated so many times; other widths leave no `gold`."""
+    if len(widths) != len(cloze.blank_widths):
+        raise ClozeError(
+            f"there are {len(widths)} widths for {len(cloze.blank_widths)} blanks; give one each"
+        )
+    if any(whole_number(width) is None or width < 1 for width in widths):
+        raise ClozeError(f"a blank is one or more tokens wide; the widths are {quoted(widths)}")
+    if tuple(widths) == cloze.blank_widths:
+        return cloze
+    ids, places = _one_mask_each(cloze)
+    length = len(ids) + sum(widths) - len(widths)
+    if max_length is not None and length > max_length:
+        raise ClozeError(
+            f"with blanks of {', '.join(map(str, widths))} tokens the text has {length}; "
+            f"this model takes at most {max_length}"
+        )
+    return _widened(cloze, ids, places, tuple(widths), tokenizer.mask_token_id)
+
+
+def _widened(
+    cloze: Cloze, ids: list[int], places: list[int], widths: tuple[int, ...], mask: int
+) -> Cloze:
+    width_at = dict(zip(places, widths, strict=True))
+    starts: dict[int, int] = {}
+    row: list[int] = []
+    for place, token in enumerate(ids):
+        starts[place] = len(row)
+        row += [mask] * width_at[place] if place in width_at else [token]
+    runs = (range(starts[place], starts[place] + width_at[place]) for place in places)
+    positions = tuple(chain.from_iterable(runs))
+    kept = None if len(positions) == len(widths) else widths
+    return replace(cloze, ids=tuple(row), positions=positions, gold=None, widths=kept)
+
+
+def _one_mask_each(cloze: Cloze) -> tuple[list[int], list[int]]:
+    """The ids with every blank one mask wide, and where these masks are."""
+    runs = cloze.positions_by_blank
+    surplus = {position for run in runs for position in run[1:]}
+    ids = [token for place, token in enumerate(cloze.ids) if place not in surplus]
+    return ids, [run[0] - sum(extra < run[0] for extra in surplus) for run in runs]
+
+
+def _frames(tokenizer: Tokenizer, cloze: Cloze, blank: int) -> list[_Frame]:
+    blanks = len(cloze.blank_widths)
+    if not 0 <= blank < blanks:
+        raise SupportError(f"there is no blank {quoted(blank)}; the text has 0 to {blanks - 1}")
+    ids, places = _one_mask_each(cloze)
+    spans = cloze.spans or _spans_of_masks(tokenizer, cloze.text, ids, places)
+    (start, end), place, mask = spans[blank], places[blank], tokenizer.mask_token
+    left = _with_masks(cloze.text, 0, start, spans, mask)
+    right = _with_masks(cloze.text, end, len(cloze.text), spans, mask)
+    if cloze.spans is None:
+        left = _one_space_at_end(tokenizer, left, mask + right)
+    frames = [_Frame(left, right, tuple(ids[:place]), tuple(ids[place + 1 :]))]
+    if cloze.spans and cloze.gold and blanks > 1:
+        # a mask that parts a word may change what is left of it: then the other blanks hold theirs
+        gold, run = cloze.filled(cloze.gold), cloze.positions_by_blank[blank]
+        around = tuple(gold[: run[0]]), tuple(gold[run[-1] + 1 :])
+        frames.append(_Frame(cloze.text[:start], cloze.text[end:], *around))
+    return frames
+
+
+def _spans_of_masks(
+    tokenizer: Tokenizer, text: str, ids: list[int], places: list[int]
+) -> list[Span]:
+    spans = [found.span() for found in re.finditer(re.escape(tokenizer.mask_token), text)]
+    if len(spans) != len(places) or ids_of_text(tokenizer, text) != ids:
+        raise ClozeError(
+            "the blanks of this cloze cannot be found in its text, which words need; read it with "
+            "this tokenizer, with mask tokens in the text or blanks= as spans or words"
+        )
+    return spans
+
+
+def _with_masks(text: str, low: int, high: int, spans: Sequence[Span], mask: str) -> str:
+    """A part of the text with the blanks in it written as masks."""
+    parts, start = [], low
+    for first, last in sorted(span for span in spans if low <= span[0] and span[1] <= high):
+        parts += [text[start:first], mask]
+        start = last
+    return "".join([*parts, text[start:high]])
+
+
+def _one_space_at_end(tokenizer: Tokenizer, left: str, rest: str) -> str:
+    """Many a mask token swallows all white space before it: a word has one space there."""
+    single = left.rstrip() + " "
+    if left == left.rstrip() or left == single:
+        return left
+    same = ids_of_text(tokenizer, single + rest) == ids_of_text(tokenizer, left + rest)
+    return single if same else left
+
+
+def _checked_list(words: object) -> Sequence[object]:
+    if isinstance(words, str | bytes) or not isinstance(words, Sequence):
+        raise SupportError(f"candidates are a list of words or token ids, not {quoted(words)}")
+    if not words:
+        raise SupportError("there is no candidate; give at least one word")
+    return words
+
+
+def _as_given(tokenizer: Tokenizer, word: object) -> Candidate | None:
+    """A candidate that is one token of the vocabulary, by id or by a name with its marker."""
+    if not isinstance(word, str):
+        token = whole_number(word)
+        if token is None:
+            raise SupportError(f"a candidate is a word or a token id, not {quoted(word)}")
+        name = name_of_id(tokenizer, token)
+        if name is None:
+            raise SupportError(f"token id {quoted(token)} is not in the vocabulary")
+        return Candidate(name, (token,))
+    marker = next((m for m in markers(tokenizer) if word.startswith(m) and word != m), None)
+    if marker is None:
+        return None
+    named = id_of_name(tokenizer, word)
+    if named is None and not hasattr(tokenizer, "backend_tokenizer"):
+        return None
+    if named is None:
+        rest = word.removeprefix(marker)
+        typed = " " + rest if marker in SPACE_MARKERS else rest
+        raise SupportError(
+            f"{quoted(word)} is no token of the vocabulary; write {quoted(typed)} for its pieces"
+        )
+    return Candidate(word, (named,))
+
+
+def _in_context(tokenizer: Tokenizer, frames: Sequence[_Frame], word: str) -> Candidate:
+    _refuse_unwritable(word)
+    tried = []
+    for ids in _attempts(tokenizer, frames, word):
+        tried.append(ids)
+        _refuse_special(tokenizer, word, ids)
+        if ids and covers(tokenizer, candidate := Candidate(word, ids)):
+            return candidate
+    if tried and not any(tried):
+        raise SupportError(f"{quoted(word)} is no word: the tokenizer makes no piece of it here")
+    raise SupportError(
+        f"{quoted(word)} cannot be written at this blank: its pieces here do not spell it; "
+        "put a space beside the blank, or give token ids"
+    )
+
+
+def _attempts(
+    tokenizer: Tokenizer, frames: Sequence[_Frame], word: str
+) -> Iterator[tuple[int, ...]]:
+    """Pieces between the tokens around the blank, from the strictest reading to the loosest."""
+    for frame in frames:
+        ids = _read(tokenizer, _joined(frame.left, word) + frame.right, word)
+        end = len(ids) - len(frame.after)
+        if ids[end:] == frame.after and ids[: len(frame.before)] == frame.before:
+            yield ids[len(frame.before) : max(end, len(frame.before))]
+    for frame in frames:
+        ids = _read(tokenizer, _joined(frame.left, word) + tokenizer.mask_token, word)
+        rest = ids[len(frame.before) :]
+        if ids[: len(frame.before)] == frame.before and tokenizer.mask_token_id in rest:
+            yield rest[: rest.index(tokenizer.mask_token_id)]
+    if _continues(tokenizer, frames[-1], word):
+        yield continuation(tokenizer, word.strip())
+
+
+def _continues(tokenizer: Tokenizer, frame: _Frame, word: str) -> bool:
+    """Whether the word is glued to what is before it, be that a piece that is only a space."""
+    if frame.before and name_of_id(tokenizer, frame.before[-1]) in SPACE_MARKERS:
+        return True
+    return bool(frame.left) and not frame.left[-1].isspace() and not word.startswith(" ")
+
+
+def _joined(left: str, word: str) -> str:
+    """A space that the caller asks for is one space, also where the text has it already."""
+    return left + (word.removeprefix(" ") if left.endswith(" ") else word)
+
+
+def _read(tokenizer: Tokenizer, text: str, word: str) -> tuple[int, ...]:
+    try:
+        return tuple(ids_of_text(tokenizer, text))
+    except Exception as error:  # a vocabulary without an unknown token fails on an unknown word
+        said = quoted(str(error))
+        raise SupportError(f"the tokenizer cannot read {quoted(word)}: {said}") from error
+
+
+def _refuse_unwritable(word: str) -> None:
+    if not word.strip():
+        raise SupportError(f"{quoted(word)} is no word: it is empty")
+    if word.removeprefix(" ") != word.strip():
+        raise SupportError(
+            f"{quoted(word)} has white space around it; one space before a word is all it may have"
+        )
+    try:
+        word.encode("utf-8")
+    except UnicodeEncodeError:
+        raise SupportError(f"{quoted(word)} holds half of a surrogate pair") from None
+
+
+def _refuse_special(tokenizer: Tokenizer, word: str, ids: tuple[int, ...]) -> None:
+    if tokenizer.unk_token_id is not None and tokenizer.unk_token_id in ids:
+        name = quoted(name_of_id(tokenizer, tokenizer.unk_token_id))
+        raise SupportError(
+            f"this vocabulary has no pieces for {quoted(word)}, which comes out as {name}; "
+            "leave it out"
+        )
+    special = next((token for token in ids if token in tokenizer.all_special_ids), None)
+    if special is not None:
+        raise SupportError(
+            f"{quoted(word)} holds the special token {quoted(name_of_id(tokenizer, special))}; "
+            f"give the id {special} if that is meant"
+        )
+
+
+def _given_twice(tokenizer: Tokenizer, first: Candidate, second: Candidate) -> str:
+    names = ", ".join(quoted(name_of_id(tokenizer, token)) for token in first.ids)
+    if first.word == second.word:
+        return f"the candidate {quoted(first.word)} is given twice; give each once"
+    return f"{quoted(first.word)} and {quoted(second.word)} are the same here, {names}; give one"

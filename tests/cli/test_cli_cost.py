@@ -1,0 +1,207 @@
+"""`unmask cost` on a tiny BERT: what it prints, and how it refuses."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tiny_tokenizers import PIECES, save_bert
+
+import unmask
+from unmask.cli import main
+from unmask.cli.bill import Bill, as_text
+from unmask.queries.costs.accelerators import accelerator
+
+V = len(PIECES)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_bert(tmp_path_factory.mktemp("bert")))
+
+
+@pytest.fixture
+def cost(folder: str, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Run `unmask cost`, which must succeed and say nothing on stderr."""
+
+    def run(*arguments: str) -> str:
+        assert main(["cost", "-m", folder, *arguments]) == 0
+        out, err = capsys.readouterr()
+        assert err == ""
+        return out
+
+    return run
+
+
+@pytest.fixture
+def bill(cost: Callable[..., str]) -> Callable[..., Any]:
+    """What `unmask cost --json` printed."""
+    return lambda *arguments: json.loads(cost(*arguments, "--json"))
+
+
+def lines(text: str) -> dict[str, str]:
+    """What stands behind each name of the first paragraph."""
+    found = re.findall(r"^  (\S.*?)  +(.*)$", text.split("\n\n")[0], flags=re.MULTILINE)
+    return dict(found)
+
+
+def test_a_line_a_number(cost: Callable[..., str], folder: str) -> None:
+    out = cost("--length", "9")
+    assert out.splitlines()[0] == f"{folder}, log-pool, float32: one text of 9 tokens"
+    said = lines(out)
+    assert list(said) == ["forward passes", "arithmetic", "model", "tables", "time here"]
+    assert said["forward passes"] == f"{2 * V + 1}"
+    assert re.fullmatch(
+        r"[\d.]+ MFLOP in forward passes, \d+ kFLOP in the output layer, 37 passes over tables",
+        said["arithmetic"],
+    )
+    assert re.fullmatch(r"[\d.]+ kB", said["model"])
+    assert re.fullmatch(
+        r"[\d.]+ kB, dense: 16 bytes a cell are [\d.]+ kB, within the memory limit of 4.0 GB",
+        said["tables"],
+    )
+    assert said["time here"].startswith("about ")
+
+
+def test_tables_that_do_not_fit_are_streamed_and_it_says_why(cost: Callable[..., str]) -> None:
+    said = lines(cost("--memory-limit", "1kB"))["tables"]
+    assert re.search(
+        r"streamed: dense they would take [\d.]+ kB, above the memory limit of 1", said
+    )
+
+
+def test_joints_of_single_contexts_have_two_prices(cost: Callable[..., str]) -> None:
+    said = lines(cost("--method", "orders"))
+    assert said["forward passes"] == f"3 for a pair; up to {2 * V + 1} to rank or sum"
+    assert said["tables"] == "none"
+    said = lines(cost("--method", "sweep", "--contexts", "4"))
+    assert said["forward passes"] == f"11 for a pair; up to {2 * V + 9} to rank or sum"
+
+
+def test_many_texts_on_many_machines(cost: Callable[..., str]) -> None:
+    out = cost("--method", "orders", "--examples", "1000000", "--machines", "100")
+    head, passes, _, time = out.split("\n\n")[1].splitlines()
+    assert head == "1,000,000 texts on 100 machines"
+    assert passes.split() == ["forward", "passes", "3,000,000"]
+    assert time.endswith("if each is like this one")
+
+
+def test_an_accelerator_by_its_name(cost: Callable[..., str]) -> None:
+    said = lines(cost("--accelerator", "rtx 4090", "--utilisation", "0.25"))["on RTX4090"]
+    assert re.search(r"^about [\d.]+ [mµ]s at 25% of its peak \(82.6 TFLOP/s in float32, ", said)
+    said = lines(cost("--accelerator", "t4", "--dtype", "float16"))["on T4"]
+    assert "at 40% of its peak (65 TFLOP/s in float16" in said
+
+
+def test_json_is_what_python_returns(
+    bill: Callable[..., Any], cost: Callable[..., str], folder: str
+) -> None:
+    shown = bill("--length", "9", "--method", "log-pool,sweep", "--examples", "7")
+    lm = unmask.load(folder)
+    same = lm.cost("the [MASK] sat on the [MASK].", methods=["log-pool", "sweep"], examples=7)
+    timed = ("seconds", "table_seconds")
+    expected = {k: v for k, v in same.to_dict().items() if k not in timed}
+    assert {k: v for k, v in shown["one_text"].items() if k not in timed} == expected
+    assert shown["methods"] == ["log-pool", "sweep"]
+    assert shown["all_texts"]["forward_passes"] == 7 * same.forward_passes
+    assert shown["all_texts"]["flop"] == 7 * shown["one_text"]["flop"]
+    assert shown["all_texts"]["seconds"] == pytest.approx(7 * shown["one_text"]["seconds"])
+    assert shown["accelerator"] is None
+
+
+def test_json_of_an_accelerator_and_machines(bill: Callable[..., Any]) -> None:
+    arguments = ("--accelerator", "H100", "--examples", "1000", "--machines", "10")
+    shown = bill(*arguments, "--utilisation", "0.5")
+    there = shown["accelerator"]
+    assert (there["name"], there["utilisation"]) == ("H100", 0.5)
+    assert there["seconds_all_texts"] == pytest.approx(100 * there["seconds_one_text"])
+    assert shown["all_texts"]["seconds"] == pytest.approx(100 * shown["one_text"]["seconds"])
+    assert bill(*arguments)["accelerator"]["seconds_one_text"] > there["seconds_one_text"]
+    # no machine can do less than one text
+    idle = bill("--machines", "10")
+    assert idle["all_texts"]["seconds"] == pytest.approx(idle["one_text"]["seconds"])
+
+
+def test_candidates_and_options_change_the_price(bill: Callable[..., Any]) -> None:
+    def rows(*arguments: str) -> int:
+        return int(bill(*arguments)["one_text"]["forward_passes"])
+
+    assert rows("--support", "cat,dog,man") == 7
+    assert rows("--support", "no-special") == 2 * (V - 5) + 1
+    assert rows("--method", "orders", "--mean", "geometric") == 2 * V + 1
+    passes = [
+        bill("--method", "ag-paper", "--steps", steps)["one_text"]["table_passes"]
+        for steps in ("10", "30")
+    ]
+    assert passes[1] - passes[0] == 20
+
+
+def test_a_length_is_taken_when_none_is_given(bill: Callable[..., Any], folder: str) -> None:
+    longest = unmask.load(folder).model.max_length
+    assert bill()["one_text"]["length"] == min(32, longest or 32)
+
+
+def test_a_model_that_an_accelerator_cannot_hold(cost: Callable[..., str], monkeypatch) -> None:
+    monkeypatch.setattr("unmask.queries.costs.estimate.weight_bytes", lambda model: 10**12)
+    said = lines(cost("--accelerator", "L4"))["on L4"]
+    assert said.endswith("1.0 TB do not fit its 24.0 GB: lower --memory-limit")
+
+
+@pytest.mark.parametrize(("limit", "refused"), [(1000, False), (799, True)])
+def test_a_model_without_a_smaller_readout_is_dense_in_any_case(limit: int, refused: bool) -> None:
+    cost = unmask.Cost(21, 3, 800, storage="dense", storage_why="there is no smaller readout")
+    bill = Bill("toy", ["ag"], cost, 1, 1, limit, accelerator("L4"), "float32", 0.4)
+    said = lines(as_text(bill))
+    assert "no smaller readout" in said["tables"]
+    assert ("refused unless --memory-limit is raised" in said["tables"]) == refused
+    # nor has it FLOP to count, and nothing was measured
+    assert (said["model"], said["time here"]) == ("not known", "not measured")
+    assert said["on L4"] == "not known: the FLOP were not counted"
+    assert json.dumps(bill.to_dict(), allow_nan=False)
+
+
+def test_names_are_escaped(tmp_path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "red\x1b[31m"
+    folder.mkdir()
+    assert main(["cost", "-m", str(save_bert(folder)), "--method", "mlm"]) == 0
+    assert "red\\x1b[31m" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--examples", "0"], "--examples takes a number from 1, not 0"),
+        (["--machines", "-1"], "--machines takes a number from 1, not -1"),
+        (["--length", "1"], "--length takes a number of tokens from 2 to "),
+        (["--length", "100000"], "with this model, not 100000"),
+        (["--accelerator", "TPU"], "there are A100, H100, L4, T4, V100, RTX4090"),
+        (["--accelerator", "T4", "--dtype", "bfloat16"], "T4 has no bfloat16 arithmetic"),
+        (["--accelerator", "L4", "--utilisation", "nan"], "above 0 and up to 1, not nan"),
+        (["--accelerator", "L4", "--utilisation", "40"], "above 0 and up to 1, not 40"),
+        (["--utilisation", "0.5"], "give --accelerator too"),
+        (["--method", "gibs"], "did you mean 'pseudo-gibbs'"),
+        (["--method", "mlm", "--contexts", "5"], "mlm has no option 'contexts'"),
+        (["--method", "sweep", "--contexts", "0"], "contexts is a number from 1, not 0"),
+        (["--support", "nothing"], "'nothing'"),
+        (["--memory-limit", "much"], "--memory-limit takes a size such as 500MB"),
+        (["--batch-size", "0"], "batch_size is a number of rows from 1"),
+        (["--dtype", "float8"], "dtype is one of float32"),
+    ],
+)
+def test_bad_input_is_one_line(
+    arguments: list[str], sentence: str, folder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["cost", "-m", folder, *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert (out, len(err.splitlines())) == ("", 1)
+    assert err.startswith("unmask: ")
+    assert sentence in err
+
+
+def test_help_goes_to_stdout(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["cost", "--help"])
+    out, err = capsys.readouterr()
+    assert (ended.value.code, err) == (0, "")
+    assert "--accelerator" in out

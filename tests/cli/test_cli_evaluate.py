@@ -1,0 +1,395 @@
+"""`unmask evaluate` and `unmask report` on a tiny BERT: what they write, say and refuse."""
+
+import csv
+import io
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_tokenizers import save_bert
+
+import unmask
+import unmask.evaluation.worker as worker
+from unmask.cli import main
+from unmask.corpora import CorpusSpec
+from unmask.evaluation.request import Request, evaluate, prepare
+from unmask.evaluation.store.run_folder import read_run
+from unmask.evaluation.worker import ModelSource, check_model
+
+WORDS = ("cat", "dog", "man", "woman")
+TEXTS = [f"the {WORDS[i % 4]} sat on a {WORDS[i // 4 % 4]}" for i in range(16)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_bert(tmp_path_factory.mktemp("models") / "tiny-bert"))
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("corpus") / "cats.txt"
+    path.write_text("\n".join([*TEXTS, "cat", "the " * 600]) + "\n")
+    return str(path)
+
+
+@pytest.fixture
+def run(folder: str, corpus: str, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple]:
+    """Run `unmask evaluate`; exit code and what was said."""
+
+    def run(output: Path, *more: str) -> tuple[int, str, str]:
+        code = main(["evaluate", corpus, "-m", folder, "-o", str(output), *more])
+        return (code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def report(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Run `unmask report`, which must succeed."""
+
+    def report(*arguments: str | Path) -> str:
+        capsys.readouterr()
+        assert main(["report", *map(str, arguments)]) == 0
+        return capsys.readouterr().out
+
+    return report
+
+
+@pytest.fixture(scope="module")
+def done(folder: str, corpus: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("done") / "run"
+    request = Request(
+        corpus=CorpusSpec(corpus), model=ModelSource(place=folder), examples=12, corpus_name="cats"
+    )
+    evaluate(prepare(request), output, progress=False)
+    return output
+
+
+def test_every_construction_of_every_example(run, tmp_path: Path) -> None:
+    code, out, err = run(tmp_path / "run", "--examples", "3")
+    assert (code, out) == (0, "")
+    said = err.replace("\r", "\n").splitlines()
+    assert said[0] == (
+        "tiny-bert on cats.txt: 18 distinct sentences, 6 examples (contiguous, random)"
+    )
+    assert said[-1].startswith("6 examples are in ")
+    assert "examples/s" in err or "s/ examples" in err
+    found = read_run(tmp_path / "run")
+    assert len(found.rows) == 6 * len(unmask.CONSTRUCTIONS)
+    assert found.missing == 0
+    assert {row.mask for row in found.rows} == {"contiguous", "random"}
+    assert all(row.software and row.device == "cpu" and row.spans for row in found.rows)
+    assert all(row.converged for row in found.rows if row.construction == "ag")
+    names = {path.name for path in (tmp_path / "run").rglob("*") if path.is_file()}
+    assert "part-000001.parquet" in names
+    others = {name for name in names if not name.startswith("part-")}
+    assert others == {"plan.json", "plan.lock", "0-of-1.lock", "manifest.json"}
+
+
+def test_the_same_again_does_nothing_and_something_else_is_refused(run, tmp_path: Path) -> None:
+    arguments = ("--examples", "3", "--mask", "random", "--method", "mlm,hcb", "--quiet")
+    assert run(tmp_path / "run", *arguments) == (0, "", "")
+    before = sorted(path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*.parquet"))
+    assert run(tmp_path / "run", *arguments) == (0, "", "")
+    assert before == sorted(
+        path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*.parquet")
+    )
+    code, _, err = run(tmp_path / "run", *arguments, "--seed", "1")
+    assert code == 2
+    assert "draw.seed is '0' there, '1' here" in err
+    assert err.count("\n") == 1
+
+
+def test_refused_sentences_are_counted(run, report, tmp_path: Path) -> None:
+    _, _, err = run(tmp_path / "run", "--examples", "100", "--mask", "random", "--method", "mlm")
+    assert "16 examples (random); refused before the last: 1 too long (random), 1 too short" in err
+    assert "sentences refused before the last example: 1 too long, 1 too short." in report(
+        tmp_path / "run"
+    )
+
+
+def test_a_failed_example_is_recorded_tried_again_and_counted(
+    run, report, tmp_path: Path, monkeypatch
+) -> None:
+    real = worker.pair_metrics
+
+    def sometimes(joints, tables, gold):
+        if tables.diagnostics()["text"] == TEXTS[0]:
+            raise RuntimeError("no\nluck \x1b[31m")
+        return real(joints, tables, gold)
+
+    arguments = ("--examples", "16", "--mask", "random", "--method", "mlm,mrf")
+    with monkeypatch.context() as patch:
+        patch.setattr(worker, "pair_metrics", sometimes)
+        code, _, err = run(tmp_path / "run", *arguments)
+    assert code == 1
+    assert "15 examples are in" in err
+    assert "1 failed: start again to try those again" in err
+    failed = [row for row in read_run(tmp_path / "run").rows if row.failed]
+    assert [row.error for row in failed] == ["RuntimeError: no luck \\x1b[31m"] * 2
+    for table in ("results", "differences", "distance"):
+        said = report(tmp_path / "run", "--table", table)
+        assert "1 examples failed, 1 of them with: RuntimeError" in said
+    values = json.loads(report(tmp_path / "run", "--format", "json"))
+    assert values["config"]["runs"][0]["examples_failed"] == 1
+    code, _, _ = run(tmp_path / "run", *arguments)
+    assert code == 0
+    assert not any(row.failed for row in read_run(tmp_path / "run").rows)
+
+
+def test_numbers_that_are_not_finite_are_a_failure_of_their_example(
+    run, tmp_path: Path, monkeypatch
+) -> None:
+    real = worker.pair_metrics
+
+    def infinite(joints, tables, gold):
+        found = real(joints, tables, gold)
+        if tables.diagnostics()["text"] != TEXTS[0]:
+            return found
+        return {name: replace(one, all_kl=float("inf")) for name, one in found.items()}
+
+    monkeypatch.setattr(worker, "pair_metrics", infinite)
+    small = ("--examples", "16", "--mask", "random", "--method", "mlm", "--quiet")
+    assert run(tmp_path / "run", *small) == (1, "", "")
+    (failed,) = (row for row in read_run(tmp_path / "run").rows if row.failed)
+    assert "all_kl of a row is a finite number" in failed.error
+
+
+def test_many_old_failures_do_not_keep_new_examples_from_being_measured(
+    run, tmp_path: Path, monkeypatch
+) -> None:
+    import unmask.evaluation.running as running
+
+    def never(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(running, "_FAILURES_IN_A_ROW", 4)
+    small = ("--examples", "16", "--mask", "random", "--method", "mlm", "--quiet")
+    real = worker.pair_metrics
+    monkeypatch.setattr(worker, "pair_metrics", never)
+    assert run(tmp_path / "run", *small)[0] == 2
+    broken = {row.example_id for row in read_run(tmp_path / "run").rows}
+
+    def for_new(joints, tables, gold):
+        if any(text == tables.diagnostics()["text"] for text in old_texts):
+            raise MemoryError
+        return real(joints, tables, gold)
+
+    old_texts = {TEXTS[int(name.split(":")[1].split("/")[0])] for name in broken}
+    monkeypatch.setattr(worker, "pair_metrics", for_new)
+    assert run(tmp_path / "run", *small)[0] == 1
+    found = read_run(tmp_path / "run")
+    assert found.missing == 0
+    assert {row.example_id for row in found.rows if row.failed} == broken
+
+
+def test_a_log_gets_lines(run, tmp_path: Path) -> None:
+    _, _, err = run(tmp_path / "run", "--examples", "3", "--method", "mlm")
+    assert "\r" not in err
+    assert "6/6" in err
+
+
+def test_a_device_is_written_to_and_not_replaced(report, done: Path, tmp_path: Path) -> None:
+    (tmp_path / "null").symlink_to("/dev/null")
+    report(done, "--resamples", "50", "--output", tmp_path / "null")
+    assert (tmp_path / "null").is_symlink()
+    assert not Path("/dev/null").is_file()
+
+
+def test_notes_are_escaped(report, folder: str, corpus: str, tmp_path: Path) -> None:
+    request = Request(
+        corpus=CorpusSpec(corpus),
+        model=ModelSource(place=folder),
+        examples=100,
+        methods=["mlm"],
+        model_name="\x1b[31mred",
+    )
+    evaluate(prepare(request), tmp_path / "run", progress=False)
+    assert "\x1b" not in report(tmp_path / "run", "--resamples", "50")
+
+
+def test_a_run_that_only_fails_is_stopped(run, tmp_path: Path, monkeypatch) -> None:
+    import unmask.evaluation.running as running
+
+    def never(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(worker, "pair_metrics", never)
+    monkeypatch.setattr(running, "_FAILURES_IN_A_ROW", 4)
+    code, _, err = run(tmp_path / "run", "--examples", "16", "--quiet", "--method", "mlm")
+    assert code == 2
+    assert "4 examples failed in a row, the last with: MemoryError. They are recorded" in err
+    assert len(read_run(tmp_path / "run").rows) == 4
+
+
+def test_a_dry_run_says_cost_and_writes_nothing(run, tmp_path: Path) -> None:
+    code, out, err = run(tmp_path / "run", "--examples", "3", "--method", "mlm,mrf", "--dry-run")
+    assert code == 0
+    assert out.startswith("mlm, mrf: 6 examples, each ")
+    assert "6 examples" in err
+    assert not (tmp_path / "run").exists()
+
+
+def test_supports_without_special_tokens_and_by_name(run, tmp_path: Path) -> None:
+    small = ("--examples", "2", "--mask", "contiguous", "--method", "mlm,orders", "--quiet")
+    assert run(tmp_path / "a", *small, "--support", "no-special")[0] == 0
+    assert run(tmp_path / "b", *small, "--support", "the,cat,sat,on,a")[0] == 0
+    assert {row.support for row in read_run(tmp_path / "a").rows} == {"no-special"}
+    found = read_run(tmp_path / "b")
+    assert {row.support for row in found.rows} == {"the,cat,sat,on,a"}
+
+
+BAD = {
+    "mask": (["--mask", "diagonal"], "a mask is"),
+    "no examples": (["--examples", "0"], "limit is a whole number from 1"),
+    "shard": (["--shard", "2/2"], "a shard is i/n"),
+    "method": (["--method", "magic"], "magic"),
+    "save": (["--save-every", "-1"], "--save-every takes seconds from 0"),
+    "nan": (["--save-every", "nan"], "--save-every takes seconds from 0"),
+    "column": (["--column", "text"], "column"),
+    "split": (["--split", "test"], "split"),
+    "support": (["--support", "cat,zebra"], "zebra"),
+    "batch": (["--batch-size", "0"], "batch_size"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_line(run, tmp_path: Path, name: str) -> None:
+    arguments, said = BAD[name]
+    code, out, err = run(tmp_path / "run", "--quiet", *arguments)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.startswith("unmask: ")
+    assert err.count("\n") == 1
+    assert not (tmp_path / "run" / "plan.json").exists()
+
+
+def test_another_model_on_a_worker_is_refused(folder: str, corpus: str, tmp_path: Path) -> None:
+    request = Request(corpus=CorpusSpec(corpus), model=ModelSource(place=folder), examples=1)
+    prepared = prepare(request)
+    check_model(prepared.lm, prepared.draft)
+    with torch.no_grad():
+        next(prepared.lm.model.model.parameters()).add_(1e-3)
+    with pytest.raises(unmask.ModelError, match="has other weights here than where the run was"):
+        check_model(prepared.lm, prepared.draft)
+
+
+@pytest.mark.parametrize("format", ["text", "markdown", "latex", "csv", "json"])
+def test_a_report_in_every_format(report, done: Path, format: str, tmp_path: Path) -> None:
+    out = report(done, "--format", format, "--resamples", "50")
+    assert "log-pool" in out
+    assert report(done, "--format", format, "--resamples", "50") == out
+    report(done, "--format", format, "--resamples", "50", "--output", tmp_path / "out")
+    assert (tmp_path / "out").read_text() == out
+    if format == "json":
+        values = json.loads(out)
+        assert {"results", "configs", "versions", "differences"} <= values.keys()
+        (about,) = values["config"]["runs"]
+        assert about["plan_sha256"] == read_run(done).plan.digest
+    if format == "csv":
+        rows = list(csv.DictReader(io.StringIO(out)))
+        assert len(rows) == 2 * len(unmask.CONSTRUCTIONS)
+
+
+def test_tables_by_name(report, done: Path) -> None:
+    out = report(done, "--table", "distance", "--resamples", "50")
+    assert "NLL by token distance" in out
+    assert "Results" not in out
+    out = report(done, "--baseline", "ag", "--resamples", "50")
+    assert "less ag" in out
+
+
+def test_numbers_by_distance_are_written_where_there_is_nothing_to_draw(
+    report, done: Path, tmp_path: Path
+) -> None:
+    report(done, "--figures", tmp_path / "figures", "--resamples", "50")
+    # so few examples are one bin, and one bin is no figure
+    assert [path.name for path in (tmp_path / "figures").iterdir()] == ["distance.csv"]
+
+
+def test_runs_that_must_not_be_mixed_are_not(
+    run, done: Path, tmp_path: Path, folder: str, capsys
+) -> None:
+    other = tmp_path / "other.txt"
+    other.write_text("\n".join(TEXTS[:8]) + "\n")
+    request = Request(
+        corpus=CorpusSpec(str(other)),
+        model=ModelSource(place=folder),
+        examples=2,
+        methods=["mlm"],
+        corpus_name="cats",
+    )
+    evaluate(prepare(request), tmp_path / "run", progress=False)
+    assert main(["report", str(done), str(tmp_path / "run")]) == 2
+    assert "two runs name different corpora 'cats'" in capsys.readouterr().err
+
+
+REPORTS_REFUSED = {
+    "format": (["--format", "html"], "--format is one of text"),
+    "table": (["--table", "all"], "--table is one of results"),
+    "csv": (["--format", "csv", "--table", "results,distance"], "csv holds one table, not 2"),
+    "parser": (["--table", "syntax"], "--table syntax needs --parser"),
+    "corpus": (["--parser", "en_core_web_sm"], "give both, or neither"),
+    "baseline": (["--baseline", "magic"], "no row is of the baseline 'magic'"),
+    "figure": (["--figures", "f", "--figure-format", "exe"], "--figure-format is one of"),
+    "resamples": (["--resamples", "0"], "resamples is a number from 1"),
+    "json": (["--format", "json", "--table", "results"], "json holds results and differences"),
+}
+
+
+@pytest.mark.parametrize("name", REPORTS_REFUSED)
+def test_bad_reports_are_one_line(
+    done: Path, capsys, name: str, tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments, said = REPORTS_REFUSED[name]
+    assert main(["report", str(done), *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert said in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("option", ["--output", "--html", "--figures"])
+@pytest.mark.parametrize("place", ["plan.json", "rows/0-of-1/manifest.json", "rows", "locks/x"])
+def test_a_report_is_not_written_over_its_run(
+    done: Path, capsys, option: str, place: str, monkeypatch
+) -> None:
+    before = {path: path.read_bytes() for path in done.rglob("*") if path.is_file()}
+    monkeypatch.chdir(done.parent)
+    written = str(Path(done.name) / "rows" / ".." / place)
+    assert main(["report", str(done), "--resamples", "50", option, written]) == 2
+    err = capsys.readouterr().err
+    assert "belongs to the run" in err or "takes a file in a folder that exists" in err
+    assert err.count("\n") == 1
+    assert {path: path.read_bytes() for path in done.rglob("*") if path.is_file()} == before
+
+
+def test_a_changed_plan_is_not_to_be_evaluated_again(done: Path, tmp_path: Path, capsys) -> None:
+    """That would be refused: it is the plan that must be put back."""
+    changed = Path(shutil.copytree(done, tmp_path / "run"))
+    plan = (changed / "plan.json").read_text()
+    (changed / "plan.json").write_text(plan.replace('"seed":0', '"seed":1'))
+    assert main(["report", str(changed)]) == 2
+    err = capsys.readouterr().err
+    assert "holds rows of another plan; either plan.json was changed since, then put it back" in err
+    assert "start unmask evaluate" not in err
+    assert err.count("\n") == 1
+
+
+def test_a_report_of_nothing_is_one_line(tmp_path: Path, capsys) -> None:
+    assert main(["report", str(tmp_path)]) == 2
+    assert "is not the folder of an evaluation" in capsys.readouterr().err
+
+
+def test_a_copy_can_be_published(report, done: Path, tmp_path: Path) -> None:
+    report(done, "--copy-to", tmp_path / "copy")
+    content = b"".join(
+        path.read_bytes() for path in (tmp_path / "copy").rglob("*") if path.is_file()
+    )
+    assert not any(text.encode() in content for text in TEXTS)
+    assert report(tmp_path / "copy", "--resamples", "50") == report(done, "--resamples", "50")

@@ -1,0 +1,412 @@
+"""`unmask fill` on a tiny BERT: what it prints, where, and how it ends."""
+
+import io
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from tiny_tokenizers import ODD, PIECES, SPECIAL, save_bert
+from transformers import BertModel
+
+import unmask
+from unmask.cli import main
+from unmask.constructions import CONSTRUCTIONS
+from unmask.text.candidates import NAMED
+
+PAIR = "the [MASK] sat on the [MASK]."
+ONE = "the [MASK] sat."
+PLAIN = "the cat sat on the mat."
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    # tokens that are shown escaped have their own file; here they are out of the way
+    return str(save_bert(tmp_path_factory.mktemp("bert"), bias=dict.fromkeys(ODD, -30.0)))
+
+
+def rows(table: str) -> list[list[str]]:
+    """The cells of the table, without the lines below it."""
+    return [line.split() for line in table.split("\n\n")[0].splitlines()]
+
+
+def test_a_table_of_ranked_fills(fill, lm):
+    out, _ = fill(PAIR, "--top", "7")
+    header, *ranked = rows(out)
+    assert header == ["rank", "log-pool", "prob"]
+    expected = lm.joint(PAIR).top(7)
+    assert ranked == [
+        [str(i + 1), *f.tokens, f"{f.probability:.4f}"] for i, f in enumerate(expected)
+    ]
+
+
+def test_one_blank_is_the_models_own_distribution(fill, lm):
+    out, err = fill(ONE, "--top", "3")
+    assert rows(out)[0] == ["rank", "mlm", "prob"]
+    assert [row[1] for row in rows(out)[1:]] == [f.tokens[0] for f in lm.joint(ONE).top(3)]
+    # one forward pass is not worth a line
+    assert err == ""
+
+
+def test_methods_side_by_side_in_the_order_asked(fill, lm):
+    out, _ = fill(PAIR, "--method", "hcb,mlm", "--method", "mrf-logit", "--top", "4")
+    assert rows(out)[0] == ["rank", "hcb", "prob", "mlm", "prob", "mrf-logit", "prob"]
+    joints = lm.joints(PAIR, methods=["hcb", "mlm", "mrf-logit"])
+    for place, joint in enumerate(joints.values()):
+        shown = [tuple(row[1 + 3 * place : 3 + 3 * place]) for row in rows(out)[1:]]
+        assert shown == [f.tokens for f in joint.top(4)]
+
+
+def test_all_methods_once_each(fill, results):
+    out, _ = fill(PAIR, "--method", "all")
+    assert [name for name in rows(out)[0] if name not in ("rank", "prob")] == list(CONSTRUCTIONS)
+    asked = list(results(PAIR, "--method", "ag,ALL")["results"])
+    assert asked[0] == "ag"
+    assert sorted(asked) == sorted(CONSTRUCTIONS)
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [("arnold-gokhale", "ag"), ("Besag", "hcb"), ("markov_field", "mrf"), ("independent", "mlm")],
+)
+def test_aliases_go_by_their_short_names(given, name, fill):
+    assert rows(fill(PAIR, "--method", given)[0])[0][1] == name
+
+
+def test_json_has_the_documented_shape(results, folder):
+    shown = results(PAIR, "--method", "mlm,ag", "--top", "3")
+    assert list(shown) == [
+        *("model", "text", "blanks", "pieces", "unknown_tokens", "units", "results")
+    ]
+    assert (shown["model"], shown["text"], shown["blanks"]) == (folder, PAIR, 2)
+    assert shown["pieces"] == [1, 1]
+    assert list(shown["results"]) == ["mlm", "ag"]
+    keys = ["score", "token", "token_str", "sequence", "method"]
+    for name, result in shown["results"].items():
+        assert list(result) == [
+            "fills",
+            "entropy",
+            "mutual_information",
+            "incompatibility",
+            "verdict",
+            "diagnostics",
+        ]
+        assert result["diagnostics"]["method"] == name
+        assert [list(f) for f in result["fills"]] == [keys] * 3
+    assert shown["results"]["mlm"]["mutual_information"] == pytest.approx(0, abs=1e-9)
+    assert shown["results"]["ag"]["mutual_information"] > 0
+
+
+def test_json_holds_what_python_returns(results, lm):
+    assert results(PAIR, "--top", "4")["results"]["log-pool"]["fills"] == lm.fill(PAIR, top=4)
+    for fill in results(PAIR)["results"]["log-pool"]["fills"]:
+        assert fill["token_str"] == [PIECES[token] for token in fill["token"]]
+
+
+def test_json_of_one_blank_is_like_fill_mask(results):
+    shown = results(ONE, "--support", "cat,dog")
+    assert shown["blanks"] == 1
+    (best, other) = shown["results"]["mlm"]["fills"]
+    assert best["score"] + other["score"] == pytest.approx(1)
+    assert best["token"] == PIECES.index(best["token_str"])
+    assert best["sequence"] == f"the {best['token_str']} sat."
+
+
+def test_blanks_by_span_and_by_index(fill, results):
+    masked = fill("the [MASK] sat on the [MASK].")[0]
+    assert fill(PLAIN, "--blank", "4:7", "--blank", "19:22")[0] == masked
+    assert fill(PLAIN, "--blank", "2", "--blank", "19:22")[0] == masked
+    # the first blank given is the first axis
+    swapped = results(PLAIN, "--blank", "6", "--blank", "2", "--support", "cat,dog")
+    straight = results(PLAIN, "--blank", "2", "--blank", "6", "--support", "cat,dog")
+    for one, other in zip(
+        *(shown["results"]["log-pool"]["fills"] for shown in (swapped, straight)), strict=True
+    ):
+        assert one["token"] == other["token"][::-1]
+        assert one["sequence"] == other["sequence"]
+
+
+def test_a_dash_reads_the_text_from_stdin(results, monkeypatch):
+    direct = results(PAIR)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(PAIR + "\n"))
+    assert results("-") == direct
+    assert direct["text"] == PAIR
+
+
+@pytest.mark.parametrize(
+    ("stdin", "sentence"),
+    [
+        (io.TextIOWrapper(io.BytesIO(b"the [MASK] \xff"), encoding="utf-8"), "byte 11 cannot be"),
+        (io.StringIO(""), "the text is empty"),
+        (None, "there is no stdin"),
+    ],
+)
+def test_a_stdin_that_holds_no_text(stdin, sentence, folder, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", stdin)
+    assert main(["fill", "-", "-m", folder]) == 2
+    out, err = capsys.readouterr()
+    assert (out, len(err.splitlines())) == ("", 1)
+    assert sentence in err
+
+
+def test_supports(results):
+    def tokens(*arguments: str) -> set[str]:
+        fills = results(PAIR, "--top", "5000", *arguments)["results"]["log-pool"]["fills"]
+        return {PIECES[token] for fill in fills for token in fill["token"]}
+
+    assert tokens() == set(PIECES)
+    assert tokens("--support", "no-special") == set(PIECES) - set(SPECIAL)
+    assert tokens("--support", "man,woman,cat") == {"man", "woman", "cat"}
+    # one token alone takes a comma: a bare word would be a typo of a named support
+    assert tokens("--support", "man,") == {"man"}
+
+
+def test_supports_by_blank_and_by_number(results, fill):
+    def tokens(*arguments: str) -> list[set[str]]:
+        fills = results(PAIR, "--top", "5000", *arguments)["results"]["log-pool"]["fills"]
+        return [{PIECES[fill["token"][blank]] for fill in fills} for blank in (0, 1)]
+
+    given = tokens("--support", "0=man,woman", "--support", "1=3")
+    assert given[0] == {"man", "woman"}
+    assert len(given[1]) == 3
+    assert not given[1] & set(SPECIAL)
+    # a blank that is not named has the whole vocabulary
+    assert tokens("--support", "1=cat,") == [set(PIECES), {"cat"}]
+    assert [len(axis) for axis in tokens("--support", "4")] == [4, 4]
+    assert fill(PAIR, "--support", "auto")[0] == fill(PAIR)[0]
+
+
+def test_how_much_the_candidates_leave_out_is_said(fill, lm):
+    held = lm.joint(PAIR, support=["cat", "dog"]).diagnostics["captured_mass"]
+    (line,) = [
+        line for line in fill(PAIR, "--support", "cat,dog")[0].splitlines() if "cand" in line
+    ]
+    parts = " and ".join(f"{100 * part:.3g}%" for part in held)
+    assert line.startswith(f"the candidates (2 and 2) have {parts} of what the model expects")
+    assert "candidates" not in fill(PAIR)[0]
+
+
+def test_more_than_two_blanks(fill, lm):
+    text = "the [MASK] [MASK] on the [MASK]."
+    out, err = fill(text, "--support", "4", "--top", "3", "--method", "log-pool,orders")
+    assert rows(out)[0] == ["rank", "log-pool", "prob", "orders", "prob"]
+    joints = lm.joints(text, methods=["log-pool", "orders"], support=4)
+    shown = [(tuple(row[1:4]), tuple(row[5:8])) for row in rows(out)[1:]]
+    assert shown == list(
+        zip(*([f.tokens for f in joint.top(3)] for joint in joints.values()), strict=True)
+    )
+    assert "the candidates (4, 4 and 4) have " in out
+    assert "J = " in out
+    assert "forward passes" in err
+    every = rows(fill(text, "--support", "3", "--method", "all", "--quiet")[0])[0]
+    assert "sweep" not in every
+    assert {"mlm", "ag", "log-pool", "orders"} <= set(every)
+
+
+def test_blanks_beyond_tables_are_filled_by_orders_and_searched(fill, results):
+    text = "[MASK] " * 5
+    out, err = fill(text, "--top", "2")
+    assert rows(out)[0] == ["rank", "orders", "prob"]
+    mass = results(text, "--top", "2")["results"]["orders"]["diagnostics"]["searched_mass"]
+    assert f"found have {100 * mass:.3g}% of all probability, and one that was missed" in out
+    assert "the search for the likeliest asks for more" in err
+
+
+def test_a_blank_that_is_a_word_of_several_pieces(fill, results, lm):
+    text = "the unhappy cat sat."
+    arguments = (text, "--blank", "unhappy", "--method", "orders", "--support", "vocabulary")
+    shown = results(*arguments, "--top", "4")
+    assert (shown["blanks"], shown["pieces"]) == (1, [2])
+    fills = shown["results"]["orders"]["fills"]
+    assert fills == lm.fill(text, blanks=["unhappy"], method="orders", top=4)
+    table = fill(*arguments, "--top", "4")[0].splitlines()
+    assert [re.split(" {2,}", row)[1] for row in table[1:5]] == [f["token_str"] for f in fills]
+
+
+WORDS = ("the [MASK] sat.", "--targets", "cat,unhappy,unhappys")
+
+
+def test_words_of_several_pieces(fill, results, lm):
+    prior = {1: 0.8, 2: 0.15, 3: 0.05}
+    asked = (*WORDS, "--piece-prior", "1=0.8,2=0.15,3=0.05")
+    shown = results(*asked)["results"]["orders"]
+    expected = lm.fill(WORDS[0], targets=["cat", "unhappy", "unhappys"], piece_prior=prior)
+    assert shown["fills"] == expected
+    assert shown["diagnostics"] == {
+        "method": "orders",
+        "piece_prior": {"1": 0.8, "2": 0.15, "3": 0.05},
+    }
+    out, _ = fill(*asked)
+    assert rows(out)[0] == ["rank", "orders", "prob", "pieces"]
+    assert [row[1:] for row in rows(out)[1:]] == [
+        [f["word"], f"{f['score']:.3g}", str(f["pieces"])] for f in expected
+    ]
+    assert "how many pieces a blank has: 1 piece 0.8, 2 pieces 0.15 and 3 pieces 0.05" in out
+    assert "are equally likely" in fill(*WORDS, "--piece-prior", "uniform")[0]
+    # as long as each other: nothing is assumed
+    alone, _ = fill("the [MASK] sat.", "--targets", "unhappy,cats")
+    assert "prob is given how many pieces each blank has" in alone
+    assert "assumed" not in alone
+
+
+def test_words_by_blank_and_by_several_methods(fill, results, lm):
+    asked = (PAIR, "--targets", "0=man,woman", "--targets", "1=mat,cat")
+    shown = results(*asked, "--method", "orders,mlm,ag", "--top", "3")["results"]
+    targets = {0: ["man", "woman"], 1: ["mat", "cat"]}
+    assert list(shown) == ["orders", "mlm", "ag"]
+    for name, result in shown.items():
+        assert result["fills"] == lm.fill(PAIR, targets=targets, method=name, top=3)
+    assert rows(fill(*asked)[0])[0] == ["rank", "orders", "prob"]
+    # one list is for all blanks, and a blank without one takes what the model proposes
+    assert len(results(PAIR, "--targets", "man,cat")["results"]["orders"]["fills"]) == 4
+    half = results(PAIR, "--targets", "1=cat", "--top", "99")["results"]["orders"]["fills"]
+    assert len({fill["token"][0] for fill in half}) == 20
+
+
+def test_words_stay_inert(fill, capsys, folder):
+    # the tokenizer drops a joiner and an override; a terminal would act on them
+    out, _ = fill("the [MASK] sat.", "--targets", "c\u200dat,\u202edog")
+    assert {row[1] for row in rows(out)[1:]} == {"c\\u200dat", "\\u202edog"}
+    assert out.replace("\n", "").isprintable()
+    for bad in ("[unused1]", "\x1b[31m", "[/x]\n"):
+        assert main(["fill", "the [MASK] sat.", "-m", folder, "--targets", f"cat,{bad}"]) == 2
+        err = capsys.readouterr().err
+        assert len(err.splitlines()) == 1
+        assert err[:-1].isprintable()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--support", "cat,dog", "--support", "1=3"], "once for all blanks, or once for each"),
+        (["--support", "0=3", "--support", "0=4"], "here it is '0=3' and '0=4'"),
+        (["--support", "9" * 5000], "no support '999"),
+        (["--targets", "cat", "--targets", "dog"], "--targets is given once for all blanks"),
+        (["--targets", "cat", "--support", "dog,"], "leave out --support"),
+        (["--targets", "cat", "--mean", "geometric"], "arithmetic mean of orders alone"),
+        (["--targets", "cat", "--piece-prior", "1=x"], "--piece-prior takes uniform, or numbers"),
+        (["--targets", "cat", "--piece-prior", "1"], "--piece-prior takes uniform, or numbers"),
+        (["--skip-bad"], "--skip-bad is for many texts; give --input FILE"),
+    ],
+)
+def test_what_does_not_go_together(arguments, sentence, folder, capsys):
+    assert main(["fill", PAIR, "-m", folder, *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert (out, len(err.splitlines())) == ("", 1)
+    assert sentence in err
+
+
+def test_top_beyond_the_number_of_cells(fill):
+    out, _ = fill(PAIR, "--support", "cat,dog", "--top", "100", "--method", "all")
+    assert len(rows(out)) == 1 + 4
+
+
+def test_the_options_of_hcb(results, lm):
+    chosen = ("--pivot", "cat", "--pivot-axis", "1")
+    shown = results(PAIR, "--method", "hcb", *chosen)["results"]["hcb"]
+    assert shown["diagnostics"]["pivot"] == "cat"
+    assert shown["diagnostics"]["pivot_axis"] == 1
+    assert shown["fills"] == lm.fill(PAIR, method="hcb", pivot="cat", pivot_axis=1, top=10)
+    assert shown["fills"] != results(PAIR, "--method", "hcb")["results"]["hcb"]["fills"]
+
+
+def test_ag_converges_and_says_so(results, lm):
+    shown = results(PAIR, "--method", "ag")["results"]["ag"]
+    assert shown["diagnostics"]["converged"] is True
+    assert shown["fills"] == lm.fill(PAIR, method="ag", top=10)
+
+
+def test_the_steps_of_ag(results, lm):
+    shown = results(PAIR, "--method", "mlm,ag-paper", "--steps", "1")["results"]["ag-paper"]
+    assert shown["diagnostics"]["steps"] == 1
+    assert shown["fills"] == lm.fill(PAIR, method="ag-paper", steps=1, top=10)
+
+
+def test_batches_and_memory_change_nothing_that_is_shown(fill):
+    default = fill(PAIR)[0]
+    assert fill(PAIR, "--batch-size", "5")[0] == default
+    # no room for dense tables: they are computed in tiles
+    assert fill(PAIR, "--memory-limit", "0B")[0] == default
+    assert fill(PAIR, "--memory-limit", "1.5 kb")[0] == default
+
+
+def test_the_cost_is_said_on_stderr_unless_quiet(fill):
+    out, err = fill(PAIR, "--method", "ag,mlm")
+    assert re.fullmatch(r"ag, mlm: 73 forward passes of 9 tokens, [\d.]+ kB of tables\n", err)
+    assert fill(PAIR, "--method", "ag,mlm", "--quiet") == (out, "")
+
+
+def test_a_terminal_that_cannot_show_a_token_shows_its_escape(folder, monkeypatch):
+    stdout = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", stdout)
+    assert main(["fill", PAIR, "-m", folder, "--support", "日,é", "--quiet"]) == 0
+    shown = stdout.buffer.getvalue().decode()
+    assert {"\\u65e5", "\\xe9"} <= {row[1] for row in rows(shown)}
+
+
+def test_an_interrupt_is_one_line_and_exit_code_130(folder, capsys, monkeypatch):
+    forward = BertModel.forward
+
+    def interrupted(self, input_ids, **options):
+        # loading tries out three rows; elicitation runs more
+        if len(input_ids) > 3:
+            raise KeyboardInterrupt
+        return forward(self, input_ids, **options)
+
+    monkeypatch.setattr(BertModel, "forward", interrupted)
+    assert main(["fill", PAIR, "-m", folder, "--quiet"]) == 130
+    assert capsys.readouterr() == ("", "unmask: interrupted\n")
+
+
+@contextmanager
+def started(folder: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    running = subprocess.Popen(
+        [sys.executable, "-m", "unmask", "fill", PAIR, "-m", folder, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # buffered, as a person's: the last of the output is written when Python exits
+        env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
+        # a shell's background job would hand on that interrupts are ignored
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
+        yield running
+    finally:
+        running.kill()
+        running.wait()
+
+
+def test_control_c_ends_a_long_run_after_its_cost_was_said(folder):
+    with started(folder, "--method", "ag-paper", "--steps", str(10**9)) as running:
+        assert "forward passes" in running.stderr.readline()
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert (out, err) == ("", "unmask: interrupted\n")
+
+
+def test_a_reader_that_leaves_is_met_with_silence(folder):
+    with started(folder, "--quiet") as running:
+        # as `| head -0`: closed before anything can be written
+        running.stdout.close()
+        err = running.stderr.read()
+        assert running.wait(timeout=60) == 0
+    assert err == ""
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["fill", "--help"]])
+def test_version_and_help_go_to_stdout(arguments, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    out, err = capsys.readouterr()
+    assert (ended.value.code, err) == (0, "")
+    assert {"--version": f"unmask {unmask.__version__}\n"}.get(arguments[0], out) == out
+    if arguments[0] == "fill":
+        # names are broken at their hyphens too
+        words = set(re.findall(r"[\w-]+", re.sub(r"-\n +", "-", out)))
+        assert {*CONSTRUCTIONS, "all", *NAMED, "auto"} <= words

@@ -1,0 +1,518 @@
+"""`unmask score` on a tiny BERT: what goes in, what comes out, and how it ends."""
+
+import argparse
+import csv
+import io
+import json
+import math
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from assets import real_data
+from tiny_tokenizers import save_bert
+from wilson import wilson_by_roots
+
+import unmask
+from unmask import cli
+from unmask.cli import score_options
+from unmask.sequences.blimp import hashed
+from unmask.sequences.scoring import log_ratios, score_texts
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "score.md"
+TEXTS = ["the cat sat on the mat.", "a happy dog ran.", "unhappy cats saw the woman."]
+# of equal length, but for the last
+PAIRS = [
+    ("the cat sat.", "the sat cat."),
+    ("a dog ran.", "a dog mat."),
+    ("the man saw a dog.", "the man a saw dog."),
+    ("the cats sat.", "the cat sat."),
+]
+Score = Callable[..., tuple[str, str]]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_bert(tmp_path_factory.mktemp("bert")))
+
+
+@pytest.fixture
+def score(folder: str, capsys: pytest.CaptureFixture[str]) -> Score:
+    def run(*arguments: str) -> tuple[str, str]:
+        assert cli.main(["score", *arguments, "-m", folder]) == 0
+        return capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def rows(score: Score) -> Callable[..., list[dict[str, Any]]]:
+    def run(*arguments: str) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in score(*arguments, "--json")[0].splitlines()]
+
+    return run
+
+
+@pytest.fixture
+def refused(folder: str, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Run it, which must end in one line and exit code 2."""
+
+    def run(*arguments: str) -> str:
+        assert cli.main(["score", *arguments, "-m", folder]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith("unmask: ")
+        assert err.count("\n") == 1
+        assert err[:-1].isprintable()
+        return err
+
+    return run
+
+
+@pytest.fixture
+def pairs_file(tmp_path: Path) -> str:
+    path = tmp_path / "pairs.jsonl"
+    made = [
+        {"item": n, "good": good, "bad": bad, "kind": "ab"[n % 2]}
+        for n, (good, bad) in enumerate(PAIRS)
+    ]
+    path.write_text("\n".join(map(json.dumps, made)))
+    return str(path)
+
+
+def given(texts: list[str]) -> list[str]:
+    return [word for text in texts for word in ("--text", text)]
+
+
+# -- texts
+
+
+def test_rows_hold_what_python_returns(rows, lm, folder) -> None:
+    found = rows(*given(TEXTS), "--method", "pll,pll-word-l2r")
+    assert [row["text"] for row in found] == [text for text in TEXTS for _ in range(2)]
+    for method in ("pll", "pll-word-l2r"):
+        own = [row for row in found if row["method"] == method]
+        for row, one in zip(own, score_texts(lm, TEXTS, method=method), strict=True):
+            assert row["score"] == pytest.approx(one.score)
+            assert (row["tokens"], row["forward_passes"]) == (one.tokens, one.forward_passes)
+    assert list(found[0]) == [
+        *("text", "method", "score", "lower", "upper", "tokens", "unknown_tokens"),
+        *("forward_passes", "normaliser_passes", "unit", "model", "reason"),
+    ]
+    assert (found[0]["unit"], found[0]["model"]) == ("nats", Path(folder).name)
+
+
+def test_a_table_for_people(score) -> None:
+    out, err = score(*given(TEXTS))
+    table, notes = out.split("\n\n")
+    head, *lines = table.splitlines()
+    # columns without a value are left out
+    assert head.split() == ["text", "score", "tokens", "forward_passes"]
+    assert [line.split("  ")[0] for line in lines] == TEXTS
+    assert notes == "pll: in nats; a score, not a log-probability\n"
+    assert err == ""
+    assert "\n\n" not in score(*given(TEXTS), "--quiet")[0]
+
+
+def test_words_add_up_to_the_score(rows) -> None:
+    (whole,) = rows("--text", TEXTS[2])
+    words = rows("--text", TEXTS[2], "--words", "--base-two")
+    total = sum(word["surprisal"] for word in words)
+    assert total == pytest.approx(-whole["score"] / math.log(2))
+    assert [word["word"] for word in words] == ["unhappy", "cats", "saw", "the", "woman", "."]
+    assert [TEXTS[2][word["start"] : word["end"]] for word in words] == [w["word"] for w in words]
+    assert [word["pieces"] for word in words] == [2, 2, 1, 1, 1, 1]
+    assert {word["unit"] for word in words} == {"bits"}
+
+
+def test_log_pool_has_an_interval(score, rows, lm) -> None:
+    how = ("--method", "log-pool", "--orders", "2", "--samples", "16", "--seed", "3")
+    (row,) = rows("--text", TEXTS[1], *how, "--confidence", "0.9")
+    (one,) = score_texts(
+        lm, [TEXTS[1]], method="log-pool", orders=2, samples=16, seed=3, confidence=0.9
+    )
+    assert row["score"] == pytest.approx(one.score)
+    assert row["upper"] == pytest.approx(one.log_upper)
+    assert (
+        "texts of different lengths cannot be compared without --length-prior"
+        in (score("--text", TEXTS[1], *how)[0])
+    )
+    prior = rows("--text", TEXTS[1], *how, "--confidence", "0.9", "--length-prior", "geometric:0.5")
+    assert prior[0]["score"] == pytest.approx(one.score + row["tokens"] * math.log(0.5))
+
+
+def test_infinite_ends_are_a_word(score, rows, monkeypatch, tmp_path) -> None:
+    from unmask.sequences import scoring
+    from unmask.sequences.scores import TextScore
+
+    def unbounded(pool: object, texts: list[Any], prior: object) -> list[TextScore]:
+        return [TextScore(t.text, "log-pool", -9.0, 3, (), 3, -math.inf, math.inf) for t in texts]
+
+    monkeypatch.setattr(scoring, "pooled_scores", unbounded)
+    (row,) = rows("--text", "the cat.", "--method", "log-pool")
+    assert (row["lower"], row["upper"]) == ("unbounded", "unbounded")
+    output = tmp_path / "a.csv"
+    score("--text", "the cat.", "--method", "log-pool", "--output", str(output))
+    (read,) = csv.DictReader(output.open())
+    # as numbers, which pandas and R read
+    assert (read["lower"], read["upper"], read["score"]) == ("-inf", "inf", "-9.0")
+    assert "unbounded" in score("--text", "the cat.", "--method", "log-pool")[0]
+
+
+def test_a_text_that_the_model_cannot_take_has_a_reason(rows, score, refused) -> None:
+    long = "the cat " * 30
+    found = rows("--text", TEXTS[0], "--text", long, "--text", "the [MASK].", "--text", TEXTS[1])
+    assert [row["score"] is None for row in found] == [False, True, True, False]
+    assert found[1]["reason"] == "the text has 62 tokens; this model takes at most 24"
+    assert "holds [MASK]" in found[2]["reason"]
+    alone = rows("--text", TEXTS[1])
+    assert found[3]["score"] == pytest.approx(alone[0]["score"], abs=1e-6)
+    assert (
+        "pll: 1 of 2 texts not scored, as: the text has 62"
+        in (score("--text", TEXTS[0], "--text", long)[0])
+    )
+    assert "none of the texts (1) can be scored: the text has 62" in refused("--text", long)
+
+
+# -- files
+
+
+@pytest.mark.parametrize("format", ["csv", "tsv", "jsonl"])
+def test_files_go_round(format, score, rows, tmp_path) -> None:
+    """A file in, the same columns out, and the output as the next input."""
+    table = [["item", "sentence", "condition"], ["7", TEXTS[0], "x"], ["8", TEXTS[1], "y, z"]]
+    source = tmp_path / f"in.{format}"
+    with source.open("w", newline="") as file:
+        if format == "jsonl":
+            file.writelines(
+                json.dumps(dict(zip(table[0], row, strict=True))) + "\n" for row in table[1:]
+            )
+        else:
+            csv.writer(file, delimiter="\t" if format == "tsv" else ",").writerows(table)
+    once, twice = tmp_path / f"once.{format}", tmp_path / f"twice.{format}"
+    score(str(source), "--column", "sentence", "--prefix", "a_", "--output", str(once))
+    score(str(once), "--column", "sentence", "--method", "pll-word-l2r", "--output", str(twice))
+    plain = rows(*given(TEXTS[:2]))
+    read = as_rows(twice, format)
+    assert list(read[0])[:5] == ["item", "sentence", "condition", "a_method", "a_score"]
+    assert [row["condition"] for row in read] == ["x", "y, z"]
+    assert [float(row["a_score"]) for row in read] == pytest.approx([r["score"] for r in plain])
+    assert [row["method"] for row in read] == ["pll-word-l2r"] * 2
+
+
+def as_rows(path: Path, format: str) -> list[dict[str, Any]]:
+    if format == "jsonl":
+        return [json.loads(line) for line in path.read_text().splitlines()]
+    return list(csv.DictReader(path.open(), delimiter="\t" if format == "tsv" else ","))
+
+
+def test_standard_input_of_a_named_format(rows, monkeypatch) -> None:
+    for content, options in (
+        (f"{TEXTS[0]}\n{TEXTS[1]}\n", ()),
+        (f"n\ttext\n1\t{TEXTS[0]}\n2\t{TEXTS[1]}\n", ("--format", "tsv")),
+    ):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+        found = rows("-", *options)
+        assert [row["text"] for row in found] == TEXTS[:2]
+
+
+def test_values_of_json_pass_through_unchanged(rows, score, tmp_path) -> None:
+    path = tmp_path / "a.jsonl"
+    first = {"id": 3, "ok": True, "none": None, "text": TEXTS[0], "deep": {"a": [1.5, "\u202e"]}}
+    path.write_text(json.dumps(first) + "\n" + json.dumps({"text": TEXTS[1], "extra": "e"}))
+    found = rows(str(path))
+    assert {name: found[0][name] for name in first} == first
+    assert list(found[0])[:5] == list(first)
+    assert "extra" not in found[0]
+    # a table has all columns, those of single rows before the new ones
+    (head, one, other) = csv.reader(io.StringIO(score(str(path), "--output-format", "csv")[0]))
+    assert head[:7] == ["id", "ok", "none", "text", "deep", "extra", "method"]
+    assert one[:6] == ["3", "true", "", TEXTS[0], '{"a": [1.5, "\\u202e"]}', ""]
+    assert other[:6] == ["", "", "", TEXTS[1], "", "e"]
+
+
+def test_control_characters_and_formulas_are_inert(score, rows, tmp_path) -> None:
+    hostile = "=the \x1b[31mcat | <b>sat</b>\u202e"
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps({"text": hostile, "=1+1": "@x\r\n", "n": "-1.5"}))
+    (row,) = rows(str(path))
+    assert (row["text"], row["=1+1"]) == (hostile, "@x\r\n")
+    assert rows(str(path)) != []
+    out, _ = score(str(path), "--json")
+    assert out[:-1].isprintable()
+    for format in ("csv", "tsv"):
+        out, _ = score(str(path), "--output-format", format)
+        assert all(line.replace("\t", "").isprintable() for line in out.splitlines())
+        head, *lines = out.splitlines()
+        cells = "\n".join(lines)
+        assert "'=the \\x1b[31mcat | <b>sat</b>\\u202e" in cells
+        assert head.startswith("text")
+        assert "'=1+1" in head
+        # quoted in CSV, escaped where cells end at such characters
+        assert ("'@x\\r\\n" if format == "tsv" else "\"'@x") in cells
+        assert "-1.5" in cells
+        assert "'-1.5" not in cells
+    table, _ = score(str(path))
+    assert "\x1b" not in table
+    assert "\\x1b[31mcat | <b>sat</b>\\u202e" in table
+
+
+def test_texts_can_be_left_out(rows, pairs_file) -> None:
+    found = rows(pairs_file, "--pairs", "good,bad", "--no-text")
+    assert list(found[0])[:3] == ["item", "kind", "method"]
+    assert not any(text in json.dumps(found) for pair in PAIRS for text in pair)
+
+
+def test_an_output_is_whole_and_says_nothing_else(score, tmp_path) -> None:
+    output = tmp_path / "a.jsonl"
+    output.write_text("of before")
+    out, err = score(*given(TEXTS), "--output", str(output), "--quiet")
+    assert (out, err) == ("", "")
+    assert len(output.read_text().splitlines()) == 3
+    assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
+    limited = score(*given(TEXTS), "--output", str(output), "--limit", "2")
+    assert limited[1] == "pll: in nats; a score, not a log-probability\n"
+    assert len(output.read_text().splitlines()) == 2
+
+
+# -- pairs
+
+
+def test_pairs_hold_what_python_returns(rows, lm, pairs_file) -> None:
+    methods = ("pll", "pll-word-l2r", "hcb-path", "log-pool")
+    found = rows(pairs_file, "--pairs", "good,bad", "--method", ",".join(methods), "--orders", "4")
+    assert [row["method"] for row in found] == [*methods] * len(PAIRS)
+    for method in methods:
+        options = {} if method.startswith("pll") else {"orders": 4}
+        expected = log_ratios(lm, PAIRS, method=method, **options)
+        own = [row for row in found if row["method"] == method]
+        for row, one in zip(own, expected, strict=True):
+            ratio = one.log_ratio
+            assert row["log_ratio"] == (None if ratio is None else pytest.approx(ratio, abs=1e-6))
+            assert row["reason"] == one.reason
+            assert row["correct"] == (None if ratio is None else float(ratio > 0))
+    reasons = [row["reason"] for row in found if row["method"] == "log-pool"]
+    assert reasons[:3] == [None] * 3
+    assert "length prior" in reasons[3]
+
+
+def test_a_length_prior_makes_all_pairs_comparable(rows, pairs_file) -> None:
+    how = ("--method", "pll,log-pool", "--orders", "2", "--samples", "4")
+    found = rows(pairs_file, "--pairs", "good,bad", *how, "--length-prior", "poisson:6")
+    assert all(row["log_ratio"] is not None for row in found)
+
+
+def test_accuracy_by_hand(score, lm, pairs_file) -> None:
+    out, _ = score(pairs_file, "--pairs", "good,bad", "--method", "hcb-path", "--by", "kind")
+    ratios = [one.log_ratio for one in log_ratios(lm, PAIRS, method="hcb-path")]
+    wins = [None if ratio is None else ratio > 0 for ratio in ratios]
+    pairs, by_kind, overall, notes = out.split("\n\n")
+    assert len(pairs.splitlines()) == 1 + len(PAIRS)
+    shares = []
+    for kind, (place, line) in zip("ab", enumerate(by_kind.splitlines()[1:]), strict=True):
+        known = [win for win in wins[place::2] if win is not None]
+        low, high = wilson_by_roots(sum(known), len(known))
+        shares.append(sum(known) / len(known))
+        assert re.split(r"  +", line)[:5] == [
+            *(kind, "hcb-path", f"{shares[-1]:.3f}", f"{low:.3f} to {high:.3f}"),
+            f"{len(known)} of 2",
+        ]
+    head, line = overall.splitlines()
+    assert re.split(r"  +", head)[:3] == ["overall", "method", "accuracy"]
+    assert re.split(r"  +", head)[-1] == "mean of"
+    assert re.split(r"  +", line)[0] == "mean over kind"
+    assert re.split(r"  +", line)[-1] == "2"
+    assert re.split(r"  +", line)[2] == f"{sum(shares) / 2:.3f}"
+    assert "hcb-path: 1 of 4 pairs not compared, as: the texts have 5 and 4 tokens" in notes
+
+
+def test_a_tie_counts_half(score, tmp_path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("good,bad\nthe cat.,THE cat.\n")
+    out, _ = score(str(path), "--pairs", "good,bad", "--method", "hcb-path")
+    assert re.search(r"all pairs +hcb-path +0\.500 +0\.055 to 0\.945 +1 of 1 +1 ", out)
+
+
+def test_rows_go_to_the_file_and_accuracy_to_stdout(score, pairs_file, tmp_path) -> None:
+    output = tmp_path / "a.tsv"
+    out, err = score(pairs_file, "--pairs", "good,bad", "--output", str(output))
+    assert out.startswith("overall")
+    assert "a tie counts half" in err
+    assert len(output.read_text().splitlines()) == 1 + len(PAIRS)
+    out, err = score(pairs_file, "--pairs", "good,bad", "--json")
+    assert len(out.splitlines()) == len(PAIRS)
+    assert err.startswith("overall")
+    assert score(pairs_file, "--pairs", "good,bad", "--json", "--quiet")[1] == ""
+
+
+def test_no_pair_that_can_be_compared(refused, tmp_path) -> None:
+    path, output = tmp_path / "a.csv", tmp_path / "out.csv"
+    path.write_text("good,bad\nthe cats.,the cat.\nthe dogs sat.,the dog sat.\n")
+    arguments = (str(path), "--pairs", "good,bad", "--output", str(output))
+    said = refused(*arguments, "--method", "log-pool,hcb-path")
+    assert "none of the pairs (2) can be compared by log-pool, hcb-path: the texts have" in said
+    assert not output.exists()
+
+
+# -- BLiMP
+
+
+def test_blimp_by_paradigm_field_and_overall(score, rows, lm, tmp_path) -> None:
+    source = tmp_path / "blimp"
+    source.mkdir()
+    fields = {"order": "syntax/semantics", "words": "syntax_semantics", "verbs": "morphology"}
+    for name, field in fields.items():
+        made = [
+            {
+                "sentence_good": good,
+                "sentence_bad": bad,
+                "field": field,
+                "linguistics_term": name,
+                "UID": name,
+                "pairID": str(n),
+                "crucial_item": "x",
+            }
+            for n, (good, bad) in enumerate(PAIRS[: 4 if name == "order" else 3])
+        ]
+        (source / f"{name}.jsonl").write_text("\n".join(map(json.dumps, made)))
+    ratios = [one.log_ratio for one in log_ratios(lm, PAIRS, method="pll")]
+    shares = [sum(ratio > 0 for ratio in ratios) / 4, sum(r > 0 for r in ratios[:3]) / 3]
+    output = tmp_path / "out.jsonl"
+    out, _ = score("--blimp", str(source), "--output", str(output))
+    by_paradigm, _, by_field, overall = (
+        [re.split(r"  +", line) for line in part.splitlines()] for part in out.strip().split("\n\n")
+    )
+    assert [line[0] for line in by_paradigm] == ["UID", "order", "verbs", "words"]
+    assert by_paradigm[1][2] == f"{shares[0]:.3f}"
+    # one field, whichever way it is written
+    assert [line[0] for line in by_field] == ["field", "syntax_semantics", "morphology"]
+    assert by_field[1][2] == f"{sum(shares) / 2:.3f}"
+    assert overall[1][0] == "mean over UID"
+    assert overall[1][-1] == "3"
+    assert overall[1][2] == f"{(shares[0] + 2 * shares[1]) / 3:.3f}"
+    found = as_rows(output, "jsonl")
+    assert [row["id"] for row in found][:4] == ["order/0", "order/1", "order/2", "order/3"]
+    (least, _) = sorted((f"order/{n}" for n in range(4)), key=hashed)[:2]
+    limited = rows("--blimp", str(source), "--paradigm", "order", "--limit", "1", "--no-text")
+    assert [row["id"] for row in limited] == [least]
+    assert list(limited[0])[:5] == ["id", "UID", "linguistics_term", "field", "method"]
+
+
+@pytest.mark.real
+def test_a_real_model_prefers_what_is_grammatical(caption_bert: unmask.LanguageModel) -> None:
+    pairs = [
+        ("A man is playing a guitar.", "A man are playing a guitar."),
+        ("Two dogs are running in the grass.", "Two dogs is running in the grass."),
+        ("A woman is sitting on a bench.", "A woman is sit on a bench."),
+    ]
+    for method in ("pll", "hcb-path", "log-pool"):
+        for one in log_ratios(caption_bert, pairs, method=method):
+            assert one.log_ratio is None or one.log_ratio > 0
+
+
+@pytest.mark.real
+def test_a_paradigm_of_the_real_blimp(score, tmp_path) -> None:
+    place = real_data("blimp/anaphor_number_agreement.jsonl").parent
+    out, _ = score(
+        *("--blimp", str(place), "--paradigm", "anaphor_number_agreement", "--limit", "3"),
+        *("--output", str(tmp_path / "a.csv")),
+    )
+    assert out.splitlines()[-1].startswith("mean over UID")
+    assert "3 of 3" in out
+
+
+# -- refusals
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "give a FILE, - for standard input, --text TEXT, or --blimp FOLDER\n"),
+        (["a.txt", "--text", "b"], "not FILE and --text together"),
+        (["the cat sat."], "'the cat sat.' is no file; give a file, or a text itself with --text"),
+        (["--text", ""], "none of the texts (1) can be scored: the text is empty"),
+        (["--text", "a", "--method", "ppl"], "is one of pll, pll-word-l2r, log-pool, not 'ppl'"),
+        (["--text", "a", "--method", "hcb-path"], "give --pairs GOOD,BAD or --blimp"),
+        (["--text", "a", "--orders", "3"], "--orders is for log-pool and hcb-path, but --method"),
+        (["--text", "a", "--length-prior", "uniform"], "--length-prior is for log-pool, but"),
+        (["--text", "a", "--method", "log-pool", "--words"], "log-pool scores no single words"),
+        (["--text", "a", "--method", "log-pool", "--length-prior", "x"], "a length prior is"),
+        (["--text", "a", "--column", "x"], "--column does not apply with --text; leave it out"),
+        (["--text", "a", "--by", "x"], "--by does not apply with --text"),
+        (["a.csv", "--by", "x"], "--by does not apply without pairs"),
+        (["a.csv", "--paradigm", "x"], "--paradigm does not apply with FILE"),
+        (["a.csv", "--pairs", "x"], "--pairs takes two columns, as good,bad, not 'x'"),
+        (["a.csv", "--pairs", "x,x"], "--pairs takes two columns"),
+        (["a.csv", "--pairs", "x,y", "--words"], "--words does not apply with pairs"),
+        (["a.csv", "--pairs", "x,y", "--column", "z"], "--column does not apply with --pairs"),
+        (["--text", "a", "--limit", "0"], "--limit takes a number of rows from 1, not 0"),
+        (["--text", "a", "--output", "a.xls"], "does not end with .csv, .jsonl or .tsv"),
+        (["--text", "a", "--output", "no/such/a.csv"], "give a file in a folder that exists"),
+        (["--text", "a", "--output-format", "xml"], "is csv, jsonl or tsv, not 'xml'"),
+        (["--text", "a", "--json", "--output", "a.csv"], "--json is JSON lines on stdout"),
+        (["--text", "a", "--words", "--no-text"], "--no-text leaves texts out"),
+    ],
+)
+def test_bad_input_ends_in_one_line(arguments: list[str], sentence: str, refused) -> None:
+    assert sentence in refused(*arguments)
+
+
+def test_bad_files_end_in_one_line(refused, tmp_path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("item,score,text\n1,2,the cat.\n")
+    said = refused(str(path))
+    assert "the input has a column 'score', and so has the output; rename it, or give --pre" in said
+    path.write_text("item,text\n1,the cat.\n2\n")
+    assert f"line 3 of '{path}' has 1 fields, but the first has 2" in refused(str(path))
+    path.write_text("good,bad\nthe cat.,the dog.\n")
+    assert "--by 'kind': the input has no such column" in refused(
+        str(path), "--pairs", "good,bad", "--by", "kind"
+    )
+
+
+# -- the page
+
+
+def commands() -> Iterator[list[str]]:
+    page = PAGE.read_text(encoding="utf-8")
+    for script in re.findall(r"^```sh\n(.*?)^```", page, re.DOTALL | re.MULTILINE):
+        for line in script.replace("\\\n", " ").splitlines():
+            words = shlex.split(line)
+            if "score" in words:
+                yield words[words.index("score") :]
+
+
+@pytest.mark.parametrize("words", list(commands()), ids=lambda words: " ".join(words[3:])[:60])
+def test_commands_of_the_page_are_sound(words: list[str]) -> None:
+    chosen: argparse.Namespace = cli._parser().parse_args(words)
+    score_options.check(chosen)
+
+
+def test_columns_of_the_page_are_those_of_the_rows(rows, pairs_file) -> None:
+    table = PAGE.read_text(encoding="utf-8").split("| column | what it is |")[1].split("\n\n")[0]
+    told = {
+        name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[1])
+    }
+    shown = [
+        *rows("--text", TEXTS[0])[0],
+        *rows("--text", TEXTS[0], "--words")[0],
+        *rows(pairs_file, "--pairs", "good,bad", "--no-text")[0],
+    ]
+    assert told == set(shown) - {"text", "item", "kind"}
+
+
+def test_the_snippet_of_the_page_runs(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pandas")
+    page = PAGE.read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    names: dict[str, Any] = {}
+    exec(
+        compile(code.replace("bert-base-cased", Path(folder).as_posix()), "score.md", "exec"), names
+    )
+    assert list(names["frame"]["text"]) == ["the cat sat on the mat.", "the dog ran."]
+    assert len(names["by_word"]) == 11
+    assert "Accuracy(value=" in capsys.readouterr().out

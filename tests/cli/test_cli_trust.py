@@ -1,0 +1,70 @@
+"""What `unmask fill` says of trust, and the options of the joints beyond the paper."""
+
+import pytest
+from tiny_tokenizers import save_bert
+
+from unmask.cli import main
+from unmask.constructions.solvers import stationary
+from unmask.joints.agreement import APART, CLOSE, Agreement
+
+PAIR = "the [MASK] sat on the [MASK]."
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return str(save_bert(tmp_path_factory.mktemp("bert")))
+
+
+def test_plain_words_change_at_the_thresholds() -> None:
+    closely = "the two conditionals agree closely"
+    assert Agreement(0.0).words() == Agreement(CLOSE - 1e-9).words() == closely
+    assert "agree roughly" in Agreement(CLOSE).words()
+    assert "agree roughly" in Agreement(APART - 1e-9).words()
+    assert Agreement(APART).words().endswith("treat these probabilities as approximate")
+
+
+def test_a_j_that_has_not_converged_is_called_rough(fill, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The solver behind J is stopped at once; a joint that needs no solver still shows J."""
+    solve = stationary.solve
+    monkeypatch.setattr(stationary, "solve", lambda tables: solve(tables, max_passes=2))
+    out, err = fill(PAIR, "--method", "mrf")
+    assert "J = " in out
+    assert "the solver behind J has not converged" in err
+
+
+def test_how_far_to_trust_the_fills_stands_below_them(fill, results, lm):
+    out, _ = fill(PAIR, "--method", "ag,mlm")
+    bits = lm.joint(PAIR, method="ag").incompatibility()
+    agreement, dependence = out.split("\n\n")[1].splitlines()
+    assert agreement.startswith(f"J = {bits:.3f} bits: the two conditionals ")
+    assert dependence.startswith("mutual information: ")
+    assert dependence.endswith("bits (ag), 0.00 bits (mlm)")
+    shown = results(PAIR, "--method", "ag")["results"]["ag"]
+    assert shown["incompatibility"] == pytest.approx(bits)
+    assert shown["verdict"] in agreement
+
+
+def test_nothing_is_said_of_trust_without_both_tables(fill, results):
+    assert "J =" not in fill(PAIR, "--method", "mlm,orders")[0]
+    shown = results(PAIR, "--method", "orders")["results"]["orders"]
+    assert (shown["incompatibility"], shown["verdict"], shown["entropy"]) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "options"),
+    [
+        ("ag", ["--pseudo-counts", "0.5", "--towards", "uniform"],
+         {"pseudo_counts": 0.5, "towards": "uniform"}),
+        ("orders", ["--mean", "geometric"], {"mean": "geometric"}),
+        ("sweep", ["--contexts", "3", "--floor", "0.1"], {"contexts": 3, "floor": 0.1}),
+    ],
+)  # fmt: skip
+def test_options_of_the_better_joints(method, arguments, options, results, lm):
+    shown = results(PAIR, "--method", method, *arguments)["results"][method]
+    assert shown["fills"] == lm.fill(PAIR, method=method, top=10, **options)
+    assert shown["fills"] != lm.fill(PAIR, method=method, top=10)
+
+
+def test_a_direction_without_a_strength_is_refused(folder, capsys):
+    assert main(["fill", PAIR, "-m", folder, "--method", "ag", "--towards", "uniform"]) != 0
+    assert "--towards says what --pseudo-counts pull to; give both" in capsys.readouterr().err

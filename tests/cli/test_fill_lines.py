@@ -1,0 +1,247 @@
+"""`unmask fill --input`: many texts into JSON lines, in order, as they come."""
+
+import io
+import json
+import sys
+from typing import Any
+
+import pytest
+from tiny_tokenizers import ODD, save_bert
+
+from unmask.cli import main
+from unmask.language_model import LanguageModel
+
+PAIR = "the [MASK] sat on the [MASK]."
+ONE = "the [MASK] sat."
+FILL = ["score", "token", "token_str", "sequence", "method"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return str(save_bert(tmp_path_factory.mktemp("bert"), bias=dict.fromkeys(ODD, -30.0)))
+
+
+@pytest.fixture
+def answered(folder, tmp_path, capsys):
+    """Run `unmask fill --input` on lines; the rows, stderr and the exit code."""
+
+    def run(lines: list[Any], *arguments: str, name: str = "in.jsonl") -> tuple[Any, str, int]:
+        texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+        (tmp_path / name).write_text("\n".join(texts) + "\n", encoding="utf-8")
+        code = main(["fill", "--input", str(tmp_path / name), "-m", folder, *arguments])
+        out, err = capsys.readouterr()
+        assert out.isascii()
+        return [json.loads(line) for line in out.splitlines()], err, code
+
+    return run
+
+
+def test_a_text_a_line_in_their_order(answered, lm):
+    rows, err, code = answered([PAIR, "", ONE, "  \t", ONE], "--top", "3", name="in.txt")
+    said = "unmask: 3 texts answered, 0 rejected, written to stdout\n"
+    assert (err, code) == (said, 0)
+    assert [list(row) for row in rows] == [
+        ["text", "fills", "method", "J", "diagnostics", "request"]
+    ] * 3
+    assert [row["text"] for row in rows] == [PAIR, ONE, ONE]
+    assert [row["method"] for row in rows] == ["log-pool", "mlm", "mlm"]
+    assert [row["fills"] for row in rows] == [lm.fill(text, top=3) for text in (PAIR, ONE, ONE)]
+    assert [list(fill) for row in rows for fill in row["fills"]] == [FILL] * 9
+    joint = lm.joint(PAIR)
+    assert rows[0]["J"] == pytest.approx(joint.incompatibility())
+    assert rows[1]["J"] is None
+    assert rows[0]["diagnostics"] == {
+        "forward_passes": joint.diagnostics["forward_passes"],
+        "captured_mass": pytest.approx([1, 1]),
+        "converged": True,
+        "pieces": [1, 1],
+        "unknown_tokens": [],
+    }
+
+
+def test_fields_of_a_line_override_the_options(answered, lm):
+    plain = "the unhappy cat sat."
+    lines = [
+        {"text": PAIR},
+        {"text": PAIR, "method": "hcb", "support": None},
+        {"text": PAIR, "support": 4, "method": "Log_Pool"},
+        {"text": PAIR, "support": {"0": ["cat", "dog"], "1": 3}},
+        {"text": PAIR, "targets": {"1": ["mat", "cat"]}},
+        {
+            "text": PAIR,
+            "targets": [["cat"], ["unhappy", "mat"]],
+            "piece_prior": {"1": 0.7, "2": 0.3},
+        },
+        {"text": ONE, "targets": "unhappy"},
+        {"text": plain, "blanks": ["unhappy"]},
+        {"text": plain, "blanks": [4, [4, 11]]},
+    ]
+    rows, err, code = answered(
+        lines, "--method", "orders", "--support", "cat,dog,mat", "--top", "3", "--quiet"
+    )
+    assert (err, code) == ("", 0)
+    some = ["cat", "dog", "mat"]
+    expected = [
+        lm.fill(PAIR, method="orders", support=some, top=3),
+        lm.fill(PAIR, method="hcb", support=some, top=3),
+        lm.fill(PAIR, method="log-pool", support=4, top=3),
+        lm.fill(PAIR, method="orders", support={0: ["cat", "dog"], 1: 3}, top=3),
+        # words put the candidates of the options aside
+        lm.fill(PAIR, targets={1: ["mat", "cat"]}, top=3),
+        lm.fill(PAIR, targets=[["cat"], ["unhappy", "mat"]], piece_prior={1: 0.7, 2: 0.3}, top=3),
+        lm.fill(ONE, targets=["unhappy"], top=3),
+        lm.fill(plain, blanks=["unhappy"], method="orders", support=some, top=3),
+        lm.fill(plain, blanks=[4, (4, 11)], method="orders", support=some, top=3),
+    ]
+    assert [row["fills"] for row in rows] == expected
+    named = ["orders", "hcb", "log-pool", *["orders"] * 6]
+    assert [row["method"] for row in rows] == named
+    assert rows[5]["diagnostics"] == {
+        "piece_prior": {"1": 0.7, "2": 0.3},
+        "unknown_tokens": [],
+    }
+    assert [row["text"] for row in rows] == [line["text"] for line in lines]
+
+
+def test_options_of_words_hold_where_a_line_has_none(answered, lm):
+    lines = [{"text": ONE}, {"text": ONE, "support": ["cat", "dog"]}]
+    options = ("--targets", "cat,unhappy", "--piece-prior", "uniform")
+    rows, _, _ = answered(lines, *options)
+    assert rows[0]["fills"] == lm.fill(ONE, targets=["cat", "unhappy"], piece_prior="uniform")
+    assert rows[1]["fills"] == lm.fill(ONE, support=["cat", "dog"])
+
+
+def test_other_fields_pass_through_and_stay_inert(answered):
+    odd = {"id": 7, "note": "\x1b[31m[unused1]\u202e\u2028\x00", "deep": [{"a": None}, 1.5, "日"]}
+    rows, _, _ = answered([{**odd, "text": ONE}])
+    assert {name: rows[0][name] for name in odd} == odd
+    assert list(rows[0])[:4] == [*odd, "text"]
+
+
+def test_standard_input_and_a_file_for_the_answers(folder, tmp_path, capsys, monkeypatch, lm):
+    for format, text in {"txt": f"{ONE}\n", "jsonl": json.dumps({"text": ONE})}.items():
+        raw = io.BufferedReader(io.BytesIO(text.encode()))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(raw, encoding="utf-8"))
+        output = tmp_path / format
+        asked = ["--input", "-", "--input-format", format, "--output", str(output), "--quiet"]
+        assert main(["fill", *asked, "-m", folder, "--top", "2"]) == 0
+        assert capsys.readouterr() == ("", "")
+        assert json.loads(output.read_text())["fills"] == lm.fill(ONE, top=2)
+
+
+BAD = [
+    ("the cat sat.", "no blank: write [MASK]"),
+    ("not json", "it is not JSON: Expecting value at its character 1"),
+    ("[1]", "it is not an object with a text"),
+    ('{"text": NaN}', "it holds NaN, which JSON has not"),
+    ('{"text": "the [MASK].", "x": 1e999}', "it is JSON that cannot be read"),
+    ("[" * 100_000, "it is JSON that cannot be read"),
+    ({"text": 3}, "its field 'text' is a string, not 3"),
+    ({}, "its field 'text' is a string, not None"),
+    ({"text": "\ud800"}, "half of a surrogate pair"),
+    ({"text": ONE, "fills": 1}, "it has a field 'fills', and so has the answer"),
+    ({"text": ONE, "method": "besga"}, "did you mean 'besag'?"),
+    ({"text": ONE, "method": 3}, "a method is one of"),
+    ({"text": ONE, "support": True}, "its field 'support' is a name"),
+    ({"text": ONE, "support": {"x": 3}}, "the key 'x' should be a number"),
+    ({"text": ONE, "support": [["cat"]]}, "its field 'support' is a name"),
+    ({"text": ONE, "support": 3, "targets": ["cat"]}, "support and targets exclude each other"),
+    ({"text": ONE, "targets": 3}, "its field 'targets' is a list of words"),
+    ({"text": ONE, "targets": [3]}, "its field 'targets' is a list of words"),
+    ({"text": ONE, "targets": {"1": ["cat"]}}, "targets name blank 1"),
+    ({"text": ONE, "targets": ["cat", "\x1b[31m"]}, "\\x1b[31m"),
+    ({"text": ONE, "targets": ["cat"], "piece_prior": 3}, "its field 'piece_prior' is"),
+    ({"text": ONE, "targets": ["cat"], "piece_prior": {"1": "x"}}, "its field 'piece_prior' is"),
+    ({"text": ONE, "targets": ["cat"], "piece_prior": {"1": 2}}, "together at most 1"),
+    (
+        {"text": ONE, "targets": ["cat"], "piece_prior": {"1": 10**400}},
+        "its field 'piece_prior' is",
+    ),
+    ({"text": ONE, "support": 10**400}, "this model has 1 to 36"),
+    ({"text": "the cat", "blanks": 3}, "blanks is a list of spans, words or token indices"),
+    ({"text": "the cat", "blanks": ["dog"]}, "'dog' does not occur in the text"),
+]
+
+
+def test_every_bad_line_is_skipped_and_said(answered, tmp_path):
+    lines = [{"text": ONE, "id": 1}, *(line for line, _ in BAD[1:]), {"text": ONE, "id": 2}]
+    rows, err, code = answered(lines, "--skip-bad", "--top", "1")
+    assert code == 1
+    bad = len(BAD) - 1
+    assert err == (
+        f"unmask: 2 texts answered, {bad} rejected, written to stdout; the field error of a line "
+        "says why\n"
+    )
+    assert [row["id"] for row in (rows[0], rows[-1])] == [1, 2]
+    shown = f"'{tmp_path / 'in.jsonl'}'"
+    for number, (row, (_, said)) in enumerate(zip(rows[1:-1], BAD[1:], strict=True), start=2):
+        assert row["error"].startswith(f"line {number} of {shown}: ")
+        assert said in row["error"]
+        assert row["error"].isprintable()
+        assert "fills" not in row
+
+
+def test_bytes_that_are_no_text_are_a_bad_line_too(folder, tmp_path, capsys):
+    (tmp_path / "in.txt").write_bytes(b"\xff\n" + ONE.encode() + b"\r\n")
+    asked = ["fill", "--input", str(tmp_path / "in.txt"), "-m", folder, "--skip-bad"]
+    assert main(asked) == 1
+    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert "it is not UTF-8: its byte 1 is 0xff" in first["error"]
+    assert second["text"] == ONE
+
+
+@pytest.mark.parametrize(("line", "said"), [BAD[0], BAD[1], BAD[10]], ids=["txt", "json", "method"])
+def test_a_bad_line_ends_the_run_after_the_answers_before_it(line, said, answered):
+    text = isinstance(line, str) and line.startswith("the")
+    good = ONE if text else {"text": ONE}
+    rows, err, code = answered([good, "", line, good], name="in.txt" if text else "in.jsonl")
+    assert code == 2
+    assert [row["text"] for row in rows] == [ONE]
+    assert err.startswith("unmask: line 3 of ")
+    assert said in err
+    assert len(err.splitlines()) == 1
+
+
+def test_answers_are_there_before_the_next_line_is_asked(answered, tmp_path, monkeypatch):
+    output, seen = tmp_path / "out.jsonl", []
+    ranked = LanguageModel.ranked
+
+    def watched(self, *arguments):
+        seen.append(len(output.read_text().splitlines()))
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        return ranked(self, *arguments)
+
+    monkeypatch.setattr(LanguageModel, "ranked", watched)
+    rows, err, code = answered([ONE] * 4, "--output", str(output), name="in.txt")
+    assert (rows, code) == ([], 130)
+    assert err.startswith("unmask: interrupted; ")
+    assert seen == [0, 1, 2]
+    assert len(output.read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--input", "IN/no.txt"], "No such file or directory"),
+        (["--input", "IN"], "Is a directory"),
+        (["--input", "IN/empty.txt"], "holds no text; give at least one line"),
+        (["--input", "IN/in.txt", "--input-format", "csv"], "--input-format is txt or jsonl"),
+        (["--input", "IN/in.txt", "--json"], "leave out --json"),
+        (["--input", "IN/in.txt", "--method", "mlm,orders"], "--input takes one --method, not 2"),
+        (["--input", "IN/in.txt", "--output", "IN/in.txt"], "is the input too"),
+        (["--input", "IN/in.txt", "--output", "IN/none/x"], "give a file in a folder that exists"),
+        (["--input", "IN/long.txt"], "has a line longer than 1.0 MB"),
+        ([], "give a TEXT, or --input FILE for many"),
+    ],
+)
+def test_what_cannot_be_read_or_written(arguments, said, folder, tmp_path, capsys):
+    (tmp_path / "in.txt").write_text(ONE)
+    (tmp_path / "empty.txt").write_text("\n \n")
+    (tmp_path / "long.txt").write_text("x" * 1_000_001)
+    asked = [argument.replace("IN", str(tmp_path)) for argument in arguments]
+    assert main(["fill", *asked, "-m", folder]) == 2
+    out, err = capsys.readouterr()
+    assert (out, len(err.splitlines())) == ("", 1)
+    assert said in err
+    assert (tmp_path / "in.txt").read_text() == ONE

@@ -1,0 +1,201 @@
+"""What people type and pipe: line ends of every kind, pipes, long fields, and slips of the hand."""
+
+import csv
+import io
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from tiny_tokenizers import ODD, save_bert
+
+from unmask.cli import main
+from unmask.cli.wording import in_options
+from unmask.corpora import CorpusSpec, read_corpus
+from unmask.corpora.lines import LONGEST, checked_lines
+from unmask.errors import CorpusError
+from unmask.sequences.inputs import read_items
+from unmask.sequences.lengths import read_length_prior
+
+PAIR = "the [MASK] sat on the [MASK]."
+ONE = "the [MASK] sat."
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> str:
+    return str(save_bert(tmp_path_factory.mktemp("bert"), bias=dict.fromkeys(ODD, -30.0)))
+
+
+# --- line ends ---------------------------------------------------------------------------------
+
+ENDS = {"LF": "\n", "CRLF": "\r\n", "CR": "\r"}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+@pytest.mark.parametrize("last", [True, False], ids=["ended", "open"])
+def test_a_line_ends_in_any_of_three_ways(end: str, last: bool, tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(("the cat" + end + end + "the dog" + end * last).encode())
+    assert [item.texts for item in read_items(str(path))] == [("the cat",), ("the dog",)]
+    found = read_corpus(CorpusSpec(str(path))).sentences
+    assert [(one.id, one.text) for one in found] == [("a:0", "the cat"), ("a:2", "the dog")]
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+def test_tables_and_json_lines_too(end: str, tmp_path: Path) -> None:
+    lines = {
+        "a.csv": ["n,text", '1,"a, b"', "2,c"],
+        "a.tsv": ["n\ttext", "1\ta, b", "2\tc"],
+        "a.jsonl": ['{"n": "1", "text": "a, b"}', '{"n": "2", "text": "c"}'],
+    }
+    for name, content in lines.items():
+        (tmp_path / name).write_bytes(end.join(content).encode())
+        found = [dict(item.columns) for item in read_items(str(tmp_path / name))]
+        assert found == [{"n": "1", "text": "a, b"}, {"n": "2", "text": "c"}]
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+def test_fill_reads_a_text_per_line_whatever_ends_it(end, folder, tmp_path, capsys) -> None:
+    (tmp_path / "in.txt").write_bytes((ONE + end + PAIR + end).encode())
+    asked = ["--input", str(tmp_path / "in.txt"), "--method", "orders", "--top", "1"]
+    assert main(["fill", "-m", folder, *asked]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["text"] for row in rows] == [ONE, PAIR]
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+def test_lengths_are_counted_per_line_whatever_ends_it(end, lm, tmp_path) -> None:
+    (tmp_path / "lengths.txt").write_bytes(("the cat" + end + "the cat sat" + end).encode())
+    prior = read_length_prior(f"corpus:{tmp_path / 'lengths.txt'}", lm)
+    assert prior.note.startswith("2 texts")
+
+
+def test_a_return_that_a_block_cuts_from_its_line_feed_is_one_end() -> None:
+    first = b"a" * LONGEST
+    found = list(checked_lines(io.BytesIO(first + b"\r\nb\r" + first + b"\rc"), "it"))
+    assert [number for number, _ in found] == [1, 2, 3, 4]
+    assert [line[:1] for _, line in found] == ["a", "b", "a", "c"]
+
+
+def test_many_short_lines_ended_by_returns_are_no_long_line() -> None:
+    lines = list(checked_lines(io.BytesIO(b"the cat sat.\r" * 200_000), "it"))
+    assert len(lines) == 200_000
+    assert set(dict(lines).values()) == {"the cat sat."}
+
+
+def test_a_line_that_is_too_long_is_still_rejected() -> None:
+    with pytest.raises(CorpusError, match=r"line 2 of it is longer than 1\.0 MB"):
+        list(checked_lines(io.BytesIO(b"a\r" + b"b" * (LONGEST + 1) + b"\rc"), "it"))
+
+
+# --- pipes -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pipe(tmp_path: Path):
+    """A named pipe that somebody writes to."""
+    writers = []
+
+    def make(name: str, content: str) -> str:
+        path = tmp_path / name
+        os.mkfifo(path)
+        writer = threading.Thread(target=path.write_text, args=(content,), daemon=True)
+        writer.start()
+        writers.append(writer)
+        return str(path)
+
+    yield make
+    for writer in writers:
+        writer.join(timeout=10)
+
+
+def test_score_reads_a_named_pipe(pipe, folder, capsys) -> None:
+    assert main(["score", "-m", folder, "--json", pipe("texts", "the cat\nthe dog\n")]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["text"] for row in rows] == ["the cat", "the dog"]
+
+
+def test_the_name_of_a_pipe_and_an_option_say_its_format(pipe) -> None:
+    assert read_items(pipe("a.csv", "n,text\n1,a\n"))[0].texts == ("a",)
+    assert read_items(pipe("b", "n,text\n1,b\n"), format="csv")[0].texts == ("b",)
+
+
+def test_dev_stdin_is_standard_input_also_from_a_file(tmp_path, folder) -> None:
+    import subprocess
+
+    (tmp_path / "texts").write_text("the cat\nthe dog\n")
+    command = [sys.executable, "-m", "unmask", "score", "-m", folder, "--json", "/dev/stdin"]
+    with (tmp_path / "texts").open() as file:
+        done = subprocess.run(command, stdin=file, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["text"] for row in rows] == ["the cat", "the dog"]
+
+
+# --- long fields -------------------------------------------------------------------------------
+
+
+def test_a_field_of_csv_is_as_long_as_a_line_may_be(tmp_path: Path) -> None:
+    limit = csv.field_size_limit()
+    (tmp_path / "a.csv").write_text("n,text\n1," + "a" * 500_000 + "\n")
+    assert len(read_items(str(tmp_path / "a.csv"))[0].texts[0]) == 500_000
+    # a setting of the whole process, which is not ours
+    assert csv.field_size_limit() == limit
+
+
+def test_a_field_of_csv_that_is_too_long_is_rejected_for_its_length(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('n,text\n1,"' + ("a" * 1000 + "\n") * 1200 + '"\n')
+    with pytest.raises(CorpusError, match=r"a field longer than 1\.0 MB") as raised:
+        read_items(str(tmp_path / "a.csv"))
+    assert "a quotation mark that is not closed" in str(raised.value)
+
+
+# --- sentences of commands ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "in_words"),
+    [
+        ("or give blanks=", "or give --blank"),
+        ("give blanks= or mask tokens", "give --blank or mask tokens"),
+        ("a blank has, as support=4", "a blank has, as --support 4"),
+        (
+            "as piece_prior={1: 0.8, 5: 0.2}, or piece_prior='uniform'",
+            "as --piece-prior 1=0.8,5=0.2, or --piece-prior 'uniform'",
+        ),
+        ("occurs 2 times, at (2, 5), (12, 15); give", "occurs 2 times, at 2:5, 12:15; give"),
+        ("the model's span (2, 5), 'a (2, 5) b'", "the model's span 2:5, 'a (2, 5) b'"),
+        ("no method 'support=4'", "no method 'support=4'"),
+        ("say with columns= which to read", "say with --column which to read"),
+        ("load with allow_pickle=True if", "load with --allow-pickle if"),
+        ("use method='orders' (2 rows)", "use --method 'orders' (2 rows)"),
+    ],
+)
+def test_an_error_names_options_as_they_are_typed(said: str, in_words: str) -> None:
+    assert in_options(said) == in_words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["the cat sat."], "no blank: write [MASK] where a token is missing, or give --blank"),
+        (["the cat saw the cat.", "--blank", "cat"], "at 4:7, 16:19; give one of these spans"),
+        (["the cat sat.", "--blank", "5:6"], "is a part of the token 'cat' at 4:7"),
+        ([ONE, "--targets", "cat,unhappy"], "as --piece-prior 1=0.8,2=0.2, or --piece-prior"),
+    ],
+)
+def test_commands_speak_of_their_own_options(arguments, said, folder, capsys) -> None:
+    assert main(["fill", *arguments, "-m", folder]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert said in err
+
+
+def test_the_command_alone_prints_its_help(capsys) -> None:
+    assert main([]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert out.startswith("usage: unmask")
+    assert "rank what fills the blanks" in out

@@ -1,0 +1,381 @@
+"""Work that is done stays done: `fill --input` goes on, and `score` leaves what it has scored."""
+
+import csv
+import json
+import tracemalloc
+
+import pytest
+from tiny_tokenizers import ODD, save_bert
+
+from unmask.cli import fill_lines, main, score
+from unmask.errors import UnmaskError
+from unmask.language_model import LanguageModel
+from unmask.sequences import scoring, screening
+from unmask.sequences.order_pool import OrderPool
+from unmask.sequences.scores import TextScore
+
+PAIR, ONE = "the [MASK] sat on the [MASK].", "the [MASK] sat."
+TEXTS = ["the [MASK] sat.", "a [MASK] ran.", "the [MASK] [MASK].", "a [MASK] saw the dog."]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> str:
+    return str(save_bert(tmp_path_factory.mktemp("bert"), bias=dict.fromkeys(ODD, -30.0)))
+
+
+@pytest.fixture
+def fill_all(folder, tmp_path, capsys):
+    """Run `unmask fill --input` on TEXTS, or others, into a file; exit code and stderr."""
+
+    def run(*arguments: str, texts: list[str] = TEXTS, name: str = "in.txt") -> tuple[int, str]:
+        (tmp_path / name).write_text("\n".join(texts) + "\n")
+        out = ["--output", str(tmp_path / "out.jsonl"), "--top", "2"]
+        code = main(["fill", "--input", str(tmp_path / name), "-m", folder, *out, *arguments])
+        return code, capsys.readouterr().err
+
+    return run
+
+
+def interrupt_after(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interrupt as the answer after so many is made."""
+    real, made = LanguageModel.ranked, []
+
+    def ranked(self, *arguments):
+        made.append(1)
+        if len(made) > count:
+            raise KeyboardInterrupt
+        return real(self, *arguments)
+
+    monkeypatch.setattr(LanguageModel, "ranked", ranked)
+
+
+# --- fill --input ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("content", ["precious\n", "precious", '{"a": 1}\n', '{"a": 1}', "[1]\n"])
+@pytest.mark.parametrize("bad_line", [True, False])
+def test_a_file_of_something_else_is_never_written_to(content, bad_line, fill_all, tmp_path):
+    (tmp_path / "out.jsonl").write_text(content)
+    code, err = fill_all(texts=["no blank here."] if bad_line else TEXTS)
+    assert code == 2
+    assert (tmp_path / "out.jsonl").read_text() == content
+    assert err == (
+        f"unmask: '{tmp_path / 'out.jsonl'}' would be continued, but its line 1 is not an answer "
+        "of this command; give another --output, or move it away\n"
+    )
+
+
+@pytest.mark.parametrize("cut", [0, 1, 40], ids=["whole lines", "no line end", "torn"])
+def test_the_same_command_goes_on_after_an_interruption(cut, fill_all, tmp_path, monkeypatch):
+    assert fill_all()[0] == 0
+    whole = (tmp_path / "out.jsonl").read_bytes()
+    (tmp_path / "out.jsonl").unlink()
+    with monkeypatch.context() as patched:
+        interrupt_after(3, patched)
+        code, err = fill_all()
+    assert code == 130
+    assert err == (
+        f"unmask: interrupted; '{tmp_path / 'out.jsonl'}' holds 3 of the answers, and the same "
+        "command goes on there\n"
+    )
+    held = (tmp_path / "out.jsonl").read_bytes()
+    assert held == b"".join(whole.splitlines(keepends=True)[:3])
+    (tmp_path / "out.jsonl").write_bytes(held[: len(held) - cut])
+    kept = 3 - bool(cut)
+
+    asked: list[str] = []
+    cloze = LanguageModel.cloze
+    monkeypatch.setattr(
+        LanguageModel, "cloze", lambda self, t, **how: asked.append(t) or cloze(self, t, **how)
+    )
+    code, err = fill_all()
+    assert code == 0
+    assert (tmp_path / "out.jsonl").read_bytes() == whole
+    assert list(dict.fromkeys(asked)) == TEXTS[kept:]
+    going_on, closing = err.splitlines()
+    assert going_on.endswith(f"holds {kept} of the answers; going on after them")
+    assert closing == (
+        f"unmask: 4 texts answered, 0 rejected, written to '{tmp_path / 'out.jsonl'}'"
+    )
+
+
+def test_a_torn_line_stays_until_there_is_an_answer_for_its_place(fill_all, tmp_path, monkeypatch):
+    assert fill_all()[0] == 0
+    torn = (tmp_path / "out.jsonl").read_bytes()[:-30]
+    (tmp_path / "out.jsonl").write_bytes(torn)
+    interrupt_after(0, monkeypatch)
+    assert fill_all()[0] == 130
+    assert (tmp_path / "out.jsonl").read_bytes() == torn
+
+
+def test_a_finished_file_needs_no_model(fill_all, tmp_path, monkeypatch):
+    assert fill_all()[0] == 0
+    whole = (tmp_path / "out.jsonl").read_bytes()
+    monkeypatch.setattr(fill_lines.options, "load_model", lambda _: pytest.fail("loaded"))
+    code, err = fill_all()
+    assert (code, (tmp_path / "out.jsonl").read_bytes()) == (0, whole)
+    assert err.startswith("unmask: 4 texts answered, 0 rejected, all of them already in ")
+
+
+OTHERS = [
+    (["--method", "mrf"], TEXTS),
+    (["--top", "3"], TEXTS),
+    (["--support", "cat,dog"], TEXTS),
+    (["--half-tables"], TEXTS),
+    (["--dtype", "bfloat16"], TEXTS),
+    ([], ["another [MASK].", *TEXTS[1:]]),
+    ([], [TEXTS[1], TEXTS[0], *TEXTS[2:]]),
+    (["--input-format", "jsonl"], TEXTS),
+]
+
+
+@pytest.mark.parametrize(("arguments", "texts"), OTHERS)
+def test_answers_of_another_request_are_kept_and_the_run_rejected(
+    arguments, texts, fill_all, tmp_path
+):
+    assert fill_all()[0] == 0
+    whole = (tmp_path / "out.jsonl").read_bytes()
+    code, err = fill_all(*arguments, texts=texts)
+    assert code == 2
+    assert "its line 1 answers another text, or by another model or other options" in err
+    assert err.endswith("; give another --output, or move it away\n")
+    assert err.count("\n") == 1
+    assert (tmp_path / "out.jsonl").read_bytes() == whole
+
+
+def test_an_input_that_has_become_longer_is_answered_and_a_shorter_one_rejected(fill_all, tmp_path):
+    assert fill_all(texts=TEXTS[:2])[0] == 0
+    assert fill_all("--batch-size", "3", "--memory-limit", "1GB")[0] == 0
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [row["text"] for row in rows] == TEXTS
+    assert len({row["request"] for row in rows}) == 4
+    code, err = fill_all(texts=TEXTS[:3])
+    assert code == 2
+    assert f"it has more answers than '{tmp_path / 'in.txt'}' has texts" in err
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 4
+
+
+def test_rejected_lines_are_answers_that_stay(fill_all, tmp_path):
+    texts = [ONE, "no blank.", ONE]
+    code, err = fill_all("--skip-bad", texts=texts)
+    where = f"'{tmp_path / 'out.jsonl'}'"
+    why = "; the field error of a line says why"
+    assert (code, err) == (1, f"unmask: 2 texts answered, 1 rejected, written to {where}{why}\n")
+    code, err = fill_all("--skip-bad", "--quiet", texts=[*texts, ONE])
+    assert (code, err) == (1, f"unmask: 3 texts answered, 1 rejected, written to {where}{why}\n")
+
+
+def test_a_bad_line_keeps_what_was_answered_before_it(fill_all, tmp_path):
+    assert fill_all(texts=[ONE, ONE, "no blank."])[0] == 2
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 2
+    # mended, the same command goes on with it
+    assert fill_all(texts=[ONE, ONE, "a [MASK]."])[0] == 0
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 3
+
+
+def test_quiet_says_nothing(fill_all, tmp_path):
+    assert fill_all("--quiet") == (0, "")
+    assert fill_all("--quiet") == (0, "")
+
+
+def test_a_terminal_sees_how_many_of_how_many(fill_all, monkeypatch):
+    from unmask import progress
+
+    bars = []
+
+    def tell(at: progress.Progress) -> None:
+        bars.append((at.what, at.done, at.total))
+
+    def bar(what, *, unit, total=None, shown, **_):
+        return progress._Told(tell, what, unit, total)
+
+    monkeypatch.setattr(progress, "bar", bar)
+    assert fill_all()[0] == 0
+    assert [one for one in bars if one[0] == "texts"] == [("texts", n, 4) for n in (1, 2, 3, 4)]
+
+
+def test_the_cost_of_all_lines_is_said_once(fill_all, monkeypatch, folder, capsys):
+    monkeypatch.setattr(fill_lines, "_LONG_SECONDS", 0.0)
+    code, err = fill_all(texts=[PAIR] * 9)
+    assert code == 0
+    cost, _ = err.splitlines()
+    assert cost.startswith("log-pool: 73 forward passes of 9 tokens")
+    assert " per text like the first; 9 texts: 657 forward passes, about " in cost
+    assert len(fill_all("--quiet", texts=[PAIR] * 9)[1]) == 0
+
+
+def test_pipes_and_devices_are_written_to_as_they_are(folder, tmp_path, capsys):
+    (tmp_path / "in.txt").write_text(ONE)
+    asked = ["fill", "--input", str(tmp_path / "in.txt"), "-m", folder, "--output", "/dev/null"]
+    assert [main(asked), main(asked)] == [0, 0]
+
+
+# --- score -------------------------------------------------------------------------------------
+
+WHOLE = ["the cat sat.", "a dog ran.", "the man saw a dog.", "", "the cats sat.", "a cat.", "dog."]
+
+
+@pytest.fixture
+def score_all(folder, tmp_path, capsys):
+    """Run `unmask score` on WHOLE, or others; exit code, stdout and stderr."""
+
+    def run(*arguments: str, rows: list[dict] | None = None) -> tuple[int, str, str]:
+        made = rows or [{"n": n, "text": text, "good": text} for n, text in enumerate(WHOLE)]
+        (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, made)) + "\n")
+        code = main(["score", str(tmp_path / "in.jsonl"), "-m", folder, *arguments])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def interrupt_scoring_after(parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interrupt as the part after so many is scored."""
+    real, made = screening.score_most, []
+
+    def score_most(*arguments, **how):
+        made.append(1)
+        if len(made) > parts:
+            raise KeyboardInterrupt
+        return real(*arguments, **how)
+
+    monkeypatch.setattr(screening, "score_most", score_most)
+    monkeypatch.setattr(score, "TEXTS_AT_ONCE", 2)
+
+
+METHODS = ["--method", "pll,pll-word-l2r,log-pool", "--samples", "8", "--orders", "2"]
+PAIRS = ["--method", "pll,log-pool,hcb-path", "--orders", "2", "--samples", "8"]
+RUNS = [METHODS, ["--words"], [*PAIRS, "--pairs", "text,good", "--length-prior", "poisson:3"]]
+
+
+@pytest.mark.parametrize("arguments", RUNS, ids=["texts", "words", "pairs"])
+def test_rows_are_the_same_however_many_texts_are_scored_at_once(arguments, score_all, monkeypatch):
+    code, together, said = score_all("--json", *arguments)
+    assert code == 0
+    monkeypatch.setattr(score, "TEXTS_AT_ONCE", 2)
+    code, apart, said_apart = score_all("--json", *arguments)
+    assert (code, said_apart) == (0, said)
+    rows, expected = ([json.loads(line) for line in out.splitlines()] for out in (apart, together))
+    assert len(rows) == len(expected) > 6
+    for row, other in zip(rows, expected, strict=True):
+        numbers = {key: value for key, value in other.items() if isinstance(value, float)}
+        assert {key: row[key] for key in numbers} == pytest.approx(numbers, abs=1e-6)
+        assert {**row, **numbers} == other
+
+
+def test_a_normaliser_is_made_once_for_all_parts(score_all, monkeypatch):
+    made = []
+    real = OrderPool._estimated
+    monkeypatch.setattr(
+        OrderPool, "_estimated", lambda self, one: made.append(one) or real(self, one)
+    )
+    monkeypatch.setattr(score, "TEXTS_AT_ONCE", 2)
+    assert score_all("--json", *METHODS)[0] == 0
+    assert len(made) == len(set(made)) < len(WHOLE)
+
+
+def test_an_interruption_leaves_the_texts_that_were_scored(score_all, tmp_path, monkeypatch):
+    output, part = tmp_path / "out.csv", tmp_path / "out.csv.partial"
+    assert score_all("--output", str(output))[0] == 0
+    whole = output.read_text().splitlines()
+    output.write_text("of before")
+    with monkeypatch.context() as patched:
+        interrupt_scoring_after(2, patched)
+        code, out, err = score_all("--output", str(output))
+    assert (code, out) == (130, "")
+    assert err == f"unmask: interrupted; '{part}' holds the first 4 texts\n"
+    assert part.read_text().splitlines() == whole[:5]
+    assert output.read_text() == "of before"
+
+    code, out, err = score_all("--output", str(output))
+    assert (code, err) == (
+        2,
+        f"unmask: '{part}' holds what another run has scored, which is running or was interrupted; "
+        "rename or remove it, or give another --output\n",
+    )
+    assert part.read_text().splitlines() == whole[:5]
+    part.unlink()
+    assert score_all("--output", str(output))[0] == 0
+    assert output.read_text().splitlines() == whole
+    assert not part.exists()
+
+
+def test_an_error_leaves_them_too(score_all, tmp_path, monkeypatch):
+    output, part = tmp_path / "out.jsonl", tmp_path / "out.jsonl.partial"
+    interrupt_scoring_after(2, monkeypatch)
+    late = screening.score_most
+
+    def failing(*arguments, **how):
+        try:
+            return late(*arguments, **how)
+        except KeyboardInterrupt:
+            raise UnmaskError("the disk is on fire") from None
+
+    monkeypatch.setattr(screening, "score_most", failing)
+    code, _, err = score_all("--output", str(output))
+    assert code == 2
+    assert err == f"unmask: '{part}' holds the first 4 texts\nunmask: the disk is on fire\n"
+    assert len(part.read_text().splitlines()) == 4
+    assert not output.exists()
+
+
+def test_before_the_first_part_there_is_nothing_to_leave(score_all, tmp_path, monkeypatch):
+    interrupt_scoring_after(0, monkeypatch)
+    code, _, err = score_all("--output", str(tmp_path / "out.csv"))
+    assert (code, err) == (130, "unmask: interrupted\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
+
+
+def test_stdout_has_rows_as_they_are_scored(score_all, monkeypatch):
+    whole = score_all("--output-format", "csv")[1].splitlines()
+    interrupt_scoring_after(2, monkeypatch)
+    code, out, _ = score_all("--output-format", "csv")
+    assert code == 130
+    assert out.splitlines() == whole[:5]
+
+
+def test_a_column_of_a_later_row_is_in_the_header(score_all, tmp_path, monkeypatch):
+    monkeypatch.setattr(score, "TEXTS_AT_ONCE", 1)
+    rows = [{"text": "the cat."}, {"text": "a dog.", "late": "x"}]
+    assert score_all("--output", str(tmp_path / "out.csv"), rows=rows)[0] == 0
+    found = list(csv.DictReader((tmp_path / "out.csv").open()))
+    assert list(found[0])[:3] == ["text", "late", "method"]
+    assert [row["late"] for row in found] == ["", "x"]
+
+
+def test_texts_that_cannot_be_scored_are_no_file_where_they_are_all(
+    score_all, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(score, "TEXTS_AT_ONCE", 2)
+    bad = [{"text": "the [MASK]."}] * 3
+    code, _, err = score_all("--output", str(tmp_path / "out.csv"), rows=bad)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "none of the texts (3) can be scored: the text holds [MASK]" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
+    # those before the first that can be are not lost
+    assert score_all("--output", str(tmp_path / "out.csv"), rows=[*bad, {"text": "a cat."}])[0] == 0
+    found = list(csv.DictReader((tmp_path / "out.csv").open()))
+    assert [bool(row["reason"]) for row in found] == [True, True, True, False]
+
+
+def test_memory_does_not_grow_with_the_input(lm, tmp_path, monkeypatch):
+    def no_model(reader, texts, *, method):
+        return [TextScore(one.text, method, -1.0, 1, (), 1) for one in texts]
+
+    monkeypatch.setattr(scoring, "pseudo_log_likelihoods", no_model)
+    monkeypatch.setattr(score.options, "load_model", lambda _: lm)
+    monkeypatch.setattr(score, "TEXTS_AT_ONCE", 64)
+
+    def peak(texts: int) -> int:
+        (tmp_path / "in.txt").write_text("the cat sat on the mat.\n" * texts)
+        asked = ["-o", str(tmp_path / "out.csv"), "--quiet", "-m", "it"]
+        tracemalloc.start()
+        assert main(["score", str(tmp_path / "in.txt"), *asked]) == 0
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert len((tmp_path / "out.csv").read_text().splitlines()) == texts + 1
+        return found
+
+    peak(64)
+    few, many = peak(128), peak(1152)
+    # a row that is kept takes more than 300 bytes
+    assert many - few < 1024 * 100

@@ -1,0 +1,107 @@
+"""The reference has every public name and every command, and says what they say."""
+
+import re
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "runs"))
+
+import command_help  # noqa: E402
+
+FOLDER = ROOT / "docs" / "reference"
+PACKAGES = ("unmask", "unmask.plots", "unmask.evaluation", "unmask.sequences")
+# names that a package offers again
+ELSEWHERE = {"unmask.sequences.log_ratios", "unmask.sequences.score_texts"}
+
+
+def documented() -> list[str]:
+    pages = (page.read_text(encoding="utf-8") for page in sorted(FOLDER.glob("*.md")))
+    return re.findall(r"^\.\. (?:auto\w+|py:data):: (unmask\S+)$", "\n".join(pages), re.MULTILINE)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_public_name_is_documented(package: str) -> None:
+    names = {f"{package}.{name}" for name in import_module(package).__all__}
+    missing = names - set(documented()) - ELSEWHERE
+    assert not missing, f"no page of docs/reference documents {', '.join(sorted(missing))}"
+
+
+def test_what_is_documented_exists_and_is_documented_once() -> None:
+    names = documented()
+    assert sorted(set(names)) == sorted(names)
+    for name in names:
+        module, _, last = name.rpartition(".")
+        assert hasattr(import_module(module), last), name
+
+
+def test_every_construction_is_documented() -> None:
+    from unmask import CONSTRUCTIONS
+
+    functions = {f"{one.__module__}.{one.__name__}" for one in CONSTRUCTIONS.values()}
+    assert functions <= set(documented())
+
+
+def test_types_of_signatures_are_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sphinx")
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    from _sphinx import names
+
+    page = (FOLDER / "types.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\.\. py:type:: (\w+)$", page, re.MULTILINE)) == set(names.ALIASES)
+    # each must still be what its module calls so, and none be written like another
+    assert len({long for long, _ in names.spelled_out()}) == len(names.ALIASES)
+
+
+def test_a_signature_names_its_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    stringify = pytest.importorskip("sphinx.util.inspect")
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    from _sphinx import names
+
+    import unmask
+
+    signature = stringify.stringify_signature(
+        stringify.signature(unmask.LanguageModel.joint), unqualified_typehints=True
+    )
+    short, _ = names.shorten(None, "", "", None, None, signature, None)
+    assert "support: Axes = 'auto'" in short
+    assert "blanks: ~collections.abc.Sequence[Blank] | None" in short
+
+
+def test_the_page_of_commands_is_what_the_commands_say() -> None:
+    written = command_help.words(command_help.PAGE.read_text(encoding="utf-8"))
+    now = command_help.words(command_help.page())
+    assert written == now, f"docs/reference/commands.md is stale: run {command_help.COMMAND}"
+
+
+def test_check_notices_another_help(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "commands.md"
+    monkeypatch.setattr(command_help, "PAGE", page)
+    assert command_help.main(["--check"]) == 1
+    assert command_help.main([]) == 0
+    assert command_help.main(["--check"]) == 0
+    page.write_text(page.read_text(encoding="utf-8").replace("--top N", "--top M"), "utf-8")
+    assert command_help.main(["--check"]) == 1
+    assert command_help.COMMAND in capsys.readouterr().err
+
+
+def test_the_width_of_the_terminal_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = command_help.page()
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert command_help.page() == before
+    assert "\x1b" not in before
+
+
+def test_layouts_of_several_pythons_are_the_same_words() -> None:
+    old = (
+        "  -m MODEL, --model MODEL\n      log-\n      pool (default:\n      no)\n  -h, --help  x\n"
+    )
+    new = "  -m, --model MODEL  log-pool\n      (default: no)\n  -h, --help  x\n"
+    assert command_help.words(old) == command_help.words(new)
+    assert command_help.words(old) != command_help.words(new.replace("MODEL", "FOLDER"))

@@ -1,0 +1,86 @@
+"""J, the one number for how far the two conditionals contradict each other."""
+
+import examples
+import numpy as np
+import pytest
+import reference
+from examples import EXAMPLES, SOLVABLE, Example, build
+
+import unmask
+
+
+def noisy(scale: float) -> Example:
+    """Compatible conditionals, and one pattern of noise on them, as loud as told."""
+    example = examples.compatible(60, 50, seed=3)
+    noise_A, noise_B = np.random.default_rng(7).normal(size=(2, 60, 50))
+    return Example(
+        f"noise-{scale}",
+        examples._f32(example.logits_A + scale * noise_A),
+        examples._f32(example.logits_B + scale * noise_B),
+        example.m_a,
+        example.m_b,
+    )
+
+
+def contradiction() -> Example:
+    """Each blank says that the tokens agree, the other that they differ."""
+    agree = np.array([[0.0, -30.0], [-30.0, 0.0]])
+    half = np.array([0.5, 0.5])
+    return Example("contradiction", agree, -30 - agree, half, half)
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (7, 3), (40, 40), (300, 200)])
+def test_compatible_tables_have_none(shape: tuple[int, int]) -> None:
+    tables = examples.compatible(*shape, seed=9).tables()
+    assert 0 <= unmask.incompatibility(tables) < 1e-9
+
+
+@pytest.mark.parametrize("kind", SOLVABLE)
+@pytest.mark.parametrize("shape", [(2, 5), (7, 3), (40, 40), (200, 150)])
+def test_it_is_as_defined(kind: str, shape: tuple[int, int]) -> None:
+    example = SOLVABLE[kind](*shape, 2)
+    right = reference.incompatibility(example.A, example.B)
+    assert unmask.incompatibility(example.tables()) == pytest.approx(right, rel=1e-5, abs=1e-9)
+
+
+def test_it_grows_with_noise() -> None:
+    levels = [noisy(scale) for scale in np.linspace(0, 2, 20)]
+    found = [unmask.incompatibility(example.tables()) for example in levels]
+    assert found == sorted(found)
+    assert len(set(found)) == 20
+    right = [reference.incompatibility(example.A, example.B) for example in levels]
+    assert found == pytest.approx(right, rel=1e-5, abs=1e-9)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.name)
+def test_it_is_at_most_one_bit(example: Example) -> None:
+    assert 0 <= unmask.incompatibility(example.tables()) <= 1
+
+
+def test_a_plain_contradiction_is_one_bit() -> None:
+    assert unmask.incompatibility(contradiction().tables()) == pytest.approx(1, abs=1e-9)
+    assert unmask.incompatibility(contradiction().tables()) <= 1
+
+
+@pytest.mark.parametrize("kind", SOLVABLE)
+def test_swapping_the_blanks_or_relabelling_tokens_changes_nothing(kind: str) -> None:
+    example = SOLVABLE[kind](40, 30, 6)
+    rng = np.random.default_rng(3)
+    found = unmask.incompatibility(example.tables())
+    for other in (
+        example.swapped(),
+        example.relabelled(rng.permutation(40), rng.permutation(30)),
+    ):
+        same = pytest.approx(found, rel=1e-6, abs=1e-12)
+        assert unmask.incompatibility(other.tables()) == same
+
+
+@pytest.mark.parametrize("method", list(unmask.CONSTRUCTIONS))
+def test_every_joint_of_the_tables_says_it(method: str) -> None:
+    example = examples.heavy_tailed(30, 20, seed=1)
+    assert build(method, example).incompatibility() == unmask.incompatibility(example.tables())
+
+
+def test_a_joint_that_was_given_has_none_to_say() -> None:
+    joint = build("mrf", examples.random(4, 3, seed=0))
+    assert joint.marginal(0).incompatibility() is None

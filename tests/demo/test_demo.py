@@ -1,0 +1,600 @@
+"""The demo's parts: words, questions and links, turns and jobs, answers, what is shown."""
+
+import ast
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from toy_lm import ToyMaskedLM, ToyTokenizer
+
+import unmask
+from unmask import cli
+from unmask.demo import panels
+from unmask.demo.answers import Answer, Column
+from unmask.demo.examples import examples_for
+from unmask.demo.jobs import CancelledError, Desk, Job
+from unmask.demo.question import (
+    LONGEST_TEXT,
+    MOST_BLANKS,
+    Offer,
+    Question,
+    check,
+    from_query,
+    methods_for,
+    numbers,
+    toggled,
+)
+from unmask.demo.serving import candidate_choices
+from unmask.demo.turns import Room, Turns
+from unmask.demo.visits import Shown, Visits
+from unmask.demo.words import blanked, pieces
+
+SOURCE = Path(unmask.__file__).parent
+HOSTILE = "<script>x()</script> \"><img src=x onerror=x()> ${x()} {{x}} '`\u202e abc e\u0301 עברית"
+V = 6
+OFFER = Offer("[MASK]", (0, 100), 20_000)
+
+
+def toy(blanks: int = 3) -> unmask.LanguageModel:
+    joint = np.random.default_rng(3).dirichlet(np.ones(V**blanks)).reshape((V,) * blanks)
+    return unmask.LanguageModel(ToyMaskedLM(joint, noise=0.3), ToyTokenizer(V))  # type: ignore[arg-type]
+
+
+def visits(*, places: int = 2, lm: unmask.LanguageModel | None = None) -> Visits:
+    default = Question("t1 t2 t3", ())
+    return Visits(
+        lm or toy(),
+        settings=unmask.Settings(batch_size=2),
+        offer=OFFER,
+        default=default,
+        places=places,
+    )
+
+
+# --- words -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Two men, one dog.", ["Two", "men", "one", "dog"]),
+        ("don't stop-and-go 3rd", ["don't", "stop-and-go", "3rd"]),
+        ("今天很好", ["今", "天", "很", "好"]),
+        ("안녕 세상", ["안녕", "세상"]),
+        ("cafe\u0301 naïve", ["cafe\u0301", "naïve"]),
+        ("- 'tis -", ["tis"]),
+        ("", []),
+        ("[MASK] ___ <mask>", []),
+    ],
+)
+def test_words_of_a_text(text: str, words: list[str]) -> None:
+    found = pieces(text, "[MASK]")
+    assert [piece.text for piece in found if piece.kind == "word"] == words
+    assert "".join(piece.text for piece in found) == text
+
+
+@pytest.mark.parametrize("text", [HOSTILE, "a[MASK]b", "__ _ x_y", "\u0301 \u200d👩‍🚀", "\x00\n\t"])
+def test_nothing_of_a_text_is_lost(text: str) -> None:
+    assert "".join(piece.text for piece in pieces(text, "<mask>")) == text
+    assert blanked(text, [], "§").text.count("§") == len(blanked(text, [], "§").words)
+
+
+def test_blanks_are_written_where_words_stood() -> None:
+    found = blanked("Two men and ____ play.", {2}, "<mask>")
+    assert found.text == "Two <mask> and <mask> play."
+    assert found.words == ("men", None)
+    # what is no word is not blanked
+    assert blanked("Two men.", {1}, "<mask>").text == "Two men."
+
+
+# --- questions and links -----------------------------------------------------------------------
+
+
+def test_a_link_asks_the_same_question_again() -> None:
+    asked = Question(HOSTILE, (0, 4), ("ag", "orders"), 100)
+    assert from_query("?" + asked.to_query(), Question("other"), OFFER) == asked
+    # what this demo does not offer is not asked for
+    other = Question(HOSTILE, (0,), ("ag",), 999)
+    found = from_query(other.to_query(), Question("", candidates=100), OFFER)
+    assert found == Question(HOSTILE, (0,), ("ag",), 100)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "?",
+        "?text=",
+        "?blanks=1",
+        "?text=%FF%FE&blanks=-1,x,٣&methods=<b>&candidates=many",
+        "&&&==",
+    ],
+)
+def test_a_garbled_link_is_no_error(query: str) -> None:
+    default = Question("begin", (), ("mlm",), 0)
+    found = from_query(query, default, OFFER)
+    assert found is None or (found.chosen, found.methods, found.candidates) == ((), ("mlm",), 0)
+
+
+def test_numbers_are_digits_alone() -> None:
+    assert numbers("3, 1,1,x,-2,٣,") == (1, 3)
+    assert numbers("9" * 5000) == numbers("1," * 5 + "9" * 5000)[1:] == ()
+
+
+def test_a_word_is_blanked_and_filled_again() -> None:
+    asked = Question("Two men play.", ())
+    once = toggled(asked, 2, "men", "[MASK]")
+    assert once.chosen == (2,)
+    assert toggled(once, 2, "men", "[MASK]").chosen == ()
+    for place in (1, 99, -1, "2", None):
+        assert toggled(asked, place, "men", "[MASK]") == asked
+    # a word of the text before this
+    assert toggled(asked, 2, "women", "[MASK]") == asked
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        (Question("Two men."), "click one or more words"),
+        (Question("[MASK] " * (MOST_BLANKS + 1)), f"has {MOST_BLANKS + 1} blanks"),
+        (Question("x" * (LONGEST_TEXT + 1)), f"takes {LONGEST_TEXT}"),
+        (Question("[MASK]", (), ()), "choose a construction"),
+        (Question("[MASK]", (), ("nonsense",)), "no construction 'nonsense'"),
+        (Question("[MASK]", (), tuple(unmask.CONSTRUCTIONS)), "has room for"),
+        (Question("[MASK]", (), ("ag",), 999), "choose how many candidates"),
+        (Question("[MASK]", (), ("ag",), -1), "choose how many candidates"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused_in_a_line(question: Question, said: str) -> None:
+    with pytest.raises(unmask.UnmaskError, match=said):
+        check(question, OFFER)
+
+
+def test_something_answers_at_once() -> None:
+    assert methods_for(Question("", (), ("log-pool",)), 2) == (["orders"], ["log-pool"])
+    assert methods_for(Question("", (), ("sweep", "ag", "mlm")), 2) == (["sweep", "mlm"], ["ag"])
+    assert methods_for(Question("", (), ("sweep",)), 3) == (["orders"], [])
+    assert methods_for(Question("", (), ("mlm", "orders", "ag")), 3) == (["orders"], ["mlm", "ag"])
+    assert methods_for(Question("", (), ("ag",)), 1) == (["mlm"], [])
+
+
+# --- turns and jobs ----------------------------------------------------------------------------
+
+
+def test_turns_come_in_the_order_asked() -> None:
+    turns, order = Turns(), list[int]()
+    threads = []
+    with turns:
+        for number in range(5):
+            thread = threading.Thread(target=lambda n=number: _take(turns, order, n))
+            thread.start()
+            threads.append(thread)
+            time.sleep(0.02)
+    for thread in threads:
+        thread.join(5)
+    assert order == [0, 1, 2, 3, 4]
+
+
+def _take(turns: Turns, order: list[int], number: int) -> None:
+    with turns:
+        order.append(number)
+
+
+def test_a_long_turn_lets_those_through_who_wait() -> None:
+    turns, order = Turns(), list[str]()
+    with turns:
+        turns.let_others_through()  # nobody is there
+        short = threading.Thread(
+            target=lambda: (
+                turns.__enter__(),
+                order.append("short"),
+                turns.__exit__(None, None, None),
+            )
+        )
+        short.start()
+        while not turns._waiting:
+            time.sleep(0.005)
+        turns.let_others_through()
+        order.append("long")
+    short.join(5)
+    assert order == ["short", "long"]
+
+
+def test_a_room_has_so_many_places() -> None:
+    room = Room(2)
+    assert [room.enter(), room.enter(), room.enter()] == [True, True, False]
+    room.leave()
+    assert room.enter()
+
+
+def test_a_job_that_is_cancelled_ends_and_frees_its_place() -> None:
+    desk = Desk(1)
+    assert desk.room.enter()
+    ticking = threading.Event()
+
+    def work(job: "Job[int]") -> int:
+        for done in range(10_000):
+            job.tick(unmask.Progress("rows", done, 10_000, "row"))
+            ticking.set()
+            time.sleep(0.002)
+        return 1
+
+    job = Job(desk, work)
+    ticking.wait(5)
+    assert not desk.room.enter()
+    job.cancel()
+    with pytest.raises(CancelledError):
+        job.result()
+    assert desk.room.enter()
+    with desk.turns:
+        pass  # nobody holds it any more
+
+
+# --- answers -----------------------------------------------------------------------------------
+
+
+def test_the_first_answer_is_that_of_the_constructions() -> None:
+    lm = toy()
+    shown = visits(lm=lm).first_answer(Question("t1 t2 t3", (2, 4), ("mlm", "log-pool")))
+    best = lm.joint("t1 [MASK] [MASK]", method="mlm").top(1)[0]
+    assert shown.cards is not None
+    assert panels.percentage(best.probability) in shown.cards
+    assert all(f">{token}<" in shown.cards for token in best.tokens)
+    assert "What stood there" in shown.cards
+    assert "Comes with the exact answer" in shown.cards
+    assert shown.status is not None
+    assert "follows" in shown.status
+    assert shown.picture == ""
+
+
+def test_the_exact_answer_is_that_of_the_constructions() -> None:
+    lm = toy()
+    *before, last = visits(lm=lm).exact_answer(Question("t1 t2 t3", (2, 4), ("mlm", "log-pool")))
+    joint = lm.joint("t1 [MASK] [MASK]", method="log-pool")
+    assert all(one.cards is None for one in before)
+    assert last.cards is not None
+    assert last.trust is not None
+    assert last.picture is not None
+    for fill in joint.top(8):
+        assert panels.percentage(fill.probability) in last.cards
+    gold = panels.percentage(np.exp(joint.log_prob("t2", "t3")))
+    assert "What stood there: " in last.cards
+    assert gold in last.cards
+    assert f"J = {joint.incompatibility():.3f} bits" in last.trust
+    assert f"{joint.mutual_information(base_two=True):.3f} bits (log-pool)" in last.trust
+    assert f"Paid: {2 * V + 1} forward passes" in last.trust
+    assert '<img src="data:image/svg+xml;base64,' in last.picture
+
+
+def test_one_blank_and_three() -> None:
+    one = visits().first_answer(Question("t1 t2 t3", (2,), ("log-pool",)))
+    assert one.cards is not None
+    assert one.cards.count("<section") == 1
+    asked = Question("t1 t2 t3", (0, 2, 4), ("mlm", "orders", "log-pool", "sweep"))
+    *_, three = visits().exact_answer(asked)
+    assert three.cards is not None
+    assert three.cards.count("<section") == 3
+    assert "log-pool" in three.cards
+    assert "sweep is for two blanks" in str(three.trust)
+    assert three.picture == ""
+
+
+def test_two_exact_answers_at_once_are_those_of_one_after_the_other() -> None:
+    asked = [Question("t1 t2 t3", places, ("ag",)) for places in ((0, 2), (2, 4), (0, 4))]
+    alone = [_last(visits(), one) for one in asked]
+    shared, found = visits(places=3), dict[int, Shown]()
+    threads = [
+        threading.Thread(target=lambda n=n: found.update({n: _last(shared, asked[n], str(n))}))
+        for n in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for _ in range(5):
+        shared.first_answer(asked[0])
+    for thread in threads:
+        thread.join(30)
+    assert [found[n].cards for n in range(3)] == [one.cards for one in alone]
+
+
+def _last(at: Visits, question: Question, visitor: str = "") -> Shown:
+    return list(at.exact_answer(question, visitor))[-1]
+
+
+def test_who_finds_no_place_is_told_so() -> None:
+    at = visits(places=1)
+    assert at._desk.room.enter()
+    (shown,) = at.exact_answer(Question("t1 t2 t3", (2, 4), ("ag",)))
+    assert shown.status is not None
+    assert "Please try again" in shown.status
+
+
+def test_an_answer_that_nobody_waits_for_is_not_finished() -> None:
+    lm = toy()
+    at = visits(places=1, lm=lm)
+    with at._desk.turns:
+        answer = at.exact_answer(Question("t1 t2 t3", (2, 4), ("ag",)))
+        assert "waits for its turn" in str(next(answer).status)
+        answer.close()
+    deadline = time.monotonic() + 5
+    while not at._desk.room.enter():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert lm.model.rows_asked == 0  # type: ignore[attr-defined]
+
+
+def test_a_visitor_cancels_what_is_theirs() -> None:
+    at = visits(places=2)
+    question = Question("t1 t2 t3", (2, 4), ("ag",))
+    with at._desk.turns:
+        mine, others = at.exact_answer(question, "me"), at.exact_answer(question, "others")
+        assert "waits" in str(next(mine).status)
+        assert "waits" in str(next(others).status)
+        assert "Cancelled" in str(at.cancel("me").status)
+        assert "Cancelled" in str(next(mine).status)
+        assert next(mine, None) is None
+        assert "waits" in str(next(others).status)
+    assert "J = " in str([*others][-1].trust)
+    # there is nothing more to cancel
+    assert at.cancel("me") == at.cancel("others") == Shown()
+    # but what they are about to wait for is not begun
+    (shown,) = at.exact_answer(question, "me")
+    assert "Cancelled" in str(shown.status)
+    # unless they ask again
+    at.cancel("me")
+    at.first_answer(question, "me")
+    assert "J = " in str([*at.exact_answer(question, "me")][-1].trust)
+
+
+def test_who_asks_again_gets_the_new_answer_and_not_the_old() -> None:
+    at = visits(places=1)
+    old, new = (Question("t1 t2 t3", places, ("ag",)) for places in ((0, 2), (2, 4)))
+    with at._desk.turns:
+        first = at.exact_answer(old, "me")
+        assert "waits" in str(next(first).status)
+        second = at.exact_answer(new, "other")
+        assert "Please try again" in str(next(second).status)
+    answers = at.exact_answer(new, "me")
+    shown = [*answers][-1]
+    # the page that watched the old one is told nothing more
+    assert [*first] == [Shown()]
+    assert shown.cards == _last(visits(), new).cards
+
+
+def test_what_fails_is_said_without_what_was_written(capsys: pytest.CaptureFixture[str]) -> None:
+    at = visits()
+
+    def readouts(*_: object) -> object:
+        raise RuntimeError("secret t1 t2 t3")
+
+    at.lm.model.readouts = readouts  # type: ignore[method-assign, assignment]
+    question = Question("t1 t2 t3", (2, 4), ("ag",))
+    for shown in (at.first_answer(question), [*at.exact_answer(question)][-1]):
+        assert "Something failed" in str(shown.status)
+        assert shown.cards == ""
+    said = capsys.readouterr().err
+    assert said == "unmask: the demo could not answer: RuntimeError\n" * 2
+
+
+def test_no_answer_costs_more_than_the_limit() -> None:
+    lm = toy()
+    offer = Offer("[MASK]", (0,), V)
+    at = Visits(lm, settings=unmask.Settings(), offer=offer, default=Question(""), places=1)
+    *_, shown = at.exact_answer(Question("t1 t2 t3", (2, 4), ("ag",)))
+    assert f"takes {2 * V + 1} forward passes, and the demo up to {V}" in str(shown.status)
+    assert lm.model.rows_asked == 0  # type: ignore[attr-defined]
+
+
+def test_a_closed_demo_ends_its_work() -> None:
+    at = visits()
+    with at._desk.turns:
+        answer = at.exact_answer(Question("t1 t2 t3", (2, 4), ("ag",)))
+        next(answer)
+        at.close()
+        assert "Cancelled" in str([*answer][-1].status)
+    assert "Something failed" in str(at.first_answer(Question("t1 t2 t3", (2, 4))).status)
+
+
+def test_a_long_text_is_cut_before_anything_looks_at_it() -> None:
+    began = time.monotonic()
+    found = visits().edited("x " * 500_000, "y " * 500_000, "0")
+    assert len(found.text) == LONGEST_TEXT + 1
+    visits().first_answer(Question("x " * 500_000))
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        Question("t1 [MASK] [MASK]", (), ("nonsense",)),
+        Question("x" * 20_000, (0,)),
+        Question("[MASK] " * 9),
+    ],
+)
+def test_bad_input_is_one_line_and_no_exception(question: Question) -> None:
+    shown = visits().first_answer(question)
+    assert shown.status is not None
+    assert "refused" in shown.status
+    assert [one.status for one in visits().exact_answer(question)] == [None]
+
+
+def test_words_stay_blank_while_the_text_is_edited() -> None:
+    at = visits()
+    kept = at.edited("Yesterday two men played", "two men play", "2")
+    assert [pieces(kept.text, "[MASK]")[place].text for place in kept.chosen] == ["men"]
+    assert at.edited("two play", "two men play", "2").chosen == ()
+
+
+def test_one_batch_is_all_that_a_quick_question_waits_for() -> None:
+    """A quick answer comes while an exact one is being computed, not after it."""
+    at = visits(lm=toy(), places=1)
+    slow = at.lm.model.readouts
+
+    def readouts(ids: object, positions: object) -> object:
+        time.sleep(0.05)
+        return slow(ids, positions)  # type: ignore[arg-type]
+
+    at.lm.model.readouts = readouts  # type: ignore[method-assign, assignment]
+    answer = at.exact_answer(Question("t1 t2 t3", (2, 4), ("ag",)))
+    while "forward passes" not in str(next(answer).status):
+        pass
+    shown = at.first_answer(Question("t1 t2 t3", (2, 4), ("mlm",)))
+    assert shown.cards
+    assert next(answer).cards is None
+
+
+# --- what is shown -----------------------------------------------------------------------------
+
+
+def test_whatever_is_written_is_inert() -> None:
+    answer = Answer(
+        (Column("mlm", (((HOSTILE, "</section><b>"), 0.5),), yours=-1.0, shared_bits=0.0),),
+        (HOSTILE,),
+        1,
+        0.1,
+        trust=HOSTILE,
+    )
+    every = [
+        panels.words(Question(HOSTILE, (0,)), "[MASK]"),
+        panels.cards(answer, [HOSTILE]),
+        panels.trust(answer),
+        panels.line(HOSTILE),
+        panels.page_head(HOSTILE, 10),
+    ]
+    for shown in every:
+        assert "<script" not in shown
+        assert "<img" not in shown
+        assert "<b>" not in shown.replace("<b><bdi>", "")
+        assert "\u202e" not in shown
+
+
+@pytest.mark.parametrize(
+    ("probability", "said"),
+    [
+        (0.1284, "12.8%"),
+        (0.00095, "0.1%"),
+        (2e-5, "0.002%"),
+        (1e-12, "1e-10%"),
+        (0.0, "0%"),
+        (0.9999, ">99.9%"),
+    ],
+)
+def test_probabilities_are_readable(probability: float, said: str) -> None:
+    assert panels.percentage(probability) == said
+
+
+def test_every_construction_has_a_meaning() -> None:
+    assert set(panels.MEANINGS) == set(unmask.CONSTRUCTIONS)
+
+
+def test_candidates_stay_within_the_limit() -> None:
+    assert candidate_choices(4_096, 20_000)[0][1] == 0
+    assert candidate_choices(30_000, 20_000)[0][1] == 300
+    assert [count for _, count in candidate_choices(30, 20_000)] == [0]
+    assert [count for _, count in candidate_choices(30_000, 300)] == [100]
+    with pytest.raises(unmask.UnmaskError, match="raise the limit"):
+        candidate_choices(30_000, 10)
+
+
+def test_a_text_that_is_too_long_is_said_to_be() -> None:
+    """Wherever it comes from: typed, clicked, or from a link."""
+    # its blank is beyond what is looked at
+    at, long = visits(), f"{'a ' * 250}[MASK]"
+    link = from_query(Question(long).to_query(), Question(""), OFFER)
+    for found in (at.edited(long, "", ""), at.clicked(long, "", 0, "a"), link):
+        assert found is not None
+        assert panels.TOO_LONG in panels.words(found, "[MASK]")
+    assert "the demo takes 400" in str(at.first_answer(Question(long)).status)
+    fits = at.edited("a " * 200, "", "")
+    assert len(fits.text) == LONGEST_TEXT
+    assert panels.TOO_LONG not in panels.words(fits, "[MASK]")
+
+
+def test_filling_without_blanks_says_that_there_are_none() -> None:
+    status = str(visits().first_answer(Question("t1 t2 t3")).status)
+    assert "There is no blank to fill yet" in status
+    assert status != panels.line(panels.HINT)
+
+
+def test_the_time_left_is_said_as_a_person_would() -> None:
+    desk = Desk(1)
+    for seconds, said in ((0.4, ", less than a second left."), (5.2, ", about 5 s left.")):
+        job = Job(desk, lambda _: 1)
+        job.result()
+        job.running, job.rows_expected, job.rows_done = True, 100, 50
+        job._began = time.monotonic() - seconds
+        assert said in panels.progress(job)  # type: ignore[arg-type]
+
+
+# --- what it is made of ------------------------------------------------------------------------
+
+
+def test_the_demo_uses_public_names_alone() -> None:
+    """Public names, its own modules, and what makes text safe to show."""
+    helpers = {
+        *("unmask.errors", "unmask.lazy", "unmask.markup", "unmask.printable"),
+        "unmask.text.unknown_tokens",
+    }
+    for path in (SOURCE / "demo").glob("*.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("unmask"):
+                module = str(node.module)
+                public = module == "unmask" and all(n.name in {"plots"} for n in node.names)
+                assert public or module in helpers or module.startswith("unmask.demo"), module
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                if node.value.id == "unmask":
+                    assert node.attr in unmask.__all__, f"{path.name}: unmask.{node.attr}"
+                if node.value.id in ("lm", "joint", "plots"):
+                    assert not node.attr.startswith("_"), f"{path.name}: {node.attr}"
+
+
+def test_without_gradio_one_line_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "gradio.py").write_text("raise ImportError('no')")
+    paths = [str(tmp_path), str(SOURCE.parent)]
+    done = subprocess.run(
+        [sys.executable, "-m", "unmask", "demo", "-m", "nothing"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+    )
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == ["unmask: the demo needs Gradio: pip install 'unmask[demo]'"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--port", "0"], "--port takes a number from 1 to 65535, not 0"),
+        (["--max-exact", "0"], "--max-exact takes a number from 1, not 0"),
+        (["--method", "nonsense"], "no method 'nonsense'"),
+        (["--method", "all"], "has room for"),
+        (["--host", "not.a.host.invalid"], "cannot listen on 'not.a.host.invalid'"),
+    ],
+)
+def test_bad_options_are_one_line(
+    options: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["demo", "-m", "nothing", *options]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line
+
+
+def test_examples_are_in_what_the_model_speaks() -> None:
+    # the toy knows none of the languages, and has something all the same
+    class Speaks(ToyTokenizer):
+        unk_token_id = 0  # type: ignore[assignment]
+
+        def __call__(self, text: str, **_: object) -> dict[str, list[int]]:
+            return {"input_ids": [1 if "\u4e00" <= ch <= "\u9fff" else 0 for ch in text]}
+
+    lm = unmask.LanguageModel(toy().model, Speaks(V))  # type: ignore[arg-type]
+    first = examples_for(lm)[0]
+    assert "天" in first.text
+    assert first.question(Question("")).chosen
+    assert "____" in first.label()

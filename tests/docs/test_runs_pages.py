@@ -1,0 +1,227 @@
+"""The pages of runs/appendix_d.py and runs/pivots.py, from rows made up here."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from toy_lm import ToyMaskedLM, ToyTokenizer
+
+import unmask
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "runs"))
+
+import appendix_d  # noqa: E402
+import pivots  # noqa: E402
+import pivots_report  # noqa: E402
+
+HOSTILE = "<img src=x>|`a`\n# b"
+INERT = r"&lt;img src=x&gt;\|\`a\`\\n# b"
+METRICS = ("pairwise_nll", "unary_nll", "all_kl", "gold_kl")
+
+
+def table(lines: list[str], first: str) -> dict[str, list[str]]:
+    """The rows of the table whose first heading is this, by their first cell."""
+    start = next(n for n, line in enumerate(lines) if line.startswith(f"| {first} |"))
+    found = {}
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            break
+        name, *cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        found[name] = cells
+    return found
+
+
+# the casino
+
+
+def casino(model: str = "caption-bert") -> appendix_d.Record:
+    one = {
+        "text": "The [MASK] [MASK] at the casino",
+        "tokens": ["The", "[MASK]", HOSTILE],
+        "conditionals": [
+            {"blank": blank, "token": token, "given": given, "probability": 0.25}
+            for blank, token, given in appendix_d.CONDITIONALS
+        ],
+        "masses": {
+            name: {"man is": 10.0**-place, "man was": 0.5}
+            for place, name in enumerate(unmask.CONSTRUCTIONS, start=1)
+        },
+        "likeliest": {name: [HOSTILE, "is"] for name in unmask.CONSTRUCTIONS},
+        "incompatibility": 0.125,
+    }
+    about = {"model": model, "revision": None, "vocabulary": 4096, "versions": {"unmask": "0"}}
+    return {**about, "texts": [one]}
+
+
+def test_the_casino_has_the_papers_values_beside_ours() -> None:
+    lines = list(appendix_d.page(casino()))
+    conditionals = table(lines, "conditional")
+    assert conditionals["q(man &#124; is)"] == ["0.250", "2e-05"]
+    assert len(conditionals) == 4
+    masses = table(lines, "joint")
+    assert list(masses) == list(unmask.CONSTRUCTIONS)
+    assert masses["mlm"][:3] == ["0.100", "0.002", "0.500"]
+    assert masses["ag"][1] == "not given"
+    assert "`mrf` 0.1, `mrf-logit` 0.01" in "\n".join(lines)
+
+
+def test_the_casino_says_whose_the_values_are() -> None:
+    of_another = "paper's values\nare of another model"
+    assert of_another in "\n".join(appendix_d.page(casino()))
+    for name in ("bert-base-cased", "google-bert/bert-large-cased"):
+        assert of_another not in "\n".join(appendix_d.page(casino(name)))
+
+
+def test_the_casino_takes_no_markup_from_names() -> None:
+    said = "\n".join(appendix_d.page(casino(HOSTILE)))
+    assert "<img" not in said
+    assert "\n# b" not in said
+    assert f"**{INERT}**" in said
+    # every row of a table has as many cells as its heading
+    assert all(len(cells) == 4 for cells in table(said.splitlines(), "joint").values())
+
+
+def test_a_folder_is_named_by_its_last_part(tmp_path: Path) -> None:
+    assert appendix_d.shown_name(str(tmp_path)) == tmp_path.name
+    assert appendix_d.shown_name(f"{tmp_path}/") == tmp_path.name
+    assert appendix_d.shown_name("some/hub-name") == "some/hub-name"
+
+
+def test_a_vocabulary_without_the_words_is_one_line() -> None:
+    joint = np.random.default_rng(0).random((3, 3))
+    lm = unmask.LanguageModel(ToyMaskedLM(joint), ToyTokenizer(3), name="toy")
+    with pytest.raises(unmask.UnmaskError, match="'is'"):
+        appendix_d.measured(lm, "[MASK] [MASK]")
+    lm.tokenizer.unk_token_id = 1
+    with pytest.raises(unmask.UnmaskError, match=r"'toy' lacks a token of '.*t1'"):
+        appendix_d.check_known(lm, lm.cloze("[MASK] t1"))
+
+
+def test_the_published_casino_is_made_of_its_figures() -> None:
+    folder = ROOT / "docs" / "results"
+    found = json.loads((folder / "appendix-d.json").read_text(encoding="utf-8"))
+    page = (folder / "appendix-d.md").read_text(encoding="utf-8")
+    assert "\n".join(appendix_d.page(found)) + "\n" == page
+    assert "/" not in found["model"]
+
+
+# the pivot
+
+
+def pivot_row(number: int, model: str = "toy", **values: float) -> dict[str, Any]:
+    """A metric is the number of its example, plus what is given for a pivot on the first blank."""
+    names = ["likeliest", "gold", "rank 2", "random 1", "random 2"]
+    moved = {"0": values, "1": {}}
+    metrics = {
+        axis: {
+            name: dict.fromkeys(METRICS, number + moved[axis].get(name.replace(" ", "_"), 0.0))
+            for name in names
+        }
+        for axis in ("0", "1")
+    }
+    sentence = f"s{number}"
+    return {
+        "id": f"{sentence}/random",
+        "sentence": sentence,
+        "mask": "random",
+        "model": model,
+        "metrics": metrics,
+    }
+
+
+ROWS = [pivot_row(n, rank_2=0.5, random_1=0.1, random_2=0.3, gold=-9.0) for n in range(4)]
+JOINTS = [
+    {
+        "id": f"s{n}",
+        "mask": "random",
+        "metrics": {m: dict.fromkeys(METRICS, n - 1.0) for m in pivots_report.OTHERS},
+    }
+    for n in range(4)
+]
+
+
+def test_pivots_are_held_against_the_papers_and_other_joints() -> None:
+    lines = list(pivots_report.page(ROWS, JOINTS))
+    means = table(lines, "blank, pivot")
+    assert list(means)[:4] == ["first, likeliest", "first, gold", "first, rank 2", "first, random"]
+    assert len(means) == 8
+    assert means["first, likeliest"][0].startswith("1.500 [")
+    gaps = table(lines, "less first, likeliest")
+    assert gaps["first, rank 2"] == ["**+0.500 [+0.500, +0.500]**"] * 4
+    assert gaps["first, random"][0].startswith("**+0.200 ")
+    assert gaps["second, likeliest"][0] == "+0.000 [+0.000, +0.000]"
+    assert gaps["*ag-paper*"][0].startswith("**-1.000 ")
+    said = "\n".join(lines)
+    assert "4 examples, 2 random pivots each" in said
+    assert "+0.500 (first blank, rank 2)" in said
+
+
+def test_spread_within_an_example_leaves_out_the_oracle() -> None:
+    spread = table(list(pivots_report.page(ROWS, [])), "within an example")
+    assert spread["largest less smallest, first blank"][0].startswith("0.500 [")
+    assert spread["largest less smallest, second blank"][0].startswith("0.000 [")
+    deviation = spread["standard deviation over random pivots, first blank"][0]
+    assert deviation.startswith(f"{np.std([0.1, 0.3], ddof=1):.3f} [")
+
+
+def test_other_joints_are_shown_only_for_the_same_examples() -> None:
+    assert "ag-paper" not in "\n".join(pivots_report.page(ROWS, JOINTS[:3]))
+
+
+def test_pivots_take_no_markup_from_names() -> None:
+    rows = [pivot_row(n, HOSTILE) for n in range(3)]
+    said = "\n".join(pivots_report.page(rows, []))
+    assert "<img" not in said
+    assert f"Model: {INERT}." in said
+
+
+def test_rows_of_two_models_make_no_page() -> None:
+    with pytest.raises(unmask.UnmaskError, match="one model"):
+        list(pivots_report.page([*ROWS, pivot_row(9, "other")], []))
+
+
+def test_pivots_are_what_they_are_called() -> None:
+    log_masked = torch.tensor([0.1, 0.4, 0.2, 0.3]).log()
+    found = pivots.pivots(log_masked, 3, [2], "example", 0)
+    assert found["likeliest"] == 1
+    assert found["gold"] == found["rank 2"] == 3
+    assert "rank 10" not in found
+    assert [found[f"random {n}"] for n in range(1, pivots.RANDOM + 1)] == [2] * pivots.RANDOM
+    again = [pivots.pivots(log_masked, 3, list(range(4)), "example", 0) for _ in range(2)]
+    assert again[0] == again[1]
+
+
+def test_a_torn_row_is_done_again_and_another_models_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    assert pivots.done(path, "toy") == set()
+    whole = json.dumps(pivot_row(1)) + "\n"
+    path.write_text(whole + '{"id": "s2/ran', encoding="utf-8")
+    assert pivots.done(path, "toy") == {"s1/random"}
+    assert path.read_text(encoding="utf-8") == whole
+    with pytest.raises(unmask.UnmaskError, match="rows of 'toy'"):
+        pivots.done(path, "other")
+
+
+def test_published_pivots_are_made_of_rows_without_text() -> None:
+    folder = ROOT / "docs" / "results"
+    rows = pivots_report.read([folder / "pivots.jsonl"])
+    joints = pivots_report.read([folder / "better-joints.jsonl"])
+    made = "\n".join(pivots_report.page(rows, joints)).splitlines()
+    # the last line names versions
+    assert made[:-1] == (folder / "pivots.md").read_text(encoding="utf-8").splitlines()[:-1]
+    for row in rows:
+        assert row["id"] == f"{row['sentence']}/{row['mask']}"
+        strings = {key for key, value in row.items() if isinstance(value, str)}
+        assert strings == {"id", "sentence", "mask", "model"}
+    # the paper's pivot is what the other page has for `hcb`
+    known = {(row["id"], row["mask"]): row["metrics"]["hcb"] for row in joints}
+    for row in rows:
+        assert row["metrics"]["0"]["likeliest"] == pytest.approx(
+            known[row["sentence"], row["mask"]], abs=1e-4
+        )

@@ -1,0 +1,124 @@
+"""Tutorials are notebooks whose code compiles and asserts what their prose says.
+
+Building the documentation runs them; here nothing is run.
+"""
+
+import ast
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("myst_nb")
+
+from IPython.core.inputtransformer2 import TransformerManager
+from myst_nb.core.read import read_myst_markdown_notebook
+from nbformat import NotebookNode
+
+import unmask
+from unmask.cli import _parser
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = [DOCS / "quick-start.md", *sorted((DOCS / "tutorials").glob("*.md"))]
+# the names that have a stand-in where the documentation is built
+MODELS = {"bert-base-cased", "ckiplab/albert-tiny-chinese", "antiberty"}
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+
+
+def notebook(page: Path) -> NotebookNode:
+    return read_myst_markdown_notebook(page.read_text(encoding="utf-8"))
+
+
+def cells(page: Path, *, hidden: bool) -> list[str]:
+    """The sources of the cells that readers see, or of those that they do not."""
+    return [
+        cell.source
+        for cell in notebook(page).cells
+        if cell.cell_type == "code" and ("remove-cell" in cell.metadata.get("tags", [])) == hidden
+    ]
+
+
+def compiled(source: str) -> ast.Module:
+    # shell commands and magics become calls, as in a notebook
+    return ast.parse(TransformerManager().transform_cell(source))
+
+
+def code(page: Path) -> Iterator[ast.AST]:
+    for source in (*cells(page, hidden=False), *cells(page, hidden=True)):
+        yield from ast.walk(compiled(source))
+
+
+def commands(page: Path) -> Iterator[list[str]]:
+    for node in code(page):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "get_ipython().system":
+            words = shlex.split(ast.literal_eval(node.args[0]))
+            if words[0] == "unmask":
+                yield words[1 : words.index("2>") if "2>" in words else None]
+
+
+def test_every_page_is_there() -> None:
+    assert {page.stem for page in PAGES} == {
+        "quick-start",
+        "two-blanks",
+        "compare-constructions",
+        "evaluate-your-model",
+        "protein-pairs",
+        "several-blanks",
+    }
+
+
+@every_page
+def test_a_page_is_a_notebook_that_python_runs(page: Path) -> None:
+    about = notebook(page).metadata
+    assert about["file_format"] == "mystnb"
+    assert about["kernelspec"]["name"] == "python3"
+    assert len(cells(page, hidden=False)) >= 5
+
+
+@every_page
+def test_what_is_shown_was_run(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    # neither code that the build does not run, nor outputs that it did not make
+    assert not re.search(r"^```(python|text|console)", text, re.MULTILINE)
+    assert len(re.findall("yours\\s+will\\s+differ", text)) == 1
+
+
+@every_page
+def test_cells_compile_and_claims_are_asserted(page: Path) -> None:
+    asserts = [
+        node
+        for source in cells(page, hidden=True)
+        for node in ast.walk(compiled(source))
+        if isinstance(node, ast.Assert)
+    ]
+    shown = cells(page, hidden=False)
+    assert all(compiled(source).body for source in shown)
+    assert len(asserts) >= len(shown) / 2
+
+
+@every_page
+def test_names_and_models_exist(page: Path) -> None:
+    for node in code(page):
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "unmask":
+            assert hasattr(unmask, node.attr), node.attr
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "unmask.load":
+            assert ast.literal_eval(node.args[0]) in MODELS
+
+
+@pytest.mark.parametrize("stem", ["quick-start", "evaluate-your-model"])
+def test_commands_are_understood(stem: str) -> None:
+    (page,) = (page for page in PAGES if page.stem == stem)
+    found = list(commands(page))
+    assert found
+    for words in found:
+        # an option that does not exist ends the test with argparse's own line
+        assert _parser().parse_args(words).command == words[0]
+
+
+@every_page
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
+        assert target.startswith("https://") or (page.parent / target).exists(), target

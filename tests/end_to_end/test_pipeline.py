@@ -1,0 +1,215 @@
+"""The pipeline `joint-fill-mask`: fill-mask with one blank, our joints with several."""
+
+import logging
+import subprocess
+import sys
+
+import pytest
+from assets import real_model
+from tiny_models import build
+from tiny_tokenizers import save_bert, tiny_bert, word_piece
+from transformers import Pipeline, pipeline
+from transformers.pipelines.pt_utils import KeyDataset
+
+import unmask
+from unmask import ClozeError, JointFillMaskPipeline, MethodError, ModelError, SupportError
+
+KEYS = ("score", "token", "token_str", "sequence")
+# an architecture, a text with one blank, and names of its vocabulary
+DROP_INS = [
+    ("bert", "the {} sat on the mat.", ["cat", "dog", "##s"]),
+    ("roberta", "the{} sat on the mat.", ["Ġcat", "the", "mat"]),
+    ("albert", "the {} sat on the mat.", ["▁cat", "▁dog", "▁house"]),
+    ("modernbert", "the cat{} on the mat.", ["Ġsat", "Ġthe", "s"]),
+    ("esm", "M K {} L A", ["L", "A", "-"]),
+]
+
+
+def both(model, tokenizer) -> tuple[Pipeline, Pipeline]:
+    return (
+        pipeline("fill-mask", model=model, tokenizer=tokenizer, device="cpu"),
+        pipeline("joint-fill-mask", model=model, tokenizer=tokenizer, device="cpu"),
+    )
+
+
+def check_same(ours: list[dict], theirs: list[dict]) -> None:
+    assert [[fill[key] for key in KEYS[1:]] for fill in ours] == [
+        [fill[key] for key in KEYS[1:]] for fill in theirs
+    ]
+    assert [f["score"] for f in ours] == pytest.approx([f["score"] for f in theirs], abs=1e-6)
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    return pipeline("joint-fill-mask", model=tiny_bert(), tokenizer=word_piece(), device="cpu")
+
+
+@pytest.mark.parametrize(("name", "text", "targets"), DROP_INS, ids=lambda v: v[:9])
+def test_one_blank_is_fill_mask(name, text, targets):
+    model, tokenizer = build(name)
+    theirs, ours = both(model, tokenizer)
+    asked = text.format(tokenizer.mask_token)
+    check_same(ours(asked), theirs(asked))
+    assert [tuple(fill) for fill in ours(asked)] == [(*KEYS, "method")] * 5
+    check_same(ours(asked, top_k=17), theirs(asked, top_k=17))
+    check_same(ours(asked, targets=targets), theirs(asked, targets=targets))
+    check_same(ours(asked, targets=targets, top_k=2), theirs(asked, targets=targets, top_k=2))
+    check_same(ours(asked, targets=targets[0]), theirs(asked, targets=targets[0]))
+
+
+@pytest.mark.real
+def test_one_blank_of_a_real_model_is_fill_mask():
+    theirs, ours = (
+        pipeline(task, model=str(real_model("caption-bert")), device="cpu")
+        for task in ("fill-mask", "joint-fill-mask")
+    )
+    texts = ["A man is playing a [MASK].", "Two dogs [MASK] in the snow.", "[MASK] people sit."]
+    for mine, other in zip(ours(texts, top_k=50), theirs(texts, top_k=50), strict=True):
+        check_same(mine, other)
+    targets = ["guitar", "piano", "game"]
+    check_same(ours(texts[0], targets=targets), theirs(texts[0], targets=targets))
+    best = ours("A [MASK] is playing a [MASK].", top_k=1)[0]
+    assert best["token_str"] == ["man", "guitar"]
+
+
+@pytest.mark.parametrize("method", ["mlm", "orders", "log-pool", "hcb"])
+def test_two_blanks_are_the_joint_over_the_whole_vocabulary(method):
+    model, tokenizer = build("bert")
+    text = "the [MASK] sat on the [MASK]."
+    fills = both(model, tokenizer)[1](text, method=method, top_k=9)
+    lm = unmask.load((model, tokenizer))
+    expected = lm.joint(text, method=method, support="vocabulary").top(9)
+    assert [fill["token"] for fill in fills] == [list(fill.ids) for fill in expected]
+    probabilities = [fill.probability for fill in expected]
+    assert [fill["score"] for fill in fills] == pytest.approx(probabilities, abs=1e-6)
+    assert all(len(fill["token_str"]) == 2 for fill in fills)
+
+
+def test_the_default_is_five_fills_by_orders(tiny):
+    text = "the [MASK] sat on the [MASK]."
+    assert tiny(text) == tiny(text, method="orders", top_k=5)
+    assert tiny(text) != tiny(text, method="mlm")
+    made = pipeline(
+        "joint-fill-mask", model=tiny.model, tokenizer=tiny.tokenizer, top_k=2, method="mlm"
+    )
+    assert made(text) == tiny(text, method="mlm", top_k=2)
+    # a call has the last word
+    assert made(text, method="orders", top_k=3) == tiny(text, top_k=3)
+
+
+def test_everything_that_fill_takes(tiny):
+    lm = tiny.language_model
+    pair = "the [MASK] sat on the [MASK]."
+    for text, options in [
+        (pair, {"support": ["cat", "dog"], "method": "log-pool"}),
+        (pair, {"support": {0: ["cat", "dog"], 1: 4}, "method": "log-pool"}),
+        (pair, {"method": "hcb", "pivot": "cat"}),
+        (pair, {"targets": [["cat", "unhappy"], ["mat"]], "piece_prior": {1: 0.7, 2: 0.3}}),
+        (pair, {"targets": {1: ["mat", "man"]}, "method": "mlm"}),
+        ("the unhappy cat sat.", {"blanks": ["unhappy", (12, 15)]}),
+    ]:
+        expected = lm.fill(text, top=3, **{"method": "orders", **options})
+        assert tiny(text, top_k=3, **options) == expected
+
+
+def test_lists_of_texts_are_answered_as_fill_mask_does():
+    theirs, ours = both(*build("bert"))
+    texts = ["the [MASK] sat.", "a [MASK] ran to the house."]
+    for mine, other in zip(ours(texts), theirs(texts), strict=True):
+        check_same(mine, other)
+    # fill-mask unwraps a list of one text
+    check_same(ours(texts[:1]), theirs(texts[:1]))
+    assert ours(texts[:1]) == ours(texts[0])
+    assert ours([]) == []
+
+
+def test_generators_and_datasets_stream(tiny):
+    texts = ["the [MASK] sat.", "the [MASK] [MASK]."]
+    expected = [tiny(text) for text in texts]
+    asked = []
+
+    def stream():
+        for text in texts:
+            asked.append(text)
+            yield text
+
+    found = tiny(stream())
+    assert next(iter(found)) == expected[0]
+    # the second text is not read before its answer is asked for
+    assert asked == texts[:1]
+    rows = KeyDataset([{"text": text} for text in texts], "text")
+    assert list(tiny(rows)) == expected
+
+
+def test_the_batch_size_is_rows_a_forward_pass(tiny, monkeypatch):
+    sizes = []
+    forward = tiny.model.bert.forward
+
+    def counted(input_ids, **options):
+        sizes.append(len(input_ids))
+        return forward(input_ids, **options)
+
+    texts = ["the [MASK] sat on the [MASK].", "[MASK] [MASK] ran."]
+    expected = tiny(texts, method="log-pool")
+    monkeypatch.setattr(tiny.model.bert, "forward", counted)
+    found = tiny(texts, method="log-pool", batch_size=7)
+    assert max(sizes) == 7
+    for one, other in zip(found, expected, strict=True):
+        check_same(one, other)
+
+
+def test_a_folder_is_enough_and_saving_writes_no_code(tmp_path, tiny):
+    folder = save_bert(tmp_path / "bert")
+    made = pipeline("joint-fill-mask", model=str(folder), device="cpu")
+    check_same(made("the [MASK] sat."), tiny("the [MASK] sat."))
+    made.save_pretrained(tmp_path / "saved")
+    assert not list((tmp_path / "saved").glob("*.py"))
+    again = pipeline("joint-fill-mask", model=str(tmp_path / "saved"), device="cpu")
+    assert again("the [MASK] sat.") == made("the [MASK] sat.")
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "error", "said"),
+    [
+        ("the cat sat.", {}, ClozeError, "write [MASK] where a token is missing"),
+        ("the [MASK].", {"top_k": 0}, SupportError, "top_k is a number of fills from 1, not 0"),
+        ("the [MASK].", {"targets": ["cat", "unhappy"]}, SupportError, "piece_prior"),
+        ("the [MASK] [MASK].", {"method": "besga"}, MethodError, "did you mean"),
+        ("the [MASK] [MASK].", {"pivot": "cat"}, MethodError, "orders has no option 'pivot'"),
+    ],
+)
+def test_bad_input_is_one_line(text, options, error, said, tiny):
+    with pytest.raises(error) as raised:
+        tiny(text, **options)
+    assert said in str(raised.value)
+    assert len(str(raised.value).splitlines()) == 1
+    assert isinstance(raised.value, ValueError)
+
+
+def test_no_mask_token_is_no_masked_lm():
+    model, tokenizer = build("bert")
+    tokenizer.mask_token = None
+    with pytest.raises(ModelError, match="no mask token"):
+        pipeline("joint-fill-mask", model=model, tokenizer=tokenizer)("the [MASK].")
+
+
+def test_registering_again_does_not_warn(caplog, monkeypatch):
+    from unmask import pipelines
+
+    monkeypatch.setattr(logging.getLogger("transformers"), "propagate", True)
+    with caplog.at_level(logging.WARNING):
+        pipelines._register()
+    assert caplog.text == ""
+    made = pipeline("joint-fill-mask", model=tiny_bert(), tokenizer=word_piece())
+    assert type(made) is JointFillMaskPipeline
+
+
+def test_the_task_is_there_when_the_name_was_used_and_not_before():
+    code = (
+        "import sys, unmask; assert 'transformers' not in sys.modules; "
+        "assert 'JointFillMaskPipeline' in dir(unmask); "
+        "from transformers.pipelines import PIPELINE_REGISTRY as r; "
+        "assert 'joint-fill-mask' not in r.supported_tasks; unmask.JointFillMaskPipeline; "
+        "assert r.supported_tasks['joint-fill-mask']['impl'] is unmask.JointFillMaskPipeline"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)

@@ -1,0 +1,219 @@
+"""Trained models: how far numbers wander, and agreement with what users compare to."""
+
+import copy
+
+import numpy as np
+import pytest
+import reference
+import torch
+import transformers
+from assets import real_model
+from tiny_models import build
+from torch import Tensor
+
+import unmask
+from unmask import LanguageModel, Settings
+
+pytestmark = pytest.mark.real
+
+TEXT = "A man is playing a [MASK] [MASK]."
+CONTEXTS = list(range(5, 4096, 13))
+EVERY = slice(None)
+
+
+@pytest.fixture(scope="module")
+def antiberty() -> LanguageModel:
+    return unmask.load(real_model("antiberty"))
+
+
+@pytest.fixture(scope="module")
+def albert_chinese() -> LanguageModel:
+    return unmask.load(real_model("albert-tiny-chinese"))
+
+
+def log_a_given_b(lm: LanguageModel, contexts: list[int], batch_size: int | None = None) -> Tensor:
+    settings = Settings(batch_size=batch_size)
+    return lm.tables(TEXT, support={1: contexts}, settings=settings).a_given_b.log_prob(EVERY)
+
+
+def worst(found: Tensor, expected: Tensor) -> float:
+    assert found.shape == expected.shape
+    return float((found - expected).abs().max())
+
+
+@torch.no_grad()
+def plain_logits(model, ids: list[int], at: int, place: int, tokens: list[int]) -> Tensor:
+    """The model's own logits at one position, a batch of one for every token at another."""
+    rows = [[t if i == place else token for i, token in enumerate(ids)] for t in tokens]
+    return torch.stack([model(input_ids=torch.tensor([row])).logits[0, at] for row in rows])
+
+
+# --- how far numbers wander --------------------------------------------------------------------
+
+# measured: caption-bert 1.3e-5, albert-tiny-chinese 9.9e-5; kernels for other batch shapes add in
+# another order
+BATCH_SPREAD = 3e-4
+# measured: 1.2e-5, on log-probabilities down to -23
+FLOAT64_ERROR = 1e-4
+# measured: 0.12 at worst, 0.012 on average
+BFLOAT16_ERROR = 0.3
+
+
+@pytest.fixture(scope="module")
+def one_by_one(caption_bert) -> Tensor:
+    return log_a_given_b(caption_bert, CONTEXTS, 1)
+
+
+@pytest.mark.parametrize("size", [7, 64, None])
+def test_batch_size_hardly_matters(caption_bert, one_by_one, record_property, size: int | None):
+    spread = worst(log_a_given_b(caption_bert, CONTEXTS, size), one_by_one)
+    record_property(f"batch_spread_{size}", spread)
+    assert spread <= BATCH_SPREAD
+
+
+@pytest.mark.slow
+def test_batch_size_hardly_matters_over_the_whole_vocabulary(caption_bert, record_property):
+    every = list(range(caption_bert.model.vocabulary_size))
+    spread = worst(log_a_given_b(caption_bert, every, 7), log_a_given_b(caption_bert, every, 64))
+    record_property("batch_spread_whole_vocabulary", spread)
+    assert spread <= BATCH_SPREAD
+
+
+@pytest.fixture(scope="module")
+def in_float64(caption_bert) -> Tensor:
+    """The table of a float64 copy of the model."""
+    model = copy.deepcopy(caption_bert.model.model).double()
+    cloze = caption_bert.cloze(TEXT)
+    a, b = cloze.positions
+    rows = torch.tensor(cloze.ids).repeat(len(CONTEXTS), 1)
+    rows[:, b] = torch.tensor(CONTEXTS)
+    with torch.no_grad():
+        logits = model(input_ids=rows).logits[:, a]
+    assert logits.dtype == torch.float64
+    return torch.log_softmax(logits, dim=1).T
+
+
+def test_float32_is_near_float64(caption_bert, in_float64, record_property):
+    error = worst(log_a_given_b(caption_bert, CONTEXTS), in_float64)
+    record_property("float64_error", error)
+    assert error <= FLOAT64_ERROR
+
+
+def test_bfloat16_is_worse_but_bounded(in_float64, record_property):
+    lm = unmask.load(real_model("caption-bert"), dtype="bfloat16")
+    error = worst(log_a_given_b(lm, CONTEXTS), in_float64)
+    record_property("bfloat16_error", error)
+    assert FLOAT64_ERROR < error <= BFLOAT16_ERROR
+
+
+# --- one blank is fill-mask --------------------------------------------------------------------
+
+ANTIBODY = "E V Q L V E S G G G L V Q P G G S L R L S C A A S [MASK] F T F S"
+ONE_BLANK = {
+    "caption-bert": ["A man is playing a [MASK].", "[MASK] dogs run through the snow", "[MASK]"],
+    "albert-tiny-chinese": ["今天天氣真[MASK]。", "我[MASK]歡喝咖啡，不喝茶。"],
+    "antiberty": [ANTIBODY, "[MASK] V Q L"],
+}
+
+
+# the pipeline's softmax is float32: over 21,128 tokens it is 2e-6 off what its logits say
+PIPELINE_ERROR = {"albert-tiny-chinese": 5e-6}
+
+
+def assert_is_fill_mask(lm: LanguageModel, text: str, *, top: int, error: float = 1e-6) -> None:
+    pipeline = transformers.pipeline("fill-mask", model=lm.model.model, tokenizer=lm.tokenizer)
+    expected, found = pipeline(text, top_k=top), lm.fill(text, top=top)
+    assert len(found) == top
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.pop("method") == "mlm"
+        assert ours.keys() == theirs.keys()
+        assert ours.pop("score") == pytest.approx(theirs.pop("score"), abs=error, rel=0)
+        assert ours == theirs
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [(name, text) for name, texts in ONE_BLANK.items() for text in texts]
+)
+def test_one_blank_is_transformers_fill_mask(name: str, text: str):
+    lm = unmask.load(real_model(name))
+    assert_is_fill_mask(lm, text, top=20, error=PIPELINE_ERROR.get(name, 1e-6))
+
+
+@pytest.mark.parametrize("text", ["the cat<mask> on.", "<mask> sat", "the cat is at <mask>."])
+def test_one_blank_is_fill_mask_with_a_byte_level_vocabulary(text: str):
+    # no real model of that kind is at hand: the tiny one has spaces inside its tokens all the same
+    assert_is_fill_mask(unmask.load(build("roberta")), text, top=46)
+
+
+# --- antiberty: joints small enough to be exact ------------------------------------------------
+
+PAIR = "E V Q L V E S G G G L [MASK] Q P G G S L R L S C [MASK] A S G F T F S"
+
+
+@pytest.fixture(scope="module")
+def antibody_joints(antiberty) -> dict[str, np.ndarray]:
+    """All joints by definition, from the model's own logits, one sequence a pass."""
+    cloze = antiberty.cloze(PAIR)
+    (a, b), vocabulary = cloze.positions, list(range(antiberty.model.vocabulary_size))
+
+    def logits(at: int, place: int, tokens: list[int]) -> np.ndarray:
+        return plain_logits(antiberty.model.model, cloze.ids, at, place, tokens).double().numpy()
+
+    logits_A, logits_B = logits(a, b, vocabulary).T, logits(b, a, vocabulary)
+    mask = [antiberty.tokenizer.mask_token_id]
+    m_a = reference.softmax(logits(a, b, mask)[0], 0)
+    m_b = reference.softmax(logits(b, a, mask)[0], 0)
+    A, B = reference.conditionals(logits_A, logits_B)
+    return {
+        "mlm": reference.mlm(m_a, m_b),
+        "mrf": reference.mrf(A, B),
+        "mrf-logit": reference.mrf_logit(logits_A, logits_B),
+        "hcb": reference.hcb(A, B, (int(m_a.argmax()), int(m_b.argmax()))),
+        "ag-paper": reference.ag(A, B, 50),
+        "ag": reference.ag_minimum(A, B, m_a, m_b),
+        "weighted-ag": reference.weighted_ag(A, B, m_a, m_b),
+        "pseudo-gibbs": reference.pseudo_gibbs(A, B),
+        "log-pool": reference.log_pool(A, B),
+        "orders": reference.orders(A, B, m_a, m_b, "arithmetic"),
+        "sweep": reference.sweep(A, B, m_a, m_b, 25, 0.02),
+    }
+
+
+@pytest.fixture(scope="module", params=[0, 10**9], ids=["factored", "dense"])
+def found_joints(antiberty, request) -> dict[str, unmask.Joint]:
+    return antiberty.joints(PAIR, settings=Settings(memory_limit=request.param))
+
+
+@pytest.mark.parametrize("method", list(unmask.CONSTRUCTIONS))
+def test_antibody_joints_are_exact(found_joints, antibody_joints, method: str):
+    joint = found_joints[method]
+    assert joint.shape == (25, 25)
+    found, expected = joint.log_rows(EVERY).numpy(), np.log(antibody_joints[method])
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)
+    best = np.unravel_index(expected.argmax(), expected.shape)
+    assert joint.top(1)[0].ids == best
+
+
+def test_antibody_blanks_are_dependent(antibody_joints):
+    # otherwise any construction would do, and the test above would show little
+    assert reference.mutual_information(antibody_joints["ag"]) > 1e-3
+
+
+# --- albert-tiny-chinese: readouts narrower than the trunk, a large vocabulary -----------------
+
+
+def test_albert_is_factored_and_equals_a_naive_loop(albert_chinese, record_property):
+    embedding = albert_chinese.model.output_embedding
+    assert embedding is not None
+    assert embedding.weight.shape == (21128, 128)
+    cloze = albert_chinese.cloze("我昨天去[MASK][MASK]看書。")
+    (a, b), contexts = cloze.positions, list(range(700, 21128, 102))
+    logits = plain_logits(albert_chinese.model.model, cloze.ids, a, b, contexts)
+    expected = torch.log_softmax(logits.double(), dim=1).T
+    # alone, a row runs through the same kernels as in the loop: what is left is the factoring
+    for batch_size, error in ((1, 1e-5), (None, BATCH_SPREAD)):
+        settings = Settings(batch_size=batch_size)
+        tables = albert_chinese.tables(cloze, support={1: contexts}, settings=settings)
+        difference = worst(tables.a_given_b.log_prob(EVERY), expected)
+        record_property(f"naive_loop_difference_{batch_size}", difference)
+        assert difference <= error

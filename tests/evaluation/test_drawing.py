@@ -1,0 +1,66 @@
+"""Distance figures of a report as files: one a setting, and their numbers."""
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+from evaluation_rows import a_row
+from plans import a_plan
+
+from unmask.evaluation.reports.bootstrap import Resampling
+from unmask.evaluation.reports.drawing import draw
+from unmask.evaluation.reports.reporting import Report, report
+from unmask.evaluation.rows import Row
+from unmask.evaluation.store.run_folder import Run
+
+QUICK = Resampling(resamples=50, seed=0)
+
+
+def rows(corpus: str) -> list[Row]:
+    """Two constructions, 35 examples at distance 0 and 35 at distance 3."""
+    return [
+        a_row(i, corpus=corpus, construction=name, positions=(2, 3 if i < 35 else 6))
+        for name in ("mlm", "ag")
+        for i in range(70)
+    ]
+
+
+def a_report(*corpora: str) -> Report:
+    plans = [
+        replace(a_plan(), corpus=replace(a_plan().corpus, name=name, digest=name * 64))
+        for name in corpora
+    ]
+    runs = [
+        Run(Path("run"), plan, tuple(rows(name)), ())
+        for plan, name in zip(plans, corpora, strict=True)
+    ]
+    return report(runs, resampling=QUICK)
+
+
+def test_a_figure_a_setting_and_one_table(tmp_path: Path) -> None:
+    written = list(draw(a_report("a", "b"), tmp_path))
+    names = [path.name for path in written]
+    assert names[0] == "distance.csv"
+    assert names[1:] == [
+        f"distance-bert-base-cased-{name}-random-vocabulary.svg" for name in ("a", "b")
+    ]
+    with written[0].open() as file:
+        found = list(csv.DictReader(file))
+    assert [(row["distance from"], row["examples"]) for row in found[:2]] == [
+        ("0", "35"),
+        ("3", "35"),
+    ]
+    assert all(path.read_text().count("<svg") == 1 for path in written[1:])
+
+
+def test_names_that_no_file_name_holds_do_not_replace_each_other(tmp_path: Path) -> None:
+    written = list(draw(a_report("\u65b0", "\u5c0f"), tmp_path))
+    assert len(written) == len(set(written)) == 3
+    assert all(path.name.isascii() for path in written)
+
+
+def test_syntactic_distances_are_drawn_where_texts_were_parsed(tmp_path: Path) -> None:
+    far = {f"s{i:04}/random": i % 2 for i in range(70)}
+    it = replace(a_report("a"), syntactic=(far,), apart=({"no offsets": 3},))
+    names = {path.name for path in draw(it, tmp_path, "png")}
+    assert {"syntax.csv", "syntax-bert-base-cased-a-random-vocabulary.png"} <= names

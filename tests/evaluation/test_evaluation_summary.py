@@ -1,0 +1,161 @@
+"""Summaries, paired differences, distances and the paper's table, on rows made by hand."""
+
+import math
+
+import numpy as np
+import pytest
+from evaluation_rows import a_row
+
+from unmask import UnmaskError, perplexity
+from unmask.evaluation.reports.bootstrap import Resampling
+from unmask.evaluation.reports.distance import by_distance, pooled
+from unmask.evaluation.reports.paper import MEASURES, TABLE, Entry, published
+from unmask.evaluation.reports.summary import differences, summarise, vocabularies_differ
+from unmask.evaluation.rows import Group, Row
+
+QUICK = Resampling(resamples=200)
+
+
+def some_rows(
+    construction: str, offset: float = 0.0, count: int = 20, **changes: object
+) -> list[Row]:
+    hard = np.random.default_rng(0).normal(3, 1, size=count)
+    return [
+        a_row(
+            place,
+            construction=construction,
+            pairwise_nll=float(nll) + offset,
+            unary_nll=float(nll) / 2,
+            gold_bytes=2 + place % 7,
+            **changes,
+        )
+        for place, nll in enumerate(hard)
+    ]
+
+
+def test_perplexities_are_exponentials_of_means_and_failures_are_counted() -> None:
+    rows = some_rows("mlm")
+    (found,) = summarise([*rows, a_row(99, error="out of memory")], QUICK)
+    assert (found.examples, found.failed) == (20, 1)
+    assert found.pairwise_ppl.value == pytest.approx(perplexity(r.pairwise_nll for r in rows))
+    assert found.unary_ppl.value == pytest.approx(perplexity(r.unary_nll for r in rows))
+    assert found.all_kl.value == pytest.approx(0.25)
+    assert found.gold_kl.value == pytest.approx(0.125)
+    assert found.seconds == pytest.approx(10.5)
+    assert found.pairwise_ppl.low < found.pairwise_ppl.value < found.pairwise_ppl.high
+
+
+def test_nats_per_byte_are_all_nats_over_all_bytes() -> None:
+    rows = some_rows("mlm")
+    (found,) = summarise(rows, QUICK)
+    count = sum(row.gold_bytes for row in rows)
+    # the rows have nats per token, and a pair has two tokens
+    nats = 2 * sum(row.pairwise_nll for row in rows)
+    assert found.pairwise_nats_per_byte.value == pytest.approx(nats / count)
+    assert found.unary_nats_per_byte.value == pytest.approx(nats / 2 / count)
+    (bare,) = summarise([a_row(gold_bytes=0)], QUICK)
+    assert bare.pairwise_nats_per_byte is None
+
+
+def test_where_all_failed_there_are_no_numbers() -> None:
+    (found,) = summarise([a_row(error="broken")], QUICK)
+    assert (found.examples, found.failed, found.pairwise_ppl) == (0, 1, None)
+    (gap,) = differences([a_row(), a_row(construction="ag", error="broken")], resampling=QUICK)
+    assert (gap.examples, gap.pairwise_nll) == (0, None)
+
+
+def test_numbers_do_not_depend_on_the_order_of_rows() -> None:
+    rows = some_rows("mlm")
+    assert summarise(rows, QUICK) == summarise(rows[::-1], QUICK)
+
+
+def test_differences_are_over_shared_examples() -> None:
+    baseline, other = some_rows("mlm"), some_rows("ag", offset=-0.5)
+    other[3] = a_row(3, construction="ag", error="broken")
+    (found,) = differences([*baseline[:15], *other], resampling=QUICK)
+    assert (found.group.construction, found.baseline, found.examples) == ("ag", "mlm", 14)
+    assert found.pairwise_nll.value == pytest.approx(-0.5)
+    assert found.pairwise_nll.high == pytest.approx(-0.5)
+    assert found.unary_nll.value == 0
+
+
+def test_a_baseline_is_of_the_same_setting() -> None:
+    rows = some_rows("mlm") + some_rows("ag") + some_rows("ag", model="other")
+    assert [one.group.model for one in differences(rows, resampling=QUICK)] == ["bert-base-cased"]
+    with pytest.raises(UnmaskError, match="baseline 'hcb'; choose one of 'ag', 'mlm'"):
+        differences(rows, "hcb")
+    assert differences([]) == []
+
+
+def test_vocabularies_are_shared_only_where_somebody_says_so() -> None:
+    one = summarise([a_row()], QUICK)
+    two = summarise([a_row(), a_row(model="bert-large-cased")], QUICK)
+    assert not vocabularies_differ(one)
+    assert vocabularies_differ(two)
+    assert vocabularies_differ(two, {"bert-base-cased": "bert-large-cased"})
+    assert not vocabularies_differ(two, {"bert-base-cased": "v", "bert-large-cased": "v"})
+
+
+@pytest.mark.parametrize(
+    ("counts", "bins"),
+    [
+        ({0: 50, 1: 40, 2: 30}, [(0, 0), (1, 1), (2, 2)]),
+        ({0: 50, 1: 40, 2: 20, 3: 10}, [(0, 0), (1, 1), (2, 3)]),
+        ({0: 50, 1: 40, 2: 10, 5: 10}, [(0, 0), (1, 5)]),
+        ({0: 50, 1: 5, 2: 40}, [(0, 0), (1, 2)]),
+        ({0: 20, 1: 20, 2: 20, 4: 10, 5: 3}, [(0, 1), (2, 5)]),
+        ({0: 5, 1: 6}, [(0, 1)]),
+        ({4: 31}, [(4, 4)]),
+        ({}, []),
+    ],
+)
+def test_no_bin_is_nearly_empty(counts: dict[int, int], bins: list[tuple[int, int]]) -> None:
+    assert pooled(counts, 30) == bins
+
+
+def test_all_constructions_get_the_same_bins() -> None:
+    places = {0: 10, 1: 8, 2: 5, 3: 3}
+    ends = [(1, 2 + distance) for distance, count in places.items() for _ in range(count)]
+    rows = [
+        a_row(place, construction=name, positions=pair, pairwise_nll=1.0 + pair[1])
+        for name in ("mlm", "ag")
+        for place, pair in enumerate(ends)
+    ]
+    # one failure leaves too few at distance 1, and so moves the bins of the other too
+    rows[12] = a_row(12, positions=ends[12], error="broken")
+    assert [(b.first, b.last) for b in by_distance(rows[26:], 8, QUICK)] == [(0, 0), (1, 1), (2, 3)]
+    found = by_distance(rows, 8, QUICK)
+    assert [(b.group.construction, b.first, b.last, b.examples) for b in found] == [
+        ("mlm", 0, 0, 10),
+        ("mlm", 1, 3, 15),
+        ("ag", 0, 0, 10),
+        ("ag", 1, 3, 16),
+    ]
+    assert found[0].pairwise_nll.value == 3
+    assert found[3].pairwise_nll.value == pytest.approx((8 * 4 + 5 * 5 + 3 * 6) / 16)
+    assert found[3].unary_nll.value == 1.5
+    with pytest.raises(UnmaskError, match="least_count"):
+        by_distance(rows, 0)
+
+
+def test_the_paper_stands_beside_the_same_only() -> None:
+    same = Group("snli", "contiguous", "bert-base-cased", "vocabulary", "ag-paper")
+    assert [published(same, measure) for measure in MEASURES] == [13.26, 21.59, 0.018, 0.181]
+    assert published(same._replace(model="google-bert/bert-large-cased"), "unary_ppl") == 9.64
+    for changes in (
+        {"model": "roberta-base"},
+        {"corpus": "wikitext"},
+        {"mask": "words"},
+        {"support": "no-special"},
+        {"construction": "ag"},
+    ):
+        assert published(same._replace(**changes), "unary_ppl") is None
+
+
+def test_the_paper_has_160_numbers() -> None:
+    assert len(TABLE) == 2 * 2 * 2 * 5 * 4
+    # the line of which the paper's text speaks most: MRF_L's extreme pairwise perplexity
+    assert max(TABLE, key=TABLE.get) == Entry(
+        "snli", "contiguous", "bert-base-cased", "mrf-logit", "pairwise_ppl"
+    )
+    assert all(math.isfinite(value) and value > 0 for value in TABLE.values())

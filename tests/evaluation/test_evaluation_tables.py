@@ -1,0 +1,255 @@
+"""Tables say what was measured, and no name in them does anything."""
+
+import csv
+import io
+import json
+import math
+import re
+
+import pytest
+from evaluation_rows import HOSTILE, a_row
+
+from unmask import table_cells
+from unmask.evaluation.reports.bootstrap import Estimate, Resampling
+from unmask.evaluation.reports.distance import by_distance
+from unmask.evaluation.reports.rendering import comma_separated, latex, markdown, text
+from unmask.evaluation.reports.results_json import results, results_json, task_name
+from unmask.evaluation.reports.summary import differences, summarise
+from unmask.evaluation.reports.tables import (
+    FAILURES,
+    FEW,
+    VOCABULARIES,
+    Column,
+    Table,
+    difference_table,
+    distance_table,
+    summary_table,
+)
+from unmask.evaluation.rows import Row
+
+QUICK = Resampling(resamples=200)
+RENDERERS = [text, markdown, latex, comma_separated]
+# a bar that no backslash escapes ends a Markdown cell
+BARE_BAR = re.compile(r"(?<!\\)(?:\\\\)*\|")
+
+
+def rows(**changes: object) -> list[Row]:
+    return [
+        a_row(place, construction=name, pairwise_nll=2.0 + shift + place / 10, **changes)
+        for name, shift in (("mlm", 0.0), ("ag-paper", -0.3))
+        for place in range(10)
+    ]
+
+
+def tables(found: list[Row]) -> list[Table]:
+    return [
+        summary_table(summarise(found, QUICK)),
+        difference_table(differences(found, resampling=QUICK)),
+        distance_table(by_distance(found, resampling=QUICK)),
+    ]
+
+
+def hostile_tables(name: str) -> list[Table]:
+    """The name everywhere a name can be: in every setting, alone and beside others."""
+    inside = dict.fromkeys(["corpus", "mask", "model", "support"], name)
+    extra = [a_row(place, construction=name) for place in range(10)]
+    return tables(rows(**inside)) + tables(rows() + extra + rows(model=name))
+
+
+def test_a_reader_sees_settings_once_and_the_paper_beside() -> None:
+    shown = text(summary_table(summarise(rows(), QUICK)))
+    title, table, *notes = shown.rstrip("\n").split("\n\n")
+    assert title == ("Results: corpus snli, mask random, model bert-base-cased, support vocabulary")
+    head, mlm, paper = table.splitlines()
+    assert head.split("  ")[0] == "construction"
+    assert "12.68" in paper
+    assert "19.01" in mlm
+    assert f"{math.exp(2.45):.2f} [" in mlm
+    assert any("Torroba Hennigen" in note for note in notes)
+    assert VOCABULARIES not in notes
+
+
+def test_the_paper_is_left_out_where_it_measured_something_else() -> None:
+    shown = text(summary_table(summarise(rows(corpus="mine"), QUICK)))
+    assert "paper" not in shown.replace("ag-paper", "")
+
+
+def test_several_vocabularies_and_failures_are_noted() -> None:
+    found = summarise([*rows(), a_row(model="other"), a_row(50, error="broken")], QUICK)
+    table = summary_table(found)
+    assert VOCABULARIES in table.notes
+    assert FAILURES in table.notes
+    assert {"U nats/byte", "P nats/byte"} <= {column.name for column in table.columns}
+    shared = summary_table(found, {"bert-base-cased": "v", "other": "v"})
+    assert VOCABULARIES not in shared.notes
+
+
+def test_few_examples_are_noted() -> None:
+    few, many = ([a_row(i) for i in range(count)] for count in (29, 30))
+    assert FEW in summary_table(summarise(few, QUICK)).notes
+    assert FEW not in summary_table(summarise(many, QUICK)).notes
+    pairs = [*few, *(a_row(i, construction="ag") for i in range(29))]
+    assert FEW in difference_table(differences(pairs, resampling=QUICK)).notes
+
+
+def test_differences_that_leave_out_zero_are_marked() -> None:
+    table = difference_table(differences(rows(), resampling=QUICK))
+    assert "-0.300 [-0.300, -0.300] *" in text(table)
+    assert "| **-0.300 [-0.300, -0.300]** | +0.000 [+0.000, +0.000] |" in markdown(table)
+    assert r"\textbf{$-$0.300 [$-$0.300, $-$0.300]} & +0.000" in latex(table)
+
+
+def test_csv_has_every_column_at_full_precision() -> None:
+    (line, *_) = csv.DictReader(
+        io.StringIO(comma_separated(summary_table(summarise(rows(), QUICK))))
+    )
+    assert (line["corpus"], line["model"]) == ("snli", "bert-base-cased")
+    (found, *_) = summarise(rows(), QUICK)
+    for part, value in found.pairwise_ppl.to_dict().items():
+        assert float(line["P-PPL" if part == "value" else f"P-PPL {part}"]) == value
+    assert float(line["P-PPL, paper"]) == 19.01
+
+
+def test_what_is_not_known_is_left_empty() -> None:
+    columns = (Column(name="x", estimate=True), Column(name="y"))
+    nan = math.nan
+    table = Table("t", columns, ((Estimate(1.0, nan, nan, nan), None), (None, 2e9)))
+    assert list(csv.reader(io.StringIO(comma_separated(table))))[1:] == [
+        ["1.0", "", "", "", ""],
+        ["", "", "", "", "2000000000.0"],
+    ]
+    assert "| 1.000 |  |\n|  | 2.000e+09 |" in markdown(table)
+    assert "nan" not in text(table)
+
+
+@pytest.mark.parametrize("render", RENDERERS)
+def test_an_empty_table_can_be_written(render) -> None:
+    assert render(summary_table([])).endswith("\n")
+
+
+@pytest.mark.parametrize("render", RENDERERS)
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_control_character_comes_through(name: str, render) -> None:
+    for table in hostile_tables(name):
+        assert all(ch.isprintable() or ch == "\n" for ch in render(table))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_add_neither_lines_nor_columns_to_markdown(name: str) -> None:
+    for table in hostile_tables(name):
+        shown = table.compact()
+        lines = markdown(table).split("\n\n")[1].splitlines()
+        assert len(lines) == 2 + len(shown.rows)
+        assert {len(BARE_BAR.findall(line)) for line in lines} == {len(shown.columns) + 1}
+        assert not re.search(r"<|(?<!\\)`", markdown(table))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_are_no_latex(name: str) -> None:
+    for table in hostile_tables(name):
+        body = latex(table).split(r"\toprule")[1].split(r"\bottomrule")[0]
+        lines = body.replace("\\midrule\n", "").strip().splitlines()
+        width = len(table.compact().columns)
+        assert {len(re.findall(r"(?<!\\)&", line)) for line in lines} == {width - 1}
+        assert not any(line.startswith(("[", "*")) for line in lines)
+        # after what our own escapes use, no command, comment or open brace is left
+        safe = re.sub(r"\\(text[a-z]+\b|[{}$&#%_]|\\$)", "", body, flags=re.MULTILINE)
+        assert not re.search(r"\\(?!midrule)|[%#~^_]", safe)
+        assert safe.count("{") == safe.count("}")
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_are_no_formulas_in_csv(name: str) -> None:
+    for table in hostile_tables(name):
+        lines = list(csv.reader(io.StringIO(comma_separated(table))))
+        assert len(lines) == 1 + len(table.rows)
+        assert len({len(line) for line in lines}) == 1
+        for cell in (cell for line in lines for cell in line):
+            assert not cell.startswith(tuple("=+-@\t\r")) or math.isfinite(float(cell))
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        ("=cmd()", "'=cmd()"),
+        (" =cmd()", "' =cmd()"),
+        ("-1e-3", "-1e-3"),
+        ("+5", "+5"),
+        ("-", "'-"),
+        ("-1+cmd()", "'-1+cmd()"),
+        ("-٣", "'-٣"),
+        ("\t=x", "'\\t=x"),
+        ("＝x", "'＝x"),
+        ("a=b", "a=b"),
+    ],
+)
+def test_csv_formulas_get_a_quote_and_numbers_do_not(given: str, made: str) -> None:
+    assert table_cells.csv(given) == made
+
+
+@pytest.mark.parametrize(
+    ("given", "in_markdown", "in_latex"),
+    [
+        ("a|b", r"a\|b", r"a\textbar{}b"),
+        ("\\|", r"\\\|", r"\textbackslash{}\textbar{}"),
+        ("<b>&", "&lt;b&gt;&amp;", r"\textless{}b\textgreater{}\&"),
+        ("x\ny", r"x\\ny", r"x\textbackslash{}ny"),
+        ("[x]_1", r"\[x\]\_1", r"{[}x{]}\_1"),
+        ("log-pool", "log-pool", "log-pool"),
+    ],
+)
+def test_escapes_are_those_of_the_format(given: str, in_markdown: str, in_latex: str) -> None:
+    assert table_cells.markdown(given) == in_markdown
+    assert table_cells.latex(given) == in_latex
+
+
+def test_json_is_laid_out_as_lm_eval_does() -> None:
+    found = [*rows(), a_row(50, error="broken")]
+    summaries, gaps = summarise(found, QUICK), differences(found, resampling=QUICK)
+    read = json.loads(results_json(summaries, gaps, {"seed": 0}))
+    task = "snli|random|bert-base-cased|vocabulary|mlm"
+    numbers = read["results"][task]
+    assert numbers["pairwise_ppl,none"] == pytest.approx(math.exp(2.45))
+    assert numbers["pairwise_ppl_stderr,none"] == summaries[0].pairwise_ppl.stderr
+    assert numbers["unary_nats_per_byte,none"] == pytest.approx(2 * 1.5 / 8)
+    assert read["n-samples"][task] == {"original": 11, "effective": 10}
+    assert read["versions"][task] == 1
+    assert read["configs"][task]["construction"] == "mlm"
+    assert read["configs"][task]["paper"]["pairwise_ppl"] == 19.01
+    assert read["higher_is_better"][task]["pairwise_ppl"] is False
+    assert read["intervals"][task]["pairwise_ppl"][0] < numbers["pairwise_ppl,none"]
+    assert read["config"] == {"seed": 0}
+    gap = read["differences"]["snli|random|bert-base-cased|vocabulary|ag-paper"]
+    assert gap["baseline"] == "mlm"
+    assert gap["pairwise_nll"] == pytest.approx(-0.3)
+
+
+def test_json_has_null_where_there_is_no_number() -> None:
+    failed = summarise([a_row(error="broken"), a_row(construction="ag", pairwise_nll=1000.0)])
+    read = json.loads(results_json(failed))
+    values = [one["pairwise_ppl,none"] for one in read["results"].values()]
+    assert values == [None, None]
+    assert "paper" not in read["configs"]["snli|random|bert-base-cased|vocabulary|ag"]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_json_keeps_names_and_is_plain_ascii(name: str) -> None:
+    found = summarise(rows(corpus=name, model=name), QUICK)
+    written = results_json(found)
+    assert written.isascii()
+    assert all(ch.isprintable() or ch == "\n" for ch in written)
+    assert {one["corpus"] for one in json.loads(written)["configs"].values()} == {name}
+
+
+def test_no_two_groups_share_a_task() -> None:
+    one = a_row(corpus="a|b", mask="c").group
+    other = a_row(corpus="a", mask="b|c").group
+    assert task_name(one) != task_name(other)
+    assert (
+        len(
+            results(
+                summarise([a_row(corpus="a|b", mask="c"), a_row(corpus="a", mask="b|c")], QUICK)
+            )["results"]
+        )
+        == 2
+    )

@@ -1,0 +1,228 @@
+"""Which tokens are masked: uniform, the same everywhere, and as in the results published so far."""
+
+import json
+import sys
+from collections import Counter
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from assets import real_data
+from scipy.stats import chisquare
+from tiny_tokenizers import save_bert, tiny_bert, without_unknown, word_piece
+
+import unmask
+from unmask import CorpusError
+from unmask.corpora import CorpusSpec, read_corpus
+from unmask.corpora.corpus import Sentence
+from unmask.evaluation.masks import MASKS, MaskedPair, Refused, examples, outcomes
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "docs" / "results"
+
+# six tokens between [CLS] and [SEP]
+SENTENCE = Sentence("s", "the cat sat on the mat")
+# what the first examples were before this code was part of the package
+PUBLISHED = {
+    ("snli/test.jsonl", "contiguous", 0): [
+        ("4797720700.jpg#0r1c/hypothesis", (7, 8)),
+        ("6526219567.jpg#4r1n/premise", (4, 5)),
+        ("345852737.jpg#1r1e/hypothesis", (2, 3)),
+    ],
+    ("snli/test.jsonl", "random", 0): [
+        ("467420499.jpg#1r1e/hypothesis", (2, 7)),
+        ("3213517626.jpg#1r1c/premise", (6, 18)),
+        ("8058635660.jpg#0r1n/hypothesis", (3, 5)),
+    ],
+    ("snli/dev.tsv", "contiguous", 7): [
+        ("dev:9001/premise", (6, 7)),
+        ("dev:4442/premise", (2, 3)),
+        ("dev:975/hypothesis", (2, 3)),
+    ],
+    ("snli/dev.tsv", "random", 7): [
+        ("dev:2395/premise", (1, 9)),
+        ("dev:6774/premise", (4, 21)),
+        ("dev:4533/hypothesis", (1, 5)),
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> str:
+    return str(save_bert(tmp_path_factory.mktemp("bert")))
+
+
+def numbered(count: int) -> list[Sentence]:
+    words = ("cat", "dog", "man", "woman")
+    return [Sentence(f"s:{i}", f"the {words[i % 4]} sat on a mat") for i in range(count)]
+
+
+def positions(lm: unmask.LanguageModel, **options: Any) -> tuple[int, ...]:
+    (pair,) = examples(lm, [SENTENCE], limit=1, **options).pairs
+    return pair.cloze.positions
+
+
+@pytest.mark.parametrize(
+    ("mask", "possible"),
+    [
+        ("contiguous", [(i, i + 1) for i in range(1, 6)]),
+        ("random", list(combinations(range(1, 7), 2))),
+    ],
+)
+def test_every_pair_is_as_likely(mask, possible, lm):
+    seeds = 1500
+    seen = Counter(positions(lm, mask=mask, seed=seed) for seed in range(seeds))
+    assert set(seen) == set(possible)
+    # seeds are fixed, so this holds always or never; unequal odds would give far less
+    assert chisquare([seen[pair] for pair in possible]).pvalue > 0.01
+
+
+@pytest.mark.parametrize(
+    ("mask", "blanks", "first"),
+    [
+        ("contiguous", [(4, 5), (4, 5), (4, 5), (3, 4), (4, 5), (2, 3)], "20 10 3 31 29 8"),
+        ("random", [(1, 5), (1, 5), (1, 6), (1, 4), (2, 5), (3, 4)], "6 29 17 2 19 10"),
+    ],
+)
+def test_the_derivation_stays_as_it_is(mask, blanks, first, lm):
+    assert [positions(lm, mask=mask, seed=seed) for seed in range(6)] == blanks
+    found = examples(lm, numbered(40), mask=mask, limit=6).pairs
+    assert [pair.sentence_id for pair in found] == [f"s:{i}" for i in first.split()]
+
+
+def test_an_example_holds_what_it_hides(lm):
+    (pair,) = examples(lm, [SENTENCE], mask="random", limit=1).pairs
+    assert (pair.id, pair.sentence_id, pair.mask) == ("s/random", "s", "random")
+    assert pair.cloze.gold is not None
+    assert pair.cloze.filled(pair.cloze.gold) == lm.tokenizer(SENTENCE.text)["input_ids"]
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_a_longer_list_begins_with_the_shorter_one(mask, lm):
+    corpus = numbered(40)
+    twenty = examples(lm, corpus, mask=mask, limit=20)
+    assert twenty == examples(lm, corpus, mask=mask, limit=20)
+    assert examples(lm, corpus, mask=mask, limit=10).pairs == twenty.pairs[:10]
+    assert len({pair.id for pair in twenty.pairs}) == 20
+    # nor do the order of the corpus and what else is in it matter
+    assert examples(lm, corpus[::-1], mask=mask, limit=20) == twenty
+    kept = {pair.sentence_id for pair in twenty.pairs[::2]}
+    some = examples(lm, [one for one in corpus if one.id in kept], mask=mask, limit=20)
+    assert some.pairs == twenty.pairs[::2]
+
+
+def test_seeds_and_masks_give_other_examples(lm):
+    def drawn(mask: str, seed: int) -> list[str]:
+        found = examples(lm, numbered(40), mask=mask, limit=20, seed=seed).pairs
+        return [pair.sentence_id for pair in found]
+
+    assert drawn("random", 0) != drawn("random", 1)
+    assert drawn("random", 0) != drawn("contiguous", 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("cat", "too short"),
+        ("\u200b", "too short"),
+        ("cat [SEP]", "too short"),
+        ("the cat " * 12, "too long"),
+        ("the [MASK] sat", "holds a mask token"),
+    ],
+)
+def test_what_cannot_be_an_example_is_refused(text, reason, lm):
+    found = examples(lm, [Sentence("bad", text), SENTENCE], mask="random", limit=5)
+    assert [pair.sentence_id for pair in found.pairs] == ["s"]
+    assert found.refused == {reason: 1}
+    only = [Sentence("bad", text)]
+    assert list(outcomes(lm, only, mask="random", limit=1)) == [Refused("bad", reason)]
+
+
+def test_reasons_are_counted_up_to_the_last_example(lm):
+    texts = ["cat", "dog", "the [MASK]", *(f"the cat sat on {w}" for w in ("a mat", "mat", "."))]
+    corpus = [Sentence(str(place), text) for place, text in enumerate(texts)]
+    found = examples(lm, corpus, mask="contiguous", limit=9)
+    assert len(found.pairs) == 3
+    assert found.refused == {"too short": 2, "holds a mask token": 1}
+    until = examples(lm, corpus, mask="contiguous", limit=1)
+    assert sum(until.refused.values()) <= 3
+    seen = list(outcomes(lm, corpus, mask="contiguous", limit=1))
+    assert isinstance(seen[-1], MaskedPair)
+    assert len(seen) == 1 + sum(until.refused.values())
+
+
+def test_the_longest_text_that_fits_is_taken(lm):
+    # 24 positions, two of them special
+    fits, beyond = Sentence("a", "cat " * 22), Sentence("b", "cat " * 23)
+    found = examples(lm, [fits, beyond], mask="random", limit=2)
+    assert [pair.sentence_id for pair in found.pairs] == ["a"]
+    assert found.refused == {"too long": 1}
+
+
+def test_neighbours_are_never_across_a_special_token(lm):
+    split = [Sentence("x", "the cat [SEP] sat on")]
+    for seed in range(30):
+        (pair,) = examples(lm, split, mask="contiguous", limit=1, seed=seed).pairs
+        assert pair.cloze.positions in {(1, 2), (4, 5)}
+    alone = examples(lm, [Sentence("x", "cat [SEP] sat")], mask="contiguous", limit=1)
+    assert alone.refused == {"too short": 1}
+    assert examples(lm, [Sentence("x", "cat [SEP] sat")], mask="random", limit=1).pairs
+
+
+def test_unknown_words_may_be_masked(lm):
+    (pair,) = examples(lm, [Sentence("x", "zebra zebu")], mask="random", limit=1).pairs
+    assert pair.cloze.positions == (1, 2)
+
+
+def test_a_tokenizer_that_fails_on_a_word_refuses_its_sentence(lm):
+    failing = unmask.LanguageModel(lm.model, without_unknown())
+    found = examples(failing, [Sentence("x", "zebra")], mask="random", limit=1)
+    assert found.refused == {"not tokenizable": 1}
+
+
+def test_a_model_of_another_tokenizer_is_an_error_and_not_a_refusal():
+    model = tiny_bert()
+    model.resize_token_embeddings(8)
+    with pytest.raises(unmask.UnmaskError, match="do not belong together"):
+        examples(unmask.load((model, word_piece())), [SENTENCE], mask="random", limit=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"mask": "both"}, "a mask is 'contiguous' or 'random', not 'both'"),
+        ({"limit": 0}, "limit is a whole number from 1, not 0"),
+        ({"limit": "5"}, "limit is a whole number from 1, not '5'"),
+        ({"limit": True}, "limit is a whole number from 1, not True"),
+        ({"seed": 1.5}, "seed is a whole number, not 1.5"),
+    ],
+)
+def test_bad_options(options, sentence, lm):
+    with pytest.raises(CorpusError) as raised:
+        # before anything is asked of it
+        outcomes(lm, [SENTENCE], **{"mask": "random", "limit": 1, **options})
+    assert str(raised.value) == sentence
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(("name", "mask", "seed"), PUBLISHED)
+def test_examples_as_before(name, mask, seed, caption_bert):
+    corpus = read_corpus(CorpusSpec(str(real_data(name))))
+    found = examples(caption_bert, corpus.sentences, mask=mask, limit=3, seed=seed).pairs
+    seen = [(pair.sentence_id, pair.cloze.positions) for pair in found]
+    assert seen == PUBLISHED[name, mask, seed]
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("mask", MASKS)
+def test_the_examples_of_published_results_come_out_again(mask, caption_bert, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "runs"))
+    sys.modules.pop("snli_pairs", None)
+    from snli_pairs import masked_pairs
+
+    lines = (RESULTS / "better-joints.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [row for row in map(json.loads, lines) if row["mask"] == mask]
+    found = masked_pairs(caption_bert, real_data("snli/test.jsonl"), mask, len(rows))
+    seen = [(pair.id, list(pair.cloze.positions), len(pair.cloze)) for pair in found]
+    assert seen == [(row["id"], row["positions"], row["length"]) for row in rows]

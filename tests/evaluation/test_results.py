@@ -1,0 +1,114 @@
+"""The pages of measured figures are what their scripts make of the published rows."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from unmask.evaluation import read_run
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "docs" / "results"
+sys.path[:0] = [str(ROOT / "runs"), str(ROOT / "benchmarks")]
+
+import better_joints_report as report  # noqa: E402
+import pages  # noqa: E402
+import table1_here_report  # noqa: E402
+
+
+def rows(name: str) -> list[report.Row]:
+    return report.read([RESULTS / name])
+
+
+@pytest.mark.slow
+def test_the_page_is_made_of_its_rows() -> None:
+    made = "\n".join(report.page(rows("better-joints.jsonl"), rows("pseudo-counts.jsonl")))
+    page = (RESULTS / "better-joints.md").read_text(encoding="utf-8")
+    # the last line names versions
+    assert made.splitlines()[:-1] == page.splitlines()[:-1]
+
+
+def test_the_guide_has_the_same_figures() -> None:
+    guide = (ROOT / "docs" / "concepts" / "which-joint.md").read_text(encoding="utf-8")
+    assert report.with_figures(guide, rows("better-joints.jsonl")) == guide
+
+
+def test_rows_carry_ids_and_no_text() -> None:
+    for name in ("better-joints.jsonl", "pseudo-counts.jsonl"):
+        for line in (RESULTS / name).read_text(encoding="utf-8").splitlines():
+            row = json.loads(line)
+            assert row["id"].endswith(("/premise", "/hypothesis"))
+            strings = [value for value in row.values() if isinstance(value, str)]
+            assert strings == [row["id"], row["mask"]]
+
+
+def test_enough_examples_were_measured() -> None:
+    measured = rows("better-joints.jsonl")
+    for mask in ("contiguous", "random"):
+        ids = [row["id"] for row in measured if row["mask"] == mask]
+        assert len(ids) == len(set(ids)) >= 100
+
+
+@pytest.mark.parametrize("name", list(pages.PAGES))
+def test_pages_of_benchmarks_are_made_of_what_they_printed(name: str) -> None:
+    assert (RESULTS / f"{name}.md").read_text(encoding="utf-8") == pages.made(name)
+
+
+def test_the_solvers_arrive_as_soon_as_is_claimed() -> None:
+    found = json.loads((RESULTS / "solver.json").read_text(encoding="utf-8"))
+    forest = found["arnold_gokhale"]["forest"]
+    assert forest["median"] <= 30
+    assert max(forest["passes"]) <= 60
+    assert len(found["ids"]) == len(set(found["ids"])) == 50
+
+
+TABLE1 = RESULTS / "table1-here"
+
+
+@pytest.mark.slow
+def test_the_page_of_table_1_is_made_of_its_rows() -> None:
+    runs = [read_run(TABLE1 / name) for name in ("snli", "xsum")]
+    figures = sorted(path.name for path in (TABLE1 / "figures").glob("*.svg"))
+    made = "\n".join(table1_here_report.page(runs, figures))
+    assert made == (RESULTS / "table1-here.md").read_text(encoding="utf-8")
+    assert figures
+
+
+def test_enough_of_table_1_was_measured() -> None:
+    snli, xsum = (read_run(TABLE1 / name) for name in ("snli", "xsum"))
+    assert snli.missing == 0
+    for mask in ("contiguous", "random"):
+        ids = {row.example_id for row in snli.rows if row.mask == mask}
+        assert len(ids) >= 250
+    assert len({row.example_id for row in xsum.rows}) >= 100
+    for run in (snli, xsum):
+        assert not run.damaged
+        assert not any(row.failed for row in run.rows)
+        assert all(row.converged for row in run.rows if row.converged is not None)
+
+
+def test_published_rows_of_table_1_hold_ids_and_no_text() -> None:
+    known = ("corpus", "mask", "model", "support", "construction", "software", "device")
+    for name, pattern in (("snli", r"\S+/(premise|hypothesis)"), ("xsum", r"test-1000:\d+")):
+        for row in read_run(TABLE1 / name).rows:
+            values = row.to_dict()
+            texts = {key for key, value in values.items() if isinstance(value, str)}
+            assert texts <= {*known, "example_id", "sentence_id"}
+            assert re.fullmatch(pattern, row.sentence_id)
+            assert row.example_id == f"{row.sentence_id}/{row.mask}"
+
+
+def test_the_harness_repeats_what_was_measured_before_it() -> None:
+    """The same examples, by another script, in another session of the same model."""
+    found = {(row.example_id, row.construction): row for row in read_run(TABLE1 / "snli").rows}
+    compared = 0
+    for before in rows("better-joints.jsonl"):
+        for name, metrics in before["metrics"].items():
+            construction = "ag" if name == "ag, no pseudo-counts" else name
+            row = found.get((f"{before['id']}/{before['mask']}", construction))
+            for metric, value in metrics.items() if row else ():
+                assert row.metric(metric) == pytest.approx(value, abs=1e-5)
+                compared += 1
+    assert compared >= 200 * 11 * 4

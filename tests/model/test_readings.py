@@ -1,0 +1,157 @@
+"""Numbers read at rows: exactness, the likeliest tokens, what is not finite, positions."""
+
+import math
+
+import pytest
+import torch
+from tiny_models import build
+from torch import Tensor
+from toy_lm import ToyMaskedLM, toy_joint
+
+import unmask
+from unmask import Settings, Support, logspace
+from unmask.constructions.sweep import likeliest
+from unmask.model.masked_lm import MaskedLM
+from unmask.model.output_layer import OutputEmbedding
+from unmask.model.row_reader import Reader, Rows
+
+
+class WideLM(ToyMaskedLM):
+    """Random logits of a large vocabulary, one distribution a row; `levels` makes equals."""
+
+    def __init__(self, size: int, *, scale: float = 1.0, levels: int | None = None) -> None:
+        super().__init__(toy_joint(2, 2), factored=False)
+        self.vocabulary_size, self.scale, self.levels = size, scale, levels
+
+    def readouts(self, ids: Tensor, positions) -> Tensor:
+        return torch.stack([self.logits(int(row[0])).expand(2, -1) for row in ids])
+
+    def logits(self, seed: int) -> Tensor:
+        generator = torch.Generator().manual_seed(seed)
+        logits = self.scale * torch.randn(self.vocabulary_size, generator=generator)
+        return logits if self.levels is None else (self.levels * logits).round() / self.levels
+
+
+def numbered(ids: Tensor) -> Support:
+    return Support(ids, [""] * len(ids))
+
+
+def wide_rows(texts: int, *axes: Support) -> Rows:
+    ids = torch.arange(texts)[:, None].repeat(1, 3)
+    generator = torch.Generator().manual_seed(1)
+    places = [torch.randint(len(axis), (texts,), generator=generator) for axis in axes]
+    read = torch.ones(texts, 2, dtype=torch.bool)
+    return Rows(ids, torch.tensor([[1, 2]]).repeat(texts, 1), torch.stack(places, dim=1), read)
+
+
+# --- numbers -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [0.01, 1.0, 5.0, 40.0])
+def test_exponentials_in_float32_are_exact_enough(scale: float):
+    texts, axis, model = 40, numbered(torch.arange(60_000)), WideLM(60_000, scale=scale)
+    rows = wide_rows(texts, axis, axis)
+    found = Reader(model, (axis, axis), Settings()).read(rows).log_probs
+    logits = torch.stack([model.logits(i) for i in range(texts)]).double()
+    expected = torch.log_softmax(logits, dim=1).gather(1, rows.places)
+    torch.testing.assert_close(found, expected, atol=3e-7, rtol=0)
+
+
+# with few values the cut falls among equals
+@pytest.mark.parametrize("levels", [None, 1, 4])
+@pytest.mark.parametrize("cells", [7, 300, 2**20])
+@pytest.mark.parametrize("contexts", [1, 25, 400])
+def test_contexts_are_the_likeliest_and_of_equals_the_first(
+    monkeypatch, levels: int | None, cells: int, contexts: int
+):
+    whole, part = numbered(torch.arange(300)), numbered(torch.arange(299, 99, -1))
+    model, texts = WideLM(300, levels=levels), 6
+    monkeypatch.setattr(logspace, "TILE_CELLS", cells)
+    reader = Reader(model, (whole, part), Settings(batch_size=4))
+    found = reader.read(wide_rows(texts, whole, part), contexts)
+    for axis, of_blank in zip((whole, part), found.contexts, strict=True):
+        for row in range(texts):
+            log_p = torch.log_softmax(model.logits(row)[axis.ids].double(), dim=0)
+            expected = likeliest(log_p, contexts).sort().values
+            assert of_blank.places[row].tolist() == expected.tolist()
+            weights = torch.log_softmax(log_p[expected], dim=0)
+            torch.testing.assert_close(of_blank.log_weights[row], weights, atol=1e-9, rtol=0)
+
+
+NOT_FINITE = [math.nan, math.inf, -math.inf]
+EVERY_TOKEN = Support.of("abcdefg")
+# the token with the bad number is neither asked for nor likeliest
+TWO_BLANKS = Rows(
+    torch.tensor([[7, 7]]),
+    torch.tensor([[0, 1]]),
+    torch.tensor([[0, 1]]),
+    torch.tensor([[True, True]]),
+)
+
+
+def assert_not_finite(model: MaskedLM, contexts: int) -> None:
+    reader = Reader(model, (EVERY_TOKEN, EVERY_TOKEN), Settings())
+    with pytest.raises(unmask.NumericsError, match="not finite"):
+        reader.read(TWO_BLANKS, contexts)
+
+
+@pytest.mark.parametrize("value", NOT_FINITE)
+@pytest.mark.parametrize("factored", [True, False])
+@pytest.mark.parametrize("contexts", [0, 3])
+def test_readouts_that_are_not_finite_are_refused(factored: bool, value: float, contexts: int):
+    model = ToyMaskedLM(toy_joint(7, 2), factored=factored)
+    plain = model.readouts
+
+    def one_bad_number(ids: Tensor, positions) -> Tensor:
+        found = plain(ids, positions)
+        found[0, 1, 5] = value
+        return found
+
+    model.readouts = one_bad_number
+    assert_not_finite(model, contexts)
+
+
+@pytest.mark.parametrize("value", NOT_FINITE)
+@pytest.mark.parametrize("contexts", [0, 3])
+def test_an_output_layer_that_is_not_finite_is_refused(value: float, contexts: int):
+    model, bias = ToyMaskedLM(toy_joint(7, 2)), torch.zeros(7)
+    bias[5] = value
+    model.output_embedding = OutputEmbedding(torch.eye(7), bias)
+    assert_not_finite(model, contexts)
+
+
+# --- positions of each row ---------------------------------------------------------------------
+
+
+def tiny(*, dense: bool) -> MaskedLM:
+    model, tokenizer = build("bert")
+    if not dense:
+        return unmask.load((model, tokenizer)).model
+    linear = model.cls.forward
+    model.cls.forward = lambda hidden: 4 * torch.tanh(linear(hidden) / 4)
+    with pytest.warns(UserWarning, match="dense logits"):
+        return unmask.load((model, tokenizer)).model
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_each_row_may_have_its_own_positions(dense: bool):
+    model, generator = tiny(dense=dense), torch.Generator().manual_seed(2)
+    ids = torch.randint(5, 40, (6, 9), generator=generator)
+    positions = torch.randint(9, (6, 3), generator=generator)
+    found = model.readouts(ids, positions)
+    assert found.shape[:2] == (6, 3)
+    for row, at in enumerate(positions.tolist()):
+        # in the same batch, so that the same kernels run
+        expected = model.readouts(ids, at)[row]
+        torch.testing.assert_close(found[row], expected, atol=0, rtol=0)
+        alone = model.readouts(ids[row : row + 1], at)[0]
+        torch.testing.assert_close(found[row], alone, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("factored", [True, False])
+def test_the_toy_too_takes_positions_of_each_row(factored: bool):
+    model = ToyMaskedLM(toy_joint(7, 4), noise=0.7, factored=factored)
+    ids = torch.tensor([[7, 1, 7, 2], [3, 7, 7, 7]])
+    found = model.readouts(ids, torch.tensor([[0, 2], [3, 1]]))
+    torch.testing.assert_close(found[0], model.readouts(ids[:1], [0, 2])[0])
+    torch.testing.assert_close(found[1], model.readouts(ids[1:], [3, 1])[0])

@@ -1,0 +1,278 @@
+"""Bins by any distance, their table and their figures: what these show, and as which files."""
+
+import math
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from evaluation_rows import HOSTILE, a_row
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from unmask import UnmaskError
+from unmask.constructions import CONSTRUCTIONS
+from unmask.evaluation.reports.bootstrap import Estimate, Resampling
+from unmask.evaluation.reports.distance import DistanceBin, by_distance, by_setting
+from unmask.evaluation.reports.figures import (
+    STYLES,
+    axis_range,
+    construction_styles,
+    distance_figure,
+    save_figure,
+)
+from unmask.evaluation.reports.rendering import text
+from unmask.evaluation.reports.tables import SYNTACTIC_DISTANCES, distance_table
+
+QUICK = Resampling(resamples=50)
+STARTS = {".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}
+
+
+def bins(*names: str, far: str = "", **changes: object) -> list[DistanceBin]:
+    """Distances 0 to 4 of each construction, `far` far above the others."""
+    rows = [
+        a_row(
+            place,
+            construction=name,
+            positions=(1, 2 + place % 5),
+            pairwise_nll=2.0 + order / 10 + (place % 3) / 10 + 30 * (name == far),
+            unary_nll=1.0 + order / 10 + (place % 4) / 10,
+            **changes,
+        )
+        for order, name in enumerate(names)
+        for place in range(20)
+    ]
+    return by_distance(rows, 4, QUICK)
+
+
+def drawn(found: list[DistanceBin], title: str = "title", axis_label: str = "tokens") -> Figure:
+    return distance_figure(found, title=title, axis_label=axis_label)
+
+
+def legend(figure: Figure) -> list[str]:
+    return [label.get_text() for label in figure.legends[0].get_texts()]
+
+
+def line(figure: Figure, panel: int, name: str) -> Line2D:
+    return next(one for one in figure.axes[panel].lines if one.get_label() == name)
+
+
+def test_bins_by_any_distance() -> None:
+    rows = [
+        a_row(place, construction=name, pairwise_nll=float(place), positions=(1, 2))
+        for name in ("mlm", "ag")
+        for place in range(6)
+    ]
+    known = {f"s{place:04}/random": place // 2 for place in range(5)}
+    bins = by_distance(rows, 2, QUICK, known)
+    assert [(one.first, one.last, one.examples) for one in bins[:2]] == [(0, 0, 2), (1, 2, 3)]
+    assert [one.pairwise_nll.value for one in bins] == [0.5, 3, 0.5, 3]
+    assert [(one.first, one.last, one.examples) for one in by_distance(rows, 2, QUICK)] == [
+        (0, 0, 6),
+        (0, 0, 6),
+    ]
+    (setting,) = by_setting(bins).items()
+    assert setting == (bins[0].group._replace(construction=""), bins)
+
+
+def test_the_table_says_which_distance() -> None:
+    bins = by_distance([a_row()], 1, QUICK, {"s0000/random": 1})
+    shown = text(distance_table(bins, distance="syntactic distance", note=SYNTACTIC_DISTANCES))
+    assert shown.startswith("NLL by syntactic distance: ")
+    assert SYNTACTIC_DISTANCES in shown
+    assert text(distance_table(bins)).startswith("NLL by token distance: ")
+
+
+def test_a_line_a_construction_over_the_same_bins() -> None:
+    found = bins("mlm", "ag")
+    figure = drawn(found)
+    assert legend(figure) == ["mlm", "ag"]
+    for panel, metric in enumerate(("pairwise_nll", "unary_nll")):
+        for name in ("mlm", "ag"):
+            own = [one for one in found if one.group.construction == name]
+            shown = line(figure, panel, name)
+            assert list(shown.get_ydata()) == [getattr(one, metric).value for one in own]
+            # side by side, but every point within its own bin
+            assert [round(x) for x in shown.get_xdata()] == list(range(len(own)))
+    one, other = (line(figure, 0, name).get_xdata()[0] for name in ("mlm", "ag"))
+    assert one < 0 < other
+
+
+def test_bars_are_the_intervals() -> None:
+    found = bins("mlm")
+    bars = drawn(found).axes[0].collections[0].get_segments()
+    ends = [[one.pairwise_nll.low, one.pairwise_nll.high] for one in found]
+    assert [bar[:, 1].tolist() for bar in bars] == ends
+
+
+def test_pooled_bins_and_counts_are_labelled() -> None:
+    group = a_row().group
+    nll = Estimate(2.0, 0.1, 1.8, 2.2)
+    other = group._replace(construction="ag")
+    found = [
+        DistanceBin(group, 0, 0, 40, nll, nll),
+        DistanceBin(group, 5, 7, 31, nll, nll),
+        DistanceBin(other, 0, 0, 40, nll, nll),
+        DistanceBin(other, 5, 7, 29, nll, nll),
+    ]
+    strip = drawn(found).axes[2]
+    assert [label.get_text() for label in strip.get_xticklabels()] == ["0", "5–7"]
+    assert [bar.get_height() for bar in strip.patches] == [40, 31]
+    # where a construction failed on some examples the bar says so
+    assert [text.get_text() for text in strip.texts] == ["40", "29–31"]
+
+
+def test_a_line_far_above_leaves_the_axis_and_is_named() -> None:
+    names = ("mlm", "ag", "mrf", "mrf-logit")
+    pairwise, unary = drawn(bins(*names, far="mrf-logit")).axes[:2]
+    assert pairwise.get_ylim()[1] < 4
+    said = pairwise.get_title(loc="right")
+    assert said.startswith("off the axis: mrf-logit (32.")
+    assert "mlm" not in said
+    assert unary.get_title(loc="right") == ""
+    arrows = [one for one in pairwise.lines if one.get_marker() == 6]
+    assert len(arrows) == len(bins("mlm")) == 5
+    assert {one.get_ydata()[0] for one in arrows} == {pairwise.get_ylim()[1]}
+    assert {one.get_color() for one in arrows} == {STYLES["mrf-logit"].colour}
+
+
+def estimates(*values: float) -> list[Estimate]:
+    return [Estimate(value, 0.1, value - 0.5, value + 0.5) for value in values]
+
+
+def test_axes_hold_what_they_can() -> None:
+    near = {"a": estimates(1, 2), "b": estimates(1.5, 2.5), "c": estimates(1, 3)}
+    low, high = axis_range(near)
+    assert low < 0.5
+    assert high > 3.5
+    assert axis_range({**near, "far": estimates(1, 100)}) == (low, high)
+    assert axis_range({**near, "below": estimates(-50, 1)}) == (low, high)
+    # one of two is not an outlier of the other; nor is a line twice as high as the rest
+    assert axis_range({"a": estimates(1), "b": estimates(100)})[1] > 100
+    assert axis_range({**near, "d": estimates(5)})[1] > 5
+    unknown = [Estimate(2.0, math.nan, math.nan, math.nan)]
+    assert axis_range({"a": unknown}) == (1.5, 2.5)
+
+
+def test_a_construction_looks_the_same_in_every_figure() -> None:
+    assert STYLES.keys() == CONSTRUCTIONS.keys()
+    assert len(set(STYLES.values())) == len(STYLES)
+    assert len({style.colour for style in STYLES.values()}) == len(STYLES)
+    assert len({style.marker for style in STYLES.values()}) == len(STYLES)
+    options = [f"ag steps={steps}" for steps in range(100)]
+    styles = construction_styles([*options, *STYLES])
+    assert len(set(styles.values())) == len(styles)
+    assert construction_styles([options[7], "mlm"]) == construction_styles(["mlm", options[7]])
+    for name in ("mlm", "ag"):
+        for names in (("ag", "mlm"), ("mrf", "mlm", "hcb", "ag")):
+            assert line(drawn(bins(*names)), 0, name).get_color() == STYLES[name].colour
+
+
+def test_names_are_text_and_nothing_else(tmp_path: Path) -> None:
+    names = [*HOSTILE, "_hidden", "$\\frac{", "a" * 300, "$x$"]
+    found = bins(*names, far="$\\frac{", corpus="$x$")
+    figure = drawn(found, title=" ".join(names), axis_label=" ".join(names))
+    assert len(legend(figure)) == len(names)
+    assert "$\\frac{ (3" in figure.axes[0].get_title(loc="right")
+    assert "two\\nlines" in legend(figure)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        save_figure(figure, tmp_path / "figure.png")
+
+
+def test_dollars_are_no_formula_even_where_latex_is_on() -> None:
+    from matplotlib import rc_context
+    from matplotlib.text import Text
+
+    with rc_context({"text.usetex": True}):
+        figure = drawn(bins("$x$"), title="$y$")
+    assert not any(text.get_usetex() or text.get_parse_math() for text in figure.findobj(Text))
+
+
+def test_nothing_covers_the_data() -> None:
+    figure = drawn(bins(*STYLES), title="a title " * 30)
+    figure.draw_without_rendering()
+    boxes = [axes.get_window_extent() for axes in figure.axes]
+    for other in (*figure.legends, figure._suptitle):
+        assert not any(other.get_window_extent().overlaps(box) for box in boxes)
+    assert figure.get_figwidth() < 7
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf", ".SVG"])
+def test_the_same_figure_is_the_same_file(suffix: str, tmp_path: Path) -> None:
+    paths = [tmp_path / f"{name}{suffix}" for name in ("one", "other")]
+    for path in paths:
+        save_figure(drawn(bins("mlm", "ag")), path)
+    one, other = (path.read_bytes() for path in paths)
+    assert one == other
+    assert one.startswith(STARTS[suffix.lower()])
+    assert sorted(tmp_path.iterdir()) == sorted(paths)
+
+
+def test_files_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figure = drawn(bins("mlm"))
+    for name in ("figure.jpg", "figure", ".svg"):
+        with pytest.raises(UnmaskError, match=r"in \.svg, \.png, \.pdf, not .*rename it"):
+            save_figure(figure, tmp_path / name)
+    with pytest.raises(UnmaskError, match=r"cannot write .*No such file"):
+        save_figure(figure, tmp_path / "nowhere" / "figure.svg")
+    good = tmp_path / "figure.svg"
+    save_figure(figure, good)
+    before = good.read_bytes()
+
+    def full(*_: object, **__: object) -> None:
+        Path(f"{good}.partial").write_text("half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(figure, "savefig", full)
+    with pytest.raises(UnmaskError, match="No space left"):
+        save_figure(figure, good)
+    assert good.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [good]
+
+
+def test_a_figure_is_of_one_setting() -> None:
+    with pytest.raises(UnmaskError, match="one setting, and these bins are of 0"):
+        drawn([])
+    with pytest.raises(UnmaskError, match="these bins are of 2"):
+        drawn(bins("mlm") + bins("mlm", model="roberta-base"))
+
+
+def test_one_bin_of_one_sentence_is_drawn(tmp_path: Path) -> None:
+    (one,) = by_distance([a_row()], resampling=QUICK)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        save_figure(drawn([one]), tmp_path / "figure.svg")
+
+
+def test_without_matplotlib_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = bins("mlm")
+    for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(UnmaskError, match=r"pip install 'unmask\[plots\]'"):
+        drawn(found)
+
+
+def test_neither_pyplot_nor_settings_are_touched(tmp_path: Path) -> None:
+    code = (
+        "import sys, unmask.evaluation.reports.figures, unmask.evaluation.reports.syntax;"
+        "assert not {'matplotlib', 'spacy', 'torch'} & sys.modules.keys();"
+        # looking up the backend would itself import pyplot
+        "from matplotlib import rcParams; names = rcParams.keys() - {'backend'};"
+        "before = {name: rcParams[name] for name in names};"
+        "from unmask.evaluation.reports.distance import DistanceBin;"
+        "from unmask.evaluation.reports.bootstrap import Estimate;"
+        "from unmask.evaluation.rows import Group;"
+        "nll = Estimate(1.0, 0.1, 0.5, 1.5);"
+        "one = DistanceBin(Group(*'abcde'), 0, 0, 1, nll, nll);"
+        "figures = unmask.evaluation.reports.figures;"
+        "figure = figures.distance_figure([one], title='a', axis_label='b');"
+        "figures.save_figure(figure, sys.argv[1]);"
+        "assert 'matplotlib.pyplot' not in sys.modules;"
+        "assert before == {name: rcParams[name] for name in names}"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "figure.svg")], check=True)

@@ -1,0 +1,624 @@
+"""Pictures of joints: what they show, which tokens, in which fonts, and what they refuse."""
+
+import io
+import math
+import re
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("matplotlib")
+
+from assets import real_model
+from evaluation_rows import a_row
+from matplotlib import rc_context
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.image import imread
+from matplotlib.text import Text
+from tiny_tokenizers import ODD, save_bert
+from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
+
+import unmask
+from unmask import Joint, SupportError, UnmaskError
+from unmask.cli import main
+from unmask.evaluation import frontier_points
+from unmask.evaluation.reports.bootstrap import Resampling
+from unmask.evaluation.reports.summary import summarise
+from unmask.plots import STYLES, Point, compare, frontier, plot, save_figure
+from unmask.plots.fonts import BASE, Face, Fonts, fonts_for, installed
+from unmask.plots.panels import percent_writer
+from unmask.text.support import Support
+
+PAIR = "the [MASK] sat on the [MASK]."
+SIZE = 20
+HOSTILE = ["$x$", "$\\frac{", "a\nb", "\x1b[31m", "[unused1]", "_x", "", " ", "x" * 60, "\u202ey"]
+
+
+def joint(
+    names: list[str] | None = None, *, method: str = "log-pool", seed: int = 0, **about: object
+) -> Joint:
+    names = names or [f"t{place}" for place in range(SIZE)]
+    table = torch.tensor(toy_joint(len(names), 2, seed)).log()
+    return Joint.from_scores(table, (Support.of(names),) * 2, method=method, diagnostics=about)
+
+
+def lazy_joint(method: str = "orders") -> tuple[Joint, ToyMaskedLM]:
+    model = ToyMaskedLM(toy_joint(SIZE, 2), noise=0.3)
+    lm = unmask.LanguageModel(model, ToyTokenizer(SIZE))
+    return lm.joint("[MASK] [MASK]", method=method), model
+
+
+def mesh(panel: object) -> object:
+    return panel.collections[0]
+
+
+def values(panel: object) -> np.ndarray:
+    return np.ma.filled(mesh(panel).get_array(), np.nan)
+
+
+def ticks(panel: object) -> tuple[list[str], list[str]]:
+    # of the axes themselves: a panel that shares them has no labels of its own
+    rows, columns = (
+        axis.get_major_formatter().format_ticks(axis.get_ticklocs())
+        for axis in (panel.yaxis, panel.xaxis)
+    )
+    return rows, columns
+
+
+def notes(figure: Figure) -> str:
+    return " ".join(figure._supxlabel.get_text().split())
+
+
+def written(panel: object) -> dict[tuple[int, int], str]:
+    return {
+        (int(y), int(x)): one.get_text() for one in panel.texts for x, y in [one.get_position()]
+    }
+
+
+def table(of: Joint, panel: object) -> np.ndarray:
+    """The probabilities of the shown tokens, one by one through the public interface."""
+    rows, columns = ticks(panel)
+    return np.array([[math.exp(of.log_prob(a, b)) for b in columns] for a in rows])
+
+
+def test_cells_are_the_probabilities_and_bars_the_marginals() -> None:
+    one = joint(text="a [MASK] b [MASK]")
+    figure = one.plot(6)
+    top, panel, side, bar = figure.axes
+    rows, columns = ticks(panel)
+    assert len(rows) == len(columns) == 6
+    drawn = values(panel)
+    assert drawn == pytest.approx(table(one, panel))
+    assert mesh(panel).get_clim() == (0, drawn.max())
+    expected = [math.exp(one.marginal(0).log_prob(name)) for name in rows]
+    assert [patch.get_width() for patch in side.patches] == pytest.approx(expected)
+    expected = [math.exp(one.marginal(1).log_prob(name)) for name in columns]
+    assert [patch.get_height() for patch in top.patches] == pytest.approx(expected)
+    # rows go down, as one reads
+    assert panel.get_ylim() == (5.5, -0.5)
+    assert (panel.get_ylabel(), panel.get_xlabel()) == ("blank 0", "blank 1")
+    assert bar.get_ylabel() == "probability of the pair"
+    assert figure._suptitle.get_text() == "a [MASK] b [MASK]"
+    assert top.get_title(loc="left") == "log-pool"
+    assert top.title.get_color() != STYLES["log-pool"].colour == top._left_title.get_color()
+    assert f"have {100 * drawn.sum():.3g}% of the probability" in notes(figure)
+
+
+def test_cells_say_their_percentages() -> None:
+    one = joint()
+    panel = one.plot(5).axes[1]
+    said = written(panel)
+    for place, probability in np.ndenumerate(values(panel)):
+        number = f"{100 * probability:.1f}"
+        assert said.get(place, "0.0") == number
+    # as many decimals as the largest needs, none where nothing would fit
+    assert [percent_writer(0.3)(p) for p in (0.3, 0.0004, 0.0005001)] == ["30.0", "", "0.1"]
+    assert percent_writer(0.003)(0.003) == "0.30"
+    assert percent_writer(1e-6)(1e-6) == ""
+
+
+def test_tokens_are_of_the_likeliest_pairs_and_of_the_marginals() -> None:
+    # a pair of tokens that are rare alone but for each other, and common tokens apart
+    size = 30
+    p = np.full((size, size), 1e-6)
+    p[:20, :20] += np.outer(np.arange(20, 0, -1), np.arange(20, 0, -1)) / 44100
+    p[29, 28] = 0.02
+    support = Support.of(f"t{place}" for place in range(size))
+    one = Joint.from_scores(torch.tensor(p).log(), (support, support), method="ag")
+    rows, columns = ticks(one.plot(4).axes[1])
+    assert "t29" in rows
+    assert "t28" in columns
+    for axis, shown in enumerate((rows, columns)):
+        marginal = [one.marginal(axis).log_prob(name) for name in shown]
+        assert marginal == sorted(marginal, reverse=True)
+        assert shown[0] == "t0"
+        assert len(set(shown)) == 4
+
+
+def test_pmi_is_symmetric_around_zero_in_bits() -> None:
+    one = joint()
+    figure = one.plot(5, kind="pmi")
+    panel, bar = figure.axes[1], figure.axes[3]
+    rows, columns = ticks(panel)
+    expected = [[one.pmi(a, b, base_two=True) for b in columns] for a in rows]
+    drawn = values(panel)
+    assert drawn == pytest.approx(np.array(expected), abs=1e-9)
+    low, high = mesh(panel).get_clim()
+    assert (-low, high) == (high, np.abs(drawn).max())
+    assert "bits" in bar.get_ylabel()
+    assert written(panel)[0, 0] == f"{drawn[0, 0]:+.1f}".replace("-", "−")
+
+
+def test_pmi_of_independent_blanks_has_no_strong_colours() -> None:
+    log_p = torch.randn(6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    support = Support.of("abcdef")
+    one = Joint.from_scores(log_p[:, None] + log_p, (support, support), method="mlm")
+    panel = one.plot(kind="pmi").axes[1]
+    assert mesh(panel).get_clim() == (-0.1, 0.1)
+    assert set(written(panel).values()) == {"0.0"}
+
+
+def test_pairs_that_cannot_be_have_no_colour(tmp_path: Path) -> None:
+    scores = torch.tensor([[0.0, -math.inf], [-1.0, 1.0]], dtype=torch.float64)
+    one = Joint.from_scores(scores, (Support.of("ab"), Support.of("cd")), method="given")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure = one.plot(kind="pmi")
+        save_figure(figure, tmp_path / "figure.png")
+    panel = figure.axes[1]
+    rows, columns = ticks(panel)
+    never = rows.index("a"), columns.index("d")
+    assert written(panel)[never] == "never"
+    assert [tuple(place) for place in np.argwhere(mesh(panel).get_array().mask)] == [never]
+    assert math.isfinite(mesh(panel).get_clim()[1])
+    assert not mesh(one.plot().axes[1]).get_array().mask.any()
+
+
+def test_one_blank_is_bars() -> None:
+    one = joint(text="a [MASK]").marginal(0)
+    (panel,) = (figure := one.plot(7)).axes
+    fills = one.top(7)
+    assert ticks(panel)[0] == [fill.tokens[0] for fill in fills]
+    widths = [patch.get_width() for patch in panel.patches]
+    assert widths == pytest.approx([fill.probability for fill in fills])
+    assert panel.get_xlabel() == "probability, %"
+    assert figure._suptitle.get_text() == "a [MASK]"
+    with pytest.raises(UnmaskError, match="one blank has no pmi"):
+        one.plot(kind="pmi")
+
+
+def test_a_joint_of_few_tokens_shows_them_all() -> None:
+    panel = joint(["a", "b", "c"]).plot(50).axes[1]
+    assert [sorted(axis) for axis in ticks(panel)] == [["a", "b", "c"]] * 2
+
+
+@pytest.mark.parametrize("method", ["orders", "sweep"])
+def test_sums_that_are_not_free_are_not_paid(method: str) -> None:
+    one, model = lazy_joint(method)
+    one.top(2 * 4)
+    before = model.rows_asked
+    figure = one.plot(4)
+    # a context a token; not the tables, which are 2 x 20
+    assert model.rows_asked - before <= 8
+    assert not one.sums_are_free()
+    panel, _bar = figure.axes
+    rows, columns = ticks(panel)
+    ranked = [fill.tokens for fill in one.top(8)]
+    assert rows == list(dict.fromkeys(a for a, _ in ranked))[:4]
+    assert columns == list(dict.fromkeys(b for _, b in ranked))[:4]
+    assert values(panel) == pytest.approx(table(one, panel))
+    assert "no marginals, which would take 40 forward passes" in notes(figure)
+    with pytest.raises(UnmaskError, match=r"40 forward passes: call joint\.marginal\(0\)"):
+        one.plot(kind="pmi")
+    # and drawn like any other once they are paid for
+    one.marginal(0)
+    assert len(one.plot(4, kind="pmi").axes) == 4
+
+
+def test_a_joint_that_only_knows_pairs_is_asked_for_pairs() -> None:
+    class Pairs(Joint):
+        def sums_are_free(self) -> bool:
+            return False
+
+    known = joint()
+    one = Pairs(known.scores, known.supports, method="mine")
+    panel = one.plot(3).axes[0]
+    assert values(panel) == pytest.approx(table(known, panel))
+
+
+def test_refusals() -> None:
+    three = Joint.from_scores(torch.zeros(2, 2, 2), (Support.of("ab"),) * 3)
+    with pytest.raises(SupportError, match=r"has 3: .*joint\.marginal\(a, b\)\.plot\(\)"):
+        three.plot()
+    assert len(three.marginal(0, 2).plot().axes) == 4
+    for bad in (0, 101, 2.5, True, "4"):
+        with pytest.raises(SupportError, match="shows 1 to 100 tokens"):
+            plot(joint(), bad)
+    with pytest.raises(UnmaskError, match="kind is probability or pmi, not 'pim'"):
+        joint().plot(kind="pim")
+
+
+def test_several_joints_have_the_same_tokens_and_colours() -> None:
+    joints = {"mlm": joint(method="mlm"), "log-pool": joint(seed=1), "mine": joint(seed=2)}
+    figure = compare(joints, 5)
+    *maps, bar = figure.axes
+    assert len(maps) == 3
+    labels = ticks(maps[0])
+    most = max(values(panel).max() for panel in maps)
+    for panel, (name, one) in zip(maps, joints.items(), strict=True):
+        assert ticks(panel) == labels
+        assert values(panel) == pytest.approx(table(one, panel))
+        assert mesh(panel).get_clim() == (0, most)
+        assert panel.get_title(loc="left") == name
+        assert panel._left_title.get_color() == STYLES[one.method].colour
+        # everyone's likeliest pair is there
+        assert one.top(1)[0].tokens[0] in labels[0]
+        assert one.top(1)[0].tokens[1] in labels[1]
+    assert bar.get_ylabel() == "probability of the pair"
+    limits = {mesh(panel).get_clim() for panel in compare(joints, 5, kind="pmi").axes[:3]}
+    ((low, high),) = limits
+    assert low == -high
+
+
+def test_trust_is_said_where_it_is_known() -> None:
+    model = ToyMaskedLM(toy_joint(SIZE, 2), noise=0.3)
+    lm = unmask.LanguageModel(model, ToyTokenizer(SIZE))
+    joints = lm.joints("[MASK] [MASK]", methods=["mlm", "ag"])
+    agreement = joints["ag"].agreement()
+    assert agreement is not None
+    said = f"J = {agreement.bits:.3f} bits: {agreement.words()}."
+    assert notes(compare(joints)).count(said) == 1
+    assert said in notes(joints["ag"].plot())
+    assert "J = " not in notes(joint().plot())
+    # one text, said once
+    assert compare(joints)._suptitle.get_text() == "[MASK] [MASK]"
+    assert compare(joints, title="$t$")._suptitle.get_text() == "$t$"
+
+
+def test_many_panels_stand_in_rows() -> None:
+    figure = compare({f"j{place}": joint(seed=place) for place in range(5)}, 3)
+    *maps, _ = figure.axes
+    figure.draw_without_rendering()
+    assert [panel.get_subplotspec().get_gridspec().get_geometry() for panel in maps] == [(2, 3)] * 5
+    shown = [panel.xaxis.get_tick_params()["labelbottom"] for panel in maps]
+    assert shown == [False, False, True, True, True]
+    assert [panel.yaxis.get_tick_params()["labelleft"] for panel in maps] == [
+        place % 3 == 0 for place in range(5)
+    ]
+
+
+def test_what_does_not_compare() -> None:
+    with pytest.raises(SupportError, match="no joint to compare"):
+        compare({})
+    with pytest.raises(SupportError, match="'other' ranges over other tokens"):
+        compare({"one": joint(), "other": joint(["a", "b"])})
+    with pytest.raises(SupportError, match="this joint has 1"):
+        compare({"one": joint().marginal(0)})
+    lazy, _ = lazy_joint()
+    with pytest.raises(UnmaskError, match="the pmi of orders"):
+        compare({"orders": lazy}, kind="pmi")
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf"])
+def test_the_same_joint_is_the_same_file(suffix: str, tmp_path: Path) -> None:
+    paths = [tmp_path / f"{name}{suffix}" for name in ("one", "other")]
+    for path, settings in zip(
+        paths, ({}, {"font.family": "serif", "axes.grid": True}), strict=True
+    ):
+        # nor do a user's settings change it
+        with rc_context(settings):
+            figure = joint(text="t").plot(4)
+        save_figure(figure, path)
+    one, other = (path.read_bytes() for path in paths)
+    assert one == other
+
+
+def test_a_notebook_shows_figures_without_pyplot() -> None:
+    both = joint(text="t")
+    figures = [both.plot(4), both.marginal(0).plot(4), compare({"log-pool": both})]
+    for figure in (*figures, frontier([("mlm", 1, 3.0)])):
+        shown, about = figure._repr_png_()
+        assert about == {"width": round(96 * figure.get_size_inches()[0])}
+        # more pixels than a page gives it: sharp on good screens
+        drawn = imread(io.BytesIO(shown), format="png")
+        assert drawn.shape[1] == pytest.approx(200 / 96 * about["width"], abs=3)
+        assert drawn[..., :3].min() < 0.5 < drawn[..., :3].max()
+
+
+def test_tokens_are_text_and_nothing_else(tmp_path: Path) -> None:
+    names = [*HOSTILE, "a", "b"]
+    with rc_context({"text.usetex": True}), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        one = joint(names, text="a $x$ [MASK]\n\x1b", method="$\\m$")
+        for figure in (one.plot(), one.marginal(0).plot(), compare({"$y$": one, "_z": one}, 12)):
+            texts = figure.findobj(Text)
+            assert not any(text.get_parse_math() or text.get_usetex() for text in texts)
+            assert all(text.get_text().replace("\n", "").isprintable() for text in texts)
+            save_figure(figure, tmp_path / "figure.png")
+            assert figure._suptitle.get_text() == "a $x$ [MASK]\\n\\x1b"
+    rows, _ = ticks(one.plot().axes[1])
+    shown = {"$x$", "$\\frac{", "a\\nb", "\\x1b[31m", "[unused1]", "_x", "''", "' '", "\\u202ey"}
+    assert shown | {"a", "b"} == {row for row in rows if "..." not in row}
+    assert max(map(len, rows)) <= 18
+
+
+def overlapping(figure: Figure) -> list[tuple[str, str]]:
+    """Pairs of texts that cover each other, and texts that leave the page."""
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    figure.draw(renderer)
+    # ticks of a colour bar beyond its ends exist, but are not drawn
+    bar = figure.axes[-1]
+    unseen = set(bar.get_yticklabels()) if bar.get_label() == "<colorbar>" else set()
+    texts = [one for one in set(figure.findobj(Text)) - unseen if one.get_visible()]
+    texts = [one for one in texts if one.get_text().strip()]
+    # turned labels have boxes that overlap where they do not
+    texts = [one for one in texts if one.get_rotation() in (0, 90)]
+    boxes = [(one.get_text(), one.get_window_extent(renderer)) for one in texts]
+    page = figure.bbox
+    found = [
+        (text, "the page")
+        for text, box in boxes
+        if box.x0 < -1 or box.y0 < -1 or box.x1 > page.x1 + 1 or box.y1 > page.y1 + 1
+    ]
+    for place, (text, box) in enumerate(boxes):
+        found += [(text, other) for other, its in boxes[:place] if box.overlaps(its)]
+    return found
+
+
+@pytest.mark.parametrize("kind", ["probability", "pmi"])
+def test_nothing_covers_anything(kind: str) -> None:
+    one = joint(["w" * (place % 15 + 1) for place in range(SIZE)], text="a long text " * 9)
+    few = joint(["a", "b"], text="a long text " * 9)
+    for figure in (
+        one.plot(kind=kind),
+        few.plot(kind=kind),
+        compare(dict.fromkeys(list(STYLES)[:5], one), 6, kind=kind),
+        compare({"mlm": few}, kind=kind),
+        one.marginal(0).plot(),
+    ):
+        assert overlapping(figure) == []
+
+
+# --- fonts --------------------------------------------------------------------------------------
+
+
+def face(family: str, characters: str) -> Face:
+    return Face(family, frozenset(map(ord, characters)))
+
+
+def test_fonts_are_those_that_have_the_glyphs() -> None:
+    latin, greek, both = face("Latin", "abc"), face("Greek", "αβ"), face("Both", "abαβ")
+    assert fonts_for(["ab", "c"], [latin, greek]) == Fonts(("Latin",))
+    assert fonts_for(["a β"], [latin, greek, both]) == Fonts(("Latin", "Greek"))
+    assert fonts_for(["aα"], [both, latin]) == Fonts(("Both",))
+    found = fonts_for(["a台北α"], [latin, both])
+    assert found == Fonts(("Latin", "Both"), frozenset("台北"))
+    assert found.shown("a台b") == "a U+53F0 b"
+    assert found.shown("台北") == "U+53F0 U+5317"
+    assert found.shown("ab") == "ab"
+    assert found.shown_shortly("台北台") == "U+53F0 U+5317 ..."
+    assert fonts_for([], [latin]).families == (BASE,)
+
+
+def test_one_warning_says_what_to_install() -> None:
+    def said(characters: str) -> str:
+        with pytest.warns(UserWarning, match="no installed font has") as found:
+            fonts_for([characters], []).warn()
+        (one,) = found
+        return str(one.message)
+
+    chinese = said("台北。")
+    assert "3 of the characters shown (CJK)" in chinese
+    assert "as U+3002" in chinese
+    assert chinese.endswith("(Debian: apt install fonts-noto-cjk)")
+    assert "(Devanagari, Hangul)" in said("हिन한")
+    assert said("हिन한").endswith("apt install fonts-noto-cjk fonts-noto-core)")
+    assert "(Emoji)" in said("\U0001f600")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fonts_for(["a"]).warn()
+
+
+def test_a_character_without_a_font_is_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unmask.plots.fonts.installed", lambda: [face(BASE, "abct012[]MASK")])
+    with pytest.warns(UserWarning, match="fonts-noto-cjk"):
+        figure = joint(["a", "台", "台北城"], text="台[MASK]").plot()
+    assert sorted(ticks(figure.axes[1])[0]) == ["U+53F0", "U+53F0 U+5317 ...", "a"]
+    assert figure._suptitle.get_text() == "U+53F0 [MASK]"
+
+
+def test_a_second_font_is_drawn_where_the_first_has_no_glyph(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    base, *others = installed()
+    assert base.family == BASE
+    assert not any(re.match("Last Resort|cm|STIXSize", other.family) for other in others)
+    # matplotlib's own second family; CJK fonts are not on every machine
+    stix = next(other for other in others if other.family == "STIXGeneral")
+    (rare,) = sorted(set(stix.codes) - set(base.codes) - set(range(0xE000, 0xF900)))[:1]
+    monkeypatch.setattr("unmask.plots.fonts.installed", lambda: [base, stix])
+    with warnings.catch_warnings():
+        # a glyph that is missing is a warning of matplotlib's
+        warnings.simplefilter("error")
+        figure = joint(["a", chr(rare)]).plot()
+        figure.savefig(io.BytesIO(), format="svg")
+    (label, *_) = [one for one in figure.findobj(Text) if one.get_text() == chr(rare)]
+    assert label.get_fontfamily() == [BASE, "STIXGeneral"]
+    assert not caplog.records
+
+
+# --- what accuracy costs ------------------------------------------------------------------------
+
+ROWS = [
+    ("mlm", 1, 3.1, 3.0, 3.2),
+    ("orders", 3, 2.9, 2.8, 3.0),
+    ("log-pool", 8193, 2.78, 2.7, 2.86),
+    ("ag", 8193, 2.8, 2.72, 2.88),
+    ("$odd$", 8193, 2.95),
+]
+
+
+def test_a_point_a_construction_on_a_logarithmic_axis() -> None:
+    figure = frontier(ROWS, title="$t$")
+    (panel,) = figure.axes
+    assert panel.get_xscale() == "log"
+    drawn = {one.get_label(): one for one in panel.lines if not one.get_label().startswith("_")}
+    assert list(drawn) == [row[0] for row in ROWS]
+    for name, passes, value, *_ in ROWS:
+        ((x,), (y,)) = drawn[name].get_data()
+        assert y == value
+        # side by side where several cost the same
+        assert x == pytest.approx(passes, rel=0.3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        odd = frontier([("\x1b[31m", 1, 2.0)], title="two\nlines")
+    assert "two\\nlines" in odd._suptitle.get_text()
+    assert [text.get_text() for text in odd.legends[0].get_texts()] == ["\\x1b[31m"]
+    assert len({drawn[name].get_xdata()[0] for name in ("log-pool", "ag", "$odd$")}) == 3
+    assert drawn["ag"].get_color() == STYLES["ag"].colour
+    assert drawn["ag"].get_marker() == STYLES["ag"].marker
+    bars = [one.get_segments()[0][:, 1].tolist() for one in panel.collections[:4]]
+    assert bars == [list(row[3:]) for row in ROWS[:4]]
+    assert not any(text.get_parse_math() for text in figure.findobj(Text))
+
+
+def test_the_line_joins_what_nothing_beats() -> None:
+    (panel,) = frontier([*ROWS, ("hcb", 50, 3.0, 2.9, 3.1)]).axes
+    line = next(one for one in panel.lines if len(one.get_xdata()) > 1)
+    assert list(line.get_ydata()) == [3.1, 2.9, 2.78, 2.78]
+
+
+def test_points_of_summaries() -> None:
+    rows = [
+        a_row(place, construction=name, pairwise_nll=2 + place / 10)
+        for name in ("mlm", "ag")
+        for place in range(4)
+    ]
+    summaries = summarise(rows, Resampling(resamples=20))
+    found = frontier_points(summaries, {"mlm": 1, "ag": 99})
+    assert [(one.construction, one.forward_passes) for one in found] == [("mlm", 1), ("ag", 99)]
+    assert found[0].value == pytest.approx(2.15)
+    assert found[0].low <= found[0].value <= found[0].high
+    assert len(frontier(found).axes) == 1
+    with pytest.raises(UnmaskError, match="what does 'ag' cost"):
+        frontier_points(summaries, {"mlm": 1})
+    other = summarise([a_row(model="another")], Resampling(resamples=20))
+    with pytest.raises(UnmaskError, match="of one setting"):
+        frontier_points([*summaries, *other], {"mlm": 1, "ag": 99})
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        ([], "no point to draw"),
+        ([Point("mlm", 0, 3.0)], "'mlm' costs a number of forward passes above 0, not 0"),
+        ([("mlm", 1, math.nan)], "the NLL of 'mlm' is a finite number, not nan"),
+        ([("mlm", 1, 3.0), ("mlm", 2, 3.0)], "given twice"),
+    ],
+)
+def test_points_that_cannot_be_drawn(rows: list[Point], sentence: str) -> None:
+    with pytest.raises(UnmaskError, match=sentence):
+        frontier(rows)
+
+
+# --- the command line ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_bert(tmp_path_factory.mktemp("bert"), bias=dict.fromkeys(ODD, -30.0)))
+
+
+def test_fill_draws_what_it_prints(fill, lm, tmp_path: Path) -> None:
+    one, several, single = (tmp_path / name for name in ("one.svg", "two.svg", "three.PNG"))
+    plain = fill(PAIR)[0]
+    assert fill(PAIR, "--figure", str(one))[0] == plain
+    fill(PAIR, "--figure", str(several), "--method", "mlm,log-pool")
+    fill("the [MASK] sat.", "--figure", str(single), "--json")
+    assert single.read_bytes().startswith(b"\x89PNG")
+    again = tmp_path / "again.svg"
+    save_figure(lm.joint(PAIR).plot(), again)
+    assert again.read_bytes() == one.read_bytes()
+    save_figure(compare(lm.joints(PAIR, methods=["mlm", "log-pool"])), again)
+    assert again.read_bytes() == several.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "sentence"),
+    [
+        (PAIR, ["--figure", "f.jpg"], "a figure is a file in .svg, .png, .pdf, not 'f.jpg'"),
+        (PAIR, ["--figure", "nowhere/f.svg"], "cannot write 'nowhere/f.svg': choose a file in"),
+        (PAIR, ["--figure", "f.svg", "--targets", "cat"], "leave out --targets"),
+        ("[MASK] " * 3, ["--figure", "f.svg"], "this text has 3: in Python take joint.marginal"),
+    ],
+)
+def test_figures_that_cannot_be(
+    text: str, arguments: list[str], sentence: str, folder: str, tmp_path: Path, monkeypatch, capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["fill", text, "-m", folder, *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert (out, len(err.splitlines())) == ("", 1)
+    assert sentence in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_matplotlib_one_line_says_what_to_install(monkeypatch, folder, capsys) -> None:
+    one = joint()
+    for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    for draw in (
+        one.plot,
+        one.marginal(0).plot,
+        lambda: compare({"a": one}),
+        lambda: frontier(ROWS),
+    ):
+        with pytest.raises(UnmaskError, match=r"pip install 'unmask\[plots\]'"):
+            draw()
+    assert main(["fill", PAIR, "-m", folder, "--figure", "f.svg"]) == 2
+    assert "pip install 'unmask[plots]'" in capsys.readouterr().err
+
+
+def test_nothing_is_imported_before_it_is_needed() -> None:
+    code = (
+        "import sys, unmask.plots, unmask.cli.fill_figure;"
+        "unmask.plots.STYLES, unmask.plots.save_figure, unmask.plots.frontier;"
+        "assert not {'matplotlib', 'torch'} & sys.modules.keys();"
+        "assert callable(unmask.plots.frontier) and callable(unmask.plots.compare);"
+        "from unmask import Joint; from unmask.text.support import Support; import torch;"
+        "Joint.from_scores(torch.eye(3), (Support.of('abc'),) * 2).plot();"
+        "assert 'matplotlib.pyplot' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_page_runs(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "figures.md"
+    blocks = page.read_text(encoding="utf-8").split("```python\n")[1:]
+    # the model has fewer tokens than that
+    code = "\n".join(block.split("```")[0] for block in blocks).replace("=300", "=20")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code.replace("bert-base-cased", Path(folder).as_posix()), page.name, "exec"), {})
+    names = ["both.svg", "first-blank.pdf", "frontier.svg", "pairs.svg", "pmi.png"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+
+
+@pytest.mark.real
+def test_a_real_model_of_another_script(tmp_path: Path) -> None:
+    lm = unmask.load(real_model("albert-tiny-chinese"))
+    one = lm.joint("法國的首都是[MASK][MASK]。", method="orders")
+    with warnings.catch_warnings():
+        # fonts differ from machine to machine; boxes in place of glyphs are nowhere
+        warnings.filterwarnings("ignore", message="no installed font")
+        warnings.filterwarnings("error", message="Glyph")
+        figure = one.plot(6)
+        save_figure(figure, tmp_path / "figure.png")
+    assert one.diagnostics["forward_passes"] < 200
+    likeliest = values(figure.axes[0]).max()
+    assert likeliest == pytest.approx(one.top(1)[0].probability, rel=1e-4)

@@ -1,0 +1,278 @@
+"""The price of each construction, counted at the model."""
+
+import math
+
+import numpy as np
+import pytest
+from toy_costs import V, toy
+from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
+
+import unmask
+from unmask.queries.costs.forward_passes import forward_passes
+
+PRICE = {
+    "mlm": 1,
+    "mrf": 2 * V,
+    "mrf-logit": 2 * V,
+    "hcb": V + 2,
+    "ag-paper": 2 * V,
+    # one row more: where the solvers start, and what weights the contexts
+    "ag": 2 * V + 1,
+    "weighted-ag": 2 * V + 1,
+    "pseudo-gibbs": 2 * V + 1,
+    "log-pool": 2 * V + 1,
+}
+
+
+def rows_asked(lm: unmask.LanguageModel) -> int:
+    assert isinstance(lm.model, ToyMaskedLM)
+    return lm.model.rows_asked
+
+
+@pytest.mark.parametrize("factored", [True, False])
+@pytest.mark.parametrize(("method", "price"), PRICE.items())
+def test_each_construction_asks_for_its_price_and_no_more(
+    method: str, price: int, factored: bool
+) -> None:
+    lm = toy(factored=factored)
+    joint = lm.joint("t1 [MASK] [MASK]", method=method)
+    joint.top(3)
+    joint.mutual_information()
+    assert rows_asked(lm) == price == forward_passes([method], (V, V))
+    assert joint.diagnostics["forward_passes"] == price
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "made", "asked"),
+    [("orders", {}, 1, 3), ("sweep", {"contexts": 4}, 9, 11), ("sweep", {}, 2 * V + 1, 2 * V + 3)],
+)
+def test_cheap_constructions_ask_for_a_few_contexts(
+    method: str, options: dict[str, int], made: int, asked: int
+) -> None:
+    lm = toy()
+    joint = lm.joint("t1 [MASK] [MASK]", method=method, **options)
+    assert rows_asked(lm) == made
+    joint.log_prob("t3", "t4")
+    assert rows_asked(lm) == asked == joint.diagnostics["forward_passes"]
+    assert forward_passes([method], (V, V), options={method: options}) == asked
+    # neither do summaries, which leave out what would need the tables
+    assert joint.to_dict(1)["entropy"] is None
+    assert joint.incompatibility() is None
+
+
+@pytest.mark.parametrize(("method", "options"), [("orders", {}), ("sweep", {"contexts": 4})])
+def test_cheap_constructions_say_what_sums_would_take(method: str, options: dict[str, int]) -> None:
+    lm = toy()
+    cost = lm.cost("t1 [MASK] [MASK]", methods=[method], options={method: options})
+    before = rows_asked(lm)
+    lm.joint("t1 [MASK] [MASK]", method=method, **options).entropy()
+    assert rows_asked(lm) - before == cost.passes_to_rank
+    assert cost.for_a_pair
+    assert (cost.storage, cost.table_passes, cost.storage_why) == (None, 0, None)
+
+
+def test_the_geometric_mean_of_orders_needs_both_tables() -> None:
+    lm = toy()
+    lm.joint("t1 [MASK] [MASK]", method="orders", mean="geometric").log_prob("t3", "t4")
+    options = {"orders": {"mean": "geometric"}}
+    assert rows_asked(lm) == 2 * V + 1 == forward_passes(["orders"], (V, V), options=options)
+
+
+def test_cheap_constructions_cost_nothing_where_the_tables_are_there() -> None:
+    lm = toy()
+    joints = lm.joints("t1 [MASK] [MASK]", methods=["orders", "sweep", "ag"])
+    joints["orders"].top(3)
+    joints["sweep"].log_prob("t3", "t4")
+    assert rows_asked(lm) == 2 * V + 1 == forward_passes(joints, (V, V))
+
+
+def test_a_single_step_of_ag_reports_its_whole_price() -> None:
+    joint = toy().joint("t1 [MASK] [MASK]", method="ag-paper", steps=1)
+    assert joint.diagnostics["forward_passes"] == 2 * V
+
+
+def test_hcb_with_a_given_pivot_needs_no_doubly_masked_row() -> None:
+    lm = toy()
+    lm.joint("t1 [MASK] [MASK]", method="hcb", pivot="t2", pivot_axis=1)
+    assert rows_asked(lm) == V + 1
+
+
+def test_several_constructions_share_one_elicitation() -> None:
+    lm = toy()
+    joints = lm.joints("[MASK] t4 [MASK]", methods=["hcb", "mlm", "ag", "mrf"])
+    assert list(joints) == ["hcb", "mlm", "ag", "mrf"]
+    assert rows_asked(lm) == 2 * V + 1 == forward_passes(joints, (V, V))
+
+
+def test_metrics_of_all_constructions_cost_no_further_row() -> None:
+    lm = toy()
+    tables = lm.tables("t1 [MASK] [MASK]")
+    joints = {m: unmask.construct(m, tables) for m in unmask.CONSTRUCTIONS}
+    before = rows_asked(lm)
+    unmask.pair_metrics(joints, tables, ("t1", "t2"))
+    assert rows_asked(lm) == before
+
+
+def test_rectangular_supports_are_counted_by_their_contexts() -> None:
+    lm = toy()
+    support: dict[int, list[str]] = {0: ["t0", "t1"], 1: ["t3", "t4", "t5"]}
+    lm.joint("[MASK] [MASK] t0", method="hcb", support=support)
+    assert rows_asked(lm) == 3 + 2 == forward_passes(["hcb"], (2, 3))
+
+
+def test_candidates_cost_one_row_more_for_the_mass_they_capture() -> None:
+    lm = toy()
+    joint = lm.joint("[MASK] [MASK] t0", method="ag", support=["t0", "t1", "t5"])
+    assert rows_asked(lm) == 2 * 3 + 1 == forward_passes(["ag"], (3, 3), whole_vocabulary=False)
+    captured = joint.diagnostics["captured_mass"]
+    assert isinstance(captured, list)
+    assert all(0 < mass < 1 for mass in captured)
+
+
+def test_options_change_the_price_as_announced() -> None:
+    cases: list[tuple[list[str], dict[str, dict[str, object]], int]] = [
+        (["hcb", "mrf"], {}, 2 * V + 1),
+        (["ag-paper"], {"ag-paper": {"steps": 3}}, 2 * V),
+        (["ag"], {"ag": {"pseudo_counts": 0.0}}, 2 * V + 1),
+        (["hcb"], {"hcb": {"pivot": "t2"}}, V + 1),
+        (["hcb"], {"hcb": {"pivot_axis": 1}}, V + 2),
+    ]
+    for methods, options, price in cases:
+        lm = toy()
+        lm.joints("t1 [MASK] [MASK]", methods=methods, options=options)
+        assert rows_asked(lm) == price, methods
+        assert forward_passes(methods, (V, V), options=options) == price
+        assert lm.cost("t1 [MASK] [MASK]", methods=methods, options=options).forward_passes == price
+
+
+def test_the_pivots_axis_decides_which_support_is_paid_for() -> None:
+    lm = toy()
+    support: dict[int, list[str]] = {0: ["t0", "t1"], 1: ["t3", "t4", "t5", "t6", "t7"]}
+    lm.joint("[MASK] [MASK] t0", method="hcb", pivot_axis=1, support=support)
+    options = {"hcb": {"pivot_axis": 1}}
+    assert rows_asked(lm) == 2 + 2 == forward_passes(["hcb"], (2, 5), options=options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"hcb": {"pivot_axis": 2}},
+        {"ag-paper": {"steps": 0}},
+        {"ag-paper": {"steps": 1.5}},
+        {"ag": {"stps": 3}},
+        {"ag": {"pseudo_counts": -1}},
+        {"ag": {"towards": "nowhere"}},
+        {"orders": {"mean": "harmonic"}},
+        {"sweep": {"contexts": 0}},
+        {"sweep": {"floor": 1}},
+    ],
+)
+def test_bad_options_are_refused_before_anything_is_paid(
+    options: dict[str, dict[str, object]],
+) -> None:
+    lm = toy()
+    for text in ("t1 [MASK] [MASK]", "t1 t2 [MASK]"):
+        with pytest.raises(unmask.MethodError):
+            lm.joints(text, options=options)
+    assert rows_asked(lm) == 0
+
+
+def test_options_of_a_method_that_is_not_asked_for_are_refused() -> None:
+    with pytest.raises(unmask.MethodError, match="given for ag, which is not among"):
+        toy().joints("t1 [MASK] [MASK]", methods=["mlm"], options={"ag": {"towards": "masked"}})
+
+
+def test_a_cloze_of_another_model_is_refused() -> None:
+    lm = toy()
+    other = unmask.LanguageModel(ToyMaskedLM(toy_joint(5, 3)), ToyTokenizer(5))
+    with pytest.raises(unmask.ClozeError, match="another mask token"):
+        lm.joint(other.cloze("t1 [MASK] [MASK]"))
+
+
+def test_numpy_integers_are_integers() -> None:
+    lm = toy()
+    joint = lm.joint("t1 [MASK] [MASK]", support=[np.int64(1), 4, 7], method="mlm")
+    assert joint.shape == (3, 3)
+    assert joint.log_prob(np.int64(4), 7) == joint.log_prob("t4", "t7")
+    assert lm.support(np.array([1, 4, 7])).names == ["t1", "t4", "t7"]
+    with pytest.raises(unmask.SupportError, match="blank True"):
+        lm.joint("t1 [MASK] [MASK]", support={True: ["t1"]})
+
+
+def test_one_blank_costs_one_row() -> None:
+    lm = toy()
+    joint = lm.joint("t1 [MASK] t2", method="ag")
+    assert rows_asked(lm) == 1 == forward_passes(["ag"], (V,))
+    assert joint.shape == (V,)
+
+
+def test_cost_is_said_in_one_line() -> None:
+    cost = toy().cost("t1 [MASK] [MASK]", methods=["ag"])
+    assert str(cost) == "27 forward passes of 3 tokens, 4.1 kB of tables"
+    assert cost.to_dict()["forward_passes"] == 27
+    cheap = toy().cost("t1 [MASK] [MASK]", methods=["orders"])
+    assert str(cheap) == "3 forward passes of 3 tokens for a pair, up to 27 to rank or sum"
+    long = unmask.Cost(1, 3, 10, seconds=130.0, flop=2 * 10**12, table_passes=37)
+    assert str(long) == (
+        "1 forward pass of 3 tokens (2 TFLOP), 37 passes over the tables, about 2 min, "
+        "10 B of tables"
+    )
+
+
+def test_a_long_run_announces_itself(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+
+    from unmask.queries import joints
+
+    monkeypatch.setattr(joints, "FEW_PASSES", 0)
+    monkeypatch.setattr(joints, "_LONG_SECONDS", 0.0)
+    toy().joint("t1 [MASK] [MASK]", method="ag", settings=unmask.Settings(progress=False))
+    assert capsys.readouterr().err == ""
+    # not a terminal: the cost is said all the same
+    toy().joint("t1 [MASK] [MASK]", method="ag")
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == "ag: 27 forward passes of 3 tokens, 4.1 kB of tables\n"
+
+
+def test_toy_model_with_compatible_answers_gives_back_its_joint() -> None:
+    lm = toy()
+    assert isinstance(lm.model, ToyMaskedLM)
+    joint = lm.joint("t1 [MASK] [MASK]", method="hcb")
+    truth = lm.model.joint[1] / lm.model.joint[1].sum()
+    for a, b in [(0, 0), (5, 2), (12, 7)]:
+        assert joint.log_prob(f"t{a}", f"t{b}") == pytest.approx(math.log(truth[a, b]), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"batch_size": 0}, {"batch_size": 10**30}, {"memory_limit": -1}],
+)
+def test_settings_that_cannot_be_run_are_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(unmask.UnmaskError, match=next(iter(wrong))):
+        unmask.Settings(**wrong)
+
+
+def test_an_unknown_pivot_is_refused_before_anything_is_paid() -> None:
+    lm = toy()
+    with pytest.raises(unmask.SupportError, match="'nope' is not one of"):
+        lm.joints("t1 [MASK] [MASK]", options={"hcb": {"pivot": "nope"}})
+    assert rows_asked(lm) == 0
+
+
+def test_a_construction_that_brings_a_table_comes_before_one_that_can_use_it() -> None:
+    lm = toy()
+    joints = lm.joints("t1 [MASK] [MASK]", methods=["sweep", "hcb"])
+    assert list(joints) == ["sweep", "hcb"]
+    # one whole table, and of the other the pivot's row and the contexts of the sweep
+    assert rows_asked(lm) == 1 + V + 1 + V
+
+
+def test_the_cost_of_bad_options_is_refused_as_the_work_is() -> None:
+    with pytest.raises(unmask.MethodError, match="contexts is a number from 1, not 'x'"):
+        toy().cost("t1 [MASK] [MASK]", methods=["sweep"], options={"sweep": {"contexts": "x"}})
+    aliased = toy().cost(
+        "t1 [MASK] [MASK]", methods=["besag"], options={"besag": {"pivot_axis": 1, "pivot": "t1"}}
+    )
+    assert aliased.forward_passes == V + 1

@@ -1,0 +1,135 @@
+"""Every answer names its construction, and every number its unit."""
+
+import json
+import math
+
+import pytest
+import torch
+from assets import real_model
+from tiny_tokenizers import save_bert, tiny_bert, word_piece
+from transformers import pipeline
+
+import unmask
+from unmask.cli import main
+from unmask.sequences.scoring import log_ratios, score_texts
+
+PAIR, ONE = "the [MASK] [MASK] on the mat.", "the [MASK] sat."
+QUIET = unmask.Settings(progress=False, announce=False)
+
+
+@pytest.fixture(scope="module")
+def lm() -> unmask.LanguageModel:
+    return unmask.load((tiny_bert(), word_piece()))
+
+
+@pytest.fixture(scope="module")
+def fill_mask():
+    # looked at, it registers the task
+    assert unmask.JointFillMaskPipeline is not None
+    return pipeline("joint-fill-mask", model=tiny_bert(), tokenizer=word_piece(), device="cpu")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> str:
+    return str(save_bert(tmp_path_factory.mktemp("bert")))
+
+
+def methods(fills: list[dict]) -> set[str]:
+    assert fills
+    return {fill["method"] for fill in fills}
+
+
+def test_fills_name_their_method(lm):
+    assert methods(lm.fill(PAIR)) == {"log-pool"}
+    assert methods(lm.fill(PAIR, method="mrf")) == {"mrf"}
+    assert methods(lm.fill("[MASK] [MASK] [MASK] [MASK] [MASK].", top=2)) == {"orders"}
+    assert methods(lm.fill(PAIR, targets=["cat", "dog"])) == {"orders"}
+    assert methods(lm.fill(PAIR, targets=["cat", "dog"], method="mlm")) == {"mlm"}
+
+
+def test_one_blank_has_the_models_own_distribution_whatever_is_asked(lm, fill_mask):
+    for fills in (
+        lm.fill(ONE),
+        lm.fill(ONE, method="ag"),
+        lm.fill(ONE, targets=["cat", "dog"]),
+        fill_mask(ONE),
+    ):
+        assert methods(fills) == {"mlm"}
+
+
+def test_the_pipeline_names_its_own_default(lm, fill_mask):
+    assert methods(fill_mask(PAIR)) == {"orders"}
+    assert methods(fill_mask(PAIR, method="log-pool")) == {"log-pool"}
+    # what differs between the doors is the construction, and nothing else
+    assert fill_mask(PAIR) == lm.fill(PAIR, method="orders")
+    assert fill_mask(PAIR, method="log-pool") == lm.fill(PAIR)
+
+
+def test_log_prob_is_that_of_orders(lm):
+    (found,) = lm.log_prob([PAIR], [("cat", "sat")])
+    by = {
+        name: lm.joint(PAIR, method=name).log_prob("cat", "sat") for name in ("orders", "log-pool")
+    }
+    assert float(found) == pytest.approx(by["orders"], abs=1e-6)
+    assert abs(by["orders"] - by["log-pool"]) > 1e-3
+    assert "orders" in str(lm.log_prob.__doc__)
+
+
+def test_samples_and_joints_name_it(lm):
+    assert lm.sample(PAIR, 2).to_dict()["method"] == "orders"
+    assert "by orders" in repr(lm.sample(PAIR, 2))
+    assert "by log-pool" in repr(lm.joint(PAIR))
+
+
+def test_scores_and_ratios_name_it(lm):
+    assert score_texts(lm, ["the cat sat"], settings=QUIET)[0].to_dict()["method"] == "pll"
+    pairs = [("the cat sat", "the dog sat"), ("the cat", "the cat sat")]
+    for name in ("hcb-path", "pll", "log-pool"):
+        found = log_ratios(lm, pairs, method=name, orders=2, settings=QUIET)
+        assert [one.to_dict()["method"] for one in found] == [name, name]
+
+
+def test_json_names_methods_and_units(folder, capsys):
+    assert main(["fill", PAIR, "-m", folder, "--json", "--quiet", "--method", "mlm,ag"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert {name: methods(one["fills"]) for name, one in shown["results"].items()} == {
+        "mlm": {"mlm"},
+        "ag": {"ag"},
+    }
+    units = {"entropy": "nats", "mutual_information": "nats", "incompatibility": "bits"}
+    assert shown["units"] == units
+    assert set(units) <= set(shown["results"]["ag"])
+
+
+def test_the_units_are_what_they_say(lm):
+    joint = lm.joint(PAIR)
+    told = joint.to_dict()
+    assert told["units"]["entropy"] == "nats"
+    whole = torch.cat([joint.log_rows(slice(0, len(joint.supports[0])))]).double()
+    assert told["entropy"] == pytest.approx(float(-(whole.exp() * whole).sum()), rel=1e-6)
+    assert joint.entropy(base_two=True) == pytest.approx(told["entropy"] / math.log(2))
+
+
+@pytest.mark.parametrize("name", ["pmi", "log_odds", "interaction", "log_prob", "plot", "entropy"])
+def test_docstrings_name_the_unit(name):
+    said = str(getattr(unmask.Joint, name).__doc__)
+    assert "nats" in said or "bits" in said
+
+
+@pytest.mark.real
+def test_mutations_name_method_and_units(capsys):
+    antibodies = str(real_model("antiberty"))
+    asked = ["mutations", "-m", antibodies, "--sequence", "EVQLVESGG"]
+    few = ["--support", "A,K,Q,V"]
+    assert main([*asked, "V2A:Q3K", "V5A", *few]) == 0
+    said = capsys.readouterr().err
+    assert (
+        "log-odds and interaction in nats, J in bits; by log-pool, the model's own distrib" in said
+    )
+    assert main([*asked, "V2A:Q3K", *few, "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["units"]["log_odds"] == "nats"
+    assert shown["results"][0]["method"] == "log-pool"
+    lm = unmask.load(antibodies)
+    (pair,) = unmask.interaction_map(lm, "EVQLVESGG", [2, 3], support=list("AKQV"))
+    assert pair.to_dict()["method"] == "log-pool"

@@ -1,0 +1,96 @@
+"""Draws of two blanks follow the joint that they are drawn from: chi-square tests.
+
+Each rejects a correct sampler with probability 1e-3, but seeds are fixed: one that passes goes on
+to pass until the draws change.
+"""
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from scipy.stats import chisquare
+from toy_lm import ToyMaskedLM, toy_joint
+
+import unmask
+from unmask.joints.lazy_pair import Mixture
+from unmask.queries.sampling import sample_blanks
+from unmask.tables.elicited import ElicitedSource
+
+FAILURE_RATE = 1e-3
+DRAWS = 2000
+SIZE = 6
+
+
+def p_value(cells: list[tuple[int, int]], joint: NDArray[np.float64]) -> float:
+    """Of Pearson's test; cells with fewer than five draws expected count as one."""
+    seen = np.zeros(joint.shape)
+    np.add.at(seen, tuple(np.array(cells).T), 1)
+    expected = joint * len(cells)
+    small = expected < 5
+    observed, wanted = seen[~small], expected[~small]
+    if small.any():
+        observed = np.append(observed, seen[small].sum())
+        wanted = np.append(wanted, expected[small].sum())
+    return float(chisquare(observed, wanted * observed.sum() / wanted.sum()).pvalue)
+
+
+def tables_of(model: ToyMaskedLM) -> unmask.PairTables:
+    axis = unmask.Support.of(f"t{i}" for i in range(model.vocabulary_size))
+    cloze = unmask.Cloze("toy", (model.mask_id,) * 2, (0, 1))
+    return unmask.PairTables(ElicitedSource(model, cloze, (axis, axis), unmask.Settings()))
+
+
+def table_of(joint: unmask.Joint) -> NDArray[np.float64]:
+    """Its cells, one by one, by the question that does not sample."""
+    tokens = [axis.ids.tolist() for axis in joint.supports]
+    return np.exp([[joint.log_prob(a, b) for b in tokens[1]] for a in tokens[0]])
+
+
+@pytest.mark.parametrize("method", list(unmask.CONSTRUCTIONS))
+def test_a_joint_draws_what_it_says(method: str) -> None:
+    joint = unmask.construct(method, tables_of(ToyMaskedLM(toy_joint(SIZE, 2, seed=1), noise=0.7)))
+    fills = joint.sample(DRAWS, generator=torch.Generator().manual_seed(2))
+    assert p_value([fill.ids for fill in fills], table_of(joint)) > FAILURE_RATE
+
+
+@pytest.mark.parametrize(("method", "options"), [("orders", {}), ("sweep", {"contexts": 2})])
+def test_a_mixture_draws_from_a_few_contexts_what_it_says(
+    method: str, options: dict[str, int]
+) -> None:
+    model = ToyMaskedLM(toy_joint(20, 2, seed=3), noise=0.7)
+    joint = unmask.construct(method, tables_of(model), **options)
+    assert isinstance(joint, Mixture)
+    generator, fills = torch.Generator().manual_seed(4), []
+    for _ in range(50):
+        # so few at a time that it never asks for the tables
+        fills += joint.sample(13, generator=generator)
+    assert not joint.sums_are_free()
+    whole = tables_of(model)
+    whole.both()
+    expected = unmask.construct(method, whole, **options).log_rows(slice(0, 20)).exp().numpy()
+    assert p_value([fill.ids for fill in fills], expected) > FAILURE_RATE
+
+
+@pytest.mark.parametrize("method", ["orders", "log-pool", "ag"])
+def test_sampling_two_blanks_draws_from_their_joint(method: str) -> None:
+    model = ToyMaskedLM(toy_joint(SIZE, 2, seed=5), noise=0.7)
+    tables = tables_of(model)
+    samples = sample_blanks(
+        model, unmask.Cloze("toy", (SIZE, SIZE), (0, 1)), tables.supports, DRAWS, method=method
+    )
+    cells = [draw.ids for draw in samples.fills]
+    assert p_value(cells, table_of(unmask.construct(method, tables))) > FAILURE_RATE
+    # the test can tell methods apart: the blanks are not independent
+    assert p_value(cells, table_of(unmask.construct("mlm", tables))) < FAILURE_RATE
+
+
+@pytest.mark.real
+def test_two_blanks_of_a_real_model(caption_bert: unmask.LanguageModel) -> None:
+    mask = caption_bert.tokenizer.mask_token
+    cloze = caption_bert.cloze(f"a {mask} is {mask} .")
+    words = [["man", "woman", "dog", "boy"], ["running", "sleeping", "sitting", "young"]]
+    axes = tuple(caption_bert.support(candidates) for candidates in words)
+    samples = sample_blanks(caption_bert.model, cloze, axes, DRAWS, seed=6)
+    joint = caption_bert.joint(cloze, method="orders", support=dict(enumerate(words)))
+    places = [(axes[0].index(a), axes[1].index(b)) for a, b in (d.ids for d in samples.fills)]
+    assert p_value(places, table_of(joint)) > FAILURE_RATE

@@ -1,0 +1,76 @@
+"""A function may be told how far the work is, and may end it."""
+
+import numpy as np
+import pytest
+from toy_lm import ToyMaskedLM, ToyTokenizer
+
+import unmask
+
+V = 6
+
+
+def toy(blanks: int = 3) -> unmask.LanguageModel:
+    joint = np.random.default_rng(3).dirichlet(np.ones(V**blanks)).reshape((V,) * blanks)
+    return unmask.LanguageModel(ToyMaskedLM(joint, noise=0.3), ToyTokenizer(V))  # type: ignore[arg-type]
+
+
+def told(
+    text: str, *, lm: unmask.LanguageModel | None = None, **how: object
+) -> list[unmask.Progress]:
+    heard: list[unmask.Progress] = []
+    settings = unmask.Settings(batch_size=2, progress=heard.append)
+    (lm or toy()).joint(text, settings=settings, **how)  # type: ignore[arg-type]
+    return heard
+
+
+def test_every_batch_and_every_pass_is_told() -> None:
+    heard = told("t1 [MASK] [MASK]", method="ag")
+    for blank in (0, 1):
+        rows = [one for one in heard if one.what == f"blank {blank} given blank {1 - blank}"]
+        assert [one.done for one in rows] == [2, 4, 6]
+        assert {(one.total, one.unit) for one in rows} == {(V, "row")}
+        assert [one.fraction for one in rows] == pytest.approx([1 / 3, 2 / 3, 1])
+    passes = [one for one in heard if one.unit == "pass"]
+    assert {(one.what, one.total, one.fraction) for one in passes} == {("ag", None, None)}
+    assert [one.done for one in passes] == sorted(one.done for one in passes)
+
+
+def test_three_blanks_are_told_too() -> None:
+    heard = told("[MASK] [MASK] [MASK]", method="mrf")
+    assert {one.unit for one in heard} == {"row"}
+    assert sum(one.done == one.total for one in heard) >= 3
+
+
+def test_samples_are_told() -> None:
+    heard: list[unmask.Progress] = []
+    toy().sample("[MASK] [MASK] [MASK]", 4, settings=unmask.Settings(progress=heard.append))
+    updates = [one for one in heard if one.what == "sampling"]
+    assert updates
+    assert updates[-1].done == updates[-1].total
+
+
+def test_scores_of_many_texts_are_told() -> None:
+    heard: list[unmask.Progress] = []
+    settings = unmask.Settings(batch_size=2, progress=heard.append)
+    toy().log_prob(["t1 [MASK] [MASK]"] * 3, [("t1", "t2")] * 3, settings=settings)
+    assert heard[-1] == unmask.Progress("orders", 9, 9, "row")
+
+
+def test_an_exception_ends_the_work_and_reaches_the_caller(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    class EnoughError(Exception):
+        pass
+
+    def stop(progress: unmask.Progress) -> None:
+        if progress.done >= 4:
+            raise EnoughError
+
+    lm = toy()
+    with pytest.raises(EnoughError):
+        lm.joint("t1 [MASK] [MASK]", settings=unmask.Settings(batch_size=2, progress=stop))
+    assert lm.model.rows_asked <= 5  # type: ignore[attr-defined]
+    # and the model answers as before
+    again = lm.joint("t1 [MASK] [MASK]")
+    assert np.exp([fill.log_prob for fill in again.top(V * V)]).sum() == pytest.approx(1)
+    assert capfd.readouterr().err == ""

@@ -1,0 +1,373 @@
+"""Texts and pairs from files, standard input and BLiMP; rows back into files."""
+
+import csv
+import io
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from assets import real_data
+
+from unmask.errors import CorpusError, UnmaskError
+from unmask.sequences import blimp
+from unmask.sequences.blimp import hashed, read_blimp
+from unmask.sequences.inputs import Item, given_texts, read_items
+from unmask.sequences.outputs import cell, in_words, to_dicts, to_pandas, written
+from unmask.sequences.scores import LogRatio, TextScore, WordScore
+
+
+@pytest.fixture
+def file(tmp_path: Path):
+    def write(name: str, content: str | bytes) -> str:
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return str(path)
+
+    return write
+
+
+def columns(items: Sequence[Item]) -> list[dict[str, object]]:
+    return [dict(item.columns) for item in items]
+
+
+# -- files
+
+
+def test_plain_text_is_a_text_a_line(file) -> None:
+    items = read_items(file("a.txt", "\ufeffthe cat\n\n  \n the dog \r\n"))
+    assert [item.texts for item in items] == [("the cat",), (" the dog ",)]
+    assert columns(items)[0] == {"text": "the cat"}
+
+
+def test_tables_keep_all_columns_in_order(file) -> None:
+    table = 'item,text,condition\n7,"a, ""b""\nc",x\n8,d,=1\n'
+    items = read_items(file("a.csv", table))
+    assert columns(items) == [
+        {"item": "7", "text": 'a, "b"\nc', "condition": "x"},
+        {"item": "8", "text": "d", "condition": "=1"},
+    ]
+    assert list(items[0].columns) == ["item", "text", "condition"]
+    assert [item.texts for item in items] == [('a, "b"\nc',), ("d",)]
+
+
+def test_tabs_have_no_quotes(file) -> None:
+    items = read_items(file("a.tsv", 'n\tsentence\n1\t"a" b\n'), ["sentence"])
+    assert columns(items) == [{"n": "1", "sentence": '"a" b'}]
+
+
+def test_tables_without_names_have_numbers(file) -> None:
+    items = read_items(file("a.csv", "x,the cat\ny,the dog\n"), ["2"])
+    assert columns(items) == [{"1": "x", "2": "the cat"}, {"1": "y", "2": "the dog"}]
+
+
+def test_json_lines_keep_values_of_every_kind(file) -> None:
+    rows: list[Mapping[str, Any]] = [
+        {"text": "a", "n": 1, "is": True, "none": None, "list": [1, {"b": 2}]},
+        {"other": "\u202e", "text": "b"},
+    ]
+    found = read_items(file("a.jsonl", "\n".join(map(json.dumps, rows))))
+    assert columns(found) == rows
+
+
+def test_pairs_in_the_order_named(file) -> None:
+    place = file("a.jsonl", json.dumps({"bad": "cat the", "good": "the cat"}))
+    (item,) = read_items(place, ["good", "bad"])
+    assert item.pair == ("the cat", "cat the")
+
+
+def test_a_limit_reads_no_further(file) -> None:
+    place = file("a.jsonl", '{"text": "a"}\n{"text": "b"}\nnot JSON\n')
+    assert [item.texts[0] for item in read_items(place, limit=2)] == ["a", "b"]
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert read_items("-", standard_input=io.BytesIO(b"a\nb\n"))[1].texts == ("b",)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"s": "x"}\n')))
+    assert read_items("-", ["s"], format="jsonl")[0].texts == ("x",)
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(CorpusError, match="there is no standard input"):
+        read_items("-")
+
+
+def test_texts_in_hand() -> None:
+    assert columns(given_texts(["a", "b"])) == [{"text": "a"}, {"text": "b"}]
+    # an empty text is kept, and has a reason instead of a score
+    assert columns(given_texts(["a", " "])) == [{"text": "a"}, {"text": " "}]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "named", "sentence"),
+    [
+        ("a.txt", "a", ["x"], "is plain text, a text a line, and has no column 'x'"),
+        ("a.txt", "\n \n", [], "holds no text; give at least one"),
+        ("a.csv", "", [], "holds no text"),
+        ("a.csv", "item,text\n", [], "holds no text"),
+        ("a.txt", b"caf\xe9", [], "line 1 of '.*a.txt' is not UTF-8: its byte 4 is 0xe9"),
+        ("a.csv", "item,sentence\n1,a\n", [], "has no column 'text'; it has 'item', 'sentence'"),
+        ("a.csv", "n,text\n1,a\n2\n", [], "line 3 of '.*a.csv' has 1 fields, but the first has 2"),
+        ("a.csv", 'text\n"a', [], "is not CSV"),
+        ("a.csv", "n,n,text\n1,2,a\n", [], "has 2 columns 'n'"),
+        ("a.tsv", "n\ttext\n1\t \t\n", [], "line 2 of '.*a.tsv' has 3 fields"),
+        ("a.jsonl", '{"text": "a"}\n{"text"\n', [], "line 2 of '.*a.jsonl' is not JSON"),
+        ("a.jsonl", "[1]\n", [], "line 1 of '.*a.jsonl' is not a JSON object"),
+        ("a.jsonl", '{"s": "a"}\n', [], "line 1 of '.*a.jsonl' has no 'text'; it has 's'"),
+        ("a.jsonl", '{"text": 3}\n', [], r"has 3 \(int\) under 'text', where a text should be"),
+        ("a.jsonl", '{"text": "a", "n": NaN}\n', [], "line 1 of '.*' holds NaN or an infinite"),
+        ("a.jsonl", '{"text": "a", "n": [1e999]}\n', [], "holds NaN or an infinite number"),
+        ("a.pdf", "a", [], "does not say what it holds; give the format, one of 'csv', 'jsonl'"),
+    ],
+)
+def test_malformed_files_are_refused_in_one_line(file, name, content, named, sentence) -> None:
+    with pytest.raises(CorpusError, match=sentence) as raised:
+        read_items(file(name, content), named)
+    assert str(raised.value).isprintable()
+
+
+def test_what_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="is no file; give a file, or a text itself with --text"):
+        read_items("the cat sat.")
+    with pytest.raises(CorpusError, match="is a folder"):
+        read_items(str(tmp_path))
+    with pytest.raises(CorpusError, match="is no file"):
+        read_items("nul\x00")
+    with pytest.raises(CorpusError, match=r"format is one of 'csv'.*not 'xml'"):
+        read_items("-", format="xml")
+
+
+# -- BLiMP
+
+
+def paradigm(name: str, count: int, field: str = "syntax") -> str:
+    rows = [
+        {
+            "sentence_good": f"the cat {n}",
+            "sentence_bad": f"cat the {n}",
+            "field": field,
+            "linguistics_term": "order",
+            "UID": name,
+            "one_prefix_prefix": "never kept",
+            "pairID": str(n),
+        }
+        for n in range(count)
+    ]
+    return "\n".join(map(json.dumps, rows))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    for name in ("word_order", "agreement"):
+        (tmp_path / f"{name}.jsonl").write_text(paradigm(name, 30))
+    (tmp_path / "README.md").write_text("not a paradigm")
+    return str(tmp_path)
+
+
+def test_blimp_is_a_folder_of_paradigms(folder: str) -> None:
+    items = read_blimp(folder)
+    assert [item.columns["id"] for item in items[:31:15]] == [
+        *("agreement/0", "agreement/15", "word_order/0"),
+    ]
+    assert len(items) == 60
+    assert items[0].pair == ("the cat 0", "cat the 0")
+    assert dict(items[0].columns) == {
+        "id": "agreement/0",
+        "UID": "agreement",
+        "linguistics_term": "order",
+        "field": "syntax",
+        "sentence_good": "the cat 0",
+        "sentence_bad": "cat the 0",
+    }
+
+
+def test_paradigms_by_name(folder: str) -> None:
+    (one,) = {item.columns["UID"] for item in read_blimp(folder, paradigms=["word_order"])}
+    assert one == "word_order"
+    with pytest.raises(CorpusError, match=r"has no paradigm 'wordorder'; did you mean 'word_order"):
+        read_blimp(folder, paradigms=["wordorder"])
+
+
+def test_a_part_is_the_first_in_hashed_order(folder: str) -> None:
+    ids = [str(item.columns["id"]) for item in read_blimp(folder, limit=7)]
+    assert len(ids) == 14
+    every = [f"agreement/{n}" for n in range(30)]
+    assert ids[:7] == sorted(every, key=hashed)[:7]
+    more = [item.columns["id"] for item in read_blimp(folder, limit=9)]
+    assert more[:7] == ids[:7]
+    # neither the file's order nor one that the two paradigms share
+    assert ids[:7] != every[:7]
+    assert [one.split("/")[1] for one in ids[:7]] != [one.split("/")[1] for one in ids[7:]]
+
+
+def test_what_is_no_blimp(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=r"holds no .jsonl file"):
+        read_blimp(str(tmp_path))
+    with pytest.raises(CorpusError, match=r"is no folder; give one of .jsonl files"):
+        read_blimp(str(tmp_path / "missing"))
+    (tmp_path / "x.jsonl").write_text('{"sentence_good": "a"}')
+    with pytest.raises(CorpusError, match=r"line 1 of '.*x.jsonl' has no 'sentence_bad'"):
+        read_blimp(str(tmp_path))
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """A `datasets` library that answers as the hub would, and what it was asked."""
+    library = pytest.importorskip("datasets")
+    asked: list[Any] = []
+
+    def load_dataset(place: str, config: str, **options: Any) -> Any:
+        asked.append((place, config, options))
+        rows = [json.loads(line) for line in paradigm(config, 3).splitlines()]
+        for n, row in enumerate(rows):
+            # as the hub has them: a number, under another name
+            del row["pairID"], row["one_prefix_prefix"]
+            row["pair_id"] = n
+        return library.Dataset.from_list(rows)
+
+    monkeypatch.setattr(library, "load_dataset", load_dataset)
+    monkeypatch.setattr(library, "get_dataset_config_names", lambda place: ["b_2", "a_1"])
+    return asked
+
+
+def test_blimp_on_the_hub_has_a_configuration_a_paradigm(hub: list[Any]) -> None:
+    items = read_blimp("nyu-mll/blimp")
+    options = {"split": "train", "revision": None}
+    assert hub == [("nyu-mll/blimp", "a_1", options), ("nyu-mll/blimp", "b_2", options)]
+    assert [item.columns["id"] for item in items] == [
+        *("a_1/0", "a_1/1", "a_1/2", "b_2/0", "b_2/1", "b_2/2"),
+    ]
+    assert list(items[0].columns) == ["id", "UID", "linguistics_term", "field", *blimp.PAIR]
+    assert items[1].pair == ("the cat 1", "cat the 1")
+
+
+def test_one_paradigm_of_the_hub_alone_is_loaded(hub: list[Any]) -> None:
+    assert len(read_blimp("nyu-mll/blimp", paradigms=["b_2"], limit=2)) == 2
+    assert [config for _, config, _ in hub] == ["b_2"]
+
+
+def test_a_hub_that_does_not_answer(hub: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(place: str) -> None:
+        raise ConnectionError("no route\nto the hub")
+
+    monkeypatch.setattr("datasets.get_dataset_config_names", fail)
+    with pytest.raises(CorpusError, match="cannot load the dataset 'nyu-mll/blimp': no route;"):
+        read_blimp("nyu-mll/blimp")
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(CorpusError, match=r"pip install 'unmask\[datasets\]'"):
+        read_blimp("nyu-mll/blimp")
+
+
+@pytest.mark.real
+def test_the_real_blimp() -> None:
+    folder = real_data("blimp/adjunct_island.jsonl").parent
+    items = read_blimp(str(folder))
+    assert len(items) == 67_000
+    assert len({item.columns["id"] for item in items}) == 67_000
+    assert len({item.columns["UID"] for item in items}) == 67
+
+
+# -- rows
+
+
+def text_score(**others: Any) -> TextScore:
+    words = (WordScore("the", 0, 3, 1, -1.0), WordScore("cats", 4, 8, 2, -2.5))
+    given: dict[str, Any] = {"score": -3.5, "tokens": 3, "words": words, "forward_passes": 3}
+    return TextScore(text="the cats", method="pll", **given | others)
+
+
+def test_scores_as_rows() -> None:
+    (row,) = to_dicts([text_score()])
+    assert (row["text"], row["method"], row["score"], row["tokens"]) == ("the cats", "pll", -3.5, 3)
+    assert [row["lower"], row["reason"]] == [None, None]
+    first, second = to_dicts([text_score()], words=True, base_two=True)
+    assert first["surprisal"] == pytest.approx(1 / math.log(2))
+    assert second["surprisal"] == pytest.approx(2.5 / math.log(2))
+    picked = [second[name] for name in ("word_number", "word", "start", "end", "pieces")]
+    assert picked == [2, "cats", 4, 8, 2]
+    (ratio,) = to_dicts([LogRatio(-0.5, 0.25, 8, 2, 16)], base_two=True)
+    assert ratio["log_ratio"] == pytest.approx(-0.5 / math.log(2))
+    assert ratio["standard_error"] == pytest.approx(0.25 / math.log(2))
+    assert ratio["correct"] == 0
+
+
+def test_a_data_frame_keeps_infinite_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pandas")
+    frame = to_pandas([text_score(log_lower=-math.inf, log_upper=-3.0), text_score()])
+    assert list(frame["score"]) == [-3.5, -3.5]
+    assert frame["lower"][0] == -math.inf
+    assert frame["upper"][0] == -3.0
+    assert len(to_pandas([text_score()] * 2, words=True)) == 4
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"pip install 'unmask\[pandas\]', or use to_dicts"):
+        to_pandas([text_score()])
+
+
+def test_infinite_ends_become_a_word() -> None:
+    row = {"lower": -math.inf, "upper": math.inf, "score": -math.inf, "n": 1.5, "s": "inf"}
+    assert in_words(row) == {
+        "lower": "unbounded",
+        "upper": "unbounded",
+        "score": "-inf",
+        "n": 1.5,
+        "s": "inf",
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, ""),
+        (True, "true"),
+        (-1.5, "-1.5"),
+        ("-1.5", "-1.5"),
+        (3, "3"),
+        ([1, "=x"], '[1, "=x"]'),
+        ("=HYPERLINK(1)", "'=HYPERLINK(1)"),
+        ("@x", "'@x"),
+        (" +x", "' +x"),
+        ("a\nb\tc", "a\nb\tc"),
+        ("'=x", "''=x"),
+        ("it's", "it's"),
+        ("a\u00a0b\u200cc\u3000d", "a\u00a0b\u200cc\u3000d"),
+        ("\u202ex", "\\u202ex"),
+        ("\x1b[31mred", "\\x1b[31mred"),
+        ("<b>x</b> | *y*", "<b>x</b> | *y*"),
+    ],
+)
+def test_cells_are_inert(value: object, shown: str) -> None:
+    assert cell(value) == shown
+
+
+def test_tables_have_the_same_cells_in_csv_and_tsv() -> None:
+    rows: list[dict[str, object]] = [{"a": 'x, "y"', "b": 1.25}, {"a": "tab\there", "c": None}]
+    made = written(rows, ["a", "b", "c"], "csv")
+    read = list(csv.reader(io.StringIO(made)))
+    assert read == [["a", "b", "c"], ['x, "y"', "1.25", ""], ["tab\there", "", ""]]
+    tabbed = written(rows, ["a", "b", "c"], "tsv").splitlines()
+    assert [line.split("\t") for line in tabbed][:2] == read[:2]
+    assert tabbed[2].split("\t") == ["tab\\there", "", ""]
+    assert [json.loads(line) for line in written(rows, [], "jsonl").splitlines()] == rows
+    with pytest.raises(UnmaskError, match="the output is csv, jsonl or tsv, not 'xml'"):
+        written(rows, ["a"], "xml")
+
+
+@pytest.mark.parametrize("format", ["csv", "tsv"])
+def test_what_was_written_is_read_as_it_was(format: str, tmp_path: Path) -> None:
+    texts = [
+        "- a dog runs.",
+        "=1+1",
+        "'=1+1",
+        "''=x",
+        "it's 'so'",
+        "a\u00a0dog\u200c runs.",
+        "two\u3000dogs",
+        'she said "yes", then\u200f no',
+        " +x",
+        "-1.5",
+    ]
+    path = tmp_path / f"a.{format}"
+    rows: list[dict[str, object]] = [{"text": text, "n": 1} for text in texts]
+    path.write_text(written(rows, ["text", "n"], format), encoding="utf-8")
+    assert [item.texts[0] for item in read_items(str(path))] == texts

@@ -1,0 +1,288 @@
+"""Pseudo-log-likelihoods against a loop over the model's own logits; words; refusals."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from tiny_models import build
+from tiny_tokenizers import byte_level, tiny_bert, without_unknown, word_piece
+from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
+
+import unmask
+from unmask import LanguageModel, Settings
+from unmask.sequences import log_ratios, score_texts
+from unmask.sequences import texts as texts_module
+from unmask.sequences.lengths import poisson
+from unmask.sequences.scores import LogRatio, TextScore
+from unmask.sequences.texts import TokenisedText, tokenised
+
+QUIET = Settings(progress=False)
+
+# a text, and its words as numbers of pieces
+TEXTS: dict[str, list[tuple[str, dict[str, int]]]] = {
+    "bert": [
+        ("the cats was on mats.", {"the": 1, "cats": 2, "was": 1, "on": 1, "mats": 2, ".": 1}),
+        ("old zebra, ran", {"old": 1, "zebra": 1, ",": 1, "ran": 1}),
+    ],
+    "roberta": [
+        ("the cat in a hat.", {"the": 1, "cat": 1, "in": 3, "a": 2, "hat": 3, ".": 1}),
+        (" they on,  it", {"they": 2, "on": 1, ",": 1, " ": 1, "it": 3}),
+    ],
+    "albert": [
+        ("the cat sat on mats.", {"the": 1, "cat": 1, "sat": 1, "on": 1, "mats.": 3}),
+        ("a very old car", {"a": 1, "very": 1, "old": 1, "car": 1}),
+    ],
+    "modernbert": [("the cat hat", {"the": 1, "cat": 1, "hat": 3})],
+}
+
+
+def loop(lm: LanguageModel, text: str, pieces: list[int], *, l2r: bool) -> list[float]:
+    """Every token's log-probability, one forward pass each, from the model's own logits."""
+    ids = lm.tokenizer(text)["input_ids"]
+    ends = [sum(pieces[: w + 1]) for w, count in enumerate(pieces) for _ in range(count)]
+    found = []
+    for place, end in enumerate(ends, start=1):
+        row = list(ids)
+        row[place] = lm.tokenizer.mask_token_id
+        if l2r:
+            row[place : end + 1] = [lm.tokenizer.mask_token_id] * (end + 1 - place)
+        with torch.no_grad():
+            logits = lm.model.model(input_ids=torch.tensor([row])).logits[0, place].double()
+        found.append(float(torch.log_softmax(logits, dim=0)[ids[place]]))
+    assert len(found) == len(ids) - 2
+    return found
+
+
+@pytest.fixture(scope="module", params=list(TEXTS))
+def named(request: pytest.FixtureRequest) -> tuple[str, LanguageModel]:
+    return request.param, unmask.load(build(request.param))
+
+
+@pytest.mark.parametrize("method", ["pll", "pll-word-l2r"])
+def test_scores_are_those_of_the_models_own_logits(named: tuple[str, LanguageModel], method: str):
+    name, lm = named
+    given = TEXTS[name]
+    scores = score_texts(lm, [text for text, _ in given], method=method, settings=QUIET)
+    for (text, words), score in zip(given, scores, strict=True):
+        pieces = list(words.values())
+        expected = loop(lm, text, pieces, l2r=method == "pll-word-l2r")
+        assert score.score == pytest.approx(math.fsum(expected), abs=1e-5)
+        assert (score.text, score.method) == (text, method)
+        assert score.tokens == score.forward_passes == sum(pieces)
+        starts = [sum(pieces[:i]) for i in range(len(pieces))]
+        by_word = [sum(expected[s : s + n]) for s, n in zip(starts, pieces, strict=True)]
+        assert [word.log_prob for word in score.words] == pytest.approx(by_word, abs=1e-5)
+        assert [(word.text, word.pieces) for word in score.words] == list(words.items())
+        assert all(text[word.start : word.end] == word.text for word in score.words)
+
+
+def test_the_two_scores_differ_in_words_of_several_pieces_alone():
+    lm = unmask.load(build("bert"))
+    text, words = TEXTS["bert"][0]
+    plain, l2r = (
+        score_texts(lm, [text], method=m, settings=QUIET)[0] for m in ("pll", "pll-word-l2r")
+    )
+    for one, other, pieces in zip(plain.words, l2r.words, words.values(), strict=True):
+        same = one.log_prob == pytest.approx(other.log_prob, abs=1e-6)
+        assert same == (pieces == 1)
+
+
+def one_text(tokenizer: Any, text: str) -> TokenisedText:
+    lm = LanguageModel(unmask.load((tiny_bert(), word_piece())).model, tokenizer)
+    # a vocabulary of another model: only words are looked at
+    lm.model.vocabulary_size = 10**6
+    ((found,),) = tokenised(lm, [text])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "text", "words"),
+    [
+        (word_piece(), "The 日本 man's .", ["The", "日", "本", "man", "'", "s", "."]),
+        (
+            byte_level(),
+            "The 日本 man's  doghouse.",
+            ["The", "日本", "man", "'s", "", "doghouse", "."],
+        ),
+        (byte_level(trim_offsets=False), " a é x", ["a", "é", "x"]),
+    ],
+)
+def test_words_are_what_the_tokenizer_and_spaces_keep_together(
+    tokenizer: Any, text: str, words: list[str]
+):
+    found = one_text(tokenizer, text)
+    assert [word.text for word in found.words] == words
+    assert [word.first for word in found.words[1:]] == [word.last for word in found.words[:-1]]
+    assert (found.words[0].first, found.words[-1].last) == (0, len(found.places))
+
+
+def test_a_tokenizer_that_splits_nothing_is_split_at_spaces():
+    words = texts_module._words(
+        "a bc d", [0, 1, 2, 3], [0, 0, 0, 0], [(0, 1), (1, 3), (3, 4), (4, 6)]
+    )
+    assert [(word.text, word.first, word.last) for word in words] == [
+        ("a", 0, 1),
+        ("bc", 1, 3),
+        ("d", 3, 4),
+    ]
+
+
+def test_special_tokens_are_not_scored_and_unknown_words_are():
+    text = one_text(word_piece(), "the [SEP] zebra sat")
+    names = word_piece().convert_ids_to_tokens(list(text.tokens))
+    assert names == ["the", "[UNK]", "sat"]
+
+
+def test_neither_batches_nor_company_nor_windows_change_a_score(monkeypatch):
+    lm = unmask.load(build("bert"))
+    texts = [" ".join(["the cats sat ,"] * n) + " old mats" for n in (1, 2, 3, 1, 2)] * 5
+    for method in ("pll", "pll-word-l2r"):
+        base = [s.score for s in score_texts(lm, texts, method=method, settings=QUIET)]
+        for size in (1, 3, 40):
+            how = Settings(batch_size=size, progress=False)
+            found = [s.score for s in score_texts(lm, texts, method=method, settings=how)]
+            assert found == pytest.approx(base, abs=1e-5)
+        alone = score_texts(lm, texts[2:3], method=method, settings=QUIET)[0]
+        assert alone.score == pytest.approx(base[2], abs=1e-5)
+        with monkeypatch.context() as patch:
+            patch.setattr(texts_module, "TEXTS_PER_WINDOW", 4)
+            patch.setattr("unmask.sequences.pll.TOKENS_PER_CHUNK", 200)
+            found = [s.score for s in score_texts(lm, texts, method=method, settings=QUIET)]
+        assert found == pytest.approx(base, abs=1e-5)
+
+
+def test_rows_that_memory_does_not_hold_are_halved():
+    lm, largest = unmask.load(build("bert")), 5
+    plain = lm.model.readouts
+
+    def small(ids, positions):
+        if len(ids) > largest:
+            raise torch.OutOfMemoryError("out of memory")
+        return plain(ids, positions)
+
+    expected = score_texts(lm, ["the cats sat on old mats"] * 4, settings=QUIET)
+    lm.model.readouts = small
+    found = score_texts(lm, ["the cats sat on old mats"] * 4, settings=QUIET)
+    assert [s.score for s in found] == pytest.approx([s.score for s in expected], abs=1e-5)
+
+
+def test_without_offsets_every_token_is_a_word():
+    lm = unmask.load(build("esm"))
+    (score,) = score_texts(lm, ["M K J A"], settings=QUIET)
+    assert [word.text for word in score.words] == ["M", "K", "<unk>", "A"]
+    assert {(word.start, word.end) for word in score.words} == {(-1, -1)}
+    with pytest.raises(unmask.MethodError, match=r"keeps no character offsets.*take pll"):
+        score_texts(lm, ["M K"], method="pll-word-l2r")
+
+
+def test_pairs_get_differences_of_scores_whatever_their_lengths():
+    lm = unmask.load(build("bert"))
+    pairs = [("the cats sat", "the dog sat"), ("he ran", "she was"), ("he ran", "he ran")]
+    for method in ("pll", "pll-word-l2r"):
+        texts = [text for pair in pairs for text in pair]
+        scores = [s.score for s in score_texts(lm, texts, method=method, settings=QUIET)]
+        found = log_ratios(lm, pairs, method=method, settings=QUIET)
+        expected = [a - b for a, b in zip(scores[::2], scores[1::2], strict=True)]
+        assert [r.log_ratio for r in found] == pytest.approx(expected, abs=1e-5)
+        assert [r.places for r in found] == [None, 2, 0]
+        assert [r.forward_passes for r in found] == [7, 4, 4]
+
+
+# --- values ------------------------------------------------------------------------------------
+
+
+def test_what_is_infinite_is_said_in_json_without_infinities():
+    score = TextScore("x", "log-pool", -2.0, 1, (), 3, log_lower=-3.0, log_upper=math.inf)
+    said = score.to_dict()
+    assert said["log_lower"] == -3.0
+    assert said["log_upper"] is None
+    assert said["unbounded"] is True
+    assert "unbounded" not in LogRatio(1.0, 0.5, 2, 2, 4).to_dict()
+    assert LogRatio(None, None, 0, None, 0, "why").to_dict()["reason"] == "why"
+
+
+# --- refusals ----------------------------------------------------------------------------------
+
+REFUSED_TEXTS = [
+    ([""], "text 0: the text is empty"),
+    (["he ran", " \n"], "text 1: the text is empty"),
+    (["he ran", "he [MASK] ran"], r"text 1 holds \[MASK\]; a whole text has no blanks"),
+    (["he ran", "the " * 30], "text 1 has 32 tokens; this model takes at most 24"),
+    (["[SEP]"], "text 0 has no token to score"),
+    (["he ran", "\ud800"], "text 1: .*surrogate"),
+    ("he ran", "texts is a list of texts"),
+]
+
+
+@pytest.mark.parametrize(("texts", "said"), REFUSED_TEXTS)
+@pytest.mark.parametrize("method", ["pll", "log-pool"])
+def test_texts_that_cannot_be_scored_are_named(
+    bert: LanguageModel, texts: Any, said: str, method: str
+):
+    with pytest.raises(unmask.UnmaskError, match=said) as error:
+        score_texts(bert, texts, method=method)
+    assert "\n" not in str(error.value)
+
+
+@pytest.fixture(scope="module")
+def bert() -> LanguageModel:
+    return unmask.load(build("bert"))
+
+
+def test_pairs_that_cannot_be_scored_are_named(bert: LanguageModel):
+    with pytest.raises(unmask.UnmaskError, match="the second text of pair 1: the text is empty"):
+        log_ratios(bert, [("he ran", "she ran"), ("he ran", "")])
+    with pytest.raises(unmask.UnmaskError, match="first text of pair 0 holds"):
+        log_ratios(bert, [("he [MASK]", "she ran")], method="pll")
+
+
+def test_ids_beyond_the_model_are_refused():
+    lm = LanguageModel(ToyMaskedLM(toy_joint(3, 3)), ToyTokenizer(3))
+    lm.tokenizer.names.append("t9")
+    with pytest.raises(unmask.ClozeError, match="text 1 has token id 4, but the model knows 3"):
+        score_texts(lm, ["t0 t1", "t0 t9"])
+
+
+def test_a_word_that_a_tokenizer_cannot_read_is_refused_with_its_text(bert: LanguageModel):
+    lm = LanguageModel(bert.model, without_unknown())
+    with pytest.raises(unmask.ClozeError, match="text 2: the tokenizer cannot read it"):
+        score_texts(lm, ["cat", "cat", "dog"])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"method": "hcb-path"}, "no method 'hcb-path'; methods: pll, pll-word-l2r, log-pool"),
+        ({"method": "log-pool", "orders": 0}, "orders is a whole number from 1 to [0-9,]*, not 0"),
+        ({"method": "log-pool", "seed": -1}, "seed is a whole number from 0 to [0-9,]*, not -1"),
+        (
+            {"method": "log-pool", "samples": 0},
+            "samples is a whole number from 1 to [0-9,]*, not 0",
+        ),
+        ({"method": "log-pool", "confidence": 1.0}, "confidence is a number between 0 and 1"),
+        ({"method": "pll", "length_prior": poisson(3)}, "pll is no probability and takes no"),
+    ],
+)
+def test_options_that_cannot_be_used_are_named(bert: LanguageModel, options: Any, said: str):
+    with pytest.raises(unmask.UnmaskError, match=said):
+        score_texts(bert, ["he ran"], **options)
+
+
+def test_nothing_is_scored_of_no_texts(bert: LanguageModel):
+    assert score_texts(bert, []) == []
+    assert log_ratios(bert, []) == []
+
+
+# --- a real model ------------------------------------------------------------------------------
+
+
+@pytest.mark.real
+def test_a_real_model_is_scored_as_its_own_logits_say(caption_bert: LanguageModel):
+    texts = ["A man is skateboarding in the park.", "Two dogs run, antidisestablished!"]
+    for method in ("pll", "pll-word-l2r"):
+        for score in score_texts(caption_bert, texts, method=method, settings=QUIET):
+            pieces = [word.pieces for word in score.words]
+            expected = loop(caption_bert, score.text, pieces, l2r=method != "pll")
+            assert score.score == pytest.approx(math.fsum(expected), abs=1e-5)
+    assert max(pieces) > 2

@@ -1,0 +1,269 @@
+"""Rows, batches and memory, with a model that remembers what it was asked."""
+
+import time
+from collections.abc import Callable, Sequence
+
+import pytest
+import torch
+from remembering_lm import CLOZE, EVERY, MASK, VOCABULARY, RememberingLM
+from torch import Tensor
+
+from unmask import Cloze, MemoryLimitError, NumericsError, Settings, Support, UnmaskError
+from unmask.model.batch_size import rows_per_batch, seconds_per_row
+from unmask.model.batches import in_batches
+from unmask.tables.elicited import ElicitedSource, one_blank
+
+WHOLE = Support.of(f"t{i}" for i in range(VOCABULARY))
+A = Support(torch.tensor([4, 0, 9]), ["t4", "t0", "t9"])
+B = Support(torch.tensor([10, 3, 8, 6, 1]), ["t10", "t3", "t8", "t6", "t1"])
+
+
+def source(model: RememberingLM, supports=(WHOLE, WHOLE), cloze=CLOZE, **settings):
+    return ElicitedSource(model, cloze, supports, Settings(**settings))
+
+
+def both(of: ElicitedSource) -> tuple[Tensor, Tensor]:
+    return of.a_given_b().log_prob(EVERY), of.b_given_a().log_prob(EVERY)
+
+
+def fails_above(capacity: int, error: BaseException) -> Callable[[int], None]:
+    def check(rows: int) -> None:
+        if rows > capacity:
+            raise error
+
+    return check
+
+
+# --- rows --------------------------------------------------------------------------------------
+
+
+def filled(position: int, token: int) -> list[int]:
+    return [token if place == position else t for place, t in enumerate(CLOZE.ids)]
+
+
+# blanks keep the order they were given in, which need not be that of the text
+@pytest.mark.parametrize("positions", [(2, 4), (4, 2)])
+def test_a_row_is_the_cloze_with_one_token_changed(positions: tuple[int, int]):
+    model = RememberingLM()
+    elicited = source(model, (A, B), Cloze("", CLOZE.ids, positions), batch_size=100)
+    elicited.a_given_b()
+    elicited.b_given_a()
+    first, second = model.asked
+    assert first == ([filled(positions[1], b) for b in B.ids.tolist()], [positions[0]])
+    assert second == ([filled(positions[0], a) for a in A.ids.tolist()], [positions[1]])
+    assert elicited.diagnostics() == {
+        "forward_passes": 8,
+        "length": 6,
+        "batch_size": 100,
+        "tables_because": "a cell is computed from 3 numbers sooner than it is read",
+    }
+
+
+def test_the_doubly_masked_distributions_take_one_row():
+    model = RememberingLM()
+    source(model, (A, B)).masked()
+    assert model.asked == [([list(CLOZE.ids)], [2, 4])]
+
+
+def test_one_context_takes_one_row():
+    model = RememberingLM()
+    elicited = source(model, (A, B))
+    a_given_b, b_given_a = both(source(RememberingLM(), (A, B)))
+    torch.testing.assert_close(elicited.log_a_given([3])[0], a_given_b[:, 3], atol=1e-6, rtol=0)
+    torch.testing.assert_close(elicited.log_b_given([1])[0], b_given_a[1], atol=1e-6, rtol=0)
+    assert model.asked == [([filled(4, 6)], [2]), ([filled(2, 0)], [4])]
+
+
+@pytest.mark.parametrize("factored", [True, False])
+def test_a_cell_is_the_models_answer_to_its_row(factored: bool):
+    model = RememberingLM(factored=factored)
+    a_given_b, b_given_a = both(source(model, (A, B)))
+    plain = RememberingLM(factored=False)
+    for place, b in enumerate(B.ids.tolist()):
+        logits = plain.readouts(torch.tensor([filled(4, b)]), [2])[0, 0, A.ids]
+        expected = torch.log_softmax(logits.double(), dim=0)
+        torch.testing.assert_close(a_given_b[:, place], expected, atol=1e-6, rtol=0)
+    for place, a in enumerate(A.ids.tolist()):
+        logits = plain.readouts(torch.tensor([filled(2, a)]), [4])[0, 0, B.ids]
+        expected = torch.log_softmax(logits.double(), dim=0)
+        torch.testing.assert_close(b_given_a[place], expected, atol=1e-6, rtol=0)
+
+
+def test_one_blank_is_renormalised_and_says_what_it_captured():
+    model = RememberingLM()
+    cloze = Cloze("", (1, 5, MASK, 7), (2,))
+    whole, everything = one_blank(model, cloze, WHOLE)
+    part, captured = one_blank(model, cloze, A)
+    mass = float(whole[A.ids].exp().sum())
+    assert everything == pytest.approx(1)
+    assert captured == pytest.approx(mass)
+    torch.testing.assert_close(part, whole[A.ids] - torch.tensor(mass).double().log())
+    assert model.asked == [([list(cloze.ids)], [2])] * 2
+
+
+# --- batches -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("factored", [True, False])
+@pytest.mark.parametrize("size", [1, 5, 7, 12, 64, None])
+def test_batches_are_no_larger_than_asked_and_do_not_matter(size: int | None, factored: bool):
+    model = RememberingLM(factored=factored)
+    found = both(source(model, batch_size=size))
+    assert max(model.batch_sizes) == min(size or VOCABULARY, VOCABULARY)
+    assert sum(model.batch_sizes) == 2 * VOCABULARY
+    expected = both(source(RememberingLM(factored=factored), batch_size=3))
+    torch.testing.assert_close(found, expected, atol=0, rtol=0)
+
+
+@pytest.mark.parametrize(("length", "rows"), [(6, 2048 // 6), (2048, 1), (5000, 1)])
+def test_unless_asked_a_batch_is_as_long_as_the_device_likes(length: int, rows: int):
+    assert rows_per_batch(RememberingLM(), length, Settings()) == rows
+    assert rows_per_batch(RememberingLM(), length, Settings(batch_size=9)) == 9
+
+
+def test_batches_of_dense_logits_are_bounded_by_their_cells():
+    model = RememberingLM(factored=False)
+    model.vocabulary_size = 2**20
+    assert rows_per_batch(model, 16, Settings()) == 4
+
+
+@pytest.mark.parametrize("bad", [{"batch_size": 0}, {"batch_size": -2}, {"memory_limit": -1}])
+def test_settings_that_cannot_run_are_refused(bad: dict[str, int]):
+    with pytest.raises(UnmaskError, match=str(next(iter(bad.values())))):
+        Settings(**bad)
+
+
+def test_timing_runs_a_few_rows_and_one_batch():
+    model = RememberingLM()
+    assert seconds_per_row(model, CLOZE, Settings(batch_size=9)) > 0
+    assert seconds_per_row(model, CLOZE, Settings(batch_size=900)) > 0
+    # as many to warm up as make a model find out what it can leave out
+    assert model.batch_sizes == [9, 9, 16, 256]
+
+
+# --- memory ------------------------------------------------------------------------------------
+
+OUT_OF_MEMORY = [
+    torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+    RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried 9 bytes"),
+    RuntimeError("MPS backend out of memory (MPS allocated: 9.1 GB)"),
+    MemoryError(),
+]
+
+
+@pytest.mark.parametrize("error", OUT_OF_MEMORY, ids=lambda e: type(e).__name__)
+def test_out_of_memory_halves_the_batch_and_changes_nothing(error: BaseException):
+    model = RememberingLM()
+    model.before = fails_above(3, error)
+    elicited = source(model, batch_size=8)
+    found = elicited.a_given_b().log_prob(EVERY)
+    # 8 and 4 fail; nothing is asked twice that was answered
+    assert model.batch_sizes == [8, 4, 2, 2, 2, 2, 2, 2]
+    assert elicited.forward_passes == VOCABULARY
+    expected = source(RememberingLM()).a_given_b().log_prob(EVERY)
+    torch.testing.assert_close(found, expected, atol=0, rtol=0)
+
+
+def test_memory_that_runs_out_half_way_keeps_what_was_read():
+    model = RememberingLM()
+    model.before = lambda rows: fails_above(2 if len(model.asked) > 1 else 5, MemoryError())(rows)
+    found = source(model, batch_size=5).a_given_b().log_prob(EVERY)
+    assert model.batch_sizes == [5, 5, 2, 2, 2, 1]
+    expected = source(RememberingLM()).a_given_b().log_prob(EVERY)
+    torch.testing.assert_close(found, expected, atol=0, rtol=0)
+
+
+@pytest.mark.parametrize("error", OUT_OF_MEMORY, ids=lambda e: type(e).__name__)
+def test_one_row_that_does_not_fit_is_refused(error: BaseException):
+    model = RememberingLM()
+    model.before = fails_above(0, error)
+    with pytest.raises(MemoryLimitError, match="one row"):
+        source(model, batch_size=8).b_given_a()
+    assert model.batch_sizes == [8, 4, 2, 1]
+
+
+def test_other_errors_are_not_taken_for_memory():
+    model = RememberingLM()
+    model.before = fails_above(0, RuntimeError("index out of range in self"))
+    with pytest.raises(RuntimeError, match="index out of range"):
+        source(model, batch_size=8).a_given_b()
+    assert model.batch_sizes == [8]
+
+
+def test_in_batches_says_where_it_ended():
+    seen = []
+    assert in_batches(10, 4, seen.append) == 4
+    assert seen == [slice(0, 4), slice(4, 8), slice(8, 10)]
+    assert in_batches(10, 9, lambda s: fails_above(4, MemoryError())(s.stop - s.start)) == 4
+
+
+def test_tables_that_must_be_dense_are_refused_before_anything_runs():
+    model = RememberingLM(factored=False)
+    needed = 8 * len(A) * len(B)
+    for part in ("a_given_b", "b_given_a"):
+        with pytest.raises(MemoryLimitError, match=r"120 B.*119 B.*memory_limit"):
+            getattr(source(model, (A, B), memory_limit=needed - 1), part)()
+    assert model.asked == []
+    both(source(model, (A, B), memory_limit=needed))
+    assert len(model.asked) == 2
+
+
+def spoilt(value: float, *, token: int) -> RememberingLM:
+    """A model that answers with one bad number when a token stands at the second blank."""
+    model = RememberingLM(factored=False)
+    plain = model._row
+
+    def row_with_bad_number(row: Tensor, positions: Sequence[int]) -> Tensor:
+        logits = plain(row, positions)
+        if int(row[4]) == token:
+            logits[:, 5] = value
+        return logits
+
+    model._row = row_with_bad_number
+    return model
+
+
+NOT_FINITE = [float("nan"), float("inf"), float("-inf")]
+
+
+@pytest.mark.parametrize("value", NOT_FINITE)
+@pytest.mark.parametrize("token", [0, MASK])
+def test_a_table_with_a_number_that_is_not_finite_is_refused(value: float, token: int):
+    with pytest.raises(NumericsError, match="not finite"):
+        source(spoilt(value, token=token), batch_size=5).a_given_b()
+
+
+@pytest.mark.parametrize("value", NOT_FINITE)
+def test_single_rows_with_a_number_that_is_not_finite_are_refused(value: float):
+    model = spoilt(value, token=MASK)
+    with pytest.raises(NumericsError, match="not finite"):
+        source(model).masked()
+    with pytest.raises(NumericsError, match="not finite"):
+        source(model).log_a_given([MASK])
+    with pytest.raises(NumericsError, match="not finite"):
+        one_blank(model, Cloze("", CLOZE.ids, (4,)), WHOLE)
+
+
+# --- progress ----------------------------------------------------------------------------------
+
+
+def slow_run(progress: bool | None) -> None:
+    """Longer than the second that a bar waits before it shows."""
+    model = RememberingLM()
+    model.before = lambda rows: time.sleep(0.12)
+    source(model, batch_size=1, progress=progress).a_given_b()
+
+
+def test_the_bar_is_on_stderr_only(capfd):
+    slow_run(progress=True)
+    out, err = capfd.readouterr()
+    assert "blank 0 given blank 1" in err
+    assert f"/{VOCABULARY}" in err
+    assert out == ""
+
+
+# None: shown on a terminal, which a test is not
+@pytest.mark.parametrize("progress", [False, None])
+def test_there_is_no_bar_unless_wanted(capfd, progress: bool | None):
+    slow_run(progress=progress)
+    assert capfd.readouterr() == ("", "")

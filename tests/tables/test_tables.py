@@ -1,0 +1,197 @@
+"""Tables in memory and on disk."""
+
+import gc
+import weakref
+from pathlib import Path
+
+import examples
+import numpy as np
+import pytest
+import torch
+from examples import log_table
+from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
+
+import unmask
+
+
+def elicited(*, factored: bool = True, **options: int) -> unmask.PairTables:
+    model = ToyMaskedLM(toy_joint(9, 2), noise=0.7, factored=factored)
+    lm = unmask.LanguageModel(model, ToyTokenizer(9))
+    return lm.tables("[MASK] [MASK]", settings=unmask.Settings(**options))
+
+
+@pytest.mark.parametrize("limit", [0, 10**9])
+def test_saved_tables_are_the_same_tables(tmp_path: Path, limit: int) -> None:
+    tables = elicited(memory_limit=limit)
+    unmask.save_tables(tables, tmp_path / "pair.safetensors")
+    again = unmask.load_tables(tmp_path / "pair.safetensors", memory_limit=limit)
+    provenance = again.diagnostics()
+    assert (provenance["model"], provenance["text"]) == ("masked LM", "[MASK] [MASK]")
+    assert provenance["positions"] == [0, 1]
+    assert provenance["forward_passes"] == 2 * 9 + 1
+    assert "torch" in provenance["versions"]  # type: ignore[operator]
+    assert again.diagnostics()["tables"] == ("dense" if limit else "factored")
+    assert [list(axis.names) for axis in again.supports] == [list(a.names) for a in tables.supports]
+    for method in unmask.CONSTRUCTIONS:
+        one, other = unmask.construct(method, tables), unmask.construct(method, again)
+        np.testing.assert_array_equal(log_table(one), log_table(other))
+
+
+def test_the_shared_embedding_is_written_once(tmp_path: Path) -> None:
+    tables = elicited(memory_limit=0)
+    unmask.save_tables(tables, tmp_path / "pair.safetensors")
+    from safetensors import safe_open
+
+    with safe_open(tmp_path / "pair.safetensors", framework="pt") as file:
+        names = set(file.keys())
+        assert "a_given_b.left" in names
+        assert "b_given_a.right" not in names
+        assert list(tmp_path.iterdir()) == [tmp_path / "pair.safetensors"]
+
+
+def test_a_table_and_its_transpose_are_not_taken_for_one(tmp_path: Path) -> None:
+    logits = torch.randn(6, 6, generator=torch.Generator().manual_seed(0))
+    tables = unmask.PairTables.from_logits(unmask.DenseLogits(logits), unmask.DenseLogits(logits.T))
+    unmask.save_tables(tables, tmp_path / "pair.safetensors")
+    again = unmask.load_tables(tmp_path / "pair.safetensors")
+    assert not again.has_masked()
+    every = slice(0, 6)
+    assert torch.equal(again.b_given_a.log_prob(every), tables.b_given_a.log_prob(every))
+
+
+def test_a_wrong_path_costs_nothing(tmp_path: Path) -> None:
+    model = ToyMaskedLM(toy_joint(9, 2))
+    lm = unmask.LanguageModel(model, ToyTokenizer(9))
+    with pytest.raises(unmask.TablesFileError, match="no folder"):
+        unmask.save_tables(lm.tables("[MASK] [MASK]"), tmp_path / "missing" / "pair.safetensors")
+    assert model.rows_asked == 0
+
+
+def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+    from safetensors.torch import save_file
+
+    save_file(
+        {"x": torch.zeros(2)}, tmp_path / "x", metadata={"format": "unmask.tables.pair_tables/1"}
+    )
+    with pytest.raises(
+        unmask.TablesFileError, match="is damaged: it has no aliases; take another copy"
+    ):
+        unmask.load_tables(tmp_path / "x")
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    from safetensors.torch import save_file
+
+    save_file({"x": torch.zeros(2)}, tmp_path / "other.safetensors")
+    (tmp_path / "text").write_text("no tables here")
+    for name in ("other.safetensors", "text", "missing"):
+        with pytest.raises(unmask.TablesFileError, match=name) as refusal:
+            unmask.load_tables(tmp_path / name)
+        assert "\n" not in str(refusal.value)
+
+
+def test_tables_that_do_not_fit_each_other_are_refused() -> None:
+    square, wide = (unmask.DenseLogits(torch.zeros(2, n)) for n in (2, 3))
+    with pytest.raises(unmask.UnmaskError, match=r"\(2, 2\) and \(2, 3\)"):
+        unmask.PairTables.from_logits(square, wide)
+    with pytest.raises(unmask.UnmaskError, match="do not fit tables of 2 x 2"):
+        unmask.PairTables.from_logits(square, square, supports=(unmask.Support.of("abc"),) * 2)
+
+
+def test_logits_that_are_not_finite_are_refused() -> None:
+    good = unmask.DenseLogits(torch.zeros(2, 3))
+    for wrong in (torch.nan, torch.inf, -torch.inf):
+        bad = torch.zeros(2, 3)
+        bad[1, 1] = wrong
+        with pytest.raises(unmask.NumericsError, match=r"q\(a \| b\) are not finite"):
+            unmask.PairTables.from_logits(unmask.DenseLogits(bad), good)
+
+
+def test_hcb_without_the_doubly_masked_distributions_says_what_is_missing() -> None:
+    example = examples.random(3, 3, 0)
+    tables = example.tables()
+    bare = unmask.PairTables.from_logits(tables.a_given_b.logits, tables.b_given_a.logits)
+    with pytest.raises(unmask.UnmaskError, match="no doubly masked distributions"):
+        unmask.construct("hcb", bare)
+    assert unmask.construct("hcb", bare, pivot=0).shape == (3, 3)
+
+
+def test_dense_copy_keeps_values_and_marginals() -> None:
+    tables = elicited(memory_limit=0)
+    tables.masked  # noqa: B018
+    dense = tables.dense()
+    assert dense.diagnostics()["tables"] == "dense"
+    assert tables.diagnostics()["tables"] == "factored"
+    for rows in tables.blocks():
+        torch.testing.assert_close(
+            dense.a_given_b.log_prob(rows), tables.a_given_b.log_prob(rows), atol=1e-6, rtol=0
+        )
+    dense.b_given_a  # noqa: B018
+    assert dense.memory_left() == tables.memory_limit - 8 * 81
+
+
+def test_captured_mass_of_a_restricted_support() -> None:
+    model = ToyMaskedLM(toy_joint(9, 2))
+    lm = unmask.LanguageModel(model, ToyTokenizer(9))
+    joint = lm.joint("[MASK] [MASK]", method="mlm", support=["t1", "t4"])
+    captured = joint.diagnostics["captured_mass"]
+    truth = [model.joint.sum(1)[[1, 4]].sum(), model.joint.sum(0)[[1, 4]].sum()]
+    assert captured == pytest.approx(truth, abs=1e-6)
+    assert joint.marginal(0).log_prob("t4") == pytest.approx(
+        np.log(model.joint.sum(1)[4] / truth[0]), abs=1e-6
+    )
+
+
+def test_metrics_refuse_joints_over_other_tokens() -> None:
+    joint = unmask.construct("mrf", examples.random(4, 4, 0).tables())
+    tables = unmask.PairTables.from_logits(
+        unmask.DenseLogits(torch.zeros(4, 4)),
+        unmask.DenseLogits(torch.zeros(4, 4)),
+        supports=(unmask.Support(torch.tensor([3, 4, 5, 6]), list("abcd")),) * 2,
+    )
+    with pytest.raises(unmask.SupportError, match="'mrf' is not over the tokens"):
+        unmask.pair_metrics({"mrf": joint}, tables, ("a", "b"))
+
+
+def test_no_perplexity_of_nothing() -> None:
+    with pytest.raises(unmask.UnmaskError, match="at least one example"):
+        unmask.perplexity([])
+
+
+def test_perplexity_is_the_exponential_of_the_mean() -> None:
+    assert unmask.perplexity([1.0, 3.0]) == pytest.approx(np.exp(2.0))
+
+
+@pytest.mark.parametrize(
+    ("log_a", "log_b", "said"),
+    [
+        (torch.zeros(3).log_softmax(0), torch.zeros(3).log_softmax(0), "3 and 3 tokens do not fit"),
+        (torch.zeros(2), torch.zeros(3).log_softmax(0), "sum to one, but these sum to 2 and 1"),
+        (torch.full((2,), torch.nan), torch.zeros(3).log_softmax(0), "but these sum to nan and 1"),
+    ],
+)
+def test_marginals_that_are_none_are_refused(
+    log_a: torch.Tensor, log_b: torch.Tensor, said: str
+) -> None:
+    logits = unmask.DenseLogits(torch.zeros(2, 3))
+    with pytest.raises(unmask.UnmaskError, match=said):
+        unmask.PairTables.from_logits(
+            logits, logits, marginals=unmask.MaskedMarginals(log_a.double(), log_b.double())
+        )
+
+
+@pytest.mark.parametrize("method", list(unmask.CONSTRUCTIONS))
+def test_tables_are_freed_with_the_joints_that_used_them(method: str) -> None:
+    """A cycle would keep gigabytes until the next collection, which few objects bring about."""
+    gc.disable()
+    try:
+        tables = examples.random(20, 30, 0).tables()
+        joint = unmask.construct(method, tables)
+        joint.top(3)
+        joint.entropy()
+        joint.incompatibility()
+        gone = weakref.ref(tables)
+        del tables, joint
+        assert gone() is None
+    finally:
+        gc.enable()

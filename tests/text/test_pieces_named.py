@@ -1,0 +1,188 @@
+"""A word of several pieces is named wherever it makes several blanks, with the way out."""
+
+import json
+import re
+import warnings
+
+import pytest
+from assets import real_model
+from tiny_tokenizers import save_bert, tiny_bert, word_piece
+from transformers import pipeline
+
+import unmask
+from unmask.cli import main
+
+TEXT = "the unhappy cats sat."
+SAID = "'unhappy' is 2 pieces of this tokenizer and makes 2 blanks"
+QUIET = unmask.Settings(progress=False, announce=False)
+
+
+@pytest.fixture(scope="module")
+def lm() -> unmask.LanguageModel:
+    return unmask.load((tiny_bert(), word_piece()))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> str:
+    return str(save_bert(tmp_path_factory.mktemp("bert")))
+
+
+def warned(ask) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ask()
+    return [str(one.message) for one in caught if one.category.__name__ == "PiecesWarning"]
+
+
+DOORS = {
+    "joint": lambda lm, **how: lm.joint(TEXT, **how),
+    "joints": lambda lm, **how: lm.joints(TEXT, **how),
+    "tables": lambda lm, **how: lm.tables(TEXT, **how),
+    "fill": lambda lm, **how: lm.fill(TEXT, top=1, **how),
+    "sample": lambda lm, **how: lm.sample(TEXT, 2, **how),
+    "cost": lambda lm, **how: lm.cost(TEXT, timed=False, **how),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("blank", ["unhappy", (4, 11)], ids=["word", "span"])
+def test_every_door_names_the_word_and_the_way_out(lm, door, blank):
+    (said,) = warned(lambda: DOORS[door](lm, blanks=[blank]))
+    assert said.startswith(f"{SAID}; write [MASK] in its place for one blank, or rank words ")
+    assert "lm.fill(..., targets=[...])" in said
+
+
+def test_whoever_means_it_is_not_warned(lm):
+    def meant() -> None:
+        lm.joint(lm.cloze(TEXT, blanks=["unhappy"]))
+        lm.joint("the cat sat.", blanks=["cat", "sat"])
+        lm.fill(TEXT, blanks=["unhappy"], targets=["cat", "unhappy"], piece_prior="uniform")
+
+    assert warned(meant) == []
+
+
+def test_with_targets_the_word_is_one_blank(lm):
+    fills = lm.fill(TEXT, blanks=["unhappy"], targets=["cat", "unhappy"], piece_prior="uniform")
+    assert {fill["word"]: fill["pieces"] for fill in fills} == {"cat": 1, "unhappy": 2}
+
+
+def test_the_pipeline_warns_too():
+    # looked at, it registers the task
+    assert unmask.JointFillMaskPipeline is not None
+    fill = pipeline("joint-fill-mask", model=tiny_bert(), tokenizer=word_piece(), device="cpu")
+    assert [SAID in said for said in warned(lambda: fill(TEXT, blanks=["unhappy"]))] == [True]
+    assert warned(lambda: fill(TEXT, blanks=["unhappy"], targets=["cat", "dog"])) == []
+
+
+def test_diagnostics_have_the_pieces_of_every_blank(lm):
+    cloze = lm.cloze(TEXT, blanks=["the", "unhappy"])
+    joint = lm.joint(cloze, support=["the", "cat", "un"], settings=QUIET)
+    assert joint.diagnostics["pieces"] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda lm, cloze: lm.tables(cloze),
+        lambda lm, cloze: lm.joint(cloze, support={0: ["the"]}),
+        lambda lm, cloze: lm.joint(
+            cloze, method="ag", support="vocabulary", settings=unmask.Settings(memory_limit=10_000)
+        ),
+        lambda lm, cloze: lm.cost(
+            cloze, methods=["ag"], support=9, settings=unmask.Settings(memory_limit=10_000)
+        ),
+    ],
+    ids=["tables", "support by blank", "memory", "cost"],
+)
+def test_rejections_name_the_word_behind_the_blanks(lm, ask):
+    with pytest.raises(unmask.UnmaskError, match=re.escape(SAID)):
+        ask(lm, lm.cloze(TEXT, blanks=["the", "unhappy"]))
+
+
+def test_too_many_blanks_for_tables_name_the_word(lm):
+    cloze = lm.cloze("the unhappy unhappy cats sat.", blanks=["unhappy unhappy cats"])
+    with pytest.raises(unmask.MethodError, match=r"6 blanks \('unhappy unhappy cats' is 6 piec"):
+        lm.joint(cloze, method="log-pool")
+
+
+def test_what_is_rejected_has_no_cost_line(folder, capsys):
+    asked = ["fill", TEXT, "-m", folder, "--blank", "the", "--blank", "unhappy"]
+    assert main([*asked, "--method", "ag", "--support", "30", "--memory-limit", "100kB"]) == 2
+    said = capsys.readouterr().err
+    assert said.count(SAID) == 2  # once as a note, once in the reason
+    assert "forward passes" not in said
+
+
+def test_fill_names_the_word_before_its_cost(folder, capsys):
+    assert main(["fill", TEXT, "-m", folder, "--blank", "the", "--blank", "unhappy"]) == 0
+    first, *others = capsys.readouterr().err.splitlines()
+    assert first.startswith(f"unmask: {SAID}; write [MASK]")
+    assert first.endswith("with --targets")
+    assert "forward passes" in others[0]
+    named = ["--blank", "unhappy", "--targets", "cat,dog"]
+    assert main(["fill", TEXT, "-m", folder, *named]) == 0
+    assert "pieces of this tokenizer" not in capsys.readouterr().err
+
+
+def test_lines_have_the_pieces_of_every_blank(folder, capsys, tmp_path):
+    lines = tmp_path / "texts.jsonl"
+    lines.write_text(json.dumps({"text": TEXT, "blanks": ["unhappy"], "method": "orders"}))
+    assert main(["fill", "-m", folder, "--input", str(lines), "--quiet"]) == 0
+    assert json.loads(capsys.readouterr().out)["diagnostics"]["pieces"] == [2]
+
+
+# --- a word where a token should be ------------------------------------------------------------
+
+NOT_A_TOKEN = (
+    r"{}'unhappy' is not one of the \d+ tokens of this blank: it is 2 pieces of this tokenizer "
+    r"\(un ##happy\); give words of several pieces as targets: lm.fill\(..., targets=\[...\]\)"
+)
+PAIR = "the [MASK] [MASK]."
+TOKENS = {
+    "log_prob": ("blank 1: ", lambda lm: lm.joint(PAIR).log_prob("cat", "unhappy")),
+    "pmi": ("blank 0: ", lambda lm: lm.joint(PAIR).pmi("unhappy", "sat")),
+    "given": ("blank 1: ", lambda lm: lm.joint(PAIR).conditional(0, given={1: "unhappy"})),
+    "log_odds": (
+        "blank 0: ",
+        lambda lm: lm.joint(PAIR).log_odds(["unhappy", "sat"], ["cat", "sat"]),
+    ),
+    "some candidates": (
+        "blank 1: ",
+        lambda lm: lm.joint(PAIR, support=["cat", "sat"]).log_prob("cat", "unhappy"),
+    ),
+    "proposed candidates": (
+        "blank 1: ",
+        lambda lm: lm.joint(PAIR, support=4).conditional(0, given={1: "unhappy"}),
+    ),
+    "support": ("", lambda lm: lm.joint(PAIR, support=["cat", "unhappy"])),
+    "many texts": ("text 0, blank 1: ", lambda lm: lm.log_prob([PAIR], [("cat", "unhappy")])),
+}
+
+
+@pytest.mark.parametrize("door", TOKENS)
+def test_a_word_that_is_no_token_is_told_its_pieces_and_the_way_out(lm, door):
+    where, ask = TOKENS[door]
+    with pytest.raises(unmask.SupportError, match=NOT_A_TOKEN.format(where)):
+        ask(lm)
+
+
+def test_a_token_that_is_no_candidate_has_no_pieces_to_tell(lm):
+    with pytest.raises(unmask.SupportError, match="blank 0: 'dog' is not one of the 1 tokens") as e:
+        lm.joint("the [MASK]", support=["cat"]).log_prob("dog")
+    assert "pieces" not in str(e.value)
+
+
+@pytest.mark.real
+def test_the_ukulele_of_the_readme():
+    lm = unmask.load(real_model("caption-bert"))
+    text = "A man is playing a ukulele."
+    with pytest.raises(unmask.SupportError, match=r"blank 0: 'ukulele' .* 5 pieces of this tok"):
+        lm.joint("A man is playing a [MASK].").log_prob("ukulele")
+    with (
+        pytest.warns(unmask.UnmaskWarning, match="'ukulele' is 5 pieces"),
+        pytest.raises(unmask.MemoryLimitError, match=r"6 blanks \('ukulele' is 5 pieces"),
+    ):
+        lm.cost(text, blanks=["man", "ukulele"], support=100)
+    words = ["guitar", "ukulele", "violin"]
+    fills = lm.fill(text, blanks=["ukulele"], targets=words, piece_prior="uniform")
+    assert fills[0]["sequence"] == "A man is playing a guitar."

@@ -1,0 +1,229 @@
+"""Which tokens a blank ranges over, and how a token is named without guessing."""
+
+import pytest
+import torch
+from tiny_tokenizers import PIECES, SPECIAL, byte_level, word_piece
+
+from unmask import Support, SupportError
+from unmask.text.candidates import choose, choose_each, whole_vocabulary
+
+NAMES = "'vocabulary', 'no-special', 'amino-acids', 'nucleotides', 'rna' or 'digits'"
+SPECIAL_IDS = frozenset(range(len(SPECIAL)))
+
+
+@pytest.fixture(scope="module")
+def whole() -> Support:
+    return whole_vocabulary(word_piece(), len(PIECES))
+
+
+def refusal(function, *arguments) -> str:
+    with pytest.raises(SupportError) as raised:
+        function(*arguments)
+    said = str(raised.value)
+    assert said.isprintable()
+    return said
+
+
+def test_a_token_by_name_and_by_id():
+    axis = Support(torch.tensor([7, 3, 5]), ["man", "woman", "cat"])
+    assert [axis.index(name) for name in axis.names] == [0, 1, 2]
+    assert [axis.index(token_id) for token_id in (7, 3, 5)] == [0, 1, 2]
+    assert len(axis) == 3
+
+
+def test_names_alone_are_numbered_from_zero():
+    axis = Support.of(name for name in ("x", "y"))
+    assert axis.ids.tolist() == [0, 1]
+    assert axis.index("y") == 1
+
+
+@pytest.mark.parametrize("marker", ["Ġ", "▁"])
+def test_a_word_is_found_with_its_leading_space(marker):
+    axis = Support.of([f"{marker}man", "dog", f"{marker}woman"])
+    assert axis.index("man") == axis.index(" man") == axis.index(f"{marker}man") == 0
+    assert axis.index("dog") == 1
+    # there is no dog after a space
+    assert "' dog' is not one of the 3 tokens" in refusal(axis.index, " dog")
+
+
+@pytest.mark.parametrize("marker", ["Ġ", "▁"])
+def test_a_word_with_and_without_a_space_must_be_told_apart(marker):
+    axis = Support(torch.tensor([40, 41]), ["man", f"{marker}man"])
+    assert refusal(axis.index, "man") == (
+        "'man' is two tokens here: write ' man' for the word after a space, "
+        "or the id 40 for the piece without one"
+    )
+    # both remedies work, and so does the vocabulary's own spelling
+    assert axis.index(" man") == axis.index(f"{marker}man") == 1
+    assert axis.index(40) == 0
+
+
+def test_a_marker_is_a_spelling_and_not_a_word():
+    # runs of spaces are tokens of some vocabularies
+    axis = Support.of(["ĠĠ", "Ġ", "ĠĠĠ"])
+    assert [axis.index(name) for name in axis.names] == [0, 1, 2]
+    assert "not one of" in refusal(axis.index, " ")
+    assert "not one of" in refusal(axis.index, "")
+
+
+def test_names_that_hold_a_plain_space():
+    axis = Support.of([" a", "a"])
+    assert (axis.index(" a"), axis.index("a")) == (0, 1)
+
+
+def test_the_first_of_two_equal_names_wins():
+    assert Support(torch.tensor([8, 9]), ["same", "same"]).index("same") == 0
+
+
+def test_a_byte_level_vocabulary_is_found_by_its_own_names():
+    vocabulary = whole_vocabulary(byte_level(), len(byte_level()))
+    assert vocabulary.index("Ġdog") == vocabulary.index(" dog") == vocabulary.index("dog")
+    assert "is two tokens here" in refusal(vocabulary.index, "man")
+    for place, name in enumerate(vocabulary.names):
+        if name.startswith("Ġ"):
+            assert vocabulary.index(name) == place
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("womam", "'womam' is not one of the 3 tokens of this blank; did you mean 'woman'?"),
+        ("doggy", "'doggy' is not one of the 3 tokens of this blank; did you mean 'doggo'?"),
+        ("xyzzy", "'xyzzy' is not one of the 3 tokens of this blank"),
+        ("two\nlines", "'two\\nlines' is not one of the 3 tokens of this blank"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_what_is_near(name, said):
+    assert refusal(Support.of(["woman", "doggo", "cat"]).index, name) == said
+
+
+@pytest.mark.parametrize("token_id", [-1, 3, 10**9])
+def test_an_id_that_is_not_on_the_axis(token_id):
+    said = refusal(Support.of("abc").index, token_id)
+    assert said == f"token id {token_id} is not among the 3 tokens of this blank"
+
+
+@pytest.mark.parametrize("token", [True, None, 1.0, b"a", ["a"], ("a",)])
+def test_a_token_of_the_wrong_type(token):
+    said = refusal(Support.of("abc").index, token)
+    assert said == f"a token is a string or an id, not {type(token).__name__}"
+
+
+def test_an_id_too_long_to_write_out():
+    assert "<int that cannot be shown>" in refusal(Support.of("abc").index, 10**5000)
+
+
+def test_axes_that_are_no_set_of_named_tokens():
+    said = refusal(Support, torch.tensor([4, 7, 4]), ["x", "y\x1b", "x"])
+    assert said == "a support lists 'x', id 4, twice; give each candidate once"
+    assert "needs at least one token" in refusal(Support.of, [])
+    assert "3 ids but 1 names" in refusal(Support, torch.arange(3), ["x"])
+
+
+def test_repr_never_prints_a_whole_vocabulary(whole):
+    assert repr(whole) == "Support(36 tokens: '[PAD]', '[UNK]', '[CLS]', ...)"
+    assert repr(Support.of("ab")) == "Support(2 tokens: 'a', 'b')"
+
+
+def test_a_whole_vocabulary_in_its_own_order(whole):
+    assert whole.is_whole(len(PIECES))
+    assert tuple(whole.names) == PIECES
+    assert not whole.is_whole(len(PIECES) + 1)
+    assert not choose(list(range(len(PIECES)))[::-1], whole, SPECIAL_IDS).is_whole(len(PIECES))
+
+
+def test_outputs_without_a_token_are_named_by_their_ids():
+    # an output layer padded to a round size
+    padded = whole_vocabulary(word_piece(), len(PIECES) + 2)
+    assert padded.names[-2:] == [f"<id {len(PIECES)}>", f"<id {len(PIECES) + 1}>"]
+    assert padded.index(f"<id {len(PIECES)}>") == len(PIECES)
+
+
+def test_named_supports(whole):
+    assert choose("vocabulary", whole, SPECIAL_IDS) is whole
+    ordinary = choose("no-special", whole, SPECIAL_IDS)
+    assert tuple(ordinary.names) == PIECES[len(SPECIAL) :]
+    assert ordinary.ids.tolist() == list(range(len(SPECIAL), len(PIECES)))
+
+
+def test_candidates_by_name_or_id_in_their_order(whole):
+    cat, dog = PIECES.index("cat"), PIECES.index("dog")
+    for candidates in (["dog", "cat"], ("dog", cat), [dog, cat]):
+        chosen = choose(candidates, whole, SPECIAL_IDS)
+        assert chosen.ids.tolist() == [dog, cat]
+        assert list(chosen.names) == ["dog", "cat"]
+    assert choose(range(3), whole, SPECIAL_IDS).ids.tolist() == [0, 1, 2]
+    assert choose(chosen, whole, SPECIAL_IDS) is chosen
+
+
+@pytest.mark.parametrize(
+    ("candidates", "said"),
+    [
+        (
+            "nouns",
+            f"no support 'nouns'; use {NAMES}, or a list of tokens",
+        ),
+        (["cat", "zebra"], "'zebra' is not one of the 36 tokens of this blank"),
+        (["cat", 99], "token id 99 is not among the 36 tokens of this blank"),
+        (["cat", "dog", "cat"], "a support lists 'cat', id 18, twice; give each candidate once"),
+        # by name and by id: the same token
+        (["cat", 18], "a support lists 'cat', id 18, twice; give each candidate once"),
+        ([], "a support needs at least one token"),
+        (["cat", None], "a token is a string or an id, not NoneType"),
+        (
+            5,
+            f"a support is {NAMES}, or a list of tokens, not 5",
+        ),
+        (
+            None,
+            f"a support is {NAMES}, or a list of tokens, not None",
+        ),
+        (
+            {"cat"},
+            f"a support is {NAMES}, or a list of tokens, not {{'cat'}}",
+        ),
+        (
+            b"cat",
+            f"a support is {NAMES}, or a list of tokens, not b'cat'",
+        ),
+        (
+            {0: "cat"},
+            f"a support is {NAMES}, or a list of tokens, not {{0: 'cat'}}",
+        ),
+    ],
+)
+def test_candidates_that_are_none(whole, candidates, said):
+    assert refusal(choose, candidates, whole, SPECIAL_IDS) == said
+
+
+@pytest.mark.parametrize("outside", [-1, len(PIECES)])
+def test_a_support_made_for_another_model(whole, outside):
+    # -1 would be read from the end: the wrong token, silently
+    other = Support(torch.tensor([3, outside]), ["x", "y"])
+    said = refusal(choose, other, whole, SPECIAL_IDS)
+    assert said == f"the support has token id {outside}; this model has 0 to {len(PIECES) - 1}"
+
+
+def test_the_same_support_for_every_blank(whole):
+    supports = choose_each(["cat", "dog"], 3, whole, SPECIAL_IDS)
+    assert [list(axis.names) for axis in supports] == [["cat", "dog"]] * 3
+
+
+def test_supports_by_blank(whole):
+    first, second = choose_each({1: ["cat", "dog"]}, 2, whole, SPECIAL_IDS)
+    assert first is whole
+    assert list(second.names) == ["cat", "dog"]
+    first, second = choose_each({1: "no-special", 0: [20]}, 2, whole, SPECIAL_IDS)
+    assert (len(first), len(second)) == (1, len(PIECES) - len(SPECIAL))
+
+
+@pytest.mark.parametrize("axis", [2, -1, "0", None, "a\nb"])
+def test_supports_for_a_blank_that_is_not_there(whole, axis):
+    said = refusal(choose_each, {axis: ["cat"]}, 2, whole, SPECIAL_IDS)
+    assert said.startswith("support names blank ")
+    assert said.endswith("; this text has blanks 0 to 1")
+
+
+def test_the_support_of_each_blank_is_checked(whole):
+    assert "'zebra'" in refusal(choose_each, {0: ["zebra"]}, 2, whole, SPECIAL_IDS)
+    assert "{0: " in refusal(choose_each, {0: {0: ["cat"]}}, 2, whole, SPECIAL_IDS)

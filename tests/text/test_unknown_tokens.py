@@ -1,0 +1,268 @@
+"""What the vocabulary has no token for is named, wherever a text can be given."""
+
+import json
+import warnings
+
+import pytest
+from assets import real_model
+from tiny_tokenizers import byte_level, save_bert, tiny_bert, without_offsets, word_piece
+from transformers import EsmConfig, EsmForMaskedLM, pipeline
+
+import unmask
+from unmask import JointFillMaskPipeline, UnknownTokenWarning, UnmaskError
+from unmask.cli import main
+from unmask.demo.answers import quick
+from unmask.demo.panels import trust
+from unmask.demo.question import Question
+from unmask.sequences.scoring import log_ratios, score_texts
+from unmask.text.cloze import parse_cloze
+
+HALF, WHOLE = "the cat saw zebra and [MASK].", "the cat saw the [MASK]."
+QUIET = unmask.Settings(progress=False, announce=False)
+
+
+@pytest.fixture(scope="module")
+def lm() -> unmask.LanguageModel:
+    return unmask.load((tiny_bert(), word_piece()))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> str:
+    return str(save_bert(tmp_path_factory.mktemp("bert")))
+
+
+def warned(ask) -> list[str]:
+    """The warnings of unknown tokens, every one of them, whatever was shown before."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ask()
+    return [str(one.message) for one in caught if one.category is UnknownTokenWarning]
+
+
+DOORS = {
+    "cloze": lambda lm, text: lm.cloze(text),
+    "joint": lambda lm, text: lm.joint(text),
+    "joints": lambda lm, text: lm.joints(text),
+    "fill": lambda lm, text: lm.fill(text),
+    "fill targets": lambda lm, text: lm.fill(text, targets=["cat", "dog"]),
+    "sample": lambda lm, text: lm.sample(text, 3),
+    "cost": lambda lm, text: lm.cost(text, timed=False),
+    "a cloze, read once": lambda lm, text: lm.joint(lm.cloze(text)),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_every_door_warns_once_and_names_the_parts(lm, door):
+    (said,) = warned(lambda: DOORS[door](lm, HALF))
+    assert said == ("the vocabulary has no token for 'zebra', 'and': the model reads [UNK] there")
+    assert warned(lambda: DOORS[door](lm, WHOLE)) == []
+
+
+def test_the_warning_points_at_the_callers_line(lm):
+    with pytest.warns(UnknownTokenWarning) as caught:
+        lm.fill(HALF, top=1)
+    # wrappers that check shapes stand between in tests
+    assert "unmask" not in caught[0].filename.rsplit("/", 1)[1]
+
+
+def test_answers_carry_them_too(lm):
+    with pytest.warns(UnknownTokenWarning):
+        joint, samples = lm.joint(HALF), lm.sample(HALF, 3)
+    assert joint.diagnostics["unknown_tokens"] == ["zebra", "and"]
+    assert lm.joint(WHOLE).diagnostics["unknown_tokens"] == []
+    assert samples.to_dict()["unknown_tokens"] == ["zebra", "and"]
+    assert "no token for 'zebra', 'and'" in repr(samples)
+
+
+def test_many_texts_are_one_warning(lm):
+    texts = ["the [MASK] [MASK] zebra.", "the [MASK] [MASK].", "a kudu [MASK] [MASK]."]
+    (said,) = warned(lambda: lm.log_prob(texts, [("cat", "sat")] * 3))
+    assert said.startswith("2 of 3 texts: the vocabulary has no token for 'zebra', 'kudu'")
+    assert warned(lambda: lm.log_prob(texts[1:2], [("cat", "sat")])) == []
+    many = [f"the z{'x' * n} sat" for n in range(9)]
+    (said,) = warned(lambda: score_texts(lm, many, settings=QUIET))
+    assert said.startswith("9 of 9 texts")
+    assert "and 5 more: the model" in said
+
+
+@pytest.mark.parametrize("method", ["pll", "log-pool"])
+def test_scores_count_unknown_tokens(lm, method):
+    texts = ["the cat sat", "the zebra sat"]
+    found: list = []
+    (said,) = warned(
+        lambda: found.extend(score_texts(lm, texts, method=method, samples=8, settings=QUIET))
+    )
+    assert said.startswith("1 of 2 texts: the vocabulary has no token for 'zebra'")
+    assert [score.to_dict()["unknown_tokens"] for score in found] == [0, 1]
+    (said,) = warned(lambda: log_ratios(lm, [("the cat sat", "the zebra sat")], settings=QUIET))
+    assert "'zebra'" in said
+
+
+def test_the_unknown_token_written_on_purpose_is_what_was_asked(lm):
+    assert warned(lambda: lm.fill("the [UNK] saw [MASK].")) == []
+    assert warned(lambda: lm.fill("[UNK] [MASK]")) == []
+    assert lm.joint("the [UNK] [MASK]").diagnostics["unknown_tokens"] == []
+
+
+def test_an_unknown_word_that_is_the_blank_is_not_read_by_the_model(lm):
+    assert warned(lambda: lm.joint("the zebra sat.", blanks=["zebra"])) == []
+    (said,) = warned(lambda: lm.joint("the zebra saw kudu.", blanks=["zebra"]))
+    assert "'kudu'" in said
+    assert "zebra" not in said
+
+
+def test_a_text_of_which_nothing_is_known_is_rejected(lm):
+    said = "has no token that this model knows: the vocabulary has no token for 'zebra', 'kudu'"
+    with pytest.raises(unmask.ClozeError, match=f"the text {said}"):
+        lm.joint("zebra [MASK] kudu")
+    with pytest.raises(unmask.ClozeError, match=f"text 1 {said}"):
+        lm.log_prob(["the [MASK] [MASK]", "zebra [MASK] kudu [MASK]"], [("cat", "sat")] * 2)
+    with pytest.raises(unmask.ClozeError, match=f"text 1 {said}"):
+        score_texts(lm, ["the cat", "zebra kudu"])
+    # with nothing around it a blank has nothing unknown either
+    assert warned(lambda: lm.joint("[MASK]")) == []
+
+
+def test_byte_level_tokenizers_have_no_unknown_tokens():
+    assert parse_cloze("日本 😀 <mask> zebra", byte_level()).unknown == ()
+
+
+def test_without_offsets_whole_words_are_named(tmp_path):
+    tokenizer = without_offsets(tmp_path)
+    config = EsmConfig(
+        vocab_size=9,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=20,
+        mask_token_id=8,
+        pad_token_id=1,
+    )
+    lm = unmask.load((EsmForMaskedLM(config).eval(), tokenizer))
+    assert not tokenizer.is_fast
+    (said,) = warned(lambda: lm.fill("A C <mask> J*"))
+    assert "no token for 'J*': the model reads <unk>" in said
+    assert warned(lambda: lm.fill("A C <mask> <unk>")) == []
+
+
+# --- the other doors ---------------------------------------------------------------------------
+
+
+def test_the_pipeline_warns_per_text(lm):
+    fill = pipeline("joint-fill-mask", model=tiny_bert(), tokenizer=word_piece(), device="cpu")
+    assert isinstance(fill, JointFillMaskPipeline)
+    assert ["'zebra'" in said for said in warned(lambda: fill([HALF, WHOLE]))] == [True]
+
+
+def test_fill_says_it_on_stderr_and_in_json(folder, capsys):
+    assert main(["fill", HALF, "-m", folder, "--json", "--quiet"]) == 0
+    out, err = capsys.readouterr()
+    assert "unmask: the vocabulary has no token for 'zebra', 'and'" in err
+    shown = json.loads(out)
+    assert shown["unknown_tokens"] == ["zebra", "and"]
+    assert shown["results"]["mlm"]["diagnostics"]["unknown_tokens"] == ["zebra", "and"]
+    assert main(["fill", "zebra [MASK]", "-m", folder]) == 2
+    assert "has no token that this model knows" in capsys.readouterr().err
+
+
+def test_fill_of_many_lines_says_it_in_each(folder, capsys, tmp_path):
+    lines = tmp_path / "texts.jsonl"
+    asked = [{"text": HALF}, {"text": WHOLE}, {"text": HALF, "targets": ["cat", "dog"]}]
+    lines.write_text("\n".join(map(json.dumps, asked)))
+    assert main(["fill", "-m", folder, "--input", str(lines), "--quiet"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    found = [row["diagnostics"]["unknown_tokens"] for row in rows]
+    assert found == [["zebra", "and"], [], ["zebra", "and"]]
+
+
+def test_score_says_it_and_has_a_column(folder, capsys):
+    texts = ["--text", "the zebra sat", "--text", "the cat sat", "--text", "zebra"]
+    assert main(["score", "-m", folder, *texts, "--output-format", "jsonl"]) == 0
+    out, err = capsys.readouterr()
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["unknown_tokens"] for row in rows] == [1, 0, None]
+    assert "has no token that this model knows" in rows[2]["reason"]
+    assert "1 of 2 texts: the vocabulary has no token for 'zebra'" in err
+    assert main(["score", "-m", folder, *texts[:2]]) == 0
+    assert "unknown_tokens" in capsys.readouterr().out
+    assert main(["score", "-m", folder, *texts[2:4]]) == 0
+    assert "unknown_tokens" not in capsys.readouterr().out
+
+
+def test_evaluate_counts_examples_with_unknown_tokens(folder, capsys, tmp_path):
+    corpus = tmp_path / "lines.txt"
+    corpus.write_text("the cat sat on the zebra\nthe dog ran on the mat\n")
+    request = ["evaluate", str(corpus), "-m", folder, "-o", str(tmp_path / "run"), "--dry-run"]
+    assert main([*request, "--method", "mlm", "--mask", "random"]) == 0
+    said = capsys.readouterr().err
+    assert "; 1 of them hold what the vocabulary has no token for ([UNK])" in said
+    assert "unmask: " not in said  # one count for a corpus, no warning per sentence
+
+
+def test_the_demo_says_it_on_the_page_and_keeps_texts_out_of_the_log(lm):
+    question = Question("the cat saw zebra [MASK].", (), ("mlm",))
+    found = question.blanked("[MASK]")
+    answers = []
+    assert warned(lambda: answers.append(quick(lm, question, found, QUIET))) == []
+    assert "The vocabulary has no token for" in str(trust(answers[0]))
+    assert "zebra" in str(trust(answers[0]))
+    asked = Question("zebra [MASK].", (), ("mlm",))
+    assert quick(lm, asked, asked.blanked("[MASK]"), QUIET).unknown is not None  # the full stop
+
+
+def test_the_demo_has_no_probability_of_a_word_that_is_unknown(lm):
+    stood = {"zebra": None, "cat": ("cat",)}
+    for word, expected in stood.items():
+        question = Question(f"the {word} sat.", (2,), ("mlm",))
+        assert quick(lm, question, question.blanked("[MASK]"), QUIET).yours == expected
+
+
+# --- proteins ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def antibodies() -> unmask.LanguageModel:
+    return unmask.load(real_model("antiberty"))
+
+
+@pytest.mark.real
+def test_residues_without_spaces_are_rejected_with_the_fix(antibodies):
+    with pytest.raises(UnmaskError) as caught:
+        antibodies.joint("EVQL[MASK]ESGG[MASK]LVQPGG")
+    assert str(caught.value) == (
+        "the text has no token that this model knows: the vocabulary has no token for 'EVQL', "
+        "'ESGG', 'LVQPGG': the model reads [UNK] there; write residues with spaces between them: "
+        "E V Q L"
+    )
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("E V QL [MASK] E", "write residues with spaces between them: Q L"),
+        ("E V evql [MASK] E", "write residues with spaces between them: E V Q L"),
+        ("E V EVQLVESGGGLV [MASK] E", "with spaces between them: E V Q L V E S G ..."),
+        ("E V 日 [MASK] E", None),
+    ],
+)
+def test_what_the_fix_is(antibodies, text, fix):
+    (said,) = warned(lambda: antibodies.fill(text, top=1))
+    assert said.endswith(fix) if fix else "residues" not in said
+
+
+@pytest.mark.real
+def test_mutations_read_residues_one_by_one_and_have_nothing_unknown(antibodies):
+    found: list = []
+    ask = lambda: found.append(unmask.mutation_effect(antibodies, "EVQLVESGG", "V2A:Q3K"))  # noqa: E731
+    assert warned(ask) == []
+    assert found[0].joint.diagnostics["unknown_tokens"] == []
+
+
+@pytest.mark.real
+def test_other_scripts_in_an_english_model():
+    lm = unmask.load(real_model("caption-bert"))
+    (said,) = warned(lambda: lm.fill("A man 日本 😀 is [MASK].", top=1))
+    assert "'日', '本', '😀'" in said
+    assert "residues" not in said
