@@ -9,9 +9,10 @@ from remembering_lm import CLOZE, EVERY, MASK, VOCABULARY, RememberingLM
 from torch import Tensor
 
 from unmask import Cloze, MemoryLimitError, NumericsError, Settings, Support, UnmaskError
-from unmask.model.batch_size import rows_per_batch, seconds_per_row
+from unmask.model.batch_size import rows_per_batch
 from unmask.model.batches import in_batches
-from unmask.tables.elicited import ElicitedSource, one_blank
+from unmask.model.row_reader import RowReader
+from unmask.tables.elicited import ElicitedSource, masked_distributions
 
 WHOLE = Support.of(f"t{i}" for i in range(VOCABULARY))
 A = Support(torch.tensor([4, 0, 9]), ["t4", "t0", "t9"])
@@ -92,8 +93,10 @@ def test_a_cell_is_the_models_answer_to_its_row(factored: bool):
 def test_one_blank_is_renormalised_and_says_what_it_captured():
     model = RememberingLM()
     cloze = Cloze("", (1, 5, MASK, 7), (2,))
-    whole, everything = one_blank(model, cloze, WHOLE)
-    part, captured = one_blank(model, cloze, A)
+    reader = RowReader(model, Settings())
+    ((whole, everything),) = masked_distributions(reader, cloze, [WHOLE])
+    ((part, captured),) = masked_distributions(reader, cloze, [A])
+    assert reader.forward_passes == 2
     mass = float(whole[A.ids].exp().sum())
     assert everything == pytest.approx(1)
     assert captured == pytest.approx(mass)
@@ -135,8 +138,8 @@ def test_settings_that_cannot_run_are_refused(bad: dict[str, int]):
 
 def test_timing_runs_a_few_rows_and_one_batch():
     model = RememberingLM()
-    assert seconds_per_row(model, CLOZE, Settings(batch_size=9)) > 0
-    assert seconds_per_row(model, CLOZE, Settings(batch_size=900)) > 0
+    assert RowReader(model, Settings(batch_size=9)).seconds_per_row(CLOZE) > 0
+    assert RowReader(model, Settings(batch_size=900)).seconds_per_row(CLOZE) > 0
     # as many to warm up as make a model find out what it can leave out
     assert model.batch_sizes == [9, 9, 16, 256]
 
@@ -241,7 +244,7 @@ def test_single_rows_with_a_number_that_is_not_finite_are_refused(value: float):
     with pytest.raises(NumericsError, match="not finite"):
         source(model).log_a_given([MASK])
     with pytest.raises(NumericsError, match="not finite"):
-        one_blank(model, Cloze("", CLOZE.ids, (4,)), WHOLE)
+        masked_distributions(RowReader(model, Settings()), Cloze("", CLOZE.ids, (4,)), [WHOLE])
 
 
 # --- progress ----------------------------------------------------------------------------------

@@ -13,7 +13,9 @@ from unmask.evaluation.model_identity import ModelIdentity
 from unmask.evaluation.plan import sha256
 from unmask.language_model import LanguageModel
 from unmask.model.masked_lm import MaskedLM
+from unmask.model.row_reader import Outcomes, RowReader
 from unmask.printable import printable
+from unmask.settings import Settings
 
 # names, places, versions, and what is asked of a model's other outputs: no part of what it computes
 _NOT_OF_THE_FUNCTION = {
@@ -110,13 +112,12 @@ def probe(model: MaskedLM) -> tuple[float, ...]:
     """
     ordinary = [i for i in range(model.vocabulary_size) if i not in model.special_ids]
     length = min(_PROBE_LENGTH, model.max_length or _PROBE_LENGTH)
-    row = torch.tensor([[ordinary[_STRIDE * (k + 1) % len(ordinary)] for k in range(length)]])
+    row = [ordinary[_STRIDE * (k + 1) % len(ordinary)] for k in range(length)]
     blanks = sorted({length // 3, 2 * length // 3})
-    row[0, blanks] = model.mask_id
-    readouts = model.readouts(row.to(model.device), blanks)[0]
-    embedding = model.output_embedding
-    logits = readouts if embedding is None else embedding.logits(readouts)
-    log_p = torch.log_softmax(logits.cpu().double(), dim=-1)
+    for blank in blanks:
+        row[blank] = model.mask_id
+    reader = RowReader(model, Settings(progress=False))
+    log_p = Outcomes.every(model).log_probs(reader.one(row, blanks)).cpu()
     outcomes = [ordinary[k * len(ordinary) // _PROBE_OUTCOMES] for k in range(_PROBE_OUTCOMES)]
     return tuple(round(float(value), 6) for value in log_p[:, outcomes].reshape(-1))
 

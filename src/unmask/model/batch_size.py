@@ -6,7 +6,9 @@ on, so that results do not change with the clock while the process lives.
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
 import torch
@@ -37,6 +39,10 @@ _NEARLY = 1.03
 _ROWS_TIMED, _ROWS_TO_WARM_UP = 256, 16
 
 
+# rows and the position to read: one forward pass of the model
+Run: TypeAlias = Callable[[Int[Tensor, "rows length"], list[int]], Tensor]
+
+
 @dataclass(frozen=True)
 class _Measured:
     rows: int
@@ -56,7 +62,9 @@ def rows_per_batch(model: MaskedLM, length: int, settings: Settings) -> int:
     return max(1, rows)
 
 
-def resolve_batch_size(model: MaskedLM, length: int, settings: Settings, rows: int) -> int:
+def resolve_batch_size(
+    model: MaskedLM, length: int, settings: Settings, rows: int, run: Run
+) -> int:
     """Rows a forward pass, for so many rows of one length; tries some sizes if they are many."""
     fixed = rows_per_batch(model, length, settings)
     few = rows * length < _TOKENS_WORTH_TRYING
@@ -64,39 +72,41 @@ def resolve_batch_size(model: MaskedLM, length: int, settings: Settings, rows: i
         return fixed
     known = _MEASURED.setdefault(model, {})
     if length not in known:
-        known[length] = _fastest(model, length, rows, fixed)
+        known[length] = _fastest(model, length, rows, fixed, run)
     return known[length].rows
 
 
-def seconds_per_row(model: MaskedLM, cloze: Cloze, settings: Settings) -> float:
+def seconds_per_row(model: MaskedLM, cloze: Cloze, settings: Settings, run: Run) -> float:
     """What a row of elicitation takes: as measured before, or by one batch after a warm-up."""
     known = _MEASURED.get(model, {}).get(len(cloze))
     if known is not None and settings.batch_size in (None, known.rows):
         return known.seconds_per_row
     rows = min(rows_per_batch(model, len(cloze), settings), _ROWS_TIMED)
     ids = torch.tensor([cloze.ids], device=model.device).repeat(rows, 1)
-    _seconds(model, ids[:_ROWS_TO_WARM_UP], cloze.positions[0])
-    return _seconds(model, ids, cloze.positions[0]) / rows
+    _seconds(run, ids[:_ROWS_TO_WARM_UP], cloze.positions[0])
+    return _seconds(run, ids, cloze.positions[0]) / rows
 
 
-def _fastest(model: MaskedLM, length: int, rows: int, fixed: int) -> _Measured:
+def _fastest(model: MaskedLM, length: int, rows: int, fixed: int, run: Run) -> _Measured:
     """The smallest batch that is nearly as fast a row as the fastest, of those that time allows."""
     tried = _TOKENS_TRIED.get(model.device.type, ())
     # an eighth of the elicitation at most: what is tried is run several times
     sizes = [max(1, tokens // length) for tokens in tried if tokens * 8 <= rows * length]
-    times = _least_times(model, length, sizes or [fixed], rows)
+    times = _least_times(model, length, sizes or [fixed], rows, run)
     limit = _NEARLY * min(times.values())
     size = min(size for size, seconds in times.items() if seconds <= limit)
     return _Measured(size, times[size])
 
 
-def _least_times(model: MaskedLM, length: int, sizes: list[int], rows: int) -> dict[int, float]:
+def _least_times(
+    model: MaskedLM, length: int, sizes: list[int], rows: int, run: Run
+) -> dict[int, float]:
     """Seconds a row by batch size, taken in turns; the least is the least disturbed."""
     sizes = sorted(set(sizes))
     ids = _varied_ids(model, sizes[-1], length)
     # the first pass is slow for reasons of its own
-    _seconds_if_fits(model, ids[: sizes[0]], length // 2)
-    times = {sizes[0]: _seconds_if_fits(model, ids[: sizes[0]], length // 2) / sizes[0]}
+    _seconds_if_fits(run, ids[: sizes[0]], length // 2)
+    times = {sizes[0]: _seconds_if_fits(run, ids[: sizes[0]], length // 2) / sizes[0]}
     budget = max(_SECONDS, _PART * times[sizes[0]] * rows)
     stop = time.perf_counter() + budget
     for size in sizes * _ROUNDS:
@@ -104,7 +114,7 @@ def _least_times(model: MaskedLM, length: int, sizes: list[int], rows: int) -> d
         if time.perf_counter() + expected > stop:
             # a larger one would take longer still, but in the next round a smaller one may not
             continue
-        seconds = _seconds_if_fits(model, ids[:size], length // 2) / size
+        seconds = _seconds_if_fits(run, ids[:size], length // 2) / size
         times[size] = min(seconds, times.get(size, seconds))
     return times
 
@@ -114,18 +124,18 @@ def _varied_ids(model: MaskedLM, rows: int, length: int) -> Int[Tensor, "rows le
     return ids.view(rows, length)
 
 
-def _seconds_if_fits(model: MaskedLM, ids: Tensor, position: int) -> float:
+def _seconds_if_fits(run: Run, ids: Tensor, position: int) -> float:
     """Infinite for a batch that memory does not hold."""
     try:
-        return _seconds(model, ids, position)
+        return _seconds(run, ids, position)
     except (RuntimeError, MemoryError) as error:
         if not out_of_memory(error):
             raise
         return float("inf")
 
 
-def _seconds(model: MaskedLM, ids: Int[Tensor, "rows length"], position: int) -> float:
+def _seconds(run: Run, ids: Int[Tensor, "rows length"], position: int) -> float:
     start = time.perf_counter()
     # a number on the CPU is there only when the device is done
-    float(model.readouts(ids, [position]).sum())
+    float(run(ids, [position]).sum())
     return time.perf_counter() - start

@@ -1,11 +1,14 @@
-"""Rows in, the log-probabilities of given tokens out: no distribution is kept.
+"""Rows of token ids in, numbers at some of their positions out: the one caller of `model.readouts`.
 
-Logits exist some columns at a time and are folded at once, so that memory does not grow with the
-vocabulary, and the output layer is read from memory once a batch. Knows the `MaskedLM` protocol,
-nothing of texts and nothing of transformers.
+Batches and their size, smaller ones when memory runs out, the check that numbers are finite, the
+count of forward passes, progress and cancelling, and the part of the output layer that is needed,
+are here and nowhere else. Logits exist some at a time and are folded at once, so that memory does
+not grow with the vocabulary. Knows the `MaskedLM` protocol, nothing of texts and nothing of
+transformers.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -14,154 +17,181 @@ from torch import Tensor
 
 from unmask.errors import NumericsError
 from unmask.logspace import row_blocks
-from unmask.model.batch_size import resolve_batch_size
+from unmask.model.batch_size import resolve_batch_size, seconds_per_row
 from unmask.model.batches import in_batches
 from unmask.model.masked_lm import MaskedLM
+from unmask.model.trimming import Positions
+from unmask.progress import Bar, bar
 from unmask.settings import Settings
+from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
-Supports = tuple[Support, Support]
+# cells of a tile of distributions over a vocabulary that exist at once
+_CELLS = 2**22
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of one length with two blanks each, and the token to read there, as a place."""
+    """Rows of one length that are written out a batch at a time."""
 
-    ids: Int[Tensor, "rows length"]
-    positions: Int[Tensor, "rows 2"]
-    places: Int[Tensor, "rows 2"]
-    read: Bool[Tensor, "rows 2"]
+    count: int
+    length: int
+    batch: Callable[[slice], Int[Tensor, "rows length"]]
 
-    def __len__(self) -> int:
-        """How many rows."""
-        return len(self.ids)
-
-    def given(self, blank: int, tokens: Int[Tensor, "rows k"]) -> "Rows":
-        """Each token written into one blank of its row, the other blank read: k times the rows."""
-        ids, positions, places = (
-            part.repeat_interleave(tokens.shape[1], dim=0)
-            for part in (self.ids, self.positions, self.places)
-        )
-        ids.scatter_(1, positions[:, blank, None], tokens.reshape(-1, 1))
-        read = torch.tensor([blank == 1, blank == 0]).expand(len(ids), 2)
-        return Rows(ids, positions, places, read)
+    @classmethod
+    def of(cls, ids: Int[Tensor, "rows length"]) -> "Rows":
+        """Rows that are all there."""
+        return cls(len(ids), ids.shape[1], lambda batch: ids[batch])
 
 
-def joined(*several: Rows) -> Rows:
-    """One after the other."""
-    return Rows(
-        torch.cat([rows.ids for rows in several]),
-        torch.cat([rows.positions for rows in several]),
-        torch.cat([rows.places for rows in several]),
-        torch.cat([rows.read for rows in several]),
-    )
+# of some rows, by their numbers: which blank was read, and its distribution over its outcomes
+UseDistributions = Callable[[Int[Tensor, " some"], int, Float[Tensor, "some size"]], None]
 
 
-@dataclass(frozen=True, eq=False)
-class Contexts:
-    """The likeliest tokens of one blank, as places, and their weights among each other."""
+class RowReader:
+    """Reads a model over rows, in batches, and counts the forward passes.
 
-    places: Int[Tensor, "rows k"]
-    log_weights: Float[Tensor, "rows k"]
+    `batch_size` is that of the last rows. What a model reads at one position per row it trims.
+    """
 
-
-@dataclass(frozen=True, eq=False)
-class Readings:
-    """What was read at both blanks; where a row was not to be read, zeros."""
-
-    log_probs: Float[Tensor, "rows 2"]
-    contexts: tuple[Contexts, Contexts]
-
-
-class Batches:
-    """Rows of many lengths in batches that suit the model; remembers how large they may be."""
-
-    def __init__(
-        self, model: MaskedLM, settings: Settings, answered: Callable[[int], object]
-    ) -> None:
-        self._model, self._settings, self._answered = model, settings, answered
+    def __init__(self, model: MaskedLM, settings: Settings, *, forward_passes: int = 0) -> None:
+        self.model, self.settings = model, settings
+        self.forward_passes = forward_passes
+        self.batch_size: int | None = None
         self._tokens_that_fit: int | None = None
+        self._bar: Bar | None = None
 
-    def run(self, rows: int, length: int, read: Callable[[slice], None]) -> None:
-        """Read slices of rows of one length, and say how many are done."""
+    @contextmanager
+    def counted(self, what: str, total: int = 0) -> Iterator[Bar]:
+        """One bar for everything that is read inside, instead of one for each call."""
+        with bar(what, unit="row", total=total, shown=self.settings.progress) as self._bar:
+            try:
+                yield self._bar
+            finally:
+                self._bar = None
 
-        def run(batch: slice) -> None:
-            read(batch)
-            self._answered(batch.stop - batch.start)
-
-        size = min(rows, self._rows_per_batch(length))
-        ended = in_batches(rows, size, run)
-        if ended < size:
-            self._tokens_that_fit = ended * length
-
-    def _rows_per_batch(self, length: int) -> int:
-        # lengths are many and rows of each few, so that no size is tried out
-        rows = resolve_batch_size(self._model, length, self._settings, rows=0)
-        if self._tokens_that_fit is None:
-            return rows
-        return max(1, min(rows, self._tokens_that_fit // length))
-
-
-class Reader:
-    """Reads both blanks of rows, or one of them."""
-
-    def __init__(
+    def each_batch(
         self,
-        model: MaskedLM,
-        supports: Supports,
-        settings: Settings,
-        answered: Callable[[int], object] = lambda rows: None,
+        rows: Rows,
+        positions: Positions,
+        use: Callable[[slice, Float[Tensor, "rows positions width"]], None],
+        *,
+        what: str = "forward passes",
+        batch_for: int | None = None,
     ) -> None:
-        self.supports = supports
-        self._model = model
-        self._batches = Batches(model, settings, answered)
-        self._outcomes = _outcomes_by_blank(model, supports)
+        """Show `use` the readouts of every batch, where the model runs.
 
-    def read(self, rows: Rows, contexts: int = 0) -> Readings:
-        """Log-probabilities of the given tokens in float64, and so many likeliest ones."""
-        a, b = (torch.zeros(len(rows), min(contexts, len(axis))) for axis in self.supports)
-        kept = Readings(
-            torch.zeros(len(rows), 2, dtype=torch.float64),
-            (Contexts(a.long(), a.double()), Contexts(b.long(), b.double())),
+        `batch_for` is the number of rows that the batch size is chosen for: these by default, and 0
+        where lengths are many and rows of each few, so that no size is tried out. An accelerator is
+        not waited for between batches.
+        """
+        finite = torch.ones((), dtype=torch.bool, device=self.model.device)
+        size = self._rows_per_batch(rows.length, rows.count if batch_for is None else batch_for)
+        own = bar(what, unit="row", total=rows.count, shown=self.settings.progress)
+        with own if self._bar is None else nullcontext(self._bar) as counted:
+
+            def run(batch: slice) -> None:
+                nonlocal finite
+                at = positions[batch] if isinstance(positions, Tensor) else positions
+                found = self._run(rows.batch(batch), at)
+                self.forward_passes += len(found)
+                finite = finite & torch.isfinite(found).all()
+                if found.device.type == "cpu":
+                    require_finite(finite)
+                use(batch, found)
+                counted.update(len(found))
+
+            self.batch_size = in_batches(rows.count, size, run)
+        require_finite(finite)
+        if self.batch_size < size:
+            self._tokens_that_fit = self.batch_size * rows.length
+
+    def at_blanks(
+        self,
+        rows: Rows,
+        positions: Int[Tensor, "rows blanks"],
+        wanted: Bool[Tensor, "rows blanks"],
+        use: Callable[[slice, Float[Tensor, "rows blanks width"]], None],
+        *,
+        what: str = "forward passes",
+        batch_for: int | None = None,
+    ) -> None:
+        """The same at the blanks of every row; at one that is not wanted it stands for nothing."""
+        single = bool((wanted.sum(dim=1) == 1).all())
+        # one position per row: the model trims its work
+        one = (
+            positions.gather(1, wanted.long().argmax(dim=1, keepdim=True)) if single else positions
         )
 
-        def run(batch: slice) -> None:
-            self._read_batch(rows, batch, contexts, kept)
+        def at_all(batch: slice, readouts: Tensor) -> None:
+            use(batch, readouts.expand(-1, positions.shape[1], -1))
 
-        self._batches.run(len(rows), rows.ids.shape[1], run)
+        self.each_batch(rows, one, at_all, what=what, batch_for=batch_for)
+
+    def distributions(
+        self,
+        rows: Rows,
+        positions: Int[Tensor, "rows blanks"],
+        wanted: Bool[Tensor, "rows blanks"],
+        outcomes: Sequence["Outcomes"],
+        use: UseDistributions,
+        *,
+        what: str = "forward passes",
+        batch_for: int | None = None,
+    ) -> None:
+        """Show `use` log-probabilities over the outcomes of wanted blanks, in float64, in tiles."""
+
+        def tiles(batch: slice, readouts: Tensor) -> None:
+            for blank in torch.nonzero(wanted[batch].any(dim=0))[:, 0].tolist():
+                found = torch.nonzero(wanted[batch, blank])[:, 0]
+                for some in row_blocks(len(found), outcomes[blank].size, _CELLS):
+                    chosen = readouts[found[some].to(readouts.device), blank]
+                    use(found[some] + batch.start, blank, outcomes[blank].log_probs(chosen))
+
+        self.at_blanks(rows, positions, wanted, tiles, what=what, batch_for=batch_for)
+
+    def log_probs(
+        self,
+        ids: Int[Tensor, "rows length"],
+        positions: Int[Tensor, "rows read"],
+        tokens: Int[Tensor, "rows read given"],
+    ) -> Float[Tensor, "rows read given"]:
+        """Log-probabilities of the tokens at the positions over the whole vocabulary.
+
+        In float64, on the CPU.
+        """
+        kept = torch.zeros(tokens.shape, dtype=torch.float64)
+        outcomes = Outcomes.every(self.model)
+
+        def fold(batch: slice, readouts: Tensor) -> None:
+            given = tokens[batch]
+            found = folded(readouts.flatten(0, 1), outcomes, given.flatten(0, 1))[0]
+            kept[batch] = found.view(given.shape)
+
+        self.each_batch(Rows.of(ids), positions, fold, batch_for=0)
         return kept
 
-    def _read_batch(self, rows: Rows, batch: slice, contexts: int, kept: Readings) -> None:
-        device = self._model.device
-        readouts = self._readouts(
-            rows.ids[batch].to(device), rows.positions[batch], rows.read[batch]
-        )
-        require_finite(torch.isfinite(readouts).all())
-        for blanks, outcomes in self._outcomes:
-            row, blank = (rows.read[batch] & blanks).nonzero(as_tuple=True)
-            if not len(row):
-                continue
-            log_probs, likeliest = folded(
-                readouts[row.to(device), blank.to(device)],
-                outcomes,
-                rows.places[batch][row, blank, None],
-                contexts,
-            )
-            kept.log_probs[batch][row, blank] = log_probs[:, 0].cpu()
-            log_weights = torch.log_softmax(likeliest.logits.double(), dim=1).cpu()
-            for which in blanks.nonzero()[:, 0].tolist():
-                mine, found = blank == which, kept.contexts[which]
-                found.places[batch][row[mine]] = likeliest.places.cpu()[mine]
-                found.log_weights[batch][row[mine]] = log_weights[mine]
+    def one(
+        self, ids: Sequence[int], positions: Sequence[int], *, what: str = "forward pass"
+    ) -> Float[Tensor, "positions width"]:
+        """Readouts of a single row."""
+        kept: list[Tensor] = []
+        row = Rows.of(torch.tensor([list(ids)]))
+        self.each_batch(row, positions, lambda _, readouts: kept.append(readouts[0]), what=what)
+        return kept[0]
 
-    def _readouts(self, ids: Tensor, positions: Tensor, read: Tensor) -> Float[Tensor, "rows 2 _"]:
-        """Readouts at both blanks; a model trims its work where one blank of each row is read."""
-        if not bool((read.sum(dim=1) == 1).all()):
-            return self._model.readouts(ids, positions)
-        one = positions.gather(1, read.long().argmax(dim=1, keepdim=True))
-        readouts = self._model.readouts(ids, one)
-        # at the blank that is not read it stands for nothing
-        return readouts.expand(-1, 2, -1)
+    def seconds_per_row(self, cloze: Cloze) -> float:
+        """What a forward pass of a text takes: as measured before, or by one batch."""
+        return seconds_per_row(self.model, cloze, self.settings, self._run)
+
+    def _run(self, ids: Int[Tensor, "rows length"], positions: Positions) -> Tensor:
+        return self.model.readouts(ids.to(self.model.device), positions)
+
+    def _rows_per_batch(self, length: int, rows: int) -> int:
+        size = resolve_batch_size(self.model, length, self.settings, rows, self._run)
+        if self._tokens_that_fit is None:
+            return size
+        return max(1, min(size, self._tokens_that_fit // length))
 
 
 # --- logits, some columns at a time ------------------------------------------------------------
@@ -169,15 +199,46 @@ class Reader:
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """The tokens that a place may take: readouts in, some of their logits out."""
+    """The tokens that a blank may take: readouts in, some of their logits out."""
 
     size: int
     weight: Float[Tensor, "size width"] | None
     bias: Float[Tensor, " size"] | None
     ids: Int[Tensor, " size"] | None
 
+    @classmethod
+    def every(cls, model: MaskedLM) -> "Outcomes":
+        """All outputs of a model, in the order of their ids."""
+        layer, size = model.output_embedding, model.vocabulary_size
+        if layer is None:
+            return cls(size, None, None, None)
+        return cls(size, layer.weight, layer.bias, None)
+
+    @classmethod
+    def of(cls, model: MaskedLM, support: Support) -> "Outcomes":
+        """The tokens of a support, in its order."""
+        whole = cls.every(model)
+        if support.is_whole(model.vocabulary_size):
+            return whole
+        ids = support.ids.to(model.device)
+        if whole.weight is None:
+            return cls(len(support), None, None, ids)
+        bias = None if whole.bias is None else whole.bias[ids]
+        return cls(len(support), whole.weight[ids], bias, None)
+
+    @classmethod
+    def of_each(cls, model: MaskedLM, supports: Sequence[Support]) -> "list[Outcomes]":
+        """Those of several blanks; equal supports share one, so that its weights are read once."""
+        made: list[tuple[Support, Outcomes]] = []
+        for support in supports:
+            same = next(
+                (o for s, o in made if s is support or torch.equal(s.ids, support.ids)), None
+            )
+            made.append((support, same or cls.of(model, support)))
+        return [outcomes for _, outcomes in made]
+
     def logits(
-        self, readouts: Float[Tensor, "rows width"], columns: slice
+        self, readouts: Float[Tensor, "rows width"], columns: slice = slice(None)
     ) -> Float[Tensor, "rows columns"]:
         """Logits of consecutive tokens, where float64 exists."""
         if self.weight is None:
@@ -188,37 +249,21 @@ class Outcomes:
             logits = torch.addmm(self.bias[columns], readouts, self.weight[columns].T)
         return logits if logits.device.type in ("cpu", "cuda") else logits.cpu()
 
-
-def _outcomes_by_blank(
-    model: MaskedLM, supports: Supports
-) -> list[tuple[Bool[Tensor, " 2"], Outcomes]]:
-    """One for both blanks if they share a support, so that the weights are read once."""
-    a, b = supports
-    if a is b or torch.equal(a.ids, b.ids):
-        return [(torch.tensor([True, True]), _outcomes_of(model, a))]
-    return [
-        (torch.tensor([True, False]), _outcomes_of(model, a)),
-        (torch.tensor([False, True]), _outcomes_of(model, b)),
-    ]
+    def log_probs(self, readouts: Float[Tensor, "rows width"]) -> Float[Tensor, "rows size"]:
+        """The distribution given that the token is one of these, in float64."""
+        logits = self.logits(readouts)
+        require_finite(torch.isfinite(logits).all())
+        return torch.log_softmax(logits.double(), dim=-1)
 
 
-def _outcomes_of(model: MaskedLM, support: Support) -> Outcomes:
-    whole = every_outcome(model)
-    if support.is_whole(model.vocabulary_size):
-        return whole
-    ids = support.ids.to(model.device)
-    if whole.weight is None:
-        return Outcomes(len(support), None, None, ids)
-    bias = None if whole.bias is None else whole.bias[ids]
-    return Outcomes(len(support), whole.weight[ids], bias, None)
-
-
-def every_outcome(model: MaskedLM) -> Outcomes:
-    """All outputs of a model, in the order of their ids."""
-    layer, size = model.output_embedding, model.vocabulary_size
-    if layer is None:
-        return Outcomes(size, None, None, None)
-    return Outcomes(size, layer.weight, layer.bias, None)
+def log_mass(
+    readouts: Float[Tensor, "rows width"], outcomes: Outcomes, every: Outcomes
+) -> Float[Tensor, " rows"]:
+    """The logarithm of the part of the whole vocabulary's mass that some outcomes hold."""
+    chosen, whole = (
+        torch.logsumexp(o.logits(readouts).double(), dim=-1) for o in (outcomes, every)
+    )
+    return (chosen - whole).clamp(max=0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,7 +325,7 @@ def folded(
 
 
 def require_finite(finite: Tensor) -> None:
-    """Refuse what a model returned if it is not all numbers."""
+    """Raise unless all that a model returned is numbers."""
     if not bool(finite):
         raise NumericsError(
             "the model returned values that are not finite; float16 overflows in some models, "

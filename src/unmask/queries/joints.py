@@ -23,6 +23,7 @@ from unmask.errors import MethodError, SupportError
 from unmask.joints.joint import Joint, rows_of
 from unmask.joints.lazy_orders import FillingOrders
 from unmask.model.masked_lm import MaskedLM
+from unmask.model.row_reader import RowReader
 from unmask.queries.costs.cost import Cost
 from unmask.queries.costs.estimate import FEW_PASSES, estimate, estimate_rows
 from unmask.queries.costs.forward_passes import by_appetite
@@ -30,7 +31,7 @@ from unmask.settings import Settings
 from unmask.tables.beams import growing_rows
 from unmask.tables.blank_reader import BlankReader
 from unmask.tables.candidate_tables import BlankTables
-from unmask.tables.elicited import ElicitedSource, one_blank
+from unmask.tables.elicited import ElicitedSource, masked_distributions
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.proposals import (
     AUTO,
@@ -148,7 +149,12 @@ def answer(
     about = {**provenance, **axes.diagnostics()}
     if asked.blanks == 1:
         own = own_distribution(
-            model, asked.cloze, axes.supports[0], about, passes_before=axes.forward_passes
+            model,
+            asked.cloze,
+            axes.supports[0],
+            asked.settings,
+            about,
+            passes_before=axes.forward_passes,
         )
         return dict.fromkeys(asked.methods, own)
     build = _pair_joints if asked.blanks == 2 else _several_joints
@@ -191,8 +197,14 @@ def pair_tables(
     """Both conditional tables of two blanks; nothing runs until a part is asked for."""
     first, second = axes.supports
     told = {**about, **axes.diagnostics()}
-    source = ElicitedSource(model, cloze, (first, second), settings, provenance=told)
-    source.forward_passes = axes.forward_passes
+    source = ElicitedSource(
+        model,
+        cloze,
+        (first, second),
+        settings,
+        provenance=told,
+        passes_before=axes.forward_passes,
+    )
     return PairTables(
         source,
         memory_limit=settings.memory_limit,
@@ -206,8 +218,13 @@ def _several_joints(
 ) -> dict[str, Joint]:
     shape = tuple(len(axis) for axis in axes.supports)
     if needs_no_table(asked.methods, shape, asked.settings.memory_limit, asked.options):
-        reader = BlankReader(model, asked.cloze, axes.supports, asked.settings)
-        reader.forward_passes = axes.forward_passes
+        reader = BlankReader(
+            model,
+            asked.cloze,
+            axes.supports,
+            asked.settings,
+            passes_before=axes.forward_passes,
+        )
         return {"orders": FillingOrders(reader, diagnostics={**about, "length": len(asked.cloze)})}
     tables = BlankTables(
         model,
@@ -306,19 +323,21 @@ def own_distribution(
     model: MaskedLM,
     cloze: Cloze,
     support: Support,
+    settings: Settings,
     provenance: Mapping[str, object],
     *,
     passes_before: int = 0,
 ) -> Joint:
     """The model's distribution at a single blank, over a support."""
-    log_p, captured = one_blank(model, cloze, support)
+    reader = RowReader(model, settings, forward_passes=passes_before)
+    ((log_p, captured),) = masked_distributions(reader, cloze, (support,))
     return Joint(
         partial(rows_of, log_p),
         (support,),
         method="mlm",
         diagnostics={
             **provenance,
-            "forward_passes": passes_before + 1,
+            "forward_passes": reader.forward_passes,
             "length": len(cloze),
             "captured_mass": [captured],
         },

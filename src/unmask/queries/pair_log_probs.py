@@ -7,10 +7,11 @@ padded.
 import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import dataclass
 from itertools import islice
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from unmask.constructions.options import unknown_option
@@ -18,9 +19,8 @@ from unmask.constructions.sweep import CONTEXTS, FLOOR, check_contexts, check_fl
 from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
 from unmask.logspace import row_blocks
 from unmask.model.masked_lm import MaskedLM
-from unmask.model.row_reader import Contexts, Reader, Rows, Supports, joined
+from unmask.model.row_reader import Outcomes, RowReader, Rows, folded
 from unmask.printable import quoted
-from unmask.progress import bar
 from unmask.settings import Settings
 from unmask.text.cloze import Cloze, Tokenizer
 from unmask.text.support import Support, Token
@@ -31,6 +31,111 @@ _TEXTS_PER_WINDOW = 2**16
 # ids of rows written out at a time, 8 bytes each: many batches on a CPU, sixteen on a GPU
 _TOKENS_PER_CHUNK = 2**20
 _FOR_ONE = "; for one, give lm.log_prob([text], [pair])"
+
+
+Supports = tuple[Support, Support]
+
+
+# --- reading both blanks ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class PairRows:
+    """Rows of one length with two blanks each, and the token to read there, as a place."""
+
+    ids: Int[Tensor, "rows length"]
+    positions: Int[Tensor, "rows 2"]
+    places: Int[Tensor, "rows 2"]
+    read: Bool[Tensor, "rows 2"]
+
+    def __len__(self) -> int:
+        """How many rows."""
+        return len(self.ids)
+
+    def given(self, blank: int, tokens: Int[Tensor, "rows k"]) -> "PairRows":
+        """Each token written into one blank of its row, the other blank read: k times the rows."""
+        ids, positions, places = (
+            part.repeat_interleave(tokens.shape[1], dim=0)
+            for part in (self.ids, self.positions, self.places)
+        )
+        ids.scatter_(1, positions[:, blank, None], tokens.reshape(-1, 1))
+        read = torch.tensor([blank == 1, blank == 0]).expand(len(ids), 2)
+        return PairRows(ids, positions, places, read)
+
+
+def joined(*several: PairRows) -> PairRows:
+    """One after the other."""
+    return PairRows(
+        torch.cat([rows.ids for rows in several]),
+        torch.cat([rows.positions for rows in several]),
+        torch.cat([rows.places for rows in several]),
+        torch.cat([rows.read for rows in several]),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Contexts:
+    """The likeliest tokens of one blank, as places, and their weights among each other."""
+
+    places: Int[Tensor, "rows k"]
+    log_weights: Float[Tensor, "rows k"]
+
+
+@dataclass(frozen=True, eq=False)
+class Readings:
+    """What was read at both blanks; where a row was not to be read, zeros."""
+
+    log_probs: Float[Tensor, "rows 2"]
+    contexts: tuple[Contexts, Contexts]
+
+
+class PairReader:
+    """Reads both blanks of rows, or one of them."""
+
+    def __init__(self, model: MaskedLM, supports: Supports, settings: Settings) -> None:
+        self.supports, self.rows = supports, RowReader(model, settings)
+        a, b = Outcomes.of_each(model, supports)
+        both, first, second = [True, True], [True, False], [False, True]
+        # one for both blanks if they share a support, so that the weights are read once
+        parts = [(both, a)] if a is b else [(first, a), (second, b)]
+        self._parts = [(torch.tensor(blanks), outcomes) for blanks, outcomes in parts]
+
+    def read(self, rows: PairRows, contexts: int = 0) -> Readings:
+        """Log-probabilities of the given tokens in float64, and so many likeliest ones."""
+        a, b = (torch.zeros(len(rows), min(contexts, len(axis))) for axis in self.supports)
+        kept = Readings(
+            torch.zeros(len(rows), 2, dtype=torch.float64),
+            (Contexts(a.long(), a.double()), Contexts(b.long(), b.double())),
+        )
+
+        def fold(batch: slice, readouts: Tensor) -> None:
+            self._fold(rows, batch, readouts, contexts, kept)
+
+        # lengths are many and rows of each few, so that no batch size is tried out
+        ids = Rows.of(rows.ids)
+        self.rows.at_blanks(ids, rows.positions, rows.read, fold, batch_for=0)
+        return kept
+
+    def _fold(
+        self, rows: PairRows, batch: slice, readouts: Tensor, contexts: int, kept: Readings
+    ) -> None:
+        device = readouts.device
+        for blanks, outcomes in self._parts:
+            row, blank = (rows.read[batch] & blanks).nonzero(as_tuple=True)
+            if not len(row):
+                continue
+            log_probs, likeliest = folded(
+                readouts[row.to(device), blank.to(device)],
+                outcomes,
+                rows.places[batch][row, blank, None],
+                contexts,
+            )
+            kept.log_probs[batch][row, blank] = log_probs[:, 0].cpu()
+            log_weights = torch.log_softmax(likeliest.logits.double(), dim=1).cpu()
+            for which in blanks.nonzero()[:, 0].tolist():
+                mine, found = blank == which, kept.contexts[which]
+                found.places[batch][row[mine]] = likeliest.places.cpu()[mine]
+                found.log_weights[batch][row[mine]] = log_weights[mine]
 
 
 @torch.no_grad()
@@ -52,8 +157,8 @@ def pair_log_probs(
     rows = rows_per_text(method, supports, options)
     _check_pairs(pairs, supports)
     log_probs = torch.empty(len(pairs), dtype=torch.float64)
-    with bar(method, unit="row", total=rows * len(pairs), shown=settings.progress) as counted:
-        reader = Reader(model, supports, settings, counted.update)
+    reader = PairReader(model, supports, settings)
+    with reader.rows.counted(method, total=rows * len(pairs)):
         for where, texts in _equally_long(clozes, pairs.cpu(), rows):
             log_probs[where] = _SCORES[method](reader, texts, **(options or {}))
     return log_probs
@@ -84,12 +189,12 @@ def rows_per_text(
 # --- the joints --------------------------------------------------------------------------------
 
 
-def _independent(reader: Reader, texts: Rows) -> Float[Tensor, " texts"]:
+def _independent(reader: PairReader, texts: PairRows) -> Float[Tensor, " texts"]:
     """m_a(a) m_b(b)."""
     return reader.read(texts).log_probs.sum(dim=1)
 
 
-def _orders(reader: Reader, texts: Rows) -> Float[Tensor, " texts"]:
+def _orders(reader: PairReader, texts: PairRows) -> Float[Tensor, " texts"]:
     """The mean of m_b(b) A(a|b) and m_a(a) B(b|a)."""
     given = [_given(reader, texts, blank, texts.places[:, blank, None]) for blank in (0, 1)]
     masked, given_a, given_b = reader.read(joined(texts, *given)).log_probs.split(len(texts))
@@ -97,7 +202,7 @@ def _orders(reader: Reader, texts: Rows) -> Float[Tensor, " texts"]:
 
 
 def _sweep(
-    reader: Reader, texts: Rows, *, contexts: int = CONTEXTS, floor: float = FLOOR
+    reader: PairReader, texts: PairRows, *, contexts: int = CONTEXTS, floor: float = FLOOR
 ) -> Float[Tensor, " texts"]:
     """The mean of r_b(b) A(a|b) and r_a(a) B(b|a).
 
@@ -136,7 +241,9 @@ _SCORES: dict[str, Callable[..., Tensor]] = {
 _CHECKS: dict[str, Callable[[object], None]] = {"contexts": check_contexts, "floor": check_floor}
 
 
-def _given(reader: Reader, texts: Rows, blank: int, places: Int[Tensor, "texts k"]) -> Rows:
+def _given(
+    reader: PairReader, texts: PairRows, blank: int, places: Int[Tensor, "texts k"]
+) -> PairRows:
     return texts.given(blank, reader.supports[blank].ids.cpu().long()[places])
 
 
@@ -149,7 +256,7 @@ def _log_mean(x: Tensor, y: Tensor) -> Tensor:
 
 def _equally_long(
     clozes: Iterable[Cloze], pairs: Int[Tensor, "texts 2"], rows_each: int
-) -> Iterator[tuple[Int[Tensor, " chunk"], Rows]]:
+) -> Iterator[tuple[Int[Tensor, " chunk"], PairRows]]:
     """Texts of one length, both blanks masked and read, and where they stand among all."""
     source, start = iter(clozes), 0
     while window := list(islice(source, _TEXTS_PER_WINDOW)):
@@ -164,7 +271,7 @@ def _equally_long(
                 where = torch.tensor(members[chunk]) + start
                 yield (
                     where,
-                    Rows(
+                    PairRows(
                         torch.tensor([cloze.ids for cloze in chosen]),
                         torch.tensor([cloze.positions for cloze in chosen]),
                         pairs[where],

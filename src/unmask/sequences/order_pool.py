@@ -145,7 +145,7 @@ class OrderPool:
         return self._normalisers[template]
 
     def _estimated(self, template: tuple[int, ...]) -> Normaliser:
-        before, samples = self.reader.rows, self.how.samples
+        before, samples = self.reader.forward_passes, self.how.samples
         masked, places = self._layout(template)
         walks = self.walks(len(places))
         if len(walks.orders) == 1:
@@ -161,7 +161,7 @@ class OrderPool:
             log_arithmetic = log_p.logsumexp(dim=1) - math.log(log_p.shape[1])
             # a geometric mean above the arithmetic one is rounding
             log_weights[block] = (log_p.mean(dim=1) - log_arithmetic).clamp(max=0)
-        passes = self.reader.rows - before
+        passes = self.reader.forward_passes - before
         return Normaliser(len(places), len(walks.orders), self.how.confidence, log_weights, passes)
 
     def _layout(

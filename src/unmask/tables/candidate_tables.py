@@ -6,16 +6,15 @@ and nothing of transformers.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from unmask.logspace import row_blocks
-from unmask.model.batch_size import resolve_batch_size
-from unmask.model.batches import in_batches
 from unmask.model.masked_lm import MaskedLM
-from unmask.model.row_reader import require_finite
+from unmask.model.row_reader import Outcomes, RowReader, Rows, log_mass, require_finite
 from unmask.progress import Bar, bar
 from unmask.settings import Settings
 from unmask.tables.contexts import MASKED, Contexts, given, given_all_others
@@ -40,7 +39,8 @@ class BlankTables:
         provenance: Mapping[str, object] | None = None,
         passes_before: int = 0,
     ) -> None:
-        self.supports, self.forward_passes = supports, passes_before
+        self.supports = supports
+        self._reader = RowReader(model, settings, forward_passes=passes_before)
         self._model, self._cloze, self._settings = model, cloze, settings
         self._provenance = dict(provenance or {})
         self._logits: dict[tuple[Contexts, int], Tensor] = {}
@@ -117,7 +117,7 @@ class BlankTables:
         captured = self.masked_mass()
         return {
             **self._provenance,
-            "forward_passes": self.forward_passes,
+            "forward_passes": self._reader.forward_passes,
             "length": len(self._cloze),
             "candidates": list(self.shape),
             "captured_mass": captured,
@@ -144,57 +144,49 @@ class BlankTables:
 
     def _elicit(self, contexts: Contexts) -> None:
         """Run every row of some contexts, and keep what stands at their masked blanks."""
-        rows = contexts.tokens(self.supports, self._model.mask_id)
+        tokens = contexts.tokens(self.supports, self._model.mask_id)
         # on the CPU wherever the model runs: tables over candidates are small
         flat = {
-            t: torch.empty(len(rows), self.shape[t], dtype=torch.float64) for t in contexts.read
+            t: torch.empty(len(tokens), self.shape[t], dtype=torch.float64) for t in contexts.read
         }
-        log_mass = {t: torch.empty(len(rows), dtype=torch.float64) for t in flat}
-        positions = [self._cloze.positions[t] for t in contexts.read]
-        with self._bar(len(rows), contexts) as bar:
+        held = {t: torch.empty(len(tokens), dtype=torch.float64) for t in flat}
+        every = Outcomes.every(self._model)
 
-            def run(batch: slice) -> None:
-                readouts = self._readouts(rows[batch], positions)
-                for k, t in enumerate(contexts.read):
-                    # one blank and some rows at a time: logits of a vocabulary are large
-                    for some in row_blocks(len(readouts), self._model.vocabulary_size, _CELLS):
-                        where = slice(batch.start + some.start, batch.start + some.stop)
-                        chosen, held = self._candidates(readouts[some, k], t)
-                        flat[t][where], log_mass[t][where] = chosen, held
-                bar.update(batch.stop - batch.start)
+        def keep(batch: slice, readouts: Tensor) -> None:
+            for k, t in enumerate(contexts.read):
+                # one blank and some rows at a time: logits of a vocabulary are large
+                for some in row_blocks(len(readouts), every.size, _CELLS):
+                    where = slice(batch.start + some.start, batch.start + some.stop)
+                    read = readouts[some, k]
+                    flat[t][where] = self._outcomes[t].logits(read).double()
+                    held[t][where] = log_mass(read, self._outcomes[t], every)
 
-            in_batches(len(rows), self._rows_per_batch(len(rows)), run)
+        self._reader.each_batch(
+            Rows.of(self._ids(tokens)),
+            [self._cloze.positions[t] for t in contexts.read],
+            keep,
+            what=self._what(contexts),
+        )
         for t in contexts.read:
             where = contexts.shape(self.shape)
+            require_finite(torch.isfinite(flat[t]).all())
             self._logits[contexts, t] = flat[t].reshape(*where, -1).movedim(-1, t).squeeze(t + 1)
-            self._log_mass[contexts, t] = log_mass[t].reshape(where)
+            self._log_mass[contexts, t] = held[t].reshape(where)
 
-    def _readouts(self, tokens: Tensor, positions: list[int]) -> Float[Tensor, "rows read width"]:
+    @cached_property
+    def _outcomes(self) -> list[Outcomes]:
+        return Outcomes.of_each(self._model, self.supports)
+
+    def _ids(self, tokens: Tensor) -> Int[Tensor, "rows length"]:
         ids = torch.tensor([self._cloze.ids]).repeat(len(tokens), 1)
         ids[:, list(self._cloze.positions)] = tokens
-        readouts = self._model.readouts(ids.to(self._model.device), positions)
-        require_finite(torch.isfinite(readouts).all())
-        self.forward_passes += len(tokens)
-        return readouts
+        return ids
 
-    def _candidates(self, readouts: Tensor, outcome: int) -> tuple[Tensor, Tensor]:
-        """Logits of a blank's candidates, and the log of their mass in the whole vocabulary."""
-        embedding = self._model.output_embedding
-        logits = readouts if embedding is None else embedding.logits(readouts)
-        require_finite(torch.isfinite(logits).all())
-        logits = logits.cpu().double()
-        chosen = logits[:, self.supports[outcome].ids.cpu().long()]
-        return chosen, torch.logsumexp(chosen, dim=-1) - torch.logsumexp(logits, dim=-1)
-
-    def _rows_per_batch(self, rows: int) -> int:
-        return resolve_batch_size(self._model, len(self._cloze), self._settings, rows)
+    def _what(self, contexts: Contexts) -> str:
+        read = " and ".join(map(str, contexts.read))
+        given = sum(content != MASKED for content in contexts.contents)
+        return f"blank {read} given {given} others"
 
     def bar(self, what: str) -> Bar:
         """What counts the passes of a solver that reads the tables many times."""
         return bar(what, unit="pass", shown=self._settings.progress)
-
-    def _bar(self, rows: int, contexts: Contexts) -> Bar:
-        read = " and ".join(map(str, contexts.read))
-        given = sum(content != MASKED for content in contexts.contents)
-        what = f"blank {read} given {given} others"
-        return bar(what, unit="row", total=rows, shown=self._settings.progress)

@@ -11,12 +11,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from unmask.errors import MemoryLimitError
-from unmask.model.batch_size import resolve_batch_size
-from unmask.model.batches import in_batches
+from unmask.logspace import row_blocks
 from unmask.model.masked_lm import MaskedLM
-from unmask.model.row_reader import require_finite
+from unmask.model.row_reader import Outcomes, RowReader, Rows, log_mass
 from unmask.printable import readable_bytes
-from unmask.progress import bar
 from unmask.settings import Settings
 from unmask.tables.conditional import ConditionalTable, DenseLogits, FactoredLogits, Logits
 from unmask.tables.source import MaskedMarginals
@@ -36,13 +34,13 @@ class ElicitedSource:
         settings: Settings,
         *,
         provenance: Mapping[str, object] | None = None,
+        passes_before: int = 0,
     ) -> None:
         self.supports = supports
-        self.forward_passes = 0
+        self.reader = RowReader(model, settings, forward_passes=passes_before)
         self._provenance = dict(provenance or {})
         self._model, self._cloze, self._settings = model, cloze, settings
-        self._batch_size: int | None = None
-        self._made_tables = False
+        self._made_tables = self._read_contexts = False
         embedding = model.output_embedding
         self._storage = choose_storage(
             [len(axis) for axis in supports],
@@ -51,6 +49,11 @@ class ElicitedSource:
             half=settings.half_tables,
         )
         self._row = torch.tensor([cloze.ids], device=model.device)
+
+    @property
+    def forward_passes(self) -> int:
+        """How many rows have run."""
+        return self.reader.forward_passes
 
     def a_given_b(self) -> ConditionalTable:
         """Read blank 0 under every token of blank 1."""
@@ -62,11 +65,10 @@ class ElicitedSource:
 
     def masked(self) -> MaskedMarginals:
         """Both distributions with both blanks masked: one row."""
-        readouts = self._read_one(self._row, self._cloze.positions)
-        log_p = _log_probabilities(readouts, self._model)
-        log_a, captured_a = _restricted(log_p[0], self.supports[0])
-        log_b, captured_b = _restricted(log_p[1], self.supports[1])
-        return MaskedMarginals(log_a, log_b, (captured_a, captured_b))
+        (log_a, mass_a), (log_b, mass_b) = masked_distributions(
+            self.reader, self._cloze, self.supports
+        )
+        return MaskedMarginals(log_a, log_b, (mass_a, mass_b))
 
     def log_a_given(self, contexts: Sequence[int]) -> Float[Tensor, "contexts a"]:
         """Blank 0 under some tokens of blank 1: one row each."""
@@ -77,14 +79,15 @@ class ElicitedSource:
         return self._some_contexts(outcome=1, contexts=contexts)
 
     def diagnostics(self) -> dict[str, object]:
-        """Whose tables these are, and what has been paid for them so far.
+        """Model, text, batch size and number of forward passes so far.
 
         With the same `batch_size`, device and threads the same run gives the same bits.
         """
-        size = {} if self._batch_size is None else {"batch_size": self._batch_size}
+        tried = self.reader.batch_size
+        size = {} if tried is None or not self._read_contexts else {"batch_size": tried}
         return {
             **self._provenance,
-            "forward_passes": self.forward_passes,
+            "forward_passes": self.reader.forward_passes,
             "length": len(self._cloze),
             **size,
             **({"tables_because": self._storage.why} if self._made_tables else {}),
@@ -143,55 +146,24 @@ class ElicitedSource:
     def _each_context(
         self, outcome: int, contexts: Tensor, keep: Callable[[slice, Tensor], None]
     ) -> None:
-        """Run one row a context in micro-batches; halve them when memory runs out.
-
-        Rows are made where the model runs, and nothing in the loop waits for it.
-        """
+        """One row per context, made where the model runs."""
         whole = len(contexts) == len(self.supports[1 - outcome])
-        # both tables in batches of one size, also where their supports differ
-        rows = max(map(len, self.supports)) if whole else len(contexts)
-        position = self._cloze.positions[outcome]
-        tokens = contexts.to(self._model.device)
-        counted = bar(
-            f"blank {outcome} given blank {1 - outcome}",
-            unit="row",
-            total=len(contexts),
-            shown=self._settings.progress,
+        tokens, position = contexts.to(self._model.device), self._cloze.positions[1 - outcome]
+
+        def written(batch: slice) -> Int[Tensor, "rows length"]:
+            rows = self._row.repeat(batch.stop - batch.start, 1)
+            rows[:, position] = tokens[batch]
+            return rows
+
+        self._read_contexts = True
+        self.reader.each_batch(
+            Rows(len(contexts), len(self._cloze), written),
+            [self._cloze.positions[outcome]],
+            lambda batch, readouts: keep(batch, readouts[:, 0]),
+            what=f"blank {outcome} given blank {1 - outcome}",
+            # both tables in batches of one size, also where their supports differ
+            batch_for=max(map(len, self.supports)) if whole else None,
         )
-        finite = torch.ones((), dtype=torch.bool, device=self._model.device)
-        with counted:
-
-            def run(batch: slice) -> None:
-                nonlocal finite
-                readouts = self._read(self._rows(1 - outcome, tokens[batch]), [position])[:, 0]
-                finite = finite & torch.isfinite(readouts).all()
-                keep(batch, readouts)
-                counted.update(batch.stop - batch.start)
-
-            self._batch_size = in_batches(len(contexts), self._rows_per_batch(rows), run)
-        require_finite(finite)
-
-    def _rows_per_batch(self, rows: int) -> int:
-        return resolve_batch_size(self._model, len(self._cloze), self._settings, rows)
-
-    def _rows(self, blank: int, tokens: Int[Tensor, " rows"]) -> Int[Tensor, "rows length"]:
-        """The cloze once a token, that token written into one blank."""
-        rows = self._row.repeat(len(tokens), 1)
-        rows[:, self._cloze.positions[blank]] = tokens
-        return rows
-
-    def _read(
-        self, rows: Int[Tensor, "rows length"], positions: list[int] | tuple[int, ...]
-    ) -> Float[Tensor, "rows positions width"]:
-        readouts = self._model.readouts(rows, positions)
-        self.forward_passes += len(rows)
-        return readouts
-
-    def _read_one(
-        self, row: Int[Tensor, "1 length"], positions: list[int] | tuple[int, ...]
-    ) -> Float[Tensor, "positions width"]:
-        self.forward_passes += 1
-        return read_one(self._model, row, positions)
 
     def _some_contexts(self, *, outcome: int, contexts: Sequence[int]) -> Tensor:
         places = torch.tensor(list(contexts), dtype=torch.long)
@@ -199,9 +171,12 @@ class ElicitedSource:
         shape = (len(places), len(self.supports[outcome]))
         kept = torch.empty(shape, dtype=torch.float64, device=self._tables_device())
 
+        outcomes = Outcomes.of(self._model, self.supports[outcome])
+
         def keep(batch: slice, readouts: Tensor) -> None:
-            for row, log_p in enumerate(_log_probabilities(readouts, self._model)):
-                kept[batch.start + row] = _restricted(log_p, self.supports[outcome])[0]
+            for some in row_blocks(len(readouts), self._model.vocabulary_size):
+                where = slice(batch.start + some.start, batch.start + some.stop)
+                kept[where] = outcomes.log_probs(readouts[some])
 
         self._each_context(outcome, tokens, keep)
         return kept
@@ -225,33 +200,14 @@ class ElicitedSource:
             )
 
 
-def one_blank(
-    model: MaskedLM, cloze: Cloze, support: Support
-) -> tuple[Float[Tensor, " size"], float]:
-    """The model's own distribution at a single blank, and the mass the support captures."""
-    readout = read_one(model, torch.tensor([cloze.ids]), cloze.positions)
-    return _restricted(_log_probabilities(readout, model)[0], support)
-
-
-def read_one(
-    model: MaskedLM, row: Int[Tensor, "1 length"], positions: Sequence[int]
-) -> Float[Tensor, "positions width"]:
-    """Readouts of a single sequence."""
-    found: list[Tensor] = []
-    in_batches(1, 1, lambda _: found.append(model.readouts(row.to(model.device), positions)[0]))
-    return found[0]
-
-
-def _log_probabilities(readouts: Tensor, model: MaskedLM) -> Float[Tensor, "rows vocabulary"]:
-    embedding = model.output_embedding
-    logits = readouts if embedding is None else embedding.logits(readouts)
-    require_finite(torch.isfinite(logits).all())
-    kept = logits if logits.device.type in ("cpu", "cuda") else logits.cpu()
-    return torch.log_softmax(kept.double(), dim=-1)
-
-
-def _restricted(log_p: Float[Tensor, " v"], support: Support) -> tuple[Tensor, float]:
-    """The distribution given that the token lies in the support, and how likely that is."""
-    chosen = log_p[support.ids.to(log_p.device)]
-    log_mass = torch.logsumexp(chosen, dim=0)
-    return chosen - log_mass, min(1.0, float(log_mass.exp()))
+def masked_distributions(
+    reader: RowReader, cloze: Cloze, supports: Sequence[Support]
+) -> list[tuple[Float[Tensor, " size"], float]]:
+    """Every blank's own distribution with all of them masked, and the mass its support holds."""
+    readouts = reader.one(cloze.ids, cloze.positions, what="all blanks masked")
+    each = Outcomes.of_each(reader.model, supports)
+    every = Outcomes.every(reader.model)
+    return [
+        (own.log_probs(one)[0], float(log_mass(one, own, every).exp()))
+        for own, one in zip(each, readouts[:, None], strict=True)
+    ]

@@ -9,8 +9,9 @@ import torch
 from unmask.arguments import Options, whole_number
 from unmask.constructions.needs import Needs
 from unmask.errors import UnmaskError
-from unmask.model.batch_size import rows_per_batch, seconds_per_row
+from unmask.model.batch_size import rows_per_batch
 from unmask.model.masked_lm import MaskedLM
+from unmask.model.row_reader import RowReader
 from unmask.printable import quoted
 from unmask.queries.costs.cost import Cost, predicted
 from unmask.queries.costs.flops import row_flop, weight_bytes
@@ -95,11 +96,11 @@ def estimate_rows(
 
 def _row_seconds(model: MaskedLM, cloze: Cloze, settings: Settings, rows: int) -> float:
     """The median over a few batches of the work's own size."""
-    start = time.perf_counter()
-    measured = [seconds_per_row(model, cloze, settings)]
+    start, reader = time.perf_counter(), RowReader(model, replace(settings, progress=False))
+    measured = [reader.seconds_per_row(cloze)]
     patience = min(_PATIENCE, _PART * rows * measured[0])
     while len(measured) < _BATCHES and time.perf_counter() - start < patience:
-        measured.append(seconds_per_row(model, cloze, settings))
+        measured.append(reader.seconds_per_row(cloze))
     return statistics.median(measured)
 
 

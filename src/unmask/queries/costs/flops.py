@@ -6,6 +6,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from unmask.model.masked_lm import MaskedLM
+from unmask.model.row_reader import RowReader, Rows
+from unmask.settings import Settings
 
 # rows that are run to count those of a batch: with fewer a model does not spare itself anything
 _ROWS_COUNTED = 16
@@ -22,11 +24,12 @@ def row_flop(model: MaskedLM, length: int, batch: int = 1) -> int | None:
     if module is None:
         return None
     rows = min(batch, _ROWS_COUNTED)
+    reader = RowReader(model, Settings(batch_size=rows, progress=False))
     ids = torch.full((rows, length), model.mask_id, device=model.device)
     # the counter knows no fused attention on CPUs: spelled out, its two products are counted
     spelled_out = sdpa_kernel(SDPBackend.MATH)
     with torch.inference_mode(), spelled_out, FlopCounterMode(display=False) as counter:
-        model.readouts(ids, [0])
+        reader.each_batch(Rows.of(ids), [0], lambda batch, readouts: None)
     return int(counter.get_total_flops()) // rows or None
 
 

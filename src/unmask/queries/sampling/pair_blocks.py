@@ -86,7 +86,8 @@ class TablesBlock:
         self._target, self._generator = target, generator
         # its own bars would come and go with every context
         settings = target.settings
-        self._settings = settings if target.is_one_block else replace(settings, progress=False)
+        shown = target.is_one_block or callable(settings.progress)
+        self._settings = settings if shown else replace(settings, progress=False)
         self._remembered: Recent[_Kept] = Recent(_REMEMBERED_BYTES)
 
     def draw(self, tokens: Int[Tensor, "chains blanks"], pair: Pair) -> Drawn:

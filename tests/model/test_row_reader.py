@@ -13,7 +13,7 @@ from unmask import Settings, Support, logspace
 from unmask.constructions.sweep import likeliest
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.output_layer import OutputEmbedding
-from unmask.model.row_reader import Reader, Rows
+from unmask.queries.pair_log_probs import PairReader, PairRows
 
 
 class WideLM(ToyMaskedLM):
@@ -36,12 +36,12 @@ def numbered(ids: Tensor) -> Support:
     return Support(ids, [""] * len(ids))
 
 
-def wide_rows(texts: int, *axes: Support) -> Rows:
+def wide_rows(texts: int, *axes: Support) -> PairRows:
     ids = torch.arange(texts)[:, None].repeat(1, 3)
     generator = torch.Generator().manual_seed(1)
     places = [torch.randint(len(axis), (texts,), generator=generator) for axis in axes]
     read = torch.ones(texts, 2, dtype=torch.bool)
-    return Rows(ids, torch.tensor([[1, 2]]).repeat(texts, 1), torch.stack(places, dim=1), read)
+    return PairRows(ids, torch.tensor([[1, 2]]).repeat(texts, 1), torch.stack(places, dim=1), read)
 
 
 # --- numbers -----------------------------------------------------------------------------------
@@ -51,7 +51,7 @@ def wide_rows(texts: int, *axes: Support) -> Rows:
 def test_exponentials_in_float32_are_exact_enough(scale: float):
     texts, axis, model = 40, numbered(torch.arange(60_000)), WideLM(60_000, scale=scale)
     rows = wide_rows(texts, axis, axis)
-    found = Reader(model, (axis, axis), Settings()).read(rows).log_probs
+    found = PairReader(model, (axis, axis), Settings()).read(rows).log_probs
     logits = torch.stack([model.logits(i) for i in range(texts)]).double()
     expected = torch.log_softmax(logits, dim=1).gather(1, rows.places)
     torch.testing.assert_close(found, expected, atol=3e-7, rtol=0)
@@ -67,7 +67,7 @@ def test_contexts_are_the_likeliest_and_of_equals_the_first(
     whole, part = numbered(torch.arange(300)), numbered(torch.arange(299, 99, -1))
     model, texts = WideLM(300, levels=levels), 6
     monkeypatch.setattr(logspace, "TILE_CELLS", cells)
-    reader = Reader(model, (whole, part), Settings(batch_size=4))
+    reader = PairReader(model, (whole, part), Settings(batch_size=4))
     found = reader.read(wide_rows(texts, whole, part), contexts)
     for axis, of_blank in zip((whole, part), found.contexts, strict=True):
         for row in range(texts):
@@ -81,7 +81,7 @@ def test_contexts_are_the_likeliest_and_of_equals_the_first(
 NOT_FINITE = [math.nan, math.inf, -math.inf]
 EVERY_TOKEN = Support.of("abcdefg")
 # the token with the bad number is neither asked for nor likeliest
-TWO_BLANKS = Rows(
+TWO_BLANKS = PairRows(
     torch.tensor([[7, 7]]),
     torch.tensor([[0, 1]]),
     torch.tensor([[0, 1]]),
@@ -90,7 +90,7 @@ TWO_BLANKS = Rows(
 
 
 def assert_not_finite(model: MaskedLM, contexts: int) -> None:
-    reader = Reader(model, (EVERY_TOKEN, EVERY_TOKEN), Settings())
+    reader = PairReader(model, (EVERY_TOKEN, EVERY_TOKEN), Settings())
     with pytest.raises(unmask.NumericsError, match="not finite"):
         reader.read(TWO_BLANKS, contexts)
 

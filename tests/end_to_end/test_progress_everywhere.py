@@ -1,0 +1,79 @@
+"""Progress and cancelling reach every public path; a cancelled model answers as before."""
+
+from collections.abc import Callable
+
+import pytest
+from model_hooks import hooks
+from tiny_models import build
+
+import unmask
+from unmask import LanguageModel, Settings
+from unmask.progress import Progress
+
+TWO = "the cat [MASK] on the [MASK]"
+THREE = "[MASK] cat [MASK] on [MASK] mat"
+NINE = " ".join(["[MASK]"] * 9)
+
+Ask = Callable[[LanguageModel, Settings], object]
+
+PATHS: dict[str, Ask] = {
+    "joint of one blank": lambda lm, how: lm.joint("the [MASK]", settings=how),
+    "joint": lambda lm, how: lm.joint(TWO, settings=how),
+    "joint over proposed candidates": lambda lm, how: lm.joint(TWO, support=4, settings=how),
+    "joints": lambda lm, how: lm.joints(TWO, methods=["mlm", "hcb"], settings=how),
+    "a pair of orders": lambda lm, how: lm.joint(TWO, method="orders", settings=how).top(2),
+    "a pair of sweep": lambda lm, how: lm.joint(TWO, method="sweep", settings=how).top(2),
+    "tables": lambda lm, how: lm.tables(TWO, settings=how).both(),
+    "fill": lambda lm, how: lm.fill(TWO, settings=how),
+    "fill with targets": lambda lm, how: lm.fill(TWO, targets=["sat", "mat"], settings=how),
+    "sample of two": lambda lm, how: lm.sample(TWO, 3, settings=how),
+    "sample of many": lambda lm, how: lm.sample(THREE, 4, chains=2, warm_up=1, settings=how),
+    "sample by tables": lambda lm, how: lm.sample(
+        THREE, 4, method="log-pool", support=3, chains=2, warm_up=1, settings=how
+    ),
+    "log_prob": lambda lm, how: lm.log_prob([TWO], [["sat", "mat"]], settings=how),
+    "score_texts": lambda lm, how: unmask.score_texts(lm, ["the cat sat"], settings=how),
+    "log_ratios": lambda lm, how: unmask.log_ratios(lm, [("the cat", "a cat")], settings=how),
+    "three blanks": lambda lm, how: lm.joint(THREE, support=3, settings=how),
+    "three blanks, proposed": lambda lm, how: lm.joint(THREE, settings=how),
+    "beams": lambda lm, how: lm.joint(NINE, method="orders", settings=how).top(2),
+    "one fill of many blanks": lambda lm, how: lm.joint(NINE, settings=how).log_prob(*["cat"] * 9),
+}
+
+
+@pytest.fixture(scope="module")
+def lm() -> LanguageModel:
+    return unmask.load(build("bert"))
+
+
+class CancelledError(Exception):
+    """Raised by a progress function."""
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_progress_and_cancelling_reach(path: str, lm: LanguageModel) -> None:
+    seen: list[Progress] = []
+    PATHS[path](lm, Settings(progress=seen.append))
+    assert seen
+    assert all(one.done > 0 and one.what for one in seen)
+
+    before = lm.joint(TWO, method="mlm").log_prob("sat", "mat")
+    for stop_at in sorted({0, len(seen) // 2, len(seen) - 1}):
+        told: list[Progress] = []
+
+        def cancel(progress: Progress, told: list[Progress] = told, at: int = stop_at) -> None:
+            told.append(progress)
+            if len(told) > at:
+                raise CancelledError
+
+        with pytest.raises(CancelledError):
+            PATHS[path](lm, Settings(progress=cancel))
+        assert hooks(lm.model.model) == 0
+    assert lm.joint(TWO, method="mlm").log_prob("sat", "mat") == before
+
+
+def test_progress_reaches_mutations() -> None:
+    lm = unmask.load(build("esm"))
+    seen: list[Progress] = []
+    unmask.mutation_effects(lm, "ACDEFGH", ["A1C:D3E"], settings=Settings(progress=seen.append))
+    assert seen
