@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from unmask.constructions import CONSTRUCTIONS, construct, register
     from unmask.constructions.incompatibility import incompatibility
+    from unmask.constructions.needs import Needs
     from unmask.errors import (
         ClozeError,
         CorpusError,
@@ -62,6 +63,7 @@ _HOME = {
     "MemoryLimitError": "errors",
     "MethodError": "errors",
     "ModelError": "errors",
+    "Needs": "constructions.needs",
     "NumericsError": "errors",
     "PairMetrics": "joints.metrics",
     "PairTables": "tables.pair_tables",
@@ -107,6 +109,7 @@ __all__ = [
     "MemoryLimitError",
     "MethodError",
     "ModelError",
+    "Needs",
     "NumericsError",
     "PairMetrics",
     "PairTables",

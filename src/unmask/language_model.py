@@ -9,7 +9,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unmask.arguments import Options, whole_number
-from unmask.constructions import check_options, method_name
+from unmask.constructions import (
+    METHOD_WITHOUT_TABLES,
+    check_options,
+    construction,
+    method_name,
+)
 from unmask.errors import (
     ClozeError,
     MethodError,
@@ -22,8 +27,14 @@ from unmask.joints.joint import Joint
 from unmask.model.masked_lm import MaskedLM
 from unmask.printable import printable, quoted
 from unmask.queries import fill_mask_output as fill_results
-from unmask.queries import joints as asking
 from unmask.queries.costs.cost import Cost
+from unmask.queries.joints import (
+    build_joints,
+    check_request,
+    cost,
+    default_method,
+    pair_tables,
+)
 from unmask.queries.pair_log_probs import Clozes, pair_log_probs, places_of, rows_per_text
 from unmask.queries.sampling.gibbs import (
     DEFAULT_CHAINS,
@@ -126,7 +137,7 @@ class LanguageModel:
         """
         name = None if method is None else method_name(method)
         cloze = self._as_cloze(text, blanks)
-        name = name or asking.default_method(len(cloze.positions), support)
+        name = name or default_method(len(cloze.positions), support)
         return self.joints(
             cloze, methods=[name], support=support, settings=settings, options={name: options}
         )[name]
@@ -147,10 +158,10 @@ class LanguageModel:
         construct: every name stands for the model's own distribution.
         """
         cloze = self._as_cloze(text, blanks)
-        asked = asking.question(
+        request = check_request(
             cloze, methods=methods, support=support, settings=settings, options=options
         )
-        return asking.answer(asked, self.model, self._vocabulary, self._provenance(cloze))
+        return build_joints(request, self.model, self._vocabulary, self._provenance(cloze))
 
     def tables(
         self,
@@ -169,7 +180,7 @@ class LanguageModel:
         if len(cloze.positions) != 2:
             raise ClozeError(f"tables take two blanks; the text has {blanks_of(cloze)}")
         axes = choose_axes(self.model, self._vocabulary, cloze, support, how)
-        return asking.pair_tables(cloze, self.model, axes, how, self._provenance(cloze))
+        return pair_tables(cloze, self.model, axes, how, self._provenance(cloze))
 
     def fill(
         self,
@@ -199,13 +210,13 @@ class LanguageModel:
         if whole_number(top) is None or top < 1:
             raise SupportError(f"top takes a number of fills from 1, not {quoted(top)}")
         if targets is not None:
-            name = "orders" if method is None else method_name(method)
+            name = METHOD_WITHOUT_TABLES if method is None else method_name(method)
             check_options(name, options)
             if support != AUTO:
                 raise SupportError(
                     "support and targets both say what a blank may take; give one of them"
                 )
-            if options and name in ("orders", "mlm"):
+            if options and not construction(name).needs((2, 2), {}).whole:
                 raise MethodError(
                     f"{name} of targets takes no option {quoted(next(iter(options)))}"
                 )
@@ -321,11 +332,11 @@ class LanguageModel:
         seconds are known.
         """
         cloze = self._as_cloze(text, blanks)
-        named = methods or [asking.default_method(len(cloze.positions), support)]
-        asked = asking.question(
+        named = methods or [default_method(len(cloze.positions), support)]
+        request = check_request(
             cloze, methods=named, support=support, settings=settings, options=options
         )
-        return asking.cost(asked, self.model, self._vocabulary, examples=examples, timed=timed)
+        return cost(request, self.model, self._vocabulary, examples=examples, timed=timed)
 
     def _read_quietly(self, text: str | Cloze) -> Cloze:
         return self._given(text) if isinstance(text, Cloze) else self.read(text)

@@ -17,7 +17,7 @@ from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 
 import unmask
 from unmask.constructions.needs import Needs
-from unmask.constructions.own import OWN
+from unmask.constructions.registered import REGISTERED
 from unmask.joints.forms import Product, Sum
 from unmask.language_model import LanguageModel
 
@@ -30,10 +30,10 @@ SIZE = 6
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
     """Nothing that a test registers is there for the next."""
-    before = dict(OWN)
+    before = dict(REGISTERED)
     yield
-    OWN.clear()
-    OWN.update(before)
+    REGISTERED.clear()
+    REGISTERED.update(before)
 
 
 def of_the_page() -> dict[str, Any]:
@@ -61,8 +61,7 @@ def lm() -> LanguageModel:
 
 
 def plain(tables: unmask.PairTables, *, power: float = 1.0) -> Product:
-    a, b = tables.both()
-    return Product(power, power, 0 * b.log_normalizer, 0 * a.log_normalizer)
+    return Product((power, power))
 
 
 def normalised(weights: examples.Array) -> examples.Array:
@@ -83,8 +82,8 @@ def register(name: Any, function: Any, needs: Any = None) -> None:
 
 
 def with_a_number(tables: unmask.PairTables) -> Sum:
-    form = Sum(tables.masked.log_a, tables.masked.log_b)
-    object.__setattr__(form, "log_times_b", 0.5)
+    form = Sum((tables.log_masked(1), tables.log_masked(0)))
+    object.__setattr__(form, "log_times", (tables.log_masked(1), 0.5))
     return form
 
 
@@ -272,7 +271,7 @@ def test_options_are_checked_before_anything_is_paid(
 @pytest.mark.parametrize("name", ["log-pool", "besag", "all", "My Joint", "mine_too", "", 7])
 def test_a_name_must_be_free_and_plain(name: Any) -> None:
     assert repr(name) in refusal(lambda: register(name, plain))
-    assert not OWN
+    assert not REGISTERED
 
 
 def test_a_function_takes_its_own_place_and_no_other() -> None:
@@ -324,8 +323,11 @@ def test_an_unregistered_function_is_told_how(lm: LanguageModel) -> None:
         (lambda _: None, "not None"),
         (lambda t: t.masked.log_a, "a Product, a Sum or a Joint"),
         (lambda t: unmask.construct("mlm", t).marginal(0), "over other tokens"),
-        (lambda t: Product(1, 1, t.masked.log_b, t.masked.log_a), r"23 numbers.*\(17,\)"),
-        (with_a_number, "17 numbers.*not 0.5"),
+        (lambda t: Product((1, 1), (t.masked.log_a,)), r"\(23, 1\) or \(1, 17\).*\(23,\)"),
+        (lambda t: Product((1, 1, 1)), "3 powers; two blanks have two"),
+        (lambda t: Sum((t.log_masked(0), t.log_masked(1))), r"\(1, 17\).*not.*\(23, 1\)"),
+        (lambda t: Sum((t.log_masked(1),)), "one tensor per blank"),
+        (with_a_number, r"\(23, 1\).*not 0.5"),
     ],
 )
 def test_what_is_no_joint_of_the_tables_is_refused(returned: Any, said: str) -> None:
@@ -337,10 +339,10 @@ def test_what_is_no_joint_of_the_tables_is_refused(returned: Any, said: str) -> 
 
 
 def test_a_form_keeps_to_its_needs() -> None:
-    unmask.register("mine", needs=Needs(masked=True, whole_a=True))(plain)
+    unmask.register("mine", needs=Needs(masked=True, whole=(0,)))(plain)
     said = refusal(lambda: unmask.construct("mine", EXAMPLE.tables()))
     assert "q(b | a)" in said
-    assert "whole_b=True" in said
+    assert "name blank 1 in whole=" in said
 
 
 def test_tables_without_marginals_are_told(page: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from snippets import ROOT, Block, Command, blocks, commands
 
 import unmask
 from unmask import cli, corpora
-from unmask.constructions.own import OWN
+from unmask.constructions.registered import REGISTERED
 from unmask.corpora.corpus import Occurrence
 from unmask.corpora.hub import Table
 from unmask.sequences import blimp
@@ -82,10 +82,10 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
     """Constructions that a page registers are not there for other tests."""
-    before = dict(OWN)
+    before = dict(REGISTERED)
     yield
-    OWN.clear()
-    OWN.update(before)
+    REGISTERED.clear()
+    REGISTERED.update(before)
 
 
 @pytest.fixture(autouse=True)

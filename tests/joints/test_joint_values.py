@@ -13,12 +13,11 @@ import torch
 from tiny_tokenizers import ODD, save_bert
 
 import unmask
-from unmask.constructions import CONSTRUCTIONS
-from unmask.constructions import several as several
+from unmask.constructions import CONSTRUCTIONS, constructions_of
 from unmask.errors import SupportError, UnmaskError
 from unmask.joints.joint import Joint
-from unmask.joints.lazy_orders import FillingOrders
-from unmask.joints.lazy_pair import Mixture
+from unmask.joints.lazy_orders import LazyOrders
+from unmask.joints.lazy_pair import LazyPair
 from unmask.text.support import Support
 
 ONE, PAIR = "the [MASK] sat.", "the [MASK] sat on the [MASK]."
@@ -40,7 +39,7 @@ def again(joint: Joint) -> Joint:
 
 
 CASES = [(ONE, "mlm"), *((PAIR, name) for name in CONSTRUCTIONS)]
-CASES += [(THREE, name) for name in several.CONSTRUCTIONS]
+CASES += [(THREE, name) for name in constructions_of(3)]
 
 
 @pytest.mark.parametrize(("text", "method"), CASES)
@@ -61,10 +60,10 @@ def test_a_pickled_joint_is_the_same_distribution(text, method, lm) -> None:
 
 def test_joints_of_other_makes_are_pickled_too(lm) -> None:
     wide = lm.joint(THREE, method="orders", support="vocabulary", settings=TIGHT)
-    assert isinstance(wide, FillingOrders)
+    assert isinstance(wide.engine, LazyOrders)
     assert again(wide).log_prob("cat", "sat", "mat") == wide.log_prob("cat", "sat", "mat")
     lazy = lm.joint(PAIR, method="orders", settings=QUIET)
-    assert isinstance(lazy, Mixture)
+    assert isinstance(lazy.engine, LazyPair)
     assert again(lazy).log_prob("cat", "mat") == lazy.log_prob("cat", "mat")
     part = lm.joint(PAIR, settings=QUIET).conditional(1, given={0: "cat"})
     assert again(part).log_prob("mat") == part.log_prob("mat")

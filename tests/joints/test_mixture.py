@@ -47,7 +47,7 @@ def lazy(example: Example, monkeypatch: pytest.MonkeyPatch) -> tuple[unmask.Pair
     """Tables that have to be asked for context by context."""
     source = CountingSource(example)
     tables = unmask.PairTables(source)
-    monkeypatch.setattr(tables, "holds_both", lambda: False)
+    monkeypatch.setattr(tables, "holds_all", lambda: False)
     return tables, source.asked
 
 
@@ -165,9 +165,9 @@ def test_ranking_takes_the_tables_where_contexts_would_fill_the_memory() -> None
         "t1 [MASK] [MASK]", method="orders", settings=unmask.Settings(memory_limit=0)
     )
     whole = toy(60).joint("t1 [MASK] [MASK]", method="orders")
-    assert not joint.sums_are_free()
+    assert not joint.is_tabulated()
     assert [fill.ids for fill in joint.top(300)] == [fill.ids for fill in whole.top(300)]
-    assert joint.sums_are_free()
+    assert joint.is_tabulated()
 
 
 def toy(size: int) -> unmask.LanguageModel:

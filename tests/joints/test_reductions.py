@@ -8,10 +8,10 @@ from examples import Example
 
 import unmask
 from unmask.constructions import CONSTRUCTIONS
+from unmask.joints.form_engine import FormEngine
 from unmask.joints.form_sums import can_compile, compiled_for
 from unmask.joints.forms import Product, Sum
 from unmask.joints.joint import Joint
-from unmask.joints.pair_joint import PairJoint
 from unmask.tables import kernels
 
 EXAMPLES = [
@@ -52,8 +52,8 @@ def plain_and_compiled(
 def test_marginals_and_entropies(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
     (_, plain), (_, compiled) = plain_and_compiled(example, monkeypatch)
     for name, joint in compiled.items():
-        assert isinstance(joint, PairJoint)
-        assert can_compile(joint.form)
+        assert isinstance(joint.engine, FormEngine)
+        assert can_compile(joint.engine.form, joint.engine.shape)
         assert joint.entropy() == pytest.approx(plain[name].entropy(), abs=1e-6), name
         for axis in (0, 1):
             found, right = (j.marginal(axis) for j in (joint, plain[name]))
@@ -93,11 +93,15 @@ def test_a_joint_of_no_known_form_is_measured_beside_the_others(
 
 def test_numbers_too_far_apart_are_left_to_logarithms() -> None:
     near, far = torch.zeros(3, dtype=torch.float64), torch.tensor([0.0, -1.0, -300.0]).double()
-    assert can_compile(Product(1.0, 1.0, near, near))
-    assert not can_compile(Product(1.0, 1.0, near, far))
-    assert not can_compile(Product(0.3, 1.0, near, near))
-    assert not can_compile(Sum(near, near, far, near))
-    assert not can_compile(Sum(near, torch.tensor([0.0, -torch.inf, 0.0]).double()))
+    nothing, far_a = (near[None], near[:, None]), far[:, None]
+    impossible = torch.tensor([0.0, -torch.inf, 0.0]).double()[None]
+    assert can_compile(Product((1.0, 1.0), nothing), (3, 3))
+    assert can_compile(Product((1.0, 1.0)), (3, 3))
+    assert not can_compile(Product((1.0, 1.0), (near[None], far_a)), (3, 3))
+    assert not can_compile(Product((0.3, 1.0), nothing), (3, 3))
+    assert not can_compile(Product((1.0, 1.0), (torch.zeros(3, 3).double(),)), (3, 3))
+    assert not can_compile(Sum(nothing, (near[None], far_a)), (3, 3))
+    assert not can_compile(Sum((impossible, near[:, None])), (3, 3))
 
 
 def test_the_compatible_have_no_incompatibility_compiled_either(

@@ -206,7 +206,7 @@ def test_sums_that_are_not_free_are_not_paid(method: str) -> None:
     figure = one.plot(4)
     # a context a token; not the tables, which are 2 x 20
     assert model.rows_asked - before <= 8
-    assert not one.sums_are_free()
+    assert not one.is_tabulated()
     panel, _bar = figure.axes
     rows, columns = ticks(panel)
     ranked = [fill.tokens for fill in one.top(8)]
@@ -223,7 +223,7 @@ def test_sums_that_are_not_free_are_not_paid(method: str) -> None:
 
 def test_a_joint_that_only_knows_pairs_is_asked_for_pairs() -> None:
     class Pairs(Joint):
-        def sums_are_free(self) -> bool:
+        def is_tabulated(self) -> bool:
             return False
 
     known = joint()

@@ -396,8 +396,7 @@ def test_a_solver_that_gives_up_is_counted(monkeypatch: pytest.MonkeyPatch) -> N
 
     def unsolved(*arguments: object, **options: object) -> unmask.Joint:
         joint = built(*arguments, **options)
-        joint._diagnostics["converged"] = False
-        return joint
+        return joint.named(joint.method, {"converged": False})
 
     monkeypatch.setattr(pair_blocks, "construct", unsolved)
     samples = drawn(ToyMaskedLM(toy_joint(2, 3)), 5, method="log-pool", chains=1, warm_up=0)

@@ -12,7 +12,7 @@ from scipy.stats import chisquare
 from toy_lm import ToyMaskedLM, toy_joint
 
 import unmask
-from unmask.joints.lazy_pair import Mixture
+from unmask.joints.lazy_pair import LazyPair
 from unmask.queries.sampling import sample_blanks
 from unmask.tables.elicited import ElicitedSource
 
@@ -59,12 +59,12 @@ def test_a_mixture_draws_from_a_few_contexts_what_it_says(
 ) -> None:
     model = ToyMaskedLM(toy_joint(20, 2, seed=3), noise=0.7)
     joint = unmask.construct(method, tables_of(model), **options)
-    assert isinstance(joint, Mixture)
+    assert isinstance(joint.engine, LazyPair)
     generator, fills = torch.Generator().manual_seed(4), []
     for _ in range(50):
         # so few at a time that it never asks for the tables
         fills += joint.sample(13, generator=generator)
-    assert not joint.sums_are_free()
+    assert not joint.is_tabulated()
     whole = tables_of(model)
     whole.both()
     expected = unmask.construct(method, whole, **options).log_rows(slice(0, 20)).exp().numpy()

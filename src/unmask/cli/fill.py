@@ -247,12 +247,12 @@ def _default_method(chosen: argparse.Namespace) -> str:
 
 def _methods(chosen: argparse.Namespace, blanks: int, support: object) -> list[str]:
     """The constructions of so many blanks, `all` being those that there are for them."""
-    from unmask.constructions import CONSTRUCTIONS, several
+    from unmask.constructions import METHOD_WITHOUT_TABLES, constructions_of
     from unmask.queries.joints import default_method
 
     default = default_method(blanks, support)
-    every = list(CONSTRUCTIONS if blanks < 3 else several.CONSTRUCTIONS)
-    return options.methods(chosen, default, every=["orders"] if default == "orders" else every)
+    alone = default == METHOD_WITHOUT_TABLES
+    return options.methods(chosen, default, every=[default] if alone else constructions_of(blanks))
 
 
 def _options(chosen: argparse.Namespace, methods: list[str]) -> dict[str, dict[str, object]]:

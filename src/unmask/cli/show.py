@@ -47,7 +47,7 @@ def as_json(lm: "LanguageModel", cloze: "Cloze", joints: Joints, top: int) -> st
     results: dict[str, object] = {}
     for name, joint in joints.items():
         agreement = joint.agreement()
-        free = joint.sums_are_free()
+        free = joint.is_tabulated()
         results[name] = {
             "fills": lm.ranked(cloze, joint, top),
             "entropy": joint.entropy() if free else None,
@@ -133,7 +133,7 @@ def _notes(lm: "LanguageModel", joints: Joints) -> list[str]:
     dependent = {
         name: joint.mutual_information(base_two=True)
         for name, joint in joints.items()
-        if len(joint.supports) > 1 and joint.sums_are_free()
+        if len(joint.supports) > 1 and joint.is_tabulated()
     }
     if dependent:
         said = ", ".join(f"{abs(value):.2f} bits ({name})" for name, value in dependent.items())

@@ -1,60 +1,52 @@
-"""One construction a file, each a function from tables to a joint; here they get their names.
+"""One construction per file, each a function from tables to a joint; here they get their names.
 
-To add one here: write the function, give it a line in `CONSTRUCTIONS`, and add its laws to
-`tests/laws/`. To add one from outside: `register`.
+To add one here: write its file, give it a line in `CONSTRUCTIONS`, and add its laws to
+`tests/laws/`. To add one from outside: `register`, or "package.module:function" as its name.
 """
 
 import difflib
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from unmask.constructions import registered
 from unmask.constructions.arnold_gokhale import (
-    arnold_gokhale,
+    AG,
+    WEIGHTED_AG,
     check_pseudo_counts,
     check_towards,
-    weighted_arnold_gokhale,
 )
-from unmask.constructions.besag import besag, check_pivot_axis, check_pivot_token
+from unmask.constructions.besag import HCB, check_besag
+from unmask.constructions.construction import Construction, Given
 from unmask.constructions.incompatibility import agreement
-from unmask.constructions.independent import independent
-from unmask.constructions.markov_field import markov_field, markov_field_of_logits
+from unmask.constructions.independent import MLM
+from unmask.constructions.markov_field import MRF, MRF_LOGIT
+from unmask.constructions.needs import Needs
 from unmask.constructions.options import unknown_option
-from unmask.constructions.orders import check_mean, orders
-from unmask.constructions.own import (
-    OWN,
-    Construction,
-    check_own_options,
-    checked,
-    own_joint,
-)
-from unmask.constructions.paper_steps import arnold_gokhale_steps, check_steps
-from unmask.constructions.pseudo_gibbs import log_pool, pseudo_gibbs
-from unmask.constructions.sweep import check_contexts, check_floor, sweep
+from unmask.constructions.orders import ORDERS, check_mean
+from unmask.constructions.paper_steps import AG_PAPER, check_steps
+from unmask.constructions.pseudo_gibbs import LOG_POOL, PSEUDO_GIBBS
+from unmask.constructions.sweep import SWEEP, check_contexts, check_floor
 from unmask.errors import MethodError
 from unmask.joints.agreement import Agreement
 from unmask.joints.joint import Joint
 from unmask.printable import quoted
-from unmask.tables.pair_tables import PairTables
+from unmask.tables.protocol import Tables
 
-if TYPE_CHECKING:
-    from unmask.constructions.needs import Needs
+Function = TypeVar("Function", bound=registered.Function)
 
-Function = TypeVar("Function", bound=Construction)
-
-CONSTRUCTIONS: dict[str, Callable[..., Joint]] = {
-    "mlm": independent,
-    "mrf": markov_field,
-    "mrf-logit": markov_field_of_logits,
-    "hcb": besag,
-    "ag-paper": arnold_gokhale_steps,
-    "ag": arnold_gokhale,
-    "weighted-ag": weighted_arnold_gokhale,
-    "pseudo-gibbs": pseudo_gibbs,
-    "log-pool": log_pool,
-    "orders": orders,
-    "sweep": sweep,
+CONSTRUCTIONS: dict[str, Construction] = {
+    "mlm": MLM,
+    "mrf": MRF,
+    "mrf-logit": MRF_LOGIT,
+    "hcb": HCB,
+    "ag-paper": AG_PAPER,
+    "ag": AG,
+    "weighted-ag": WEIGHTED_AG,
+    "pseudo-gibbs": PSEUDO_GIBBS,
+    "log-pool": LOG_POOL,
+    "orders": ORDERS,
+    "sweep": SWEEP,
 }
 
 ALIASES = {
@@ -68,11 +60,11 @@ ALIASES = {
 }
 
 DEFAULT_METHOD = "log-pool"
+# where there are so many blanks that the default has no table, and for words of several pieces
+METHOD_WITHOUT_TABLES = "orders"
 
-# what an option's value must be, as far as that can be told without tables
+# what an option's value must be, as far as that can be said without tables
 _CHECKS: dict[str, Callable[[object], None]] = {
-    "pivot": check_pivot_token,
-    "pivot_axis": check_pivot_axis,
     "steps": check_steps,
     "pseudo_counts": check_pseudo_counts,
     "towards": check_towards,
@@ -87,6 +79,9 @@ def method_name(name: object) -> str:
     if not isinstance(name, str):
         hint = "; give a function a name with unmask.register" if callable(name) else ""
         raise MethodError(f"a method is one of {', '.join(_names())}, not {quoted(name)}{hint}")
+    if registered.SPEC.fullmatch(name.strip()):
+        registered.imported(name.strip())
+        return name.strip()
     plain = name.strip().lower().replace("_", "-")
     plain = ALIASES.get(plain, plain)
     if plain in _names():
@@ -96,52 +91,68 @@ def method_name(name: object) -> str:
     raise MethodError(f"no method {quoted(name)}{hint}: {', '.join(_names())}")
 
 
+def construction(name: str) -> Construction:
+    """The construction of a short name, the library's or a registered one."""
+    return CONSTRUCTIONS.get(name) or registered.REGISTERED[name]
+
+
+def default_options(method: str, blanks: int = 2) -> dict[str, object]:
+    """The options of a construction, and what they are when not given."""
+    known = construction(method)
+    return known.options(blanks) if method in CONSTRUCTIONS else registered.defaults_of(known)
+
+
+def constructions_of(blanks: int) -> list[str]:
+    """The names of the library's constructions that take so many blanks."""
+    return [name for name, one in CONSTRUCTIONS.items() if blanks < 3 or not one.only_two]
+
+
 def _names() -> list[str]:
-    return [*CONSTRUCTIONS, *OWN]
+    return [*CONSTRUCTIONS, *registered.REGISTERED]
 
 
-def register(name: str, *, needs: "Needs | None" = None) -> Callable[[Function], Function]:
+def register(name: str, *, needs: Needs | None = None) -> Callable[[Function], Function]:
     """Make a function of tables a construction of this process, under a name: a decorator.
 
     The function takes `PairTables`, and options by keyword with a default each. It returns a
     `Product` or `Sum` (of `unmask.joints.forms`) of the two tables, or a `Joint`. `needs` says
-    which parts of the tables it asks for, both and the doubly masked distributions unless said
-    otherwise: that is what `lm.cost` counts. A name that is taken is
-    refused; the same function may come again.
+    which parts of the tables it reads, both and the doubly masked distributions unless said
+    otherwise: that is what `lm.cost` counts. A name that is taken is rejected; the same function
+    may come again.
     """
 
     def add(function: Function) -> Function:
-        own = checked(name, function, needs)
-        known = OWN.get(own.name)
-        foreign = known is not None and not known.is_redefined_by(function)
-        if foreign or own.name in {*CONSTRUCTIONS, *ALIASES}:
+        if registered.check_name(name) in {*CONSTRUCTIONS, *ALIASES}:
             raise MethodError(f"there is a construction {quoted(name)} already; take another name")
-        OWN[own.name] = own
+        registered.add(name, function, needs)
         return function
 
     return add
 
 
-def check_options(method: str, options: dict[str, object]) -> None:
-    """Refuse options that a construction does not take, or not so, before anything is paid."""
-    if method in OWN:
-        check_own_options(OWN[method], options)
-        return
-    parameters = inspect.signature(CONSTRUCTIONS[method]).parameters
-    allowed = [n for n, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY]
-    for option in options:
+def check_options(method: str, options: Given, blanks: int = 2) -> None:
+    """Raise for options that a construction does not take, or not so, before anything runs."""
+    known = construction(method)
+    if known.only_two and blanks > 2:
+        there = ", ".join(constructions_of(blanks))
+        raise MethodError(f"{method} takes two blanks; for more there are {there}")
+    own, allowed = method not in CONSTRUCTIONS, default_options(method, blanks)
+    for option, value in options.items():
         if option not in allowed:
-            raise MethodError(f"{method} has no {unknown_option(option, allowed)}")
-        _CHECKS[option](options[option])
+            of = f"{method} of more than two blanks" if blanks > 2 else method
+            raise MethodError(f"{of} has no {unknown_option(option, allowed)}")
+        if own:
+            registered.check_value(method, option, value, allowed[option])
+        elif option in _CHECKS:
+            _CHECKS[option](value)
+    if known is HCB:
+        check_besag(options, blanks)
 
 
 def check_methods(
-    methods: object,
-    options: Mapping[str, Mapping[str, object]] | None,
-    *,
-    check: Callable[[str, dict[str, object]], None] = check_options,
+    methods: object, options: Mapping[str, Given] | None, blanks: int = 2
 ) -> tuple[list[str], dict[str, dict[str, object]]]:
-    """Short names, each once, and the options of each; refuses what does not go together."""
+    """Short names, each once, and the options of each; raises for what does not go together."""
     if isinstance(methods, str) or not isinstance(methods, Sequence) or not methods:
         raise MethodError(f"methods is a list of names, not {quoted(methods)}")
     names = list(dict.fromkeys(method_name(method) for method in methods))
@@ -150,20 +161,22 @@ def check_methods(
         if given and name not in names:
             raise MethodError(f"options are given for {name}, which is not among the methods")
     for name in names:
-        check(name, chosen.get(name, {}))
+        check_options(name, chosen.get(name, {}), blanks)
     return names, chosen
 
 
-def construct(method: object, tables: PairTables, **options: object) -> Joint:
+def construct(method: object, tables: Tables, **options: object) -> Joint:
     """Build a joint from tables by the name of its construction."""
-    name = method_name(method)
-    check_options(name, options)
-    own = OWN.get(name)
-    joint = own_joint(own, tables, options) if own else CONSTRUCTIONS[name](tables, **options)
-    # asked for later, and only where both tables are there by then: it costs a solver's passes
-    joint.measure_agreement = partial(_agreement_if_held, tables)
-    return joint
+    name, blanks = method_name(method), len(tables.shape)
+    check_options(name, options, blanks)
+    known = construction(name)
+    if name in CONSTRUCTIONS:
+        parts = known.needs(tables.shape, options)
+        tables.elicit(parts.whole, masked=parts.masked)
+    joint = known.build(tables, **options)
+    # measured when it is asked, and only where all tables are there by then: it takes a solver
+    return joint.named(name, agreement=partial(_agreement_if_held, tables))
 
 
-def _agreement_if_held(tables: PairTables) -> Agreement | None:
-    return agreement(tables) if tables.holds_both() else None
+def _agreement_if_held(tables: Tables) -> Agreement | None:
+    return agreement(tables) if tables.holds_all() else None

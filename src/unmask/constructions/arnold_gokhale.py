@@ -3,114 +3,118 @@
 import math
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from unmask.arguments import real_number
-from unmask.constructions.solvers import bradley_terry
-from unmask.constructions.solvers.bradley_terry import Contest
+from unmask.constructions.construction import Construction
+from unmask.constructions.solvers.fits import Factors, log_masked_others, nearest_contest
 from unmask.errors import MethodError
+from unmask.joints.form_engine import form_joint
 from unmask.joints.forms import Sum
 from unmask.joints.joint import Joint
-from unmask.joints.pair_joint import PairJoint
 from unmask.printable import quoted
-from unmask.tables.pair_tables import PairTables
+from unmask.tables.protocol import Tables
 
 TOWARDS = ("masked", "uniform")
-# how many further contexts' worth of independence is added, unless asked for otherwise
+# how many further contexts' worth of independence is added, unless requested otherwise
 PSEUDO_COUNTS = 0.0
 
 
 def arnold_gokhale(
-    tables: PairTables, *, pseudo_counts: float = PSEUDO_COUNTS, towards: str = "masked"
+    tables: Tables, *, pseudo_counts: float = PSEUDO_COUNTS, towards: str = "masked"
 ) -> Joint:
     """Minimise the KL from the model's conditionals to the joint's, to convergence.
 
-    The minimum is N / (1 / r_a + 1 / r_b), N = q(a | b) + q(b | a), with the marginals that
-    `solvers.bradley_terry` finds; the diagnostics say in how many passes, whether it converged and
-    to what residual.
+    The minimum is N / sum_t 1 / r_t, N = sum_t q_t, with the laws r_t of the other blanks that
+    `solvers.fits` finds; the diagnostics say in how many sweeps over the tables, whether it
+    converged and to what residual.
 
-    `pseudo_counts` regularises: as if each token had met that many contexts more in which the
-    blanks were independent, with the doubly masked marginals or uniform ones (`towards`).
+    `pseudo_counts` regularises two blanks: as if each token had met that many contexts more in
+    which the blanks were independent, with the doubly masked marginals or uniform ones (`towards`).
     """
     check_pseudo_counts(pseudo_counts)
     check_towards(towards)
-    plain = Contest.plain(tables)
-    pull = [torch.zeros_like(plain.weight_a), torch.zeros_like(plain.weight_b)]
-    if pseudo_counts > 0 and towards == "uniform":
-        pull = [torch.full_like(axis, pseudo_counts / len(axis)) for axis in pull]
-    elif pseudo_counts > 0:
-        pull = [pseudo_counts * log.exp() for log in (tables.masked.log_a, tables.masked.log_b)]
-    contest = Contest(plain.weight_a, plain.weight_b, pull[0], pull[1])
-    log_a, log_b, name = _start(tables)
-    found = bradley_terry.solve(tables, log_a, log_b, contest=contest)
-    return marginal_joint(
-        tables,
-        found.log_a,
-        found.log_b,
-        method="ag",
-        diagnostics={
-            "start": name,
-            "pseudo_counts": float(pseudo_counts),
-            **({"towards": towards} if pseudo_counts else {}),
-            **found.diagnostics(),
-        },
-    )
+    start, name = _start(tables)
+    pull = None
+    if pseudo_counts > 0:
+        sides = [start[1][:, 0], start[0][0]]
+        if towards == "masked":
+            sides = [tables.log_masked(0)[:, 0], tables.log_masked(1)[0]]
+        even = towards == "uniform"
+        pull = [
+            torch.full_like(side, pseudo_counts / len(side)) if even else pseudo_counts * side.exp()
+            for side in sides
+        ]
+    found = nearest_contest(tables, tuple(torch.zeros_like(log) for log in start), start, pull)
+    told: dict[str, object] = {"start": name}
+    if len(tables.shape) == 2:
+        told |= {"pseudo_counts": float(pseudo_counts)}
+    if pseudo_counts:
+        told |= {"towards": towards}
+    return nearest_joint(tables, found.log_others, "ag", {**told, **found.diagnostics()})
 
 
-def weighted_arnold_gokhale(tables: PairTables) -> Joint:
-    """The same, each context weighted by how likely the doubly masked model finds it.
+def weighted_arnold_gokhale(tables: Tables) -> Joint:
+    """The same, each context weighted by how likely the fully masked model finds it.
 
-    (m_b q(a | b) + m_a q(b | a)) / (m_b / r_b + m_a / r_a): contexts that hardly occur no longer
-    count as much as those that do.
+    sum_t m_-t q_t / sum_t m_-t / r_t: contexts that hardly occur no longer count as much as those
+    that do.
     """
-    tables.both()
-    log_m_a, log_m_b = tables.masked.log_a, tables.masked.log_b
-    plain = Contest.plain(tables)
-    contest = Contest(log_m_a.exp(), log_m_b.exp(), plain.pseudo_a, plain.pseudo_b)
+    log_weights = log_masked_others(tables)
     # a contest is fought with r over the weight, which at the start is one
-    found = bradley_terry.solve(
-        tables, torch.zeros_like(log_m_a), torch.zeros_like(log_m_b), contest=contest
-    )
-
-    form = Sum(log_m_a, log_m_b, -found.log_a, -found.log_b)
-    solved = {"start": "doubly masked", **found.diagnostics()}
-    return PairJoint(form, tables, method="weighted-ag", diagnostics=solved)
+    start = tuple(torch.zeros_like(log) for log in log_weights)
+    found = nearest_contest(tables, log_weights, start)
+    form = Sum(log_weights, tuple(-log for log in found.log_others))
+    told = {"start": "doubly masked", **found.diagnostics()}
+    return form_joint(form, tables, method="weighted-ag", diagnostics=told)
 
 
-def marginal_joint(
-    tables: PairTables,
-    log_a: Float[Tensor, " a"],
-    log_b: Float[Tensor, " b"],
-    *,
-    method: str,
-    diagnostics: dict[str, object],
+def nearest_joint(
+    tables: Tables, log_others: Factors, method: str, diagnostics: dict[str, object]
 ) -> Joint:
-    """N / (1 / r_a + 1 / r_b), normalised."""
-    form = Sum(torch.zeros_like(log_a), torch.zeros_like(log_b), -log_a, -log_b)
-    return PairJoint(form, tables, method=method, diagnostics=diagnostics)
+    """N / sum_t 1 / r_t, normalised."""
+    form = Sum(
+        tuple(torch.zeros_like(log) for log in log_others), tuple(-log for log in log_others)
+    )
+    return form_joint(form, tables, method=method, diagnostics=diagnostics)
 
 
 def check_pseudo_counts(strength: object) -> None:
-    """Refuse a strength that is not a number from zero."""
+    """Raise for a strength that is not a number from zero."""
     number = real_number(strength)
     if number is None or not 0 <= number < math.inf:
         raise MethodError(f"pseudo_counts is a number from 0, not {quoted(strength)}")
 
 
 def check_towards(towards: object) -> None:
-    """Refuse a prior that is not there."""
+    """Raise for a prior that is not there."""
     if towards not in TOWARDS:
         raise MethodError(f"towards is {' or '.join(TOWARDS)}, not {quoted(towards)}")
 
 
-def _start(tables: PairTables) -> tuple[Tensor, Tensor, str]:
+def _start(tables: Tables) -> tuple[Factors, str]:
     # the minimum is unique: where to start decides only how soon it is reached
     if tables.has_masked():
-        return tables.masked.log_a, tables.masked.log_b, "doubly masked"
-    device = tables.both()[0].logits.device
-    uniform = [
-        torch.full((len(axis),), -math.log(len(axis)), dtype=torch.float64, device=device)
-        for axis in tables.supports
-    ]
-    return uniform[0], uniform[1], "uniform"
+        return log_masked_others(tables), "doubly masked"
+    return uniform_others(tables), "uniform"
+
+
+def uniform_others(tables: Tables) -> Factors:
+    """Every context of a blank equally likely."""
+    blanks = range(len(tables.shape))
+    like = tables.log_normalizer(0)
+    shapes = [[1 if s == t else size for s, size in enumerate(tables.shape)] for t in blanks]
+    return tuple(
+        torch.full(one, -math.log(math.prod(one)), dtype=torch.float64, device=like.device)
+        for one in shapes
+    )
+
+
+AG = Construction(
+    arnold_gokhale,
+    "the joint whose conditionals are nearest to the model's (Arnold & Gokhale)",
+    solver="contest",
+    of_two=("pseudo_counts", "towards"),
+)
+WEIGHTED_AG = Construction(
+    weighted_arnold_gokhale, "the same with likely contexts counting more", solver="contest"
+)

@@ -1,75 +1,133 @@
-"""The Hammersley-Clifford-Besag joint: one table, tied together along one pivot token."""
+"""The Hammersley-Clifford-Besag joint: a walk from a pivot fill to every other."""
 
-from collections.abc import Mapping
-
-import torch
-from jaxtyping import Float
-from torch import Tensor
+import math
+from collections.abc import Mapping, Sequence
 
 from unmask.arguments import whole_number
+from unmask.constructions.construction import Construction, Given
+from unmask.constructions.needs import Needs
 from unmask.errors import MethodError
+from unmask.joints.form_engine import form_joint
 from unmask.joints.forms import Product
 from unmask.joints.joint import Joint
-from unmask.joints.pair_joint import PairJoint
 from unmask.printable import quoted
-from unmask.tables.pair_tables import PairTables
+from unmask.tables.contexts import FREE, MASKED, Content, Contexts
+from unmask.tables.protocol import Tables
 from unmask.text.support import Support, Token
 
 
-def besag(tables: PairTables, *, pivot: Token | None = None, pivot_axis: int = 0) -> Joint:
-    """Reconstruct the joint from its conditionals through a pivot (Besag 1974).
+def besag(
+    tables: Tables,
+    *,
+    pivot: Token | Sequence[Token] | None = None,
+    pivot_axis: int = 0,
+    path: Sequence[int] | None = None,
+) -> Joint:
+    """Walk from a pivot fill to every other, one blank at a time (Besag 1974).
 
-    With the pivot a' on axis 0, log p(a, b) = log q(a | b) + log q(b | a') - log q(a' | b) up to
-    a constant; the pivot of the other blank cancels. Exact for compatible conditionals whatever
-    the pivot. Otherwise the conditionals of axis 0 are the model's own and all unfaithfulness
-    falls on the other blank, so swapping the blanks changes the joint: `pivot_axis=1` swaps.
-    The default pivot is the mode of the doubly masked distribution, as in the paper.
+    log p(x) / p(pivot) is the sum over the blanks of log q(x_t | c) - log q(pivot_t | c), where c
+    holds x in the blanks walked before and the pivot in those to come. Exact for compatible
+    conditionals whatever the path. Otherwise the conditionals of the last blank of the path are the
+    model's own, and all unfaithfulness falls on the others. The default path goes from the last
+    blank to the first; the default pivot is the mode of each fully masked distribution.
+
+    Two blanks are the paper's: log q(a | b) + log q(b | a') - log q(a' | b) with one pivot a', for
+    that of the other blank cancels; `pivot_axis=1` swaps the blanks.
     """
-    check_pivot_axis(pivot_axis)
-    support = tables.supports[pivot_axis]
+    steps = walked_path(path, pivot_axis, len(tables.shape))
+    places = _pivot_places(tables, pivot, steps)
+    *before, last = steps
+    factors = [-tables.log_prob_of(last, places[last])]
+    for k, outcome in enumerate(before):
+        contents: list[Content] = [places.get(t, 0) for t in range(len(steps))]
+        contents[outcome] = MASKED
+        for walked in steps[:k]:
+            contents[walked] = FREE
+        log_given = tables.log_given(Contexts(tuple(contents)), outcome)
+        # the pivot of the first blank cancels: what it takes off is a constant
+        factors.append(log_given)
+        if k:
+            factors.append(-log_given.narrow(outcome, places[outcome], 1))
+    powers = tuple(float(t == last) for t in range(len(steps)))
+    found = _found(tables, places, steps)
+    return form_joint(Product(powers, tuple(factors)), tables, method="hcb", diagnostics=found)
+
+
+def _found(tables: Tables, places: Mapping[int, int], steps: Sequence[int]) -> dict[str, object]:
+    names = [tables.supports[t].names[places[t]] for t in sorted(places)]
+    if len(steps) == 2:
+        return {"pivot": names[0], "pivot_axis": steps[-1]}
+    return {"pivot": names, "path": list(steps)}
+
+
+def _pivot_places(tables: Tables, pivot: object, steps: Sequence[int]) -> dict[int, int]:
+    """Where the pivot stands, by blank: of two blanks, of the last of the path alone."""
+    if len(steps) == 2:
+        last = steps[-1]
+        if pivot is None:
+            return {last: int(tables.log_masked(last).argmax())}
+        return {last: tables.supports[last].index(pivot)}
     if pivot is None:
-        masked = tables.masked
-        place = int(torch.argmax(masked.log_a if pivot_axis == 0 else masked.log_b))
-    else:
-        place = support.index(pivot)
-    if pivot_axis == 0:
-        log_weight = _weights_over_b(tables, place)
-        form = Product(1.0, 0.0, log_weight.new_zeros(tables.shape[0]), log_weight)
-    else:
-        log_weight = _weights_over_a(tables, place)
-        form = Product(0.0, 1.0, log_weight, log_weight.new_zeros(tables.shape[1]))
-    found = {"pivot": support.names[place], "pivot_axis": int(pivot_axis)}
-    return PairJoint(form, tables, method="hcb", diagnostics=found)
+        return {t: int(tables.log_masked(t).argmax()) for t in steps}
+    assert isinstance(pivot, Sequence)
+    return {t: tables.supports[t].index(pivot[t]) for t in steps}
 
 
-def check_pivot_axis(pivot_axis: object) -> None:
-    """Refuse an axis that a pair does not have."""
-    if whole_number(pivot_axis) not in (0, 1):
-        raise MethodError(f"pivot_axis is 0 or 1, not {quoted(pivot_axis)}")
+def walked_path(path: object, pivot_axis: object, blanks: int) -> tuple[int, ...]:
+    """The blanks in the order that a path walks them."""
+    if path is None:
+        return (0, 1) if blanks == 2 and pivot_axis else tuple(reversed(range(blanks)))
+    steps = [whole_number(step) for step in path] if isinstance(path, Sequence) else []
+    known = tuple(step for step in steps if step is not None)
+    if len(known) != len(steps) or sorted(known) != list(range(blanks)):
+        raise MethodError(f"path names blanks 0 to {blanks - 1}, each once, not {quoted(path)}")
+    return known
 
 
-def check_pivot_token(pivot: object) -> None:
-    """Refuse what is no single token, such as the list of them that more blanks take."""
-    if pivot is not None and not isinstance(pivot, str) and whole_number(pivot) is None:
+def check_besag(options: Given, blanks: int) -> None:
+    """Raise for a pivot or a path that so many blanks do not take."""
+    pivot, axis = options.get("pivot"), options.get("pivot_axis", 0)
+    if whole_number(axis) not in (0, 1):
+        raise MethodError(f"pivot_axis is 0 or 1, not {quoted(axis)}")
+    walked_path(options.get("path"), axis, blanks)
+    if options.get("path") is not None and "pivot_axis" in options:
+        raise MethodError("path and pivot_axis both say where the walk ends; give one of them")
+    single = isinstance(pivot, str) or whole_number(pivot) is not None
+    if pivot is not None and blanks == 2 and not single:
         raise MethodError(
             "pivot takes one token of two blanks, a name or an id, with pivot_axis=1 one of the "
             f"second blank, not {quoted(pivot)}"
         )
+    listed = isinstance(pivot, Sequence) and not single and len(pivot) == blanks
+    if pivot is not None and blanks > 2 and not listed:
+        raise MethodError(
+            f"the pivot of {blanks} blanks is a list of as many tokens, not {quoted(pivot)}"
+        )
 
 
-def check_pivot(options: Mapping[str, object], axes: tuple[Support, ...]) -> None:
-    """Refuse an unknown pivot before anything is elicited."""
-    axis = options.get("pivot_axis", 0)
-    if options.get("pivot") is not None and axis in range(len(axes)):
-        axes[int(str(axis))].index(options["pivot"])
+def check_pivot(options: Given, axes: tuple[Support, ...]) -> None:
+    """Raise for an unknown pivot before anything is elicited."""
+    pivot = options.get("pivot")
+    if pivot is None:
+        return
+    if len(axes) == 2:
+        axes[walked_path(options.get("path"), options.get("pivot_axis", 0), 2)[-1]].index(pivot)
+    elif isinstance(pivot, Sequence):
+        for axis, token in zip(axes, pivot, strict=True):
+            axis.index(token)
 
 
-def _weights_over_b(tables: PairTables, pivot: int) -> Float[Tensor, " b"]:
-    # the table first: once it is there, nothing else needs more than one further pass
-    log_pivot_given_b = tables.a_given_b.log_prob_of(pivot)
-    return tables.log_b_given([pivot])[0] - log_pivot_given_b
+def _needs(shape: tuple[int, ...], options: Given) -> Needs:
+    steps = walked_path(options.get("path"), options.get("pivot_axis", 0), len(shape))
+    some = [0] * len(shape)
+    for k, outcome in enumerate(steps[:-1]):
+        some[outcome] = math.prod(shape[t] for t in steps[:k])
+    return Needs(options.get("pivot") is None, (steps[-1],), tuple(some))
 
 
-def _weights_over_a(tables: PairTables, pivot: int) -> Float[Tensor, " a"]:
-    log_pivot_given_a = tables.b_given_a.log_prob_of(pivot)
-    return tables.log_a_given([pivot])[0] - log_pivot_given_a
+HCB = Construction(
+    besag,
+    "a walk from a pivot fill to every other (Hammersley, Clifford, Besag)",
+    _needs,
+    of_two=("pivot_axis",),
+)

@@ -1,13 +1,18 @@
-"""How far to trust a joint: do the model's two conditionals describe one distribution at all?"""
+"""How far to trust a joint: do the model's conditionals describe one distribution at all?"""
 
 import math
 
+import torch
+
+from unmask.constructions.solvers.fits import stationary_law
 from unmask.constructions.solvers.solution import Solution
 from unmask.constructions.solvers.stationary import stationary_marginals
+from unmask.errors import NumericsError
 from unmask.joints.agreement import Agreement
-from unmask.joints.form_sums import can_compile, compiled_for, compiled_reductions
+from unmask.joints.form_sums import can_compile, compiled_for, compiled_sums
 from unmask.joints.forms import Sum
 from unmask.tables.pair_tables import PairTables
+from unmask.tables.protocol import Tables
 
 
 def incompatibility(tables: PairTables) -> float:
@@ -20,21 +25,42 @@ def incompatibility(tables: PairTables) -> float:
     return agreement(tables).bits
 
 
-def agreement(tables: PairTables) -> Agreement:
+def agreement(tables: Tables) -> Agreement:
     """J of these tables, measured once for all joints that ask."""
     found = tables.remember("agreement", lambda: _measured(tables))
     assert isinstance(found, Agreement)
     return found
 
 
-def _measured(tables: PairTables) -> Agreement:
-    return Agreement(_jensen_shannon(tables), stationary_marginals(tables).converged)
+def _measured(tables: Tables) -> Agreement:
+    if isinstance(tables, PairTables):
+        return Agreement(_jensen_shannon(tables), stationary_marginals(tables).converged)
+    return Agreement(_of_several(tables), stationary_law(tables).converged, len(tables.shape))
+
+
+def _of_several(tables: Tables) -> float:
+    """The Jensen-Shannon divergence of the factorisations, one per blank, over log k.
+
+    With k blanks it is at most log2 k bits; divided by that, 1 means the same for any number.
+    """
+    law = stationary_law(tables)
+    each = [tables.log_given_others(t) + log for t, log in enumerate(law.log_others)]
+    middle = torch.stack(each).logsumexp(dim=0) - math.log(len(each))
+    total = 0.0
+    for one in each:
+        # a fill that has no mass in float64 adds none
+        part = torch.where(one.exp() > 0, one.exp() * (one - middle), 0.0)
+        total += float(part.sum()) / len(each)
+    if not math.isfinite(total):
+        raise NumericsError("the conditionals' factorisations left the range of float64")
+    return min(1.0, max(0.0, total / math.log(len(each))))
 
 
 def _jensen_shannon(tables: PairTables) -> float:
     at = stationary_marginals(tables)
-    mixture = Sum(at.log_a - math.log(2), at.log_b - math.log(2))
-    compiled = can_compile(mixture) and compiled_for(tables)
+    half = math.log(2)
+    mixture = Sum((at.log_b[None] - half, at.log_a[:, None] - half))
+    compiled = can_compile(mixture, tables.shape) and compiled_for(tables)
     total = (_compiled if compiled else _streamed)(tables, at, mixture)
     # rounding can leave it a hair outside of its range
     return min(1.0, max(0.0, total / math.log(2)))
@@ -42,7 +68,7 @@ def _jensen_shannon(tables: PairTables) -> float:
 
 def _compiled(tables: PairTables, at: Solution, mixture: Sum) -> float:
     """The entropy of the mean of both factorisations less the mean of theirs."""
-    found, own = compiled_reductions({"mean": mixture}, tables, entropies=False)
+    found, own = compiled_sums({"mean": mixture}, tables, entropies=False)
     log_own_a = own.of_b + at.log_a
     log_own_b = own.of_a + at.log_b
     apart = float(at.log_a.exp() @ log_own_a) + float(at.log_b.exp() @ log_own_b)

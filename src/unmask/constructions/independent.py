@@ -1,15 +1,25 @@
-"""The model's own answer to two blanks: two independent guesses, multiplied."""
+"""The model's own answer: one independent guess per blank, multiplied."""
 
+from unmask.constructions.construction import Construction
+from unmask.constructions.needs import Needs
+from unmask.joints.form_engine import form_joint
 from unmask.joints.forms import Product
 from unmask.joints.joint import Joint
-from unmask.joints.pair_joint import PairJoint
-from unmask.tables.pair_tables import PairTables
+from unmask.tables.protocol import Tables
 
 
-def independent(tables: PairTables) -> Joint:
-    """Multiply the two doubly masked distributions (Torroba Hennigen & Kim 2023, "MLM").
+def independent(tables: Tables) -> Joint:
+    """Multiply the fully masked distributions (Torroba Hennigen & Kim 2023, "MLM").
 
     One forward pass, and no dependence between the blanks: the baseline.
     """
-    form = Product(0.0, 0.0, tables.masked.log_a, tables.masked.log_b)
-    return PairJoint(form, tables, method="mlm", diagnostics={})
+    blanks = range(len(tables.shape))
+    form = Product((0.0,) * len(blanks), tuple(tables.log_masked(t) for t in blanks))
+    return form_joint(form, tables, method="mlm", diagnostics={})
+
+
+MLM = Construction(
+    independent,
+    "one independent guess per blank, multiplied: the baseline",
+    needs=lambda shape, options: Needs(masked=True),
+)

@@ -1,35 +1,53 @@
 """Which parts of the tables a construction needs, and so how many rows of the model."""
 
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Needs:
-    """The parts of the tables that a construction asks for.
+    """The parts of the tables that a construction reads.
 
-    `whole_*` is a whole table, `some_*` a number of single contexts of it.
+    `masked` is every blank with all of them masked, one row. `whole` names the blanks that are read
+    under every assignment of the others, `some` the number of single contexts in which each blank
+    is read besides, and `between` the rows in which only some of the others are filled.
     """
 
     masked: bool = False
-    whole_a: bool = False
-    whole_b: bool = False
-    some_a: int = 0
-    some_b: int = 0
+    whole: tuple[int, ...] = ()
+    some: tuple[int, ...] = ()
+    between: int = 0
 
-    def both(self) -> bool:
-        """Whether it asks for both tables."""
-        return self.whole_a and self.whole_b
+    def only_contexts(self) -> bool:
+        """Whether what is read depends on the fills that are looked at."""
+        return any(self.some) and not self.whole
 
-    def tables(self) -> int:
-        """How many whole tables it asks for."""
-        return self.whole_a + self.whole_b
+    def rows(self, shape: Sequence[int]) -> int:
+        """Rows that the model runs; contexts of a whole table are free."""
+        some = (*self.some, *[0] * (len(shape) - len(self.some)))
+        each = (whole_rows(shape, t) if t in self.whole else some[t] for t in range(len(shape)))
+        return self.masked + self.between + sum(each)
 
-    def only_pairs(self) -> bool:
-        """Whether what is asked for depends on the pairs that are looked at."""
-        return bool(self.some_a and self.some_b) and not (self.whole_a or self.whole_b)
 
-    def rows(self, shape: tuple[int, ...]) -> int:
-        """Rows that the model runs; contexts of a table that is there anyway are free."""
-        given_b = shape[1] if self.whole_a else self.some_a
-        given_a = shape[0] if self.whole_b else self.some_b
-        return self.masked + given_b + given_a
+def whole_rows(shape: Sequence[int], blank: int) -> int:
+    """Rows behind the whole table of one blank."""
+    return math.prod(shape) // shape[blank]
+
+
+def every_table(blanks: int, *, masked: bool = True) -> Needs:
+    """The whole table of every blank."""
+    return Needs(masked=masked, whole=tuple(range(blanks)))
+
+
+def together(each: Iterable[Needs]) -> Needs:
+    """What several constructions need together."""
+    known = list(each)
+    blanks = max((len(one.some) for one in known), default=0)
+    some = [(*one.some, *[0] * (blanks - len(one.some))) for one in known]
+    return Needs(
+        any(one.masked for one in known),
+        tuple(sorted({blank for one in known for blank in one.whole})),
+        tuple(map(sum, zip(*some, strict=True))),
+        max((one.between for one in known), default=0),
+    )

@@ -1,34 +1,111 @@
-"""The two orders of filling: blank 1 first or blank 0 first, averaged."""
+"""All orders of filling the blanks one after another, averaged."""
 
+import math
+from collections.abc import Iterator
+from itertools import combinations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unmask.constructions.construction import Construction, Given
+from unmask.constructions.needs import Needs, every_table, whole_rows
 from unmask.errors import MethodError
-from unmask.joints.forms import Product
+from unmask.joints.form_engine import form_joint
+from unmask.joints.forms import Product, Sum
 from unmask.joints.joint import Joint
-from unmask.joints.lazy_pair import Mixture
-from unmask.joints.pair_joint import PairJoint
+from unmask.joints.lazy_pair import LazyPair
 from unmask.printable import quoted
+from unmask.tables.contexts import given
 from unmask.tables.pair_tables import PairTables
+from unmask.tables.protocol import Tables
 
 MEANS = ("arithmetic", "geometric")
+Filled = tuple[int, ...]
 
 
-def orders(tables: PairTables, *, mean: str = "arithmetic") -> Joint:
-    """Average the factorisations m_b q(a | b) and m_a q(b | a), m the doubly masked marginals.
+def orders(tables: Tables, *, mean: str = "arithmetic") -> Joint:
+    """Average the factorisations of all orders in which the blanks can be filled.
 
-    Each is what one writes down when filling one blank after the other. Their arithmetic mean is
-    normalised as it stands: the log-probability of a pair costs three forward passes, and ranking
-    or sampling asks only for the contexts it needs. The geometric mean needs both tables, for its
-    normaliser.
+    Each is what one writes down when filling one blank after the other; for two blanks
+    m_b q(a | b) and m_a q(b | a), m the doubly masked marginals. The arithmetic mean is normalised
+    as it stands: the log-probability of a pair takes three forward passes, and ranking or sampling
+    reads only the contexts it needs. The geometric mean needs the tables, for its normaliser.
     """
     check_mean(mean)
-    log_a, log_b = tables.masked.log_a, tables.masked.log_b
-    if mean == "arithmetic":
-        return Mixture(tables, log_a, log_b, method="orders", diagnostics={"mean": mean})
-    tables.both()
-    form = Product(0.5, 0.5, log_a / 2, log_b / 2)
-    return PairJoint(form, tables, method="orders", diagnostics={"mean": mean})
+    blanks = len(tables.shape)
+    if mean == "geometric":
+        form = Product((1 / blanks,) * blanks, tuple(_log_before_last(tables)))
+        return form_joint(form, tables, method="orders", diagnostics={"mean": mean})
+    if isinstance(tables, PairTables):
+        masked = tables.masked
+        engine = LazyPair(tables, masked.log_a, masked.log_b)
+        known = {**tables.diagnostics(), "mean": mean}
+        return Joint(engine, tables.supports, method="orders", diagnostics=known)
+    every = tuple(range(blanks))
+    times = tuple(_log_mean(tables, _without(every, t)) - math.log(blanks) for t in every)
+    found = {"mean": mean, "orders": math.factorial(blanks)}
+    return form_joint(Sum(times), tables, method="orders", diagnostics=found)
+
+
+def _log_mean(tables: Tables, filled: Filled) -> Float[Tensor, "..."]:
+    """The mean over the orders of some blanks: over the blank of them that was filled last."""
+    found = tables.remember(f"mean over orders of {filled}", lambda: _last_filled(tables, filled))
+    assert isinstance(found, Tensor)
+    return found
+
+
+def _last_filled(tables: Tables, filled: Filled) -> Float[Tensor, "..."]:
+    if not filled:
+        return torch.zeros((1,) * len(tables.shape), dtype=torch.float64)
+    last = [
+        _log_mean(tables, _without(filled, t)) + _log_step(tables, _without(filled, t), t)
+        for t in filled
+    ]
+    return torch.stack(last).logsumexp(dim=0) - math.log(len(filled))
+
+
+def _log_before_last(tables: Tables) -> Iterator[Float[Tensor, "..."]]:
+    """The steps before the last, each with the part of the orders in which it comes."""
+    blanks = len(tables.shape)
+    for size in range(blanks - 1):
+        part = math.factorial(size) * math.factorial(blanks - 1 - size) / math.factorial(blanks)
+        for filled in combinations(range(blanks), size):
+            for t in (t for t in range(blanks) if t not in filled):
+                yield part * _log_step(tables, filled, t)
+
+
+def _log_step(tables: Tables, filled: Filled, outcome: int) -> Float[Tensor, "..."]:
+    return tables.log_given(given(len(tables.shape), filled), outcome)
+
+
+def _without(filled: Filled, blank: int) -> Filled:
+    return tuple(t for t in filled if t != blank)
 
 
 def check_mean(mean: object) -> None:
-    """Refuse a mean that is not one of the two."""
+    """Raise for a mean that is not one of the two."""
     if mean not in MEANS:
         raise MethodError(f"mean is {' or '.join(MEANS)}, not {quoted(mean)}")
+
+
+def _is_arithmetic(options: Given) -> bool:
+    return options.get("mean", "arithmetic") == "arithmetic"
+
+
+def _needs(shape: tuple[int, ...], options: Given) -> Needs:
+    if len(shape) == 2:
+        some = Needs(masked=True, some=(1, 1))
+        return some if _is_arithmetic(options) else every_table(2)
+    # every set of the others filled in every way, the rest masked
+    every = math.prod(size + 1 for size in shape) - math.prod(shape)
+    known = 1 + sum(whole_rows(shape, t) for t in range(len(shape)))
+    return Needs(masked=True, whole=tuple(range(len(shape))), between=every - known)
+
+
+ORDERS = Construction(
+    orders,
+    "filling the blanks one after another, averaged over all orders",
+    _needs,
+    without_tables=_is_arithmetic,
+)

@@ -1,6 +1,6 @@
 """Arnold & Gokhale's joint as the paper computes it: a number of steps from uniform."""
 
-import math
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -8,69 +8,89 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unmask.arguments import whole_number
-from unmask.constructions.arnold_gokhale import marginal_joint
+from unmask.constructions.arnold_gokhale import nearest_joint, uniform_others
+from unmask.constructions.construction import Construction, Given
+from unmask.constructions.needs import Needs, every_table
 from unmask.constructions.solvers import pair_passes
+from unmask.constructions.solvers.fits import Factors
 from unmask.errors import MethodError, NumericsError
 from unmask.joints.joint import Joint
 from unmask.printable import quoted
 from unmask.tables.kernels import in_range
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.probabilities import Probabilities, probabilities
+from unmask.tables.protocol import Tables
+
+STEPS = 50
 
 
-def arnold_gokhale_steps(tables: PairTables, *, steps: int = 50) -> Joint:
+def arnold_gokhale_steps(tables: Tables, *, steps: int = STEPS) -> Joint:
     """Take so many of Arnold & Gokhale's steps (Torroba Hennigen & Kim 2023, appendix C).
 
-    Each maps a joint with marginals r_a, r_b to one proportional to
-    (q(a | b) + q(b | a)) / (1 / r_a + 1 / r_b), from uniform marginals. The state is the two
-    marginals; a step is one streaming pass. A number of steps is not convergence: `last_change`
-    is the largest change of a log marginal in the step before the last.
+    Each maps a joint with laws r_t of the other blanks to one proportional to
+    sum_t q_t / sum_t 1 / r_t, from uniform ones. The state is those laws, for two blanks the two
+    marginals, and a step is one sweep over the tables. A number of steps is not convergence:
+    `last_change` is the largest change of a logarithm of them in the step before the last.
     """
     check_steps(steps)
-    log_a, log_b, change = _stepped(tables, steps)
-    return marginal_joint(
-        tables,
-        log_a,
-        log_b,
-        method="ag-paper",
-        diagnostics={
-            "steps": int(steps),
-            "start": "uniform",
-            "last_change": change,
-            "stopped": "after the given number of steps",
-        },
-    )
+    log_others, change = _stepped(tables, steps)
+    did = {
+        "steps": int(steps),
+        "start": "uniform",
+        "last_change": change,
+        "stopped": "after the given number of steps",
+    }
+    return nearest_joint(tables, log_others, "ag-paper", did)
 
 
 def check_steps(steps: object) -> None:
-    """Refuse a number of steps that cannot be taken."""
+    """Raise for a number of steps that cannot be taken."""
     if (whole_number(steps) or 0) < 1:
         raise MethodError(f"ag-paper takes a number of steps from 1, not {quoted(steps)}")
 
 
-def _stepped(tables: PairTables, steps: int) -> tuple[Tensor, Tensor, float | None]:
-    """The marginals before the last step: they, not the ones after it, give its joint."""
-    device = tables.both()[0].logits.device
-    log_a, log_b = (
-        torch.full((len(axis),), -math.log(len(axis)), dtype=torch.float64, device=device)
-        for axis in tables.supports
-    )
+def _stepped(tables: Tables, steps: int) -> tuple[Factors, float | None]:
+    """The laws before the last step: they, not the ones after it, give its joint."""
+    log_others, change = uniform_others(tables), None
     if steps == 1:
-        return log_a, log_b, None
-    source = probabilities(tables)
+        return log_others, change
+    take = _pair_step(tables) if isinstance(tables, PairTables) else _step_of(tables)
     with tables.bar("ag-paper", steps - 1) as bar:
         for _ in range(steps - 1):
-            before_a, before_b = log_a, log_b
-            log_a, log_b = step(source, log_a, log_b)
+            before, log_others = log_others, take(log_others)
+            moved = zip(log_others, before, strict=True)
+            change = max(float((new - old).abs().max()) for new, old in moved)
             bar.update()
-    change = max(float((log_a - before_a).abs().max()), float((log_b - before_b).abs().max()))
-    return log_a, log_b, change
+    return log_others, change
+
+
+def _step_of(tables: Tables) -> Callable[[Factors], Factors]:
+    blanks = range(len(tables.shape))
+    log_wins = torch.stack([tables.log_given_others(t) for t in blanks]).logsumexp(dim=0)
+
+    def take(log_others: Factors) -> Factors:
+        over = torch.stack([-log.expand(log_wins.shape) for log in log_others]).logsumexp(dim=0)
+        log_joint = log_wins - over
+        log_joint = log_joint - torch.logsumexp(log_joint.reshape(-1), dim=0)
+        return tuple(torch.logsumexp(log_joint, dim=t, keepdim=True) for t in blanks)
+
+    return take
+
+
+def _pair_step(tables: PairTables) -> Callable[[Factors], Factors]:
+    source = probabilities(tables)
+
+    def take(log_others: Factors) -> Factors:
+        log_a, log_b = step(source, log_others[1][:, 0], log_others[0][0])
+        return log_b[None], log_a[:, None]
+
+    return take
 
 
 def step(
     source: Probabilities, log_a: Float[Tensor, " a"], log_b: Float[Tensor, " b"]
 ) -> tuple[Float[Tensor, " a"], Float[Tensor, " b"]]:
-    """The log marginals of the next joint, in one pass.
+    """The log marginals of the next joint, in one sweep.
 
     The sums run over probabilities, not logarithms: every term is positive, so float64 keeps
     their relative error near 1e-16 however small the marginals are.
@@ -108,3 +128,15 @@ def _sums(source: Probabilities, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
         row_sums[rows], of_columns = sums(*source.tile(rows), a[rows], b)
         column_sums += of_columns
     return row_sums, column_sums
+
+
+def _needs(shape: tuple[int, ...], _: Given) -> Needs:
+    return every_table(len(shape), masked=False)
+
+
+AG_PAPER = Construction(
+    arnold_gokhale_steps,
+    "fifty steps towards that joint, as the paper takes them",
+    _needs,
+    solver="steps",
+)

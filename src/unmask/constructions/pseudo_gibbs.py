@@ -2,30 +2,40 @@
 
 import math
 
-from unmask.constructions.solvers.stationary import stationary_marginals
+from unmask.constructions.construction import Construction
+from unmask.constructions.solvers.fits import stationary_law
+from unmask.joints.form_engine import form_joint
 from unmask.joints.forms import Product, Sum
 from unmask.joints.joint import Joint
-from unmask.joints.pair_joint import PairJoint
-from unmask.tables.pair_tables import PairTables
+from unmask.tables.protocol import Tables
 
 
-def pseudo_gibbs(tables: PairTables) -> Joint:
+def pseudo_gibbs(tables: Tables) -> Joint:
     """The law of the random-scan pseudo-Gibbs sampler (Heckerman et al. 2000).
 
-    (q(a | b) r_b + q(b | a) r_a) / 2 with the stationary marginals r: resample one blank given
-    the other, whichever comes up, and this is where it ends. Solved for, not sampled.
+    The mean over the blanks of q(x_t | x_-t) mu_-t, with the stationary law mu_-t of the others:
+    resample one blank given the others, whichever comes up, and this is where it ends. Solved for,
+    not sampled.
     """
-    found = stationary_marginals(tables)
-    form = Sum(found.log_a - math.log(2), found.log_b - math.log(2))
-    return PairJoint(form, tables, method="pseudo-gibbs", diagnostics=found.diagnostics())
+    found, blanks = stationary_law(tables), len(tables.shape)
+    form = Sum(tuple(log - math.log(blanks) for log in found.log_others))
+    return form_joint(form, tables, method="pseudo-gibbs", diagnostics=found.diagnostics())
 
 
-def log_pool(tables: PairTables) -> Joint:
-    """The geometric mean of the two factorisations at the same marginals, renormalised.
+def log_pool(tables: Tables) -> Joint:
+    """The geometric mean of the same factorisations, renormalised.
 
-    Proportional to sqrt(q(a | b) r_b q(b | a) r_a): a pair must be likely both ways (logarithmic
-    opinion pool, Genest & Zidek 1986).
+    A fill must be likely whichever blank is drawn last (logarithmic opinion pool, Genest & Zidek
+    1986).
     """
-    found = stationary_marginals(tables)
-    form = Product(0.5, 0.5, found.log_a / 2, found.log_b / 2)
-    return PairJoint(form, tables, method="log-pool", diagnostics=found.diagnostics())
+    found, blanks = stationary_law(tables), len(tables.shape)
+    form = Product((1 / blanks,) * blanks, tuple(log / blanks for log in found.log_others))
+    return form_joint(form, tables, method="log-pool", diagnostics=found.diagnostics())
+
+
+PSEUDO_GIBBS = Construction(
+    pseudo_gibbs, "where resampling one blank given the others ends", solver="stationary"
+)
+LOG_POOL = Construction(
+    log_pool, "a fill must be likely whichever blank is drawn last", solver="stationary"
+)

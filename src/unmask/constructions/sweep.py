@@ -8,9 +8,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unmask.arguments import real_number, whole_number
+from unmask.constructions.construction import Construction, Given
+from unmask.constructions.needs import Needs
 from unmask.errors import MethodError
 from unmask.joints.joint import Joint
-from unmask.joints.lazy_pair import Mixture
+from unmask.joints.lazy_pair import LazyPair
 from unmask.logspace import log_sum_exp_by_column, log_zeros, row_blocks
 from unmask.printable import quoted
 from unmask.tables.pair_tables import PairTables
@@ -18,7 +20,7 @@ from unmask.tables.pair_tables import PairTables
 CONTEXTS = 25
 FLOOR = 0.02
 
-Given = Callable[[Sequence[int]], Tensor]
+GivenContexts = Callable[[Sequence[int]], Tensor]
 
 
 def sweep(tables: PairTables, *, contexts: int = CONTEXTS, floor: float = FLOOR) -> Joint:
@@ -26,19 +28,19 @@ def sweep(tables: PairTables, *, contexts: int = CONTEXTS, floor: float = FLOOR)
 
     r_b is the mean of q(b | a) over the `contexts` likeliest a of the doubly masked model, weighted
     by their probability, mixed with a part `floor` of the masked marginal itself; r_a likewise.
-    Normalised over the whole support as it stands, for 2 * contexts + 3 forward passes a pair.
+    Normalised over the whole support as it stands, for 2 * contexts + 3 forward passes per pair.
     """
     check_contexts(contexts)
     check_floor(floor)
     masked = tables.masked
     log_b, covered_a = _swept(masked.log_a, masked.log_b, tables.log_b_given, contexts, floor)
     log_a, covered_b = _swept(masked.log_b, masked.log_a, tables.log_a_given, contexts, floor)
-    return Mixture(
-        tables,
-        log_a,
-        log_b,
+    return Joint(
+        LazyPair(tables, log_a, log_b),
+        tables.supports,
         method="sweep",
         diagnostics={
+            **tables.diagnostics(),
             "contexts": int(contexts),
             "floor": float(floor),
             "mass_of_contexts": [covered_a, covered_b],
@@ -52,7 +54,7 @@ def likeliest(log_p: Float[Tensor, " size"], contexts: int) -> Tensor:
 
 
 def _swept(
-    log_context: Tensor, log_outcome: Tensor, log_given: Given, contexts: int, floor: float
+    log_context: Tensor, log_outcome: Tensor, log_given: GivenContexts, contexts: int, floor: float
 ) -> tuple[Tensor, float]:
     """The swept log marginal of one blank, and the mass of the contexts it was swept from."""
     chosen = likeliest(log_context, contexts)
@@ -77,3 +79,16 @@ def check_floor(floor: object) -> None:
     number = real_number(floor)
     if number is None or not 0 < number < 1:
         raise MethodError(f"floor is a number between 0 and 1, not {quoted(floor)}")
+
+
+def _needs(shape: tuple[int, ...], options: Given) -> Needs:
+    contexts = whole_number(options.get("contexts", CONTEXTS)) or CONTEXTS
+    return Needs(masked=True, some=tuple(1 + min(contexts, size) for size in reversed(shape)))
+
+
+SWEEP = Construction(
+    sweep,
+    "one sweep of pseudo-Gibbs over the likeliest contexts: no tables",
+    _needs,
+    only_two=True,
+)

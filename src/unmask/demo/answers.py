@@ -147,7 +147,7 @@ def _column(method: str, joint: unmask.Joint, yours: tuple[int, ...] | None) -> 
 
 
 def _shared_bits(joint: unmask.Joint) -> float | None:
-    if len(joint.shape) != 2 or not joint.sums_are_free():
+    if len(joint.shape) != 2 or not joint.is_tabulated():
         return None
     return joint.mutual_information(base_two=True)
 

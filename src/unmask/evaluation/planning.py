@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from inspect import signature
 
-from unmask.constructions import CONSTRUCTIONS
+from unmask.constructions import default_options
 from unmask.corpora.corpus import Corpus
 from unmask.errors import CorpusError
 from unmask.evaluation.masks import MaskedPair, examples
@@ -72,7 +71,7 @@ def constructions(
 
 
 def _changed(method: str, options: Mapping[str, object]) -> dict[str, object]:
-    own = {one.name: one.default for one in signature(CONSTRUCTIONS[method]).parameters.values()}
+    own = default_options(method)
     return {name: value for name, value in options.items() if own.get(name, ...) != value}
 
 

@@ -1,4 +1,4 @@
-"""What metrics and marginals ask of a joint: a few sums over its cells, by rows and by columns.
+"""What metrics and marginals ask of joints of two blanks: sums over cells, by rows and columns.
 
 Read off the compiled passes for many joints at once where they can be used, and streamed through
 torch where not; both give the same.
@@ -15,8 +15,8 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unmask.joints.forms import Form, Product, Sum
-from unmask.joints.joint import Scores
+from unmask.joints.engine import Scores
+from unmask.joints.forms import Form, Product, Sum, by_axis
 from unmask.logspace import log_sum_exp_by_column, log_zeros
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.probabilities import Cells, probabilities
@@ -33,7 +33,7 @@ _WIDEST = 250.0
 
 
 @dataclass(frozen=True, eq=False)
-class Reductions:
+class FormSums:
     """Sums over the cells of an unnormalised joint w.
 
     `log_a` and `log_b` are the logarithms of its sums over the other blank; `cross_a` is the mean
@@ -68,17 +68,23 @@ class Entropies:
 
 def compiled_for(tables: PairTables) -> bool:
     """Whether compiled passes can be used; they read both tables, which must be there."""
-    return tables.holds_both() and probabilities(tables).fused()
+    return tables.holds_all() and probabilities(tables).fused()
 
 
-def can_compile(form: Form) -> bool:
-    """Whether a form is one that compiled passes know, with numbers that they can hold."""
+def can_compile(form: Form, shape: tuple[int, int]) -> bool:
+    """Whether a form is one that compiled sweeps know, with numbers that they can hold."""
+    if not all(1 in part.shape for part in form.parts()):
+        return False
     if isinstance(form, Product):
-        known = (form.power_a_given_b, form.power_b_given_a) in _POWERS
-        return known and _narrow(form.log_a) and _narrow(form.log_b)
-    over = [v for v in (form.log_over_a, form.log_over_b) if v is not None]
-    times = torch.cat([form.log_times_a, form.log_times_b])
-    return _narrow(times) and (not over or _narrow(torch.cat(over)))
+        log_a, log_b = by_axis(form.log_factors, shape)
+        return form.powers in _POWERS and _narrow(log_a) and _narrow(log_b)
+    each = [form.log_times, *([form.log_over] if form.log_over else [])]
+    return all(_narrow(torch.cat(_vectors(parts, shape))) for parts in each)
+
+
+def _vectors(parts: tuple[Tensor, ...], shape: tuple[int, int]) -> tuple[Tensor, Tensor]:
+    """What belongs to blank 0 is a vector along blank 1, and the other way round: by a, by b."""
+    return parts[1].expand(shape[0], 1)[:, 0], parts[0].expand(1, shape[1])[0]
 
 
 def _narrow(log_values: Tensor) -> bool:
@@ -86,9 +92,9 @@ def _narrow(log_values: Tensor) -> bool:
     return math.isfinite(spread) and spread < _WIDEST
 
 
-def compiled_reductions(
+def compiled_sums(
     forms: Mapping[str, Form], tables: PairTables, *, entropies: bool
-) -> tuple[dict[str, Reductions], Entropies]:
+) -> tuple[dict[str, FormSums], Entropies]:
     """The sums of all joints of known forms, and the tables' own, in few reads of the tables.
 
     Without `entropies`, products leave out `mean_log`, which takes a logarithm a cell.
@@ -99,34 +105,36 @@ def compiled_reductions(
     own = tables.remember("own sums", lambda: own_sums(arrays))
     assert isinstance(own, Own)
     products = {n: f for n, f in forms.items() if isinstance(f, Product)}
-    plain = {n: f for n, f in forms.items() if isinstance(f, Sum) and f.log_over_a is None}
-    divided = {n: f for n, f in forms.items() if isinstance(f, Sum) and f.log_over_a is not None}
+    plain = {n: f for n, f in forms.items() if isinstance(f, Sum) and f.log_over is None}
+    divided = {n: f for n, f in forms.items() if isinstance(f, Sum) and f.log_over is not None}
     found = {
-        **_products(products, arrays, own, entropies=entropies),
-        **_sums(plain, arrays),
-        **_sums(divided, arrays),
+        **_products(products, tables.shape, arrays, own, entropies=entropies),
+        **_sums(plain, tables.shape, arrays),
+        **_sums(divided, tables.shape, arrays),
     }
     of_a, of_b = torch.from_numpy(own.a_log_a), torch.from_numpy(own.b_log_b)
     return {name: found[name] for name in forms}, Entropies(of_a, of_b)
 
 
-def _sums(forms: Mapping[str, Form], arrays: tuple[Cells, Cells]) -> dict[str, Reductions]:
+def _sums(
+    forms: Mapping[str, Form], shape: tuple[int, int], arrays: tuple[Cells, Cells]
+) -> dict[str, FormSums]:
     from unmask.tables.kernels.measures import sums_of_sums
 
     if not forms:
         return {}
     chosen = [form for form in forms.values() if isinstance(form, Sum)]
-    times, shift = _scaled([(f.log_times_a, f.log_times_b) for f in chosen])
+    times, shift = _scaled([_vectors(form.log_times, shape) for form in chosen])
     over, unshift = None, np.zeros(len(chosen))
-    if chosen[0].log_over_a is not None:
-        pairs = [(f.log_over_a, f.log_over_b) for f in chosen]
-        over, unshift = _scaled([(a, b) for a, b in pairs if a is not None and b is not None])
+    divisors = [_vectors(form.log_over, shape) for form in chosen if form.log_over is not None]
+    if divisors:
+        over, unshift = _scaled(divisors)
     found = sums_of_sums(arrays, times, over)
     results = {}
     for k, name in enumerate(forms):
         log_scale = float(shift[k] - unshift[k])
         total = float(found.over_b[k].sum())
-        results[name] = Reductions(
+        results[name] = FormSums(
             torch.from_numpy(np.log(found.over_b[k]) + log_scale),
             torch.from_numpy(np.log(found.over_a[k]) + log_scale),
             torch.from_numpy(found.cross_a[k] + log_scale),
@@ -137,18 +145,24 @@ def _sums(forms: Mapping[str, Form], arrays: tuple[Cells, Cells]) -> dict[str, R
 
 
 def _products(
-    forms: Mapping[str, Product], arrays: tuple[Cells, Cells], own: "Own", *, entropies: bool
-) -> dict[str, Reductions]:
+    forms: Mapping[str, Product],
+    shape: tuple[int, int],
+    arrays: tuple[Cells, Cells],
+    own: "Own",
+    *,
+    entropies: bool,
+) -> dict[str, FormSums]:
     from unmask.tables.kernels.measures import Weights, sums_of_products
 
     if not forms:
         return {}
     chosen = list(forms.values())
-    powers = np.array([(f.power_a_given_b, f.power_b_given_a) for f in chosen])
-    highest = np.array([(float(f.log_a.max()), float(f.log_b.max())) for f in chosen])
+    powers = np.array([form.powers for form in chosen])
+    factors_of = [by_axis(form.log_factors, shape) for form in chosen]
+    highest = np.array([(float(a.max()), float(b.max())) for a, b in factors_of])
     logs = Weights(
-        np.stack([f.log_a.numpy() for f in chosen]) - highest[:, :1],
-        np.stack([f.log_b.numpy() for f in chosen]) - highest[:, 1:],
+        np.stack([a.numpy() for a, _ in factors_of]) - highest[:, :1],
+        np.stack([b.numpy() for _, b in factors_of]) - highest[:, 1:],
     )
     factors = Weights(np.exp(logs.by_row), np.exp(logs.by_column))
     found = sums_of_products(arrays, powers, factors, logs, entropies=entropies)
@@ -161,7 +175,7 @@ def _products(
         if found.w_log_w is not None:
             share = np.exp(log_a - np.logaddexp.reduce(log_a))
             mean_log = float(share @ (found.w_log_w[k] / found.over_b[k] + log_f + top_b))
-        results[name] = Reductions(
+        results[name] = FormSums(
             torch.from_numpy(log_a),
             torch.from_numpy(np.log(found.over_a[k]) + log_g + top_a),
             torch.from_numpy(s * own.a_log_a + t * own.a_log_b + found.a_log_f[k] + top_a + log_g),
@@ -181,14 +195,14 @@ def _scaled(pairs: Sequence[tuple[Tensor, Tensor]]) -> tuple["Weights", Vector]:
     return Weights(np.exp(by_row - shift[:, None]), np.exp(by_column - shift[:, None])), shift
 
 
-def streamed_reductions(
+def streamed_sums(
     scores: Mapping[str, Scores], tables: PairTables
-) -> tuple[dict[str, Reductions], Entropies]:
+) -> tuple[dict[str, FormSums], Entropies]:
     """The same for any joints, in one pass of torch over tiles."""
     entropies = Entropies(_zeros(tables, axis=1), _zeros(tables, axis=0))
     device = tables.a_given_b.logits.device
     kept = {
-        name: Reductions(
+        name: FormSums(
             log_zeros(tables.shape[0], device=device),
             log_zeros(tables.shape[1], device=device),
             _zeros(tables, axis=1),
@@ -206,9 +220,7 @@ def streamed_reductions(
     return kept, entropies
 
 
-def _add(
-    kept: Reductions, rows: slice, scores: Tensor, a_given_b: Tensor, b_given_a: Tensor
-) -> None:
+def _add(kept: FormSums, rows: slice, scores: Tensor, a_given_b: Tensor, b_given_a: Tensor) -> None:
     kept.log_a[rows] = torch.logsumexp(scores, dim=1)
     kept.log_b[:] = log_sum_exp_by_column(kept.log_b, scores)
     kept.cross_a.add_((a_given_b * scores).sum(dim=0))

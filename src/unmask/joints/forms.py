@@ -1,69 +1,93 @@
-"""The two shapes that every construction has: a product of both conditionals, or a sum of them.
+"""The two shapes that every construction has: a product of all conditionals, or a sum of them.
 
-A construction finds a few numbers a token; with them, its joint is one of these. Whoever sums over
-the tables can therefore do so for all joints at once, without knowing how they came about.
+A construction finds a few numbers per context; with them, its joint is one of these. Sums over the
+tables can therefore be taken for all joints at once, without knowing how they came about. Written
+for any number of blanks: q_t is the conditional of blank t given all others, and every tensor has
+one axis per blank, of size 1 where it does not depend on that blank.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from unmask.tables.pair_tables import PairTables
+from unmask.tables.protocol import Tables
+
+Factor = Float[Tensor, "..."]
 
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """q(a | b)^s q(b | a)^t f_a g_b, with the powers s and t and factors given as logarithms."""
+    """prod_t q_t^power_t times factors, given as logarithms and never as a full table."""
 
-    power_a_given_b: float
-    power_b_given_a: float
-    log_a: Float[Tensor, " a"]
-    log_b: Float[Tensor, " b"]
+    powers: tuple[float, ...]
+    log_factors: tuple[Factor, ...] = ()
 
-    @property
-    def device(self) -> torch.device:
-        """Where its numbers are."""
-        return self.log_a.device
+    def parts(self) -> tuple[Factor, ...]:
+        """Its tensors."""
+        return self.log_factors
 
-    def scores(self, tables: PairTables, rows: slice) -> Float[Tensor, "block b"]:
+    def scores(self, tables: Tables, rows: slice) -> Float[Tensor, " block *others"]:
         """The unnormalised log joint of some rows; a table of power zero is not asked for."""
-        scores = self.log_a[rows, None] + self.log_b
-        if self.power_a_given_b:
-            scores = scores.add_(tables.tile(rows).log_a_given_b, alpha=self.power_a_given_b)
-        if self.power_b_given_a:
-            scores = scores.add_(tables.tile(rows).log_b_given_a, alpha=self.power_b_given_a)
-        return scores
+        terms = [_some(factor, rows) for factor in self.log_factors]
+        for outcome, power in enumerate(self.powers):
+            if power:
+                term = tables.log_given_others(outcome, rows)
+                terms.append(term if power == 1 else power * term)
+        return _expanded(reduce(torch.add, terms), tables.shape, rows)
 
 
 @dataclass(frozen=True, eq=False)
 class Sum:
-    """(q(a | b) u_b + q(b | a) v_a) / (p_a + p_b), all given as logarithms.
+    """sum_t q_t exp(log_times_t), over sum_t exp(log_over_t) if that is given.
 
-    Without `log_over_a` and `log_over_b` nothing is divided by.
+    What belongs to blank t has size 1 along it.
     """
 
-    log_times_a: Float[Tensor, " a"]
-    log_times_b: Float[Tensor, " b"]
-    log_over_a: Float[Tensor, " a"] | None = None
-    log_over_b: Float[Tensor, " b"] | None = None
+    log_times: tuple[Factor, ...]
+    log_over: tuple[Factor, ...] | None = None
 
-    @property
-    def device(self) -> torch.device:
-        """Where its numbers are."""
-        return self.log_times_a.device
+    def parts(self) -> tuple[Factor, ...]:
+        """Its tensors."""
+        return (*self.log_times, *(self.log_over or ()))
 
-    def scores(self, tables: PairTables, rows: slice) -> Float[Tensor, "block b"]:
+    def scores(self, tables: Tables, rows: slice) -> Float[Tensor, " block *others"]:
         """The unnormalised log joint of some rows."""
-        tile = tables.tile(rows)
-        scores = torch.logaddexp(
-            tile.log_a_given_b + self.log_times_b,
-            tile.log_b_given_a + self.log_times_a[rows, None],
+        scores = reduce(
+            torch.logaddexp,
+            (
+                tables.log_given_others(outcome, rows) + _some(log_times, rows)
+                for outcome, log_times in enumerate(self.log_times)
+            ),
         )
-        if self.log_over_a is None or self.log_over_b is None:
+        if self.log_over is None:
             return scores
-        return scores.sub_(torch.logaddexp(self.log_over_a[rows, None], self.log_over_b))
+        return scores - reduce(torch.logaddexp, (_some(over, rows) for over in self.log_over))
 
 
 Form = Product | Sum
+
+
+def by_axis(
+    factors: Iterable[Factor], shape: Sequence[int], device: torch.device | None = None
+) -> tuple[Float[Tensor, " a"], Float[Tensor, " b"]]:
+    """Factors of two blanks added up: one vector along each."""
+    log_a, log_b = (torch.zeros(size, dtype=torch.float64, device=device) for size in shape)
+    for factor in factors:
+        if factor.shape[1] == 1:
+            log_a = log_a + factor[:, 0]
+        else:
+            log_b = log_b + factor[0]
+    return log_a, log_b
+
+
+def _some(factor: Factor, rows: slice) -> Factor:
+    return factor if factor.shape[0] == 1 else factor[rows]
+
+
+def _expanded(scores: Tensor, shape: Sequence[int], rows: slice) -> Tensor:
+    block = len(range(*rows.indices(shape[0])))
+    return scores.expand(block, *shape[1:])

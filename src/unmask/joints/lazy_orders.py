@@ -9,20 +9,17 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import NoReturn
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from unmask.errors import SupportError
-from unmask.joints.fill import Fill
-from unmask.joints.joint import Joint, check_draws
+from unmask.joints.engine import Engine, Scored
 from unmask.logspace import draw, row_blocks
 from unmask.tables.beams import search
 from unmask.tables.blank_reader import EMPTY, BlankReader, distinct, with_filled
 from unmask.tables.sizes import ALL_ORDERS_UP_TO, DRAWN_ORDERS
-from unmask.text.support import Token
 
 # of the orders that stand for all where there are too many
 _ORDERS_SEED = 0
@@ -32,19 +29,17 @@ _STEPS_AT_ONCE = 2**16
 _SCORED_FOR_EACH, _SCORED_AT_LEAST = 3, 32
 
 
-class FillingOrders(Joint):
+class LazyOrders(Engine):
     """The mean over orders of filling the blanks one after another."""
 
-    def __init__(self, reader: BlankReader, *, diagnostics: Mapping[str, object]) -> None:
+    def __init__(self, reader: BlankReader) -> None:
+        self.shape = tuple(len(axis) for axis in reader.supports)
         self._reader = reader
         self._search: dict[str, object] = {}
-        super().__init__(_no_table, reader.supports, method="orders", diagnostics=diagnostics)
 
-    @property
     def diagnostics(self) -> dict[str, object]:
-        """What has been done and paid so far: it grows with what is asked for."""
+        """What has been done so far: it grows with what is asked."""
         return {
-            **super().diagnostics,
             "mean": "arithmetic",
             "orders": len(self.orders) if self.orders else math.factorial(len(self.shape)),
             **({} if self._captured is None else {"captured_mass": self._captured}),
@@ -56,7 +51,7 @@ class FillingOrders(Joint):
     def _captured(self) -> list[float] | None:
         """What the candidates hold of the fully masked distributions, where they are not all."""
         size = self._reader.model.vocabulary_size
-        if all(axis.is_whole(size) for axis in self.supports):
+        if all(axis.is_whole(size) for axis in self._reader.supports):
             return None
         return self._reader.masked_mass()
 
@@ -75,20 +70,19 @@ class FillingOrders(Joint):
         """Zero: every order is normalised, and so is their mean."""
         return 0.0
 
-    def sums_are_free(self) -> bool:
+    def is_tabulated(self) -> bool:
         """Never: a sum over a blank is a sum over all fills."""
         return False
 
-    def log_prob(self, *tokens: Token) -> float:
-        """The log-probability of one fill, a row for every set of blanks filled before another."""
-        return float(self.log_probs(torch.tensor([self._cell(tokens)]))[0])
+    def scores_of(self, cells: Int[Tensor, "cells blanks"]) -> Float[Tensor, " cells"]:
+        """The log-probabilities of fills, a row for every set of blanks filled before another.
 
-    def log_probs(self, fills: Int[Tensor, "fills blanks"]) -> Float[Tensor, " fills"]:
-        """The log-probabilities of fills, given as places; rows that they share run once."""
-        blocks = row_blocks(len(fills), len(self._sets), _STEPS_AT_ONCE)
-        log_probs = torch.empty(len(fills), dtype=torch.float64)
+        Rows that they share run once.
+        """
+        blocks = row_blocks(len(cells), len(self._sets), _STEPS_AT_ONCE)
+        log_probs = torch.empty(len(cells), dtype=torch.float64)
         for some in blocks:
-            log_probs[some] = self._log_probs(fills[some])
+            log_probs[some] = self._log_probs(cells[some])
         return log_probs
 
     def _log_probs(self, fills: Int[Tensor, "fills blanks"]) -> Float[Tensor, " fills"]:
@@ -128,11 +122,8 @@ class FillingOrders(Joint):
             return [s for size in blanks for s in itertools.combinations(blanks, size)]
         return sorted({_before(order, t) for order in self.orders for t in order})
 
-    def sample(self, n: int, *, generator: torch.Generator | None = None) -> list[Fill]:
+    def sample(self, n: int, generator: torch.Generator | None) -> list[Scored]:
         """Independent exact draws: an order at random, then each blank given those before it."""
-        check_draws(n, generator)
-        if n == 0:
-            return []
         blanks = len(self.shape)
         uniforms = torch.rand(blanks + 1, n, dtype=torch.float64, generator=generator)
         orders = torch.tensor(self.orders or list(itertools.permutations(range(blanks))))
@@ -140,7 +131,9 @@ class FillingOrders(Joint):
         fills = torch.full((n, blanks), EMPTY)
         for step in range(blanks):
             self._draw(fills, mine[:, step], uniforms[step])
-        return self._fills(fills)
+        unique, where = distinct(fills)
+        scores = self.scores_of(unique)[where].tolist()
+        return list(zip(map(tuple, fills.tolist()), scores, strict=True))
 
     def _draw(self, fills: Tensor, blank: Tensor, uniforms: Tensor) -> None:
         """Fill one further blank of every draw."""
@@ -158,17 +151,11 @@ class FillingOrders(Joint):
 
         self._reader.read(rows, use, wanted=wanted)
 
-    def _fills(self, fills: Tensor) -> list[Fill]:
-        unique, where = distinct(fills)
-        scores = self.log_probs(unique)[where].tolist()
-        cells = [tuple(cell) for cell in fills.tolist()]
-        return [self._fill(cell, score) for cell, score in zip(cells, scores, strict=True)]
-
-    def _best(self, n: int) -> list[tuple[tuple[int, ...], float]]:
+    def best(self, n: int) -> list[Scored]:
         """The likeliest fills that beams came upon, with their exact probabilities."""
         width = max(_SCORED_AT_LEAST, _SCORED_FOR_EACH * n)
         found = search(self._reader, _beam_orders(len(self.shape)), width)[:width]
-        scores = self.log_probs(found)
+        scores = self.scores_of(found)
         cells = [tuple(cell) for cell in found.tolist()]
         ranked = sorted(zip(cells, scores.tolist(), strict=True), key=lambda f: (-f[1], f[0]))
         self._search = {
@@ -181,16 +168,30 @@ class FillingOrders(Joint):
         return ranked[:n]
 
     @property
-    def _log_marginals(self) -> NoReturn:
-        _no_table(slice(None))
+    def log_marginals(self) -> tuple[Tensor, ...]:
+        """There are none."""
+        raise _needs_a_table()
 
     @property
-    def _entropy(self) -> NoReturn:
-        _no_table(slice(None))
+    def entropy(self) -> float:
+        """There is none."""
+        raise _needs_a_table()
+
+    def scores(self, rows: slice) -> Tensor:
+        """There are none."""
+        raise _needs_a_table()
+
+    def log_marginal(self, axes: Sequence[int]) -> Tensor:
+        """There is none."""
+        raise _needs_a_table()
+
+    def log_slice(self, axis: int, places: dict[int, int]) -> Tensor:
+        """There is none."""
+        raise _needs_a_table()
 
 
-def _no_table(_: slice) -> NoReturn:
-    raise SupportError(
+def _needs_a_table() -> SupportError:
+    return SupportError(
         "sums over these blanks need a table; give fewer candidates, as support=10, or sample"
     )
 

@@ -6,74 +6,55 @@ conditionals, entropy) need the tables themselves.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from unmask.joints.fill import Fill, best_cells
+from unmask.joints.engine import Scored
+from unmask.joints.fill import best_cells
+from unmask.joints.form_engine import FormEngine
 from unmask.joints.forms import Sum
-from unmask.joints.joint import check_draws
-from unmask.joints.pair_joint import PairJoint
 from unmask.logspace import draw, row_blocks
 from unmask.tables.pair_tables import PairTables
-from unmask.text.support import Token
 
 # contexts that are asked for at once when ranking
 _BATCH = 16
 
 
-class Mixture(PairJoint):
-    """An even mixture of both orders, that asks for contexts as it needs them."""
+class LazyPair(FormEngine):
+    """An even mixture of both orders, that reads contexts as it needs them."""
 
     def __init__(
-        self,
-        tables: PairTables,
-        log_a: Float[Tensor, " a"],
-        log_b: Float[Tensor, " b"],
-        *,
-        method: str,
-        diagnostics: Mapping[str, object],
+        self, tables: PairTables, log_a: Float[Tensor, " a"], log_b: Float[Tensor, " b"]
     ) -> None:
         self._log_a, self._log_b = log_a, log_b
-        form = Sum(log_a - math.log(2), log_b - math.log(2))
-        super().__init__(form, tables, method=method, diagnostics=diagnostics)
+        half = math.log(2)
+        super().__init__(Sum((log_b[None] - half, log_a[:, None] - half)), tables)
 
     @property
     def log_normalizer(self) -> float:
         """Zero: both orders are normalised, and so is their mean."""
         return 0.0
 
-    @property
     def diagnostics(self) -> dict[str, object]:
-        """What has been done and paid so far: it grows with what is asked for."""
-        return {"method": self.method, **self._diagnostics, **self._tables.diagnostics()}
+        """What the tables have cost so far: it grows with what is asked."""
+        return self.tables.diagnostics()
 
-    def sums_are_free(self) -> bool:
+    def is_tabulated(self) -> bool:
         """Whether the tables themselves are there: nothing less will do for a sum."""
-        return self._tables.holds_both()
+        return self.tables.holds_all()
 
-    def log_prob(self, *tokens: Token) -> float:
-        """The log-probability of a pair, from one context of each table."""
-        a, b = self._cell(tokens)
-        return float(
-            _mixed(
-                self._tables.log_a_given([b])[0, a] + self._log_b[b],
-                self._tables.log_b_given([a])[0, b] + self._log_a[a],
-            )
-        )
-
-    def sample(self, n: int, *, generator: torch.Generator | None = None) -> list[Fill]:
+    def sample(self, n: int, generator: torch.Generator | None) -> list[Scored]:
         """Independent exact samples: an order, the token it fills first, then the other.
 
-        Asks for the contexts it draws from and for both contexts of what it drew, or for the
-        tables if that is less; a seed gives the same draws only while the tables are not there.
+        Reads the contexts it draws from and both contexts of what it drew, or the tables if that is
+        less; a seed gives the same draws only while the tables are not there.
         """
-        check_draws(n, generator)
-        if self._tables.holds_both() or 3 * n > sum(self.shape):
-            return super().sample(n, generator=generator)
-        uniforms = torch.rand(3, n, dtype=torch.float64, generator=generator).to(self._device)
+        if self.tables.holds_all() or 3 * n > sum(self.shape):
+            return super().sample(n, generator)
+        uniforms = torch.rand(3, n, dtype=torch.float64, generator=generator).to(self.device)
         a_first = uniforms[0] < 0.5
         cells = torch.where(a_first, draw(self._log_a, uniforms[1]), draw(self._log_b, uniforms[1]))
         pairs = torch.stack([cells, cells])
@@ -81,22 +62,20 @@ class Mixture(PairJoint):
             which = torch.nonzero(a_first == (first == 0))[:, 0]
             for drawn, row in self._by_context(first, cells, which):
                 pairs[1 - first, drawn] = draw(row, uniforms[2, drawn])
-        return self._fills(pairs)
+        drawn = [(int(a), int(b)) for a, b in pairs.T]
+        return list(zip(drawn, self.scores_of(pairs.T).tolist(), strict=True))
 
-    def _fills(self, pairs: Int[Tensor, "2 n"]) -> list[Fill]:
-        """Fills with their log-probabilities, from one context of each table a distinct token."""
+    def scores_of(self, cells: Int[Tensor, "cells 2"]) -> Float[Tensor, " cells"]:
+        """Log-probabilities of pairs, from one context of each table per distinct token."""
+        pairs = cells.T.to(self.device)
         every = torch.arange(pairs.shape[1], device=pairs.device)
         log_weights = (self._log_a, self._log_b)
-        log_orders = torch.empty(pairs.shape, dtype=torch.float64, device=self._device)
+        log_orders = torch.empty(pairs.shape, dtype=torch.float64, device=self.device)
         for first in (0, 1):
             for which, row in self._by_context(first, pairs[first], every):
                 log_context = log_weights[first][pairs[first, which]]
                 log_orders[first, which] = row[pairs[1 - first, which]] + log_context
-        scores = _mixed(log_orders[1], log_orders[0])
-        return [
-            self._fill((int(a), int(b)), float(score))
-            for (a, b), score in zip(pairs.T, scores, strict=True)
-        ]
+        return _mixed(log_orders[1], log_orders[0]).cpu()
 
     def _by_context(
         self, blank: int, tokens: Int[Tensor, " n"], which: Int[Tensor, " some"]
@@ -105,25 +84,25 @@ class Mixture(PairJoint):
 
         A few contexts at a time: a distribution a draw would not fit a large vocabulary.
         """
-        given = self._tables.log_a_given if blank else self._tables.log_b_given
+        given = self.tables.log_a_given if blank else self.tables.log_b_given
         contexts, place = torch.unique(tokens[which], return_inverse=True)
         for block in row_blocks(len(contexts), self.shape[1 - blank]):
             for k, row in enumerate(given(contexts[block].tolist()), start=block.start):
                 yield which[place == k], row
 
-    def _best(self, n: int) -> list[tuple[tuple[int, ...], float]]:
+    def best(self, n: int) -> list[Scored]:
         """The likeliest pairs, certified: nothing that was not looked at can be among them.
 
         A pair of which a context has not been asked for is at most what the other context says,
         with a probability of one in its place. Contexts are asked for until every such bound is
         below the last of the list.
         """
-        if self._tables.holds_both():
-            return super()._best(n)
-        rows = _Rows(self._tables)
+        if self.tables.holds_all():
+            return super().best(n)
+        rows = _Rows(self.tables)
         bound_a, bound_b, least = self._log_a, self._log_b, -math.inf
         # beyond this the tables themselves, which are kept factored, take less memory
-        most = self._tables.memory_left() // (4 * 8 * max(self.shape))
+        most = self.tables.memory_left() // (4 * 8 * max(self.shape))
         while len(rows.given_a) + len(rows.given_b) <= max(most, 2 * _BATCH):
             rows.expand(_highest(bound_a, least), _highest(bound_b, least))
             a, b = rows.tokens()
@@ -133,7 +112,7 @@ class Mixture(PairJoint):
             done = max(float(bound_a.max()), float(bound_b.max())) < least
             if done or rows.complete():
                 return [((a[i], b[j]), score) for (i, j), score in found]
-        return super()._best(n)
+        return super().best(n)
 
     def _expanded(self, rows: "_Rows") -> Float[Tensor, "a b"]:
         """All pairs of expanded contexts, exactly, in the order of their tokens."""

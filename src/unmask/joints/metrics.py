@@ -11,16 +11,16 @@ from dataclasses import asdict, dataclass
 import torch
 
 from unmask.errors import SupportError, UnmaskError
+from unmask.joints.form_engine import FormEngine
 from unmask.joints.form_sums import (
     Entropies,
-    Reductions,
+    FormSums,
     can_compile,
     compiled_for,
-    compiled_reductions,
-    streamed_reductions,
+    compiled_sums,
+    streamed_sums,
 )
 from unmask.joints.joint import Joint
-from unmask.joints.pair_joint import PairJoint
 from unmask.printable import quoted
 from unmask.tables.pair_tables import PairTables
 from unmask.text.support import Support, Token
@@ -76,24 +76,26 @@ def perplexity(nlls: Iterable[float]) -> float:
 
 def _reduced(
     joints: Mapping[str, Joint], tables: PairTables
-) -> tuple[dict[str, Reductions], Entropies]:
+) -> tuple[dict[str, FormSums], Entropies]:
     """The sums over all joints: compiled for those that can be, then the rest in one pass."""
     forms = {
-        name: joint.form
+        name: joint.engine.form
         for name, joint in joints.items()
-        if isinstance(joint, PairJoint) and joint.is_over(tables) and can_compile(joint.form)
+        if isinstance(joint.engine, FormEngine)
+        and joint.engine.tables is tables
+        and can_compile(joint.engine.form, tables.shape)
     }
     if not forms or not compiled_for(tables):
-        return streamed_reductions({n: joint.scores for n, joint in joints.items()}, tables)
-    found, entropies = compiled_reductions(forms, tables, entropies=False)
+        return streamed_sums({n: joint.scores for n, joint in joints.items()}, tables)
+    found, entropies = compiled_sums(forms, tables, entropies=False)
     rest = {name: joint.scores for name, joint in joints.items() if name not in forms}
     if rest:
-        found.update(streamed_reductions(rest, tables)[0])
+        found.update(streamed_sums(rest, tables)[0])
     return found, entropies
 
 
 def _metrics(
-    joint: Joint, found: Reductions, entropies: Entropies, gold: tuple[int, int], own_unary: float
+    joint: Joint, found: FormSums, entropies: Entropies, gold: tuple[int, int], own_unary: float
 ) -> PairMetrics:
     a, b = gold
     at_gold = float(joint.scores(slice(a, a + 1))[0, b])

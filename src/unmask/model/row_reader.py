@@ -7,6 +7,7 @@ not grow with the vocabulary. Knows the `MaskedLM` protocol, nothing of texts an
 transformers.
 """
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -58,6 +59,8 @@ class RowReader:
         self.model, self.settings = model, settings
         self.forward_passes = forward_passes
         self.batch_size: int | None = None
+        # called once with the seconds per row of the first batch
+        self.after_first_batch: Callable[[float], None] | None = None
         self._tokens_that_fit: int | None = None
         self._bar: Bar | None = None
 
@@ -93,8 +96,11 @@ class RowReader:
             def run(batch: slice) -> None:
                 nonlocal finite
                 at = positions[batch] if isinstance(positions, Tensor) else positions
+                began = time.perf_counter()
                 found = self._run(rows.batch(batch), at)
                 self.forward_passes += len(found)
+                if batch.stop < rows.count:
+                    self._tell((time.perf_counter() - began) / len(found))
                 finite = finite & torch.isfinite(found).all()
                 if found.device.type == "cpu":
                     require_finite(finite)
@@ -186,6 +192,11 @@ class RowReader:
 
     def _run(self, ids: Int[Tensor, "rows length"], positions: Positions) -> Tensor:
         return self.model.readouts(ids.to(self.model.device), positions)
+
+    def _tell(self, seconds_per_row: float) -> None:
+        tell, self.after_first_batch = self.after_first_batch, None
+        if tell is not None:
+            tell(seconds_per_row)
 
     def _rows_per_batch(self, length: int, rows: int) -> int:
         size = resolve_batch_size(self.model, length, self.settings, rows, self._run)

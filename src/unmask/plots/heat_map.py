@@ -52,7 +52,7 @@ def check_blanks(joint: Joint) -> None:
 
 def check_sums(joint: Joint, kind: str) -> None:
     """Refuse a picture that would silently ask a model for whole tables."""
-    if kind == "pmi" and not joint.sums_are_free():
+    if kind == "pmi" and not joint.is_tabulated():
         raise UnmaskError(
             f"the pmi of {printable(joint.method)} needs the sums over both blanks, "
             f"{sum(joint.shape):,} forward passes: call joint.marginal(0), which runs them, or "
@@ -130,7 +130,7 @@ def _with_bars(figure: Any, joint: Joint, cells: Cells, title: str) -> tuple[Any
     """The panel of the map, and all panels: with both marginals at its sides if they are free."""
     style = construction_styles([joint.method])[joint.method]
     head = {"loc": "left", "fontsize": NORMAL, "color": style.colour}
-    if not joint.sums_are_free():
+    if not joint.is_tabulated():
         panel = figure.subplots()
         panel.set_title(title, **head)
         return panel, [panel]
@@ -200,7 +200,7 @@ def _about_cells(joints: Mapping[str, Joint], values: Sequence[Tensor], kind: st
 
 
 def _about_sums(joints: Mapping[str, Joint]) -> Iterator[str]:
-    lazy = {name: joint for name, joint in joints.items() if not joint.sums_are_free()}
+    lazy = {name: joint for name, joint in joints.items() if not joint.is_tabulated()}
     if lazy and len(joints) == 1:
         (joint,) = lazy.values()
         yield (

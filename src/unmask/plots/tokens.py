@@ -17,7 +17,6 @@ from torch import Tensor
 from unmask.arguments import whole_number
 from unmask.errors import SupportError
 from unmask.joints.joint import Joint
-from unmask.joints.lazy_pair import Mixture
 from unmask.printable import printable, quoted
 
 # more would be a carpet, and take minutes to write as SVG
@@ -50,17 +49,12 @@ def shown_cells(joints: Sequence[Joint], n: int) -> Cells:
 
 def log_cells(joint: Joint, cells: Cells) -> Float[Tensor, "rows columns"]:
     """Log-probabilities of all pairs of these tokens; no row of a model that they do not need."""
-    if joint.sums_are_free():
+    if joint.is_tabulated():
         each = [joint.log_rows(slice(row, row + 1))[0, list(cells.columns)] for row in cells.rows]
         return torch.stack(each).cpu()
     pairs = torch.cartesian_prod(torch.tensor(cells.rows), torch.tensor(cells.columns))
-    if isinstance(joint, Mixture):
-        # one context a token instead of two a pair
-        log_p = [fill.log_prob for fill in joint._fills(pairs.T.to(joint._device))]
-    else:
-        ids = [axis.ids for axis in joint.supports]
-        log_p = [joint.log_prob(int(ids[0][a]), int(ids[1][b])) for a, b in pairs.tolist()]
-    return torch.tensor(log_p, dtype=torch.float64).reshape(len(cells.rows), len(cells.columns))
+    log_p = joint.engine.scores_of(pairs) - joint.log_normalizer
+    return log_p.reshape(len(cells.rows), len(cells.columns))
 
 
 def log_marginal(joint: Joint, axis: int) -> Float[Tensor, " size"]:
@@ -93,7 +87,7 @@ def _chosen(joints: Sequence[Joint], axis: int, n: int) -> tuple[int, ...]:
     turns = zip_longest(*(_wanted(joint, axis, n) for joint in joints))
     found = (place for place in chain.from_iterable(turns) if place is not None)
     places = list(islice(dict.fromkeys(found), n))
-    free = [log_marginal(joint, axis).exp() for joint in joints if joint.sums_are_free()]
+    free = [log_marginal(joint, axis).exp() for joint in joints if joint.is_tabulated()]
     if free:
         total = torch.stack(free).sum(dim=0)
         places.sort(key=lambda place: (-float(total[place]), place))
@@ -102,7 +96,7 @@ def _chosen(joints: Sequence[Joint], axis: int, n: int) -> tuple[int, ...]:
 
 def _wanted(joint: Joint, axis: int, n: int) -> list[int]:
     """What a joint would show of a blank, most wanted first."""
-    free = joint.sums_are_free()
+    free = joint.is_tabulated()
     of_pairs = dict.fromkeys(_of_likeliest_pairs(joint, axis, n))
     chosen = list(of_pairs)[: math.ceil(n / 2) if free else n]
     if free:

@@ -1,36 +1,37 @@
-"""What is asked about one text, checked before anything is paid, and answered with joints.
+"""Validate a request for joints of one text, estimate its cost, run the model, build the joints.
 
 One blank is the model's own distribution, two are joined from their conditional tables, more from
 tables over candidates or, where those would be too large, by filling one blank after another.
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from unmask.arguments import Options
 from unmask.constructions import (
     CONSTRUCTIONS,
     DEFAULT_METHOD,
+    METHOD_WITHOUT_TABLES,
     check_methods,
-    check_options,
     construct,
+    construction,
+    constructions_of,
 )
-from unmask.constructions import several as several
 from unmask.constructions.besag import check_pivot
 from unmask.errors import MethodError, SupportError
-from unmask.joints.joint import Joint, rows_of
-from unmask.joints.lazy_orders import FillingOrders
+from unmask.joints.engine import Table
+from unmask.joints.joint import Joint
+from unmask.joints.lazy_orders import LazyOrders
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import RowReader
 from unmask.queries.costs.cost import Cost
-from unmask.queries.costs.estimate import FEW_PASSES, estimate, estimate_rows
-from unmask.queries.costs.forward_passes import by_appetite
+from unmask.queries.costs.estimate import estimate, estimate_rows
+from unmask.queries.costs.forward_passes import all_needs, forward_passes
 from unmask.settings import Settings
 from unmask.tables.beams import growing_rows
 from unmask.tables.blank_reader import BlankReader
-from unmask.tables.candidate_tables import BlankTables
+from unmask.tables.candidate_tables import CandidateTables
 from unmask.tables.elicited import ElicitedSource, masked_distributions
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.proposals import (
@@ -41,24 +42,18 @@ from unmask.tables.proposals import (
     placeholder_axes,
     sizes_of,
 )
-from unmask.tables.sizes import (
-    check_fits,
-    needs_no_table,
-    rows_of_a_fill,
-    table_bytes,
-    table_rows,
-)
+from unmask.tables.sizes import AFFORDABLE_ROWS, check_fits, rows_of_a_fill, table_bytes
 from unmask.text.cloze import Cloze
 from unmask.text.pieces import blanks_of, made_of_pieces
 from unmask.text.support import Support
 
-# a run longer than this announces its cost first
+# a run longer than this announces its cost, as soon as its first batch has shown it
 _LONG_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class Question:
-    """Constructions of the blanks of one text: checked, and not yet paid for."""
+class JointRequest:
+    """Constructions of the blanks of one text: checked, and nothing has run."""
 
     cloze: Cloze
     methods: list[str]
@@ -71,67 +66,66 @@ class Question:
         """How many blanks the text has."""
         return len(self.cloze.positions)
 
+    def without_tables(self) -> bool:
+        """Whether fills can be scored one by one, whatever the supports."""
+        return all(
+            construction(name).without_tables(self.options.get(name, {})) for name in self.methods
+        )
 
-def question(
+    def is_scored_by_fills(self, shape: tuple[int, ...]) -> bool:
+        """Whether fills of more than two blanks are better scored one by one than from a table."""
+        if self.blanks < 3 or not self.without_tables():
+            return False
+        too_large = table_bytes(shape) > self.settings.memory_limit
+        return too_large or self.table_rows(shape) > AFFORDABLE_ROWS
+
+    def table_rows(self, shape: tuple[int, ...]) -> int:
+        """Forward passes behind the tables of candidates."""
+        return forward_passes(self.methods, shape, whole_vocabulary=False, options=self.options)
+
+
+def check_request(
     cloze: Cloze,
     *,
     methods: Sequence[str] | None,
     support: object,
     settings: Settings | None,
     options: Options | None,
-) -> Question:
+) -> JointRequest:
     """Constructions by their names, those that fit the number of blanks where none are named."""
     blanks = len(cloze.positions)
-    named = _all_methods(blanks, support) if methods is None else methods
-    check = several.check_several if blanks > 2 else check_options
-    names, chosen = check_methods(named, options, check=check)
-    _refuse_support_of_wide_blanks(cloze, support)
-    if blanks > 2:
-        several.checked_path(chosen.get("hcb", {}).get("path"), blanks)
-        if _is_auto(support) and _is_one_by_one(names, chosen):
-            # as for two blanks: what needs no table ranges over everything
-            support = "vocabulary"
-    asked = Question(cloze, names, chosen, support, settings or Settings())
-    _refuse_what_has_no_table(asked)
-    return asked
-
-
-def _is_one_by_one(methods: list[str], options: Options) -> bool:
-    return methods == ["orders"] and options.get("orders", {}).get("mean") != "geometric"
-
-
-def _refuse_support_of_wide_blanks(cloze: Cloze, support: object) -> None:
+    if methods is None:
+        beyond = _beyond_tables(blanks, support)
+        methods = [METHOD_WITHOUT_TABLES] if beyond else constructions_of(blanks)
+    names, chosen = check_methods(methods, options, max(2, blanks))
     if cloze.widths is not None and isinstance(support, Mapping):
         raise SupportError(
             f"{made_of_pieces(cloze)}, and support by blank takes one piece each; give words as "
             "targets"
         )
-
-
-def _all_methods(blanks: int, support: object) -> list[str]:
-    if _beyond_tables(blanks, support):
-        return ["orders"]
-    return list(CONSTRUCTIONS if blanks < 3 else several.CONSTRUCTIONS)
+    request = JointRequest(cloze, names, chosen, support, settings or Settings())
+    if blanks > 2 and _is_auto(support) and request.without_tables():
+        # as for two blanks: what needs no table ranges over everything
+        request = replace(request, support="vocabulary")
+    if _beyond_tables(blanks, request.support):
+        tables = [
+            name for name in names if not construction(name).without_tables(chosen.get(name, {}))
+        ]
+        raise MethodError(
+            f"{', '.join(tables)} of {blanks_of(cloze)} would need a table over too many fills; "
+            f"use method {METHOD_WITHOUT_TABLES!r} alone, with its arithmetic mean, which needs "
+            "none, or say how many candidates a blank has, as support=4"
+        )
+    return request
 
 
 def default_method(blanks: int, support: object) -> str:
     """The construction where none is named: log-pool, or what needs no table."""
-    return "orders" if _beyond_tables(blanks, support) else DEFAULT_METHOD
-
-
-def _refuse_what_has_no_table(asked: Question) -> None:
-    if _beyond_tables(asked.blanks, asked.support):
-        tables = [method for method in asked.methods if method != "orders"] or ["geometric orders"]
-        raise MethodError(
-            f"{', '.join(tables)} of {blanks_of(asked.cloze)} would need a table over too many "
-            "fills; "
-            "use method 'orders' alone, which needs none, or say how many candidates a blank has, "
-            "as support=4"
-        )
+    return METHOD_WITHOUT_TABLES if _beyond_tables(blanks, support) else DEFAULT_METHOD
 
 
 def _beyond_tables(blanks: int, support: object) -> bool:
-    """Whether nobody gave candidates, and tables of enough of them would take too many rows."""
+    """Whether no candidates are given, and tables of enough of them would take too many rows."""
     return _is_auto(support) and blanks > 2 and affordable_size(blanks) is None
 
 
@@ -139,52 +133,56 @@ def _is_auto(support: object) -> bool:
     return isinstance(support, str) and support == AUTO
 
 
-def answer(
-    asked: Question, model: MaskedLM, whole: Support, provenance: Mapping[str, object]
+# --- the joints --------------------------------------------------------------------------------
+
+
+def build_joints(
+    request: JointRequest, model: MaskedLM, whole: Support, provenance: Mapping[str, object]
 ) -> dict[str, Joint]:
-    """The joints, by the names of their constructions in the order asked."""
-    if asked.blanks > 2:
-        _check_fits(asked, placeholder_axes(model, whole, asked.support, asked.blanks))
-    axes = choose_axes(model, whole, asked.cloze, asked.support, asked.settings)
+    """The joints, by the names of their constructions in the order requested."""
+    if request.blanks > 2:
+        _check_fits(request, placeholder_axes(model, whole, request.support, request.blanks))
+    axes = choose_axes(model, whole, request.cloze, request.support, request.settings)
     about = {**provenance, **axes.diagnostics()}
-    if asked.blanks == 1:
-        own = own_distribution(
-            model,
-            asked.cloze,
-            axes.supports[0],
-            asked.settings,
-            about,
-            passes_before=axes.forward_passes,
-        )
-        return dict.fromkeys(asked.methods, own)
-    build = _pair_joints if asked.blanks == 2 else _several_joints
-    return build(asked, model, axes, about)
-
-
-def _check_fits(asked: Question, axes: tuple[Support, ...]) -> None:
-    """Refuse tables that are too large before candidates are grown for them."""
-    shape = tuple(len(axis) for axis in axes)
-    if not needs_no_table(asked.methods, shape, asked.settings.memory_limit, asked.options):
-        geometric = asked.methods == ["orders"]
-        check_fits(
-            shape, asked.settings.memory_limit, geometric=geometric, blanks=blanks_of(asked.cloze)
-        )
-
-
-def _pair_joints(
-    asked: Question, model: MaskedLM, axes: Axes, about: Mapping[str, object]
-) -> dict[str, Joint]:
-    check_pivot(asked.options.get("hcb", {}), axes.supports)
-    announce(asked, model, axes.supports)
-    tables = pair_tables(asked.cloze, model, axes, asked.settings, about)
-    if not all(axis.is_whole(model.vocabulary_size) for axis in axes.supports):
-        # how much of the model's mass the candidates hold belongs beside their probabilities
-        tables.masked  # noqa: B018
-    built = {
-        name: construct(name, tables, **asked.options.get(name, {}))
-        for name in by_appetite(asked.methods, asked.options)
+    if request.blanks == 1:
+        own = _own_distribution(request, model, axes, about)
+        return dict.fromkeys(request.methods, own)
+    check_pivot(request.options.get("hcb", {}), axes.supports)
+    if request.is_scored_by_fills(tuple(len(axis) for axis in axes.supports)):
+        return {request.methods[0]: _joint_by_fills(request, model, axes, about)}
+    tables = _tables(request, model, axes, about)
+    # together and first, so that single contexts are found in whole tables; a function of the
+    # caller's may still reject its options
+    ours = [name for name in request.methods if name in CONSTRUCTIONS]
+    needed = all_needs(ours, tables.shape, request.options)
+    whole_vocabulary = all(axis.is_whole(model.vocabulary_size) for axis in axes.supports)
+    # how much of the model's mass candidates hold belongs beside their probabilities
+    tables.elicit(needed.whole, masked=needed.masked or not whole_vocabulary)
+    return {
+        name: construct(name, tables, **request.options.get(name, {})) for name in request.methods
     }
-    return {name: built[name] for name in asked.methods}
+
+
+def _tables(
+    request: JointRequest, model: MaskedLM, axes: Axes, about: Mapping[str, object]
+) -> PairTables | CandidateTables:
+    announce = _announcement(request, model, axes.supports)
+    if request.blanks == 2:
+        tables = pair_tables(request.cloze, model, axes, request.settings, about)
+        reader = tables.source.reader if isinstance(tables.source, ElicitedSource) else None
+        if reader is not None:
+            reader.after_first_batch = announce
+        return tables
+    several = CandidateTables(
+        model,
+        request.cloze,
+        axes.supports,
+        request.settings,
+        provenance=about,
+        passes_before=axes.forward_passes,
+    )
+    several.reader.after_first_batch = announce
+    return several
 
 
 def pair_tables(
@@ -194,15 +192,14 @@ def pair_tables(
     settings: Settings,
     about: Mapping[str, object],
 ) -> PairTables:
-    """Both conditional tables of two blanks; nothing runs until a part is asked for."""
+    """Both conditional tables of two blanks; nothing runs until a part is read."""
     first, second = axes.supports
-    told = {**about, **axes.diagnostics()}
     source = ElicitedSource(
         model,
         cloze,
         (first, second),
         settings,
-        provenance=told,
+        provenance={**about, **axes.diagnostics()},
         passes_before=axes.forward_passes,
     )
     return PairTables(
@@ -213,133 +210,118 @@ def pair_tables(
     )
 
 
-def _several_joints(
-    asked: Question, model: MaskedLM, axes: Axes, about: Mapping[str, object]
-) -> dict[str, Joint]:
-    shape = tuple(len(axis) for axis in axes.supports)
-    if needs_no_table(asked.methods, shape, asked.settings.memory_limit, asked.options):
-        reader = BlankReader(
-            model,
-            asked.cloze,
-            axes.supports,
-            asked.settings,
-            passes_before=axes.forward_passes,
-        )
-        return {"orders": FillingOrders(reader, diagnostics={**about, "length": len(asked.cloze)})}
-    tables = BlankTables(
-        model,
-        asked.cloze,
-        axes.supports,
-        asked.settings,
-        provenance=about,
-        passes_before=axes.forward_passes,
+def _joint_by_fills(
+    request: JointRequest, model: MaskedLM, axes: Axes, about: Mapping[str, object]
+) -> Joint:
+    reader = BlankReader(
+        model, request.cloze, axes.supports, request.settings, passes_before=axes.forward_passes
     )
-    announce(asked, model, axes.supports)
-    # the whole tables first: constructions that need less then find their parts there
-    least = ("orders", "hcb", "mlm")
-    order = sorted(asked.methods, key=lambda name: least.index(name) if name in least else -1)
-    built = {name: several.construct(name, tables, **asked.options.get(name, {})) for name in order}
-    return {name: built[name] for name in asked.methods}
+    known = {**about, "length": len(request.cloze)}
+    return Joint(LazyOrders(reader), axes.supports, method=request.methods[0], diagnostics=known)
 
 
-# --- what it costs -----------------------------------------------------------------------------
+def _own_distribution(
+    request: JointRequest, model: MaskedLM, axes: Axes, about: Mapping[str, object]
+) -> Joint:
+    """The model's distribution at a single blank: there is nothing to construct."""
+    reader = RowReader(model, request.settings, forward_passes=axes.forward_passes)
+    ((log_p, captured),) = masked_distributions(reader, request.cloze, axes.supports)
+    return Joint(
+        Table(log_p),
+        axes.supports,
+        method="mlm",
+        diagnostics={
+            **about,
+            "forward_passes": reader.forward_passes,
+            "length": len(request.cloze),
+            "captured_mass": [captured],
+        },
+    )
+
+
+def _check_fits(request: JointRequest, axes: tuple[Support, ...]) -> None:
+    """Raise for tables that are too large before candidates are grown for them."""
+    shape = tuple(len(axis) for axis in axes)
+    if not request.is_scored_by_fills(shape):
+        alone = request.methods == [METHOD_WITHOUT_TABLES]
+        limit, blanks = request.settings.memory_limit, blanks_of(request.cloze)
+        check_fits(shape, limit, geometric=alone, blanks=blanks)
+
+
+# --- what they cost ----------------------------------------------------------------------------
 
 
 def cost(
-    asked: Question, model: MaskedLM, whole: Support, *, examples: int = 1, timed: bool = True
+    request: JointRequest, model: MaskedLM, whole: Support, *, examples: int = 1, timed: bool = True
 ) -> Cost:
-    """What the joints cost a text, one of `examples`; `timed` runs the model for a second."""
-    axes = placeholder_axes(model, whole, asked.support, asked.blanks)
-    if asked.blanks > 2:
+    """What the joints cost per text, one of `examples`; `timed` runs the model for a second."""
+    axes = placeholder_axes(model, whole, request.support, request.blanks)
+    if request.blanks > 2:
         # what will be rejected has no cost
-        _check_fits(asked, axes)
+        _check_fits(request, axes)
     above = 0 if timed else sys.maxsize
-    return _cost(asked, model, axes, examples=examples, measured_above=above)
+    return _cost(request, model, axes, examples=examples, measured_above=above)
 
 
 def _cost(
-    asked: Question,
+    request: JointRequest,
     model: MaskedLM,
     axes: tuple[Support, ...],
     *,
-    examples: int,
-    measured_above: int,
+    examples: int = 1,
+    measured_above: int = sys.maxsize,
 ) -> Cost:
-    if asked.blanks < 3:
-        tables = estimate(
+    grown = sizes_of(request.support, request.blanks, model.vocabulary_size)
+    growing = growing_rows(request.blanks) if grown else 0
+    if request.blanks > 2:
+        known = _cost_of_several(request, tuple(len(axis) for axis in axes))
+        return estimate_rows(
             model,
-            asked.cloze,
-            asked.methods,
-            axes,
-            asked.settings,
-            asked.options,
+            request.cloze,
+            replace(known, forward_passes=known.forward_passes + growing),
+            request.settings,
             examples=examples,
             measured_above=measured_above,
         )
-        growing = _growing(asked, model.vocabulary_size)
-        return replace(tables, forward_passes=tables.forward_passes + growing)
-    return estimate_rows(
+    found = estimate(
         model,
-        asked.cloze,
-        _several_cost(asked, axes, model.vocabulary_size),
-        asked.settings,
+        request.cloze,
+        request.methods,
+        axes,
+        request.settings,
+        request.options,
         examples=examples,
         measured_above=measured_above,
     )
+    return replace(found, forward_passes=found.forward_passes + growing)
 
 
-def _growing(asked: Question, vocabulary_size: int) -> int:
-    """The rows in which the model proposes candidates, at most."""
-    sizes = sizes_of(asked.support, asked.blanks, vocabulary_size)
-    return growing_rows(asked.blanks) if sizes else 0
-
-
-def _several_cost(asked: Question, axes: tuple[Support, ...], vocabulary_size: int) -> Cost:
-    shape = tuple(len(axis) for axis in axes)
-    growing = _growing(asked, vocabulary_size)
-    if needs_no_table(asked.methods, shape, asked.settings.memory_limit, asked.options):
-        # the probability of one fill; ranking and drawing ask for more as they go
-        return Cost(growing + rows_of_a_fill(asked.blanks), len(asked.cloze), 0)
+def _cost_of_several(request: JointRequest, shape: tuple[int, ...]) -> Cost:
+    if request.is_scored_by_fills(shape):
+        # the probability of one fill; ranking and drawing read more as they go
+        return Cost(rows_of_a_fill(request.blanks), len(request.cloze), 0)
     return Cost(
-        growing + table_rows(asked.methods, shape, asked.options),
-        len(asked.cloze),
+        request.table_rows(shape),
+        len(request.cloze),
         table_bytes(shape),
         storage="dense",
         storage_why="candidates are few",
     )
 
 
-def announce(asked: Question, model: MaskedLM, axes: tuple[Support, ...]) -> None:
-    """Say what a long run costs before it starts, on whatever stderr is."""
-    shown = asked.settings.progress
-    if not asked.settings.announce or shown is False or callable(shown):
-        return
-    found = _cost(asked, model, axes, examples=1, measured_above=FEW_PASSES)
-    if found.seconds is not None and found.seconds > _LONG_SECONDS:
-        print(f"{', '.join(asked.methods)}: {found}", file=sys.stderr)
+def _announcement(
+    request: JointRequest, model: MaskedLM, axes: tuple[Support, ...]
+) -> Callable[[float], None] | None:
+    """What says the cost of a long run once its first batch has run, on whatever stderr is."""
+    shown = request.settings.progress
+    if not request.settings.announce or shown is False or callable(shown):
+        return None
 
+    def announce(seconds_per_row: float) -> None:
+        found = _cost(request, model, axes)
+        seconds = found.forward_passes * seconds_per_row
+        if seconds > _LONG_SECONDS:
+            said = replace(found, seconds=seconds)
+            print(f"{', '.join(request.methods)}: {said}", file=sys.stderr)
 
-def own_distribution(
-    model: MaskedLM,
-    cloze: Cloze,
-    support: Support,
-    settings: Settings,
-    provenance: Mapping[str, object],
-    *,
-    passes_before: int = 0,
-) -> Joint:
-    """The model's distribution at a single blank, over a support."""
-    reader = RowReader(model, settings, forward_passes=passes_before)
-    ((log_p, captured),) = masked_distributions(reader, cloze, (support,))
-    return Joint(
-        partial(rows_of, log_p),
-        (support,),
-        method="mlm",
-        diagnostics={
-            **provenance,
-            "forward_passes": reader.forward_passes,
-            "length": len(cloze),
-            "captured_mass": [captured],
-        },
-        device=log_p.device,
-    )
+    return announce

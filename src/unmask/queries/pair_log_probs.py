@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from unmask.constructions import construction
 from unmask.constructions.options import unknown_option
 from unmask.constructions.sweep import CONTEXTS, FLOOR, check_contexts, check_floor
 from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
@@ -180,10 +181,8 @@ def rows_per_text(
             raise MethodError(f"{method} of many texts has no {unknown_option(option, chosen)}")
         _CHECKS[option](value)
         chosen[option] = value
-    if method == "sweep":
-        contexts = int(chosen["contexts"])
-        return 3 + sum(min(contexts, len(axis)) for axis in supports)
-    return 1 if method == "mlm" else 3
+    shape = tuple(len(axis) for axis in supports)
+    return construction(method).needs(shape, chosen).rows(shape)
 
 
 # --- the joints --------------------------------------------------------------------------------

@@ -16,9 +16,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from unmask.arguments import real_number, whole_number
+from unmask.constructions import construction
+from unmask.constructions.needs import Needs
 from unmask.errors import MethodError, SupportError
 from unmask.joints.joint import Joint
-from unmask.joints.lazy_orders import FillingOrders
+from unmask.joints.lazy_orders import LazyOrders
 from unmask.model.masked_lm import MaskedLM
 from unmask.printable import quoted
 from unmask.settings import Settings
@@ -141,7 +143,8 @@ def _candidates(about: WordQuestion, blank: int, words: Sequence[Token]) -> list
 def _check_affordable(each: Sequence[Sequence[Candidate]], method: str) -> None:
     fills = math.prod(len(found) for found in each)
     pieces = sum(max(len(word.ids) for word in found) for found in each)
-    rows = fills * rows_of_a_fill(pieces) if method == "orders" else fills
+    one_by_one = construction(method).without_tables({})
+    rows = fills * rows_of_a_fill(pieces) if one_by_one else fills
     if rows > _MOST_ROWS:
         raise SupportError(
             f"{fills:,} combinations of candidates would take up to {rows:,} forward passes, more "
@@ -171,9 +174,10 @@ def _log_probs(
 ) -> Float[Tensor, " fills"]:
     positions = len(cloze.positions)
     reader = BlankReader(about.model, cloze, (about.whole,) * positions, about.settings)
-    if method == "orders" or positions == 1:
-        return FillingOrders(reader, diagnostics={}).log_probs(ids)
-    if method == "mlm":
+    known = construction(method)
+    if known.without_tables({}) or positions == 1:
+        return LazyOrders(reader).scores_of(ids)
+    if known.needs((2, 2), {}) == Needs(masked=True):
         return _independent(reader, ids)
     if positions > 2:
         raise MethodError(

@@ -5,7 +5,7 @@ blanks; how much of the model's mass that is, is kept beside them. Knows the `Ma
 and nothing of transformers.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
 import torch
@@ -18,6 +18,7 @@ from unmask.model.row_reader import Outcomes, RowReader, Rows, log_mass, require
 from unmask.progress import Bar, bar
 from unmask.settings import Settings
 from unmask.tables.contexts import MASKED, Contexts, given, given_all_others
+from unmask.tables.protocol import EVERY_ROW
 from unmask.tables.sizes import check_fits
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
@@ -26,7 +27,7 @@ from unmask.text.support import Support
 _CELLS = 2**22
 
 
-class BlankTables:
+class CandidateTables:
     """What a model says of each of several blanks, given candidates for others."""
 
     def __init__(
@@ -40,7 +41,7 @@ class BlankTables:
         passes_before: int = 0,
     ) -> None:
         self.supports = supports
-        self._reader = RowReader(model, settings, forward_passes=passes_before)
+        self.reader = RowReader(model, settings, forward_passes=passes_before)
         self._model, self._cloze, self._settings = model, cloze, settings
         self._provenance = dict(provenance or {})
         self._logits: dict[tuple[Contexts, int], Tensor] = {}
@@ -58,13 +59,29 @@ class BlankTables:
         """How many blanks there are."""
         return len(self.supports)
 
-    def log_given_others(self, outcome: int) -> Float[Tensor, "*shape"]:
-        """log q(x_t | all other blanks), an axis a blank."""
-        return self.log_given(given_all_others(self.blanks, outcome), outcome)
+    def elicit(self, whole: Iterable[int], *, masked: bool) -> None:
+        """Run the model for the whole tables of some blanks, and with every blank masked."""
+        for outcome in whole:
+            self._read(given_all_others(self.blanks, outcome), outcome)
+        if masked:
+            self.log_masked(0)
 
-    def logits_given_others(self, outcome: int) -> Float[Tensor, "*shape"]:
-        """The model's own logits of that, before any normalisation."""
-        return self._read(given_all_others(self.blanks, outcome), outcome)
+    def has_masked(self) -> bool:
+        """Always: they can be elicited."""
+        return True
+
+    def log_given_others(self, outcome: int, rows: slice = EVERY_ROW) -> Float[Tensor, "..."]:
+        """log q(x_t | all other blanks), one axis per blank."""
+        return self.log_given(given_all_others(self.blanks, outcome), outcome)[rows]
+
+    def log_prob_of(self, outcome: int, place: int) -> Float[Tensor, "..."]:
+        """The same for one token of the blank: size 1 along it."""
+        return self.log_given_others(outcome).narrow(outcome, place, 1)
+
+    def log_normalizer(self, outcome: int) -> Float[Tensor, "..."]:
+        """What the model's own logits of that sum to in each context, as a logarithm."""
+        logits = self._read(given_all_others(self.blanks, outcome), outcome)
+        return torch.logsumexp(logits, dim=outcome, keepdim=True)
 
     def log_given_filled(self, filled: Sequence[int], outcome: int) -> Float[Tensor, "..."]:
         """log q(x_t | some blanks), the remaining ones masked."""
@@ -100,10 +117,10 @@ class BlankTables:
             masses.append(min(1.0, float((log_weight + log_mass).exp().sum())))
         return masses
 
-    def remember(self, name: str, make: Callable[[], object]) -> object:
+    def remember(self, name: str, compute: Callable[[], object]) -> object:
         """What several joints share, made once."""
         if name not in self._remembered:
-            self._remembered[name] = make()
+            self._remembered[name] = compute()
         return self._remembered[name]
 
     def holds_all(self) -> bool:
@@ -117,7 +134,7 @@ class BlankTables:
         captured = self.masked_mass()
         return {
             **self._provenance,
-            "forward_passes": self._reader.forward_passes,
+            "forward_passes": self.reader.forward_passes,
             "length": len(self._cloze),
             "candidates": list(self.shape),
             "captured_mass": captured,
@@ -161,7 +178,7 @@ class BlankTables:
                     flat[t][where] = self._outcomes[t].logits(read).double()
                     held[t][where] = log_mass(read, self._outcomes[t], every)
 
-        self._reader.each_batch(
+        self.reader.each_batch(
             Rows.of(self._ids(tokens)),
             [self._cloze.positions[t] for t in contexts.read],
             keep,
@@ -187,6 +204,6 @@ class BlankTables:
         given = sum(content != MASKED for content in contexts.contents)
         return f"blank {read} given {given} others"
 
-    def bar(self, what: str) -> Bar:
-        """What counts the passes of a solver that reads the tables many times."""
-        return bar(what, unit="pass", shown=self._settings.progress)
+    def bar(self, what: str, passes: int | None = None) -> Bar:
+        """What counts the sweeps of work that reads the tables many times."""
+        return bar(what, unit="pass", total=passes, shown=self._settings.progress)

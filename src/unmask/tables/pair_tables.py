@@ -5,7 +5,7 @@ supplies them, so that none pays for what it does not use. Knows nothing of mode
 """
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
 import torch
@@ -18,6 +18,8 @@ from unmask.printable import quoted
 from unmask.progress import Bar, Shown, bar
 from unmask.settings import DEFAULT_MEMORY_LIMIT
 from unmask.tables.conditional import ConditionalTable, DenseLogits, Logits
+from unmask.tables.contexts import Contexts, Masked
+from unmask.tables.protocol import EVERY_ROW
 from unmask.tables.source import MaskedMarginals, StoredSource, TableSource, storage
 from unmask.text.support import Support
 
@@ -146,25 +148,62 @@ class PairTables:
         """Whether the doubly masked distributions are there, or can be elicited."""
         return not (isinstance(self.source, StoredSource) and self.source.marginals is None)
 
-    def holds_both(self) -> bool:
-        """Whether both tables are there, so that reading them asks no model."""
+    def holds_all(self) -> bool:
+        """Whether both tables are there, so that reading them runs no model."""
         stored = isinstance(self.source, StoredSource)
-        return stored or all(self._held(name) for name in ("a_given_b", "b_given_a"))
+        return stored or all(self._if_elicited(name) for name in ("a_given_b", "b_given_a"))
+
+    def elicit(self, whole: Iterable[int], *, masked: bool) -> None:
+        """Run the model for the whole tables of some blanks, and with both blanks masked."""
+        for outcome in whole:
+            self._table(outcome)
+        if masked and self.has_masked():
+            self.masked  # noqa: B018
+
+    def log_given_others(self, outcome: int, rows: slice = EVERY_ROW) -> Float[Tensor, "block b"]:
+        """log q(a | b) or log q(b | a), for some rows."""
+        tile = self.tile(rows)
+        return tile.log_b_given_a if outcome else tile.log_a_given_b
+
+    def log_prob_of(self, outcome: int, place: int) -> Float[Tensor, "_ _"]:
+        """The same for one token of the blank, in every context."""
+        return _laid(self._table(outcome).log_prob_of(place), 1 - outcome)
+
+    def log_normalizer(self, outcome: int) -> Float[Tensor, "_ _"]:
+        """What was taken from the model's logits in each context."""
+        return _laid(self._table(outcome).log_normalizer, 1 - outcome)
+
+    def log_given(self, contexts: Contexts, outcome: int) -> Float[Tensor, "_ _"]:
+        """log q(x_t | one token of the other blank), or with that masked too."""
+        token = contexts.contents[1 - outcome]
+        if isinstance(token, Masked):
+            return self.log_masked(outcome)
+        if not isinstance(token, int):
+            raise UnmaskError("a whole table of two blanks is read by rows: log_given_others")
+        given = self.log_b_given if outcome else self.log_a_given
+        return _laid(given([token])[0], outcome)
+
+    def log_masked(self, outcome: int) -> Float[Tensor, "_ _"]:
+        """log m_t: the model's distribution of a blank with both masked."""
+        return _laid((self.masked.log_a, self.masked.log_b)[outcome], outcome)
+
+    def _table(self, outcome: int) -> ConditionalTable:
+        return self.b_given_a if outcome else self.a_given_b
 
     def log_a_given(self, contexts: Sequence[int]) -> Float[Tensor, "contexts a"]:
         """log q(a | b) for some b, a row each; a forward pass each if the table is not there."""
-        whole = self._held("a_given_b")
+        whole = self._if_elicited("a_given_b")
         return whole.log_prob_given(contexts) if whole else self.source.log_a_given(contexts)
 
     def log_b_given(self, contexts: Sequence[int]) -> Float[Tensor, "contexts b"]:
         """log q(b | a) for some a, a row each; a forward pass each if the table is not there."""
-        whole = self._held("b_given_a")
+        whole = self._if_elicited("b_given_a")
         return whole.log_prob_given(contexts) if whole else self.source.log_b_given(contexts)
 
     def memory_left(self) -> int:
         """Bytes of the limit that dense tables do not take already."""
         cells = 4 * self.shape[0] * self.shape[1]
-        held = (self._held("a_given_b"), self._held("b_given_a"))
+        held = (self._if_elicited("a_given_b"), self._if_elicited("b_given_a"))
         dense = sum(cells for table in held if table and isinstance(table.logits, DenseLogits))
         copied = sum(getattr(kept, "nbytes", 0) for kept in self._remembered.values())
         return self.memory_limit - dense - copied
@@ -210,16 +249,21 @@ class PairTables:
             half_copies=self.half_copies,
         )
 
-    def _held(self, name: str) -> ConditionalTable | None:
+    def _if_elicited(self, name: str) -> ConditionalTable | None:
         """A table that has been asked for already; looking does not ask."""
         return self.__dict__.get(name)
 
     def diagnostics(self) -> dict[str, object]:
         """How the tables are kept and what they have cost."""
-        held = self._held("a_given_b") or self._held("b_given_a")
+        held = self._if_elicited("a_given_b") or self._if_elicited("b_given_a")
         masked = self.__dict__.get("masked")
         return {
             **self.source.diagnostics(),
             **({"tables": storage(held)} if held else {}),
             **({"captured_mass": list(masked.captured)} if masked else {}),
         }
+
+
+def _laid(vector: Float[Tensor, " size"], axis: int) -> Float[Tensor, "_ _"]:
+    """A vector along one of two axes."""
+    return vector[None] if axis else vector[:, None]

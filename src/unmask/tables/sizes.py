@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 
-from unmask.arguments import Options
 from unmask.errors import MemoryLimitError
 from unmask.printable import readable_bytes
 
@@ -15,23 +14,6 @@ WORKING_TABLES = 8
 ALL_ORDERS_UP_TO, DRAWN_ORDERS = 6, 16
 
 
-def table_rows(methods: Sequence[str], shape: Sequence[int], options: Options) -> int:
-    """Rows behind the tables of several constructions together, the fully masked one counted."""
-    all_but_one = sum(math.prod(shape) // size for size in shape)
-    if "orders" in methods:
-        return math.prod(size + 1 for size in shape) - math.prod(shape)
-    if any(method not in ("mlm", "hcb") for method in methods):
-        return all_but_one + 1
-    path = options.get("hcb", {}).get("path")
-    steps = list(path) if isinstance(path, Sequence) else list(range(len(shape)))[::-1]
-    return 1 + (_path_rows([shape[t] for t in steps]) if "hcb" in methods else 0)
-
-
-def _path_rows(sizes: Sequence[int]) -> int:
-    """A row for every fill of the blanks walked before, step by step."""
-    return sum(math.prod(sizes[:step]) for step in range(len(sizes)))
-
-
 def rows_of_a_fill(blanks: int) -> int:
     """Rows behind the probability of one fill by `orders`, at most."""
     return 2**blanks - 1 if blanks <= ALL_ORDERS_UP_TO else DRAWN_ORDERS * blanks
@@ -40,16 +22,6 @@ def rows_of_a_fill(blanks: int) -> int:
 def table_bytes(shape: Sequence[int]) -> int:
     """Memory of the tables and of a solver's own, in float64."""
     return 8 * math.prod(shape) * (len(shape) + WORKING_TABLES)
-
-
-def needs_no_table(
-    methods: Sequence[str], shape: Sequence[int], memory_limit: int, options: Options
-) -> bool:
-    """Whether `orders` is better asked fill by fill than from a table."""
-    if list(methods) != ["orders"] or options.get("orders", {}).get("mean") == "geometric":
-        return False
-    too_large = table_bytes(shape) > memory_limit
-    return too_large or table_rows(methods, shape, options) > AFFORDABLE_ROWS
 
 
 def check_fits(

@@ -18,7 +18,7 @@ from torch import Tensor
 from unmask.constructions.solvers.descent import Pass
 from unmask.constructions.solvers.forest import Index, Vector
 from unmask.constructions.solvers.groups import Labels, Matrix
-from unmask.tables.candidate_tables import BlankTables
+from unmask.tables.protocol import Tables
 
 Scores = Float[Tensor, "*shape"]
 
@@ -182,6 +182,6 @@ class LineFlows:
         return [given * part for given, part in zip(self._given, parts, strict=True)]
 
 
-def conditionals(tables: BlankTables) -> list[Scores]:
+def conditionals(tables: Tables) -> list[Scores]:
     """q(x_t | x_-t) of every blank, as probabilities in float64."""
-    return [tables.log_given_others(t).exp() for t in range(tables.blanks)]
+    return [tables.log_given_others(t).exp() for t in range(len(tables.shape))]

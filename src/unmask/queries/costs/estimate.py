@@ -23,8 +23,6 @@ from unmask.tables.storage import choose_storage
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
-# a run of fewer rows is over sooner than its time would be estimated
-FEW_PASSES = 512
 # how much of the model is timed beyond one batch: so many, so long, such a part of the work itself
 _BATCHES, _PATIENCE, _PART = 5, 1.0, 0.1
 
@@ -120,8 +118,8 @@ def _table_seconds(
         table_passes(methods, shape, options),
         shape,
         # without tables there is nothing to compute anew
-        width=None if kept.dense or not parts.tables() else width,
-        copied=kept.copied and parts.both(),
+        width=None if kept.dense or not parts.whole else width,
+        copied=kept.copied and len(parts.whole) == 2,
         # as in elicitation: float64 exists on CPUs and CUDA
         device=model.device if model.device.type == "cuda" else torch.device("cpu"),
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from unmask.arguments import Options, whole_number
+from unmask.constructions import construction
 from unmask.constructions.needs import Needs
 from unmask.queries.costs.forward_passes import all_needs, needs
 from unmask.tables.storage import Storage
@@ -37,10 +38,10 @@ _WITHOUT_COPY = 70
 def table_bytes(parts: Needs, shape: tuple[int, ...], width: int | None, kept: Storage) -> int:
     """What tables kept so will take: readouts of some width, cells, and the solvers' copy."""
     cells = shape[0] * shape[-1]
-    contexts = [shape[-1]] * parts.whole_a + [shape[0]] * parts.whole_b
+    contexts = [shape[-1] if blank == 0 else shape[0] for blank in parts.whole]
     readouts = sum(4 * width * size if width else 0 for size in contexts)
     dense = 4 * cells * len(contexts) if kept.dense else 0
-    return readouts + dense + (kept.copy_bytes * cells if parts.both() else 0)
+    return readouts + dense + (kept.copy_bytes * cells if len(parts.whole) == 2 else 0)
 
 
 def table_passes(
@@ -59,16 +60,20 @@ def table_passes(
     summed = [
         name
         for name in names
-        if parts.both() or not needs(name, shape, given.get(name)).only_pairs()
+        if len(parts.whole) == 2 or not needs(name, shape, given).only_contexts()
     ]
-    contests = [name for name in names if name in ("ag", "weighted-ag")]
+    solvers = [construction(name).solver for name in names]
     counts: dict[Kind, int] = {
-        "made": parts.tables(),
-        "copied": int(parts.both()),
-        "balance": STATIONARY_PASSES if parts.both() else 0,
-        "contest": CONTEST_PASSES * len(contests),
-        "step": _steps(given.get("ag-paper", {})) if "ag-paper" in names else 0,
-        "sum": _SUMS * len(summed) + int(parts.both()),
+        "made": len(parts.whole),
+        "copied": int(len(parts.whole) == 2),
+        "balance": STATIONARY_PASSES if len(parts.whole) == 2 else 0,
+        "contest": CONTEST_PASSES * solvers.count("contest"),
+        "step": sum(
+            _steps(given.get(name, {}))
+            for name, solver in zip(names, solvers, strict=True)
+            if solver == "steps"
+        ),
+        "sum": _SUMS * len(summed) + int(len(parts.whole) == 2),
         "rank": len(summed),
     }
     return {kind: count for kind, count in counts.items() if count}
@@ -89,13 +94,13 @@ def table_flop(
     if not kept.dense:
         # sums are read off the copy
         shown = passes.get("rank", 0) + (0 if kept.copied else passes.get("sum", 0))
-        tables += parts.tables() * (shown + passes.get("copied", 0) * kept.copied)
+        tables += len(parts.whole) * (shown + passes.get("copied", 0) * kept.copied)
         if not kept.copied:
             tables += 2 * sum(passes.get(kind, 0) for kind in ("balance", "contest", "step"))
     # rows by themselves, where no table is: both blanks are read with both masked
     rows = 2 * parts.masked * shape[-1]
-    rows += parts.some_a * shape[0] * (not parts.whole_a)
-    rows += parts.some_b * shape[-1] * (not parts.whole_b)
+    for blank, some in enumerate(parts.some):
+        rows += some * shape[blank] * (blank not in parts.whole)
     return 2 * width * (tables * shape[0] * shape[-1] + rows)
 
 

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from unmask.constructions import construct
+from unmask.constructions import construct, construction
 from unmask.joints.joint import Joint
 from unmask.queries.sampling.conditionals import Conditionals, Drawn
 from unmask.queries.sampling.memory import Recent
@@ -126,7 +126,8 @@ class TablesBlock:
             half_copies=self._settings.half_tables,
             progress=self._settings.progress,
         )
-        if target.method == "sweep" and target.rows_per_update() > sum(map(len, axes)):
+        lazy = construction(target.method).needs(tables.shape, target.options).only_contexts()
+        if lazy and target.rows_per_update() > sum(map(len, axes)):
             # small supports: cheaper once and for all than a few contexts at every draw
             tables.both()
         kept = _Kept(construct(target.method, tables, **target.options), source)

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from unmask.constructions import check_options
+from unmask.constructions import check_options, construction
 from unmask.constructions.besag import check_pivot
-from unmask.constructions.sweep import CONTEXTS
 from unmask.errors import ClozeError, MethodError
 from unmask.model.masked_lm import MaskedLM
 from unmask.settings import Settings
@@ -48,20 +47,19 @@ class Target:
     @property
     def needs_tables(self) -> bool:
         """Whether the joint of a pair is built from tables; the plain mean of orders is not."""
-        return self.method != "orders" or self.options.get("mean", "arithmetic") != "arithmetic"
+        return not construction(self.method).without_tables(self.options)
 
     def rows_per_update(self) -> int:
         """The most rows of the model that one update of one chain takes, over all pairs."""
         if not self.needs_tables:
             return 2
-        if self.method == "mlm":
-            return 1
-        first, second = sorted(map(len, self.supports), reverse=True)[:2]
-        both = first + second + 1
-        if self.method == "sweep":
+        shape = tuple(sorted(map(len, self.supports), reverse=True)[:2])
+        parts = construction(self.method).needs(shape, self.options)
+        both = sum(shape) + 1
+        if parts.only_contexts():
             # three more to draw, and to say how likely that was
-            return min(both, 2 * int(str(self.options.get("contexts", CONTEXTS))) + 6)
-        return both
+            return min(both, parts.rows(shape) + 3)
+        return both if parts.whole else 1
 
     def check_cost(self, limit: int) -> None:
         """Refuse updates of more rows than allowed; a single pair is joined once for all draws."""

@@ -1,0 +1,46 @@
+"""What a construction is: a function from tables to a joint, and what is known of it before."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from inspect import Parameter, signature
+
+from unmask.constructions.needs import Needs, every_table
+from unmask.joints.joint import Joint
+
+Given = Mapping[str, object]
+NeedsOf = Callable[[tuple[int, ...], Given], Needs]
+
+
+def _every_table(shape: tuple[int, ...], _: Given) -> Needs:
+    return every_table(len(shape))
+
+
+def _never(_: Given) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class Construction:
+    """One way to a joint: `build(tables, **options)`, and what others must know of it.
+
+    `needs` is what it reads of tables of a shape, with its options; `meaning` is one line for help
+    and pages. `solver` names the solver that it runs, whose sweeps are part of its cost.
+    `of_two` are the options that only two blanks have; with `only_two` the construction itself.
+    `without_tables` says whether any fill can be scored by a few rows, whatever the supports.
+    """
+
+    build: Callable[..., Joint]
+    meaning: str
+    needs: NeedsOf = _every_table
+    solver: str | None = None
+    of_two: tuple[str, ...] = ()
+    only_two: bool = False
+    without_tables: Callable[[Given], bool] = _never
+
+    def options(self, blanks: int = 2) -> dict[str, object]:
+        """The options that it takes, with their defaults."""
+        return {
+            name: parameter.default
+            for name, parameter in signature(self.build).parameters.items()
+            if parameter.kind is Parameter.KEYWORD_ONLY and (blanks < 3 or name not in self.of_two)
+        }

@@ -1,0 +1,198 @@
+"""Constructions of a user's own: what a function must be like, and how it becomes a joint."""
+
+import inspect
+import os
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
+
+import torch
+from torch import Tensor
+
+from unmask.arguments import real_number, whole_number
+from unmask.constructions.construction import Construction
+from unmask.constructions.needs import Needs, every_table
+from unmask.errors import MethodError
+from unmask.joints.form_engine import form_joint
+from unmask.joints.forms import Form, Product, Sum
+from unmask.joints.joint import Joint
+from unmask.printable import quoted
+from unmask.tables.pair_tables import PairTables
+
+Function = Callable[..., Joint | Form]
+
+# "package.module:function", which every process can import for itself
+SPEC = re.compile(r"\w+(\.\w+)*:\w+")
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+# in this process only: another one, a worker for example, does not know them
+REGISTERED: dict[str, Construction] = {}
+
+
+def add(name: str, function: Function, needs: Needs | None) -> None:
+    """Make a function a construction; the same function once more, as in a cell, replaces it."""
+    known = REGISTERED.get(name)
+    if known is not None and _home(function_of(known)) != _home(function):
+        raise MethodError(f"there is a construction {quoted(name)} already; take another name")
+    _check_function(name, function, needs)
+    parts = needs or every_table(2)
+    REGISTERED[name] = Construction(
+        partial(_joint, name, function, parts),
+        (inspect.getdoc(function) or name).splitlines()[0],
+        needs=lambda shape, options: parts,
+        only_two=True,
+    )
+
+
+def function_of(construction: Construction) -> Function:
+    """The user's function behind a registered construction."""
+    build = construction.build
+    assert isinstance(build, partial)
+    function: Function = build.args[1]
+    return function
+
+
+def defaults_of(construction: Construction) -> dict[str, object]:
+    """The options of a registered construction, and what they are when not given."""
+    _, *rest = inspect.signature(function_of(construction)).parameters.values()
+    return {one.name: one.default for one in rest}
+
+
+def imported(spec: str) -> None:
+    """Register the function that "package.module:function" names, under that name."""
+    if spec in REGISTERED:
+        return
+    module, _, attribute = spec.partition(":")
+    # as `python -m` does: what lies in the folder that a command is started in is found
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    try:
+        function = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise MethodError(
+            f"{quoted(spec)} is not a function that can be imported: {error}"
+        ) from None
+    add(spec, function, getattr(function, "needs", None))
+
+
+def check_name(name: object) -> str:
+    """A name that a construction may have."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name == "all":
+        raise MethodError(
+            f"a construction's name is of small letters, digits and hyphens, not {quoted(name)}"
+        )
+    return name
+
+
+def _check_function(name: str, function: object, needs: object) -> None:
+    """Raise unless a function can be a construction, with the reason."""
+    if not inspect.isfunction(function):
+        raise MethodError(f"{name} is a function from tables to a joint, not {quoted(function)}")
+    if needs is not None and not isinstance(needs, Needs):
+        raise MethodError(f"needs of {name} is an unmask.Needs, not {quoted(needs)}")
+    parameters = list(inspect.signature(function).parameters.values())
+    if not parameters or parameters[0].kind not in _BY_PLACE:
+        raise MethodError(f"{name} takes tables as its first argument, as in def {_example(name)}")
+    for option in parameters[1:]:
+        if option.kind is not option.KEYWORD_ONLY or option.default is option.empty:
+            raise MethodError(
+                f"{quoted(option.name)} of {name} must be keyword-only with a default, as in "
+                f"def {_example(name)}"
+            )
+
+
+def check_value(name: str, option: str, value: object, default: object) -> None:
+    """Raise for a value that is not like its default."""
+    wanted = _mismatch(value, default)
+    if wanted:
+        raise MethodError(f"{option} of {name} is {wanted}, not {quoted(value)}")
+
+
+def _joint(
+    name: str, function: Function, parts: Needs, tables: PairTables, **options: object
+) -> Joint:
+    """What the function says of these tables, under its own name."""
+    # first, so that it may reject its options before anything runs
+    built = function(tables, **options)
+    # what was declared, so that a cost told before is the cost that is paid
+    tables.elicit(parts.whole, masked=parts.masked)
+    _, *rest = inspect.signature(function).parameters.values()
+    known = {**{one.name: one.default for one in rest}, **options}
+    if isinstance(built, Product | Sum):
+        _check_parts(name, parts, built)
+        return form_joint(_fitted(name, built, tables), tables, method=name, diagnostics=known)
+    if not isinstance(built, Joint):
+        raise MethodError(f"{name} returns a Product, a Sum or a Joint, not {quoted(built)}")
+    pairs = zip(built.supports, tables.supports, strict=False)
+    if built.shape != tables.shape or not all(a.ids.equal(b.ids) for a, b in pairs):
+        raise MethodError(f"{name} returned a joint over other tokens than those of its tables")
+    return built.named(name, {**tables.diagnostics(), **known})
+
+
+def _check_parts(name: str, parts: Needs, form: Form) -> None:
+    powers = form.powers if isinstance(form, Product) else (1, 1)
+    for blank, (table, power) in enumerate(zip(("q(a | b)", "q(b | a)"), powers, strict=False)):
+        if power and blank not in parts.whole:
+            raise MethodError(
+                f"{name} returned a {type(form).__name__} with {table}, which its needs= leaves "
+                f"out; name blank {blank} in whole="
+            )
+
+
+def _fitted(name: str, form: Form, tables: PairTables) -> Form:
+    """The same form in float64, if its tensors are numbers per token."""
+    if isinstance(form, Product):
+        if len(form.powers) != 2:
+            raise MethodError(f"{name} returned {len(form.powers)} powers; two blanks have two")
+        return replace(form, log_factors=_doubled(name, "log_factors", form.log_factors, tables))
+    over = form.log_over
+    return Sum(
+        _doubled(name, "log_times", form.log_times, tables, of_each=True),
+        None if over is None else _doubled(name, "log_over", over, tables, of_each=True),
+    )
+
+
+def _doubled(
+    name: str, field: str, parts: object, tables: PairTables, *, of_each: bool = False
+) -> tuple[Tensor, ...]:
+    """Tensors of the form [a, 1] or [1, b]; one per blank where they belong to `of_each`."""
+    rows, columns = tables.shape
+    given = tuple(parts) if isinstance(parts, tuple | list) else (parts,)
+    allowed = [[(1, columns), (1, 1)], [(rows, 1), (1, 1)]]
+    if of_each and len(given) != 2:
+        raise MethodError(f"{field} of what {name} returned has one tensor per blank")
+    for place, part in enumerate(given):
+        shapes = allowed[place] if of_each else [*allowed[0], *allowed[1]]
+        if not isinstance(part, Tensor) or tuple(part.shape) not in shapes:
+            found = tuple(part.shape) if isinstance(part, Tensor) else part
+            wanted = f"{shapes[0]}" if of_each else f"({rows}, 1) or (1, {columns})"
+            raise MethodError(
+                f"{field} of what {name} returned are tensors of shape {wanted}, one number per "
+                f"token, not {quoted(found)}"
+            )
+    return tuple(part.to(torch.float64) for part in given if isinstance(part, Tensor))
+
+
+def _mismatch(value: object, default: object) -> str | None:
+    """What the value should be, if it is not of the kind of its default."""
+    if isinstance(default, bool):
+        return None if isinstance(value, bool) else "True or False"
+    if isinstance(default, int):
+        return None if whole_number(value) is not None else "a whole number"
+    if isinstance(default, float):
+        return None if real_number(value) is not None else "a number"
+    if isinstance(default, str):
+        return None if isinstance(value, str) else "a string"
+    return None
+
+
+def _home(function: Function) -> tuple[object, object]:
+    return getattr(function, "__module__", None), getattr(function, "__qualname__", None)
+
+
+def _example(name: str) -> str:
+    return f"{re.sub('[^a-z0-9]', '_', name)}(tables, *, weight=0.5)"

@@ -1,0 +1,89 @@
+"""An engine over a form of both tables; compiled sweeps sum over it where they can."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unmask.errors import SupportError
+from unmask.joints.engine import Table, Tiles
+from unmask.joints.form_sums import FormSums, can_compile, compiled_for, compiled_sums
+from unmask.joints.forms import Form, Product, by_axis
+from unmask.joints.joint import Joint
+from unmask.printable import readable_bytes
+from unmask.tables.pair_tables import PairTables
+from unmask.tables.protocol import Tables
+
+
+class FormEngine(Tiles):
+    """The distribution of two blanks that a form gives over their tables."""
+
+    def __init__(self, form: Form, tables: PairTables) -> None:
+        self.form, self.tables = form, tables
+        parts = form.parts()
+        self.device = parts[0].device if parts else tables.a_given_b.logits.device
+        self.shape: tuple[int, int] = tables.shape
+
+    def scores(self, rows: slice) -> Float[Tensor, "block b"]:
+        """Scores of some rows."""
+        return self.form.scores(self.tables, rows)
+
+    @cached_property
+    def _sums(self) -> FormSums | None:
+        if not (can_compile(self.form, self.shape) and compiled_for(self.tables)):
+            return None
+        return compiled_sums({"": self.form}, self.tables, entropies=True)[0][""]
+
+    @cached_property
+    def log_marginals(self) -> tuple[Tensor, ...]:
+        """Log-sums over the other blank."""
+        if (apart := self._factors()) is not None:
+            log_total_a, log_total_b = (torch.logsumexp(log, 0) for log in apart)
+            return apart[0] + log_total_b, apart[1] + log_total_a
+        found = self._sums
+        return super().log_marginals if found is None else (found.log_a, found.log_b)
+
+    @cached_property
+    def entropy(self) -> float:
+        """Shannon entropy of the normalised joint, in nats."""
+        if (apart := self._factors()) is not None:
+            return sum(float(-(log.exp() * log).sum()) for log in map(_normalised, apart))
+        found = self._sums
+        known = None if found is None else found.entropy
+        return super().entropy if known is None else known
+
+    def log_marginal(self, axes: Sequence[int]) -> Float[Tensor, "..."]:
+        """Log-sums over the blanks that are not named; a table of both must fit into memory."""
+        rows, columns = self.shape
+        needed, limit = 8 * rows * columns, self.tables.memory_limit
+        if len(axes) == 2 and needed > limit:
+            raise SupportError(
+                f"marginal{tuple(axes)} makes a table of {rows} x {columns} cells, "
+                f"{readable_bytes(needed)}, above the memory limit of {readable_bytes(limit)}; "
+                "raise memory_limit, or take marginal(0, 1), which makes none"
+            )
+        return super().log_marginal(axes)
+
+    def _factors(self) -> tuple[Tensor, Tensor] | None:
+        """The factors of independent blanks; None where the tables matter."""
+        form = self.form
+        if not isinstance(form, Product) or any(form.powers):
+            return None
+        return by_axis(form.log_factors, self.shape, self.device)
+
+
+def _normalised(log: Tensor) -> Tensor:
+    return (log - torch.logsumexp(log, dim=0)).clamp(min=-1e300)
+
+
+def form_joint(
+    form: Form, tables: Tables, *, method: str, diagnostics: Mapping[str, object]
+) -> Joint:
+    """The joint that a form gives over tables: of two blanks streamed, of more tabulated."""
+    known = {**tables.diagnostics(), **diagnostics}
+    if isinstance(tables, PairTables):
+        return Joint(FormEngine(form, tables), tables.supports, method=method, diagnostics=known)
+    engine = Table(form.scores(tables, slice(None)).contiguous())
+    return Joint(engine, tables.supports, method=method, diagnostics=known)

@@ -1,0 +1,63 @@
+"""What constructions ask of tables, for any number of blanks.
+
+Every tensor has one axis per blank; one that does not depend on a blank has size 1 there, so that
+tensors of different contexts broadcast against each other.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Protocol, runtime_checkable
+
+from jaxtyping import Float
+from torch import Tensor
+
+from unmask.progress import Bar
+from unmask.tables.contexts import Contexts
+from unmask.text.support import Support
+
+EVERY_ROW = slice(None)
+
+
+@runtime_checkable
+class Tables(Protocol):
+    """What a model says of each blank, given tokens for others."""
+
+    @property
+    def supports(self) -> tuple[Support, ...]:
+        """The tokens of every blank."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many tokens each blank ranges over."""
+
+    def log_given_others(self, outcome: int, rows: slice = EVERY_ROW) -> Float[Tensor, "..."]:
+        """log q(x_t | all other blanks), for some rows of the first axis."""
+
+    def log_prob_of(self, outcome: int, place: int) -> Float[Tensor, "..."]:
+        """The same for one token of blank t: size 1 along it."""
+
+    def log_normalizer(self, outcome: int) -> Float[Tensor, "..."]:
+        """What was taken from the model's logits in each context: size 1 along blank t."""
+
+    def log_given(self, contexts: Contexts, outcome: int) -> Float[Tensor, "..."]:
+        """log q(x_t | contexts) of a blank that is masked in them."""
+
+    def log_masked(self, outcome: int) -> Float[Tensor, "..."]:
+        """log m_t: the model's distribution of a blank with every blank masked."""
+
+    def has_masked(self) -> bool:
+        """Whether the distributions with every blank masked are there, or can be elicited."""
+
+    def elicit(self, whole: Iterable[int], *, masked: bool) -> None:
+        """Run the model for the whole tables of some blanks, and with every blank masked."""
+
+    def holds_all(self) -> bool:
+        """Whether every whole table is there, so that reading them runs no model."""
+
+    def remember(self, name: str, compute: Callable[[], object]) -> object:
+        """What was computed from these tables under this name, or is now: once for all joints."""
+
+    def bar(self, what: str, passes: int | None = None) -> Bar:
+        """What counts the sweeps of work that reads the tables many times."""
+
+    def diagnostics(self) -> dict[str, object]:
+        """How the tables are kept and what they have cost."""
