@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from unmask.arrangement import Replaced, run_and_put_back, run_rearranged
 from unmask.compiling import compile_trunk
 from unmask.errors import ModelError, NumericsError
-from unmask.hooks import lock_of
+from unmask.hooks import lock_of, without_gradients
 from unmask.output_layer import (
     FollowedLayer,
     OutputEmbedding,
@@ -144,7 +144,7 @@ class HuggingFaceMaskedLM:
                 self._follow_layer()
         return self._layer.embedding
 
-    @torch.inference_mode()
+    @without_gradients
     def readouts(
         self, ids: Int[Tensor, "rows length"], positions: Positions
     ) -> Float[Tensor, "rows positions width"]:
@@ -272,7 +272,7 @@ class HuggingFaceMaskedLM:
         replaced = self._replaced_at[length]
         return run() if replaced is None else run_rearranged(replaced, run)
 
-    @torch.inference_mode()
+    @without_gradients
     def _logits(self, ids: Int[Tensor, "rows length"]) -> Float[Tensor, "rows length vocabulary"]:
         logits = getattr(self._forward(ids.to(self.device)), "logits", None)
         if not isinstance(logits, Tensor):
@@ -287,7 +287,7 @@ class HuggingFaceMaskedLM:
             )
         return logits
 
-    @torch.inference_mode()
+    @without_gradients
     def _captured(
         self,
         ids: Int[Tensor, "rows length"],
@@ -323,7 +323,7 @@ class HuggingFaceMaskedLM:
         # one piece, which hooks inside would break up again
         self._closed = frozenset(self.model.base_model.modules())
 
-    @torch.inference_mode()
+    @without_gradients
     def _needs_attention_mask(self) -> bool:
         """Whether a mask of ones changes anything, special tokens in the text or not."""
         ids = self._probe_ids()
@@ -361,7 +361,7 @@ class HuggingFaceMaskedLM:
         picks = torch.randint(len(ordinary), (rows, length), generator=generator)
         return torch.tensor(ordinary)[picks]
 
-    @torch.inference_mode()
+    @without_gradients
     def _verified_layer(self, ids: Tensor, own: Tensor) -> FollowedLayer | None:
         """The output layer, if it reproduces the model's own logits; the bias may lie elsewhere."""
         layer = self.model.get_output_embeddings()

@@ -18,6 +18,7 @@ from unmask.constructions.options import unknown_option
 from unmask.constructions.sweep import CONTEXTS, FLOOR, check_contexts, check_floor
 from unmask.elicit import Settings
 from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
+from unmask.hooks import without_gradients
 from unmask.logspace import row_blocks
 from unmask.masked_lm import MaskedLM
 from unmask.printable import quoted
@@ -30,7 +31,7 @@ _TEXTS_PER_WINDOW = 2**16
 _TOKENS_PER_CHUNK = 2**20
 
 
-@torch.no_grad()
+@without_gradients
 def pair_log_probs(
     model: MaskedLM,
     clozes: Iterable[Cloze],
