@@ -25,4 +25,4 @@ def test_interrupts_leave_nothing_behind() -> None:
         timeout=900,
     )
     assert found.returncode == 0, found.stdout[-3000:] + found.stderr[-3000:]
-    assert " 18 passed" in found.stdout
+    assert "18 passed" in found.stdout
