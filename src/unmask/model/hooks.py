@@ -7,11 +7,14 @@ also where the interrupt comes between registering a hook and remembering it.
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
+import torch
 from torch import nn
 
+Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 # what a module's arguments are replaced by; None leaves them as they are
 Act = Callable[[nn.Module, tuple[Any, ...]], tuple[Any, ...] | None]
@@ -42,6 +45,30 @@ def run_and_undo(run: Callable[[], Result], undo: Callable[[], None]) -> Result:
             undo()
     finally:
         undo()
+
+
+def without_gradients(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """`torch.inference_mode` that an interrupt cannot leave on.
+
+    That is a context manager in Python, which an interrupt can enter without leaving.
+    """
+
+    @wraps(function)
+    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        # made, it is entered; dropped or left, it is undone; to leave it twice changes nothing
+        guards: list[Any] = []
+
+        def guarded() -> Result:
+            guards.append(torch._C._InferenceMode(True))
+            return function(*args, **kwargs)
+
+        def leave() -> None:
+            for guard in guards:
+                guard.__exit__(None, None, None)
+
+        return run_and_undo(guarded, leave)
+
+    return run
 
 
 class _PassHook:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from unmask.errors import ModelError, NumericsError
 from unmask.model.arrangement import Replaced, run_and_put_back, run_rearranged
 from unmask.model.compiling import compile_trunk
-from unmask.model.hooks import lock_of
+from unmask.model.hooks import lock_of, without_gradients
 from unmask.model.output_layer import (
     FollowedLayer,
     OutputEmbedding,
@@ -97,7 +97,7 @@ class HuggingFaceMaskedLM:
                 self._follow_layer()
         return self._layer.embedding
 
-    @torch.inference_mode()
+    @without_gradients
     def readouts(
         self, ids: Int[Tensor, "rows length"], positions: Positions
     ) -> Float[Tensor, "rows positions width"]:
@@ -225,7 +225,7 @@ class HuggingFaceMaskedLM:
         replaced = self._replaced_at[length]
         return run() if replaced is None else run_rearranged(replaced, run)
 
-    @torch.inference_mode()
+    @without_gradients
     def _logits(self, ids: Int[Tensor, "rows length"]) -> Float[Tensor, "rows length vocabulary"]:
         logits = getattr(self._forward(ids.to(self.device)), "logits", None)
         if not isinstance(logits, Tensor):
@@ -240,7 +240,7 @@ class HuggingFaceMaskedLM:
             )
         return logits
 
-    @torch.inference_mode()
+    @without_gradients
     def _captured(
         self,
         ids: Int[Tensor, "rows length"],
@@ -276,7 +276,7 @@ class HuggingFaceMaskedLM:
         # one piece, which hooks inside would break up again
         self._closed = frozenset(self.model.base_model.modules())
 
-    @torch.inference_mode()
+    @without_gradients
     def _needs_attention_mask(self) -> bool:
         """Whether a mask of ones changes anything, special tokens in the text or not."""
         ids = self._probe_ids()
@@ -314,7 +314,7 @@ class HuggingFaceMaskedLM:
         picks = torch.randint(len(ordinary), (rows, length), generator=generator)
         return torch.tensor(ordinary)[picks]
 
-    @torch.inference_mode()
+    @without_gradients
     def _verified_layer(self, ids: Tensor, own: Tensor) -> FollowedLayer | None:
         """The output layer, if it reproduces the model's own logits; the bias may lie elsewhere."""
         layer = self.model.get_output_embeddings()

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from unmask.errors import ModelError, UnmaskError
+from unmask.model.hooks import without_gradients
 from unmask.model.hugging_face import HuggingFaceMaskedLM, input_size
 from unmask.printable import printable, quoted
 
@@ -259,7 +260,7 @@ def _check_folder(folder: Path, shown: str, allow_pickle: bool) -> None:
         raise ModelError(f"{shown} has no weights (no *.safetensors file)")
 
 
-@torch.no_grad()
+@without_gradients
 def _refuse_untrained(model: Any, report: Any, shown: str) -> None:
     """Refuse a checkpoint that lacks weights on which the logits depend: they would be random.
 

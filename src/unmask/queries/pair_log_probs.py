@@ -19,6 +19,7 @@ from unmask.constructions.options import unknown_option
 from unmask.constructions.sweep import CONTEXTS, FLOOR, check_contexts, check_floor
 from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
 from unmask.logspace import row_blocks
+from unmask.model.hooks import without_gradients
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import Outcomes, RowReader, Rows, folded
 from unmask.printable import quoted
@@ -139,7 +140,7 @@ class PairReader:
                 found.log_weights[batch][row[mine]] = log_weights[mine]
 
 
-@torch.no_grad()
+@without_gradients
 def pair_log_probs(
     model: MaskedLM,
     clozes: Iterable[Cloze],

@@ -4,6 +4,7 @@ import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.module_tracker import ModuleTracker
 
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import RowReader, Rows
@@ -13,12 +14,21 @@ from unmask.settings import Settings
 _ROWS_COUNTED = 16
 
 
+class _Whole(ModuleTracker):
+    """The model as a whole: by module, the counter wants gradients of what it is given."""
+
+    def __enter__(self) -> "_Whole":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing was entered."""
+
+
 def row_flop(model: MaskedLM, length: int, batch: int = 1) -> int | None:
     """The FLOP of a row of so many tokens, a multiply-add as two; None if there are none to see.
 
     Runs a few rows and counts their matrix products, whatever the architecture and whatever of it
-    a batch leaves out; finding that out takes rows of its own, so a batch must have run before.
-    The output layer is not counted: elicitation does not run it.
+    a batch leaves out. The output layer is not counted: elicitation does not run it.
     """
     module = _module(model)
     if module is None:
@@ -28,8 +38,16 @@ def row_flop(model: MaskedLM, length: int, batch: int = 1) -> int | None:
     ids = torch.full((rows, length), model.mask_id, device=model.device)
     # the counter knows no fused attention on CPUs: spelled out, its two products are counted
     spelled_out = sdpa_kernel(SDPBackend.MATH)
-    with torch.inference_mode(), spelled_out, FlopCounterMode(display=False) as counter:
+
+    def run() -> None:
         reader.each_batch(Rows.of(ids), [0], lambda batch, readouts: None)
+
+    # before it counts: the first rows of a length find out what can be left out, and check it
+    run()
+    counter = FlopCounterMode(display=False)
+    counter.mod_tracker = _Whole()
+    with torch.inference_mode(), spelled_out, counter:
+        run()
     return int(counter.get_total_flops()) // rows or None
 
 
