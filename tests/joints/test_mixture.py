@@ -111,7 +111,7 @@ def test_a_pair_needs_one_context_of_each_table(
     before = len(asked)
     right = log_table(unmask.construct(method, example.tables(), **options))
     assert joint.log_prob(3, 4) == pytest.approx(right[3, 4], abs=1e-9)
-    assert asked[before:] == [("b", 4), ("a", 3)]
+    assert sorted(asked[before:]) == [("a", 3), ("b", 4)]
 
 
 @pytest.mark.parametrize(("method", "options"), CASES[:2])
@@ -120,10 +120,10 @@ def test_samples_have_the_joints_frequencies(
 ) -> None:
     example = peaked(6, 5, 3)
     tables, _ = lazy(example, monkeypatch)
-    # as if the axes were too long for the tables to be cheaper
-    monkeypatch.setattr(unmask.Joint, "shape", property(lambda _: (10**6, 10**6)))
     joint = unmask.construct(method, tables, **options)
-    draws = joint.sample(20_000, generator=torch.Generator().manual_seed(0))
+    # as if the axes were too long for the tables to be cheaper: a few draws at a time
+    generator = torch.Generator().manual_seed(0)
+    draws = [fill for _ in range(6667) for fill in joint.sample(3, generator=generator)][:20_000]
     monkeypatch.undo()
     right = np.exp(log_table(unmask.construct(method, example.tables(), **options)))
     counts = np.zeros_like(right)

@@ -13,6 +13,7 @@ from unmask.joints.form_sums import FormSums, can_compile, compiled_for, compile
 from unmask.joints.forms import Form, Product, by_axis
 from unmask.joints.joint import Joint
 from unmask.printable import readable_bytes
+from unmask.tables.candidate_tables import CandidateTables
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.protocol import Tables
 
@@ -85,5 +86,8 @@ def form_joint(
     known = {**tables.diagnostics(), **diagnostics}
     if isinstance(tables, PairTables):
         return Joint(FormEngine(form, tables), tables.supports, method=method, diagnostics=known)
-    engine = Table(form.scores(tables, slice(None)).contiguous())
-    return Joint(engine, tables.supports, method=method, diagnostics=known)
+    scores = form.scores(tables, slice(None)).contiguous()
+    if isinstance(tables, CandidateTables):
+        held = tables.mass_given_others(scores - torch.logsumexp(scores.reshape(-1), dim=0))
+        known |= {} if held is None else {"captured_mass_given_others": held}
+    return Joint(Table(scores), tables.supports, method=method, diagnostics=known)
