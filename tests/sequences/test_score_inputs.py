@@ -16,7 +16,7 @@ from unmask.errors import CorpusError, UnmaskError
 from unmask.sequences import blimp
 from unmask.sequences.blimp import hashed, read_blimp
 from unmask.sequences.inputs import Item, given_texts, read_items
-from unmask.sequences.outputs import cell, in_words, to_dicts, to_pandas, written
+from unmask.sequences.outputs import cell, to_dicts, to_pandas, written
 from unmask.sequences.scores import LogRatio, TextScore, WordScore
 
 
@@ -280,7 +280,7 @@ def text_score(**others: Any) -> TextScore:
 def test_scores_as_rows() -> None:
     (row,) = to_dicts([text_score()])
     assert (row["text"], row["method"], row["score"], row["tokens"]) == ("the cats", "pll", -3.5, 3)
-    assert [row["lower"], row["reason"]] == [None, None]
+    assert row["reason"] is None
     first, second = to_dicts([text_score()], words=True, base_two=True)
     assert first["surprisal"] == pytest.approx(1 / math.log(2))
     assert second["surprisal"] == pytest.approx(2.5 / math.log(2))
@@ -292,27 +292,14 @@ def test_scores_as_rows() -> None:
     assert ratio["correct"] == 0
 
 
-def test_a_data_frame_keeps_infinite_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_as_a_data_frame(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pandas")
-    frame = to_pandas([text_score(log_lower=-math.inf, log_upper=-3.0), text_score()])
-    assert list(frame["score"]) == [-3.5, -3.5]
-    assert frame["lower"][0] == -math.inf
-    assert frame["upper"][0] == -3.0
+    frame = to_pandas([text_score(), text_score(score=-3.0)])
+    assert list(frame["score"]) == [-3.5, -3.0]
     assert len(to_pandas([text_score()] * 2, words=True)) == 4
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"pip install 'unmask\[pandas\]', or use to_dicts"):
         to_pandas([text_score()])
-
-
-def test_infinite_ends_become_a_word() -> None:
-    row = {"lower": -math.inf, "upper": math.inf, "score": -math.inf, "n": 1.5, "s": "inf"}
-    assert in_words(row) == {
-        "lower": "unbounded",
-        "upper": "unbounded",
-        "score": "-inf",
-        "n": 1.5,
-        "s": "inf",
-    }
 
 
 @pytest.mark.parametrize(
