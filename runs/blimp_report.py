@@ -45,7 +45,7 @@ MEANINGS = {
     PATH: "- `hcb-path`: log-ratio along the tokens that differ, averaged over at most 8 orders.",
     "log-pool": """\
 - `log-pool`: log-ratio by the geometric mean of 8 orders of filling the whole sentence. It was
-  removed from the library after this measurement; the last version that has it is in the history.""",
+  removed from the library after this measurement; its last version is in the history.""",
 }
 EXPLAINED = """
 Log-ratios along paths and by pools compare sentences with equally many tokens only; differences of
@@ -223,7 +223,7 @@ def page(rows: list[Row]) -> Iterator[str]:
 
 
 def table(rows: Sequence[Row]) -> Iterator[list[str]]:
-    """One line per pair: its id, and what each method made of it; empty where it could not compare."""
+    """One line per pair: its id, and what each method made of it; empty where it has no ratio."""
     found = by_method(rows)
     yield ["id", *found, f"{PATH}_standard_error"]
     for name in next(iter(found.values())):
