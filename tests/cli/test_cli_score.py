@@ -393,7 +393,10 @@ def test_a_paradigm_of_the_real_blimp(score, tmp_path) -> None:
     [
         ([], "give a FILE, - for standard input, --text TEXT, or --blimp FOLDER\n"),
         (["a.txt", "--text", "b"], "not FILE and --text together"),
-        (["the cat sat."], "'the cat sat.' is no file; give a file, or a text itself with --text"),
+        (
+            ["the cat sat."],
+            "'the cat sat.' is not a file; give a file, or the text itself",
+        ),
         (["--text", ""], "none of the texts (1) can be scored: the text is empty"),
         (["--text", "a", "--method", "ppl"], "is one of pll, pll-word-l2r, not 'ppl'"),
         (["--text", "a", "--method", "hcb-path"], "give --pairs GOOD,BAD or --blimp"),

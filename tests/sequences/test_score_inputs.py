@@ -102,7 +102,7 @@ def test_texts_in_hand() -> None:
 @pytest.mark.parametrize(
     ("name", "content", "named", "sentence"),
     [
-        ("a.txt", "a", ["x"], "is plain text, a text a line, and has no column 'x'"),
+        ("a.txt", "a", ["x"], "is plain text, one text per line, without a column 'x'"),
         ("a.txt", "\n \n", [], "holds no text; give at least one"),
         ("a.csv", "", [], "holds no text"),
         ("a.csv", "item,text\n", [], "holds no text"),
@@ -121,18 +121,18 @@ def test_texts_in_hand() -> None:
         ("a.pdf", "a", [], "does not say what it holds; give the format, one of 'csv', 'jsonl'"),
     ],
 )
-def test_malformed_files_are_refused_in_one_line(file, name, content, named, sentence) -> None:
+def test_malformed_files_are_rejected_in_one_line(file, name, content, named, sentence) -> None:
     with pytest.raises(CorpusError, match=sentence) as raised:
         read_items(file(name, content), named)
     assert str(raised.value).isprintable()
 
 
-def test_what_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match="is no file; give a file, or a text itself with --text"):
+def test_what_is_not_a_file(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="is not a file; give a file, or the text itself"):
         read_items("the cat sat.")
     with pytest.raises(CorpusError, match="is a folder"):
         read_items(str(tmp_path))
-    with pytest.raises(CorpusError, match="is no file"):
+    with pytest.raises(CorpusError, match="is not a file"):
         read_items("nul\x00")
     with pytest.raises(CorpusError, match=r"format is one of 'csv'.*not 'xml'"):
         read_items("-", format="xml")
@@ -202,9 +202,9 @@ def test_a_part_is_the_first_in_hashed_order(folder: str) -> None:
 
 
 def test_what_is_no_blimp(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match=r"holds no .jsonl file"):
+    with pytest.raises(CorpusError, match=r"has no .jsonl file"):
         read_blimp(str(tmp_path))
-    with pytest.raises(CorpusError, match=r"is no folder; give one of .jsonl files"):
+    with pytest.raises(CorpusError, match=r"is not a folder; give a folder of .jsonl files"):
         read_blimp(str(tmp_path / "missing"))
     (tmp_path / "x.jsonl").write_text('{"sentence_good": "a"}')
     with pytest.raises(CorpusError, match=r"line 1 of '.*x.jsonl' has no 'sentence_bad'"):

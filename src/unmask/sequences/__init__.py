@@ -1,4 +1,4 @@
-"""Whole texts scored by a masked language model: pseudo-log-likelihoods, log-ratios.
+"""Whole texts scored by a masked language model: pseudo-log-likelihoods and log-ratios.
 
 Names are imported when first used.
 """

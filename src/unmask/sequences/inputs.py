@@ -34,7 +34,7 @@ TEXT_COLUMN = "text"
 
 @dataclass(frozen=True)
 class Item:
-    """A row of the input: the text to score, or two to compare, and all columns it came with."""
+    """An input row: the text to score, or two to compare, and all columns it came with."""
 
     texts: tuple[str, ...]
     columns: Mapping[str, object]
@@ -64,7 +64,7 @@ def read_items(
 ) -> list[Item]:
     """The rows of a file, or of standard input for `-`, with the texts of the columns named.
 
-    Plain text is a text per line, blank lines left out. Anything that cannot be read is a
+    Plain text has one text per line; blank lines are left out. What cannot be read raises a
     `CorpusError` of one sentence.
     """
     if format is not None and format not in FORMATS:
@@ -78,7 +78,7 @@ def read_items(
 
 @dataclass(frozen=True)
 class ItemFile:
-    """The rows of a file, read anew each time: none of them is kept."""
+    """The rows of a file, read again each time: none of them is kept."""
 
     place: str
     columns: Sequence[str] = ()
@@ -86,7 +86,7 @@ class ItemFile:
     limit: int | None = None
 
     def __iter__(self) -> Iterator[Item]:
-        """Each row in turn; the first that cannot be read is a `CorpusError`."""
+        """Each row in turn; the first that cannot be read raises a `CorpusError`."""
         path = Path(os.path.expanduser(self.place))
         place = Place(path.stem, quoted(self.place, limit=150))
         kind = self.format or _format_of(path, place)
@@ -116,8 +116,8 @@ def _standard_input() -> BinaryIO:
 def _format_of(path: Path, place: Place) -> str:
     # not Path.exists, which raises on names that no file system takes
     if os.path.isdir(path) or not os.path.exists(path):
-        kind = "a folder" if os.path.isdir(path) else "no file"
-        raise CorpusError(f"{place.shown} is {kind}; give a file, or a text itself with --text")
+        kind = "a folder" if os.path.isdir(path) else "not a file"
+        raise CorpusError(f"{place.shown} is {kind}; give a file, or the text itself with --text")
     kind = path.suffix.lower().removeprefix(".")
     if kind in FORMATS:
         return kind
@@ -155,8 +155,8 @@ Rows = Iterator[tuple[Mapping[str, object], str]]
 def _plain(lines: Lines, columns: Sequence[str], place: Place) -> Rows:
     if columns:
         raise CorpusError(
-            f"{place.shown} is plain text, a text a line, and has no column {quoted(columns[0])}; "
-            "leave columns out, or give the format: csv, jsonl or tsv"
+            f"{place.shown} is plain text, one text per line, without a column "
+            f"{quoted(columns[0])}; leave columns out, or give the format: csv, jsonl or tsv"
         )
     for number, line in lines:
         if line.strip():
@@ -177,7 +177,7 @@ def _check_writable(row: Mapping[str, object], where: str) -> None:
         json.dumps(row, allow_nan=False)
     except ValueError:
         raise CorpusError(
-            f"{where} holds NaN or an infinite number, which JSON has not; write null"
+            f"{where} holds NaN or an infinite number, which JSON does not have; write null"
         ) from None
 
 
@@ -196,7 +196,7 @@ def _table_rows(
 
 
 def item_of(row: Mapping[str, object], columns: Sequence[str], where: str) -> Item:
-    """A row whose named columns are its texts, or a refusal that says where it stands."""
+    """A row whose named columns are its texts, or an error that says where it stands."""
     for column in columns:
         if column not in row:
             raise CorpusError(

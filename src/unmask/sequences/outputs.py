@@ -125,7 +125,7 @@ def cell(value: object, *, tabs: bool = False) -> str:
     return table_cells.data_cell(said, tabs=tabs)
 
 
-# -- tables for people
+# -- tables to read
 
 
 def table(rows: Sequence[Mapping[str, object]], names: Sequence[str]) -> str:
