@@ -127,7 +127,7 @@ def _check_not_of_a_run(output: str | None) -> None:
     from unmask.cli.report import check_not_of_a_run
 
     folders = Path(output).resolve().parents if output is not None else ()
-    runs = [str(folder) for folder in folders if (folder / "plan.json").is_file()]
+    runs = [str(folder) for folder in folders if os.path.isfile(folder / "plan.json")]
     check_not_of_a_run("output", output, runs)
 
 

@@ -133,20 +133,19 @@ def _format_of(path: Path, place: Place) -> str:
 def _read(
     file: BinaryIO, format: str, columns: Sequence[str], place: Place, limit: int | None
 ) -> Iterator[Item]:
-    lines = checked_lines(file, place.shown)
+    lines, texts = checked_lines(file, place.shown), columns or (TEXT_COLUMN,)
     if format == "txt":
         rows = _plain(lines, columns, place)
     elif format == "jsonl":
         rows = _json_rows(lines, place)
     else:
         records = tabbed(lines) if format == "tsv" else comma_separated(lines, place)
-        rows = _table_rows(records, columns or (TEXT_COLUMN,), place)
-    chosen, some = columns or (TEXT_COLUMN,), False
-    for row, where in islice(rows, limit):
-        some = True
-        yield item_of(row, chosen, where)
-    if not some:
+        rows = _table_rows(records, texts, place)
+    first = next(rows, None)
+    if first is None:
         raise CorpusError(f"{place.shown} holds no text; give at least one")
+    for row, where in islice(chain([first], rows), limit):
+        yield item_of(row, texts, where)
 
 
 Rows = Iterator[tuple[Mapping[str, object], str]]
@@ -168,17 +167,13 @@ def _json_rows(lines: Lines, place: Place) -> Rows:
         if line.strip():
             where = f"line {number} of {place.shown}"
             row = json_object(line, where)
-            _check_writable(row, where)
+            try:
+                json.dumps(row, allow_nan=False)
+            except ValueError:
+                raise CorpusError(
+                    f"{where} holds NaN or an infinite number, which JSON does not have; write null"
+                ) from None
             yield row, where
-
-
-def _check_writable(row: Mapping[str, object], where: str) -> None:
-    try:
-        json.dumps(row, allow_nan=False)
-    except ValueError:
-        raise CorpusError(
-            f"{where} holds NaN or an infinite number, which JSON does not have; write null"
-        ) from None
 
 
 def _table_rows(
