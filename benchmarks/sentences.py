@@ -2,11 +2,11 @@
 
     python benchmarks/sentences.py --model DIR --corpus FILE [--texts 1000] [--method pll]
 
-Prints a JSON list, one entry a method. `of_trunk` is the rows a second of scoring, from texts to
-scores, as a fraction of what the bare trunk makes of the same rows, tokenised and masked
-beforehand, in the same batches and without an attention mask. Both are timed in turns, in an order
-that is turned round, and come as median, minimum and maximum over the repeats. `log-pool` is timed
-without its normaliser, and `hcb-path` on a text against itself with three words changed.
+Prints a JSON list, one entry per method. `of_trunk` is the forward passes per second of scoring,
+from texts to scores, as a fraction of what the bare trunk makes of the same inputs, tokenised and
+masked beforehand, in the same batches and without an attention mask. Both are timed in turns, in
+an order that is turned round, and come as median, minimum and maximum over the repeats. `hcb-path`
+is timed on a text against itself with three words changed.
 """
 
 import argparse

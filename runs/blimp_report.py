@@ -1,8 +1,8 @@
-"""Write docs/results/blimp.md from the rows that runs/blimp.sh measured.
+"""Write a page as docs/results/blimp.md from the rows that runs/blimp.sh measured.
 
     python runs/blimp_report.py --rows FOLDER --output FILE
 
-The folder has a file of rows a paradigm, as `unmask score --blimp ... --output` writes them.
+The folder has one file of rows per paradigm, as `unmask score --blimp ... --output` writes them.
 """
 
 import argparse
@@ -36,16 +36,22 @@ HEADER = """\
 [BLiMP](https://github.com/alexwarstadt/blimp) (Warstadt et al. 2020) has 67 paradigms of 1,000
 pairs of sentences that differ in little, one of them acceptable. A method is right where it
 prefers that one; a tie counts half. Measured by `runs/blimp.sh`.
-
-- `pll`: difference of pseudo-log-likelihoods (Salazar et al. 2020).
+"""
+MEANINGS = {
+    "pll": "- `pll`: difference of pseudo-log-likelihoods (Salazar et al. 2020).",
+    "pll-word-l2r": """\
 - `pll-word-l2r`: the same, with the later pieces of a token's word masked too (Kauf & Ivanova
-  2023).
-- `hcb-path`: log-ratio along the tokens that differ, averaged over at most 8 orders.
-- `log-pool`: log-ratio by the geometric mean of 8 orders of filling the whole sentence.
-
-The last two compare sentences with equally many tokens only; the others compare all, as is the
-custom, though sums over different numbers of tokens are hardly comparable. So accuracies by all
-pairs are of different pairs: compare methods by the tables of common pairs and of differences.
+  2023).""",
+    PATH: "- `hcb-path`: log-ratio along the tokens that differ, averaged over at most 8 orders.",
+    "log-pool": """\
+- `log-pool`: log-ratio by the geometric mean of 8 orders of filling the whole sentence. It was
+  removed from the library after this measurement; its last version is in the history.""",
+}
+EXPLAINED = """
+Log-ratios along paths and by pools compare sentences with equally many tokens only; differences of
+pseudo-log-likelihoods compare all, as is the custom, though sums over different numbers of tokens
+are hardly comparable. So accuracies by all pairs are of different pairs: compare methods by the
+tables of common pairs and of differences.
 
 The accuracy of one paradigm has Wilson's interval. Over several paradigms it is the mean of theirs,
 each counting the same, and the interval is put together from theirs, paradigms held fixed (MOVER,
@@ -112,7 +118,7 @@ def overall_table(found: ByMethod) -> Iterator[str]:
     shared = common(found, list(found))
     yield from head(
         *("method", "accuracy, all pairs", "compared", "paradigms", "ties"),
-        "forward passes a pair compared",
+        "forward passes per pair compared",
         f"accuracy, the {len(shared):,} pairs that all compare",
     )
     for method, rows in found.items():
@@ -188,6 +194,8 @@ def page(rows: list[Row]) -> Iterator[str]:
     counts = accuracies(verdicts(list(first.values())))
     sizes = sorted({one.pairs for one in counts.values()})
     yield HEADER
+    yield from (MEANINGS[method] for method in found if method in MEANINGS)
+    yield EXPLAINED
     each = " to ".join(f"{size:,}" for size in dict.fromkeys((sizes[0], sizes[-1])))
     yield f"Model: {markdown(rows[0]['model'])}. {len(counts)} paradigms of {each} pairs each, the"
     yield "first in the hashed order of their ids, so a random part where not all. One small model:"
@@ -215,7 +223,7 @@ def page(rows: list[Row]) -> Iterator[str]:
 
 
 def table(rows: Sequence[Row]) -> Iterator[list[str]]:
-    """A line a pair: its id, and what each method made of it; empty where it could not compare."""
+    """One line per pair: its id, and what each method made of it; empty where it has no ratio."""
     found = by_method(rows)
     yield ["id", *found, f"{PATH}_standard_error"]
     for name in next(iter(found.values())):
@@ -227,7 +235,7 @@ def table(rows: Sequence[Row]) -> Iterator[list[str]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="The page on BLiMP from measured rows.")
     parser.add_argument("--rows", type=Path, required=True)
-    parser.add_argument("--output", type=Path, default=Path("docs/results/blimp.md"))
+    parser.add_argument("--output", type=Path, required=True)
     chosen = parser.parse_args()
     try:
         text = "\n".join(page(read(chosen.rows))) + "\n"

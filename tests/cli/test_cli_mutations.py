@@ -1,4 +1,4 @@
-"""`unmask mutations` on a tiny ESM: what it prints, what it reads, and what it refuses."""
+"""`unmask mutations` on a tiny ESM: what it prints, what it reads, and what it rejects."""
 
 import io
 import json
@@ -42,7 +42,7 @@ def test_a_table_for_people(command, folder):
     lm = unmask.load(folder)
     pair, one = mutation_effect(lm, CHAIN, "K2R:L4K"), mutation_effect(lm, CHAIN, "Y6F")
     rows = [line.split() for line in out.splitlines()]
-    assert rows[0] == ["mutations", "log-odds", "alone", "interaction", "J", "rows"]
+    assert " ".join(rows[0]) == "mutations log-odds alone interaction J forward passes"
     alone = [f"{odds:+.3f}" for odds in pair.single_log_odds]
     interaction, bits = f"{pair.interaction:+.3f}", f"{pair.incompatibility:.3f}"
     assert rows[1] == ["K2R:L4K", f"{pair.log_odds:+.3f}", *alone, interaction, bits, "41"]
@@ -72,13 +72,13 @@ def test_a_sequence_from_a_file(command, tmp_path):
     ("content", "said"),
     [
         (b">a\nMK\n>b\nMK\n", "has 2 records, and mutations are of one sequence"),
-        (b"MK\n>b\nMK\n", "is no FASTA: there is text before its record"),
+        (b"MK\n>b\nMK\n", "is not FASTA: there is text before its record"),
         (b">a\n", "the sequence is empty"),
-        (b">a\nM\xffK\n", "is no text: byte 4 cannot be decoded"),
+        (b">a\nM\xffK\n", "is not text: byte 4 cannot be decoded"),
         (None, "No such file or directory"),
     ],
 )
-def test_files_that_are_refused(command, tmp_path, content, said):
+def test_files_that_are_rejected(command, tmp_path, content, said):
     path = tmp_path / "chain.fa"
     if content is not None:
         path.write_bytes(content)
@@ -97,7 +97,7 @@ def test_files_that_are_refused(command, tmp_path, content, said):
         (["-"], "there are no mutations on stdin"),
     ],
 )
-def test_commands_that_are_refused(command, monkeypatch, arguments, said):
+def test_commands_that_are_rejected(command, monkeypatch, arguments, said):
     monkeypatch.setattr(sys, "stdin", io.StringIO("\n"))
     out, err = command(*arguments, code=2)
     assert (out, err.count("\n")) == ("", 1)

@@ -58,7 +58,7 @@ def rows(score: Score) -> Callable[..., list[dict[str, Any]]]:
 
 
 @pytest.fixture
-def refused(folder: str, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+def rejected(folder: str, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """Run it, which must end in one line and exit code 2."""
 
     def run(*arguments: str) -> str:
@@ -100,8 +100,8 @@ def test_rows_hold_what_python_returns(rows, lm, folder) -> None:
             assert row["score"] == pytest.approx(one.score)
             assert (row["tokens"], row["forward_passes"]) == (one.tokens, one.forward_passes)
     assert list(found[0]) == [
-        *("text", "method", "score", "lower", "upper", "tokens", "unknown_tokens"),
-        *("forward_passes", "normaliser_passes", "unit", "model", "reason"),
+        *("text", "method", "score", "tokens", "unknown_tokens"),
+        *("forward_passes", "unit", "model", "reason"),
     ]
     assert (found[0]["unit"], found[0]["model"]) == ("nats", Path(folder).name)
 
@@ -129,41 +129,7 @@ def test_words_add_up_to_the_score(rows) -> None:
     assert {word["unit"] for word in words} == {"bits"}
 
 
-def test_log_pool_has_an_interval(score, rows, lm) -> None:
-    how = ("--method", "log-pool", "--orders", "2", "--samples", "16", "--seed", "3")
-    (row,) = rows("--text", TEXTS[1], *how, "--confidence", "0.9")
-    (one,) = score_texts(
-        lm, [TEXTS[1]], method="log-pool", orders=2, samples=16, seed=3, confidence=0.9
-    )
-    assert row["score"] == pytest.approx(one.score)
-    assert row["upper"] == pytest.approx(one.log_upper)
-    assert (
-        "texts of different lengths cannot be compared without --length-prior"
-        in (score("--text", TEXTS[1], *how)[0])
-    )
-    prior = rows("--text", TEXTS[1], *how, "--confidence", "0.9", "--length-prior", "geometric:0.5")
-    assert prior[0]["score"] == pytest.approx(one.score + row["tokens"] * math.log(0.5))
-
-
-def test_infinite_ends_are_a_word(score, rows, monkeypatch, tmp_path) -> None:
-    from unmask.sequences import scoring
-    from unmask.sequences.scores import TextScore
-
-    def unbounded(pool: object, texts: list[Any], prior: object) -> list[TextScore]:
-        return [TextScore(t.text, "log-pool", -9.0, 3, (), 3, -math.inf, math.inf) for t in texts]
-
-    monkeypatch.setattr(scoring, "pooled_scores", unbounded)
-    (row,) = rows("--text", "the cat.", "--method", "log-pool")
-    assert (row["lower"], row["upper"]) == ("unbounded", "unbounded")
-    output = tmp_path / "a.csv"
-    score("--text", "the cat.", "--method", "log-pool", "--output", str(output))
-    (read,) = csv.DictReader(output.open())
-    # as numbers, which pandas and R read
-    assert (read["lower"], read["upper"], read["score"]) == ("-inf", "inf", "-9.0")
-    assert "unbounded" in score("--text", "the cat.", "--method", "log-pool")[0]
-
-
-def test_a_text_that_the_model_cannot_take_has_a_reason(rows, score, refused) -> None:
+def test_a_text_that_the_model_cannot_take_has_a_reason(rows, score, rejected) -> None:
     long = "the cat " * 30
     found = rows("--text", TEXTS[0], "--text", long, "--text", "the [MASK].", "--text", TEXTS[1])
     assert [row["score"] is None for row in found] == [False, True, True, False]
@@ -172,10 +138,10 @@ def test_a_text_that_the_model_cannot_take_has_a_reason(rows, score, refused) ->
     alone = rows("--text", TEXTS[1])
     assert found[3]["score"] == pytest.approx(alone[0]["score"], abs=1e-6)
     assert (
-        "pll: 1 of 2 texts not scored, as: the text has 62"
+        "pll: 1 of 2 texts not scored, e.g.: the text has 62"
         in (score("--text", TEXTS[0], "--text", long)[0])
     )
-    assert "none of the texts (1) can be scored: the text has 62" in refused("--text", long)
+    assert "none of the texts (1) can be scored: the text has 62" in rejected("--text", long)
 
 
 # -- files
@@ -283,7 +249,7 @@ def test_an_output_is_whole_and_says_nothing_else(score, tmp_path) -> None:
 
 
 def test_pairs_hold_what_python_returns(rows, lm, pairs_file) -> None:
-    methods = ("pll", "pll-word-l2r", "hcb-path", "log-pool")
+    methods = ("pll", "pll-word-l2r", "hcb-path")
     found = rows(pairs_file, "--pairs", "good,bad", "--method", ",".join(methods), "--orders", "4")
     assert [row["method"] for row in found] == [*methods] * len(PAIRS)
     for method in methods:
@@ -295,15 +261,9 @@ def test_pairs_hold_what_python_returns(rows, lm, pairs_file) -> None:
             assert row["log_ratio"] == (None if ratio is None else pytest.approx(ratio, abs=1e-6))
             assert row["reason"] == one.reason
             assert row["correct"] == (None if ratio is None else float(ratio > 0))
-    reasons = [row["reason"] for row in found if row["method"] == "log-pool"]
+    reasons = [row["reason"] for row in found if row["method"] == "hcb-path"]
     assert reasons[:3] == [None] * 3
-    assert "length prior" in reasons[3]
-
-
-def test_a_length_prior_makes_all_pairs_comparable(rows, pairs_file) -> None:
-    how = ("--method", "pll,log-pool", "--orders", "2", "--samples", "4")
-    found = rows(pairs_file, "--pairs", "good,bad", *how, "--length-prior", "poisson:6")
-    assert all(row["log_ratio"] is not None for row in found)
+    assert "equally many" in reasons[3]
 
 
 def test_accuracy_by_hand(score, lm, pairs_file) -> None:
@@ -327,7 +287,7 @@ def test_accuracy_by_hand(score, lm, pairs_file) -> None:
     assert re.split(r"  +", line)[0] == "mean over kind"
     assert re.split(r"  +", line)[-1] == "2"
     assert re.split(r"  +", line)[2] == f"{sum(shares) / 2:.3f}"
-    assert "hcb-path: 1 of 4 pairs not compared, as: the texts have 5 and 4 tokens" in notes
+    assert "hcb-path: 1 of 4 pairs not compared, e.g.: the texts have 5 and 4 tokens" in notes
 
 
 def test_a_tie_counts_half(score, tmp_path) -> None:
@@ -349,12 +309,12 @@ def test_rows_go_to_the_file_and_accuracy_to_stdout(score, pairs_file, tmp_path)
     assert score(pairs_file, "--pairs", "good,bad", "--json", "--quiet")[1] == ""
 
 
-def test_no_pair_that_can_be_compared(refused, tmp_path) -> None:
+def test_no_pair_that_can_be_compared(rejected, tmp_path) -> None:
     path, output = tmp_path / "a.csv", tmp_path / "out.csv"
     path.write_text("good,bad\nthe cats.,the cat.\nthe dogs sat.,the dog sat.\n")
     arguments = (str(path), "--pairs", "good,bad", "--output", str(output))
-    said = refused(*arguments, "--method", "log-pool,hcb-path")
-    assert "none of the pairs (2) can be compared by log-pool, hcb-path: the texts have" in said
+    said = rejected(*arguments, "--method", "hcb-path")
+    assert "none of the pairs (2) can be compared by hcb-path: the texts have" in said
     assert not output.exists()
 
 
@@ -409,7 +369,7 @@ def test_a_real_model_prefers_what_is_grammatical(caption_bert: unmask.LanguageM
         ("Two dogs are running in the grass.", "Two dogs is running in the grass."),
         ("A woman is sitting on a bench.", "A woman is sit on a bench."),
     ]
-    for method in ("pll", "hcb-path", "log-pool"):
+    for method in ("pll", "hcb-path"):
         for one in log_ratios(caption_bert, pairs, method=method):
             assert one.log_ratio is None or one.log_ratio > 0
 
@@ -425,7 +385,7 @@ def test_a_paradigm_of_the_real_blimp(score, tmp_path) -> None:
     assert "3 of 3" in out
 
 
-# -- refusals
+# -- what is rejected
 
 
 @pytest.mark.parametrize(
@@ -433,14 +393,16 @@ def test_a_paradigm_of_the_real_blimp(score, tmp_path) -> None:
     [
         ([], "give a FILE, - for standard input, --text TEXT, or --blimp FOLDER\n"),
         (["a.txt", "--text", "b"], "not FILE and --text together"),
-        (["the cat sat."], "'the cat sat.' is no file; give a file, or a text itself with --text"),
+        (
+            ["the cat sat."],
+            "'the cat sat.' is not a file; give a file, or the text itself",
+        ),
         (["--text", ""], "none of the texts (1) can be scored: the text is empty"),
-        (["--text", "a", "--method", "ppl"], "is one of pll, pll-word-l2r, log-pool, not 'ppl'"),
+        (["--text", "a", "--method", "ppl"], "is one of pll, pll-word-l2r, not 'ppl'"),
         (["--text", "a", "--method", "hcb-path"], "give --pairs GOOD,BAD or --blimp"),
-        (["--text", "a", "--orders", "3"], "--orders is for log-pool and hcb-path, but --method"),
-        (["--text", "a", "--length-prior", "uniform"], "--length-prior is for log-pool, but"),
-        (["--text", "a", "--method", "log-pool", "--words"], "log-pool scores no single words"),
-        (["--text", "a", "--method", "log-pool", "--length-prior", "x"], "a length prior is"),
+        (["--text", "a", "--orders", "3"], "--orders is for hcb-path, but --method is pll"),
+        (["--text", "a", "--method", "log-pool"], "is one of pll, pll-word-l2r, not 'log-pool'"),
+        (["--text", "a", "--seed", "-1"], "seed is a whole number from 0 to"),
         (["--text", "a", "--column", "x"], "--column does not apply with --text; leave it out"),
         (["--text", "a", "--by", "x"], "--by does not apply with --text"),
         (["a.csv", "--by", "x"], "--by does not apply without pairs"),
@@ -453,25 +415,38 @@ def test_a_paradigm_of_the_real_blimp(score, tmp_path) -> None:
         (["--text", "a", "--output", "a.xls"], "does not end with .csv, .jsonl or .tsv"),
         (["--text", "a", "--output", "no/such/a.csv"], "give a file in a folder that exists"),
         (["--text", "a", "--output-format", "xml"], "is csv, jsonl or tsv, not 'xml'"),
-        (["--text", "a", "--json", "--output", "a.csv"], "--json is JSON lines on stdout"),
+        (["--text", "a", "--json", "--output", "a.csv"], "--json prints JSON lines to stdout"),
         (["--text", "a", "--words", "--no-text"], "--no-text leaves texts out"),
     ],
 )
-def test_bad_input_ends_in_one_line(arguments: list[str], sentence: str, refused) -> None:
-    assert sentence in refused(*arguments)
+def test_bad_input_ends_in_one_line(arguments: list[str], sentence: str, rejected) -> None:
+    assert sentence in rejected(*arguments)
 
 
-def test_bad_files_end_in_one_line(refused, tmp_path) -> None:
+def test_bad_files_end_in_one_line(rejected, tmp_path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("item,score,text\n1,2,the cat.\n")
-    said = refused(str(path))
+    said = rejected(str(path))
     assert "the input has a column 'score', and so has the output; rename it, or give --pre" in said
     path.write_text("item,text\n1,the cat.\n2\n")
-    assert f"line 3 of '{path}' has 1 fields, but the first has 2" in refused(str(path))
+    assert f"line 3 of '{path}' has 1 fields, but the first has 2" in rejected(str(path))
     path.write_text("good,bad\nthe cat.,the dog.\n")
-    assert "--by 'kind': the input has no such column" in refused(
+    assert "--by 'kind': the input has no such column" in rejected(
         str(path), "--pairs", "good,bad", "--by", "kind"
     )
+
+
+@pytest.mark.parametrize("name", ["plan.json", "rows/part-0.jsonl", "locks/deep/a.csv"])
+def test_files_of_a_run_are_not_overwritten(name: str, rejected, score, tmp_path) -> None:
+    run = tmp_path / "run"
+    (run / name).parent.mkdir(parents=True, exist_ok=True)
+    for file in {run / "plan.json", run / name}:
+        file.write_text("of the run")
+    said = rejected("--text", TEXTS[0], "--output", str(run / name), "--output-format", "jsonl")
+    assert f"belongs to the run '{run}' and would be lost; give another place" in said
+    assert (run / name).read_text() == "of the run"
+    # beside them there is room
+    score("--text", TEXTS[0], "--output", str(run / "scores.csv"))
 
 
 # -- the page

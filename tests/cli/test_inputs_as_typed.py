@@ -17,7 +17,6 @@ from unmask.corpora import CorpusSpec, read_corpus
 from unmask.corpora.lines import LONGEST, checked_lines
 from unmask.errors import CorpusError
 from unmask.sequences.inputs import read_items
-from unmask.sequences.lengths import read_length_prior
 
 PAIR = "the [MASK] sat on the [MASK]."
 ONE = "the [MASK] sat."
@@ -63,13 +62,6 @@ def test_fill_reads_a_text_per_line_whatever_ends_it(end, folder, tmp_path, caps
     assert main(["fill", "-m", folder, *asked]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [row["text"] for row in rows] == [ONE, PAIR]
-
-
-@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
-def test_lengths_are_counted_per_line_whatever_ends_it(end, lm, tmp_path) -> None:
-    (tmp_path / "lengths.txt").write_bytes(("the cat" + end + "the cat sat" + end).encode())
-    prior = read_length_prior(f"corpus:{tmp_path / 'lengths.txt'}", lm)
-    assert prior.note.startswith("2 texts")
 
 
 def test_a_return_that_a_block_cuts_from_its_line_feed_is_one_end() -> None:

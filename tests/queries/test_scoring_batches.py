@@ -26,6 +26,7 @@ from toy_lm import ToyMaskedLM, toy_joint
 
 import unmask
 from unmask import LanguageModel, Settings, logspace
+from unmask.model.batches import longest_first
 from unmask.queries import pair_log_probs as scoring
 from unmask.queries.pair_log_probs import pair_log_probs, rows_per_text
 
@@ -167,3 +168,12 @@ def test_the_bar_is_on_stderr_and_only_if_wanted(capfd, progress: bool | None):
     out, err = capfd.readouterr()
     assert out == ""
     assert ("orders" in err and "/24" in err) if progress else err == ""
+
+
+def test_texts_of_one_length_come_together_the_longest_first() -> None:
+    assert longest_first(enumerate([3, 5, 3, 4])) == [(5, [1]), (4, [3]), (3, [0, 2])]
+    assert longest_first([(7, (2, 1)), (4, (2, 3)), (1, (2, 1))]) == [
+        ((2, 3), [4]),
+        ((2, 1), [7, 1]),
+    ]
+    assert longest_first([]) == []

@@ -52,7 +52,7 @@ def test_wilson_holds_its_share_and_narrows() -> None:
 
 @pytest.mark.parametrize(("successes", "trials"), [(2, 1), (-1, 3), (0, 0)])
 def test_what_is_no_proportion(successes: int, trials: int) -> None:
-    with pytest.raises(UnmaskError, match="is no proportion"):
+    with pytest.raises(UnmaskError, match="is not a proportion"):
         wilson(successes, trials)
     with pytest.raises(UnmaskError, match="confidence is a number between 0 and 1, not 95"):
         wilson(1, 2, confidence=95)

@@ -164,12 +164,18 @@ SEQUENCE = "WCAG"
 @pytest.mark.parametrize(
     ("mutations", "said"),
     [
-        ("W1", "'W1' in 'W1' is no mutation; write A42G, several as A42G:L45K"),
-        ("", "'' in '' is no mutation; write A42G, several as A42G:L45K"),
-        ("W1A:", "'' in 'W1A:' is no mutation; write A42G, several as A42G:L45K"),
-        ("W1A C2A", "'W1A C2A' in 'W1A C2A' is no mutation; write A42G, several as A42G:L45K"),
-        ("W١A", "'W١A' in 'W١A' is no mutation; write A42G, several as A42G:L45K"),
-        ("W\x1b1A", "'W\\x1b1A' in 'W\\x1b1A' is no mutation; write A42G, several as A42G:L45K"),
+        ("W1", "'W1' in 'W1' is not a mutation; write A42G or A42G:L45K"),
+        ("", "'' in '' is not a mutation; write A42G or A42G:L45K"),
+        ("W1A:", "'' in 'W1A:' is not a mutation; write A42G or A42G:L45K"),
+        (
+            "W1A C2A",
+            "'W1A C2A' in 'W1A C2A' is not a mutation; write A42G or A42G:L45K",
+        ),
+        ("W١A", "'W١A' in 'W١A' is not a mutation; write A42G or A42G:L45K"),
+        (
+            "W\x1b1A",
+            "'W\\x1b1A' in 'W\\x1b1A' is not a mutation; write A42G or A42G:L45K",
+        ),
         (7, "mutations are a string such as A42G:L45K, not 7"),
         ("W5A", "W5A: there is no position 5; the sequence has 1 to 4"),
         ("W0A", "W0A: there is no position 0; the sequence has 1 to 4"),
@@ -231,7 +237,7 @@ def test_a_model_of_texts_is_refused():
     lm = unmask.load(build("roberta"))
     # it has all these letters, but makes one piece of them
     said = refused(unmask.ClozeError, lm, "THE", "T1C", support=[" the", "Ġc"])
-    assert said.startswith("this tokenizer gives no single token a residue")
+    assert said.startswith("this tokenizer has no single token per residue")
 
 
 def test_a_sequence_longer_than_the_model_takes():

@@ -16,7 +16,7 @@ from unmask.errors import CorpusError, UnmaskError
 from unmask.sequences import blimp
 from unmask.sequences.blimp import hashed, read_blimp
 from unmask.sequences.inputs import Item, given_texts, read_items
-from unmask.sequences.outputs import cell, in_words, to_dicts, to_pandas, written
+from unmask.sequences.outputs import cell, to_dicts, to_pandas, written
 from unmask.sequences.scores import LogRatio, TextScore, WordScore
 
 
@@ -102,7 +102,7 @@ def test_texts_in_hand() -> None:
 @pytest.mark.parametrize(
     ("name", "content", "named", "sentence"),
     [
-        ("a.txt", "a", ["x"], "is plain text, a text a line, and has no column 'x'"),
+        ("a.txt", "a", ["x"], "is plain text, one text per line, without a column 'x'"),
         ("a.txt", "\n \n", [], "holds no text; give at least one"),
         ("a.csv", "", [], "holds no text"),
         ("a.csv", "item,text\n", [], "holds no text"),
@@ -121,18 +121,18 @@ def test_texts_in_hand() -> None:
         ("a.pdf", "a", [], "does not say what it holds; give the format, one of 'csv', 'jsonl'"),
     ],
 )
-def test_malformed_files_are_refused_in_one_line(file, name, content, named, sentence) -> None:
+def test_malformed_files_are_rejected_in_one_line(file, name, content, named, sentence) -> None:
     with pytest.raises(CorpusError, match=sentence) as raised:
         read_items(file(name, content), named)
     assert str(raised.value).isprintable()
 
 
-def test_what_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match="is no file; give a file, or a text itself with --text"):
+def test_what_is_not_a_file(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="is not a file; give a file, or the text itself"):
         read_items("the cat sat.")
     with pytest.raises(CorpusError, match="is a folder"):
         read_items(str(tmp_path))
-    with pytest.raises(CorpusError, match="is no file"):
+    with pytest.raises(CorpusError, match="is not a file"):
         read_items("nul\x00")
     with pytest.raises(CorpusError, match=r"format is one of 'csv'.*not 'xml'"):
         read_items("-", format="xml")
@@ -202,9 +202,9 @@ def test_a_part_is_the_first_in_hashed_order(folder: str) -> None:
 
 
 def test_what_is_no_blimp(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match=r"holds no .jsonl file"):
+    with pytest.raises(CorpusError, match=r"has no .jsonl file"):
         read_blimp(str(tmp_path))
-    with pytest.raises(CorpusError, match=r"is no folder; give one of .jsonl files"):
+    with pytest.raises(CorpusError, match=r"is not a folder; give a folder of .jsonl files"):
         read_blimp(str(tmp_path / "missing"))
     (tmp_path / "x.jsonl").write_text('{"sentence_good": "a"}')
     with pytest.raises(CorpusError, match=r"line 1 of '.*x.jsonl' has no 'sentence_bad'"):
@@ -280,7 +280,7 @@ def text_score(**others: Any) -> TextScore:
 def test_scores_as_rows() -> None:
     (row,) = to_dicts([text_score()])
     assert (row["text"], row["method"], row["score"], row["tokens"]) == ("the cats", "pll", -3.5, 3)
-    assert [row["lower"], row["reason"]] == [None, None]
+    assert row["reason"] is None
     first, second = to_dicts([text_score()], words=True, base_two=True)
     assert first["surprisal"] == pytest.approx(1 / math.log(2))
     assert second["surprisal"] == pytest.approx(2.5 / math.log(2))
@@ -292,27 +292,14 @@ def test_scores_as_rows() -> None:
     assert ratio["correct"] == 0
 
 
-def test_a_data_frame_keeps_infinite_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_as_a_data_frame(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pandas")
-    frame = to_pandas([text_score(log_lower=-math.inf, log_upper=-3.0), text_score()])
-    assert list(frame["score"]) == [-3.5, -3.5]
-    assert frame["lower"][0] == -math.inf
-    assert frame["upper"][0] == -3.0
+    frame = to_pandas([text_score(), text_score(score=-3.0)])
+    assert list(frame["score"]) == [-3.5, -3.0]
     assert len(to_pandas([text_score()] * 2, words=True)) == 4
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"pip install 'unmask\[pandas\]', or use to_dicts"):
         to_pandas([text_score()])
-
-
-def test_infinite_ends_become_a_word() -> None:
-    row = {"lower": -math.inf, "upper": math.inf, "score": -math.inf, "n": 1.5, "s": "inf"}
-    assert in_words(row) == {
-        "lower": "unbounded",
-        "upper": "unbounded",
-        "score": "-inf",
-        "n": 1.5,
-        "s": "inf",
-    }
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
-"""Pseudo-log-likelihoods against a loop over the model's own logits; words; refusals."""
+"""Pseudo-log-likelihoods against a loop over the model's own logits; words; what is rejected."""
 
+import json
 import math
 from typing import Any
 
@@ -13,8 +14,7 @@ import unmask
 from unmask import LanguageModel, Settings
 from unmask.sequences import log_ratios, score_texts
 from unmask.sequences import texts as texts_module
-from unmask.sequences.lengths import poisson
-from unmask.sequences.scores import LogRatio, TextScore
+from unmask.sequences.scores import LogRatio, TextScore, WordScore
 from unmask.sequences.texts import TokenisedText, tokenised
 
 QUIET = Settings(progress=False)
@@ -192,19 +192,19 @@ def test_pairs_get_differences_of_scores_whatever_their_lengths():
 # --- values ------------------------------------------------------------------------------------
 
 
-def test_what_is_infinite_is_said_in_json_without_infinities():
-    score = TextScore("x", "log-pool", -2.0, 1, (), 3, log_lower=-3.0, log_upper=math.inf)
-    said = score.to_dict()
-    assert said["log_lower"] == -3.0
-    assert said["log_upper"] is None
-    assert said["unbounded"] is True
-    assert "unbounded" not in LogRatio(1.0, 0.5, 2, 2, 4).to_dict()
-    assert LogRatio(None, None, 0, None, 0, "why").to_dict()["reason"] == "why"
+def test_scores_are_ready_for_json():
+    score = TextScore("x", "pll", -2.0, 1, (WordScore("x", 0, 1, 1, -2.0),), 1, 1)
+    said = json.loads(json.dumps(score.to_dict()))
+    assert said["words"] == [{"text": "x", "start": 0, "end": 1, "pieces": 1, "log_prob": -2.0}]
+    assert (said["score"], said["tokens"], said["unknown_tokens"]) == (-2.0, 1, 1)
+    assert score.per_token == -2.0
+    ratio = LogRatio(None, None, 0, None, 0, "why", "hcb-path").to_dict()
+    assert (ratio["log_ratio"], ratio["reason"], ratio["method"]) == (None, "why", "hcb-path")
 
 
-# --- refusals ----------------------------------------------------------------------------------
+# --- what is rejected --------------------------------------------------------------------------
 
-REFUSED_TEXTS = [
+REJECTED_TEXTS = [
     ([""], "text 0: the text is empty"),
     (["he ran", " \n"], "text 1: the text is empty"),
     (["he ran", "he [MASK] ran"], r"text 1 holds \[MASK\]; a whole text has no blanks"),
@@ -215,13 +215,10 @@ REFUSED_TEXTS = [
 ]
 
 
-@pytest.mark.parametrize(("texts", "said"), REFUSED_TEXTS)
-@pytest.mark.parametrize("method", ["pll", "log-pool"])
-def test_texts_that_cannot_be_scored_are_named(
-    bert: LanguageModel, texts: Any, said: str, method: str
-):
+@pytest.mark.parametrize(("texts", "said"), REJECTED_TEXTS)
+def test_texts_that_cannot_be_scored_are_named(bert: LanguageModel, texts: Any, said: str):
     with pytest.raises(unmask.UnmaskError, match=said) as error:
-        score_texts(bert, texts, method=method)
+        score_texts(bert, texts)
     assert "\n" not in str(error.value)
 
 
@@ -237,14 +234,14 @@ def test_pairs_that_cannot_be_scored_are_named(bert: LanguageModel):
         log_ratios(bert, [("he [MASK]", "she ran")], method="pll")
 
 
-def test_ids_beyond_the_model_are_refused():
+def test_ids_beyond_the_model_are_rejected():
     lm = LanguageModel(ToyMaskedLM(toy_joint(3, 3)), ToyTokenizer(3))
     lm.tokenizer.names.append("t9")
     with pytest.raises(unmask.ClozeError, match="text 1 has token id 4, but the model knows 3"):
         score_texts(lm, ["t0 t1", "t0 t9"])
 
 
-def test_a_word_that_a_tokenizer_cannot_read_is_refused_with_its_text(bert: LanguageModel):
+def test_a_word_that_a_tokenizer_cannot_read_is_rejected_with_its_text(bert: LanguageModel):
     lm = LanguageModel(bert.model, without_unknown())
     with pytest.raises(unmask.ClozeError, match="text 2: the tokenizer cannot read it"):
         score_texts(lm, ["cat", "cat", "dog"])
@@ -253,20 +250,22 @@ def test_a_word_that_a_tokenizer_cannot_read_is_refused_with_its_text(bert: Lang
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"method": "hcb-path"}, "no method 'hcb-path'; methods: pll, pll-word-l2r, log-pool"),
-        ({"method": "log-pool", "orders": 0}, "orders is a whole number from 1 to [0-9,]*, not 0"),
-        ({"method": "log-pool", "seed": -1}, "seed is a whole number from 0 to [0-9,]*, not -1"),
-        (
-            {"method": "log-pool", "samples": 0},
-            "samples is a whole number from 1 to [0-9,]*, not 0",
-        ),
-        ({"method": "log-pool", "confidence": 1.0}, "confidence is a number between 0 and 1"),
-        ({"method": "pll", "length_prior": poisson(3)}, "pll is no probability and takes no"),
+        ({"method": "log-pool"}, "no method 'log-pool'; methods: pll, pll-word-l2r, hcb-path"),
+        ({"orders": 0}, "orders is a whole number from 1 to 10,000, not 0"),
+        ({"orders": 10_001}, "orders is a whole number from 1 to 10,000, not 10001"),
+        ({"orders": 2.5}, "orders is a whole number from 1 to 10,000, not 2.5"),
+        ({"seed": -1}, "seed is a whole number from 0 to [0-9,]*, not -1"),
+        ({"seed": "x"}, "seed is a whole number from 0 to [0-9,]*, not 'x'"),
     ],
 )
 def test_options_that_cannot_be_used_are_named(bert: LanguageModel, options: Any, said: str):
     with pytest.raises(unmask.UnmaskError, match=said):
-        score_texts(bert, ["he ran"], **options)
+        log_ratios(bert, [("he ran", "she ran")], **options)
+
+
+def test_pairs_alone_have_paths(bert: LanguageModel):
+    with pytest.raises(unmask.MethodError, match="no method 'hcb-path'; methods: pll, pll-word-"):
+        score_texts(bert, ["he ran"], method="hcb-path")
 
 
 def test_nothing_is_scored_of_no_texts(bert: LanguageModel):

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 SUMMARY = "score mutations of a protein, DNA or RNA, and how they interact"
 DESCRIPTION = (
     "Score mutations of a sequence by the joint of their positions. A mutant is one or more "
-    "mutations with colons, as A42G:L45K: what is there, its number from 1, what comes instead. "
-    "Shown are the log-odds against the wild type, in nats, those of each mutation alone, and what "
-    "is left: their interaction (epistasis). The support is amino-acids unless --support names "
-    "another, as nucleotides or rna."
+    "mutations with colons, as A42G:L45K: the residue that is there, its number from 1, the one "
+    "that replaces it. Prints the log-odds against the wild type, in nats, those of each mutation "
+    "alone, and the difference: their interaction (epistasis). The support is amino-acids unless "
+    "--support names another, as nucleotides or rna."
 )
 
 
@@ -30,15 +30,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "mutants",
         nargs="+",
         metavar="MUTATIONS",
-        help="as A42G or A42G:L45K; - reads stdin, one a line",
+        help="as A42G or A42G:L45K; - reads stdin, one mutant per line",
     )
     options.add_model(parser)
     parser.add_argument(
         "--sequence",
         required=True,
         metavar="RESIDUES|FILE",
-        help="the wild type: letters, or a file (whose name has a dot or a slash) in FASTA with "
-        "one record",
+        help="the wild type: letters, or a FASTA file (a name with a dot or slash) of one record",
     )
     options.add_joints(parser, support="amino-acids")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
@@ -83,7 +82,7 @@ def _method(chosen: argparse.Namespace) -> str:
 
 
 def _check(mutants: list[str], sequence: str) -> None:
-    """Refuse the last of many mutants before the first is paid for."""
+    """Reject the last of many mutants before the model is loaded."""
     from unmask.sequences.residues import check_sequence, parse_mutations
 
     residues = check_sequence(sequence)
@@ -92,7 +91,7 @@ def _check(mutants: list[str], sequence: str) -> None:
 
 
 def _as_table(effects: "list[MutationEffect]") -> str:
-    rows = [["mutations", "log-odds", "alone", "interaction", "J", "rows"]]
+    rows = [["mutations", "log-odds", "alone", "interaction", "J", "forward passes"]]
     for effect in effects:
         several = len(effect.mutations) > 1
         bits = effect.incompatibility
@@ -148,10 +147,10 @@ def _sequence(given: str) -> str:
     if records > 1:
         raise ClozeError(
             f"{quoted(given)} has {records} records, and mutations are of one sequence: give a "
-            "file with one"
+            "file with one record"
         )
     if records and not lines[0].startswith(">"):
-        raise ClozeError(f"{quoted(given)} is no FASTA: there is text before its record")
+        raise ClozeError(f"{quoted(given)} is not FASTA: there is text before its record")
     # translations end with a star where the stop codon was
     return "".join(lines[records:]).removesuffix("*")
 
@@ -161,7 +160,7 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise ClozeError(
-            f"{quoted(str(path))} is no text: byte {error.start} cannot be decoded"
+            f"{quoted(str(path))} is not text: byte {error.start} cannot be decoded"
         ) from None
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or str(error)
@@ -181,5 +180,5 @@ def _mutants(given: str) -> list[str]:
         ) from None
     found = [line for line in lines if line]
     if not found:
-        raise ClozeError("there are no mutations on stdin; write one mutant a line, as A42G:L45K")
+        raise ClozeError("there are no mutations on stdin; write one mutant per line, as A42G:L45K")
     return found

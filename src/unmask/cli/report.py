@@ -86,7 +86,7 @@ def run(chosen: argparse.Namespace) -> int:
     tables = _tables(chosen)
     _check_page(chosen.html, chosen.output)
     for option in ("output", "html", "figures"):
-        _check_not_of_a_run(option, getattr(chosen, option), chosen.runs)
+        check_not_of_a_run(option, getattr(chosen, option), chosen.runs)
     if (chosen.parser is None) != (chosen.corpus is None):
         raise UnmaskError("--parser reads the texts of --corpus; give both, or neither")
 
@@ -144,8 +144,8 @@ def _check_page(place: str | None, output: str | None) -> None:
         raise UnmaskError(f"--html and --output are two files, and both are {shown}; rename one")
 
 
-def _check_not_of_a_run(option: str, place: str | None, runs: list[str]) -> None:
-    """What a run consists of must not be written over by its report."""
+def check_not_of_a_run(option: str, place: str | None, runs: list[str]) -> None:
+    """Reject a place that is one of the files that these runs consist of."""
     if place is None:
         return
     path = Path(place).resolve()

@@ -1,4 +1,4 @@
-"""What `unmask score` says beside its rows: what the numbers are, and how often pairs win."""
+"""What `unmask score` says beside its rows: what the numbers are, and accuracies of pairs."""
 
 import argparse
 from collections import Counter
@@ -9,16 +9,12 @@ from unmask.printable import printable
 
 if TYPE_CHECKING:
     from unmask.sequences.inputs import Item
-    from unmask.sequences.lengths import LengthPrior
     from unmask.sequences.minimal_pairs import Verdict
     from unmask.sequences.scores import LogRatio
 
-_LOG_POOL = "log-pool"
-_GIVEN_LENGTH = "log p(text | its number of tokens)"
-
 
 class Tally:
-    """How many texts or pairs a method was given, and why it has no number for some."""
+    """How many texts or pairs a method has seen, and why it has no number for some."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -40,41 +36,17 @@ class Tally:
 Tallies = Mapping[str, Tally]
 
 
-def prior_notes(prior: "LengthPrior | None") -> Iterator[str]:
-    """What a prior of lengths assumes, and whether it is a probability at all."""
-    if prior is None or not prior.note:
-        return
-    improper = "" if prior.proper else "; improper, so that only differences mean something"
-    yield f"length prior {printable(prior.spec)}: {printable(prior.note)}{improper}"
-
-
-def text_notes(
-    chosen: argparse.Namespace,
-    tallies: Tallies,
-    unit: str,
-    prior: "LengthPrior | None" = None,
-) -> Iterator[str]:
-    """What each method's numbers are, and how many are missing."""
-    pseudo = [method for method in tallies if method != _LOG_POOL]
-    if pseudo:
-        yield f"{', '.join(pseudo)}: in {unit}; a score, not a log-probability"
-    if _LOG_POOL in tallies and chosen.length_prior is None:
-        yield (
-            f"{_LOG_POOL}: in {unit}; {_GIVEN_LENGTH}, so texts of different lengths cannot be "
-            "compared without --length-prior"
-        )
-    elif _LOG_POOL in tallies:
-        shown = printable(chosen.length_prior)
-        yield f"{_LOG_POOL}: in {unit}; {_GIVEN_LENGTH} + log p(that number) by {shown}"
-        yield from prior_notes(prior)
+def text_notes(tallies: Tallies, unit: str) -> Iterator[str]:
+    """What the numbers are, and how many are missing."""
+    yield f"{', '.join(tallies)}: in {unit}; a score, not a log-probability"
     yield from _missing(tallies, "texts", "scored")
 
 
 def pair_notes(tallies: Tallies, unit: str) -> Iterator[str]:
-    """How accuracies and intervals are meant, and how many pairs were not compared."""
+    """What accuracies and intervals are, and how many pairs were not compared."""
     yield (
         f"log-ratios in {unit}, above 0 where the first text of a pair wins; a tie counts half; "
-        "intervals are Wilson's, and for a mean over paradigms put together from theirs"
+        "intervals are Wilson's, and for a mean over paradigms combined from theirs"
     )
     yield from _missing(tallies, "pairs", "compared")
 
@@ -84,7 +56,7 @@ def _missing(tallies: Tallies, what: str, done: str) -> Iterator[str]:
         if one.reasons:
             example = printable(next(iter(one.reasons)))
             yield (
-                f"{method}: {one.reasons.total()} of {one.total} {what} not {done}, as: {example}"
+                f"{method}: {one.reasons.total()} of {one.total} {what} not {done}, e.g.: {example}"
             )
 
 
@@ -118,7 +90,7 @@ def _grouped_by(chosen: argparse.Namespace) -> tuple[str | None, list[str]]:
 def verdicts(
     chosen: argparse.Namespace, items: "Sequence[Item]", ratios: "Sequence[LogRatio]"
 ) -> "list[Verdict]":
-    """Of every pair, which text won and what it is grouped by: all that a summary needs."""
+    """For every pair, which text won and what it is grouped by: all that a summary needs."""
     from unmask.sequences.minimal_pairs import Verdict, correct
 
     paradigm, groups = _grouped_by(chosen)

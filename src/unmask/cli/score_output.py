@@ -24,7 +24,7 @@ class RowWriter:
         self.texts = 0
 
     def write(self, rows: "Sequence[Row]", texts: int) -> None:
-        """The rows of so many further texts, to be found in the file from now on."""
+        """Write the rows of so many further texts; they are in the file when this returns."""
         from unmask.sequences.outputs import written
 
         text = written(rows, self._names, self._format, header=not self.texts)
@@ -38,14 +38,14 @@ class RowWriter:
 
 
 def partial_of(output: str) -> Path:
-    """Where rows are until they are all there; behind a link is what was meant, not the link."""
+    """Where rows are until all are written; beside what a link points to, not beside the link."""
     target = Path(os.path.realpath(output))
     return target.with_name(f"{target.name}.partial")
 
 
 @contextmanager
 def row_writer(output: str | None, names: Sequence[str], format: str) -> Iterator[RowWriter]:
-    """Rows into a file that is there whole or not at all; what is not a file gets them at once."""
+    """Rows into a file that is complete or absent; a pipe or a device gets them at once."""
     if output is None:
         yield RowWriter(None, names, format)
         return

@@ -19,6 +19,7 @@ from unmask.constructions.options import unknown_option
 from unmask.constructions.sweep import CONTEXTS, FLOOR, check_contexts, check_floor
 from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
 from unmask.logspace import row_blocks
+from unmask.model.batches import longest_first
 from unmask.model.hooks import without_gradients
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import Outcomes, RowReader, Rows, folded
@@ -260,12 +261,9 @@ def _equally_long(
     """Texts of one length, both blanks masked and read, and where they stand among all."""
     source, start = iter(clozes), 0
     while window := list(islice(source, _TEXTS_PER_WINDOW)):
-        by_length: dict[int, list[int]] = {}
         for place, cloze in enumerate(window):
             _check_cloze(cloze, start + place, len(pairs))
-            by_length.setdefault(len(cloze), []).append(place)
-        # the longest first: where memory runs out, it does so at once
-        for length, members in sorted(by_length.items(), reverse=True):
+        for length, members in longest_first(enumerate(map(len, window))):
             for chunk in row_blocks(len(members), length * rows_each, _TOKENS_PER_CHUNK):
                 chosen = [window[place] for place in members[chunk]]
                 where = torch.tensor(members[chunk]) + start

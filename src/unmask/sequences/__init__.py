@@ -1,4 +1,4 @@
-"""Whole texts scored by a masked language model: pseudo-log-likelihoods, log-ratios, log-pools.
+"""Whole texts scored by a masked language model: pseudo-log-likelihoods and log-ratios.
 
 Names are imported when first used.
 """
@@ -9,17 +9,13 @@ from unmask.lazy import lazy_names
 
 if TYPE_CHECKING:
     from unmask.sequences.blimp import read_blimp
-    from unmask.sequences.lengths import LengthPrior, read_length_prior
     from unmask.sequences.minimal_pairs import accuracies, accuracy
-    from unmask.sequences.order_pool import Normaliser, normaliser
     from unmask.sequences.outputs import to_dicts, to_pandas
     from unmask.sequences.scores import LogRatio, TextScore, WordScore
     from unmask.sequences.scoring import PAIR_METHODS, TEXT_METHODS, log_ratios, score_texts
 
 _HOME = {
-    "LengthPrior": "lengths",
     "LogRatio": "scores",
-    "Normaliser": "order_pool",
     "PAIR_METHODS": "scoring",
     "TEXT_METHODS": "scoring",
     "TextScore": "scores",
@@ -27,9 +23,7 @@ _HOME = {
     "accuracies": "minimal_pairs",
     "accuracy": "minimal_pairs",
     "log_ratios": "scoring",
-    "normaliser": "order_pool",
     "read_blimp": "blimp",
-    "read_length_prior": "lengths",
     "score_texts": "scoring",
     "to_dicts": "outputs",
     "to_pandas": "outputs",
@@ -38,17 +32,13 @@ _HOME = {
 __all__ = [
     "PAIR_METHODS",
     "TEXT_METHODS",
-    "LengthPrior",
     "LogRatio",
-    "Normaliser",
     "TextScore",
     "WordScore",
     "accuracies",
     "accuracy",
     "log_ratios",
-    "normaliser",
     "read_blimp",
-    "read_length_prior",
     "score_texts",
     "to_dicts",
     "to_pandas",

@@ -1,7 +1,7 @@
 """BLiMP, the benchmark of linguistic minimal pairs (Warstadt et al. 2020), as pairs to score.
 
-A folder of one `.jsonl` file a paradigm, as published, or a hub dataset with one configuration a
-paradigm. Ids are `paradigm/pairID`.
+A folder with one `.jsonl` file per paradigm, as published, or a hub dataset with one configuration
+per paradigm. Ids are `paradigm/pairID`.
 """
 
 import difflib
@@ -30,9 +30,9 @@ _SPLIT = "train"
 def read_blimp(
     place: str, *, paradigms: Sequence[str] = (), limit: int | None = None
 ) -> list[Item]:
-    """BLiMP's pairs: a folder of `*.jsonl`, or a hub dataset with a configuration a paradigm.
+    """BLiMP's pairs: a folder of `*.jsonl`, or a hub dataset with one configuration per paradigm.
 
-    Paradigms come in the order of their names, or as they are asked for. With a `limit`, so many
+    Paradigms come in the order of their names, or as they are requested. With a `limit`, so many
     pairs of each, the first in the hashed order of their ids: any such part is a random sample,
     and a larger one begins with a smaller one.
     """
@@ -40,7 +40,8 @@ def read_blimp(
     local = os.path.isdir(folder)
     if not local and (place.startswith((".", "~", "/")) or os.path.exists(folder)):
         raise CorpusError(
-            f"{quoted(place, limit=150)} is no folder; give one of .jsonl files, or a hub dataset"
+            f"{quoted(place, limit=150)} is not a folder; give a folder of .jsonl files, or a hub "
+            "dataset"
         )
     known = _paradigms_in(folder, place) if local else _paradigms_on_the_hub(place, paradigms)
     chosen = list(dict.fromkeys(paradigms)) or known
@@ -65,14 +66,14 @@ def _paradigms_in(folder: Path, place: str) -> list[str]:
     found = sorted(path.stem for path in folder.glob("*.jsonl"))
     if not found:
         raise CorpusError(
-            f"the folder {quoted(place, limit=150)} holds no .jsonl file; BLiMP has one a paradigm"
+            f"the folder {quoted(place, limit=150)} has no .jsonl file; BLiMP has one per paradigm"
         )
     return found
 
 
-def _paradigms_on_the_hub(place: str, asked: Sequence[str]) -> list[str]:
-    if asked:
-        return list(asked)
+def _paradigms_on_the_hub(place: str, requested: Sequence[str]) -> list[str]:
+    if requested:
+        return list(requested)
     try:
         return sorted(datasets_library().get_dataset_config_names(place))
     except CorpusError:

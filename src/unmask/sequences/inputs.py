@@ -34,7 +34,7 @@ TEXT_COLUMN = "text"
 
 @dataclass(frozen=True)
 class Item:
-    """A row of the input: the text to score, or two to compare, and all columns it came with."""
+    """An input row: the text to score, or two to compare, and all columns it came with."""
 
     texts: tuple[str, ...]
     columns: Mapping[str, object]
@@ -64,7 +64,7 @@ def read_items(
 ) -> list[Item]:
     """The rows of a file, or of standard input for `-`, with the texts of the columns named.
 
-    Plain text is a text per line, blank lines left out. Anything that cannot be read is a
+    Plain text has one text per line; blank lines are left out. What cannot be read raises a
     `CorpusError` of one sentence.
     """
     if format is not None and format not in FORMATS:
@@ -78,7 +78,7 @@ def read_items(
 
 @dataclass(frozen=True)
 class ItemFile:
-    """The rows of a file, read anew each time: none of them is kept."""
+    """The rows of a file, read again each time: none of them is kept."""
 
     place: str
     columns: Sequence[str] = ()
@@ -86,7 +86,7 @@ class ItemFile:
     limit: int | None = None
 
     def __iter__(self) -> Iterator[Item]:
-        """Each row in turn; the first that cannot be read is a `CorpusError`."""
+        """Each row in turn; the first that cannot be read raises a `CorpusError`."""
         path = Path(os.path.expanduser(self.place))
         place = Place(path.stem, quoted(self.place, limit=150))
         kind = self.format or _format_of(path, place)
@@ -116,8 +116,8 @@ def _standard_input() -> BinaryIO:
 def _format_of(path: Path, place: Place) -> str:
     # not Path.exists, which raises on names that no file system takes
     if os.path.isdir(path) or not os.path.exists(path):
-        kind = "a folder" if os.path.isdir(path) else "no file"
-        raise CorpusError(f"{place.shown} is {kind}; give a file, or a text itself with --text")
+        kind = "a folder" if os.path.isdir(path) else "not a file"
+        raise CorpusError(f"{place.shown} is {kind}; give a file, or the text itself with --text")
     kind = path.suffix.lower().removeprefix(".")
     if kind in FORMATS:
         return kind
@@ -133,20 +133,19 @@ def _format_of(path: Path, place: Place) -> str:
 def _read(
     file: BinaryIO, format: str, columns: Sequence[str], place: Place, limit: int | None
 ) -> Iterator[Item]:
-    lines = checked_lines(file, place.shown)
+    lines, texts = checked_lines(file, place.shown), columns or (TEXT_COLUMN,)
     if format == "txt":
         rows = _plain(lines, columns, place)
     elif format == "jsonl":
         rows = _json_rows(lines, place)
     else:
         records = tabbed(lines) if format == "tsv" else comma_separated(lines, place)
-        rows = _table_rows(records, columns or (TEXT_COLUMN,), place)
-    chosen, some = columns or (TEXT_COLUMN,), False
-    for row, where in islice(rows, limit):
-        some = True
-        yield item_of(row, chosen, where)
-    if not some:
+        rows = _table_rows(records, texts, place)
+    first = next(rows, None)
+    if first is None:
         raise CorpusError(f"{place.shown} holds no text; give at least one")
+    for row, where in islice(chain([first], rows), limit):
+        yield item_of(row, texts, where)
 
 
 Rows = Iterator[tuple[Mapping[str, object], str]]
@@ -155,8 +154,8 @@ Rows = Iterator[tuple[Mapping[str, object], str]]
 def _plain(lines: Lines, columns: Sequence[str], place: Place) -> Rows:
     if columns:
         raise CorpusError(
-            f"{place.shown} is plain text, a text a line, and has no column {quoted(columns[0])}; "
-            "leave columns out, or give the format: csv, jsonl or tsv"
+            f"{place.shown} is plain text, one text per line, without a column "
+            f"{quoted(columns[0])}; leave columns out, or give the format: csv, jsonl or tsv"
         )
     for number, line in lines:
         if line.strip():
@@ -168,17 +167,13 @@ def _json_rows(lines: Lines, place: Place) -> Rows:
         if line.strip():
             where = f"line {number} of {place.shown}"
             row = json_object(line, where)
-            _check_writable(row, where)
+            try:
+                json.dumps(row, allow_nan=False)
+            except ValueError:
+                raise CorpusError(
+                    f"{where} holds NaN or an infinite number, which JSON does not have; write null"
+                ) from None
             yield row, where
-
-
-def _check_writable(row: Mapping[str, object], where: str) -> None:
-    try:
-        json.dumps(row, allow_nan=False)
-    except ValueError:
-        raise CorpusError(
-            f"{where} holds NaN or an infinite number, which JSON has not; write null"
-        ) from None
 
 
 def _table_rows(
@@ -196,7 +191,7 @@ def _table_rows(
 
 
 def item_of(row: Mapping[str, object], columns: Sequence[str], where: str) -> Item:
-    """A row whose named columns are its texts, or a refusal that says where it stands."""
+    """A row whose named columns are its texts, or an error that says where it stands."""
     for column in columns:
         if column not in row:
             raise CorpusError(

@@ -2,7 +2,7 @@
 
 A tie counts half. Of one paradigm the interval is Wilson's (1927); with half a success for a tie
 it is a little too wide. Over several paradigms the accuracy is the mean of theirs, each counting
-the same however many pairs it has, and its interval is put together from Wilson's of each
+the same however many pairs it has, and its interval is combined from Wilson's of each
 (MOVER: Zou & Donner 2008), the paradigms held fixed: it says what other pairs of the same
 paradigms would change. Knows nothing of models and files.
 """
@@ -37,8 +37,8 @@ class Verdict:
 class Accuracy:
     """The mean of the accuracies of paradigms, with its interval and what it rests on.
 
-    `pairs` are all, `compared` those that have a verdict. Without any there is no accuracy:
-    NaN, and the interval is all there can be.
+    `pairs` counts all, `compared` those that have a verdict. Without any the accuracy is NaN and
+    the interval from 0 to 1.
     """
 
     value: float
@@ -85,7 +85,7 @@ def correct(log_ratio: float | None, *, places: int | None = None) -> float | No
 def wilson(successes: float, trials: int, *, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """Wilson's (1927) score interval of a proportion."""
     if not 0 <= successes <= trials or trials < 1:
-        raise UnmaskError(f"{quoted(successes)} of {quoted(trials)} is no proportion")
+        raise UnmaskError(f"{quoted(successes)} of {quoted(trials)} is not a proportion")
     if not 0 < confidence < 1:
         raise UnmaskError(f"confidence is a number between 0 and 1, not {quoted(confidence)}")
     z = NormalDist().inv_cdf((1 + confidence) / 2)

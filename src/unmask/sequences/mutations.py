@@ -123,41 +123,42 @@ def mutation_effects(
 ) -> list[MutationEffect]:
     """`mutation_effect` of many mutants; those of the same positions share one joint.
 
-    All are checked before the first is paid for.
+    All are checked before the model runs.
     """
     residues, axis = check_sequence(sequence), lm.support(support)
-    every = [parse_mutations(one, residues) for one in mutants]
-    clozes = {
-        positions: residue_cloze(lm, residues, positions)
-        for positions in dict.fromkeys(_positions(asked) for asked in every)
-    }
-    for asked in every:
-        for letters in ([one.wildtype for one in asked], [one.mutant for one in asked]):
-            residue_tokens(lm, letters, clozes[_positions(asked)], axis)
+    parsed = [parse_mutations(one, residues) for one in mutants]
+    clozes = {at: residue_cloze(lm, residues, at) for at in dict.fromkeys(map(_positions, parsed))}
+    tokens = [_tokens(lm, one, clozes[_positions(one)], axis) for one in parsed]
     joints: dict[tuple[int, ...], Joint] = {}
     found = []
-    for asked in every:
-        at = _positions(asked)
+    for mutations, (mutant, wildtype) in zip(parsed, tokens, strict=True):
+        at = _positions(mutations)
         if at not in joints:
             joints[at] = lm.joint(
                 clozes[at], method=method, support=axis, settings=settings, **options
             )
-        found.append(_effect(lm, asked, clozes[at], axis, joints[at]))
+        found.append(_effect(mutations, mutant, wildtype, joints[at]))
     return found
 
 
-def _positions(asked: tuple[Mutation, ...]) -> tuple[int, ...]:
-    return tuple(one.position for one in asked)
+def _positions(mutations: tuple[Mutation, ...]) -> tuple[int, ...]:
+    return tuple(one.position for one in mutations)
+
+
+def _tokens(
+    lm: LanguageModel, mutations: tuple[Mutation, ...], cloze: Cloze, axis: Support
+) -> tuple[list[int], list[int]]:
+    """The tokens of the mutant and of the wild type."""
+    mutant = residue_tokens(lm, [one.mutant for one in mutations], cloze, axis)
+    return mutant, residue_tokens(lm, [one.wildtype for one in mutations], cloze, axis)
 
 
 def _effect(
-    lm: LanguageModel, asked: tuple[Mutation, ...], cloze: Cloze, axis: Support, joint: Joint
+    mutations: tuple[Mutation, ...], mutant: list[int], wildtype: list[int], joint: Joint
 ) -> MutationEffect:
-    wildtype = residue_tokens(lm, [one.wildtype for one in asked], cloze, axis)
-    mutant = residue_tokens(lm, [one.mutant for one in asked], cloze, axis)
     found = changes(joint, mutant, wildtype)
     return MutationEffect(
-        mutations=asked,
+        mutations=mutations,
         joint=joint,
         log_odds=found.log_odds,
         single_log_odds=found.single_log_odds,
@@ -186,7 +187,7 @@ def interaction_map(
     axis = lm.support(support)
     pairs = list(combinations(chosen, 2))
     clozes = [residue_cloze(lm, residues, pair) for pair in pairs]
-    # all of them first: a residue outside the support is refused before anything is paid for
+    # all of them first: a residue outside the support is rejected before the model runs
     wildtypes = [
         residue_tokens(lm, [residues[position - 1] for position in pair], cloze, axis)
         for pair, cloze in zip(pairs, clozes, strict=True)
@@ -218,7 +219,7 @@ def _pair_interaction(
 
 
 def _forward_passes(joint: Joint) -> int:
-    # asked for last: a lazy joint's grows with every question
+    # read last: those of a lazy joint grow with every query
     passes = joint.diagnostics["forward_passes"]
     assert isinstance(passes, int)
     return passes

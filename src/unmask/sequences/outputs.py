@@ -5,14 +5,13 @@ import io
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unmask import table_cells
 from unmask.errors import UnmaskError
 from unmask.printable import columns, printable, quoted
 from unmask.sequences.minimal_pairs import Accuracy, correct
-from unmask.sequences.scores import LogRatio, TextScore
+from unmask.sequences.scores import LogRatio, TextScore, Unscored
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,31 +19,30 @@ if TYPE_CHECKING:
 Row = dict[str, object]
 
 FORMATS = ("csv", "jsonl", "tsv")
-_BITS = 1 / math.log(2)
-# a longer text takes a line of its own in no table
+TEXT_COLUMNS = ("score", "tokens", "unknown_tokens", "forward_passes", "reason")
+WORD_COLUMNS = ("word_number", "word", "start", "end", "pieces", "surprisal", "reason")
+PAIR_COLUMNS = (
+    *("log_ratio", "standard_error", "correct", "orders", "places", "forward_passes", "reason"),
+)
+# how many bits a nat has
+BITS = 1 / math.log(2)
+# a longer text is cut in a table
 _WIDEST_TEXT = 60
-# how an infinite end of an interval is written
-_UNBOUNDED = "unbounded"
-_ENDS = ("lower", "upper")
-
-
-@dataclass(frozen=True)
-class Unscored:
-    """A text that this model cannot take, and why."""
-
-    text: str
-    method: str
-    reason: str
 
 
 def to_dicts(
     scores: Iterable[TextScore | LogRatio], *, words: bool = False, base_two: bool = False
 ) -> list[Row]:
-    """Scores as plain rows: one a text or pair, or with `words` one a word of a text.
+    """Scores as plain rows: one per text or pair, or with `words` one per word of a text.
 
-    In nats, or with `base_two` in bits. Ends of intervals may be infinite.
+    In nats, or with `base_two` in bits.
     """
-    return [row for one in scores for row in _rows(one, words, _BITS if base_two else 1.0)]
+    rows = []
+    for one in scores:
+        named = {} if isinstance(one, LogRatio) else {"text": one.text, "method": one.method}
+        unit = BITS if base_two else 1.0
+        rows += [named | row for row in result_rows(one, words=words, unit=unit)]
+    return rows
 
 
 def to_pandas(
@@ -59,78 +57,33 @@ def to_pandas(
     return pd.DataFrame(to_dicts(scores, words=words, base_two=base_two))
 
 
-def _rows(score: TextScore | LogRatio, words: bool, unit: float) -> list[Row]:
+def result_rows(
+    score: TextScore | Unscored | LogRatio, *, words: bool = False, unit: float = 1.0
+) -> list[Row]:
+    """The numbers of one text or pair, or with `words` of each word; `unit` is how many a nat has.
+
+    A text that was not scored has one row, with its reason. Of a pair `correct` is 1, 0, or 0.5 for
+    a tie.
+    """
     if isinstance(score, LogRatio):
-        return [ratio_row(score, unit)]
-    told: Row = {"text": score.text, "method": score.method}
+        right = correct(score.log_ratio, places=score.places)
+        return [_row(PAIR_COLUMNS, score, unit) | {"correct": right}]
     if not words:
-        return [told | text_row(score, unit)]
-    return [told | row for row in word_rows(score, unit)]
-
-
-def text_row(score: TextScore | Unscored, unit: float = 1.0) -> Row:
-    """The numbers of one text; `unit` is how many units a nat has."""
+        return [_row(TEXT_COLUMNS, score, unit)]
     if isinstance(score, Unscored):
-        return dict.fromkeys(TEXT_COLUMNS) | {"reason": score.reason}
-    numbers = (
-        score.score * unit,
-        _scaled(score.log_lower, unit),
-        _scaled(score.log_upper, unit),
-        score.tokens,
-        score.unknown_tokens,
-        score.forward_passes,
-        score.normaliser_passes,
-        None,
-    )
-    return dict(zip(TEXT_COLUMNS, numbers, strict=True))
-
-
-def word_rows(score: TextScore | Unscored, unit: float = 1.0) -> list[Row]:
-    """A row a word, with its surprisal; a text that was not scored has one row."""
-    if isinstance(score, Unscored):
-        return [dict.fromkeys(WORD_COLUMNS) | {"reason": score.reason}]
+        return [_row(WORD_COLUMNS, score, unit)]
     return [
-        dict(
-            zip(
-                WORD_COLUMNS,
-                (n, word.text, word.start, word.end, word.pieces, -word.log_prob * unit, None),
-                strict=True,
-            )
-        )
+        _row(WORD_COLUMNS, word, unit)
+        | {"word_number": n, "word": word.text, "surprisal": -word.log_prob * unit}
         for n, word in enumerate(score.words, start=1)
     ]
 
 
-def ratio_row(ratio: LogRatio, unit: float = 1.0) -> Row:
-    """The numbers of one pair; `correct` is 1, 0, or 0.5 for a tie."""
-    numbers = (
-        _scaled(ratio.log_ratio, unit),
-        _scaled(ratio.standard_error, unit),
-        _scaled(ratio.log_lower, unit),
-        _scaled(ratio.log_upper, unit),
-        correct(ratio.log_ratio, places=ratio.places),
-        ratio.orders,
-        ratio.places,
-        ratio.forward_passes,
-        ratio.normaliser_passes,
-        ratio.reason,
-    )
-    return dict(zip(PAIR_COLUMNS, numbers, strict=True))
-
-
-TEXT_COLUMNS = (
-    *("score", "lower", "upper", "tokens", "unknown_tokens", "forward_passes"),
-    *("normaliser_passes", "reason"),
-)
-WORD_COLUMNS = ("word_number", "word", "start", "end", "pieces", "surprisal", "reason")
-PAIR_COLUMNS = (
-    *("log_ratio", "standard_error", "lower", "upper", "correct"),
-    *("orders", "places", "forward_passes", "normaliser_passes", "reason"),
-)
-
-
-def _scaled(value: float | None, unit: float) -> float | None:
-    return None if value is None else value * unit
+def _row(names: Sequence[str], value: object, unit: float) -> Row:
+    """What a value has under these names; those of its numbers that are in nats in the unit."""
+    row: dict[str, Any] = {name: getattr(value, name, None) for name in names}
+    in_nats = ("score", "log_ratio", "standard_error")
+    return row | {name: row[name] * unit for name in in_nats if row.get(name) is not None}
 
 
 # -- files
@@ -148,7 +101,7 @@ def written(
     which is taken off where such a file is read here again.
     """
     if format == "jsonl":
-        return "".join(f"{json.dumps(in_words(row), allow_nan=False)}\n" for row in rows)
+        return "".join(f"{json.dumps(row, allow_nan=False)}\n" for row in rows)
     if format not in FORMATS:
         raise UnmaskError(f"the output is csv, jsonl or tsv, not {quoted(format)}")
     tabs = format == "tsv"
@@ -163,43 +116,29 @@ def written(
 
 
 def cell(value: object, *, tabs: bool = False) -> str:
-    """A value for CSV and TSV: numbers as they are, infinite ones as inf, texts escaped."""
+    """A value for CSV and TSV: numbers as they are, texts escaped."""
     if value is None:
         return ""
-    if isinstance(value, str):
-        return table_cells.data_cell(value, tabs=tabs)
-    if isinstance(value, float) and not math.isfinite(value):
-        # pandas and R read it as a number
-        return str(value)
-    said = json.dumps(value)
-    return said if isinstance(value, bool | int | float) else table_cells.data_cell(said, tabs=tabs)
+    if isinstance(value, bool | int | float):
+        return json.dumps(value, allow_nan=False)
+    said = value if isinstance(value, str) else json.dumps(value)
+    return table_cells.data_cell(said, tabs=tabs)
 
 
-def in_words(row: Mapping[str, object]) -> Row:
-    """The row with infinite numbers as words, for JSON and for people."""
-    return {name: _in_words(name, value) for name, value in row.items()}
-
-
-def _in_words(name: str, value: object) -> object:
-    if not isinstance(value, float) or math.isfinite(value):
-        return value
-    return _UNBOUNDED if name.endswith(_ENDS) else str(value)
-
-
-# -- tables for people
+# -- tables to read
 
 
 def table(rows: Sequence[Mapping[str, object]], names: Sequence[str]) -> str:
-    """Rows of some columns aligned; those that are empty throughout are left out."""
+    """Some columns of the rows, aligned; those that are empty throughout are left out."""
     kept = [name for name in names if any(row.get(name) is not None for row in rows)]
-    cells = [[_shown(in_words(row).get(name)) for name in kept] for row in rows]
+    cells = [[_shown(row.get(name)) for name in kept] for row in rows]
     return columns([list(map(printable, kept)), *cells])
 
 
 def accuracy_table(found: Mapping[str, Mapping[str, Accuracy]], first: str) -> str:
-    """A line a group and method: accuracy with its interval, coverage, ties and passes.
+    """One line per group and method: accuracy, its interval, coverage, ties and forward passes.
 
-    Where groups are means, of how many paradigms: not every method compares pairs of all.
+    Where groups are means, also of how many paradigms: not every method compares pairs of all.
     """
     head = [first, "method", "accuracy", "95% interval", "compared", "ties", "forward passes"]
     lines = [

@@ -1,4 +1,4 @@
-"""Log-ratios of two texts along paths from one to the other, a token at a time.
+"""Log-ratios of two texts along paths from one to the other, one token at a time.
 
 By Hammersley, Clifford and Besag (1974), p(first) / p(second) is the product of
 q(first_i | context) / q(second_i | context) over the places where the texts differ, each with the
@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from unmask.logspace import row_blocks
+from unmask.model.batches import longest_first
 from unmask.sequences.scores import LogRatio
 from unmask.sequences.texts import TokenisedText
 from unmask.sequences.token_rows import TOKENS_PER_CHUNK, TokenReader
@@ -31,18 +32,18 @@ def path_log_ratios(
     Orders depend on the seed and on the number of places alone, not on other pairs.
     """
     found: dict[int, LogRatio] = {}
-    by_size: dict[tuple[int, int], list[int]] = {}
+    sizes: dict[int, tuple[int, int]] = {}
     for number, pair in enumerate(pairs):
         if reason := why_no_path(pair):
             found[number] = LogRatio(None, None, 0, differing_places(pair), 0, reason)
         elif not (places := differing_places(pair)):
             found[number] = LogRatio(0.0, None, 1, 0, 0)
         else:
-            by_size.setdefault((len(pair[0].ids), places), []).append(number)
-    for (length, places), members in sorted(by_size.items(), reverse=True):
-        walks = plan_walks(drawn_orders(places, orders, (seed, places)), rows_by_place=True)
-        reader.expect(walks.rows * len(members))
-        for chunk in row_blocks(len(members), walks.rows * length, TOKENS_PER_CHUNK):
+            sizes[number] = (len(pair[0].ids), places)
+    for (length, places), members in longest_first(sizes.items()):
+        walks = plan_walks(drawn_orders(places, orders, (seed, places)))
+        reader.expect(walks.forward_passes * len(members))
+        for chunk in row_blocks(len(members), walks.forward_passes * length, TOKENS_PER_CHUNK):
             by_order = _along(reader, walks, [pairs[number] for number in members[chunk]])
             for number, ratios in zip(members[chunk], by_order, strict=True):
                 found[number] = _averaged(ratios, walks)
@@ -58,14 +59,14 @@ def differing_places(pair: Pair) -> int | None:
 
 
 def why_no_path(pair: Pair) -> str | None:
-    """Why no path leads from one text to the other a token at a time, if none does."""
+    """Why no path leads from one text to the other one token at a time, if none does."""
     first, second = pair
     if len(first.places) != len(second.places):
         return (
             f"the texts have {len(first.places)} and {len(second.places)} tokens; hcb-path "
             "compares texts with equally many"
         )
-    if first.template(-1) != second.template(-1):
+    if first.template != second.template:
         return "the texts hold different special tokens; hcb-path compares texts with the same"
     return None
 
@@ -74,21 +75,21 @@ def _along(reader: TokenReader, walks: Walks, pairs: list[Pair]) -> Float[Tensor
     """The log-ratio of every pair along every order."""
     first, second = (torch.tensor([pair[side].ids for pair in pairs]) for side in (0, 1))
     places = (first != second).nonzero()[:, 1].view(len(pairs), -1)
-    read = places[:, walks.place_of_read]
+    read = places[:, walks.place_read]
     tokens = torch.stack([first.gather(1, read), second.gather(1, read)], dim=2)
-    rows = _rows(first, second, places, walks).scatter_(2, read[:, :, None], reader.mask_id)
-    found = reader.log_probs(rows.flatten(0, 1), read.view(-1, 1), tokens.view(-1, 1, 2))
+    ids = _inputs(first, second, places, walks).scatter_(2, read[:, :, None], reader.mask_id)
+    found = reader.log_probs(ids.flatten(0, 1), read.view(-1, 1), tokens.view(-1, 1, 2))
     ratios = (found[:, 0, 0] - found[:, 0, 1]).view(read.shape)
-    return ratios[:, walks.reads].sum(dim=2)
+    return ratios[:, walks.pass_at].sum(dim=2)
 
 
-def _rows(
+def _inputs(
     first: Int[Tensor, "pairs length"],
     second: Int[Tensor, "pairs length"],
     places: Int[Tensor, "pairs places"],
     walks: Walks,
-) -> Int[Tensor, "pairs rows length"]:
-    """The first text's tokens where a row has been filled, the second's elsewhere."""
+) -> Int[Tensor, "pairs passes length"]:
+    """The first text's tokens at the places that are filled, the second's elsewhere."""
     shape = (len(places), *walks.filled.shape)
     walked = torch.zeros(*shape[:2], first.shape[1], dtype=torch.bool)
     walked.scatter_(2, places[:, None].expand(shape), walks.filled.expand(shape))
@@ -98,4 +99,4 @@ def _rows(
 def _averaged(ratios: Float[Tensor, " orders"], walks: Walks) -> LogRatio:
     orders, places = walks.orders.shape
     error = float(ratios.std()) / math.sqrt(orders) if orders > 1 else None
-    return LogRatio(float(ratios.mean()), error, orders, places, walks.rows)
+    return LogRatio(float(ratios.mean()), error, orders, places, walks.forward_passes)

@@ -1,4 +1,4 @@
-"""Pseudo-log-likelihoods: every token read with itself masked, a row each.
+"""Pseudo-log-likelihoods: every token read with itself masked, one forward pass each.
 
 `pll` is Salazar et al. (2020). `pll-word-l2r` is Kauf & Ivanova (2023): the later pieces of a
 token's word are masked with it, so that a word's own ending does not give its beginning away.
@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from unmask.logspace import row_blocks
+from unmask.model.batches import longest_first
 from unmask.sequences.scores import TextScore, WordScore
 from unmask.sequences.texts import TokenisedText
 from unmask.sequences.token_rows import TOKENS_PER_CHUNK, TokenReader
@@ -20,14 +21,11 @@ from unmask.sequences.token_rows import TOKENS_PER_CHUNK, TokenReader
 def pseudo_log_likelihoods(
     reader: TokenReader, texts: Sequence[TokenisedText], *, method: str
 ) -> list[TextScore]:
-    """Scores of texts, whose rows run together in batches of equal length."""
+    """Scores of texts, whose forward passes run together in batches of equal length."""
     reader.expect(sum(len(text.places) for text in texts))
-    by_size: dict[tuple[int, int], list[int]] = {}
-    for number, text in enumerate(texts):
-        by_size.setdefault((len(text.ids), len(text.places)), []).append(number)
+    sizes = ((len(text.ids), len(text.places)) for text in texts)
     scores: dict[int, TextScore] = {}
-    # the longest first: where memory runs out, it does so at once
-    for (length, tokens), members in sorted(by_size.items(), reverse=True):
+    for (length, tokens), members in longest_first(enumerate(sizes)):
         for chunk in row_blocks(len(members), length * tokens, TOKENS_PER_CHUNK):
             chosen = [texts[number] for number in members[chunk]]
             log_probs = _log_probs(reader, chosen, later_too=method == "pll-word-l2r").tolist()
@@ -42,21 +40,20 @@ def _log_probs(
     ids = torch.tensor([text.ids for text in texts])
     places = torch.tensor([text.places for text in texts])
     hidden = _with_later_pieces(texts) if later_too else torch.eye(places.shape[1]).bool()
-    rows = masked_rows(ids, places, hidden.expand(len(texts), -1, -1), reader.mask_id)
+    masked = masked_inputs(ids, places, hidden.expand(len(texts), -1, -1), reader.mask_id)
     tokens = ids.gather(1, places)
-    found = reader.log_probs(rows, places.view(-1, 1), tokens.view(-1, 1, 1))
+    found = reader.log_probs(masked, places.view(-1, 1), tokens.view(-1, 1, 1))
     return found.view(tokens.shape)
 
 
-def masked_rows(
+def masked_inputs(
     ids: Int[Tensor, "texts length"],
     places: Int[Tensor, "texts tokens"],
-    hidden: Bool[Tensor, "texts rows tokens"],
+    hidden: Bool[Tensor, "texts passes tokens"],
     mask_id: int,
-) -> Int[Tensor, "texts*rows length"]:
-    """Every text with the hidden ones of its tokens masked, one row after the other."""
-    texts, rows, _ = hidden.shape
-    masks = torch.zeros(texts, rows, ids.shape[1], dtype=torch.bool)
+) -> Int[Tensor, "texts*passes length"]:
+    """Every text with the hidden ones of its tokens masked, one forward pass after the other."""
+    masks = torch.zeros(*hidden.shape[:2], ids.shape[1], dtype=torch.bool)
     masks.scatter_(2, places[:, None].expand(hidden.shape), hidden)
     return ids[:, None].expand(masks.shape).masked_fill(masks, mask_id).flatten(0, 1)
 
@@ -81,4 +78,5 @@ def _score(text: TokenisedText, log_probs: list[float], method: str) -> TextScor
         )
         for word in text.words
     )
-    return TextScore(text.text, method, math.fsum(log_probs), len(log_probs), words, len(log_probs))
+    score, tokens = math.fsum(log_probs), len(log_probs)
+    return TextScore(text.text, method, score, tokens, words, tokens, len(text.unknown))

@@ -1,4 +1,4 @@
-"""Sequences of residues and mutations of them: read from what a person writes, written for a model.
+"""Sequences of residues and mutations of them: read from what a user writes, written for a model.
 
 A mutation is written A42G: the residue that is there, its number counted from 1, the residue that
 comes in its place.
@@ -35,7 +35,7 @@ class Mutation:
 
 
 def check_sequence(sequence: object) -> str:
-    """The residues in upper case, without white space; anything but letters is refused."""
+    """The residues in upper case, without white space; anything but letters is rejected."""
     if not isinstance(sequence, str):
         raise ClozeError(f"a sequence is a string of residues, not {type(sequence).__name__}")
     residues = "".join(sequence.split())
@@ -68,7 +68,7 @@ def _parsed(part: str, whole: str, residues: str) -> Mutation:
     read = _MUTATION.fullmatch(part)
     if read is None:
         raise ClozeError(
-            f"{quoted(part)} in {quoted(whole)} is no mutation; write A42G, several as A42G:L45K"
+            f"{quoted(part)} in {quoted(whole)} is not a mutation; write A42G or A42G:L45K"
         )
     one = Mutation(read[1].upper(), int(read[2]), read[3].upper())
     _check_position(one.position, residues, f"{one}: ")
@@ -114,7 +114,7 @@ def residue_cloze(lm: LanguageModel, residues: str, positions: Sequence[int]) ->
     """A checked sequence as the model's tokenizer wants it, with blanks at these positions.
 
     Whether residues stand apart ("E V Q", as ProtBert has it) or together ("EVQ", as ESM), and in
-    which case, is found by trying; one token a residue is the only way that is taken.
+    which case, is found by trying; only one token per residue is accepted.
     """
     for cased in (residues, residues.lower()):
         for text in (cased, " ".join(cased)):
@@ -140,7 +140,7 @@ def _unreadable(lm: LanguageModel, residues: str) -> str:
     for position, letter in enumerate(residues, start=1):
         if letter not in known:
             return f"this model has no token for residue {letter}, at position {position}"
-    return "this tokenizer gives no single token a residue; use a model of proteins, DNA or RNA"
+    return "this tokenizer has no single token per residue; use a model of proteins, DNA or RNA"
 
 
 def residue_tokens(

@@ -1,54 +1,49 @@
 """Many texts of which a model may not take all: those get a reason, the others their scores."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from unmask.errors import ClozeError
 from unmask.language_model import LanguageModel
 from unmask.printable import quoted
-from unmask.sequences.outputs import Unscored
-from unmask.sequences.scores import LogRatio, TextScore
-from unmask.sequences.scoring import PairScorer, TextScorer
+from unmask.sequences.scores import LogRatio, TextScore, Unscored
+from unmask.sequences.scoring import log_ratios, score_texts
 from unmask.sequences.texts import tokenised
 
 
-def score_most(
-    lm: LanguageModel, texts: Sequence[str], score: TextScorer, *, method: str
+def score_valid_texts(
+    lm: LanguageModel, texts: Sequence[str], *, method: str, **options: Any
 ) -> list[TextScore | Unscored]:
-    """The scores of texts, but one that the model cannot take does not stop the others."""
-    rejected = _rejected(lm, texts)
-    taken = [text for text in texts if text not in rejected]
-    scores = iter(score(taken) if taken else [])
+    """`score_texts`, but a text that the model cannot take does not stop the others."""
+    reasons = _reasons(lm, [(text,) for text in texts])
+    valid = [text for text, why in zip(texts, reasons, strict=True) if why is None]
+    scores = iter(score_texts(lm, valid, method=method, **options))
     return [
-        Unscored(text, method, rejected[text]) if text in rejected else next(scores)
-        for text in texts
+        next(scores) if why is None else Unscored(text, method, why)
+        for text, why in zip(texts, reasons, strict=True)
     ]
 
 
-def compare_most(
-    lm: LanguageModel, pairs: Sequence[tuple[str, str]], compare: PairScorer
+def compare_valid_pairs(
+    lm: LanguageModel, pairs: Sequence[tuple[str, str]], *, method: str, **options: Any
 ) -> list[LogRatio]:
-    """The log-ratios of pairs; one with a text that the model cannot take is not compared."""
-    rejected = _rejected(lm, [text for pair in pairs for text in pair])
-    taken = [pair for pair in pairs if not rejected.keys() & set(pair)]
-    ratios = iter(compare(taken) if taken else [])
+    """`log_ratios`, but a pair with a text that the model cannot take does not stop the others."""
+    reasons = _reasons(lm, pairs)
+    valid = [pair for pair, why in zip(pairs, reasons, strict=True) if why is None]
+    ratios = iter(log_ratios(lm, valid, method=method, **options))
     return [
-        LogRatio(None, None, 0, None, 0, _reason(rejected, pair))
-        if rejected.keys() & set(pair)
-        else next(ratios)
-        for pair in pairs
+        next(ratios) if why is None else LogRatio(None, None, 0, None, 0, why, method)
+        for why in reasons
     ]
 
 
-def _reason(rejected: dict[str, str], pair: tuple[str, str]) -> str:
-    return next(rejected[text] for text in pair if text in rejected)
-
-
-def _rejected(lm: LanguageModel, texts: Sequence[str]) -> dict[str, str]:
-    """The texts that this model cannot take, and why; one by one only where there are some."""
-    if _why_not(lm, texts) is None:
-        return {}
-    reasons = {text: _why_not(lm, [text]) for text in dict.fromkeys(texts)}
-    return {text: why for text, why in reasons.items() if why is not None}
+def _reasons(lm: LanguageModel, groups: Sequence[tuple[str, ...]]) -> list[str | None]:
+    """Why a text of each group cannot be taken, if so; texts one by one only where one cannot."""
+    every = list(dict.fromkeys(text for group in groups for text in group))
+    if _why_not(lm, every) is None:
+        return [None] * len(groups)
+    why = {text: _why_not(lm, [text]) for text in every}
+    return [next((why[text] for text in group if why[text]), None) for group in groups]
 
 
 def _why_not(lm: LanguageModel, texts: Sequence[str]) -> str | None:

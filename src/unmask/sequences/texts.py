@@ -1,4 +1,4 @@
-"""Whole texts become token ids, the positions that are scored, and words, or one clear refusal.
+"""Whole texts become token ids, the positions that are scored, and words, or one clear error.
 
 A word is a run of pieces that the tokenizer's own splitting keeps together (`word_ids`) and that
 no white space separates: BERT's and RoBERTa's tokenizers make punctuation a word of its own,
@@ -10,12 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unmask.arguments import whole_number
 from unmask.errors import ClozeError
 from unmask.language_model import LanguageModel
 from unmask.printable import printable, quoted
-from unmask.text.cloze import checked_text as checked_text
-from unmask.text.cloze import trimmed, unknown_parts
+from unmask.text.cloze import checked_text, trimmed, unknown_parts
 from unmask.text.unknown_tokens import check_known
 
 # texts that are tokenised at once, and sorted by length together
@@ -52,12 +50,11 @@ class TokenisedText:
         """The ids that are scored."""
         return tuple(self.ids[place] for place in self.places)
 
-    def template(self, mask_id: int) -> tuple[int, ...]:
-        """The ids with every scored token masked."""
-        ids = list(self.ids)
-        for place in self.places:
-            ids[place] = mask_id
-        return tuple(ids)
+    @property
+    def template(self) -> tuple[int, ...]:
+        """The ids of its special tokens where they stand, -1 elsewhere."""
+        scored = set(self.places)
+        return tuple(-1 if place in scored else token for place, token in enumerate(self.ids))
 
 
 Name = Callable[[int], str]
@@ -66,51 +63,14 @@ Name = Callable[[int], str]
 def tokenised(
     lm: LanguageModel, texts: Sequence[str], name: Name = "text {}".format
 ) -> Iterator[list[TokenisedText]]:
-    """All texts, some at a time; a bad one is refused, by its name, before the first is given."""
+    """All texts, some at a time; a bad one is rejected, by its name, before the first is given."""
     if isinstance(texts, str) or not isinstance(texts, Sequence):
         raise ClozeError(f"texts is a list of texts, not {quoted(texts)}")
     if len(texts) > TEXTS_PER_WINDOW:
-        # the last of a million texts is refused now, not after hours
+        # the last of a million texts is rejected now, not after hours
         for _ in _windows(lm, texts, name):
             pass
     yield from _windows(lm, texts, name)
-
-
-def lengths_in_tokens(
-    lm: LanguageModel, texts: Sequence[str], name: Name = "text {}".format
-) -> list[int]:
-    """How many tokens each text has without special ones, however long it is."""
-    return [
-        len(places)
-        for start, window in _numbered_windows(texts)
-        for _, places, _ in _encoded(lm, window, start, name)
-    ]
-
-
-def template_of_length(lm: LanguageModel, tokens: int) -> tuple[int, ...]:
-    """So many mask tokens, with the special tokens that the tokenizer puts around a text."""
-    mask = lm.tokenizer.mask_token_id
-    special = set(lm.tokenizer.all_special_ids)
-    found = [t for t in lm.tokenizer(lm.tokenizer.mask_token)["input_ids"] if t in special]
-    if found.count(mask) != 1:
-        raise ClozeError(f"the tokenizer does not read {printable(lm.tokenizer.mask_token)}")
-    at = found.index(mask)
-    return (*found[:at], *[mask] * tokens, *found[at + 1 :])
-
-
-def checked_length(lm: LanguageModel, tokens: object) -> int:
-    """A number of tokens without special ones that the model takes."""
-    count = whole_number(tokens)
-    longest = None if lm.max_length is None else lm.max_length - special_tokens_around(lm)
-    if count is None or count < 1 or (longest is not None and count > longest):
-        most = "" if longest is None else f" to {longest}"
-        raise ClozeError(f"a length is a number of tokens from 1{most}, not {quoted(tokens)}")
-    return count
-
-
-def special_tokens_around(lm: LanguageModel) -> int:
-    """How many special tokens the tokenizer adds to a text."""
-    return len(template_of_length(lm, 0))
 
 
 # --- one window --------------------------------------------------------------------------------
@@ -119,7 +79,8 @@ Encoded = tuple[tuple[int, ...], tuple[int, ...], tuple[Word, ...]]
 
 
 def _windows(lm: LanguageModel, texts: Sequence[str], name: Name) -> Iterator[list[TokenisedText]]:
-    for start, window in _numbered_windows(texts):
+    for start in range(0, len(texts), TEXTS_PER_WINDOW):
+        window = list(texts[start : start + TEXTS_PER_WINDOW])
         found: list[TokenisedText] = []
         for text, encoded in zip(window, _encoded(lm, window, start, name), strict=True):
             unknown = unknown_parts(text, encoded[0], lm.tokenizer)
@@ -127,14 +88,6 @@ def _windows(lm: LanguageModel, texts: Sequence[str], name: Name) -> Iterator[li
             _check(lm, one, name(start + len(found)))
             found.append(one)
         yield found
-
-
-def _numbered_windows(texts: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
-    start = 0
-    while start < len(texts):
-        window = list(texts[start : start + TEXTS_PER_WINDOW])
-        yield start, window
-        start += len(window)
 
 
 def _encoded(lm: LanguageModel, texts: list[str], start: int, name: Name) -> Iterator[Encoded]:
@@ -210,7 +163,7 @@ def _has_space(text: str) -> bool:
     return any(character.isspace() for character in text)
 
 
-# --- refusals ----------------------------------------------------------------------------------
+# --- what is rejected --------------------------------------------------------------------------
 
 
 def _check(lm: LanguageModel, text: TokenisedText, name: str) -> None:

@@ -1,4 +1,4 @@
-"""In which orders places are filled, and the rows of a model that all orders need together."""
+"""In which orders places are filled, and the forward passes that all orders need together."""
 
 import math
 from collections.abc import Sequence
@@ -9,6 +9,23 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
+
+from unmask.arguments import whole_number
+from unmask.errors import UnmaskError
+from unmask.printable import quoted
+
+# what callers may ask for: more orders than this are a slip of the hand
+_LIMITS = {"orders": (1, 10_000), "seed": (0, 2**31 - 1)}
+
+
+def check_orders(orders: object, seed: object) -> None:
+    """Reject a number of orders, or a seed, that cannot be used."""
+    for (name, (least, most)), given in zip(_LIMITS.items(), (orders, seed), strict=True):
+        count = whole_number(given)
+        if count is None or not least <= count <= most:
+            raise UnmaskError(
+                f"{name} is a whole number from {least} to {most:,}, not {quoted(given)}"
+            )
 
 
 def drawn_orders(places: int, orders: int, entropy: Sequence[int]) -> Int[Tensor, "orders places"]:
@@ -27,55 +44,33 @@ def drawn_orders(places: int, orders: int, entropy: Sequence[int]) -> Int[Tensor
 
 @dataclass(frozen=True, eq=False)
 class Walks:
-    """Orders of filling places, and what must be read for them: nothing twice.
+    """Orders of filling places, and the forward passes that they need: none twice.
 
-    A row has some places `filled`; a read is one place of a row, and `reads[order, step]` is what
-    an order needs there. Rows with equally many reads come together in `groups`, as the numbers
-    of rows and those of their reads.
+    A forward pass has some places `filled` and reads one, `place_read`; the number of the one that
+    an order needs at a step is `pass_at[order, step]`.
     """
 
     orders: Int[Tensor, "orders places"]
-    filled: Bool[Tensor, "rows places"]
-    place_of_read: Int[Tensor, " reads"]
-    reads: Int[Tensor, "orders places"]
-    groups: tuple[tuple[Int[Tensor, " group"], Int[Tensor, "group read"]], ...]
+    filled: Bool[Tensor, "passes places"]
+    place_read: Int[Tensor, " passes"]
+    pass_at: Int[Tensor, "orders places"]
 
     @property
-    def rows(self) -> int:
-        """How many rows one text takes."""
+    def forward_passes(self) -> int:
+        """How many forward passes one pair of texts takes."""
         return len(self.filled)
 
 
-def plan_walks(orders: Int[Tensor, "orders places"], *, rows_by_place: bool) -> Walks:
-    """What must be read to walk these orders.
-
-    Rows are told apart by the places filled, and with `rows_by_place` by the one that is read too.
-    """
-    count, places = orders.shape
-    filled = orders.argsort(dim=1)[:, None, :] < torch.arange(places)[:, None]
-    told_by = filled
-    if rows_by_place:
-        told_by = torch.cat([filled, torch.nn.functional.one_hot(orders, places).bool()], dim=2)
-    packed = np.packbits(told_by.flatten(0, 1).numpy(), axis=1)
-    _, first, row = np.unique(packed, axis=0, return_index=True, return_inverse=True)
-    # reads by row, then by place
-    numbers = row.reshape(-1) * places + orders.flatten().numpy()
-    distinct, reads = np.unique(numbers, return_inverse=True)
+def plan_walks(orders: Int[Tensor, "orders places"]) -> Walks:
+    """The forward passes that walking these orders needs."""
+    filled = orders.argsort(dim=1)[:, None, :] < torch.arange(orders.shape[1])[:, None]
+    read = torch.nn.functional.one_hot(orders, orders.shape[1]).bool()
+    packed = np.packbits(torch.cat([filled, read], dim=2).flatten(0, 1).numpy(), axis=1)
+    _, first, number = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+    chosen = torch.from_numpy(first)
     return Walks(
         orders,
-        filled.flatten(0, 1)[torch.from_numpy(first)],
-        torch.from_numpy(distinct % places),
-        torch.from_numpy(reads.reshape(count, places)),
-        _groups(torch.from_numpy(distinct // places)),
+        filled.flatten(0, 1)[chosen],
+        orders.flatten()[chosen],
+        torch.from_numpy(number).view(orders.shape),
     )
-
-
-def _groups(row_of_read: Int[Tensor, " reads"]) -> tuple[tuple[Tensor, Tensor], ...]:
-    """Rows by how many reads they have; reads of one row are consecutive."""
-    counts = row_of_read.bincount()
-    starts = counts.cumsum(0) - counts
-    groups = []
-    for count in counts.unique().tolist():
-        rows = (counts == count).nonzero()[:, 0]
-        groups.append((rows, starts[rows, None] + torch.arange(count)))
-    return tuple(groups)
