@@ -71,7 +71,12 @@ class Handlers:
         """
         found = check(question, self.offer)
         small = replace(question, methods=(QUICK,))
-        self._scheduler.run(lambda: quick(self.lm, small, found, self._settings))
+        try:
+            self._scheduler.run(lambda: quick(self.lm, small, found, self._settings))
+        except unmask.UnmaskError as error:
+            # no example may mean anything to this model, which can still be asked
+            failures.say("warm up", error)
+            return
         self._scheduler.exact.submit(self._compile, found.text)
 
     def _compile(self, text: str) -> None:
