@@ -55,7 +55,7 @@ def examples_for(lm: unmask.LanguageModel) -> Sequence[Example]:
 def _strangeness(lm: unmask.LanguageModel, text: str) -> float:
     """Tokens per word or mark of punctuation, unknown ones counted tenfold; infinite if none."""
     ids = [int(token) for token in lm.tokenizer(text)["input_ids"]]
-    unknown = ids.count(lm.tokenizer.unk_token_id)
+    unknown = sum(token == lm.tokenizer.unk_token_id for token in ids)
     known = sum(token not in lm.tokenizer.all_special_ids for token in ids)
     words = sum(bool(piece.text.strip()) for piece in pieces(text, "[MASK]"))
     return (known + 10 * unknown) / words if known else math.inf

@@ -6,6 +6,7 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 
 import unmask
+from unmask.constructions import DEFAULT_METHOD
 from unmask.demo import failures, panels
 from unmask.demo.answers import Answer, exact, quick
 from unmask.demo.question import (
@@ -74,7 +75,7 @@ class Handlers:
         try:
             self._scheduler.run(lambda: quick(self.lm, small, found, self._settings))
         except unmask.UnmaskError as error:
-            # no example may mean anything to this model, which can still be asked
+            # no example may mean anything to this model, which can still answer
             failures.say("warm up", error)
             return
         self._scheduler.exact.submit(self._compile, found.text)
@@ -85,7 +86,7 @@ class Handlers:
                 tables = self.lm.tables(text, support=4, settings=self._settings)
                 tables.both()
                 _ = tables.masked
-            for method in ("log-pool", "ag"):
+            for method in (DEFAULT_METHOD, "ag"):
                 joint = unmask.construct(method, tables)
                 joint.top(1)
                 joint.agreement()

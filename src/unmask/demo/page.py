@@ -134,10 +134,11 @@ def _drawn(
     link = gr.Textbox(
         "", label="Link to this question", interactive=False, buttons=["copy"], elem_id="link"
     )
-    # text before, chosen words, query, whether a link was opened, times behind
     hidden = [gr.Textbox(value, visible="hidden") for value in (default.text, "", "", "", "0")]
+    before, chosen, query, came, behind = hidden
     seen = (text, words, methods, several, fill, cancel, answered, link)
-    return _Parts(*seen, *hidden, list(zip(examples, buttons, strict=True)))
+    shown = list(zip(examples, buttons, strict=True))
+    return _Parts(*seen, before, chosen, query, came, behind, shown)
 
 
 def _follow_text(gr: Any, handlers: Handlers, parts: _Parts) -> None:

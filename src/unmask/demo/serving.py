@@ -80,7 +80,7 @@ def serve(
     """Serve a page about a model, on this machine alone unless `host` says otherwise.
 
     `port` is the first free one from 7860 on, unless given. `allow_hosts` are names, besides
-    `host`, that it is asked for by, such as that of a proxy. Nothing is sent anywhere, and nothing
+    `host`, that it answers to, such as that of a proxy. Nothing is sent anywhere, and nothing
     that visitors write is kept once it is answered: neither on disk, nor in memory, nor in a log.
     """
     check_methods(methods)

@@ -8,9 +8,12 @@ import re
 import warnings
 from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from unmask.plots.saving import library, new_figure, own_settings, plain_text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # comes with matplotlib, so a figure without rare scripts is the same file everywhere
 BASE = "DejaVu Sans"
@@ -74,7 +77,7 @@ def fonts_for(texts: Iterable[str], faces: Iterable[Face] | None = None) -> Font
 
 
 @contextmanager
-def drawing(texts: Iterable[str]) -> Iterator[tuple[Any, Fonts]]:
+def drawing(texts: Iterable[str]) -> Iterator[tuple["Figure", Fonts]]:
     """An empty figure and fonts for these texts; at the end, one warning on what has no glyph."""
     fonts = fonts_for(texts)
     with own_settings(fonts.families):

@@ -152,7 +152,7 @@ def _one_blank(joint: Joint, n: int, kind: str) -> "Figure":
     fills = joint.top(min(n, math.prod(joint.shape)))
     text, names = text_of(joint), [tokens.label(fill.tokens[0]) for fill in fills]
     with drawing([text, *names]) as (figure, fonts):
-        panel = figure.subplots()
+        panel: Any = figure.subplots()
         values = [fill.probability for fill in fills]
         panels.draw_bars(panel, values, style_of(joint.method).colour, lying=True)
         panels.label_rows(panel, fonts.shown_labels(names), "")
