@@ -160,6 +160,16 @@ def test_warming_up_that_fails_is_one_line(capsys: pytest.CaptureFixture[str]) -
         pass  # nobody holds it any more
 
 
+def test_a_model_that_reads_no_example_is_served_all_the_same(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    at = handlers(tiny())
+    at.warm_up(Question("今天 [MASK] [MASK]"))
+    assert capsys.readouterr().err == "unmask: the demo could not warm up: ClozeError\n"
+    assert at.first_answer(Question(TEXT, (2, 4), ("mlm",))).cards
+    at.close()
+
+
 # --- what is let in ----------------------------------------------------------------------------
 
 EVERY = ("/", "/config", JOIN, RUN, "/gradio_api/upload", "/gradio_api/call/first", "/nowhere")
