@@ -1,4 +1,4 @@
-"""The demo's parts: words, questions and links, turns and jobs, answers, what is shown."""
+"""The demo's parts: words, questions and links, the scheduler, answers, what is shown."""
 
 import ast
 import os
@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import CancelledError
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from unmask import cli
 from unmask.demo import panels
 from unmask.demo.answers import Answer, Column
 from unmask.demo.examples import examples_for
-from unmask.demo.jobs import CancelledError, Desk, Job
+from unmask.demo.handlers import Handlers, Shown
 from unmask.demo.question import (
     LONGEST_TEXT,
     MOST_BLANKS,
@@ -29,9 +30,8 @@ from unmask.demo.question import (
     numbers,
     toggled,
 )
+from unmask.demo.scheduler import FairLock, Job, Scheduler
 from unmask.demo.serving import candidate_choices
-from unmask.demo.turns import Room, Turns
-from unmask.demo.visits import Shown, Visits
 from unmask.demo.words import blanked, pieces
 
 SOURCE = Path(unmask.__file__).parent
@@ -45,9 +45,9 @@ def toy(blanks: int = 3) -> unmask.LanguageModel:
     return unmask.LanguageModel(ToyMaskedLM(joint, noise=0.3), ToyTokenizer(V))  # type: ignore[arg-type]
 
 
-def visits(*, places: int = 2, lm: unmask.LanguageModel | None = None) -> Visits:
+def handlers(*, places: int = 2, lm: unmask.LanguageModel | None = None) -> Handlers:
     default = Question("t1 t2 t3", ())
-    return Visits(
+    return Handlers(
         lm or toy(),
         settings=unmask.Settings(batch_size=2),
         offer=OFFER,
@@ -88,7 +88,7 @@ def test_blanks_are_written_where_words_stood() -> None:
     found = blanked("Two men and ____ play.", {2}, "<mask>")
     assert found.text == "Two <mask> and <mask> play."
     assert found.words == ("men", None)
-    # what is no word is not blanked
+    # what is not a word is not blanked
     assert blanked("Two men.", {1}, "<mask>").text == "Two men."
 
 
@@ -150,7 +150,7 @@ def test_a_word_is_blanked_and_filled_again() -> None:
         (Question("[MASK]", (), ("ag",), -1), "choose how many candidates"),
     ],
 )
-def test_what_cannot_be_answered_is_refused_in_a_line(question: Question, said: str) -> None:
+def test_what_cannot_be_answered_is_rejected_in_one_line(question: Question, said: str) -> None:
     with pytest.raises(unmask.UnmaskError, match=said):
         check(question, OFFER)
 
@@ -163,15 +163,15 @@ def test_something_answers_at_once() -> None:
     assert methods_for(Question("", (), ("ag",)), 1) == (["mlm"], [])
 
 
-# --- turns and jobs ----------------------------------------------------------------------------
+# --- the scheduler -----------------------------------------------------------------------------
 
 
-def test_turns_come_in_the_order_asked() -> None:
-    turns, order = Turns(), list[int]()
+def test_a_fair_lock_is_given_in_the_order_of_requests() -> None:
+    lock, order = FairLock(), list[int]()
     threads = []
-    with turns:
+    with lock:
         for number in range(5):
-            thread = threading.Thread(target=lambda n=number: _take(turns, order, n))
+            thread = threading.Thread(target=lambda n=number: _take(lock, order, n))
             thread.start()
             threads.append(thread)
             time.sleep(0.02)
@@ -180,59 +180,61 @@ def test_turns_come_in_the_order_asked() -> None:
     assert order == [0, 1, 2, 3, 4]
 
 
-def _take(turns: Turns, order: list[int], number: int) -> None:
-    with turns:
+def _take(lock: FairLock, order: list[int], number: int) -> None:
+    with lock:
         order.append(number)
 
 
-def test_a_long_turn_lets_those_through_who_wait() -> None:
-    turns, order = Turns(), list[str]()
-    with turns:
-        turns.let_others_through()  # nobody is there
-        short = threading.Thread(
-            target=lambda: (
-                turns.__enter__(),
-                order.append("short"),
-                turns.__exit__(None, None, None),
-            )
-        )
-        short.start()
-        while not turns._waiting:
-            time.sleep(0.005)
-        turns.let_others_through()
-        order.append("long")
-    short.join(5)
-    assert order == ["short", "long"]
+def test_a_long_turn_lets_those_through_that_wait() -> None:
+    lock, order = FairLock(), list[int]()
+    with lock:
+        lock.let_others_through()  # nobody is there
+        quick = threading.Thread(target=lambda: _take(lock, order, 1))
+        quick.start()
+        until = time.monotonic() + 5
+        while not order:
+            assert time.monotonic() < until
+            lock.let_others_through()
+        order.append(2)
+    quick.join(5)
+    assert order == [1, 2]
 
 
-def test_a_room_has_so_many_places() -> None:
-    room = Room(2)
-    assert [room.enter(), room.enter(), room.enter()] == [True, True, False]
-    room.leave()
-    assert room.enter()
+def _ticking(job: "Job[int]") -> int:
+    for done in range(10_000):
+        job.tick(unmask.Progress("rows", done, 10_000, "row"))
+        time.sleep(0.002)
+    return 1
 
 
 def test_a_job_that_is_cancelled_ends_and_frees_its_place() -> None:
-    desk = Desk(1)
-    assert desk.room.enter()
-    ticking = threading.Event()
-
-    def work(job: "Job[int]") -> int:
-        for done in range(10_000):
-            job.tick(unmask.Progress("rows", done, 10_000, "row"))
-            ticking.set()
-            time.sleep(0.002)
-        return 1
-
-    job = Job(desk, work)
-    ticking.wait(5)
-    assert not desk.room.enter()
-    job.cancel()
-    with pytest.raises(CancelledError):
-        job.result()
-    assert desk.room.enter()
-    with desk.turns:
+    scheduler = Scheduler(2)
+    running, waiting = scheduler.begin(_ticking), scheduler.begin(_ticking)
+    assert running is not None
+    assert waiting is not None
+    while not running.passes_done:
+        assert not running.has_ended(0.01)
+    assert scheduler.begin(_ticking) is None
+    # one that has not begun frees its place at once
+    waiting.cancel()
+    assert scheduler.places.acquire(blocking=False)
+    assert not scheduler.places.acquire(blocking=False)
+    running.cancel()
+    for job in (running, waiting):
+        with pytest.raises(CancelledError):
+            job.result()
+    assert scheduler.places.acquire(timeout=5)
+    with scheduler.lock:
         pass  # nobody holds it any more
+
+
+def test_a_quick_computation_runs_between_two_batches() -> None:
+    scheduler = Scheduler(1)
+    job = scheduler.begin(_ticking)
+    assert job is not None
+    assert scheduler.run(lambda: 3) == scheduler.run(lambda: 3) == 3
+    assert not job.has_ended(0)
+    job.cancel()
 
 
 # --- answers -----------------------------------------------------------------------------------
@@ -240,7 +242,7 @@ def test_a_job_that_is_cancelled_ends_and_frees_its_place() -> None:
 
 def test_the_first_answer_is_that_of_the_constructions() -> None:
     lm = toy()
-    shown = visits(lm=lm).first_answer(Question("t1 t2 t3", (2, 4), ("mlm", "log-pool")))
+    shown = handlers(lm=lm).first_answer(Question("t1 t2 t3", (2, 4), ("mlm", "log-pool")))
     best = lm.joint("t1 [MASK] [MASK]", method="mlm").top(1)[0]
     assert shown.cards is not None
     assert panels.percentage(best.probability) in shown.cards
@@ -254,7 +256,7 @@ def test_the_first_answer_is_that_of_the_constructions() -> None:
 
 def test_the_exact_answer_is_that_of_the_constructions() -> None:
     lm = toy()
-    *before, last = visits(lm=lm).exact_answer(Question("t1 t2 t3", (2, 4), ("mlm", "log-pool")))
+    *before, last = handlers(lm=lm).exact_answer(Question("t1 t2 t3", (2, 4), ("mlm", "log-pool")))
     joint = lm.joint("t1 [MASK] [MASK]", method="log-pool")
     assert all(one.cards is None for one in before)
     assert last.cards is not None
@@ -267,16 +269,16 @@ def test_the_exact_answer_is_that_of_the_constructions() -> None:
     assert gold in last.cards
     assert f"J = {joint.incompatibility():.3f} bits" in last.trust
     assert f"{joint.mutual_information(base_two=True):.3f} bits (log-pool)" in last.trust
-    assert f"Paid: {2 * V + 1} forward passes" in last.trust
+    assert f"Cost: {2 * V + 1} forward passes" in last.trust
     assert '<img src="data:image/svg+xml;base64,' in last.picture
 
 
 def test_one_blank_and_three() -> None:
-    one = visits().first_answer(Question("t1 t2 t3", (2,), ("log-pool",)))
+    one = handlers().first_answer(Question("t1 t2 t3", (2,), ("log-pool",)))
     assert one.cards is not None
     assert one.cards.count("<section") == 1
     asked = Question("t1 t2 t3", (0, 2, 4), ("mlm", "orders", "log-pool", "sweep"))
-    *_, three = visits().exact_answer(asked)
+    *_, three = handlers().exact_answer(asked)
     assert three.cards is not None
     assert three.cards.count("<section") == 3
     assert "log-pool" in three.cards
@@ -286,8 +288,8 @@ def test_one_blank_and_three() -> None:
 
 def test_two_exact_answers_at_once_are_those_of_one_after_the_other() -> None:
     asked = [Question("t1 t2 t3", places, ("ag",)) for places in ((0, 2), (2, 4), (0, 4))]
-    alone = [_last(visits(), one) for one in asked]
-    shared, found = visits(places=3), dict[int, Shown]()
+    alone = [_last(handlers(), one) for one in asked]
+    shared, found = handlers(places=3), dict[int, Shown]()
     threads = [
         threading.Thread(target=lambda n=n: found.update({n: _last(shared, asked[n], str(n))}))
         for n in range(3)
@@ -301,13 +303,13 @@ def test_two_exact_answers_at_once_are_those_of_one_after_the_other() -> None:
     assert [found[n].cards for n in range(3)] == [one.cards for one in alone]
 
 
-def _last(at: Visits, question: Question, visitor: str = "") -> Shown:
+def _last(at: Handlers, question: Question, visitor: str = "") -> Shown:
     return list(at.exact_answer(question, visitor))[-1]
 
 
-def test_who_finds_no_place_is_told_so() -> None:
-    at = visits(places=1)
-    assert at._desk.room.enter()
+def test_without_a_free_place_the_page_says_so() -> None:
+    at = handlers(places=1)
+    assert at._scheduler.places.acquire(blocking=False)
     (shown,) = at.exact_answer(Question("t1 t2 t3", (2, 4), ("ag",)))
     assert shown.status is not None
     assert "Please try again" in shown.status
@@ -315,22 +317,19 @@ def test_who_finds_no_place_is_told_so() -> None:
 
 def test_an_answer_that_nobody_waits_for_is_not_finished() -> None:
     lm = toy()
-    at = visits(places=1, lm=lm)
-    with at._desk.turns:
+    at = handlers(places=1, lm=lm)
+    with at._scheduler.lock:
         answer = at.exact_answer(Question("t1 t2 t3", (2, 4), ("ag",)))
         assert "waits for its turn" in str(next(answer).status)
         answer.close()
-    deadline = time.monotonic() + 5
-    while not at._desk.room.enter():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    assert at._scheduler.places.acquire(timeout=5)
     assert lm.model.rows_asked == 0  # type: ignore[attr-defined]
 
 
 def test_a_visitor_cancels_what_is_theirs() -> None:
-    at = visits(places=2)
+    at = handlers(places=2)
     question = Question("t1 t2 t3", (2, 4), ("ag",))
-    with at._desk.turns:
+    with at._scheduler.lock:
         mine, others = at.exact_answer(question, "me"), at.exact_answer(question, "others")
         assert "waits" in str(next(mine).status)
         assert "waits" in str(next(others).status)
@@ -350,23 +349,23 @@ def test_a_visitor_cancels_what_is_theirs() -> None:
     assert "J = " in str([*at.exact_answer(question, "me")][-1].trust)
 
 
-def test_who_asks_again_gets_the_new_answer_and_not_the_old() -> None:
-    at = visits(places=1)
+def test_a_second_question_gets_its_answer_and_not_that_of_the_first() -> None:
+    at = handlers(places=1)
     old, new = (Question("t1 t2 t3", places, ("ag",)) for places in ((0, 2), (2, 4)))
-    with at._desk.turns:
+    with at._scheduler.lock:
         first = at.exact_answer(old, "me")
         assert "waits" in str(next(first).status)
         second = at.exact_answer(new, "other")
         assert "Please try again" in str(next(second).status)
     answers = at.exact_answer(new, "me")
     shown = [*answers][-1]
-    # the page that watched the old one is told nothing more
+    # what watched the old one shows nothing more
     assert [*first] == [Shown()]
-    assert shown.cards == _last(visits(), new).cards
+    assert shown.cards == _last(handlers(), new).cards
 
 
 def test_what_fails_is_said_without_what_was_written(capsys: pytest.CaptureFixture[str]) -> None:
-    at = visits()
+    at = handlers()
 
     def readouts(*_: object) -> object:
         raise RuntimeError("secret t1 t2 t3")
@@ -383,15 +382,15 @@ def test_what_fails_is_said_without_what_was_written(capsys: pytest.CaptureFixtu
 def test_no_answer_costs_more_than_the_limit() -> None:
     lm = toy()
     offer = Offer("[MASK]", (0,), V)
-    at = Visits(lm, settings=unmask.Settings(), offer=offer, default=Question(""), places=1)
+    at = Handlers(lm, settings=unmask.Settings(), offer=offer, default=Question(""), places=1)
     *_, shown = at.exact_answer(Question("t1 t2 t3", (2, 4), ("ag",)))
     assert f"takes {2 * V + 1} forward passes, and the demo up to {V}" in str(shown.status)
     assert lm.model.rows_asked == 0  # type: ignore[attr-defined]
 
 
 def test_a_closed_demo_ends_its_work() -> None:
-    at = visits()
-    with at._desk.turns:
+    at = handlers()
+    with at._scheduler.lock:
         answer = at.exact_answer(Question("t1 t2 t3", (2, 4), ("ag",)))
         next(answer)
         at.close()
@@ -401,9 +400,9 @@ def test_a_closed_demo_ends_its_work() -> None:
 
 def test_a_long_text_is_cut_before_anything_looks_at_it() -> None:
     began = time.monotonic()
-    found = visits().edited("x " * 500_000, "y " * 500_000, "0")
+    found = handlers().edited("x " * 500_000, "y " * 500_000, "0")
     assert len(found.text) == LONGEST_TEXT + 1
-    visits().first_answer(Question("x " * 500_000))
+    handlers().first_answer(Question("x " * 500_000))
     assert time.monotonic() - began < 5
 
 
@@ -416,14 +415,14 @@ def test_a_long_text_is_cut_before_anything_looks_at_it() -> None:
     ],
 )
 def test_bad_input_is_one_line_and_no_exception(question: Question) -> None:
-    shown = visits().first_answer(question)
+    shown = handlers().first_answer(question)
     assert shown.status is not None
-    assert "refused" in shown.status
-    assert [one.status for one in visits().exact_answer(question)] == [None]
+    assert "rejected" in shown.status
+    assert [one.status for one in handlers().exact_answer(question)] == [None]
 
 
 def test_words_stay_blank_while_the_text_is_edited() -> None:
-    at = visits()
+    at = handlers()
     kept = at.edited("Yesterday two men played", "two men play", "2")
     assert [pieces(kept.text, "[MASK]")[place].text for place in kept.chosen] == ["men"]
     assert at.edited("two play", "two men play", "2").chosen == ()
@@ -431,7 +430,7 @@ def test_words_stay_blank_while_the_text_is_edited() -> None:
 
 def test_one_batch_is_all_that_a_quick_question_waits_for() -> None:
     """A quick answer comes while an exact one is being computed, not after it."""
-    at = visits(lm=toy(), places=1)
+    at = handlers(lm=toy(), places=1)
     slow = at.lm.model.readouts
 
     def readouts(ids: object, positions: object) -> object:
@@ -503,7 +502,7 @@ def test_candidates_stay_within_the_limit() -> None:
 def test_a_text_that_is_too_long_is_said_to_be() -> None:
     """Wherever it comes from: typed, clicked, or from a link."""
     # its blank is beyond what is looked at
-    at, long = visits(), f"{'a ' * 250}[MASK]"
+    at, long = handlers(), f"{'a ' * 250}[MASK]"
     link = from_query(Question(long).to_query(), Question(""), OFFER)
     for found in (at.edited(long, "", ""), at.clicked(long, "", 0, "a"), link):
         assert found is not None
@@ -515,18 +514,19 @@ def test_a_text_that_is_too_long_is_said_to_be() -> None:
 
 
 def test_filling_without_blanks_says_that_there_are_none() -> None:
-    status = str(visits().first_answer(Question("t1 t2 t3")).status)
+    status = str(handlers().first_answer(Question("t1 t2 t3")).status)
     assert "There is no blank to fill yet" in status
     assert status != panels.line(panels.HINT)
 
 
-def test_the_time_left_is_said_as_a_person_would() -> None:
-    desk = Desk(1)
+def test_the_time_left_is_rounded() -> None:
+    scheduler = Scheduler(2)
     for seconds, said in ((0.4, ", less than a second left."), (5.2, ", about 5 s left.")):
-        job = Job(desk, lambda _: 1)
+        job = scheduler.begin(lambda _: 1)
+        assert job is not None
         job.result()
-        job.running, job.rows_expected, job.rows_done = True, 100, 50
-        job._began = time.monotonic() - seconds
+        job.passes_expected, job.passes_done = 100, 50
+        job.began = time.monotonic() - seconds
         assert said in panels.progress(job)  # type: ignore[arg-type]
 
 
@@ -537,7 +537,7 @@ def test_the_demo_uses_public_names_alone() -> None:
     """Public names, its own modules, and what makes text safe to show."""
     helpers = {
         *("unmask.errors", "unmask.lazy", "unmask.markup", "unmask.printable"),
-        "unmask.text.unknown_tokens",
+        *("unmask.constructions", "unmask.text.unknown_tokens"),
     }
     for path in (SOURCE / "demo").glob("*.py"):
         tree = ast.parse(path.read_text("utf-8"))

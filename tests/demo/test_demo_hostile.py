@@ -21,8 +21,8 @@ import unmask
 from unmask import cli
 from unmask.demo import Limits, forgetting, serve
 from unmask.demo.door import LARGEST_BODY, Hosts
+from unmask.demo.handlers import Handlers
 from unmask.demo.question import Offer, Question
-from unmask.demo.visits import Visits
 
 JOIN, DATA, RUN = ("/gradio_api/queue/join", "/gradio_api/queue/data", "/gradio_api/run/predict")
 TEXT = "the cat sat on the mat."
@@ -108,9 +108,9 @@ def slow(lm: unmask.LanguageModel, seconds: float, seen: Callable[[], None]) -> 
     embeddings.register_forward_pre_hook(wait)
 
 
-def visits(lm: unmask.LanguageModel) -> Visits:
+def handlers(lm: unmask.LanguageModel) -> Handlers:
     offer = Offer("[MASK]", (0,), 20_000)
-    return Visits(lm, settings=unmask.Settings(), offer=offer, default=Question(TEXT), places=2)
+    return Handlers(lm, settings=unmask.Settings(), offer=offer, default=Question(TEXT), places=2)
 
 
 def test_warming_up_takes_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +118,7 @@ def test_warming_up_takes_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     # compiling takes no turn, and would take most of the time of this test
     monkeypatch.setattr(unmask, "construct", lambda *_: MagicMock())
     lm = tiny()
-    at = visits(lm)
+    at = handlers(lm)
     together: list[int] = []
     running: set[int] = set()
 
@@ -133,7 +133,7 @@ def test_warming_up_takes_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     lm.model.model.register_forward_hook(ended)  # type: ignore[attr-defined]
     at.warm_up(Question(TEXT, (2, 4)))
     shown = at.first_answer(Question(TEXT, (2, 4), ("mlm",)), "me")
-    at._desk.long.submit(lambda: None).result(60)
+    at._scheduler.exact.submit(lambda: None).result(60)
     at.close()
     assert shown.cards, shown.status
     assert len(together) > 3
@@ -141,7 +141,7 @@ def test_warming_up_takes_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_warming_up_that_fails_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    at = visits(tiny())
+    at = handlers(tiny())
     asked = 0
 
     def tables(*_: object, **__: object) -> object:
@@ -150,14 +150,24 @@ def test_warming_up_that_fails_is_one_line(capsys: pytest.CaptureFixture[str]) -
         raise RuntimeError("secret")
 
     at.lm.tables = at.lm.joints = tables  # type: ignore[method-assign, assignment]
-    at._desk.at_once = lambda work: None  # type: ignore[method-assign, assignment, return-value]
+    at._scheduler.run = lambda work: None  # type: ignore[method-assign, assignment, return-value]
     at.warm_up(Question(TEXT, (2, 4)))
-    at._desk.long.submit(lambda: None).result(60)
+    at._scheduler.exact.submit(lambda: None).result(60)
     at.close()
     assert asked == 1
     assert capsys.readouterr().err == "unmask: the demo could not warm up: RuntimeError\n"
-    with at._desk.turns:
+    with at._scheduler.lock:
         pass  # nobody holds it any more
+
+
+def test_a_model_that_reads_no_example_is_served_all_the_same(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    at = handlers(tiny())
+    at.warm_up(Question("今天 [MASK] [MASK]"))
+    assert capsys.readouterr().err == "unmask: the demo could not warm up: ClozeError\n"
+    assert at.first_answer(Question(TEXT, (2, 4), ("mlm",))).cards
+    at.close()
 
 
 # --- what is let in ----------------------------------------------------------------------------
@@ -381,7 +391,7 @@ def test_nothing_that_visitors_write_stays(
         assert client.call("edited", [f"{secret()} [MASK]", secret(), "0"])[0] == 200
         clicked = {"place": 0, "word": secret()}
         assert client.call("clicked", [secret(), ""], event_data=clicked)[0] == 200
-        assert "Paid: " in client.answer("first", question(secret()), "page1")
+        assert "Cost: " in client.answer("first", question(secret()), "page1")
         assert "J = " in client.answer("exact", question(secret()), "page1")
         # who does not come for the answer
         assert client.join("exact", question(secret()), "page2")[0] == 200
@@ -480,7 +490,7 @@ def test_bad_requests_are_one_line_each_without_what_was_sent(
         lines
     )
     # and it goes on
-    assert "Paid: " in client.answer("first", question("cat"), "good")
+    assert "Cost: " in client.answer("first", question("cat"), "good")
 
 
 def test_another_page_of_the_process_keeps_its_tracebacks(

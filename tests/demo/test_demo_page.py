@@ -1,4 +1,4 @@
-"""The demo in a real browser, used as a person would use it."""
+"""The demo in a real browser, used as visitors use it."""
 
 import os
 import re
@@ -140,7 +140,7 @@ def test_a_visit(browser: Any, english: str) -> None:
         assert min(first, again) < 3
         done(page)
         assert heads(page) == ["log-pool", "hcb"]
-        assert "given 100 candidates a blank" in page.inner_text("#trust")
+        assert "given 100 candidates per blank" in page.inner_text("#trust")
         cards = page.inner_text("#cards")
         link = page.input_value("#link textarea")
         assert page.url == link
@@ -200,7 +200,7 @@ def test_cancelling_ends_the_work(browser: Any, english: str) -> None:
         assert time.monotonic() - began < 8
 
 
-def test_who_leaves_is_not_waited_for(browser: Any, english: str) -> None:
+def test_a_page_that_is_closed_is_not_waited_for(browser: Any, english: str) -> None:
     """An exact answer ends when its page is closed: the next is not behind it."""
     with opened(browser, english) as page:
         page.wait_for_selector("#words button")
@@ -231,7 +231,7 @@ def test_asking_again_while_an_answer_is_computed(browser: Any, english: str) ->
         done(page)
         time.sleep(1)
         assert "What stood there: football … beach" in page.inner_text("#cards")
-        assert "given 100 candidates a blank" in page.inner_text("#trust")
+        assert "given 100 candidates per blank" in page.inner_text("#trust")
         assert page.inner_text("#status").strip() == "Done."
 
 
@@ -266,15 +266,15 @@ def test_a_text_that_is_too_long_is_said_to_be(browser: Any, english: str) -> No
         page.locator("#text textarea").focus()
         page.keyboard.press("Control+A")
         page.keyboard.insert_text(long)
-        page.wait_for_selector("#words .refused")
+        page.wait_for_selector("#words .rejected")
         assert page.input_value("#text textarea") == long
         assert "shorten it" in page.inner_text("#words")
         page.click("#fill")
-        page.wait_for_selector("#status .refused")
+        page.wait_for_selector("#status .rejected")
         assert "the demo takes 400" in page.inner_text("#status")
         screenshot(page, "demo-too-long-phone")
         write(page, "A man plays the [MASK] well")
-        assert not page.query_selector("#words .refused")
+        assert not page.query_selector("#words .rejected")
 
 
 def ask_nothing(page: Any) -> None:
@@ -300,7 +300,7 @@ def test_a_chinese_model(browser: Any) -> None:
         ask(page)
         done(page)
         assert re.search(r"[\u4e00-\u9fff]", page.inner_text("#cards li"))
-        assert "given 300 candidates a blank" in page.inner_text("#trust")
+        assert "given 300 candidates per blank" in page.inner_text("#trust")
         assert page.evaluate("document.querySelector('#picture img').naturalWidth") > 400
         assert fits(page)
         screenshot(page, "demo-chinese-done")

@@ -13,12 +13,12 @@ from typing import Any
 
 import unmask
 from unmask import plots
-from unmask.demo.jobs import Job
-from unmask.demo.question import Offer, Question, left_out, methods_for
+from unmask.demo.question import QUICK, Offer, Question, left_out, methods_for
+from unmask.demo.scheduler import Job
 from unmask.demo.words import Blanked
 from unmask.text.unknown_tokens import note
 
-# fills that a card shows, and tokens a side of a heat map
+# fills that a card shows, and tokens per side of a heat map
 TOP, MAP = 8, 8
 
 
@@ -26,7 +26,7 @@ TOP, MAP = 8, 8
 class Column:
     """What one construction says: its likeliest fills, and how it sees the words that stood there.
 
-    `shared_bits` is the mutual information of two blanks, None where it would cost more passes.
+    `shared_bits` is the mutual information of two blanks, None where it would take more passes.
     """
 
     method: str
@@ -38,7 +38,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a page shows: columns, J with its words, what was paid, and a picture of two blanks."""
+    """What a page shows: columns, J with its words, what it cost, and a picture of two blanks."""
 
     columns: tuple[Column, ...]
     yours: tuple[str, ...] | None
@@ -72,8 +72,8 @@ def exact(
     """By all that were chosen: those that need no tables then read the ones that are there."""
     groups = [[*question.methods]]
     if len(found.words) > 2:
-        # `orders` has no candidates then, and shares nothing with the others
-        groups = [["orders"]] * ("orders" in question.methods)
+        # the quick one has no candidates then, and shares nothing with the others
+        groups = [[QUICK]] * (QUICK in question.methods)
         groups.append(methods_for(question, len(found.words))[1])
     support = _support(question, found)
     cost = lm.cost(
@@ -84,7 +84,7 @@ def exact(
             f"this takes {cost.forward_passes:,} forward passes, and the demo up to "
             f"{offer.passes:,}: choose fewer candidates or blanks"
         )
-    job.rows_expected = cost.forward_passes
+    job.passes_expected = cost.forward_passes
     return _answer(lm, question, found, groups, replace(how, progress=job.tick))
 
 
@@ -130,26 +130,19 @@ def _said(agreement: Any) -> str:
 
 def _support(question: Question, found: Blanked) -> int | str:
     """More blanks than two have as many candidates as some thousand passes allow."""
-    if len(found.words) != 2 or not question.candidates:
-        return "auto"
-    return question.candidates
+    return question.candidates if len(found.words) == 2 and question.candidates else "auto"
 
 
 def _column(method: str, joint: unmask.Joint, yours: tuple[int, ...] | None) -> Column:
     ranked = joint.top(min(TOP, math.prod(joint.shape)))
+    is_free = len(joint.shape) == 2 and joint.is_tabulated()
     return Column(
         method,
         tuple((fill.tokens, fill.probability) for fill in ranked),
         yours=None if yours is None else _log_prob(joint, yours),
-        shared_bits=_shared_bits(joint),
+        shared_bits=joint.mutual_information(base_two=True) if is_free else None,
         converged=joint.diagnostics.get("converged") is not False,
     )
-
-
-def _shared_bits(joint: unmask.Joint) -> float | None:
-    if len(joint.shape) != 2 or not joint.is_tabulated():
-        return None
-    return joint.mutual_information(base_two=True)
 
 
 def _yours(
@@ -159,14 +152,11 @@ def _yours(
     if None in found.words:
         return None
     whole = [int(token) for token in lm.tokenizer(question.text)["input_ids"]]
-    blank = set(cloze.positions)
-    around = [token for at, token in enumerate(cloze.ids) if at not in blank]
-    if len(whole) != len(cloze.ids) or around != [
-        t for at, t in enumerate(whole) if at not in blank
-    ]:
+    if len(whole) != len(cloze.ids):
         return None
     tokens = tuple(whole[at] for at in cloze.positions)
-    return None if lm.tokenizer.unk_token_id in tokens else tokens
+    is_known = lm.tokenizer.unk_token_id not in tokens
+    return tokens if is_known and whole == cloze.filled(tokens) else None
 
 
 def _log_prob(joint: unmask.Joint, tokens: tuple[int, ...]) -> float | None:

@@ -97,7 +97,7 @@ class Door:
         self._app, self._hosts = app, hosts
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Let a request in, or say in a line why not."""
+        """Let a request in, or say in one line why not."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] != "http":
@@ -106,7 +106,7 @@ class Door:
         elif status := self._rejected(scope):
             await _say(send, status)
         else:
-            await self._let_in(scope, _Body(receive), _Reply(send))
+            await self._let_in(scope, _Exchange(receive, send))
 
     def _rejected(self, scope: Message) -> int | None:
         if not self._hosts.answer_to(_header(scope, b"host")):
@@ -117,61 +117,48 @@ class Door:
         is_there = path in _PATHS or (path.startswith(_FOLDERS) and ".." not in path)
         return None if is_there else 404
 
-    async def _let_in(self, scope: Message, body: "_Body", reply: "_Reply") -> None:
+    async def _let_in(self, scope: Message, exchange: "_Exchange") -> None:
         if scope["path"] != _STREAM:
-            # a link's question is read by the page; Python would remember the addresses asked for
+            # a link's question is read by the page; Python would remember the addresses requested
             scope = {**scope, "query_string": b""}
-        body.on_too_large = reply.hold
         try:
             with failures.in_lines():
-                await self._app(scope, body.receive, reply.send)
+                await self._app(scope, exchange.receive, exchange.send)
         except Exception as error:
-            if not body.is_too_large:
+            if not exchange.is_too_large:
                 failures.say("answer a request", error)
-        await reply.end(413 if body.is_too_large else 500)
+        await exchange.end()
 
 
-class _Body:
-    """What a visitor sends, counted as it comes."""
+class _Exchange:
+    """What a visitor sends, counted as it comes, and the reply, which is made whole."""
 
-    def __init__(self, receive: Receive) -> None:
-        self._receive, self._size = receive, 0
-        self.is_too_large = False
-        self.on_too_large: Callable[[], None] = lambda: None
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive, self._send, self._size = receive, send, 0
+        self._has_begun, self._is_whole = False, False
+
+    @property
+    def is_too_large(self) -> bool:
+        return self._size > LARGEST_BODY
 
     async def receive(self) -> Message:
         message = await self._receive()
         self._size += len(message.get("body", b""))
-        if self._size <= LARGEST_BODY:
-            return message
-        self.is_too_large = True
-        self.on_too_large()
-        return {"type": "http.disconnect"}
-
-
-class _Reply:
-    """What is answered, and whether that was all of it."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self._is_held, self._has_begun, self._is_whole = False, False, False
-
-    def hold(self) -> None:
-        """Nothing of the answer matters any more, unless it is on its way."""
-        self._is_held = not self._has_begun
+        return {"type": "http.disconnect"} if self.is_too_large else message
 
     async def send(self, message: Message) -> None:
-        if self._is_held:
+        if self.is_too_large and not self._has_begun:
+            # nothing of this reply matters any more
             return
         self._has_begun = True
         await self._send(message)
         if message["type"] == "http.response.body":
             self._is_whole = not message.get("more_body", False)
 
-    async def end(self, status: int) -> None:
+    async def end(self) -> None:
         """Complete what is not whole: by a status if nothing was said, else by saying no more."""
         if not self._has_begun:
-            await _say(self._send, status)
+            await _say(self._send, 413 if self.is_too_large else 500)
         elif not self._is_whole:
             with suppress(Exception):
                 # a length was promised; the server closes the connection

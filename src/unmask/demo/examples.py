@@ -1,5 +1,6 @@
 """Texts to begin with, in whatever the model speaks."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,7 +17,7 @@ class Example:
     words: tuple[str, ...]
 
     def question(self, like: Question) -> Question:
-        """The same as a question with somebody's choice of constructions."""
+        """The same as a question, with the constructions and candidates of another."""
         found = [piece.text for piece in pieces(self.text, "[MASK]")]
         chosen = tuple(sorted(found.index(word) for word in self.words))
         return Question(self.text, chosen, like.methods, like.candidates)
@@ -47,16 +48,14 @@ _LANGUAGES = (
 
 
 def examples_for(lm: unmask.LanguageModel) -> Sequence[Example]:
-    """The examples that this model reads best: no unknown tokens, and the fewest a word."""
+    """The examples that this model reads best: no unknown tokens, and the fewest per word."""
     return min(_LANGUAGES, key=lambda examples: _strangeness(lm, examples[0].text))
 
 
 def _strangeness(lm: unmask.LanguageModel, text: str) -> float:
-    """Tokens for each word or mark of punctuation, unknown ones counted tenfold."""
-    special = set(lm.tokenizer.all_special_ids)
+    """Tokens per word or mark of punctuation, unknown ones counted tenfold; infinite if none."""
     ids = [int(token) for token in lm.tokenizer(text)["input_ids"]]
-    unknown = ids.count(lm.tokenizer.unk_token_id) if lm.tokenizer.unk_token_id is not None else 0
-    known = sum(token not in special for token in ids)
-    return (known + 10 * unknown) / sum(
-        bool(piece.text.strip()) for piece in pieces(text, "[MASK]")
-    )
+    unknown = sum(token == lm.tokenizer.unk_token_id for token in ids)
+    known = sum(token not in lm.tokenizer.all_special_ids for token in ids)
+    words = sum(bool(piece.text.strip()) for piece in pieces(text, "[MASK]"))
+    return (known + 10 * unknown) / words if known else math.inf

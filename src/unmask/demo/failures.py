@@ -1,4 +1,4 @@
-"""What goes wrong, told to whoever runs the demo: one line each, without what visitors wrote.
+"""What goes wrong, printed for the operator: one line each, without what visitors wrote.
 
 Gradio prints tracebacks, with the values that were sent, from places that cannot be wrapped. For
 requests of the demo those are lines too; another page of the same process keeps its own.
@@ -30,7 +30,7 @@ def in_lines() -> Iterator[None]:
 
 
 def quieten(*modules: Any) -> None:
-    """Let the modules of Gradio that print tracebacks print lines where the demo is asked."""
+    """Let the modules of Gradio that print tracebacks print lines for requests of the demo."""
     for module in modules:
         if not isinstance(module.traceback, _Lines):
             module.traceback = _Lines(module.traceback)

@@ -1,4 +1,4 @@
-"""Gradio, imported when a page is built, and told first to send nothing to anybody."""
+"""Gradio, imported when a page is built, and set first to send nothing to anybody."""
 
 import os
 from importlib import import_module

@@ -15,21 +15,18 @@ from unmask.demo import panels, scripts
 from unmask.demo.examples import Example
 from unmask.demo.failures import quieten
 from unmask.demo.forgetting import plain_values_only
+from unmask.demo.handlers import Handlers, Shown
 from unmask.demo.library import gradio
 from unmask.demo.question import LONGEST_TEXT, Question, numbers
-from unmask.demo.visits import Shown, Visits
 from unmask.markup import element
 from unmask.markup import text as plain
 
 # one is computed while another is read and written
-_SHORT_AT_ONCE = 2
+_QUICK_AT_ONCE = 2
 
-# small work that no one waits for
-_AT_ONCE: dict[str, Any] = {
-    "queue": False,
-    "show_progress": "hidden",
-    "api_visibility": "private",
-}
+_QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+# small work that nobody waits for
+_AT_ONCE: dict[str, Any] = {"queue": False, **_QUIET}
 
 
 @dataclass(frozen=True)
@@ -37,19 +34,20 @@ class _Parts:
     """The parts of the page that handlers read and write."""
 
     text: Any
-    before: Any
-    chosen: Any
     words: Any
     methods: Any
     candidates: Any
+    fill: Any
+    cancel: Any
+    answered: list[Any]
+    link: Any
+    before: Any
+    chosen: Any
     query: Any
     came_by_link: Any
     behind: Any
-    link: Any
-    status: Any
-    cards: Any
-    trust: Any
-    picture: Any
+    # each with its button
+    examples: list[tuple[Example, Any]]
 
     def state(self) -> list[Any]:
         return [self.words, self.chosen, self.before]
@@ -57,15 +55,9 @@ class _Parts:
     def everything(self) -> list[Any]:
         return [self.text, *self.state(), self.methods, self.candidates]
 
-    def asked(self) -> list[Any]:
-        return [self.text, self.chosen, self.methods, self.candidates]
-
-    def answered(self) -> list[Any]:
-        return [self.status, self.cards, self.trust, self.picture]
-
 
 def build(
-    visits: Visits,
+    handlers: Handlers,
     *,
     examples: Sequence[Example],
     candidates: Sequence[tuple[str, int]],
@@ -74,10 +66,12 @@ def build(
     """The page as Gradio's Blocks, with a bounded queue; not yet served."""
     gr = gradio()
     with gr.Blocks(title="unmask", analytics_enabled=False, fill_width=False) as page:
-        gr.HTML(panels.page_head(_short_name(visits.lm.name), visits.lm.model.vocabulary_size))
-        parts, buttons, shown = _drawn(gr, visits, examples, candidates)
-        _connect(gr, page, visits, parts, buttons, list(zip(shown, examples, strict=True)))
-    page.queue(max_size=queue, default_concurrency_limit=_SHORT_AT_ONCE, api_open=False)
+        gr.HTML(panels.page_head(_short_name(handlers.lm.name), handlers.lm.model.vocabulary_size))
+        parts = _drawn(gr, handlers, examples, candidates)
+        _follow_text(gr, handlers, parts)
+        _restore(gr, page, handlers, parts)
+        _answer(gr, handlers, parts)
+    page.queue(max_size=queue, default_concurrency_limit=_QUICK_AT_ONCE, api_open=False)
     page.process_api = plain_values_only(page.process_api)
     quieten(gr.queueing, gr.routes, gr.route_utils)
     return page
@@ -98,25 +92,23 @@ def look(gr: Any) -> dict[str, Any]:
 
 
 def _drawn(
-    gr: Any, visits: Visits, examples: Sequence[Example], candidates: Sequence[tuple[str, int]]
-) -> tuple[_Parts, tuple[Any, Any], list[Any]]:
-    default = visits.default
+    gr: Any, handlers: Handlers, examples: Sequence[Example], candidates: Sequence[tuple[str, int]]
+) -> _Parts:
+    default, mask = handlers.default, handlers.offer.mask
     text = gr.Textbox(
         default.text,
         label="Text",
-        info=f"Blanks can also be written, as {visits.offer.mask} or as underscores.",
+        info=f"Blanks can also be written, as {mask} or as underscores.",
         lines=2,
         max_lines=4,
         # what is beyond it a browser cuts without a word; what is too long for the demo, it says
         max_length=10 * LONGEST_TEXT,
         elem_id="text",
     )
-    words = gr.HTML(
-        panels.words(default, visits.offer.mask), js_on_load=scripts.CLICKED, elem_id="words"
-    )
+    words = gr.HTML(panels.words(default, mask), js_on_load=scripts.CLICKED, elem_id="words")
     gr.HTML(element("p", plain("Or begin with an example:"), class_="caption"))
     with gr.Row():
-        shown = [gr.Button(one.label(), size="sm", elem_classes="example") for one in examples]
+        buttons = [gr.Button(one.label(), size="sm", elem_classes="example") for one in examples]
     with gr.Row(equal_height=True):
         methods = gr.CheckboxGroup(
             list(unmask.CONSTRUCTIONS),
@@ -129,7 +121,7 @@ def _drawn(
         several = gr.Radio(
             list(candidates),
             value=default.candidates,
-            label="Candidates for each blank",
+            label="Candidates per blank",
             elem_id="candidates",
             scale=2,
             min_width=300,
@@ -137,133 +129,106 @@ def _drawn(
     with gr.Row():
         fill = gr.Button("Fill the blanks", variant="primary", elem_id="fill")
         cancel = gr.Button("Cancel", elem_id="cancel")
-    status = gr.HTML(panels.line(panels.HINT), elem_id="status")
-    cards = gr.HTML("", elem_id="cards")
-    trust = gr.HTML("", elem_id="trust")
-    picture = gr.HTML("", elem_id="picture")
+    answered = [gr.HTML(panels.line(panels.HINT), elem_id="status")]
+    answered += [gr.HTML("", elem_id=name) for name in ("cards", "trust", "picture")]
     link = gr.Textbox(
         "", label="Link to this question", interactive=False, buttons=["copy"], elem_id="link"
     )
     hidden = [gr.Textbox(value, visible="hidden") for value in (default.text, "", "", "", "0")]
     before, chosen, query, came, behind = hidden
-    asked = (text, before, chosen, words, methods, several, query, came, behind)
-    parts = _Parts(*asked, link=link, status=status, cards=cards, trust=trust, picture=picture)
-    return parts, (fill, cancel), shown
+    seen = (text, words, methods, several, fill, cancel, answered, link)
+    shown = list(zip(examples, buttons, strict=True))
+    return _Parts(*seen, before, chosen, query, came, behind, shown)
 
 
-def _connect(
-    gr: Any,
-    page: Any,
-    visits: Visits,
-    parts: _Parts,
-    buttons: tuple[Any, Any],
-    examples: Sequence[tuple[Any, Example]],
-) -> None:
-    fill, cancel = buttons
-    _follow_text(gr, visits, parts)
-    _restore(gr, page, visits, parts)
-    begun = [fill.click, parts.text.submit, parts.came_by_link.change]
-    begun += [_offer_example(visits, parts, *one) for one in examples]
-    _answer(gr, visits, parts, begun)
-    _let_cancel(gr, visits, parts, cancel)
-
-
-def _follow_text(gr: Any, visits: Visits, parts: _Parts) -> None:
+def _follow_text(gr: Any, handlers: Handlers, parts: _Parts) -> None:
     """Words are those of the text, and blank when they are clicked."""
 
     def edited(text: str | None, before: str | None, chosen: str | None) -> list[str]:
-        return _state(visits, visits.edited(text or "", before or "", chosen or ""))
+        return _state(handlers, handlers.edited(text or "", before or "", chosen or ""))
 
     def clicked(text: str | None, chosen: str | None, event: gr.EventData) -> list[str]:
         word = event._data if isinstance(event._data, dict) else {}
-        question = visits.clicked(text or "", chosen or "", word.get("place"), word.get("word"))
-        return _state(visits, question)
+        question = handlers.clicked(text or "", chosen or "", word.get("place"), word.get("word"))
+        return _state(handlers, question)
 
-    # not `input`, which a text that is pasted while others are on their way does not always send
     given, looked = [parts.text, parts.before, parts.chosen], [parts.text, parts.before]
+    # not `input`, which a text that is pasted while others are on their way does not always send
     for changed in (parts.text.change, parts.behind.change):
         followed = changed(edited, given, parts.state(), trigger_mode="multiple", **_AT_ONCE)
-        followed.then(
-            None,
-            [*looked, parts.behind],
-            [parts.behind],
-            js=scripts.IF_BEHIND,
-            show_progress="hidden",
-        )
+        behind = ([*looked, parts.behind], [parts.behind])
+        followed.then(None, *behind, js=scripts.IF_BEHIND, show_progress="hidden")
     parts.words.click(clicked, [parts.text, parts.chosen], parts.state(), **_AT_ONCE)
 
 
-def _restore(gr: Any, page: Any, visits: Visits, parts: _Parts) -> None:
+def _restore(gr: Any, page: Any, handlers: Handlers, parts: _Parts) -> None:
     """A link asks its question again when it is opened."""
     everything = [*parts.everything(), parts.came_by_link]
 
     def restored(query: str | None) -> list[Any]:
-        found = visits.restored(query or "")
+        found = handlers.restored(query or "")
         # a visitor may already be typing: what no link asks for stays as it is
-        return [gr.skip()] * len(everything) if found is None else [*_whole(visits, found), "yes"]
+        return [gr.skip()] * len(everything) if found is None else [*_whole(handlers, found), "yes"]
 
     page.load(restored, [parts.query], everything, js=scripts.ASKED_BY_LINK, **_AT_ONCE)
 
 
-def _offer_example(visits: Visits, parts: _Parts, button: Any, example: Example) -> Any:
+def _take_example(handlers: Handlers, parts: _Parts, example: Example, button: Any) -> Any:
     """An example by one click, with the constructions that are chosen; gives what comes then."""
 
     def taken(methods: list[str] | None, candidates: int) -> list[Any]:
-        return _whole(visits, example.question(_question("", "", methods, candidates)))
+        return _whole(handlers, example.question(_question("", "", methods, candidates)))
 
     given = [parts.methods, parts.candidates]
     return button.click(taken, given, parts.everything(), **_AT_ONCE).then
 
 
-def _answer(gr: Any, visits: Visits, parts: _Parts, begun: Sequence[Any]) -> None:
-    """Short answers and exact ones: from every way to ask, one after the other."""
+def _answer(gr: Any, handlers: Handlers, parts: _Parts) -> None:
+    """Quick answers and then exact ones, from every way to ask; and a button to cancel them."""
 
     # Gradio gives the request by its place among the parameters
     def first(
         text: str, chosen: str, methods: list[str], candidates: int, request: gr.Request
     ) -> list[Any]:
         question = _question(text, chosen, methods, candidates)
-        shown = visits.first_answer(question, _visitor(request))
+        shown = handlers.first_answer(question, _visitor(request))
         return [*_values(shown), question.to_query() if shown.cards else ""]
 
     def exact(
         text: str, chosen: str, methods: list[str], candidates: int, request: gr.Request
     ) -> Iterator[list[Any]]:
         question = _question(text, chosen, methods, candidates)
-        for shown in visits.exact_answer(question, _visitor(request)):
-            yield _values(shown)
+        yield from map(_values, handlers.exact_answer(question, _visitor(request)))
 
+    def cancelled(request: gr.Request) -> list[Any]:
+        return _values(handlers.cancel(_visitor(request)))
+
+    asked = [parts.text, parts.chosen, parts.methods, parts.candidates]
+    begun = [parts.fill.click, parts.text.submit, parts.came_by_link.change]
+    begun += [_take_example(handlers, parts, *one) for one in parts.examples]
     for begin in begun:
-        short = begin(
+        quick = begin(
             first,
-            parts.asked(),
-            [*parts.answered(), parts.query],
-            concurrency_id="short",
-            concurrency_limit=_SHORT_AT_ONCE,
+            asked,
+            [*parts.answered, parts.query],
+            concurrency_id="quick",
+            concurrency_limit=_QUICK_AT_ONCE,
             show_progress="minimal",
             api_visibility="private",
         )
-        short.then(
-            None, [parts.query], [parts.link], js=scripts.INTO_ADDRESS, show_progress="hidden"
-        )
-        short.success(
+        address = ([parts.query], [parts.link])
+        quick.then(None, *address, js=scripts.INTO_ADDRESS, show_progress="hidden")
+        quick.success(
             exact,
-            parts.asked(),
-            parts.answered(),
+            asked,
+            parts.answered,
             concurrency_id="exact",
-            concurrency_limit=visits.places + 2,
-            show_progress="hidden",
-            api_visibility="private",
-            # whoever asks again while an exact answer runs gets the new one, not the old
+            concurrency_limit=handlers.places + 2,
+            # a new question while an exact answer runs gets its own, not the old one
             trigger_mode="multiple",
+            **_QUIET,
         )
-
-
-def _let_cancel(gr: Any, visits: Visits, parts: _Parts, cancel: Any) -> None:
-    def cancelled(request: gr.Request) -> list[Any]:
-        return _values(visits.cancel(_visitor(request)))
-
-    cancel.click(cancelled, None, parts.answered(), **_AT_ONCE)
+    parts.cancel.click(cancelled, None, parts.answered, **_AT_ONCE)
 
 
 def _visitor(request: Any) -> str:
@@ -272,25 +237,23 @@ def _visitor(request: Any) -> str:
 
 
 def _question(text: object, chosen: object, methods: object, candidates: object) -> Question:
-    """What a page sends, or anything else: what it cannot be is refused when it is checked."""
+    """What a page sends, or anything else: what it cannot be is rejected when it is checked."""
     named = tuple(map(str, methods)) if isinstance(methods, list) else ()
     count = candidates if isinstance(candidates, int) else -1
     return Question(str(text or ""), numbers(str(chosen or "")), named, count)
 
 
-def _state(visits: Visits, question: Question) -> list[str]:
+def _state(handlers: Handlers, question: Question) -> list[str]:
     """Words, chosen places and text, as the page keeps them."""
     chosen = ",".join(map(str, question.chosen))
-    return [panels.words(question, visits.offer.mask), chosen, question.text]
+    return [panels.words(question, handlers.offer.mask), chosen, question.text]
 
 
-def _whole(visits: Visits, question: Question) -> list[Any]:
+def _whole(handlers: Handlers, question: Question) -> list[Any]:
     choice = [list(question.methods), question.candidates]
-    return [question.text, *_state(visits, question), *choice]
+    return [question.text, *_state(handlers, question), *choice]
 
 
 def _values(shown: Shown) -> list[Any]:
     """Values for the page's parts; what is None stays as it is."""
-    keep = gradio().skip()
-    parts = (shown.status, shown.cards, shown.trust, shown.picture)
-    return [keep if part is None else str(part) for part in parts]
+    return [gradio().skip() if part is None else str(part) for part in shown]

@@ -7,9 +7,10 @@ import math
 from collections.abc import Sequence
 
 from unmask import plots
+from unmask.constructions import DEFAULT_METHOD
 from unmask.demo.answers import Answer, Column
-from unmask.demo.jobs import Job
 from unmask.demo.question import LONGEST_TEXT, Question
+from unmask.demo.scheduler import Job
 from unmask.demo.words import pieces
 from unmask.markup import Markup, element, joined, name, text
 from unmask.printable import readable_seconds
@@ -21,6 +22,8 @@ NO_BLANK = "There is no blank to fill yet. Click the words to blank, or write [M
 TOO_LONG = f"The text is longer than the {LONGEST_TEXT} characters that the demo takes: shorten it."
 FAILED = "Something failed while this was computed. The demo goes on."
 NOTHING = text("")
+# what is less is shown as 0.000
+_LEAST_BITS = 5e-4
 
 MEANINGS = {
     "mlm": "independent guesses, multiplied",
@@ -53,7 +56,7 @@ def words(question: Question, mask: str) -> Markup:
     group = element("div", *shown, class_="words", role="group", aria_label="words to blank")
     if len(question.text) <= LONGEST_TEXT:
         return group
-    return joined([group, line(TOO_LONG, "refused")])
+    return joined([group, line(TOO_LONG, "rejected")])
 
 
 def _word(word: str, place: int, is_blank: bool) -> Markup:
@@ -77,30 +80,23 @@ def line(said: str, kind: str = "hint") -> Markup:
 
 def progress(job: Job[Answer]) -> Markup:
     """How far the exact answer is."""
-    if not job.running:
+    expected, done, left = job.passes_expected, job.passes_done, job.seconds_left()
+    if job.began is None:
         return line("The exact answer waits for its turn.", "waiting")
-    expected, done = job.rows_expected, job.rows_done
-    if not expected or not done:
+    if not expected or left is None:
         return _bar(0.0, "The exact answer begins.")
-    if done >= expected or job.passes_done:
+    if done >= expected or job.is_solving:
         return _bar(0.98, "The forward passes are done; now the constructions.")
-    left = job.seconds_left()
-    when = "" if left is None else f", {_about(left)} left"
-    return _bar(
-        0.98 * done / expected, f"Exact answer: {done:,} of {expected:,} forward passes{when}."
-    )
-
-
-def _about(seconds: float) -> str:
-    return "less than a second" if seconds < 1 else f"about {readable_seconds(seconds)}"
+    when = "less than a second" if left < 1 else f"about {readable_seconds(left)}"
+    said = f"Exact answer: {done:,} of {expected:,} forward passes, {when} left."
+    return _bar(0.98 * done / expected, said)
 
 
 def _bar(part: float, said: str) -> Markup:
     percent = f"{100 * part:.0f}"
-    filled = element("div", class_="filled", style=f"width: {percent}%")
     bar = element(
         "div",
-        filled,
+        element("div", class_="filled", style=f"width: {percent}%"),
         class_="bar",
         role="progressbar",
         aria_label="exact answer",
@@ -112,66 +108,57 @@ def _bar(part: float, said: str) -> Markup:
 
 
 def cards(answer: Answer, to_come: Sequence[str] = (), *, quick_look: bool = False) -> Markup:
-    """A card a construction, and an empty one for each that is still to come."""
-    shown = [_card(column, answer.yours, quick_look) for column in answer.columns]
-    shown += [_empty(method) for method in to_come]
+    """One card per construction, and an empty one for each that is still to come."""
+    shown = [_filled(column, answer.yours, quick_look) for column in answer.columns]
+    waiting = _note("Comes with the exact answer; the bar above shows how far that is.")
+    shown += [_card(method, [waiting], "card empty") for method in to_come]
     return element("div", *shown, class_="cards")
 
 
-def _card(column: Column, yours: Sequence[str] | None, quick_look: bool) -> Markup:
-    parts = [_head(column.method, quick_look)]
+def _filled(column: Column, yours: Sequence[str] | None, quick_look: bool) -> Markup:
     most = max((p for _, p in column.fills), default=1.0)
-    parts.append(element("ol", *[_fill(tokens, p, most) for tokens, p in column.fills]))
+    parts = [element("ol", *[_fill(tokens, p, most) for tokens, p in column.fills])]
     if yours is not None:
         parts.append(_yours(yours, column.yours))
     if column.shared_bits is not None:
         parts.append(_note(f"Mutual information: {column.shared_bits:.3f} bits"))
     if not column.converged:
         parts.append(_note("Its solver has not converged: approximate."))
-    return element("section", *parts, class_="card", style=_colour(column.method))
+    return _card(column.method, parts, "card", " quick look" * quick_look)
 
 
-def _head(method: str, quick_look: bool = False) -> Markup:
-    extra = element("span", text(" quick look"), class_="tag") if quick_look else text("")
+def _card(method: str, parts: Sequence[Markup], kind: str, tag: str = "") -> Markup:
+    extra = [element("span", text(tag), class_="tag")] if tag else []
     meaning = element("p", text(MEANINGS.get(method, "")), class_="meaning")
-    return element("header", element("h3", text(method), extra), meaning)
-
-
-def _empty(method: str) -> Markup:
-    waiting = _note("Comes with the exact answer; the bar above shows how far that is.")
-    return element("section", _head(method), waiting, class_="card empty", style=_colour(method))
+    head = element("header", element("h3", text(method), *extra), meaning)
+    colour = plots.construction_styles([method])[method].colour
+    return element("section", head, *parts, class_=kind, style=f"--colour: {colour}")
 
 
 def _fill(tokens: Sequence[str], probability: float, most: float) -> Markup:
     part = 0.0 if most <= 0 else 100 * probability / most
     filled = element("span", class_="part", style=f"width: {part:.1f}%")
-    shown = element("span", *_tokens(tokens), class_="tokens")
-    return element("li", filled, shown, element("span", text(percentage(probability)), class_="p"))
+    said = element("span", text(percentage(probability)), class_="p")
+    return element("li", filled, _tokens(tokens), said)
 
 
-def _tokens(tokens: Sequence[str]) -> list[Markup]:
-    parts = [name(tokens[0])]
-    for token in tokens[1:]:
-        parts += [element("span", text(" … "), class_="gap"), name(token)]
-    return parts
+def _tokens(tokens: Sequence[str]) -> Markup:
+    gap = element("span", text(" … "), class_="gap")
+    return element("span", joined(map(name, tokens), gap), class_="tokens")
 
 
 def _yours(tokens: Sequence[str], log_prob: float | None) -> Markup:
     said = "not among the candidates" if log_prob is None else percentage(math.exp(log_prob))
-    shown = element("span", *_tokens(tokens), class_="tokens")
-    return element("p", text("What stood there: "), shown, text(f" {said}"), class_="note yours")
+    parts = (text("What stood there: "), _tokens(tokens), text(f" {said}"))
+    return element("p", *parts, class_="note yours")
 
 
 def _note(said: str) -> Markup:
     return element("p", text(said), class_="note")
 
 
-def _colour(method: str) -> str:
-    return f"--colour: {plots.construction_styles([method])[method].colour}"
-
-
 def percentage(probability: float) -> str:
-    """A probability as a person reads it."""
+    """A probability in few digits."""
     percent = 100 * probability
     if percent == 0:
         return "0%"
@@ -183,32 +170,28 @@ def percentage(probability: float) -> str:
 
 
 def trust(answer: Answer) -> Markup:
-    """J and the mutual information in plain words, and what was paid for the answer."""
-    said = [f"{one[:1].upper()}{one[1:]}" for one in [answer.unknown] if one]
-    said += [answer.trust] if answer.trust else []
-    said += [words for words in [_shared(answer)] if words]
+    """J and the mutual information in plain words, and what the answer cost."""
+    unknown = answer.unknown and f"{answer.unknown[:1].upper()}{answer.unknown[1:]}"
+    said = [one for one in (unknown, answer.trust, _shared(answer)) if one]
     if answer.captured is not None:
         held = math.floor(1000 * answer.captured) / 10
         said.append(
-            f"Probabilities are given {max(answer.candidates):,} candidates a blank, which hold "
+            f"Probabilities are given {max(answer.candidates):,} candidates per blank, which hold "
             f"{held:.1f}% of the blank's own distribution or more."
         )
-    said += [f"{name} is for two blanks." for name in answer.left_out]
-    said.append(
-        f"Paid: {answer.forward_passes:,} forward pass{'es' * (answer.forward_passes != 1)}, "
-        f"{answer.seconds:.1f} s."
-    )
-    items = [element("li", text(one)) for one in said]
-    return element("ul", *items, class_="trust")
+    said += [f"{method} is for two blanks." for method in answer.left_out]
+    passes = answer.forward_passes
+    said.append(f"Cost: {passes:,} forward pass{'es' * (passes != 1)}, {answer.seconds:.1f} s.")
+    return element("ul", *[element("li", text(one)) for one in said], class_="trust")
 
 
 def _shared(answer: Answer) -> str | None:
     """The mutual information of the default construction, or else of one that has some at all."""
     known = {c.method: c.shared_bits for c in answer.columns if c.shared_bits is not None}
-    known.pop("mlm", None)
-    if not known:
+    some = [method for method, bits in known.items() if bits >= _LEAST_BITS]
+    method = DEFAULT_METHOD if DEFAULT_METHOD in known else some[-1] if some else None
+    if method is None:
         return None
-    method = "log-pool" if "log-pool" in known else list(known)[-1]
     bits = known[method]
     if bits < 0.05:
         means = "knowing one blank tells little about the other"
@@ -219,10 +202,10 @@ def _shared(answer: Answer) -> str | None:
     return f"Mutual information {bits:.3f} bits ({method}): {means}"
 
 
-def picture(answer: Answer | None) -> Markup:
+def picture(answer: Answer) -> Markup:
     """The heat map of two blanks."""
-    if answer is None or answer.figure is None:
-        return text("")
+    if answer.figure is None:
+        return NOTHING
     methods = ", ".join(column.method for column in answer.columns)
     image = element("img", src=answer.figure, alt=f"heat maps of both blanks by {methods}")
     # a narrow window shows as much of it as can be read
@@ -232,16 +215,9 @@ def picture(answer: Answer | None) -> Markup:
 
 def page_head(model: str, size: int) -> Markup:
     """What the page is, and which model answers."""
-    parts = [
-        element("h1", text("What fills the blanks together?")),
-        element(
-            "p",
-            text(
-                "A masked language model guesses one blank at a time. Here are joint distributions "
-                "over several blanks, made from "
-            ),
-            element("b", name(model)),
-            text(f" ({size:,} tokens)."),
-        ),
-    ]
-    return joined(parts)
+    said = (
+        "A masked language model guesses one blank at a time. Here are joint distributions over "
+        "several blanks, made from "
+    )
+    about = (text(said), element("b", name(model)), text(f" ({size:,} tokens)."))
+    return joined([element("h1", text("What fills the blanks together?")), element("p", *about)])

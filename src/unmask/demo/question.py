@@ -1,29 +1,32 @@
-"""What a visitor asks, checked; and the same as a link that asks it again."""
+"""The question of a visitor, checked; and the same as a link that asks it again."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import parse_qs, urlencode
 
 import unmask
+from unmask.constructions import DEFAULT_METHOD
 from unmask.demo.words import Blanked, blanked, pieces
 from unmask.printable import quoted
 
 # constructions that need no tables: a first answer while others wait for theirs
 CHEAP = ("mlm", "orders", "sweep")
-DEFAULT_METHODS = ("mlm", "log-pool")
+# the one of them that answers for any number of blanks where none was chosen
+QUICK = "orders"
+DEFAULT_METHODS = ("mlm", DEFAULT_METHOD)
 # what a page has room for, and a machine that others use too
 LONGEST_TEXT, MOST_BLANKS, MOST_METHODS = 400, 4, 4
 # what is looked at of any text: a character more, so that one that is too long still is when cut
 LOOKED_AT = LONGEST_TEXT + 1
-# sweep exists for two blanks only
-_OF_SEVERAL = tuple(name for name in unmask.CONSTRUCTIONS if name != "sweep")
+# constructions that exist for two blanks only
+_OF_TWO = ("sweep",)
 
 
 @dataclass(frozen=True)
 class Offer:
-    """What visitors may choose from: the model's mask token, candidates a blank, and a price.
+    """What visitors may choose from: the model's mask token, and numbers of candidates per blank.
 
-    `passes` is the most that one exact answer may take.
+    `passes` is the limit of forward passes for one exact answer.
     """
 
     mask: str
@@ -35,7 +38,7 @@ class Offer:
 class Question:
     """A text, which of its pieces are blank, by which constructions, over how many candidates.
 
-    `candidates` are those a blank that the model proposes; 0 stands for the whole vocabulary.
+    `candidates` is how many the model proposes per blank; 0 stands for the whole vocabulary.
     """
 
     text: str
@@ -60,7 +63,7 @@ class Question:
 
 
 def from_query(query: str, default: Question, offer: Offer) -> Question | None:
-    """The question that a link asks; None where it asks none. What is not on offer is left out."""
+    """The question of a link, None where it has no text. What is not on offer is left out."""
     fields = {key: values[-1] for key, values in parse_qs(query.lstrip("?")[:8_000]).items()}
     if not fields.get("text"):
         return None
@@ -78,7 +81,7 @@ def from_query(query: str, default: Question, offer: Offer) -> Question | None:
 def numbers(written: str) -> tuple[int, ...]:
     """Whole numbers between commas; everything else is left out."""
     parts = [part.strip() for part in written[:1000].split(",")]
-    # Python refuses to read numbers of thousands of digits
+    # Python raises on numbers of thousands of digits
     short = [part for part in parts if part.isascii() and part.isdigit() and len(part) < 7]
     return tuple(sorted(set(map(int, short))))
 
@@ -89,16 +92,11 @@ def toggled(question: Question, place: object, word: object, mask: str) -> Quest
     words = {at for at, piece in enumerate(found) if piece.kind == "word"}
     if not isinstance(place, int) or place not in words or found[place].text != word:
         return question
-    return Question(
-        question.text,
-        tuple(sorted((set(question.chosen) & words) ^ {place})),
-        question.methods,
-        question.candidates,
-    )
+    return replace(question, chosen=tuple(sorted((set(question.chosen) & words) ^ {place})))
 
 
 def check(question: Question, offer: Offer) -> Blanked:
-    """The text as the model reads it; refuses what the page cannot answer, in a line.
+    """The text as the model reads it; rejects what the page cannot answer, in one line.
 
     A page sends what it offers; others can send anything.
     """
@@ -117,12 +115,12 @@ def check(question: Question, offer: Offer) -> Blanked:
         raise unmask.MethodError("choose a construction")
     check_methods(question.methods)
     if question.candidates not in offer.candidates:
-        raise unmask.SupportError("choose how many candidates a blank may have")
+        raise unmask.SupportError("choose how many candidates a blank has")
     return found
 
 
 def check_methods(methods: Sequence[str]) -> None:
-    """Refuse names that are no constructions, and more than there is room for."""
+    """Reject names that are not constructions, and more than there is room for."""
     if len(methods) > MOST_METHODS:
         raise unmask.MethodError(
             f"{len(methods)} constructions are chosen; the page has room for {MOST_METHODS}"
@@ -133,19 +131,19 @@ def check_methods(methods: Sequence[str]) -> None:
 
 
 def methods_for(question: Question, blanks: int) -> tuple[list[str], list[str]]:
-    """The chosen constructions that answer at once, and those that ask for tables.
+    """The chosen constructions that answer at once, and those that need tables.
 
     One of the first kind is always there, so that nobody waits in front of an empty page. With more
-    than two blanks that is `orders` alone; others, `mlm` too, have their candidates to find first.
+    than two blanks that is `orders` alone; others, `mlm` too, have to find their candidates first.
     """
     if blanks == 1:
         return ["mlm"], []
-    if blanks > 2:
-        return ["orders"], [n for n in question.methods if n in _OF_SEVERAL and n != "orders"]
-    cheap = [name for name in question.methods if name in CHEAP]
-    return cheap or ["orders"], [name for name in question.methods if name not in CHEAP]
+    at_once = CHEAP if blanks == 2 else (QUICK,)
+    unfit = left_out(question, blanks)
+    cheap = [name for name in question.methods if name in at_once]
+    return cheap or [QUICK], [n for n in question.methods if n not in (*at_once, *unfit)]
 
 
 def left_out(question: Question, blanks: int) -> list[str]:
-    """The chosen constructions that have nothing to say about so many blanks."""
-    return [name for name in question.methods if blanks > 2 and name not in _OF_SEVERAL]
+    """The chosen constructions that do not exist for so many blanks."""
+    return [name for name in question.methods if blanks > 2 and name in _OF_TWO]

@@ -2,7 +2,7 @@
 
 from unmask.demo.question import LONGEST_TEXT
 
-# a click on a word, told to the server
+# a click on a word, sent to the server
 CLICKED = """
 element.addEventListener('click', (event) => {
   const word = event.target.closest('button[data-place]');
@@ -13,7 +13,7 @@ element.addEventListener('click', (event) => {
 
 ASKED_BY_LINK = "() => window.location.search"
 
-# answers may come in another order than they were asked for; if the words that are shown are those
+# answers may come in another order than requested; if the words that are shown are those
 # of a text before this, a count goes up, which asks again
 IF_BEHIND = f"""
 (text, before, times) =>

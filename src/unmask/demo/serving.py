@@ -11,10 +11,10 @@ from typing import Any
 import unmask
 from unmask.demo import forgetting, page
 from unmask.demo.door import Door, Hosts
-from unmask.demo.examples import Example, examples_for
+from unmask.demo.examples import examples_for
+from unmask.demo.handlers import Handlers
 from unmask.demo.library import gradio
 from unmask.demo.question import DEFAULT_METHODS, Offer, Question, check_methods
-from unmask.demo.visits import Visits
 from unmask.errors import UnmaskError
 from unmask.printable import printable, quoted
 
@@ -27,7 +27,7 @@ _TO_PROPOSE = 60
 
 @dataclass(frozen=True)
 class Limits:
-    """What visitors may ask of the machine.
+    """What the machine does for visitors, at most.
 
     `queue` is how many questions may wait, `exact` how many exact answers may be computed or wait
     for it, `passes` the most forward passes of one.
@@ -41,8 +41,8 @@ class Limits:
 class Demo:
     """A page that is served; `close` ends it."""
 
-    def __init__(self, blocks: Any, visits: Visits, address: str) -> None:
-        self._blocks, self._visits, self.address = blocks, visits, address
+    def __init__(self, blocks: Any, handlers: Handlers, address: str) -> None:
+        self._blocks, self._handlers, self.address = blocks, handlers, address
 
     def wait(self) -> None:
         """Until the process is interrupted."""
@@ -54,7 +54,7 @@ class Demo:
 
     def close(self) -> None:
         """End the server, and what is being computed at its next batch."""
-        self._visits.close()
+        self._handlers.close()
         self._blocks.close(verbose=False)
 
     def __enter__(self) -> "Demo":
@@ -80,7 +80,7 @@ def serve(
     """Serve a page about a model, on this machine alone unless `host` says otherwise.
 
     `port` is the first free one from 7860 on, unless given. `allow_hosts` are names, besides
-    `host`, that it is asked for by, such as that of a proxy. Nothing is sent anywhere, and nothing
+    `host`, that it answers to, such as that of a proxy. Nothing is sent anywhere, and nothing
     that visitors write is kept once it is answered: neither on disk, nor in memory, nor in a log.
     """
     check_methods(methods)
@@ -89,19 +89,29 @@ def serve(
     bounds = limits or Limits()
     examples = examples_for(lm)
     choices = candidate_choices(lm.model.vocabulary_size, bounds.passes)
-    default = _first_question(examples, methods, choices[0][1])
     counts = tuple(count for _, count in choices)
-    offer = Offer(str(lm.tokenizer.mask_token), counts, bounds.passes)
-    visits = Visits(
+    # nothing is blank: the first click is the visitor's
+    default = Question(examples[0].text, (), tuple(methods), counts[0])
+    handlers = Handlers(
         lm,
         settings=settings or unmask.Settings(),
-        offer=offer,
+        offer=Offer(str(lm.tokenizer.mask_token), counts, bounds.passes),
         default=default,
         places=bounds.exact,
     )
-    visits.warm_up(examples[0].question(default))
-    blocks = page.build(visits, examples=examples, candidates=choices, queue=bounds.queue)
-    return _launched(blocks, visits, _Place(host, port, hosts), open_browser)
+    handlers.warm_up(examples[0].question(default))
+    blocks = page.build(handlers, examples=examples, candidates=choices, queue=bounds.queue)
+    # an IPv6 address stands in brackets, as in a link
+    name = f"[{host}]" if ":" in host and "[" not in host else host
+    try:
+        address = _launched(blocks, hosts, name, port, open_browser)
+    except Exception as error:
+        # Gradio raises whatever the server, a proxy or a port makes it
+        handlers.close()
+        blocks.close(verbose=False)
+        said = printable(str(error).strip().split("\n")[0])
+        raise UnmaskError(f"cannot serve the page at {quoted(host)}: {said}") from None
+    return Demo(blocks, handlers, address)
 
 
 def candidate_choices(vocabulary_size: int, most_passes: int) -> list[tuple[str, int]]:
@@ -121,19 +131,11 @@ def candidate_choices(vocabulary_size: int, most_passes: int) -> list[tuple[str,
     return [*whole, *few]
 
 
-def _first_question(
-    examples: Sequence[Example], methods: Sequence[str], candidates: int
-) -> Question:
-    """The first example with nothing blank: the first click is the visitor's."""
-    return Question(examples[0].text, (), tuple(methods), candidates)
-
-
 def check_place(host: str, port: int | None) -> None:
-    """Refuse an address that nobody can listen on; Gradio would try a hundred ports of it."""
+    """Reject an address that nobody can listen on; Gradio would try a hundred ports of it."""
     try:
-        kind, *_, where = socket.getaddrinfo(host.strip("[]"), port or 0, type=socket.SOCK_STREAM)[
-            0
-        ]
+        found = socket.getaddrinfo(host.strip("[]"), port or 0, type=socket.SOCK_STREAM)
+        kind, *_, where = found[0]
         with socket.socket(kind) as tried:
             tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             tried.bind(where)
@@ -143,19 +145,6 @@ def check_place(host: str, port: int | None) -> None:
         raise UnmaskError(
             f"cannot listen on {shown}: {why}; choose another --host or --port"
         ) from None
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where the page is, and the names that it is known by."""
-
-    host: str
-    port: int | None
-    known_as: Hosts
-
-    def name(self) -> str:
-        """An IPv6 address stands in brackets, as in a link."""
-        return f"[{self.host}]" if ":" in self.host and "[" not in self.host else self.host
 
 
 def _guarded(blocks: Any, hosts: Hosts) -> Callable[[Any], AbstractAsyncContextManager[None]]:
@@ -173,32 +162,26 @@ def _guarded(blocks: Any, hosts: Hosts) -> Callable[[Any], AbstractAsyncContextM
     return while_served
 
 
-def _launched(blocks: Any, visits: Visits, place: _Place, open_browser: bool) -> Demo:
-    try:
-        _, address, _ = blocks.launch(
-            server_name=place.name(),
-            server_port=place.port,
-            inbrowser=open_browser,
-            # said outright: a variable of the environment must not open the page to the world
-            share=False,
-            prevent_thread_lock=True,
-            quiet=True,
-            show_error=False,
-            enable_monitoring=False,
-            mcp_server=False,
-            ssr_mode=False,
-            pwa=False,
-            run_history=False,
-            footer_links=["gradio"],
-            # nothing here takes files
-            max_file_size=0,
-            app_kwargs={"lifespan": _guarded(blocks, place.known_as)},
-            **page.look(gradio()),
-        )
-    except Exception as error:
-        # Gradio raises whatever the server, a proxy or a port makes it
-        visits.close()
-        blocks.close(verbose=False)
-        said = printable(str(error).strip().split("\n")[0])
-        raise UnmaskError(f"cannot serve the page at {quoted(place.host)}: {said}") from None
-    return Demo(blocks, visits, address)
+def _launched(blocks: Any, hosts: Hosts, name: str, port: int | None, open_browser: bool) -> str:
+    """The address of the page."""
+    _, address, _ = blocks.launch(
+        server_name=name,
+        server_port=port,
+        inbrowser=open_browser,
+        # said outright: a variable of the environment must not open the page to the world
+        share=False,
+        prevent_thread_lock=True,
+        quiet=True,
+        show_error=False,
+        enable_monitoring=False,
+        mcp_server=False,
+        ssr_mode=False,
+        pwa=False,
+        run_history=False,
+        footer_links=["gradio"],
+        # nothing here takes files
+        max_file_size=0,
+        app_kwargs={"lifespan": _guarded(blocks, hosts)},
+        **page.look(gradio()),
+    )
+    return str(address)

@@ -11,6 +11,8 @@ _WRITTEN = r"\[MASK\]|<mask>|_{2,}"
 # these join what stands around them
 _JOINING = "'’-_"
 _IDEOGRAPHS = ("CJK UNIFIED", "CJK COMPATIBILITY", "HIRAGANA", "KATAKANA")
+# by the kind of each character; in scripts without spaces every character is a word
+_PIECE = re.compile("(?P<word>IM*|L(?:[LM]|J(?=[LI]))*)|[^LI]+")
 
 
 @dataclass(frozen=True)
@@ -51,43 +53,14 @@ def blanked(text: str, chosen: Collection[int], mask: str) -> Blanked:
 
 
 def _words(text: str) -> Iterator[Piece]:
-    at = 0
-    while at < len(text):
-        end = _end_of_word(text, at)
-        kind: Literal["word", "between"] = "word" if end > at else "between"
-        if kind == "between":
-            end = at + 1
-            while end < len(text) and not _is_letter(text[end]):
-                end += 1
-        yield Piece(text[at:end], kind)
-        at = end
+    for found in _PIECE.finditer("".join(map(_kind, text))):
+        part = text[found.start() : found.end()]
+        yield Piece(part, "word" if found["word"] else "between")
 
 
-def _end_of_word(text: str, start: int) -> int:
-    """Where the word that starts here ends; `start` itself where none does."""
-    if not _is_letter(text[start]):
-        return start
-    end = start + 1
-    if _is_ideograph(text[start]):
-        # scripts without spaces: every character can be a blank
-        while end < len(text) and _is_mark(text[end]):
-            end += 1
-        return end
-    while end < len(text) and not _is_ideograph(text[end]):
-        joins = text[end] in _JOINING and end + 1 < len(text) and _is_letter(text[end + 1])
-        if not (_is_letter(text[end]) or _is_mark(text[end]) or joins):
-            break
-        end += 1
-    return end
-
-
-def _is_letter(ch: str) -> bool:
-    return unicodedata.category(ch)[0] in "LN"
-
-
-def _is_mark(ch: str) -> bool:
-    return unicodedata.category(ch)[0] == "M"
-
-
-def _is_ideograph(ch: str) -> bool:
-    return unicodedata.name(ch, "").startswith(_IDEOGRAPHS)
+def _kind(ch: str) -> str:
+    """L: letter or digit, I: one of a script without spaces, J: joins, else Unicode's category."""
+    category = unicodedata.category(ch)[0]
+    if category in "LN":
+        return "I" if unicodedata.name(ch, "").startswith(_IDEOGRAPHS) else "L"
+    return "J" if ch in _JOINING else category

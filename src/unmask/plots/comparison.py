@@ -2,17 +2,16 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
 
 from unmask.errors import SupportError
 from unmask.joints.joint import Joint
 from unmask.plots import heat_map, panels, tokens
-from unmask.plots.saving import library, new_figure, own_settings
-from unmask.plots.styles import NORMAL, construction_styles, legend_name
-from unmask.plots.tokens import Cells
+from unmask.plots.fonts import drawing
+from unmask.plots.styles import NORMAL, legend_name, style_of
 from unmask.printable import quoted
 
 if TYPE_CHECKING:
@@ -21,47 +20,38 @@ if TYPE_CHECKING:
 _MOST_ACROSS = 4
 # in inches: colour bar and name of the rows, between panels, above a panel, name of the columns
 _AROUND, _GAP, _HEAD, _FOOT = 1.1, 0.12, 0.32, 0.3
-_LEAST_WIDTH = 5.0
 
 
 def compare(
     joints: Mapping[str, Joint], n: int = 8, *, kind: str = "probability", title: str | None = None
 ) -> "Figure":
-    """The likeliest tokens of several joints over the same two blanks, a panel each.
+    """The likeliest tokens of several joints over the same two blanks, one panel per joint.
 
     The joints take turns in choosing tokens, which are then the same in all panels.
     """
-    tokens.check_number(n)
-    panels.check_kind(kind)
-    _check_axes(joints)
-    for joint in joints.values():
-        heat_map.check_sums(joint, kind)
-    library("matplotlib.figure")
-    cells = tokens.shown_cells(list(joints.values()), n)
-    values = [heat_map.values_of(joint, cells, kind) for joint in joints.values()]
-    text = _common_text(joints) if title is None else quoted(title, limit=300)[1:-1]
-    return _drawn(joints, cells, values, kind, text)
-
-
-def _drawn(
-    joints: Mapping[str, Joint], cells: Cells, values: Sequence[Tensor], kind: str, text: str
-) -> "Figure":
-    heads = [legend_name(name) for name in joints]
+    heat_map.check(joints.values(), n, kind)
+    _check_axes(list(joints.items()))
+    first, *_ = every = list(joints.values())
+    cells = tokens.shown_cells(every, n)
+    values = [heat_map.values_of(joint, cells, kind) for joint in every]
+    text = _common_text(every) if title is None else quoted(title, limit=300)[1:-1]
     notes = heat_map.notes_of(joints, values, kind)
-    first = next(iter(joints.values()))
-    fonts, rows, columns = heat_map.label_fonts(first, cells, [text, *heads, *notes])
-    scale = panels.scale_of(kind, values)
-    across = math.ceil(len(joints) / math.ceil(len(joints) / _MOST_ACROSS))
-    with own_settings(fonts.families):
-        figure = new_figure()
-        every = _grid(figure, len(joints), across)
-        meshes = [panels.draw_map(*each, scale) for each in zip(every, values, strict=True)]
-        _label(every, across, rows, columns)
-        _head(every, joints, [fonts.shown(head) for head in heads])
-        panels.draw_colour_bar(figure, meshes[0], every, scale)
-        size = _size(len(joints), across, rows, columns)
+    heads = [legend_name(name) for name in joints]
+    labels = tokens.cell_labels(first, cells)
+    with drawing([text, *heads, *notes, *chain(*labels)]) as (figure, fonts):
+        rows, columns = map(fonts.shown_labels, labels)
+        scale = panels.scale_of(kind, values)
+        across = math.ceil(len(every) / math.ceil(len(every) / _MOST_ACROSS))
+        grid = _grid(figure, len(every), across)
+        meshes = [panels.draw_map(*each, scale) for each in zip(grid, values, strict=True)]
+        _label(grid, across, rows, columns)
+        for panel, head, joint in zip(grid, heads, every, strict=True):
+            look = {"fontsize": NORMAL, "color": style_of(joint.method).colour}
+            panel.set_title(fonts.shown(head), loc="left", **look)
+        panels.draw_colour_bar(figure, meshes[0], grid, scale)
+        size = _size(len(every), across, rows, columns)
         heat_map.write_around(figure, fonts, text, notes, size)
-    return heat_map.finished(figure, fonts)
+    return figure
 
 
 def _grid(figure: Any, count: int, across: int) -> list[Any]:
@@ -81,7 +71,7 @@ def _size(
     high = panels.CELL_HEIGHT * len(rows) + _HEAD
     down = math.ceil(count / across)
     # where the last row has fewer panels, those above have labels too
-    return max(_LEAST_WIDTH, wide), down * high + below * (1 + (count % across > 0)) + _FOOT
+    return wide, down * high + below * (1 + (count % across > 0)) + _FOOT
 
 
 def _label(every: Sequence[Any], across: int, rows: Sequence[str], columns: Sequence[str]) -> None:
@@ -94,18 +84,10 @@ def _label(every: Sequence[Any], across: int, rows: Sequence[str], columns: Sequ
         panel.tick_params(labelleft=place % across == 0, labelbottom=lowest)
 
 
-def _head(every: Sequence[Any], joints: Mapping[str, Joint], heads: Sequence[str]) -> None:
-    for panel, head, joint in zip(every, heads, joints.values(), strict=True):
-        style = construction_styles([joint.method])[joint.method]
-        panel.set_title(head, loc="left", fontsize=NORMAL, color=style.colour)
-
-
-def _check_axes(joints: Mapping[str, Joint]) -> None:
+def _check_axes(joints: Sequence[tuple[str, Joint]]) -> None:
     if not joints:
         raise SupportError("there is no joint to compare; give {name: joint, ...}")
-    (_, first), *others = joints.items()
-    for joint in joints.values():
-        heat_map.check_blanks(joint)
+    (_, first), *others = joints
     for name, joint in others:
         pairs = zip(first.supports, joint.supports, strict=True)
         if not all(torch.equal(a.ids.cpu(), b.ids.cpu()) for a, b in pairs):
@@ -115,6 +97,6 @@ def _check_axes(joints: Mapping[str, Joint]) -> None:
             )
 
 
-def _common_text(joints: Mapping[str, Joint]) -> str:
-    texts = {heat_map.text_of(joint) for joint in joints.values()}
+def _common_text(joints: Sequence[Joint]) -> str:
+    texts = {heat_map.text_of(joint) for joint in joints}
     return texts.pop() if len(texts) == 1 else ""

@@ -5,37 +5,31 @@ A character without a glyph would be an empty box. Knows nothing of joints or ax
 
 import functools
 import re
-import unicodedata
 import warnings
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, NamedTuple
 
-from unmask.plots.saving import library
+from unmask.plots.saving import library, new_figure, own_settings, plain_text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # comes with matplotlib, so a figure without rare scripts is the same file everywhere
 BASE = "DejaVu Sans"
 # have a box for every character, colours that matplotlib cannot draw, or formulas' own codes
 _UNFIT = re.compile(r"last ?resort|blank|emoji|nonunicode|stixsize|^cm[a-z]+10$", re.IGNORECASE)
 _MOST_CODES = 2
-# of Debian; others are in fonts-noto-core
-_PACKAGES = dict.fromkeys(("CJK", "Hangul", "Hiragana", "Katakana", "Bopomofo"), "fonts-noto-cjk")
-_PACKAGES["Emoji"] = "fonts-symbola"
-# punctuation, and full-width forms
-_CJK_SIGNS = (range(0x3000, 0x3100), range(0xFF00, 0xFFF0))
-_EMOJI = range(0x1F000, 0x20000)
 
 
-@dataclass(frozen=True)
-class Face:
+class Face(NamedTuple):
     """A font family, and the codes of the characters that it can draw."""
 
     family: str
     codes: Container[int]
 
 
-@dataclass(frozen=True)
-class Fonts:
+class Fonts(NamedTuple):
     """Families to draw with, in order, and the characters that none of them has."""
 
     families: tuple[str, ...]
@@ -48,16 +42,24 @@ class Fonts:
         parts = [f" U+{ord(ch):04X} " if ch in self.missing else ch for ch in text]
         return " ".join("".join(parts).split())
 
-    def shown_shortly(self, label: str) -> str:
-        """The same for a label, which codes would make too long: the first two, then dots."""
+    def shown_labels(self, labels: Iterable[str]) -> list[str]:
+        """The same for labels, which codes would make too long: the first two, then dots."""
+        return [self.shown(self._cut(label)) for label in labels]
+
+    def _cut(self, label: str) -> str:
         missing = [place for place, ch in enumerate(label) if ch in self.missing]
-        cut = label[: missing[_MOST_CODES]] + "..." if len(missing) > _MOST_CODES else label
-        return self.shown(cut)
+        return label[: missing[_MOST_CODES]] + "..." if len(missing) > _MOST_CODES else label
 
     def warn(self) -> None:
         """Say once what is missing and what to install."""
         if self.missing:
-            warnings.warn(_advice(self.missing), stacklevel=2)
+            warnings.warn(
+                f"no installed font has {len(self.missing)} of the characters shown: they appear "
+                f"as codes, as U+{ord(min(self.missing)):04X}; install a font that has them "
+                "(Debian: fonts-noto-cjk for Chinese, Japanese and Korean, fonts-symbola for "
+                "emoji, fonts-noto-core for others)",
+                stacklevel=2,
+            )
 
 
 def fonts_for(texts: Iterable[str], faces: Iterable[Face] | None = None) -> Fonts:
@@ -74,83 +76,53 @@ def fonts_for(texts: Iterable[str], faces: Iterable[Face] | None = None) -> Font
     return Fonts(tuple(families) or (BASE,), frozenset(wanted))
 
 
+@contextmanager
+def drawing(texts: Iterable[str]) -> Iterator[tuple["Figure", Fonts]]:
+    """An empty figure and fonts for these texts; at the end, one warning on what has no glyph."""
+    fonts = fonts_for(texts)
+    with own_settings(fonts.families):
+        figure = new_figure()
+        yield figure, fonts
+    plain_text(figure)
+    fonts.warn()
+
+
 def installed() -> Iterator[Face]:
-    """The base font, then one face a family, upright and regular sans-serif ones first."""
-    yield Face(BASE, _codes(_file(BASE)))
-    names = _regular(_manager().ttflist) - {BASE}
-    yield from _faces(names)
-    # matplotlib keeps a list of fonts, which does not know those installed after it was made
-    yield from _faces(_newly_installed() - names)
+    """The base font, then one face per family, upright and regular, sans-serif ones first."""
+    yield Face(BASE, _codes(BASE))
+    known = _families()
+    yield from (Face(name, _codes(name)) for name in known)
+    _add_new()
+    yield from (Face(name, _codes(name)) for name in _families() if name not in known)
 
 
-def _faces(names: Iterable[str]) -> Iterator[Face]:
-    for name in sorted(names, key=lambda name: ("Noto Sans" not in name, "Sans" not in name, name)):
-        if not _UNFIT.search(name):
-            # the file that matplotlib will draw with, which need not be the family's first
-            yield Face(name, _codes(_file(name)))
-
-
-@functools.cache
-def _newly_installed() -> frozenset[str]:
-    manager = _manager()
-    known = {str(entry.fname) for entry in manager.ttflist}
-    count = len(manager.ttflist)
-    for path in sorted(set(library("matplotlib.font_manager").findSystemFonts()) - known):
-        try:
-            manager.addfont(path)
-        except (OSError, RuntimeError):  # no font, whatever its name says
-            continue
-    return _regular(manager.ttflist[count:])
-
-
-def _regular(entries: Iterable[Any]) -> frozenset[str]:
-    """Families with an upright face of normal weight: of others matplotlib would take the next."""
-    return frozenset(
-        entry.name
-        for entry in entries
-        if entry.style == "normal" and entry.weight in (400, "normal", "regular")
-    )
+def _families() -> list[str]:
+    entries = library("matplotlib.font_manager").fontManager.ttflist
+    # of a family without such a face matplotlib would draw with another
+    regular = [e for e in entries if e.style == "normal" and e.weight in (400, "normal", "regular")]
+    names = {entry.name for entry in regular if not _UNFIT.search(entry.name)} - {BASE}
+    return sorted(names, key=lambda name: ("Noto Sans" not in name, "Sans" not in name, name))
 
 
 @functools.cache
-def _codes(path: Any) -> frozenset[int]:
-    try:
-        return frozenset(library("matplotlib.font_manager").get_font(path).get_charmap())
-    except (OSError, RuntimeError):
-        return frozenset()
-
-
-@functools.cache
-def _file(family: str) -> Any:
-    """The file, as matplotlib names it: of a collection that is more than a path."""
+def _add_new() -> None:
+    """Matplotlib keeps a list of fonts, which does not know those installed after it was made."""
     manager = library("matplotlib.font_manager")
-    found = manager.FontProperties(family=[family], style="normal", weight="normal")
-    try:
-        return _manager().findfont(found, fallback_to_default=False, rebuild_if_missing=False)
-    except ValueError:
-        return ""
+    known = {str(entry.fname) for entry in manager.fontManager.ttflist}
+    for path in sorted(set(manager.findSystemFonts()) - known):
+        with suppress(OSError, RuntimeError):  # not a font, whatever its name says
+            manager.fontManager.addfont(path)
 
 
-def _manager() -> Any:
-    return library("matplotlib.font_manager").fontManager
-
-
-def _advice(missing: Iterable[str]) -> str:
-    characters = sorted(missing)
-    scripts = sorted({_script(ch) for ch in characters})
-    packages = sorted({_PACKAGES.get(one, "fonts-noto-core") for one in scripts})
-    return (
-        f"no installed font has {len(characters)} of the characters shown ({', '.join(scripts)}): "
-        f"they appear as codes, as U+{ord(characters[0]):04X}; install a font that has them "
-        f"(Debian: apt install {' '.join(packages)})"
-    )
-
-
-def _script(ch: str) -> str:
-    """The script of a character, by the first word of its name where its block does not say."""
-    first = unicodedata.name(ch, "other").split()[0].capitalize()
-    if first in _PACKAGES:
-        return first
-    if any(ord(ch) in block for block in _CJK_SIGNS) or first == "Cjk":
-        return "CJK"
-    return "Emoji" if ord(ch) in _EMOJI else first
+@functools.cache
+def _codes(family: str) -> frozenset[int]:
+    """Of the file that matplotlib will draw with, which need not be the family's first."""
+    manager = library("matplotlib.font_manager")
+    with suppress(OSError, RuntimeError, ValueError):
+        path = manager.fontManager.findfont(
+            manager.FontProperties(family=[family], style="normal", weight="normal"),
+            fallback_to_default=False,
+            rebuild_if_missing=False,
+        )
+        return frozenset(manager.get_font(path).get_charmap())
+    return frozenset()

@@ -1,7 +1,8 @@
 """A joint as a picture: a heat map of two blanks with their marginals, or the bars of one."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,9 @@ from torch import Tensor
 from unmask.errors import SupportError, UnmaskError
 from unmask.joints.joint import Joint
 from unmask.plots import panels, tokens
-from unmask.plots.fonts import Fonts, fonts_for
-from unmask.plots.saving import library, new_figure, own_settings, plain_text
-from unmask.plots.styles import LARGE, NORMAL, SMALL, construction_styles
+from unmask.plots.fonts import Fonts, drawing
+from unmask.plots.saving import library
+from unmask.plots.styles import LARGE, NORMAL, SMALL, style_of
 from unmask.plots.tokens import Cells
 from unmask.printable import printable, quoted, width
 
@@ -30,34 +31,34 @@ def plot(joint: Joint, n: int = 12, *, kind: str = "probability") -> "Figure":
 
     `kind` is probability, or pmi in bits. `unmask.plots.tokens` says which tokens are shown.
     """
-    tokens.check_number(n)
-    panels.check_kind(kind)
     if len(joint.supports) == 1:
         return _one_blank(joint, n, kind)
-    check_blanks(joint)
-    check_sums(joint, kind)
-    # before anything is paid for
+    check([joint], n, kind)
+    cells = tokens.shown_cells([joint], n)
+    return _two_blanks(joint, cells, values_of(joint, cells, kind), kind)
+
+
+def check(joints: Iterable[Joint], n: object, kind: str) -> None:
+    """Reject what cannot be drawn as heat maps, before the model runs."""
+    _check_options(n, kind)
+    for joint in joints:
+        if len(joint.supports) != 2:
+            raise SupportError(
+                f"a heat map is of two blanks, and this joint has {len(joint.supports)}: draw two "
+                "of them with joint.marginal(a, b).plot()"
+            )
+        if kind == "pmi" and not joint.is_tabulated():
+            raise UnmaskError(
+                f"the pmi of {printable(joint.method)} needs the sums over both blanks, "
+                f"{sum(joint.shape):,} forward passes: call joint.marginal(0), which runs them, or "
+                "draw kind='probability'"
+            )
+
+
+def _check_options(n: object, kind: str) -> None:
+    tokens.check_number(n)
+    panels.check_kind(kind)
     library("matplotlib.figure")
-    return _two_blanks(joint, tokens.shown_cells([joint], n), kind)
-
-
-def check_blanks(joint: Joint) -> None:
-    """Refuse more blanks than a page has sides."""
-    if len(joint.supports) != 2:
-        raise SupportError(
-            f"a heat map is of two blanks, and this joint has {len(joint.supports)}: draw two of "
-            "them with joint.marginal(a, b).plot()"
-        )
-
-
-def check_sums(joint: Joint, kind: str) -> None:
-    """Refuse a picture that would silently ask a model for whole tables."""
-    if kind == "pmi" and not joint.is_tabulated():
-        raise UnmaskError(
-            f"the pmi of {printable(joint.method)} needs the sums over both blanks, "
-            f"{sum(joint.shape):,} forward passes: call joint.marginal(0), which runs them, or "
-            "draw kind='probability'"
-        )
 
 
 def values_of(joint: Joint, cells: Cells, kind: str) -> Tensor:
@@ -82,7 +83,7 @@ def write_around(
     figure: Any, fonts: Fonts, text: str, notes: Sequence[str], size: tuple[float, float]
 ) -> None:
     """The title above and the notes below, in lines that fit, and the size of it all in inches."""
-    wide, high = size
+    wide, high = max(_LEAST_WIDTH, size[0]), size[1]
     title = _lines(fonts.shown(text), wide * 11)
     lines = [line for note in notes for line in _lines(fonts.shown(note), wide * 17)]
     if title:
@@ -97,13 +98,13 @@ def _lines(text: str, cells: float) -> list[str]:
     return wrap(text, max(20, int(cells * len(text) / max(1, width(text)))))
 
 
-def _two_blanks(joint: Joint, cells: Cells, kind: str) -> "Figure":
-    values = values_of(joint, cells, kind)
-    fonts, rows, columns = label_fonts(joint, cells, [text_of(joint), printable(joint.method)])
-    with own_settings(fonts.families):
-        figure = new_figure()
+def _two_blanks(joint: Joint, cells: Cells, values: Tensor, kind: str) -> "Figure":
+    text, method = text_of(joint), printable(joint.method)
+    labels = tokens.cell_labels(joint, cells)
+    with drawing([text, method, *chain(*labels)]) as (figure, fonts):
+        rows, columns = map(fonts.shown_labels, labels)
         scale = panels.scale_of(kind, [values])
-        panel, every = _with_bars(figure, joint, cells, fonts.shown(printable(joint.method)))
+        panel, every = _with_bars(figure, joint, cells, fonts.shown(method))
         panels.draw_colour_bar(figure, panels.draw_map(panel, values, scale), every, scale)
         panels.label_rows(panel, rows, "blank 0")
         panels.label_columns(panel, columns, "blank 1")
@@ -113,23 +114,14 @@ def _two_blanks(joint: Joint, cells: Cells, kind: str) -> "Figure":
         # labels are slanted
         high += 0.7 * panels.inches(columns) if panels.are_turned(columns) else 0
         notes = notes_of({joint.method: joint}, [values], kind)
-        write_around(figure, fonts, text_of(joint), notes, (max(_LEAST_WIDTH, wide), high))
-    return finished(figure, fonts)
-
-
-def label_fonts(
-    joint: Joint, cells: Cells, others: Sequence[str]
-) -> tuple[Fonts, list[str], list[str]]:
-    """Fonts for the tokens and other texts, and the labels of rows and columns in them."""
-    rows, columns = tokens.labels(joint, 0, cells.rows), tokens.labels(joint, 1, cells.columns)
-    fonts = fonts_for([*others, *rows, *columns])
-    return fonts, list(map(fonts.shown_shortly, rows)), list(map(fonts.shown_shortly, columns))
+        write_around(figure, fonts, text, notes, (wide, high))
+    return figure
 
 
 def _with_bars(figure: Any, joint: Joint, cells: Cells, title: str) -> tuple[Any, Any]:
     """The panel of the map, and all panels: with both marginals at its sides if they are free."""
-    style = construction_styles([joint.method])[joint.method]
-    head = {"loc": "left", "fontsize": NORMAL, "color": style.colour}
+    colour = style_of(joint.method).colour
+    head = {"loc": "left", "fontsize": NORMAL, "color": colour}
     if not joint.is_tabulated():
         panel = figure.subplots()
         panel.set_title(title, **head)
@@ -141,7 +133,7 @@ def _with_bars(figure: Any, joint: Joint, cells: Cells, title: str) -> tuple[Any
     corner.remove()
     for axis, (where, places) in enumerate(((side, cells.rows), (top, cells.columns))):
         marginal = tokens.log_marginal(joint, axis)[list(places)].exp().tolist()
-        panels.draw_bars(where, marginal, style.colour, lying=axis == 0)
+        panels.draw_bars(where, marginal, colour, lying=axis == 0)
     # not its title, for which the layout would part the map from the bars above
     where = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "bottom"}
     name = side.annotate("blank 0\nalone, %", (0, 1), (0, 3), fontsize=SMALL, **where)
@@ -154,30 +146,19 @@ def _with_bars(figure: Any, joint: Joint, cells: Cells, title: str) -> tuple[Any
 
 
 def _one_blank(joint: Joint, n: int, kind: str) -> "Figure":
+    _check_options(n, kind)
     if kind != "probability":
         raise UnmaskError("one blank has no pmi: draw kind='probability'")
-    library("matplotlib.figure")
     fills = joint.top(min(n, math.prod(joint.shape)))
-    names = [tokens.label(fill.tokens[0]) for fill in fills]
-    fonts = fonts_for([text_of(joint), *names])
-    with own_settings(fonts.families):
-        figure = new_figure()
+    text, names = text_of(joint), [tokens.label(fill.tokens[0]) for fill in fills]
+    with drawing([text, *names]) as (figure, fonts):
         panel: Any = figure.subplots()
-        style = construction_styles([joint.method])[joint.method]
         values = [fill.probability for fill in fills]
-        panels.draw_bars(panel, values, style.colour, lying=True)
-        panels.label_rows(panel, list(map(fonts.shown_shortly, names)), "")
+        panels.draw_bars(panel, values, style_of(joint.method).colour, lying=True)
+        panels.label_rows(panel, fonts.shown_labels(names), "")
         panel.set_ylim(len(fills) - 0.5, -0.5)
         panel.set_xlabel("probability, %", fontsize=NORMAL)
-        size = (_LEAST_WIDTH, 0.5 + panels.CELL_HEIGHT * len(fills))
-        write_around(figure, fonts, text_of(joint), [], size)
-    return finished(figure, fonts)
-
-
-def finished(figure: "Figure", fonts: Fonts) -> "Figure":
-    """Without formulas, and with a word on what no font can draw."""
-    plain_text(figure)
-    fonts.warn()
+        write_around(figure, fonts, text, [], (0, 0.5 + panels.CELL_HEIGHT * len(fills)))
     return figure
 
 
@@ -200,9 +181,8 @@ def _about_cells(joints: Mapping[str, Joint], values: Sequence[Tensor], kind: st
 
 
 def _about_sums(joints: Mapping[str, Joint]) -> Iterator[str]:
-    lazy = {name: joint for name, joint in joints.items() if not joint.is_tabulated()}
-    if lazy and len(joints) == 1:
-        (joint,) = lazy.values()
+    joint, *others = joints.values()
+    if not others and not joint.is_tabulated():
         yield (
             f"Tokens of the likeliest pairs; no marginals, which would take {sum(joint.shape):,} "
             "forward passes."
@@ -211,8 +191,7 @@ def _about_sums(joints: Mapping[str, Joint]) -> Iterator[str]:
 
 def _about_trust(joints: Mapping[str, Joint]) -> Iterator[str]:
     found = {name: joint.agreement() for name, joint in joints.items()}
-    known = {name: agreement for name, agreement in found.items() if agreement is not None}
-    said = {name: f"{one}." for name, one in known.items()}
+    said = {name: f"{one}." for name, one in found.items() if one is not None}
     if len(set(said.values())) == 1:
         yield next(iter(said.values()))
     else:

@@ -36,7 +36,7 @@ class Scale:
 
 
 def check_kind(kind: object) -> None:
-    """Refuse what a heat map cannot show."""
+    """Reject what a heat map cannot show."""
     if kind not in KINDS:
         raise UnmaskError(f"kind is {' or '.join(KINDS)}, not {quoted(kind)}")
 

@@ -46,7 +46,7 @@ def save_figure(figure: "Figure", path: str | Path) -> None:
 
 def write_figure(figure: "Figure", file: Path | BytesIO, suffix: str) -> None:
     """Write a figure in one of the formats, without a date or random ids."""
-    # without a salt the ids in an SVG are drawn at random; numbers at axes are no formulas
+    # without a salt the ids in an SVG are drawn at random; numbers at axes are not formulas
     settings = {"svg.hashsalt": "unmask", "text.usetex": False, "text.parse_math": False}
     with library("matplotlib").rc_context(settings):
         # a copy: drawing moves the axes a little every time, so that the next file would differ
@@ -61,7 +61,7 @@ def new_figure() -> "Figure":
 
 
 def check_ending(path: str | Path) -> str:
-    """The ending of a figure's file in lower case; refused if it is none."""
+    """The ending of a figure's file in lower case; rejected if it is not one of FORMATS."""
     suffix = Path(path).suffix.lower()
     if suffix not in FORMATS:
         raise UnmaskError(
@@ -90,7 +90,7 @@ def own_settings(families: Sequence[str]) -> Iterator[None]:
 
 
 def plain_text(figure: Any) -> None:
-    """Dollar signs and backslashes in names are no formulas, whatever a user's settings say."""
+    """Dollar signs and backslashes in names are not formulas, whatever a user's settings say."""
     for text in figure.findobj(library("matplotlib.text").Text):
         text.set_parse_math(False)
         text.set_usetex(False)

@@ -40,8 +40,13 @@ STYLES = {
 }
 
 
+def style_of(name: str) -> Style:
+    """The style of one construction."""
+    return construction_styles([name])[name]
+
+
 def construction_styles(names: Iterable[str]) -> dict[str, Style]:
-    """A style a construction: always the same for those of the library.
+    """One style per construction: always the same for those of the library.
 
     Others, with options for example, get dashes and a style that follows from the name, so that it
     is the same in every figure too, unless two of one figure meet in it.

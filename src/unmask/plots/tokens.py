@@ -6,9 +6,9 @@ not free has no marginal here: all its tokens come from the likeliest pairs, in 
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain, islice, zip_longest
+from itertools import chain, zip_longest
 
 import torch
 from jaxtyping import Float
@@ -33,7 +33,7 @@ class Cells:
 
 
 def check_number(n: object) -> None:
-    """Refuse a number of tokens that cannot be drawn."""
+    """Reject a number of tokens that cannot be drawn."""
     number = whole_number(n)
     if number is None or not 1 <= number <= MOST_TOKENS:
         raise SupportError(
@@ -48,7 +48,7 @@ def shown_cells(joints: Sequence[Joint], n: int) -> Cells:
 
 
 def log_cells(joint: Joint, cells: Cells) -> Float[Tensor, "rows columns"]:
-    """Log-probabilities of all pairs of these tokens; no row of a model that they do not need."""
+    """Log-probabilities of all pairs of these tokens; no forward pass that they do not need."""
     if joint.is_tabulated():
         each = [joint.log_rows(slice(row, row + 1))[0, list(cells.columns)] for row in cells.rows]
         return torch.stack(each).cpu()
@@ -69,13 +69,17 @@ def pmi_in_bits(joint: Joint, cells: Cells) -> Float[Tensor, "rows columns"]:
     return (log_cells(joint, cells) - log_a[:, None] - log_b) / math.log(2)
 
 
-def labels(joint: Joint, axis: int, places: Sequence[int]) -> list[str]:
-    """Tokens as a figure shows them: escaped, shortened, never invisible."""
-    return [label(joint.supports[axis].names[place]) for place in places]
+def cell_labels(joint: Joint, cells: Cells) -> tuple[list[str], list[str]]:
+    """The tokens of rows and of columns as a figure shows them."""
+    rows, columns = (
+        [label(axis.names[place]) for place in places]
+        for axis, places in zip(joint.supports, (cells.rows, cells.columns), strict=True)
+    )
+    return rows, columns
 
 
 def label(name: str) -> str:
-    """One token as a figure shows it."""
+    """One token as a figure shows it: escaped, shortened, never invisible."""
     if not name.strip():
         return quoted(name)
     if len(name) > _LONGEST_LABEL:
@@ -85,8 +89,8 @@ def label(name: str) -> str:
 
 def _chosen(joints: Sequence[Joint], axis: int, n: int) -> tuple[int, ...]:
     turns = zip_longest(*(_wanted(joint, axis, n) for joint in joints))
-    found = (place for place in chain.from_iterable(turns) if place is not None)
-    places = list(islice(dict.fromkeys(found), n))
+    found = (place for place in chain(*turns) if place is not None)
+    places = list(dict.fromkeys(found))[:n]
     free = [log_marginal(joint, axis).exp() for joint in joints if joint.is_tabulated()]
     if free:
         total = torch.stack(free).sum(dim=0)
@@ -97,14 +101,10 @@ def _chosen(joints: Sequence[Joint], axis: int, n: int) -> tuple[int, ...]:
 def _wanted(joint: Joint, axis: int, n: int) -> list[int]:
     """What a joint would show of a blank, most wanted first."""
     free = joint.is_tabulated()
-    of_pairs = dict.fromkeys(_of_likeliest_pairs(joint, axis, n))
+    pairs = joint.top(min(2 * n, math.prod(joint.shape)))
+    of_pairs = dict.fromkeys(joint.supports[axis].index(fill.ids[axis]) for fill in pairs)
     chosen = list(of_pairs)[: math.ceil(n / 2) if free else n]
     if free:
         by_marginal = torch.sort(log_marginal(joint, axis), descending=True, stable=True).indices
         chosen += [place for place in by_marginal[: 2 * n].tolist() if place not in chosen]
     return chosen[:n]
-
-
-def _of_likeliest_pairs(joint: Joint, axis: int, n: int) -> Iterator[int]:
-    for fill in joint.top(min(2 * n, math.prod(joint.shape))):
-        yield joint.supports[axis].index(fill.ids[axis])

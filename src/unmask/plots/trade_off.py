@@ -1,4 +1,4 @@
-"""What accuracy costs: forward passes against the NLL of pairs, a point a construction."""
+"""What accuracy costs: forward passes against the NLL of pairs, one point per construction."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unmask.arguments import real_number
 from unmask.errors import UnmaskError
-from unmask.plots.fonts import fonts_for
+from unmask.plots.fonts import drawing
 from unmask.plots.ranges import axis_range, mark_outside, outside
-from unmask.plots.saving import library, new_figure, own_settings, plain_text, wrapped
+from unmask.plots.saving import library, wrapped
 from unmask.plots.styles import LARGE, NORMAL, SMALL, Style, construction_styles, legend_name
 from unmask.printable import printable, quoted
 
@@ -48,18 +48,15 @@ def frontier(
     if len(set(names)) < len(names):
         raise UnmaskError("a construction is given twice; name its options to tell them apart")
     styles = {legend_name(name): style for name, style in construction_styles(names).items()}
-    fonts = fonts_for([printable(title), *styles])
-    with own_settings(fonts.families):
-        figure = new_figure()
-        panel: Any = figure.subplots()
-        _draw(panel, every, [(fonts.shown(name), style) for name, style in styles.items()])
+    with drawing([printable(title), *styles]) as (figure, fonts):
+        _draw(
+            figure.subplots(), every, [(fonts.shown(name), style) for name, style in styles.items()]
+        )
         if title:
             figure.suptitle(fonts.shown(wrapped(title, 80)), fontsize=LARGE)
         look = {"fontsize": SMALL, "title_fontsize": SMALL, "frameon": False, "ncols": 4}
         figure.legend(title=_READING, loc="outside lower center", **look)
         figure.set_size_inches(_WIDTH, _HEIGHT + 0.18 * math.ceil(len(every) / 4))
-    plain_text(figure)
-    fonts.warn()
     return figure
 
 

@@ -1,17 +1,18 @@
 """What happens when a visitor clicks: handlers that take and give plain values."""
 
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import SequenceMatcher
+from typing import NamedTuple
 
 import unmask
+from unmask.constructions import DEFAULT_METHOD
 from unmask.demo import failures, panels
 from unmask.demo.answers import Answer, exact, quick
-from unmask.demo.jobs import CancelledError, Desk, Job
 from unmask.demo.question import (
     LONGEST_TEXT,
     LOOKED_AT,
+    QUICK,
     Offer,
     Question,
     check,
@@ -20,16 +21,16 @@ from unmask.demo.question import (
     numbers,
     toggled,
 )
-from unmask.demo.words import Blanked, pieces
+from unmask.demo.scheduler import Job, Scheduler
+from unmask.demo.words import pieces
 from unmask.markup import Markup
 
-# seconds between two looks at a long computation, and until a place that was given up is free
-_EVERY, _SOON = 0.25, 1.0
+# seconds between two looks at an exact answer
+_EVERY = 0.25
 _MOST_REMEMBERED = 1000
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(NamedTuple):
     """What an answer changes on the page; None leaves a part as it is."""
 
     status: Markup | None = None
@@ -38,10 +39,13 @@ class Shown:
     picture: Markup | None = None
 
 
-class Visits:
+_CANCELLED = Shown(panels.line(panels.CANCELLED, "done"))
+
+
+class Handlers:
     """Answers questions about one model, for many visitors.
 
-    A visitor has one exact answer at a time: whoever asks again no longer waits for the last.
+    A visitor has one exact answer at a time: the next question cancels it.
     """
 
     def __init__(
@@ -53,11 +57,11 @@ class Visits:
         default: Question,
         places: int,
     ) -> None:
-        self.lm, self.offer, self.default = lm, offer, default
-        self._how = replace(settings, progress=False, announce=False)
-        self._desk, self.places = Desk(places), places
+        self.lm, self.offer, self.default, self.places = lm, offer, default, places
+        self._settings = replace(settings, progress=False, announce=False)
+        self._scheduler = Scheduler(places)
         self._running: dict[str, Job[Answer]] = {}
-        # who has cancelled an exact answer that had not begun
+        # visitors that have cancelled an exact answer before it began
         self._unwanted: set[str] = set()
 
     def warm_up(self, question: Question) -> None:
@@ -67,19 +71,22 @@ class Visits:
         beside the page.
         """
         found = check(question, self.offer)
-        small = replace(question, methods=("orders",))
+        small = replace(question, methods=(QUICK,))
         try:
-            self._desk.at_once(lambda: quick(self.lm, small, found, self._how))
-        except unmask.ClozeError as error:
-            # a model that knows no word of any example still has visitors who know theirs
+            self._scheduler.run(lambda: quick(self.lm, small, found, self._settings))
+        except unmask.UnmaskError as error:
+            # no example may mean anything to this model, which can still answer
             failures.say("warm up", error)
             return
-        self._desk.long.submit(self._compile, found.text)
+        self._scheduler.exact.submit(self._compile, found.text)
 
     def _compile(self, text: str) -> None:
         try:
-            tables = self._elicited(text)
-            for method in ("log-pool", "ag"):
+            with self._scheduler.lock:
+                tables = self.lm.tables(text, support=4, settings=self._settings)
+                tables.both()
+                _ = tables.masked
+            for method in (DEFAULT_METHOD, "ag"):
                 joint = unmask.construct(method, tables)
                 joint.top(1)
                 joint.agreement()
@@ -87,20 +94,13 @@ class Visits:
         except Exception as error:
             failures.say("warm up", error)
 
-    def _elicited(self, text: str) -> unmask.PairTables:
-        with self._desk.turns:
-            tables = self.lm.tables(text, support=4, settings=self._how)
-            tables.both()
-            _ = tables.masked
-        return tables
-
     def close(self) -> None:
         """Answer nothing more."""
         for job in list(self._running.values()):
             job.cancel()
-        self._desk.close()
+        self._scheduler.close()
 
-    # --- what is asked -------------------------------------------------------------------------
+    # --- questions -----------------------------------------------------------------------------
 
     def edited(self, text: str, before: str, chosen: str) -> Question:
         """The question after the text was changed: words that are still there stay blank."""
@@ -118,42 +118,41 @@ class Visits:
         return Question(text[:LOOKED_AT], tuple(sorted(kept)))
 
     def clicked(self, text: str, chosen: str, place: object, word: object) -> Question:
-        """The question after a word was clicked, which may be one of the text before this."""
+        """The question after a click on a word, which may be of an earlier text."""
         question = Question(text[:LOOKED_AT], numbers(chosen))
         return toggled(question, place, word, self.offer.mask)
 
     def restored(self, query: str) -> Question | None:
-        """The question of a link, if it asks one."""
+        """The question of a link, if it has one."""
         return from_query(query, self.default, self.offer)
 
-    # --- what is answered ----------------------------------------------------------------------
+    # --- answers -------------------------------------------------------------------------------
 
     def first_answer(self, question: Question, visitor: str = "") -> Shown:
         """By constructions that need no tables, while the others are still to come."""
         self._unwanted.discard(visitor)
-        self._supersede(visitor)
+        self._cancel_running(visitor)
         fits = len(question.text) <= LONGEST_TEXT
         if fits and not question.blanked(self.offer.mask).words:
-            return _emptied(panels.line(panels.NO_BLANK, "refused"))
+            return _emptied(panels.NO_BLANK)
         try:
             found = check(question, self.offer)
-            answer = self._desk.at_once(lambda: quick(self.lm, question, found, self._how))
+            answer = self._scheduler.run(lambda: quick(self.lm, question, found, self._settings))
         except Exception as error:
-            return _refused(error)
+            return _failed(error)
         cheap, to_come = methods_for(question, len(found.words))
-        stand_in = bool(to_come) and not set(cheap) & set(question.methods)
-        said = "The exact answer follows." if to_come else "Done."
-        return Shown(
-            panels.line(said, "waiting" if to_come else "done"),
-            panels.cards(answer, to_come, quick_look=stand_in),
-            panels.trust(answer),
-            panels.picture(answer),
+        if not to_come:
+            return _answered(answer)
+        stand_in = not set(cheap) & set(question.methods)
+        return _answered(answer)._replace(
+            status=panels.line("The exact answer follows.", "waiting"),
+            cards=panels.cards(answer, to_come, quick_look=stand_in),
         )
 
     def exact_answer(self, question: Question, visitor: str = "") -> Iterator[Shown]:
         """How far it is, again and again, and then by all constructions; ends when nobody looks.
 
-        `visitor` is whoever may cancel it.
+        `visitor` is the one that may cancel it.
         """
         try:
             found = check(question, self.offer)
@@ -166,69 +165,58 @@ class Visits:
             return
         if visitor in self._unwanted:
             self._unwanted.discard(visitor)
-            yield Shown(panels.line(panels.CANCELLED, "done"))
+            yield _CANCELLED
             return
-        self._supersede(visitor)
-        if not self._place():
+        self._cancel_running(visitor)
+        job = self._scheduler.begin(
+            lambda job: exact(self.lm, question, found, self._settings, self.offer, job)
+        )
+        if job is None:
             yield Shown(panels.line(panels.BUSY, "busy"))
-            return
-        yield from self._watched(self._begun(question, found), visitor)
+        else:
+            yield from self._watched(job, visitor)
 
     def cancel(self, visitor: str) -> Shown:
-        """End what a visitor waits for, or will."""
-        job = self._running.get(visitor)
-        if job is None:
-            if len(self._unwanted) >= _MOST_REMEMBERED:
-                self._unwanted.clear()
-            self._unwanted.add(visitor)
-            return Shown()
-        job.cancel()
-        return Shown(panels.line(panels.CANCELLED, "done"))
-
-    def _begun(self, question: Question, found: Blanked) -> Job[Answer]:
-        return Job(
-            self._desk,
-            lambda job: exact(self.lm, question, found, self._how, self.offer, job),
-        )
+        """End the exact answer that a visitor waits for, or that is about to begin."""
+        if job := self._running.get(visitor):
+            job.cancel()
+            return _CANCELLED
+        if len(self._unwanted) >= _MOST_REMEMBERED:
+            self._unwanted.clear()
+        self._unwanted.add(visitor)
+        return Shown()
 
     def _watched(self, job: Job[Answer], visitor: str) -> Iterator[Shown]:
         self._running[visitor] = job
         try:
-            while not job.wait(_EVERY) and not job.is_cancelled():
+            while not job.has_ended(_EVERY) and not job.is_cancelled:
                 yield Shown(panels.progress(job))
-            # who has asked something else is looking at that
-            superseded = self._running.get(visitor) is not job
-            yield Shown() if superseded else _shown(job)
+            if self._running.get(visitor) is not job:
+                # the visitor looks at the answer to another question
+                yield Shown()
+            elif job.is_cancelled:
+                # it ends by itself soon, but nobody has to wait for that
+                yield _CANCELLED
+            else:
+                yield _result(job)
         finally:
             job.cancel()
             if self._running.get(visitor) is job:
                 del self._running[visitor]
 
-    def _supersede(self, visitor: str) -> None:
-        job = self._running.pop(visitor, None)
-        if job is not None:
+    def _cancel_running(self, visitor: str) -> None:
+        if job := self._running.pop(visitor, None):
             job.cancel()
 
-    def _place(self) -> bool:
-        """A place for an exact answer; one that was just given up is free after a batch."""
-        until = time.monotonic() + _SOON
-        while not self._desk.room.enter():
-            if time.monotonic() > until:
-                return False
-            time.sleep(0.05)
-        return True
 
-
-def _shown(job: Job[Answer]) -> Shown:
-    if job.is_cancelled():
-        # it ends by itself soon, but nobody has to wait for that
-        return Shown(panels.line(panels.CANCELLED, "done"))
+def _result(job: Job[Answer]) -> Shown:
     try:
-        answer = job.result()
-    except CancelledError:
-        return Shown(panels.line(panels.CANCELLED, "done"))
+        return _answered(job.result())
     except Exception as error:
-        return _refused(error)
+        return _failed(error)
+
+
+def _answered(answer: Answer) -> Shown:
     return Shown(
         panels.line("Done.", "done"),
         panels.cards(answer),
@@ -237,13 +225,13 @@ def _shown(job: Job[Answer]) -> Shown:
     )
 
 
-def _refused(error: Exception) -> Shown:
+def _failed(error: Exception) -> Shown:
     """What a visitor can mend is said; of anything else only that it happened."""
     if isinstance(error, unmask.UnmaskError):
-        return _emptied(panels.line(str(error), "refused"))
+        return _emptied(str(error))
     failures.say("answer", error)
-    return _emptied(panels.line(panels.FAILED, "refused"))
+    return _emptied(panels.FAILED)
 
 
-def _emptied(status: Markup) -> Shown:
-    return Shown(status, panels.NOTHING, panels.NOTHING, panels.NOTHING)
+def _emptied(said: str) -> Shown:
+    return Shown(panels.line(said, "rejected"), *3 * [panels.NOTHING])
