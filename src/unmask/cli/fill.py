@@ -13,7 +13,7 @@ from unmask.printable import quoted
 
 if TYPE_CHECKING:
     from unmask.joints.joint import Joint
-    from unmask.loading import LoadedLanguageModel
+    from unmask.language_model import LanguageModel
     from unmask.settings import Settings
     from unmask.text.cloze import Blank, Cloze
 
@@ -132,8 +132,6 @@ def run(chosen: argparse.Namespace) -> int:
     cloze = lm.cloze(text, blanks=asked.blanks)
     if asked.targets is None and (said := wide_blanks(cloze, lm.tokenizer, _RANK_WORDS)):
         print(f"unmask: {said}", file=sys.stderr)
-    if chosen.dtype != "float32" and not chosen.quiet:
-        print(f"{chosen.dtype}: {lm.rounding_error(cloze)}", file=sys.stderr)
     if asked.targets is not None:
         _fill_words(chosen, lm, cloze, asked, how, replace(settings, announce=not chosen.quiet))
     else:
@@ -143,7 +141,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 def _fill_tokens(
     chosen: argparse.Namespace,
-    lm: "LoadedLanguageModel",
+    lm: "LanguageModel",
     cloze: "Cloze",
     asked: Request,
     how: fill_lines.How,
@@ -177,7 +175,7 @@ def _fill_tokens(
 
 def _fill_words(
     chosen: argparse.Namespace,
-    lm: "LoadedLanguageModel",
+    lm: "LanguageModel",
     cloze: "Cloze",
     asked: Request,
     how: fill_lines.How,

@@ -11,8 +11,7 @@ from unmask.printable import quoted
 if TYPE_CHECKING:
     from unmask.corpora import CorpusSpec
     from unmask.evaluation.worker import ModelSource
-    from unmask.language_model import Axes, Proposed
-    from unmask.loading import LoadedLanguageModel
+    from unmask.language_model import Axes, LanguageModel, Proposed
     from unmask.settings import Settings
 
 Value = TypeVar("Value")
@@ -85,9 +84,6 @@ def add_running(parser: argparse.ArgumentParser, *, tables: bool = True) -> None
     )
     parser.add_argument("--revision", help="branch, tag or commit of a hub model")
     parser.add_argument(
-        "--compile", action="store_true", help="have torch compile the model, which takes minutes"
-    )
-    parser.add_argument(
         "--batch-size",
         default="auto",
         metavar="N|auto",
@@ -151,7 +147,7 @@ def corpus_spec(chosen: argparse.Namespace, place: str) -> "CorpusSpec":
     )
 
 
-def load_model(chosen: argparse.Namespace) -> "LoadedLanguageModel":
+def load_model(chosen: argparse.Namespace) -> "LanguageModel":
     """The model that the options name."""
     return model_source(chosen).load()
 
@@ -167,7 +163,6 @@ def model_source(chosen: argparse.Namespace) -> "ModelSource":
         revision=chosen.revision,
         trust_remote_code=chosen.trust_remote_code,
         allow_pickle=chosen.allow_pickle,
-        compile=chosen.compile,
     )
 
 

@@ -125,14 +125,17 @@ def _config(where: str, options: dict[str, Any], shown: str) -> Any:
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
 
     config = AutoConfig.from_pretrained(where, **options)
-    if (
-        type(config) in AutoModelForCausalLM._model_mapping
-        and type(config) not in AutoModelForMaskedLM._model_mapping
-        and not hasattr(config, "auto_map")
-    ):
+    known = type(config) in AutoModelForMaskedLM._model_mapping
+    if not known and "AutoModelForMaskedLM" not in getattr(config, "auto_map", {}):
+        kind = f"{shown} is a {printable(config.model_type)} model"
+        if type(config) in AutoModelForCausalLM._model_mapping:
+            raise ModelError(
+                f"{kind}, a causal language model: it does not read what stands to the right; "
+                "unmask needs a masked one"
+            )
         raise ModelError(
-            f"{shown} is a {config.model_type} model, a causal language model: it does not read "
-            "what stands to the right; unmask needs a masked one"
+            f"{kind}, and transformers has no masked language model of that kind; unmask needs "
+            "one, such as BERT or RoBERTa"
         )
     if config._attn_implementation not in _OWN_ATTENTION and not options["trust_remote_code"]:
         # any other name may be fetched from the hub as compiled code
