@@ -220,7 +220,7 @@ class LanguageModel:
             )
             return fill_results.of_words(self.tokenizer, fills[:top], name)
         if piece_prior is not None:
-            raise ClozeError("piece_prior ranks targets of different numbers of pieces; give both")
+            raise ClozeError("a piece prior ranks targets of several numbers of pieces; give both")
         joint = self.joint(cloze, method=method, support=support, settings=settings, **options)
         return self.ranked(cloze, joint, top)
 
@@ -388,7 +388,7 @@ class LanguageModel:
 
     def _given(self, cloze: Cloze, blanks: Sequence[Blank] | None = None) -> Cloze:
         if blanks is not None:
-            raise ClozeError("a cloze has its blanks already; give blanks= with a plain text")
+            raise ClozeError("a cloze has its blanks already; give blanks with a plain text")
         checked = self._checked(cloze)
         if any(cloze.ids[p] != self.model.mask_id for p in cloze.positions):
             raise ClozeError("the cloze was made for a model with another mask token")

@@ -35,9 +35,11 @@ class Settings:
         """Refuse sizes that cannot be run."""
         size, limit = self.batch_size, self.memory_limit
         if size is not None and not 1 <= (whole_number(size) or 0) < 2**31:
-            raise UnmaskError(f"batch_size is a number of rows from 1, or None, not {quoted(size)}")
+            raise UnmaskError(
+                f"a batch size is a number of rows from 1, or None, not {quoted(size)}"
+            )
         if whole_number(limit) is None or limit < 0:
-            raise UnmaskError(f"memory_limit is a number of bytes from 0, not {quoted(limit)}")
+            raise UnmaskError(f"a memory limit is a number of bytes from 0, not {quoted(limit)}")
         shown = self.progress
         if not (shown is None or isinstance(shown, bool) or callable(shown)):
             raise UnmaskError(f"progress is True, False, None or a function, not {quoted(shown)}")

@@ -133,7 +133,7 @@ def test_weights_of_another_shape_are_named(folder):
 
 
 def test_pickled_weights_need_consent(folder):
-    assert re.search("'pytorch_model.bin'.*allow_pickle=True", refusal(pickled(folder)))
+    assert re.search("'pytorch_model.bin'.*allow_pickle ", refusal(pickled(folder)))
 
 
 def test_pickled_weights_load_with_consent(folder, saved_bert):
@@ -335,7 +335,7 @@ def test_an_index_of_safetensors_that_names_a_pickle_is_rejected(folder):
     index = {"metadata": {}, "weight_map": dict.fromkeys(names, "weights.bin")}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
     said = refusal(folder)
-    assert re.search("'weights.bin', which is not a safetensors file.*allow_pickle=True", said)
+    assert re.search("'weights.bin', which is not a safetensors file.*allow_pickle ", said)
     assert unmask.load(folder, allow_pickle=True).model.vocabulary_size == 46
 
 

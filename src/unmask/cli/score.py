@@ -38,6 +38,7 @@ DESCRIPTION = (
 How = dict[str, dict[str, Any]]
 # texts that are scored and written together: an interruption loses no more
 TEXTS_AT_ONCE = 2048
+EXAMPLE = 'unmask score -m bert-base-cased --text "The cats sleep." --text "The cats sleeps."'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -80,7 +80,7 @@ def _from_path(spec: CorpusSpec, path: Path) -> Corpus:
     format = spec.format or path.suffix.lower().removeprefix(".")
     if format not in FORMATS:
         raise CorpusError(
-            f"the name of {shown} does not say what it holds; give format= {listed(FORMATS)}"
+            f"the name of {shown} does not say what it holds; name its format: {listed(FORMATS)}"
         )
     try:
         with path.open("rb") as file:
@@ -128,7 +128,7 @@ def _from_table(table: Table, columns: Sequence[str], name: str) -> Corpus:
 def _refuse_format(spec: CorpusSpec, what: str) -> None:
     if spec.format is not None:
         raise CorpusError(
-            f"{what}, to which format= does not apply; give a file, or leave format out"
+            f"{what}, to which a format does not apply; give a file, or leave the format out"
         )
 
 

@@ -191,7 +191,7 @@ class FillingOrders(Joint):
 
 def _no_table(_: slice) -> NoReturn:
     raise SupportError(
-        "sums over these blanks need a table; give fewer candidates, as support=10, or sample"
+        "sums over these blanks need a table; give fewer candidates, such as 10, or sample"
     )
 
 

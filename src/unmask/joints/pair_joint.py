@@ -70,7 +70,7 @@ class PairJoint(Joint):
             raise SupportError(
                 f"marginal{axes} makes a table of {rows} x {columns} cells, "
                 f"{readable_bytes(needed)}, above the memory limit of {readable_bytes(limit)}; "
-                "raise memory_limit, or take marginal(0, 1), which makes none"
+                "raise the memory limit, or take marginal(0, 1), which makes none"
             )
 
     def _factors(self) -> tuple[Tensor, Tensor] | None:

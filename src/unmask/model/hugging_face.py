@@ -66,7 +66,7 @@ class HuggingFaceMaskedLM:
             if not bool(torch.isfinite(own).all()):
                 raise NumericsError(
                     f"{self._name} returns logits that are not finite; float16 overflows in "
-                    "some models, so try dtype='float32', and check the weights"
+                    "some models, so try float32, and check the weights"
                 )
             self._require_repeatable(probe, own)
             if self._takes_attention_mask:

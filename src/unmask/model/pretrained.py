@@ -116,7 +116,7 @@ def _require_safe_shards(where: str, revision: Any, shown: str) -> None:
     if other is not None:
         raise ModelError(
             f"the index of {shown} names {quoted(other)}, which is not a safetensors file; convert "
-            "the weights, or load with allow_pickle=True if you trust the file"
+            "the weights, or load with allow_pickle (--allow-pickle) if you trust the file"
         )
 
 
@@ -256,7 +256,7 @@ def _check_folder(folder: Path, shown: str, allow_pickle: bool) -> None:
     if pickles and not allow_pickle:
         raise ModelError(
             f"{shown} has weights only as {quoted(pickles[0].name)}, a pickle; convert them to "
-            "safetensors, or load with allow_pickle=True if you trust the file"
+            "safetensors, or load with allow_pickle (--allow-pickle) if you trust the file"
         )
     if not pickles:
         raise ModelError(f"{shown} has no weights (no *.safetensors file)")

@@ -123,9 +123,8 @@ def _refuse_what_has_no_table(asked: Question) -> None:
         tables = [method for method in asked.methods if method != "orders"] or ["geometric orders"]
         raise MethodError(
             f"{', '.join(tables)} of {blanks_of(asked.cloze)} would need a table over too many "
-            "fills; "
-            "use method 'orders' alone, which needs none, or say how many candidates a blank has, "
-            "as support=4"
+            "fills; use method 'orders' alone, which needs none, or give a number of candidates per"
+            " blank, such as 4"
         )
 
 

@@ -115,7 +115,7 @@ def parse_cloze(
     if masks:
         raise ClozeError(
             f"the text already holds {len(masks)} {printable(tokenizer.mask_token)}; "
-            "give blanks= or mask tokens, not both"
+            "give blanks or mask tokens, not both"
         )
     return _with_blanks(said, ids, asked, encoding, tokenizer)
 
@@ -177,7 +177,7 @@ def _no_blank(text: str, tokenizer: Tokenizer) -> str:
     other = next((b for b in _OTHER_BLANKS if b in text and b != mask), None)
     if other:
         return f"no blank: the text has {quoted(other)}, but this model writes blanks as {mask}"
-    return f"no blank: write {mask} where a token is missing, or give blanks="
+    return f"no blank: write {mask} where a token is missing, or name the words to blank"
 
 
 def _with_blanks(

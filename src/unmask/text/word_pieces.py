@@ -143,7 +143,7 @@ def _spans_of_masks(
     if len(spans) != len(places) or ids_of_text(tokenizer, text) != ids:
         raise ClozeError(
             "the blanks of this cloze cannot be found in its text, which words need; read it with "
-            "this tokenizer, with mask tokens in the text or blanks= as spans or words"
+            "this tokenizer, with mask tokens in the text, or blanks as spans or words"
         )
     return spans
 
