@@ -1,4 +1,4 @@
-"""What a person holds: a masked LM with its tokenizer, and the questions it answers."""
+"""A masked LM with its tokenizer, and the queries that it answers: the main class."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -163,7 +163,7 @@ class LanguageModel:
         """Both conditional tables of two blanks, over the `support` that `joint` takes.
 
         Candidates that the model is to propose are found now; nothing else runs until a part is
-        asked for.
+        read.
         """
         cloze, how = self._as_cloze(text, blanks), settings or Settings()
         if len(cloze.positions) != 2:
@@ -187,7 +187,7 @@ class LanguageModel:
         """Ranked joint fills with the keys of transformers' fill-mask; lists for several blanks.
 
         Each also names its `method`: another construction has other probabilities. One blank has
-        `mlm`, the model's own distribution, whatever is asked for.
+        `mlm`, the model's own distribution, whatever the method.
 
         `targets` are words: the same list for all blanks, a list a blank, or a dictionary by blank.
         They are tokenised where they stand and never cut; a word of several pieces has the

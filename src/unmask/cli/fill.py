@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from unmask.cli import fill_figure, fill_lines, options, show
-from unmask.cli.fill_request import Request
+from unmask.cli.fill_request import How, Request
 from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
 from unmask.printable import quoted
 
@@ -116,7 +116,7 @@ def run(chosen: argparse.Namespace) -> int:
     _check(chosen)
     names = options.methods(chosen, _default_method(chosen))
     how = _options(chosen, names)
-    asked = Request(
+    request = Request(
         blanks=_blanks(chosen.blank),
         method=names[0] if chosen.method else None,
         support=options.support_by_blank(chosen.support),
@@ -127,18 +127,18 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.input is not None:
         if len(names) > 1:
             raise MethodError(f"--input takes one --method, not {len(names)}: {', '.join(names)}")
-        return fill_lines.run(chosen, asked, how, replace(settings, announce=not chosen.quiet))
+        return fill_lines.run(chosen, request, how, replace(settings, announce=not chosen.quiet))
     text = _stdin() if chosen.text == "-" else chosen.text
     lm = options.load_model(chosen)
     from unmask.text.pieces import wide_blanks
 
-    cloze = lm.cloze(text, blanks=asked.blanks)
-    if asked.targets is None and (said := wide_blanks(cloze, lm.tokenizer, _RANK_WORDS)):
+    cloze = lm.cloze(text, blanks=request.blanks)
+    if request.targets is None and (said := wide_blanks(cloze, lm.tokenizer, _RANK_WORDS)):
         print(f"unmask: {said}", file=sys.stderr)
-    if asked.targets is not None:
-        _fill_words(chosen, lm, cloze, asked, how, replace(settings, announce=not chosen.quiet))
+    if request.targets is not None:
+        _fill_words(chosen, lm, cloze, request, how, replace(settings, announce=not chosen.quiet))
     else:
-        _fill_tokens(chosen, lm, cloze, asked, how, settings)
+        _fill_tokens(chosen, lm, cloze, request, how, settings)
     return 0
 
 
@@ -146,27 +146,29 @@ def _fill_tokens(
     chosen: argparse.Namespace,
     lm: "LanguageModel",
     cloze: "Cloze",
-    asked: Request,
-    how: fill_lines.How,
+    request: Request,
+    how: How,
     settings: "Settings",
 ) -> None:
     fill_figure.check_blanks(chosen, len(cloze.positions))
-    methods = _methods(chosen, len(cloze.positions), asked.support)
-    request: Any = {
+    methods = _methods(chosen, len(cloze.positions), request.support)
+    given: Any = {
         "methods": methods,
-        "support": asked.support,
+        "support": request.support,
         "settings": settings,
-        "options": {name: given for name, given in how.items() if given},
+        "options": {name: values for name, values in how.items() if values},
     }
-    if chosen.pivot is not None and not isinstance(asked.support, dict | int):
+    if chosen.pivot is not None and not isinstance(request.support, dict | int):
         # raises on an unknown pivot before the model runs
-        lm.support("vocabulary" if asked.support == "auto" else asked.support).index(chosen.pivot)
+        lm.support("vocabulary" if request.support == "auto" else request.support).index(
+            chosen.pivot
+        )
     if len(cloze.positions) > 1 and not chosen.quiet:
-        cost = lm.cost(cloze, **request)
+        cost = lm.cost(cloze, **given)
         searched = len(cloze.positions) > 2 and not cost.table_bytes
         more = " for one fill; the search for the likeliest runs more" if searched else ""
         print(f"{', '.join(methods)}: {cost}{more}", file=sys.stderr)
-    joints = lm.joints(cloze, **request)
+    joints = lm.joints(cloze, **given)
     if len(cloze.positions) == 1:
         # every construction of one blank is the model's own distribution
         joints = {"mlm": next(iter(joints.values()))}
@@ -180,27 +182,18 @@ def _fill_words(
     chosen: argparse.Namespace,
     lm: "LanguageModel",
     cloze: "Cloze",
-    asked: Request,
-    how: fill_lines.How,
+    request: Request,
+    how: How,
     settings: "Settings",
 ) -> None:
     fills = {
-        name: lm.fill(
-            cloze,
-            top=chosen.top,
-            method=name,
-            support=asked.support,
-            targets=asked.targets,
-            piece_prior=asked.piece_prior,
-            settings=settings,
-            **how.get(name, {}),
-        )
+        name: request.ranked_words(lm, cloze, name, top=chosen.top, settings=settings, how=how)
         for name in options.methods(chosen, _default_method(chosen))
     }
     if chosen.json:
-        print(show.words_as_json(lm, cloze, fills, asked.piece_prior))
+        print(show.words_as_json(lm, cloze, fills, request.piece_prior))
     else:
-        print(show.words_as_table(fills, asked.piece_prior))
+        print(show.words_as_table(fills, request.piece_prior))
 
 
 def _warn(joints: "dict[str, Joint]") -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from unmask.cli import options
 from unmask.cli.fill_output import REQUEST, Answers, digest, place_of
-from unmask.cli.fill_request import ASKED, Request
+from unmask.cli.fill_request import FIELDS, How, Request
 from unmask.errors import ClozeError, UnmaskError
 from unmask.printable import quoted, readable_bytes, readable_seconds
 
@@ -33,7 +33,6 @@ _DIAGNOSTICS = (
 _LONG_SECONDS = 10.0
 
 Row = dict[str, Any]
-How = Mapping[str, Mapping[str, Any]]
 # its number, its bytes, and the digest of its request
 Line = tuple[int, bytes, str]
 
@@ -43,7 +42,7 @@ class Answerer:
     """A model, and the request for every text that has none of its own."""
 
     lm: "LanguageModel"
-    asked: Request
+    request: Request
     how: How
     top: int
     settings: "Settings"
@@ -53,26 +52,26 @@ class Answerer:
         kept: Row = {}
         try:
             fields = _fields(raw, format)
-            kept = {name: value for name, value in fields.items() if name not in ASKED}
+            kept = {name: value for name, value in fields.items() if name not in FIELDS}
             _check_fields(kept)
-            return kept | self.answer(kept["text"], self.asked.with_fields(fields))
+            return kept | self.answer(kept["text"], self.request.with_fields(fields))
         except UnmaskError as error:
             if not skip_bad:
                 raise
             rest = {name: value for name, value in kept.items() if name not in ADDED}
             return rest | {"error": str(error)}
 
-    def answer(self, text: str, asked: Request) -> Row:
+    def answer(self, text: str, request: Request) -> Row:
         """The likeliest fills of a text, and how they were computed."""
-        cloze = self.lm.cloze(text, blanks=asked.blanks)
-        if asked.targets is not None:
-            return self._words(cloze, asked)
+        cloze = self.lm.cloze(text, blanks=request.blanks)
+        if request.targets is not None:
+            return self._words(cloze, request)
         from unmask.queries.joints import default_method
 
-        name = asked.method or default_method(len(cloze.positions), asked.support)
+        name = request.method or default_method(len(cloze.positions), request.support)
         given = self.how.get(name, {})
         joint = self.lm.joint(
-            cloze, method=name, support=asked.support, settings=self.settings, **given
+            cloze, method=name, support=request.support, settings=self.settings, **given
         )
         fills, agreement = self.lm.ranked(cloze, joint, self.top), joint.agreement()
         done = joint.diagnostics
@@ -87,22 +86,22 @@ class Answerer:
         """Print what so many texts like this one cost, if it is much; words have no estimate."""
         try:
             fields = _fields(raw, format)
-            asked = self.asked.with_fields(fields)
-            cloze = self.lm.cloze(fields["text"], blanks=asked.blanks)
-            if asked.targets is None:
-                self._announce(cloze, asked, texts)
+            request = self.request.with_fields(fields)
+            cloze = self.lm.cloze(fields["text"], blanks=request.blanks)
+            if request.targets is None:
+                self._announce(cloze, request, texts)
         except (UnmaskError, KeyError):
             # a bad line raises when it is answered
             return
 
-    def _announce(self, cloze: "Cloze", asked: Request, texts: int | None) -> None:
+    def _announce(self, cloze: "Cloze", request: Request, texts: int | None) -> None:
         from unmask.queries.costs.estimate import FEW_PASSES
         from unmask.queries.joints import default_method
 
-        name = asked.method or default_method(len(cloze.positions), asked.support)
+        name = request.method or default_method(len(cloze.positions), request.support)
         given: Any = {
             "methods": [name],
-            "support": asked.support,
+            "support": request.support,
             "settings": self.settings,
             "options": {name: self.how.get(name, {})},
             "examples": texts or 1,
@@ -117,37 +116,31 @@ class Answerer:
             said = f"{name}: {cost} per text like the first"
             print(said + (total if texts else ""), file=sys.stderr)
 
-    def _words(self, cloze: "Cloze", asked: Request) -> Row:
-        name = asked.method or "orders"
-        fills = self.lm.fill(
-            cloze,
-            top=self.top,
-            method=name,
-            targets=asked.targets,
-            piece_prior=asked.piece_prior,
-            settings=self.settings,
-            **self.how.get(name, {}),
+    def _words(self, cloze: "Cloze", request: Request) -> Row:
+        name = request.method or "orders"
+        fills = request.ranked_words(
+            self.lm, cloze, name, top=self.top, settings=self.settings, how=self.how
         )
-        prior = {} if asked.piece_prior is None else {"piece_prior": asked.piece_prior}
+        prior = {} if request.piece_prior is None else {"piece_prior": request.piece_prior}
         did = {**prior, "unknown_tokens": list(cloze.unknown)}
         return {"fills": fills, "method": name, "J": None, "diagnostics": did}
 
 
-def run(chosen: argparse.Namespace, asked: Request, how: How, settings: "Settings") -> int:
+def run(chosen: argparse.Namespace, request: Request, how: How, settings: "Settings") -> int:
     """Answer every line that the output does not answer yet; 1 if some are rejected."""
     format, shown = _format(chosen), _shown(chosen)
     _check_output(chosen)
     answers = Answers(place_of(chosen.output))
-    request = _request(chosen, asked, how, format)
+    identity = _identity(chosen, request, how, format)
     try:
         with _source(chosen.input) as read:
-            lines = _unanswered(_filled(_lines(read, shown)), answers, request, shown)
+            lines = _unanswered(_filled(_lines(read, shown)), answers, identity, shown)
             first = next(lines, None)
             if first is not None:
                 left = _lines_left(chosen, answers)
                 lm = options.load_model(chosen)
                 quiet = replace(settings, announce=False)
-                answerer = Answerer(lm, asked, how, chosen.top, quiet)
+                answerer = Answerer(lm, request, how, chosen.top, quiet)
                 if not chosen.quiet:
                     answerer.announce(first[1], format, left)
                 _answer_all(answerer, chain([first], lines), answers, format, chosen, left)
@@ -167,25 +160,25 @@ def _lines_left(chosen: argparse.Namespace, answers: Answers) -> int | None:
     return None if total is None else total - answers.count
 
 
-def _request(
-    chosen: argparse.Namespace, asked: Request, how: How, format: str
+def _identity(
+    chosen: argparse.Namespace, request: Request, how: How, format: str
 ) -> Mapping[str, object]:
     """What an answer depends on besides its line; not on how the model is run."""
     named = ("model", "revision", "dtype", "half_tables", "top")
     given = {name: getattr(chosen, name) for name in named}
-    return {**given, **asdict(asked), "options": how, "format": format}
+    return {**given, **asdict(request), "options": how, "format": format}
 
 
 def _unanswered(
     lines: Iterator[tuple[int, bytes]],
     answers: Answers,
-    request: Mapping[str, object],
+    identity: Mapping[str, object],
     shown: str,
 ) -> Iterator[Line]:
     """The lines after those that are answered, which must be the first of the same request."""
     kept = iter(answers)
     for number, raw in lines:
-        mark = digest(request, raw)
+        mark = digest(identity, raw)
         found = next(kept, mark)
         if found != mark:
             raise answers.rejected(
@@ -292,10 +285,10 @@ def _check_fields(kept: Row) -> None:
 
 
 def _format(chosen: argparse.Namespace) -> str:
-    asked: str | None = chosen.input_format
-    if asked is not None:
-        options.check_choice("--input-format", asked, FORMATS)
-    return asked or ("jsonl" if chosen.input.lower().endswith(".jsonl") else "txt")
+    named: str | None = chosen.input_format
+    if named is not None:
+        options.check_choice("--input-format", named, FORMATS)
+    return named or ("jsonl" if chosen.input.lower().endswith(".jsonl") else "txt")
 
 
 def _check_output(chosen: argparse.Namespace) -> None:

@@ -84,7 +84,7 @@ def _json_lines(lines: Lines, columns: Sequence[str], place: Place) -> Iterator[
 
 
 def json_object(line: str, where: str) -> Mapping[str, object]:
-    """The object that a line holds; anything else is refused."""
+    """The object that a line holds; anything else raises."""
     try:
         row = json.loads(line)
     except json.JSONDecodeError as error:

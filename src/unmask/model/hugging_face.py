@@ -142,7 +142,7 @@ class HuggingFaceMaskedLM:
         own, embedding = at_positions(whole, at), self.output_embedding
         if embedding is None:
             self._require_repeatable(row, whole)
-        # what is not finite is said by whoever reads it
+        # readers of these numbers raise where they are not finite
         elif bool(torch.isfinite(own).all()):
             error = largest_error(embedding, self._captured(row, at), own)
             if not error <= tolerated_error(own):
@@ -273,7 +273,7 @@ class HuggingFaceMaskedLM:
         """Whether a mask of ones changes anything, special tokens in the text or not."""
         ids = self._probe_ids()
         size = input_size(self.model)
-        # a model may take a padding token in the text for padding unless told otherwise
+        # a model may take a padding token in the text for padding unless a mask says otherwise
         padding = getattr(self.model.config, "pad_token_id", None)
         for token in sorted({*self.special_ids, self.mask_id if padding is None else padding}):
             if token < size:

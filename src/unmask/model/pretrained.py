@@ -71,7 +71,7 @@ def load_pretrained(
         raise
     except Exception as error:  # libraries fail in many ways; all mean the same to the caller
         raise ModelError(f"cannot load a masked LM from {shown}: {_reason(error)}") from None
-    _refuse_untrained(model, report, shown)
+    _reject_untrained(model, report, shown)
     try:
         with _quiet(bars=False):
             tokenizer = AutoTokenizer.from_pretrained(where, **options)
@@ -166,7 +166,7 @@ def adapt(model: Any, tokenizer: Any) -> tuple[HuggingFaceMaskedLM, Any]:
         masked_lm = HuggingFaceMaskedLM(
             model, mask_id=tokenizer.mask_token_id, special_ids=tokenizer.all_special_ids
         )
-        _refuse_causal(masked_lm)
+        _reject_causal(masked_lm)
         return masked_lm, tokenizer
     except UnmaskError:
         raise
@@ -187,7 +187,7 @@ def _require_ids_alone(model: Any, tokenizer: Any) -> None:
         )
 
 
-def _refuse_causal(masked_lm: HuggingFaceMaskedLM) -> None:
+def _reject_causal(masked_lm: HuggingFaceMaskedLM) -> None:
     """Reject a model that reads nothing to the right of a position, or no other token at all."""
     length = min(7, masked_lm.max_length or 7)
     if length < 3:
@@ -263,8 +263,8 @@ def _check_folder(folder: Path, shown: str, allow_pickle: bool) -> None:
 
 
 @torch.no_grad()
-def _refuse_untrained(model: Any, report: Any, shown: str) -> None:
-    """Refuse a checkpoint that lacks weights on which the logits depend: they would be random.
+def _reject_untrained(model: Any, report: Any, shown: str) -> None:
+    """Reject a checkpoint that lacks weights on which the logits depend: they would be random.
 
     Whether they do is tried out, not guessed from names: some checkpoints rightly leave out
     weights that the model holds and never uses.

@@ -13,7 +13,7 @@ from unmask.printable import quoted
 Span = tuple[int, int]
 Blank = int | Span | str
 
-# a word of a long text may occur often: a refusal stays one readable line
+# a word of a long text may occur often: an error stays one readable line
 _SPANS_LISTED = 6
 
 

@@ -34,7 +34,7 @@ class Support:
     cut: Callable[[str], Sequence[str]] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse axes that are not a set of named tokens."""
+        """Reject axes that are not a set of named tokens."""
         if len(self.ids) != len(self.names):
             raise SupportError(f"a support has {len(self.ids)} ids but {len(self.names)} names")
         if len(self.ids) == 0:
