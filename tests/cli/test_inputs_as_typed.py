@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import shlex
 import sys
 import threading
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from tiny_tokenizers import ODD, save_bert
 
-from unmask.cli import main
+from unmask.cli import _COMMANDS, _parser, main
 from unmask.corpora import CorpusSpec, read_corpus
 from unmask.corpora.lines import LONGEST, checked_lines
 from unmask.errors import CorpusError
@@ -179,3 +180,22 @@ def test_the_command_alone_prints_its_help(capsys) -> None:
     assert err == ""
     assert out.startswith("usage: unmask")
     assert "rank what fills the blanks" in out
+
+
+@pytest.mark.parametrize("command", _COMMANDS)
+def test_the_help_of_a_command_is_grouped_and_ends_with_an_example(
+    command, capsys, monkeypatch
+) -> None:
+    # so wide that an example is one line
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    # the rest of `report` is about its corpus: it runs no model
+    group = "corpus:" if command == "report" else "running:"
+    assert lines.index("common:") < lines.index(group)
+    (example,) = (line for line in lines if line.startswith("example: "))
+    words = shlex.split(example.removeprefix("example: "))
+    # only what the command takes
+    assert words[:2] == ["unmask", command]
+    _parser().parse_args(words[1:])
