@@ -1,7 +1,7 @@
-"""The exceptions and warnings a caller can meet, each a single sentence that names the value.
+"""The exceptions and warnings of the library, each one sentence that names the value.
 
 Bad input raises one of these in Python; the command line prints the same sentence and exits with 2.
-A warning comes with an answer, to another question than the caller may have meant.
+A warning comes with a result that may not be what the caller meant.
 """
 
 import sys
@@ -22,7 +22,7 @@ class SupportError(UnmaskError):
 
 
 class MethodError(UnmaskError):
-    """No such construction, or an option that it does not take."""
+    """There is no such construction, or it does not take such an option."""
 
 
 class ModelError(UnmaskError):
@@ -42,7 +42,7 @@ class TablesFileError(UnmaskError):
 
 
 class CorpusError(UnmaskError):
-    """A corpus cannot be read, or its sentences not masked as asked."""
+    """A corpus cannot be read, or its sentences cannot be masked as requested."""
 
 
 class StoreError(UnmaskError):
@@ -50,7 +50,7 @@ class StoreError(UnmaskError):
 
 
 class UnmaskWarning(UserWarning):
-    """Base of every warning about what a caller asked."""
+    """Base of every warning about a request."""
 
 
 class UnknownTokenWarning(UnmaskWarning):

@@ -1,4 +1,4 @@
-"""What a person holds: a masked LM with its tokenizer, and the questions it answers."""
+"""A masked LM with its tokenizer, and the queries that it answers: the main class."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -174,7 +174,7 @@ class LanguageModel:
         """Both conditional tables of two blanks, over the `support` that `joint` takes.
 
         Candidates that the model is to propose are found now; nothing else runs until a part is
-        asked for.
+        read.
         """
         cloze, how = self._as_cloze(text, blanks), settings or Settings()
         if len(cloze.positions) != 2:
@@ -198,7 +198,7 @@ class LanguageModel:
         """Ranked joint fills with the keys of transformers' fill-mask; lists for several blanks.
 
         Each also names its `method`: another construction has other probabilities. One blank has
-        `mlm`, the model's own distribution, whatever is asked for.
+        `mlm`, the model's own distribution, whatever the method.
 
         `targets` are words: the same list for all blanks, a list a blank, or a dictionary by blank.
         They are tokenised where they stand and never cut; a word of several pieces has the
@@ -231,7 +231,7 @@ class LanguageModel:
             )
             return fill_results.of_words(self.tokenizer, fills[:top], name)
         if piece_prior is not None:
-            raise ClozeError("piece_prior ranks targets of different numbers of pieces; give both")
+            raise ClozeError("a piece prior ranks targets of several numbers of pieces; give both")
         joint = self.joint(cloze, method=method, support=support, settings=settings, **options)
         return self.ranked(cloze, joint, top)
 
@@ -399,7 +399,7 @@ class LanguageModel:
 
     def _given(self, cloze: Cloze, blanks: Sequence[Blank] | None = None) -> Cloze:
         if blanks is not None:
-            raise ClozeError("a cloze has its blanks already; give blanks= with a plain text")
+            raise ClozeError("a cloze has its blanks already; give blanks with a plain text")
         checked = self._checked(cloze)
         if any(cloze.ids[p] != self.model.mask_id for p in cloze.positions):
             raise ClozeError("the cloze was made for a model with another mask token")

@@ -1,6 +1,6 @@
 """Tokens and texts made safe to show: control characters escaped, columns aligned.
 
-Every token that reaches a person goes through here. Nothing is interpreted as markup:
+Every token that is shown goes through here. Nothing is interpreted as markup:
 `[unused1]` and `[/x]` come out as they are.
 """
 
@@ -47,7 +47,7 @@ def columns(rows: list[list[str]], gap: str = "  ") -> str:
 
 
 def readable_bytes(count: float) -> str:
-    """A number of bytes as a person writes it: 1.2 GB."""
+    """A number of bytes, readable: 1.2 GB."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
@@ -56,7 +56,7 @@ def readable_bytes(count: float) -> str:
 
 
 def readable_seconds(seconds: float) -> str:
-    """A duration as a person says it: 40 s, 5 min, 3.2 h."""
+    """A duration, readable: 40 s, 5 min, 3.2 h."""
     if seconds < 1:
         return "under 1 s"
     if seconds < 120:

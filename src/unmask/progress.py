@@ -1,4 +1,4 @@
-"""How far long work is: a bar on stderr, or a function of the caller's that is told."""
+"""How far long work is: a bar on stderr, or a function of the caller's."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Progress:
     """How much of a piece of work is done.
 
     `what` names the piece (a table, a solver), `unit` is a row of the model or a pass over the
-    tables; `total` is None where nobody knows it, as for a solver that ends when it has converged.
+    tables; `total` is None where it is not known, as for a solver that ends when it has converged.
     """
 
     what: str
@@ -33,7 +33,7 @@ class Progress:
         return None if not self.total else min(1.0, self.done / self.total)
 
 
-# a bar always, never, on a terminal (None); or a function that is told after every batch and pass
+# a bar always, never, on a terminal (None); or a function called after every batch and sweep
 Shown: TypeAlias = bool | Callable[[Progress], object] | None
 
 # seconds before a bar appears: short work needs none

@@ -1,4 +1,4 @@
-"""How to run a model over many rows, as far as the caller has a say."""
+"""How to run a model over many inputs, as far as the caller decides."""
 
 from dataclasses import dataclass
 
@@ -13,16 +13,16 @@ DEFAULT_MEMORY_LIMIT = 4 * 10**9
 
 @dataclass(frozen=True)
 class Settings:
-    """How to run a model over many rows.
+    """How to run a model over many inputs.
 
-    `batch_size` is a number of rows, or None for one that suits the device.
+    `batch_size` is a number of inputs per forward pass, or None for one that suits the device.
     `memory_limit` bounds what may be of size V x V, in bytes: tables that fit are kept dense,
     with room to work, larger ones factored. With `half_tables` the copies that solvers and metrics
-    read are bfloat16: half the room, so that larger vocabularies are read as fast, and
+    read are bfloat16: half the memory, so that larger vocabularies are read as fast, and
     probabilities rounded by up to 0.4%. `progress` is a bar on stderr: shown on a terminal
-    when None; or a function that is called with a `Progress` after every batch of rows and every
-    pass of a solver, and may raise to end the work. `announce` says what a long run will cost,
-    where a bar would be shown.
+    when None; or a function that is called with a `Progress` after every batch and every sweep
+    of a solver, and may raise to end the work. `announce` prints what a long run will cost, where
+    a bar would be shown.
     """
 
     batch_size: int | None = None
@@ -32,12 +32,14 @@ class Settings:
     announce: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse sizes that cannot be run."""
+        """Reject sizes that cannot be run."""
         size, limit = self.batch_size, self.memory_limit
         if size is not None and not 1 <= (whole_number(size) or 0) < 2**31:
-            raise UnmaskError(f"batch_size is a number of rows from 1, or None, not {quoted(size)}")
+            raise UnmaskError(
+                f"a batch size is a number of rows from 1, or None, not {quoted(size)}"
+            )
         if whole_number(limit) is None or limit < 0:
-            raise UnmaskError(f"memory_limit is a number of bytes from 0, not {quoted(limit)}")
+            raise UnmaskError(f"a memory limit is a number of bytes from 0, not {quoted(limit)}")
         shown = self.progress
         if not (shown is None or isinstance(shown, bool) or callable(shown)):
             raise UnmaskError(f"progress is True, False, None or a function, not {quoted(shown)}")

@@ -53,7 +53,7 @@ def test_a_line_a_number(cost: Callable[..., str], folder: str) -> None:
     assert list(said) == ["forward passes", "arithmetic", "model", "tables", "time here"]
     assert said["forward passes"] == f"{2 * V + 1}"
     assert re.fullmatch(
-        r"[\d.]+ MFLOP in forward passes, \d+ kFLOP in the output layer, 37 passes over tables",
+        r"[\d.]+ MFLOP in forward passes, \d+ kFLOP in the output layer, 37 sweeps over the tables",
         said["arithmetic"],
     )
     assert re.fullmatch(r"[\d.]+ kB", said["model"])
@@ -154,7 +154,7 @@ def test_a_model_without_a_smaller_readout_is_dense_in_any_case(limit: int, refu
     bill = Bill("toy", ["ag"], cost, 1, 1, limit, accelerator("L4"), "float32", 0.4)
     said = lines(as_text(bill))
     assert "no smaller readout" in said["tables"]
-    assert ("refused unless --memory-limit is raised" in said["tables"]) == refused
+    assert ("rejected unless --memory-limit is raised" in said["tables"]) == refused
     # nor has it FLOP to count, and nothing was measured
     assert (said["model"], said["time here"]) == ("not known", "not measured")
     assert said["on L4"] == "not known: the FLOP were not counted"
@@ -185,7 +185,7 @@ def test_names_are_escaped(tmp_path, capsys: pytest.CaptureFixture[str]) -> None
         (["--method", "sweep", "--contexts", "0"], "contexts is a number from 1, not 0"),
         (["--support", "nothing"], "'nothing'"),
         (["--memory-limit", "much"], "--memory-limit takes a size such as 500MB"),
-        (["--batch-size", "0"], "batch_size is a number of rows from 1"),
+        (["--batch-size", "0"], "a batch size is a number of rows from 1"),
         (["--dtype", "float8"], "dtype is one of float32"),
     ],
 )

@@ -213,7 +213,7 @@ def test_blanks_beyond_tables_are_filled_by_orders_and_searched(fill, results):
     assert rows(out)[0] == ["rank", "orders", "prob"]
     mass = results(text, "--top", "2")["results"]["orders"]["diagnostics"]["searched_mass"]
     assert f"found have {100 * mass:.3g}% of all probability, and one that was missed" in out
-    assert "the search for the likeliest asks for more" in err
+    assert "the search for the likeliest runs more" in err
 
 
 def test_a_blank_that_is_a_word_of_several_pieces(fill, results, lm):
@@ -283,11 +283,14 @@ def test_words_stay_inert(fill, capsys, folder):
     ("arguments", "sentence"),
     [
         (["--support", "cat,dog", "--support", "1=3"], "once for all blanks, or once for each"),
-        (["--support", "0=3", "--support", "0=4"], "here it is '0=3' and '0=4'"),
+        (["--support", "0=3", "--support", "0=4"], "not as '0=3' and '0=4'"),
         (["--support", "9" * 5000], "no support '999"),
         (["--targets", "cat", "--targets", "dog"], "--targets is given once for all blanks"),
-        (["--targets", "cat", "--support", "dog,"], "leave out --support"),
-        (["--targets", "cat", "--mean", "geometric"], "arithmetic mean of orders alone"),
+        (
+            ["--targets", "cat", "--support", "dog,"],
+            "support and targets both say what a blank may take",
+        ),
+        (["--targets", "cat", "--mean", "geometric"], "orders of targets takes no option 'mean'"),
         (["--targets", "cat", "--piece-prior", "1=x"], "--piece-prior takes uniform, or numbers"),
         (["--targets", "cat", "--piece-prior", "1"], "--piece-prior takes uniform, or numbers"),
         (["--skip-bad"], "--skip-bad is for many texts; give --input FILE"),

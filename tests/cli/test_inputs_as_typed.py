@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import shlex
 import sys
 import threading
 from pathlib import Path
@@ -11,8 +12,7 @@ from pathlib import Path
 import pytest
 from tiny_tokenizers import ODD, save_bert
 
-from unmask.cli import main
-from unmask.cli.wording import in_options
+from unmask.cli import _COMMANDS, _parser, main
 from unmask.corpora import CorpusSpec, read_corpus
 from unmask.corpora.lines import LONGEST, checked_lines
 from unmask.errors import CorpusError
@@ -148,37 +148,18 @@ def test_a_field_of_csv_that_is_too_long_is_rejected_for_its_length(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("said", "in_words"),
-    [
-        ("or give blanks=", "or give --blank"),
-        ("give blanks= or mask tokens", "give --blank or mask tokens"),
-        ("a blank has, as support=4", "a blank has, as --support 4"),
-        (
-            "as piece_prior={1: 0.8, 5: 0.2}, or piece_prior='uniform'",
-            "as --piece-prior 1=0.8,5=0.2, or --piece-prior 'uniform'",
-        ),
-        ("occurs 2 times, at (2, 5), (12, 15); give", "occurs 2 times, at 2:5, 12:15; give"),
-        ("the model's span (2, 5), 'a (2, 5) b'", "the model's span 2:5, 'a (2, 5) b'"),
-        ("no method 'support=4'", "no method 'support=4'"),
-        ("say with columns= which to read", "say with --column which to read"),
-        ("load with allow_pickle=True if", "load with --allow-pickle if"),
-        ("use method='orders' (2 rows)", "use --method 'orders' (2 rows)"),
-    ],
-)
-def test_an_error_names_options_as_they_are_typed(said: str, in_words: str) -> None:
-    assert in_options(said) == in_words
-
-
-@pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["the cat sat."], "no blank: write [MASK] where a token is missing, or give --blank"),
+        (
+            ["the cat sat."],
+            "no blank: write [MASK] where a token is missing, or name the words to blank",
+        ),
         (["the cat saw the cat.", "--blank", "cat"], "at 4:7, 16:19; give one of these spans"),
         (["the cat sat.", "--blank", "5:6"], "is a part of the token 'cat' at 4:7"),
-        ([ONE, "--targets", "cat,unhappy"], "as --piece-prior 1=0.8,2=0.2, or --piece-prior"),
+        ([ONE, "--targets", "cat,unhappy"], "a piece prior, such as 1=0.8,2=0.2, or 'uniform'"),
     ],
 )
-def test_commands_speak_of_their_own_options(arguments, said, folder, capsys) -> None:
+def test_errors_hold_no_python_syntax(arguments, said, folder, capsys) -> None:
     assert main(["fill", *arguments, "-m", folder]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
@@ -191,3 +172,22 @@ def test_the_command_alone_prints_its_help(capsys) -> None:
     assert err == ""
     assert out.startswith("usage: unmask")
     assert "rank what fills the blanks" in out
+
+
+@pytest.mark.parametrize("command", _COMMANDS)
+def test_the_help_of_a_command_is_grouped_and_ends_with_an_example(
+    command, capsys, monkeypatch
+) -> None:
+    # so wide that an example is one line
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    # the rest of `report` is about its corpus: it runs no model
+    group = "corpus:" if command == "report" else "running:"
+    assert lines.index("common:") < lines.index(group)
+    (example,) = (line for line in lines if line.startswith("example: "))
+    words = shlex.split(example.removeprefix("example: "))
+    # only what the command takes
+    assert words[:2] == ["unmask", command]
+    _parser().parse_args(words[1:])

@@ -64,6 +64,25 @@ def test_a_file_of_something_else_is_never_written_to(content, bad_line, fill_al
     )
 
 
+@pytest.mark.parametrize("place", ["plan.json", "rows/0-of-1/part", "rows", "locks/0-of-1.lock"])
+def test_an_evaluation_is_never_written_to(place, fill_all, tmp_path):
+    """A lock is an empty file, which would pass for one without answers so far."""
+    run = tmp_path / "run"
+    for folder in ("rows/0-of-1", "locks"):
+        (run / folder).mkdir(parents=True)
+    for name in ("plan.json", "locks/0-of-1.lock"):
+        (run / name).touch()
+    code, err = fill_all("-o", str(run / "rows" / ".." / place))
+    assert (code, err.count("\n")) == (2, 1)
+    assert (
+        "give a file in a folder" in err or f"belongs to the run '{run}' and would be lost" in err
+    )
+    assert sum(path.is_file() for path in run.rglob("*")) == 2
+    assert not any(path.stat().st_size for path in run.rglob("*") if path.is_file())
+    # beside them there is room
+    assert fill_all("-o", str(run / "fills.jsonl"))[0] == 0
+
+
 @pytest.mark.parametrize("cut", [0, 1, 40], ids=["whole lines", "no line end", "torn"])
 def test_the_same_command_goes_on_after_an_interruption(cut, fill_all, tmp_path, monkeypatch):
     assert fill_all()[0] == 0

@@ -56,7 +56,7 @@ JSON = [
     bad("over many lines", "a.jsonl", b'{\n"text": "x"\n}', "line 1 of .* is not JSON", **TEXT),
     bad("deep nesting", "a.jsonl", b"[" * 200_000, "JSON that cannot be read", **TEXT),
     bad("long number", "a.jsonl", b"9" * 5_000, "JSON that cannot be read", **TEXT),
-    bad("no columns", "a.jsonl", b'{"a": "x", "b": 1}', "has 'a', 'b'; say with columns="),
+    bad("no columns", "a.jsonl", b'{"a": "x", "b": 1}', "has 'a', 'b'; name the columns to read"),
     bad("no keys", "a.jsonl", b"{}", "has no 'text'; it has no key at all", **TEXT),
     bad("missing key", "a.jsonl", b'{"text": "x"}\n{"b": 1}', "line 2 .* has no 'text'", **TEXT),
     bad("a number", "a.jsonl", b'{"text": 7}', r"has 7 \(int\) where a sentence", **TEXT),
@@ -70,12 +70,17 @@ JSON = [
         SNLI % (b"p", b"x") + SNLI % (b"p", b"y"),
         "line 2 of .* gives the id 'p/premise' to a second sentence",
     ),
-    bad("half an SNLI pair", "a.jsonl", b'{"pairID": "p", "sentence1": "x"}', "say with columns="),
-    bad("hostile key", "a.jsonl", rb'{"\u001b[31m": 1}', r"has '\\x1b\[31m'; say with"),
+    bad(
+        "half an SNLI pair",
+        "a.jsonl",
+        b'{"pairID": "p", "sentence1": "x"}',
+        "name the columns to read",
+    ),
+    bad("hostile key", "a.jsonl", rb'{"\u001b[31m": 1}', r"has '\\x1b\[31m'; name the"),
 ]
 
 TABLES = [
-    bad("no column names", "a.csv", b"id,text\n1,x\n", "has 'id', 'text'; say with columns="),
+    bad("no column names", "a.csv", b"id,text\n1,x\n", "has 'id', 'text'; name the columns"),
     bad("no such name", "a.csv", b"id,body\n1,x\n", "has no column 'text'; it has 'id'", **TEXT),
     bad("no such number", "a.tsv", b"a\tb\n", "no column '3'; it has '1', '2'", columns=["3"]),
     bad("column zero", "a.tsv", b"a\tb\n", "has no column '0'", columns=["0"]),
@@ -87,15 +92,15 @@ TABLES = [
     bad(
         "endless quote", "a.csv", b'text\n"' + b"x\n" * 600_000, "field longer than 1.0 MB", **TEXT
     ),
-    bad("unknown label", "a.tsv", b"maybe\ta\tb\n", "say with columns= which to read"),
+    bad("unknown label", "a.tsv", b"maybe\ta\tb\n", "name the columns to read"),
 ]
 
 OPTIONS = [
-    bad("columns of plain text", "a.txt", b"x\n", "is plain text, a sentence a line", **TEXT),
+    bad("columns of plain text", "a.txt", b"x\n", "is plain text, one sentence per line", **TEXT),
     bad("split of a file", "a.txt", b"x\n", "has no split 'dev'; leave it out", split="dev"),
     bad("config of a file", "a.txt", b"x\n", "has no config 'de'; leave it out", config="de"),
-    bad("revision of a file", "a.txt", b"x\n", "no dataset, so it has no rev", revision="1"),
-    bad("unknown ending", "a.text", b"x\n", "give format= 'csv', 'jsonl', 'tsv', 'txt'"),
+    bad("revision of a file", "a.txt", b"x\n", "not a dataset, so it has no rev", revision="1"),
+    bad("unknown ending", "a.text", b"x\n", "name its format: 'csv', 'jsonl', 'tsv', 'txt'"),
     bad("no ending", "a", b"x\n", "does not say what it holds"),
     bad("unknown format", "a.txt", b"x\n", "format is one of 'csv'.*, not 'xml'", format="xml"),
     bad("one string", "a.txt", b"x\n", "is a list of names or numbers, not 'text'", columns="text"),
@@ -155,7 +160,7 @@ def test_places_where_no_corpus_is(place, says, tmp_path, monkeypatch):
 
 def test_a_folder_given_as_a_file(tmp_path):
     said = sentence(lambda: read_corpus(CorpusSpec(str(tmp_path), format="txt")))
-    assert "is a folder, to which format= does not apply; give a file" in said
+    assert "is a folder, to which a format does not apply; give a file" in said
 
 
 def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):

@@ -191,13 +191,13 @@ def test_a_folder_of_parquet_or_json_lines(tmp_path, library, capsys):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({}, "has the splits 'train', 'test'; say with split= which to read"),
+        ({}, "has the splits 'train', 'test'; name the split to read"),
         ({"split": "dev"}, "has no split 'dev'; it has 'train', 'test'"),
-        ({"split": "test", "columns": []}, "has the columns 'text', 'n'; say with columns="),
+        ({"split": "test", "columns": []}, "has the columns 'text', 'n'; name the columns to read"),
         ({"split": "test", "columns": ["a"]}, "has no column 'a'; it has 'text', 'n'"),
         ({"split": "test", "columns": ["n"]}, "row 0 of .* has 1 .int. where a sentence"),
         ({"config": "de"}, "was saved to disk and has no configs"),
-        ({"format": "txt"}, "is a folder, to which format= does not apply"),
+        ({"format": "txt"}, "is a folder, to which a format does not apply"),
     ],
 )
 def test_what_a_saved_dataset_does_not_have(options, sentence, tmp_path, library):

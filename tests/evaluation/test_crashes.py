@@ -141,7 +141,7 @@ def test_cut_parts_are_set_aside_and_done_again(
     assert killable.finish(arguments(tmp_path / "run"), tmp_path / "log") == 0
     assert saved(tmp_path / "run") == undisturbed
     said = (tmp_path / "log").read_text()
-    assert "set aside and done again" in said
+    assert "set aside and computed again" in said
     assert "Traceback" not in said
     assert list((tmp_path / "run").glob("rows/*/*.damaged"))
 

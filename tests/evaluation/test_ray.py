@@ -256,15 +256,15 @@ def test_without_ray_the_extra_is_named(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--workers", "2"], "--workers is about a cluster; give --ray auto, local or an address"),
-        (["--cpus-per-worker", "1"], "--cpus-per-worker is about a cluster"),
-        (["--ray", "auto", "--workers", "0"], "--workers takes a whole number from 1, not 0"),
-        (["--ray", "auto", "--cpus-per-worker", "-1"], "--cpus-per-worker takes a whole number"),
-        (["--patience", "9"], "--patience is about a cluster"),
+        (["--workers", "2"], "--workers is for a cluster; give --ray auto, local or an address"),
+        (["--cpus-per-worker", "1"], "--cpus-per-worker is for a cluster"),
+        (["--ray", "auto", "--workers", "0"], "workers is a whole number from 1, not 0"),
+        (["--ray", "auto", "--cpus-per-worker", "-1"], "cpus_per_worker is a whole number"),
+        (["--patience", "9"], "--patience is for a cluster"),
         (["--ray", "auto", "--patience", "0"], "--patience takes seconds, a number above 0, not 0"),
         (["--ray", "auto", "--patience", "nan"], "--patience takes seconds, a number above 0"),
         (["--ray", "auto", "--patience", "inf"], "--patience takes seconds, a number above 0"),
-        (["--ray", ""], "--ray takes auto, local or an address"),
+        (["--ray", ""], "a cluster is auto, local or an address"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(capsys, tmp_path, options, said):

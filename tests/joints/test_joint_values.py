@@ -87,8 +87,8 @@ def test_turned_blanks_are_rejected_where_their_table_does_not_fit(lm) -> None:
         joint.marginal(1, 0)
     assert str(raised.value) == (
         f"marginal(1, 0) makes a table of {size} x {size} cells, {8 * size**2 / 1000:.1f} kB, "
-        "above the memory limit of 1.0 kB; raise memory_limit, or take marginal(0, 1), which makes "
-        "none"
+        "above the memory limit of 1.0 kB; raise the memory limit, or take marginal(0, 1), which "
+        "makes none"
     )
     turned = lm.joint(PAIR, method="mrf", settings=QUIET).marginal(1, 0)
     assert turned.log_prob("mat", "cat") == pytest.approx(joint.log_prob("cat", "mat"), abs=1e-6)

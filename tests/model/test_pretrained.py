@@ -133,7 +133,7 @@ def test_weights_of_another_shape_are_named(folder):
 
 
 def test_pickled_weights_need_consent(folder):
-    assert re.search("'pytorch_model.bin'.*allow_pickle=True", refusal(pickled(folder)))
+    assert re.search("'pytorch_model.bin'.*allow_pickle ", refusal(pickled(folder)))
 
 
 def test_pickled_weights_load_with_consent(folder, saved_bert):
@@ -180,6 +180,31 @@ def test_gpt2_is_not_a_masked_lm(folder):
     )
     transformers.GPT2LMHeadModel(config).save_pretrained(folder)
     assert refusal(folder).startswith("'toy' is a gpt2 model, a causal language model: it does not")
+    # the name of code of its own changes nothing, unless it is code of a masked LM
+    change_config(folder, auto_map={"AutoModelForCausalLM": "modeling.Other"})
+    assert refusal(folder).startswith("'toy' is a gpt2 model, a causal language model: it does not")
+
+
+def test_t5_has_no_masked_lm(folder):
+    sizes = {"vocab_size": 46, "d_model": 32, "d_kv": 8, "d_ff": 32, "num_layers": 1}
+    config = transformers.T5Config(**sizes, num_heads=4)
+    transformers.T5ForConditionalGeneration(config).save_pretrained(folder)
+    assert refusal(folder).startswith(
+        "'toy' is a t5 model, and transformers has no masked language model of that kind"
+    )
+
+
+def test_perceiver_is_a_masked_lm_that_is_not_supported(folder):
+    sizes = {"d_latents": 32, "d_model": 32, "num_latents": 8, "num_self_attends_per_block": 1}
+    heads = {"num_self_attention_heads": 4, "num_cross_attention_heads": 4}
+    config = transformers.PerceiverConfig(
+        **sizes, **heads, vocab_size=46, max_position_embeddings=64, qk_channels=32, v_channels=32
+    )
+    transformers.PerceiverForMaskedLM(config).save_pretrained(folder)
+    assert refusal(folder).startswith(
+        "PerceiverForMaskedLM gives logits at 64 positions for a text of 8 tokens: it always fills "
+        "a fixed length, and unmask does not support such models"
+    )
 
 
 @pytest.mark.parametrize(
@@ -310,7 +335,7 @@ def test_an_index_of_safetensors_that_names_a_pickle_is_rejected(folder):
     index = {"metadata": {}, "weight_map": dict.fromkeys(names, "weights.bin")}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
     said = refusal(folder)
-    assert re.search("'weights.bin', which is not a safetensors file.*allow_pickle=True", said)
+    assert re.search("'weights.bin', which is not a safetensors file.*allow_pickle ", said)
     assert unmask.load(folder, allow_pickle=True).model.vocabulary_size == 46
 
 
@@ -333,7 +358,7 @@ FROM_CACHE = """
 import unmask
 lm = unmask.load("someone/toy")
 print(lm.revision, lm.joint("the [MASK] sat.").diagnostics["revision"])
-print(unmask.load("someone/toy", dtype="bfloat16").rounding_error("the [MASK] sat.").rows)
+print(unmask.load("someone/toy", dtype="bfloat16").revision)
 """
 
 
@@ -348,4 +373,4 @@ def test_the_commit_of_a_hub_name_stands_in_every_answer(saved_bert, tmp_path):
         [sys.executable, "-c", FROM_CACHE], env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == [COMMIT, COMMIT, "1"]
+    assert done.stdout.split() == [COMMIT] * 3

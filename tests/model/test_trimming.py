@@ -68,6 +68,13 @@ def lengths_seen(model: HuggingFaceMaskedLM, module: nn.Module, ids: Tensor, at)
 # --- the same readouts -------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("name", ["bert", "albert", "modernbert", "esm"])
+def test_bfloat16_is_trimmed_like_float32(name: str):
+    model, tokenizer = build(name)
+    expected = len(unmask.load((model, tokenizer)).model.trimming.cut)
+    assert len(unmask.load((model.bfloat16(), tokenizer)).model.trimming.cut) == expected
+
+
 @pytest.mark.parametrize("name", ARCHITECTURES)
 @pytest.mark.parametrize("length", [2, 3, 7, 12, 20])
 def test_a_trimmed_pass_reads_what_a_whole_one_reads(name: str, length: int):

@@ -159,7 +159,7 @@ def test_a_word_inside_another_word_does_not_count():
     assert cloze.spans == ((9, 12),)
     said = refusal("cats, a_cat", blanks=["cat"])
     assert said == (
-        "'cat' occurs only inside other words, at (0, 3), (8, 11); give a span if that is meant"
+        "'cat' occurs only inside other words, at 0:3, 8:11; give a span if that is meant"
     )
 
 
@@ -174,9 +174,9 @@ def test_a_script_without_spaces_has_its_words_anywhere():
 
 def test_a_repeated_word_lists_where_it_stands():
     said = refusal("the cat saw the cat", blanks=["the cat"])
-    assert said == "'the cat' occurs 2 times, at (0, 7), (12, 19); give one of these spans"
+    assert said == "'the cat' occurs 2 times, at 0:7, 12:19; give one of these spans"
     assert refusal("a a a", blanks=["a a"]).startswith("'a a' occurs 2 times")
-    assert refusal("a " * 99, blanks=["a"]).endswith("(10, 11), ...; give one of these spans")
+    assert refusal("a " * 99, blanks=["a"]).endswith("10:11, ...; give one of these spans")
 
 
 @pytest.mark.parametrize(
@@ -200,21 +200,24 @@ def test_a_word_that_overlaps_a_span():
 
 def test_a_part_of_a_token_names_the_whole_of_it():
     said = refusal(TEXT, blanks=[(4, 6)])
-    assert said == "span (4, 6), 'ca', is a part of the token 'cat' at (4, 7)"
+    assert said == "span 4:6, 'ca', is a part of the token 'cat' at 4:7"
     said = refusal(TEXT, blanks=[(4, 10)])
-    assert said == "span (4, 10), 'cat sa', holds a part of the token 'sat' at (8, 11)"
-    assert "holds a part of the token 'cat' at (4, 7)" in refusal(TEXT, blanks=[(5, 11)])
-    assert "holds a part of the token 'happy' at (5, 10)" in refusal("an unhappy", blanks=[(3, 9)])
+    assert said == "span 4:10, 'cat sa', holds a part of the token 'sat' at 8:11"
+    assert "holds a part of the token 'cat' at 4:7" in refusal(TEXT, blanks=[(5, 11)])
+    assert "holds a part of the token 'happy' at 5:10" in refusal("an unhappy", blanks=[(3, 9)])
 
 
 @pytest.mark.parametrize("span", [(4, 99), (-1, 3), (7, 4), (30, 40), (5, 5), (0, 0)])
 def test_a_span_outside_the_text_or_empty(span):
     said = refusal(TEXT, blanks=[span])
-    assert said == f"span {span} does not lie in the text, which has {len(TEXT)} characters"
+    assert (
+        said
+        == f"span {span[0]}:{span[1]} does not lie in the text, which has {len(TEXT)} characters"
+    )
 
 
 def test_a_span_of_white_space_covers_no_token():
-    assert refusal(TEXT, blanks=[(3, 4)]) == "span (3, 4), ' ', covers no token"
+    assert refusal(TEXT, blanks=[(3, 4)]) == "span 3:4, ' ', covers no token"
 
 
 @pytest.mark.parametrize("index", [-1, 9, 10**6])
@@ -241,12 +244,12 @@ def test_a_special_token_written_into_the_text_cannot_be_a_blank():
 
 def test_blanks_and_mask_tokens_together():
     said = refusal("The [MASK] sat.", blanks=[(11, 14)])
-    assert said == "the text already holds 1 [MASK]; give blanks= or mask tokens, not both"
+    assert said == "the text already holds 1 [MASK]; give blanks or mask tokens, not both"
 
 
 def test_no_blank_says_how_to_write_one():
     said = refusal(TEXT)
-    assert said == "no blank: write [MASK] where a token is missing, or give blanks="
+    assert said == "no blank: write [MASK] where a token is missing, or name the words to blank"
 
 
 @pytest.mark.parametrize(

@@ -196,7 +196,7 @@ def test_evaluate_counts_examples_with_unknown_tokens(folder, capsys, tmp_path):
     request = ["evaluate", str(corpus), "-m", folder, "-o", str(tmp_path / "run"), "--dry-run"]
     assert main([*request, "--method", "mlm", "--mask", "random"]) == 0
     said = capsys.readouterr().err
-    assert "; 1 of them hold what the vocabulary has no token for ([UNK])" in said
+    assert "; 1 of them hold words that the vocabulary has no token for ([UNK])" in said
     assert "unmask: " not in said  # one count for a corpus, no warning per sentence
 
 

@@ -1,4 +1,4 @@
-"""The command line: one command a file, data on stdout, everything else on stderr.
+"""The command line: one command per file, data on stdout, everything else on stderr.
 
 Bad input ends in one line and exit code 2; an interrupt in exit code 130.
 """
@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 from unmask import __version__
 from unmask.cli import cost, demo, evaluate, fill, mutations, report, score
-from unmask.cli.wording import in_options
 from unmask.errors import UnmaskError
 from unmask.printable import printable, quoted
 
@@ -34,18 +33,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     given = sys.argv[1:] if arguments is None else arguments
     if not given:
-        # as other commands of commands do: whoever types the name alone asks what there is
         parser.print_help()
         return 0
     chosen = parser.parse_args(given)
     try:
         code = int(_COMMANDS[chosen.command].run(chosen))
         if sys.stdout is not None:
-            # here, where a reader that has left is met with silence; at exit it is a traceback
+            # here, where a closed pipe is caught below; at exit it would be a traceback
             sys.stdout.flush()
         return code
     except UnmaskError as error:
-        print(f"unmask: {printable(in_options(str(error)))}", file=sys.stderr)
+        print(f"unmask: {printable(str(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as error:
         # a command that keeps what it has done says where
@@ -53,11 +51,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"unmask: interrupted{kept}", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # the reader of our output left; nothing more can be said to it, not even at exit
+        # nobody reads our output any more; nothing can be written, not even at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        # a disk or a network may fail anywhere; which file it was is what a person needs
+        # a disk or a network may fail anywhere: name the file
         where = f" {quoted(str(error.filename), limit=150)}" if error.filename else ""
         print(f"unmask: {printable(error.strerror or str(error))}{where}", file=sys.stderr)
         return 2
@@ -72,19 +70,21 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"unmask {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in _COMMANDS.items():
-        command.add_arguments(
-            commands.add_parser(
-                name,
-                help=command.SUMMARY,
-                description=command.DESCRIPTION,
-                allow_abbrev=False,
-            )
+        one = commands.add_parser(
+            name,
+            help=command.SUMMARY,
+            description=command.DESCRIPTION,
+            epilog=f"example: {command.EXAMPLE}",
+            allow_abbrev=False,
         )
+        # beside the groups that commands add: construction, running, corpus
+        one._optionals.title = "common"
+        command.add_arguments(one)
     return parser
 
 
 def _escape_what_stdout_cannot_encode() -> None:
-    """Tokens are of every script, a terminal's encoding may not be: escape, never fail."""
+    """Escape tokens of scripts that the terminal's encoding lacks, instead of failing."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 

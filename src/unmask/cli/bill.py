@@ -1,9 +1,9 @@
-"""How `unmask cost` shows a cost: lines for people, JSON for programs."""
+"""How `unmask cost` shows a cost: as text, or as JSON for programs."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from unmask.printable import printable, readable_bytes, readable_seconds
+from unmask.printable import columns, printable, readable_bytes, readable_seconds
 
 if TYPE_CHECKING:
     from unmask.queries.costs.accelerators import Accelerator
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Bill:
-    """A cost, of how many texts, and on what."""
+    """The cost of one text, the number of texts, and the machines that run them."""
 
     model: str
     methods: list[str]
@@ -25,7 +25,7 @@ class Bill:
     utilisation: float
 
     def total(self, seconds: float | None) -> float | None:
-        """The time of all texts, shared by the machines; none does less than one text."""
+        """The time of all texts, shared by the machines; each runs at least one text."""
         if seconds is None:
             return None
         return seconds * max(1.0, self.examples / self.machines)
@@ -72,21 +72,27 @@ class Bill:
 
 
 def as_text(bill: Bill) -> str:
-    """A line a number, with what it stands on."""
-    lines = [
+    """One line per number, with what it rests on."""
+    cost = bill.cost
+    title = (
         f"{printable(bill.model)}, {', '.join(bill.methods)}, {bill.dtype}: one text of "
-        f"{bill.cost.length} tokens",
-        f"  forward passes  {_passes(bill.cost)}",
-        f"  arithmetic      {_arithmetic(bill.cost)}",
-        f"  model           {_weights(bill.cost)}",
-        f"  tables          {_tables(bill.cost, bill.memory_limit)}",
-        f"  time here       {_time(bill.cost)}",
+        f"{cost.length} tokens"
+    )
+    rows = [
+        ["forward passes", _passes(cost)],
+        ["arithmetic", _arithmetic(cost)],
+        ["model", "not known" if cost.model_bytes is None else readable_bytes(cost.model_bytes)],
+        ["tables", _tables(cost, bill.memory_limit)],
+        ["time here", _time(cost)],
     ]
     if bill.accelerator is not None:
-        lines.append(f"  on {bill.accelerator.name:<13}{_elsewhere(bill, bill.accelerator)}")
-    if bill.examples > 1 or bill.machines > 1:
-        lines += ["", *_all_texts(bill)]
-    return "\n".join(lines)
+        rows.append([f"on {bill.accelerator.name}", _elsewhere(bill, bill.accelerator)])
+    several = bill.examples > 1 or bill.machines > 1
+    return "\n\n".join([_block(title, rows), *([_all_texts(bill)] if several else [])])
+
+
+def _block(title: str, rows: list[list[str]]) -> str:
+    return "\n".join([title, *(f"  {line}" for line in columns(rows).splitlines())])
 
 
 def _passes(cost: "Cost") -> str:
@@ -100,11 +106,7 @@ def _arithmetic(cost: "Cost") -> str:
 
     known = "not counted" if cost.flop is None else readable_flop(cost.flop)
     said = f"{known} in forward passes, {readable_flop(cost.table_flop)} in the output layer"
-    return f"{said}, {cost.table_passes} passes over tables" if cost.table_passes else said
-
-
-def _weights(cost: "Cost") -> str:
-    return "not known" if cost.model_bytes is None else f"{readable_bytes(cost.model_bytes)}"
+    return f"{said}, {cost.table_passes} sweeps over the tables" if cost.table_passes else said
 
 
 def _tables(cost: "Cost", limit: int) -> str:
@@ -112,7 +114,7 @@ def _tables(cost: "Cost", limit: int) -> str:
         return "none"
     said = f"{readable_bytes(cost.table_bytes)}, {cost.storage}: {cost.storage_why}"
     if cost.storage == "dense" and cost.table_bytes > limit:
-        said += f"; refused unless --memory-limit is raised above {readable_bytes(limit)}"
+        said += f"; rejected unless --memory-limit is raised above {readable_bytes(limit)}"
     return said
 
 
@@ -138,30 +140,25 @@ def _elsewhere(bill: Bill, where: "Accelerator") -> str:
     return said
 
 
-def _all_texts(bill: Bill) -> list[str]:
+def _all_texts(bill: Bill) -> str:
     from unmask.queries.costs.cost import readable_flop
 
     cost = bill.cost
     machines = f" on {bill.machines:,} machines" if bill.machines > 1 else ""
-    texts = f"{bill.examples:,} text{'s' * (bill.examples != 1)}"
-    lines = [
-        f"{texts}{machines}",
-        f"  forward passes  {cost.forward_passes * bill.examples:,}",
-    ]
+    rows = [["forward passes", f"{cost.forward_passes * bill.examples:,}"]]
     if cost.flop is not None:
-        lines.append(f"  arithmetic      {readable_flop(cost.flop * bill.examples)}")
-    here = bill.total(cost.seconds)
+        rows.append(["arithmetic", readable_flop(cost.flop * bill.examples)])
+    here, there = bill.total(cost.seconds), bill.total(bill.on_accelerator())
     if here is not None:
-        alike = " if each is like this one" if bill.machines > 1 else ""
-        lines.append(f"  time            about {_seconds(here)}{alike}")
-    there = bill.total(bill.on_accelerator())
+        alike = " if each is like this one" if machines else ""
+        rows.append(["time", f"about {_seconds(here)}{alike}"])
     if there is not None and bill.accelerator is not None:
-        lines.append(f"  on {bill.accelerator.name:<13}about {_seconds(there)}")
-    return lines
+        rows.append([f"on {bill.accelerator.name}", f"about {_seconds(there)}"])
+    return _block(f"{bill.examples:,} text{'s' * (bill.examples != 1)}{machines}", rows)
 
 
 def _seconds(seconds: float) -> str:
-    """A duration, also where it is short: texts may be many."""
+    """A duration, with units below a second too: there may be many texts."""
     if seconds < 1e-3:
         return f"{1e6 * seconds:.2g} µs"
     if seconds < 1:

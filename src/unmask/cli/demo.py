@@ -13,8 +13,9 @@ DESCRIPTION = (
     "together by several constructions, with heat maps and how far to trust them. Quick answers "
     "come first, exact ones when they are computed. It listens on this machine alone unless "
     "--host says otherwise, sends nothing anywhere, and keeps nothing that visitors write, neither "
-    "on disk nor in memory. End it with Ctrl+C. Needs the extra demo."
+    "on disk nor in memory. Ctrl+C ends it. Needs the extra demo."
 )
+EXAMPLE = "unmask demo -m bert-base-cased --open"
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -26,41 +27,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--method",
         action="append",
         metavar="NAME",
-        help="what is chosen at first; several with commas (default: mlm,log-pool)",
+        help="methods selected at first; separate several by commas (default: mlm,log-pool)",
     )
-    add("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)")
+    add("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
     add(
         "--allow-host",
         action="append",
         default=[],
         metavar="NAME",
-        help="a host name to answer to besides localhost and --host, such as that of a proxy; "
-        "repeat it for several",
+        help="host name to answer to besides localhost and --host, such as that of a proxy; "
+        "repeat the option for several",
     )
-    add("--port", type=int, help="the port to listen on (default: the first free from 7860 on)")
-    add("--open", action="store_true", help="open the page in a browser of this machine")
+    add("--port", type=int, help="port to listen on (default: the first free one from 7860 on)")
+    add("--open", action="store_true", help="open the page in a browser on this machine")
     add(
         "--max-passes",
         type=int,
         default=20_000,
         metavar="N",
-        help="the most forward passes of one exact answer; where the whole vocabulary would take "
-        "more, likely candidates are offered instead (default: 20000)",
+        help="most forward passes of one exact answer; where the whole vocabulary takes more, "
+        "likely candidates are offered instead (default: 20000)",
     )
     add(
         "--max-exact",
         type=int,
         default=4,
         metavar="N",
-        help="exact answers that may be computed or wait; others are asked to come back (default: "
-        "4)",
+        help="exact answers that may run or wait at a time; further requests are rejected "
+        "(default: 4)",
     )
     add(
         "--max-waiting",
         type=int,
         default=16,
         metavar="N",
-        help="questions that may wait in all (default: 16)",
+        help="requests that may wait at a time (default: 16)",
     )
     options.add_running(parser)
 
@@ -68,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Load the model, serve the page, and wait for an interrupt."""
     _check(chosen)
-    # what is missing is said before a model is loaded
+    # a missing library is reported before a model is loaded
     from unmask.demo.library import gradio
 
     gradio()
@@ -98,7 +99,7 @@ def run(chosen: argparse.Namespace) -> int:
         print(f"{lm.name}: {demo.address} (Ctrl+C ends it)", flush=True)
         if chosen.host.strip("[]") not in _LOOPBACK:
             print(
-                f"unmask: whoever can reach {chosen.host} can use this page and its model",
+                f"unmask: everyone who can reach {chosen.host} can use this page and its model",
                 file=sys.stderr,
             )
         with suppress(KeyboardInterrupt):

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 SUMMARY = "measure constructions on many masked examples of a corpus"
 DESCRIPTION = (
-    "Mask two tokens of each of many sentences, build the joints, and write the paper's four "
-    "metrics of every construction into a folder, as Parquet. Started again on the same folder, it "
-    "does what is missing. Exit codes: 1 where some examples failed (they are tried again next "
-    "time), 2 on bad input, 130 when interrupted and 143 when told to end, with all rows saved."
+    "Mask two tokens in each of many sentences, build the joints, and write the paper's four "
+    "metrics of every construction into a folder, as Parquet. Run again on the same folder, it "
+    "computes what is missing. Exit codes: 1 if some examples failed (the next run tries them "
+    "again), 2 on bad input, 130 when interrupted and 143 when terminated, with all results saved."
 )
+EXAMPLE = "unmask evaluate snli -m bert-base-cased -o runs/snli --examples 100"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,15 +36,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.add_model(parser)
     parser.add_argument(
-        "-o", "--output", required=True, metavar="FOLDER", help="where results are kept"
+        "-o", "--output", required=True, metavar="FOLDER", help="folder for the results"
     )
-    options.add_corpus(parser)
-    parser.add_argument("--corpus-name", metavar="NAME", help="its name in tables")
+    parser.add_argument("--corpus-name", metavar="NAME", help="the corpus's name in tables")
     parser.add_argument("--model-name", metavar="NAME", help="the model's name in tables")
     _add_examples(parser)
+    parser.add_argument("--dry-run", action="store_true", help="print plan and cost, run nothing")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar, only errors")
+    options.add_corpus(parser)
     options.add_joints(parser, default="all")
-    _add_running(parser)
-    options.add_running(parser)
+    _add_sharing(options.add_running(parser))
+    ray_options.add_ray(parser)
 
 
 def _add_examples(parser: argparse.ArgumentParser) -> None:
@@ -51,46 +54,43 @@ def _add_examples(parser: argparse.ArgumentParser) -> None:
         "--mask",
         action="append",
         metavar="NAME",
-        help="contiguous (two neighbours) or random (any two); both with commas (default: both)",
+        help="contiguous (two neighbours), random (any two), or both: contiguous,random (default: "
+        "both)",
     )
     parser.add_argument(
         "--examples",
         type=int,
         default=1000,
         metavar="N",
-        help="examples a mask; fixed for a folder (default: 1000)",
+        help="examples per kind of mask; the same for all runs on a folder (default: 1000)",
     )
     parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="which examples (default: 0)"
+        "--seed", type=int, default=0, metavar="N", help="seed of the examples (default: 0)"
     )
 
 
-def _add_running(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+def _add_sharing(group: options.Group) -> None:
+    group.add_argument(
         "--shard",
         default="0/1",
         metavar="I/N",
-        help="do only every N-th example from the I-th, I from 0; N processes share one folder",
+        help="run every N-th example from the I-th on, counting from 0, so that N processes share "
+        "one folder (default: 0/1)",
     )
-    parser.add_argument(
+    group.add_argument(
         "--save-every",
         type=float,
         default=10.0,
         metavar="SECONDS",
-        help="how often results are written: what a crash may cost (default: 10)",
-    )
-    ray_options.add_ray(parser)
-    parser.add_argument("--dry-run", action="store_true", help="say plan and cost, run nothing")
-    parser.add_argument(
-        "--quiet", action="store_true", help="no progress bar, and nothing said but errors"
+        help="how often results are saved; a crash loses no more than that (default: 10)",
     )
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Draw the examples, agree on the plan, measure what is missing."""
+    """Draw the examples, agree on the plan, compute what is missing."""
     ray_options.check(chosen)
     request = _request(chosen)
-    # first of all: whether there is a cluster is known at once, a corpus takes its time
+    # first: whether there is a cluster is known at once, reading a corpus takes time
     with ray_options.executor(request, chosen) as cluster:
         return _run(chosen, ray_options.planned(request, chosen), cluster)
 
@@ -119,7 +119,7 @@ def _run(chosen: argparse.Namespace, request: "Request", cluster: "Executor | No
             say=_say,
         )
     for why in outcome.damaged:
-        _say(f"set aside and done again: {why}")
+        _say(f"set aside and computed again: {why}")
     if not chosen.quiet:
         print(_conclusion(outcome, chosen.output), file=sys.stderr)
     return 1 if outcome.failed else 0
@@ -154,14 +154,14 @@ def _request(chosen: argparse.Namespace) -> "Request":
 
 def _announcement(prepared: "Prepared") -> str:
     draft = prepared.draft
-    refused = [
+    rejected = [
         f"{count} {reason} ({mask})"
         for mask, reasons in draft.draw.refused.items()
         for reason, count in reasons.items()
     ]
     not_taken = [f"{count:,} {why}" for why, count in prepared.corpus.refused.items() if count]
     counted = f" (and {', '.join(not_taken)})" if not_taken else ""
-    left_out = f"; refused before the last: {', '.join(refused)}" if refused else ""
+    left_out = f"; rejected before the last: {', '.join(rejected)}" if rejected else ""
     return (
         f"{printable(draft.model.name)} on {printable(draft.corpus.name)}:"
         f" {draft.corpus.sentences:,} distinct sentences{counted}, {draft.draw.count:,} examples"
@@ -170,17 +170,17 @@ def _announcement(prepared: "Prepared") -> str:
 
 
 def _unknown(prepared: "Prepared") -> str:
-    """How many examples hold what the vocabulary does not know."""
+    """How many examples hold words that the vocabulary does not know."""
     tokenizer, pairs = prepared.lm.tokenizer, prepared.drawn.pairs
     count = sum(one.has_unknown(tokenizer.unk_token_id) for one in pairs)
     if not count:
         return ""
     mark = printable(str(tokenizer.convert_ids_to_tokens([tokenizer.unk_token_id])[0]))
-    return f"; {count:,} of them hold what the vocabulary has no token for ({mark})"
+    return f"; {count:,} of them hold words that the vocabulary has no token for ({mark})"
 
 
 def _cost(prepared: "Prepared") -> str:
-    """What the run would take here, by an example of middling length."""
+    """What the run would cost here, by an example of median length."""
     pairs = sorted(prepared.drawn.pairs, key=lambda one: len(one.cloze))
     draft = prepared.draft
     cost = prepared.lm.cost(
@@ -196,9 +196,7 @@ def _cost(prepared: "Prepared") -> str:
 
 
 def _conclusion(outcome: "Outcome", output: str) -> str:
-    failed = (
-        f", {outcome.failed:,} failed: start again to try those again" if outcome.failed else ""
-    )
+    failed = f", {outcome.failed:,} failed: run again to try them again" if outcome.failed else ""
     return (
         f"{outcome.done:,} examples are in {quoted(output, limit=200)}{failed};"
         " unmask report makes tables of them"
@@ -207,7 +205,7 @@ def _conclusion(outcome: "Outcome", output: str) -> str:
 
 @contextmanager
 def _leaving_in_order() -> Iterator[None]:
-    """What a batch system sends before it kills ends the run with everything saved."""
+    """End with everything saved on SIGTERM, which batch systems send before they kill."""
     before = signal.signal(signal.SIGTERM, _stop)
     try:
         yield

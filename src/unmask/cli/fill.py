@@ -7,23 +7,24 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from unmask.cli import fill_figure, fill_lines, options, show
-from unmask.cli.fill_request import Request
+from unmask.cli.fill_request import How, Request
 from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
 from unmask.printable import quoted
 
 if TYPE_CHECKING:
     from unmask.joints.joint import Joint
-    from unmask.loading import LoadedLanguageModel
+    from unmask.language_model import LanguageModel
     from unmask.settings import Settings
     from unmask.text.cloze import Blank, Cloze
 
 SUMMARY = "rank what fills the blanks of a text together"
 DESCRIPTION = (
     "Rank what fills the blanks of TEXT together. Write the model's mask token where a token is "
-    "missing ([MASK] for BERT, <mask> for RoBERTa), or give --blank for an ordinary text. "
-    "Several methods stand side by side, from one elicitation. With --input, every line of a file "
-    "is a text, and every answer a line of JSON, written as soon as it is there."
+    "missing ([MASK] for BERT, <mask> for RoBERTa), or name words of an ordinary text with "
+    "--blank. Several methods are shown side by side, from the same forward passes. With --input, "
+    "every line of a file is a text, and every answer a line of JSON, written at once."
 )
+EXAMPLE = 'unmask fill -m bert-base-cased "The [MASK] [MASK] at the casino." --method log-pool,mlm'
 _RANK_WORDS = "or rank words of any number of pieces with --targets"
 _DEFAULT = "log-pool; orders for --targets, or where there are too many blanks for tables"
 
@@ -31,89 +32,91 @@ _DEFAULT = "log-pool; orders for --targets, or where there are too many blanks f
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     add = parser.add_argument
-    add("text", nargs="?", metavar="TEXT", help="a text with blanks; - reads one from stdin")
+    add("text", nargs="?", metavar="TEXT", help="text with blanks; - reads it from stdin")
     options.add_model(parser)
-    options.add_methods(parser, _DEFAULT)
-    options.add_support_by_blank(parser)
-    _add_words(parser)
-    add("--top", type=int, default=10, metavar="N", help="fills to show (default: 10)")
     add(
         "--blank",
         action="append",
         metavar="WORD|START:END|INDEX",
-        help="a blank in an ordinary text: a word or phrase that occurs once, a character span, or "
-        "the index of a token (a word of digits is an index: give its span); may be repeated",
+        help="blank of an ordinary text: a word or phrase that occurs once (a word of several "
+        "pieces becomes as many blanks), a span of characters, or the index of a token (for a word "
+        "of digits give its span); repeat the option for several blanks",
     )
-    add("--pivot", help="hcb: the pivot token (default: the likeliest)")
-    add("--pivot-axis", type=int, choices=(0, 1), help="hcb: the blank it stands in")
-    add(
-        "--pseudo-counts", type=float, metavar="X", help="ag: contexts' worth of independence added"
-    )
-    add("--towards", help="ag: what the pseudo-counts pull to, masked or uniform")
-    add("--floor", type=float, metavar="X", help="sweep: part of the masked marginals")
+    add("--top", type=int, default=10, metavar="N", help="number of fills to show (default: 10)")
     add("--json", action="store_true", help="print JSON instead of a table")
     fill_figure.add_arguments(parser)
+    add("--quiet", action="store_true", help="no cost line, no progress bar and no closing line")
+    _add_construction(parser)
     _add_lines(parser)
     options.add_running(parser)
+
+
+def _add_construction(parser: argparse.ArgumentParser) -> None:
+    group = options.add_methods(parser, _DEFAULT)
+    add = group.add_argument
+    add("--pivot", metavar="TOKEN", help="hcb: the pivot token (default: the likeliest)")
+    add("--pivot-axis", type=int, choices=(0, 1), help="hcb: the blank of the pivot token")
     add(
-        "--quiet",
-        action="store_true",
-        help="no cost line, no progress bar and no closing line",
+        "--pseudo-counts",
+        type=float,
+        metavar="X",
+        help="ag: weight of independence, in contexts (default: 0)",
     )
-
-
-def _add_words(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    add("--towards", metavar="NAME", help="ag: what --pseudo-counts pull to, masked or uniform")
+    add("--floor", type=float, metavar="X", help="sweep: part of the masked marginals")
+    options.add_support_by_blank(group)
+    add(
         "--targets",
         action="append",
         metavar="[BLANK=]WORDS",
-        help="rank only these words, separated by commas, as they are typed there: one of several "
-        "pieces has the probability of all of them together. For blanks of their own repeat it, as "
-        '0=man,woman and 1="New York,Paris"; a blank without takes what the model proposes',
+        help="rank only these words, separated by commas; a word of several pieces has the "
+        "probability of all its pieces together. To give blanks different words, repeat the "
+        'option: 0=man,woman and 1="New York,Paris"; a blank without words takes tokens that the '
+        "model proposes",
     )
-    parser.add_argument(
+    add(
         "--piece-prior",
         metavar="uniform|N=P,...",
-        help="how likely a blank is so many pieces wide, as 1=0.8,2=0.2: what words of different "
-        "numbers of pieces need to be ranked together",
+        help="probability of each number of pieces, such as 1=0.8,2=0.2: required to rank words of "
+        "different numbers of pieces",
     )
 
 
 def _add_lines(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
+    add = parser.add_argument_group("many texts").add_argument
     add(
         "--input",
         metavar="FILE|-",
-        help="many texts instead of TEXT: one a line, empty lines left out, or JSON lines with "
-        "text, and perhaps targets, piece_prior, blanks, support and method in place of the "
-        "options; other fields are kept. Prints JSON lines: text, fills, method, J, diagnostics, "
-        "request",
+        help="read many texts instead of TEXT: one per line, or JSON lines with the field text and "
+        "optionally targets, piece_prior, blanks, support and method in place of the options; "
+        "other fields are kept. Prints JSON lines: text, fills, method, J, diagnostics, request",
     )
     add(
         "--input-format",
         metavar="FORMAT",
-        help="txt or jsonl (default: jsonl where the name ends so, else txt)",
+        help="txt or jsonl (default: jsonl if the name ends in .jsonl, else txt)",
     )
     add(
+        "-o",
         "--output",
         metavar="FILE|-",
-        help="where --input is answered (default: -, stdout); a file that holds answers of the "
-        "same command is continued, and one that holds anything else is rejected",
+        help="where answers to --input are written (default: -, stdout); a file with answers of "
+        "the same command is continued, any other file is rejected",
     )
     add(
         "--skip-bad",
         action="store_true",
-        help="answer a line of --input that cannot be used with its error, and end with exit code "
-        "1; without it such a line ends the run with exit code 2",
+        help="write the error of a line that cannot be used in place of its answer, go on, and end "
+        "with exit code 1; without it the first such line ends the run with exit code 2",
     )
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Check everything that can be, then fill one text or many lines."""
+    """Check all options, then fill one text or many lines."""
     _check(chosen)
     names = options.methods(chosen, _default_method(chosen))
     how = _options(chosen, names)
-    asked = Request(
+    request = Request(
         blanks=_blanks(chosen.blank),
         method=names[0] if chosen.method else None,
         support=options.support_by_blank(chosen.support),
@@ -124,48 +127,48 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.input is not None:
         if len(names) > 1:
             raise MethodError(f"--input takes one --method, not {len(names)}: {', '.join(names)}")
-        return fill_lines.run(chosen, asked, how, replace(settings, announce=not chosen.quiet))
+        return fill_lines.run(chosen, request, how, replace(settings, announce=not chosen.quiet))
     text = _stdin() if chosen.text == "-" else chosen.text
     lm = options.load_model(chosen)
     from unmask.text.pieces import wide_blanks
 
-    cloze = lm.cloze(text, blanks=asked.blanks)
-    if asked.targets is None and (said := wide_blanks(cloze, lm.tokenizer, _RANK_WORDS)):
+    cloze = lm.cloze(text, blanks=request.blanks)
+    if request.targets is None and (said := wide_blanks(cloze, lm.tokenizer, _RANK_WORDS)):
         print(f"unmask: {said}", file=sys.stderr)
-    if chosen.dtype != "float32" and not chosen.quiet:
-        print(f"{chosen.dtype}: {lm.rounding_error(cloze)}", file=sys.stderr)
-    if asked.targets is not None:
-        _fill_words(chosen, lm, cloze, asked, how, replace(settings, announce=not chosen.quiet))
+    if request.targets is not None:
+        _fill_words(chosen, lm, cloze, request, how, replace(settings, announce=not chosen.quiet))
     else:
-        _fill_tokens(chosen, lm, cloze, asked, how, settings)
+        _fill_tokens(chosen, lm, cloze, request, how, settings)
     return 0
 
 
 def _fill_tokens(
     chosen: argparse.Namespace,
-    lm: "LoadedLanguageModel",
+    lm: "LanguageModel",
     cloze: "Cloze",
-    asked: Request,
-    how: fill_lines.How,
+    request: Request,
+    how: How,
     settings: "Settings",
 ) -> None:
     fill_figure.check_blanks(chosen, len(cloze.positions))
-    methods = _methods(chosen, len(cloze.positions), asked.support)
-    request: Any = {
+    methods = _methods(chosen, len(cloze.positions), request.support)
+    given: Any = {
         "methods": methods,
-        "support": asked.support,
+        "support": request.support,
         "settings": settings,
-        "options": {name: given for name, given in how.items() if given},
+        "options": {name: values for name, values in how.items() if values},
     }
-    if chosen.pivot is not None and not isinstance(asked.support, dict | int):
-        # refuses an unknown pivot before the cost is said, and paid
-        lm.support("vocabulary" if asked.support == "auto" else asked.support).index(chosen.pivot)
+    if chosen.pivot is not None and not isinstance(request.support, dict | int):
+        # raises on an unknown pivot before the model runs
+        lm.support("vocabulary" if request.support == "auto" else request.support).index(
+            chosen.pivot
+        )
     if len(cloze.positions) > 1 and not chosen.quiet:
-        cost = lm.cost(cloze, **request)
+        cost = lm.cost(cloze, **given)
         searched = len(cloze.positions) > 2 and not cost.table_bytes
-        more = " for one fill; the search for the likeliest asks for more" if searched else ""
+        more = " for one fill; the search for the likeliest runs more" if searched else ""
         print(f"{', '.join(methods)}: {cost}{more}", file=sys.stderr)
-    joints = lm.joints(cloze, **request)
+    joints = lm.joints(cloze, **given)
     if len(cloze.positions) == 1:
         # every construction of one blank is the model's own distribution
         joints = {"mlm": next(iter(joints.values()))}
@@ -177,52 +180,46 @@ def _fill_tokens(
 
 def _fill_words(
     chosen: argparse.Namespace,
-    lm: "LoadedLanguageModel",
+    lm: "LanguageModel",
     cloze: "Cloze",
-    asked: Request,
-    how: fill_lines.How,
+    request: Request,
+    how: How,
     settings: "Settings",
 ) -> None:
     fills = {
-        name: lm.fill(
-            cloze,
-            top=chosen.top,
-            method=name,
-            targets=asked.targets,
-            piece_prior=asked.piece_prior,
-            settings=settings,
-            **how.get(name, {}),
-        )
+        name: request.ranked_words(lm, cloze, name, top=chosen.top, settings=settings, how=how)
         for name in options.methods(chosen, _default_method(chosen))
     }
     if chosen.json:
-        print(show.words_as_json(lm, cloze, fills, asked.piece_prior))
+        print(show.words_as_json(lm, cloze, fills, request.piece_prior))
     else:
-        print(show.words_as_table(fills, asked.piece_prior))
+        print(show.words_as_table(fills, request.piece_prior))
 
 
 def _warn(joints: "dict[str, Joint]") -> None:
     for name, joint in joints.items():
         did = joint.diagnostics
         if did.get("converged") is False:
-            # a residual can be small and groups of tokens that hardly meet still be off
+            # a residual can be small while groups of tokens that hardly meet are still off
             bound = did.get("error_bound")
             why = f"residual {did['residual']:.1g}" if bound is None else f"error below {bound:.1g}"
             print(
                 f"unmask: {name} has not converged ({why} after "
-                f"{did['passes']} passes): treat its probabilities as approximate",
+                f"{did['passes']} sweeps): treat its probabilities as approximate",
                 file=sys.stderr,
             )
     agreement = next(iter(joints.values())).agreement()
     if agreement is not None and not agreement.converged:
-        print("unmask: the solver behind J has not converged: take J as rough", file=sys.stderr)
+        print(
+            "unmask: the solver behind J has not converged: treat J as approximate", file=sys.stderr
+        )
 
 
-# --- what the options say ----------------------------------------------------------------------
+# --- reading the options -----------------------------------------------------------------------
 
 
 def _check(chosen: argparse.Namespace) -> None:
-    """Refuse what does not go together, before a model is loaded."""
+    """Reject options that do not go together, before a model is loaded."""
     if chosen.top < 1:
         raise UnmaskError(f"--top takes a number of fills from 1, not {chosen.top}")
     fill_figure.check(chosen)
@@ -233,10 +230,6 @@ def _check(chosen: argparse.Namespace) -> None:
             raise UnmaskError(f"--{name.replace('_', '-')} is for many texts; give --input FILE")
     if chosen.input is not None and chosen.json:
         raise UnmaskError("--input is answered with JSON lines as it is; leave out --json")
-    if chosen.targets is not None and chosen.support is not None:
-        raise SupportError("--targets are all that their blanks may hold; leave out --support")
-    if chosen.targets is not None and chosen.mean not in (None, "arithmetic"):
-        raise MethodError("--targets are scored by the arithmetic mean of orders alone")
     if chosen.piece_prior is not None and chosen.targets is None and chosen.input is None:
         raise SupportError("--piece-prior ranks words of different numbers of pieces: --targets")
 
@@ -246,7 +239,7 @@ def _default_method(chosen: argparse.Namespace) -> str:
 
 
 def _methods(chosen: argparse.Namespace, blanks: int, support: object) -> list[str]:
-    """The constructions of so many blanks, `all` being those that there are for them."""
+    """The constructions of so many blanks; `all` are those that take so many."""
     from unmask.constructions import METHOD_WITHOUT_TABLES, constructions_of
     from unmask.queries.joints import default_method
 
@@ -264,7 +257,7 @@ def _options(chosen: argparse.Namespace, methods: list[str]) -> dict[str, dict[s
         "sweep": {"contexts": chosen.contexts, "floor": chosen.floor},
     }
     if chosen.towards is not None and chosen.pseudo_counts is None:
-        raise MethodError("--towards says what --pseudo-counts pull to; give both")
+        raise MethodError("--towards is what --pseudo-counts pull to; give both")
     return options.checked_options(every, methods)
 
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unmask.cli import options
 from unmask.errors import UnmaskError
 from unmask.plots.saving import check_ending, library, save_figure
 from unmask.printable import quoted
@@ -19,19 +20,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--figure",
         metavar="FILE",
-        help="also draw what was found into a .svg, .png or .pdf file: a heat map of two blanks, "
-        "several methods side by side, or the bars of one blank; needs the extra plots",
+        help="also draw the fills into a .svg, .png or .pdf file: a heat map of two blanks, with "
+        "several methods side by side, or bars of one blank; needs the extra plots",
     )
 
 
 def check(chosen: argparse.Namespace) -> None:
-    """Refuse a figure that cannot be drawn or written, before a model is loaded."""
+    """Reject a figure that cannot be drawn or written, before a model is loaded."""
     if chosen.figure is None:
         return
     check_ending(chosen.figure)
     for name in ("input", "targets"):
         if getattr(chosen, name) is not None:
             raise UnmaskError(f"--figure is of the tokens of one TEXT; leave out --{name}")
+    options.check_output("--figure", chosen.figure)
     folder = Path(chosen.figure).resolve().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK) or Path(chosen.figure).is_dir():
         raise UnmaskError(
@@ -42,7 +44,7 @@ def check(chosen: argparse.Namespace) -> None:
 
 
 def check_blanks(chosen: argparse.Namespace, count: int) -> None:
-    """Refuse more blanks than a picture has sides, before their joint is paid for."""
+    """Reject more blanks than a picture has sides, before their joint is computed."""
     if chosen.figure is not None and count > 2:
         raise UnmaskError(
             f"--figure shows one or two blanks, and this text has {count}: in Python take "

@@ -1,4 +1,4 @@
-"""`unmask fill --input`: many texts, a line each, into JSON lines as they are answered."""
+"""`unmask fill --input`: many texts, one per line, into JSON lines as they are answered."""
 
 import argparse
 import json
@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from unmask.cli import options
 from unmask.cli.fill_output import REQUEST, Answers, digest, place_of
-from unmask.cli.fill_request import ASKED, Request
-from unmask.cli.wording import in_options
+from unmask.cli.fill_request import FIELDS, How, Request
 from unmask.errors import ClozeError, UnmaskError
 from unmask.printable import quoted, readable_bytes, readable_seconds
 
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
 FORMATS = ("txt", "jsonl")
 # what an answer adds; a field of these names would be lost
 ADDED = ("fills", "J", "diagnostics", "error", REQUEST)
-# of what was done and found, what a reader of many lines needs
-_TOLD = (
+# the diagnostics that a reader of many lines needs
+_DIAGNOSTICS = (
     *("forward_passes", "candidates", "captured_mass", "captured_mass_given_others"),
     *("search", "searched", "searched_mass", "converged", "pieces", "unknown_tokens"),
 )
@@ -34,46 +33,45 @@ _TOLD = (
 _LONG_SECONDS = 10.0
 
 Row = dict[str, Any]
-How = Mapping[str, Mapping[str, Any]]
-# its number, what stands on it, and the digest of what it asks
+# its number, its bytes, and the digest of its request
 Line = tuple[int, bytes, str]
 
 
 @dataclass(frozen=True)
 class Answerer:
-    """A model, and what is asked of every text that does not say otherwise."""
+    """A model, and the request for every text that has none of its own."""
 
     lm: "LanguageModel"
-    asked: Request
+    request: Request
     how: How
     top: int
     settings: "Settings"
 
     def row(self, raw: bytes, format: str, *, skip_bad: bool) -> Row:
-        """A line's answer with what else stood on it, or what is wrong with it."""
+        """A line's answer with its other fields, or with its error."""
         kept: Row = {}
         try:
             fields = _fields(raw, format)
-            kept = {name: value for name, value in fields.items() if name not in ASKED}
+            kept = {name: value for name, value in fields.items() if name not in FIELDS}
             _check_fields(kept)
-            return kept | self.answer(kept["text"], self.asked.with_fields(fields))
+            return kept | self.answer(kept["text"], self.request.with_fields(fields))
         except UnmaskError as error:
             if not skip_bad:
                 raise
             rest = {name: value for name, value in kept.items() if name not in ADDED}
             return rest | {"error": str(error)}
 
-    def answer(self, text: str, asked: Request) -> Row:
-        """The likeliest fills of a text, and how they were come by."""
-        cloze = self.lm.cloze(text, blanks=asked.blanks)
-        if asked.targets is not None:
-            return self._words(cloze, asked)
+    def answer(self, text: str, request: Request) -> Row:
+        """The likeliest fills of a text, and how they were computed."""
+        cloze = self.lm.cloze(text, blanks=request.blanks)
+        if request.targets is not None:
+            return self._words(cloze, request)
         from unmask.queries.joints import default_method
 
-        name = asked.method or default_method(len(cloze.positions), asked.support)
+        name = request.method or default_method(len(cloze.positions), request.support)
         given = self.how.get(name, {})
         joint = self.lm.joint(
-            cloze, method=name, support=asked.support, settings=self.settings, **given
+            cloze, method=name, support=request.support, settings=self.settings, **given
         )
         fills, agreement = self.lm.ranked(cloze, joint, self.top), joint.agreement()
         done = joint.diagnostics
@@ -81,29 +79,29 @@ class Answerer:
             "fills": fills,
             "method": done["method"],
             "J": None if agreement is None else agreement.bits,
-            "diagnostics": {key: done[key] for key in _TOLD if key in done},
+            "diagnostics": {key: done[key] for key in _DIAGNOSTICS if key in done},
         }
 
     def announce(self, raw: bytes, format: str, texts: int | None) -> None:
-        """Say what so many texts like this one cost, if that is long; words have no estimate."""
+        """Print what so many texts like this one cost, if it is much; words have no estimate."""
         try:
             fields = _fields(raw, format)
-            asked = self.asked.with_fields(fields)
-            cloze = self.lm.cloze(fields["text"], blanks=asked.blanks)
-            if asked.targets is None:
-                self._announce(cloze, asked, texts)
+            request = self.request.with_fields(fields)
+            cloze = self.lm.cloze(fields["text"], blanks=request.blanks)
+            if request.targets is None:
+                self._announce(cloze, request, texts)
         except (UnmaskError, KeyError):
-            # a bad line says so when its turn comes
+            # a bad line raises when it is answered
             return
 
-    def _announce(self, cloze: "Cloze", asked: Request, texts: int | None) -> None:
+    def _announce(self, cloze: "Cloze", request: Request, texts: int | None) -> None:
         from unmask.queries.costs.estimate import FEW_PASSES
         from unmask.queries.joints import default_method
 
-        name = asked.method or default_method(len(cloze.positions), asked.support)
+        name = request.method or default_method(len(cloze.positions), request.support)
         given: Any = {
             "methods": [name],
-            "support": asked.support,
+            "support": request.support,
             "settings": self.settings,
             "options": {name: self.how.get(name, {})},
             "examples": texts or 1,
@@ -118,37 +116,31 @@ class Answerer:
             said = f"{name}: {cost} per text like the first"
             print(said + (total if texts else ""), file=sys.stderr)
 
-    def _words(self, cloze: "Cloze", asked: Request) -> Row:
-        name = asked.method or "orders"
-        fills = self.lm.fill(
-            cloze,
-            top=self.top,
-            method=name,
-            targets=asked.targets,
-            piece_prior=asked.piece_prior,
-            settings=self.settings,
-            **self.how.get(name, {}),
+    def _words(self, cloze: "Cloze", request: Request) -> Row:
+        name = request.method or "orders"
+        fills = request.ranked_words(
+            self.lm, cloze, name, top=self.top, settings=self.settings, how=self.how
         )
-        prior = {} if asked.piece_prior is None else {"piece_prior": asked.piece_prior}
-        told = {**prior, "unknown_tokens": list(cloze.unknown)}
-        return {"fills": fills, "method": name, "J": None, "diagnostics": told}
+        prior = {} if request.piece_prior is None else {"piece_prior": request.piece_prior}
+        did = {**prior, "unknown_tokens": list(cloze.unknown)}
+        return {"fills": fills, "method": name, "J": None, "diagnostics": did}
 
 
-def run(chosen: argparse.Namespace, asked: Request, how: How, settings: "Settings") -> int:
+def run(chosen: argparse.Namespace, request: Request, how: How, settings: "Settings") -> int:
     """Answer every line that the output does not answer yet; 1 if some are rejected."""
     format, shown = _format(chosen), _shown(chosen)
     _check_output(chosen)
     answers = Answers(place_of(chosen.output))
-    request = _request(chosen, asked, how, format)
+    identity = _identity(chosen, request, how, format)
     try:
         with _source(chosen.input) as read:
-            lines = _unanswered(_filled(_lines(read, shown)), answers, request, shown)
+            lines = _unanswered(_filled(_lines(read, shown)), answers, identity, shown)
             first = next(lines, None)
             if first is not None:
                 left = _lines_left(chosen, answers)
                 lm = options.load_model(chosen)
                 quiet = replace(settings, announce=False)
-                answerer = Answerer(lm, asked, how, chosen.top, quiet)
+                answerer = Answerer(lm, request, how, chosen.top, quiet)
                 if not chosen.quiet:
                     answerer.announce(first[1], format, left)
                 _answer_all(answerer, chain([first], lines), answers, format, chosen, left)
@@ -161,37 +153,37 @@ def run(chosen: argparse.Namespace, asked: Request, how: How, settings: "Setting
 
 
 def _lines_left(chosen: argparse.Namespace, answers: Answers) -> int | None:
-    """How many lines are to be answered, where that is known."""
+    """How many lines are left to answer, or None where that is not known."""
     if answers.count and not chosen.quiet:
         _say(f"{answers.shown} holds {answers.count:,} of the answers; going on after them")
     total = _number_of_lines(chosen.input)
     return None if total is None else total - answers.count
 
 
-def _request(
-    chosen: argparse.Namespace, asked: Request, how: How, format: str
+def _identity(
+    chosen: argparse.Namespace, request: Request, how: How, format: str
 ) -> Mapping[str, object]:
-    """What decides an answer besides its line; how the model is run does not."""
+    """What an answer depends on besides its line; not on how the model is run."""
     named = ("model", "revision", "dtype", "half_tables", "top")
     given = {name: getattr(chosen, name) for name in named}
-    return {**given, **asdict(asked), "options": how, "format": format}
+    return {**given, **asdict(request), "options": how, "format": format}
 
 
 def _unanswered(
     lines: Iterator[tuple[int, bytes]],
     answers: Answers,
-    request: Mapping[str, object],
+    identity: Mapping[str, object],
     shown: str,
 ) -> Iterator[Line]:
     """The lines after those that are answered, which must be the first of the same request."""
     kept = iter(answers)
     for number, raw in lines:
-        mark = digest(request, raw)
+        mark = digest(identity, raw)
         found = next(kept, mark)
         if found != mark:
             raise answers.rejected(
                 f"its line {answers.count} answers another text, or by another model or other "
-                f"options, than line {number} of {shown} now asks"
+                f"options, than line {number} of {shown} now requests"
             )
         if answers.is_read:
             yield number, raw, mark
@@ -218,13 +210,13 @@ def _answer_all(
             except UnmaskError as error:
                 raise type(error)(f"line {number} of {shown}: {error}") from None
             if "error" in row:
-                row["error"] = f"line {number} of {shown}: {in_options(row['error'])}"
+                row["error"] = f"line {number} of {shown}: {row['error']}"
             write({**row, REQUEST: mark})
             counted.update()
 
 
 def _close(answers: Answers, *, something_new: bool, quiet: bool) -> None:
-    """Say what has become of the lines."""
+    """Print how many lines were answered."""
     if quiet and not answers.errors:
         return
     good = answers.count - answers.errors
@@ -260,7 +252,7 @@ def _fields(raw: bytes, format: str) -> Row:
     if format == "txt":
         return {"text": line}
     try:
-        fields = json.loads(line, parse_constant=_refuse_constant)
+        fields = json.loads(line, parse_constant=_reject_constant)
         # 1e999 is read as infinite, and could not be written again
         json.dumps(fields, allow_nan=False)
     except json.JSONDecodeError as error:
@@ -277,8 +269,8 @@ def _fields(raw: bytes, format: str) -> Row:
     return fields
 
 
-def _refuse_constant(name: str) -> None:
-    raise ClozeError(f"it holds {name}, which JSON has not; write null")
+def _reject_constant(name: str) -> None:
+    raise ClozeError(f"it holds {name}, which is not JSON; write null")
 
 
 def _check_fields(kept: Row) -> None:
@@ -293,10 +285,10 @@ def _check_fields(kept: Row) -> None:
 
 
 def _format(chosen: argparse.Namespace) -> str:
-    asked: str | None = chosen.input_format
-    if asked is not None and asked not in FORMATS:
-        raise UnmaskError(f"--input-format is {' or '.join(FORMATS)}, not {quoted(asked)}")
-    return asked or ("jsonl" if chosen.input.lower().endswith(".jsonl") else "txt")
+    named: str | None = chosen.input_format
+    if named is not None:
+        options.check_choice("--input-format", named, FORMATS)
+    return named or ("jsonl" if chosen.input.lower().endswith(".jsonl") else "txt")
 
 
 def _check_output(chosen: argparse.Namespace) -> None:
@@ -305,6 +297,7 @@ def _check_output(chosen: argparse.Namespace) -> None:
     shown = quoted(chosen.output, limit=150)
     if os.path.isdir(chosen.output) or not os.path.isdir(os.path.dirname(chosen.output) or "."):
         raise UnmaskError(f"cannot write {shown}: give a file in a folder that exists")
+    options.check_output("--output", chosen.output)
     exist = os.path.exists(chosen.output) and os.path.exists(chosen.input)
     if exist and os.path.samefile(chosen.input, chosen.output):
         raise UnmaskError(f"{shown} is the input too, which would be lost; give another file")
@@ -323,7 +316,7 @@ def _source(place: str) -> Iterator[Callable[[int], bytes]]:
 
 
 def _number_of_lines(place: str) -> int | None:
-    """How many texts there are to answer, where that can be known before."""
+    """The number of texts, or None where it cannot be known before."""
     from unmask.corpora.lines import LONGEST, raw_lines
     from unmask.sequences.inputs import can_be_read_again
 

@@ -20,7 +20,7 @@ Write = Callable[[Mapping[str, object]], None]
 
 
 def digest(request: Mapping[str, object], raw: bytes) -> str:
-    """What a line of the input is asked under these options, as 16 hexadecimal digits."""
+    """What identifies a line of the input and its options: 16 hexadecimal digits."""
     options = json.dumps(request, sort_keys=True, default=str)
     return hashlib.sha256(options.encode() + b"\0" + raw.strip()).hexdigest()[:16]
 
@@ -35,7 +35,7 @@ class Answers:
         self.shown = "stdout" if place is None else quoted(place, limit=150)
 
     def __iter__(self) -> Iterator[object]:
-        """What each answers; a last line that was cut off is left out, and is written over."""
+        """The digest of each; a last line that was cut off is left out, and written over."""
         held = self.place is not None and os.path.isfile(self.place)
         with open(str(self.place) if held else os.devnull, "rb") as file:
             for line in file:
@@ -58,7 +58,7 @@ class Answers:
         return row
 
     def rejected(self, why: str) -> StoreError:
-        """Why a file is not continued, and what to do about it."""
+        """The error of a file that is not continued, and what to do about it."""
         return StoreError(
             f"{self.shown} would be continued, but {why}; give another --output, or move it away"
         )

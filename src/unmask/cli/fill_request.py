@@ -1,19 +1,26 @@
-"""What `unmask fill` is asked of a text: by options, or by the fields of its line."""
+"""What `unmask fill` computes for a text: by its options, or by the fields of a line."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unmask.errors import SupportError
 from unmask.printable import quoted
 
-# fields of a line that say what is asked, in place of the options
-ASKED = ("blanks", "method", "piece_prior", "support", "targets")
+if TYPE_CHECKING:
+    from unmask.language_model import LanguageModel
+    from unmask.settings import Settings
+    from unmask.text.cloze import Cloze
+
+# the options of each method, by its name
+How = Mapping[str, Mapping[str, Any]]
+# fields of a line that are read in place of the options
+FIELDS = ("blanks", "method", "piece_prior", "support", "targets")
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of a text, by options or by the fields of its line."""
+    """What is requested for a text, by options or by the fields of its line."""
 
     blanks: Any = None
     method: str | None = None
@@ -22,17 +29,41 @@ class Request:
     piece_prior: Any = None
 
     def with_fields(self, fields: Mapping[str, object]) -> "Request":
-        """The same with what a line says of itself; words put candidates aside, and vice versa."""
-        given = {name: fields[name] for name in ASKED if fields.get(name) is not None}
+        """The same with the fields of a line; its words replace candidates, and vice versa."""
+        given = {name: fields[name] for name in FIELDS if fields.get(name) is not None}
         if "support" in given and "targets" in given:
             raise SupportError("the fields support and targets exclude each other; give one")
         checked: dict[str, Any] = {name: _CHECKS[name](value) for name, value in given.items()}
         if "support" in checked:
             checked["targets"] = None
-        asked = replace(self, **checked)
-        if "piece_prior" in checked and asked.targets is None:
+        if "targets" in given:
+            checked["support"] = "auto"
+        request = replace(self, **checked)
+        if "piece_prior" in checked and request.targets is None:
             raise SupportError("the field piece_prior ranks targets, and there are none; give both")
-        return asked
+        return request
+
+    def ranked_words(
+        self,
+        lm: "LanguageModel",
+        cloze: "Cloze",
+        method: str,
+        *,
+        top: int,
+        settings: "Settings",
+        how: How,
+    ) -> list[dict[str, Any]]:
+        """The targets in order of their probability, by one method with its options of `how`."""
+        return lm.fill(
+            cloze,
+            top=top,
+            method=method,
+            support=self.support,
+            targets=self.targets,
+            piece_prior=self.piece_prior,
+            settings=settings,
+            **how.get(method, {}),
+        )
 
 
 def _method(value: object) -> str:
@@ -74,7 +105,7 @@ def _words(value: object) -> list[str]:
     words = [value] if isinstance(value, str) else value
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise SupportError(
-            "its field 'targets' is a list of words, a list of those a blank, or an object of them "
+            "its field 'targets' is a list of words, one such list per blank, or an object of them "
             f"by blank, not {quoted(value)}"
         )
     return words
@@ -82,7 +113,7 @@ def _words(value: object) -> list[str]:
 
 def _piece_prior(value: object) -> object:
     if isinstance(value, dict):
-        # a larger number is none that float takes
+        # float takes no larger number
         if all(isinstance(w, int | float) and abs(w) < 1e300 for w in value.values()):
             return {_number(pieces): float(weight) for pieces, weight in value.items()}
     elif isinstance(value, str):

@@ -22,6 +22,7 @@ DESCRIPTION = (
     "alone, and the difference: their interaction (epistasis). The support is amino-acids unless "
     "--support names another, as nucleotides or rna."
 )
+EXAMPLE = "unmask mutations -m facebook/esm2_t6_8M_UR50D --sequence MKTAYIAKQR A4G:I6L"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -3,6 +3,7 @@
 import argparse
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from unmask.errors import UnmaskError
@@ -11,13 +12,15 @@ from unmask.printable import quoted
 if TYPE_CHECKING:
     from unmask.corpora import CorpusSpec
     from unmask.evaluation.worker import ModelSource
-    from unmask.language_model import Axes, Proposed
-    from unmask.loading import LoadedLanguageModel
+    from unmask.language_model import Axes, LanguageModel, Proposed
     from unmask.settings import Settings
 
+Group = argparse._ArgumentGroup
 Value = TypeVar("Value")
 # digits, for tokens and words may hold an equals sign too
 _BLANK = re.compile(r"([0-9]{1,9})=(.*)", re.DOTALL)
+# of the alphabets by hand: their module imports torch, which help need not wait for
+_NAMED = "vocabulary, no-special, amino-acids, nucleotides, rna, digits"
 _UNITS = {"TB": 10**12, "GB": 10**9, "MB": 10**6, "KB": 10**3, "B": 1}
 
 
@@ -32,108 +35,108 @@ def add_joints(
     parser: argparse.ArgumentParser, default: str = "log-pool", *, support: str = "vocabulary"
 ) -> None:
     """The joints of a command, and the tokens that they range over."""
-    add_methods(parser, default)
-    parser.add_argument(
+    add_methods(parser, default).add_argument(
         "--support",
         default=support,
         metavar="NAME|TOKENS",
-        help=f"vocabulary, no-special, {', '.join(_alphabets())}, or tokens separated by commas, "
-        f"as man,woman; a single one ends with a comma (default: {support})",
+        help=f"tokens that a blank may hold: {_NAMED}, or tokens separated by commas, such as "
+        f"man,woman; a single token ends with a comma (default: {support})",
     )
 
 
-def add_methods(parser: argparse.ArgumentParser, default: str) -> None:
-    """The constructions of a command, and their options."""
-    parser.add_argument(
+def add_methods(parser: argparse.ArgumentParser, default: str) -> Group:
+    """The constructions of a command and their options, in a group that is returned."""
+    group = parser.add_argument_group("construction")
+    group.add_argument(
         "--method",
         action="append",
         metavar="NAME",
         help="mlm, mrf, mrf-logit, hcb, ag-paper, ag, weighted-ag, pseudo-gibbs, log-pool, orders, "
-        f"sweep, or all; several with commas (default: {default})",
+        f"sweep, or all; separate several by commas (default: {default})",
     )
-    parser.add_argument("--steps", type=int, help="ag-paper: steps from uniform (default: 50)")
-    parser.add_argument("--mean", help="orders: arithmetic (default) or geometric")
-    parser.add_argument(
-        "--contexts", type=int, metavar="K", help="sweep: contexts a blank (default: 25)"
+    group.add_argument(
+        "--steps", type=int, metavar="N", help="ag-paper: number of steps (default: 50)"
     )
+    group.add_argument(
+        "--mean", metavar="NAME", help="orders: arithmetic or geometric (default: arithmetic)"
+    )
+    group.add_argument(
+        "--contexts", type=int, metavar="K", help="sweep: contexts per blank (default: 25)"
+    )
+    return group
 
 
-def add_support_by_blank(parser: argparse.ArgumentParser) -> None:
+def add_support_by_blank(group: Group) -> None:
     """The tokens of blanks, for all alike or for each, or how many the model is to propose."""
-    parser.add_argument(
+    group.add_argument(
         "--support",
         action="append",
         metavar="[BLANK=]CANDIDATES",
-        help="what a blank may hold: auto (the whole vocabulary for one or two blanks, else as "
-        "many candidates as some thousand forward passes allow), vocabulary, no-special, "
-        f"{', '.join(_alphabets())}, a number of candidates that the model proposes itself, or "
-        "tokens separated by commas, as man,woman; a single one ends with a comma. For blanks of "
-        "their own repeat it, as 0=man,woman and 1=20; blanks count from 0 (default: auto)",
+        help=f"tokens that a blank may hold: {_NAMED}, a number of candidates that the model "
+        "proposes, tokens separated by commas, such as man,woman (a single token ends with a "
+        "comma), or auto: the whole vocabulary for one or two blanks, otherwise as many candidates "
+        "as some thousand forward passes allow. To give blanks different tokens, repeat the "
+        "option: 0=man,woman and 1=20, counting blanks from 0 (default: auto)",
     )
 
 
-def _alphabets() -> list[str]:
-    # the module itself imports torch, which help need not wait for
-    return ["amino-acids", "nucleotides", "rna", "digits"]
-
-
-def add_running(parser: argparse.ArgumentParser, *, tables: bool = True) -> None:
+def add_running(parser: argparse.ArgumentParser, *, tables: bool = True) -> Group:
     """How the model of a command is loaded and run, and its `tables` kept if it has any."""
-    parser.add_argument("--device", help="cpu, cuda, cuda:1, ... (default: a GPU if there is one)")
-    parser.add_argument(
-        "--dtype", default="float32", help="float32, bfloat16 or float16 (default: float32)"
+    group = parser.add_argument_group("running")
+    group.add_argument("--device", help="cpu, cuda, cuda:1, ... (default: a GPU if there is one)")
+    group.add_argument(
+        "--dtype",
+        default="float32",
+        help="float32, bfloat16 or float16 (default: float32); docs/results/numerics.md has "
+        "measured what half precision costs in accuracy",
     )
-    parser.add_argument("--revision", help="branch, tag or commit of a hub model")
-    parser.add_argument(
-        "--compile", action="store_true", help="have torch compile the model, which takes minutes"
-    )
-    parser.add_argument(
+    group.add_argument("--revision", help="branch, tag or commit of a hub model")
+    group.add_argument(
         "--batch-size",
         default="auto",
         metavar="N|auto",
-        help="rows a forward pass; auto tries some where there are many rows (default: auto)",
+        help="inputs per forward pass; auto tries several sizes in long runs (default: auto)",
     )
     if tables:
-        _add_tables(parser)
+        group.add_argument(
+            "--memory-limit",
+            metavar="SIZE",
+            help="memory for V x V tables, such as 500MB; larger tables are recomputed in tiles "
+            "(default: 4GB)",
+        )
+        group.add_argument(
+            "--half-tables",
+            action="store_true",
+            help="let solvers read tables in bfloat16: half the memory, probabilities rounded by "
+            "0.4%%",
+        )
     parser.set_defaults(memory_limit="4GB", half_tables=False)
-    parser.add_argument(
+    group.add_argument(
         "--trust-remote-code", action="store_true", help="run code from the model's repository"
     )
-    parser.add_argument(
+    group.add_argument(
         "--allow-pickle", action="store_true", help="accept weights that are not safetensors"
     )
-
-
-def _add_tables(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--memory-limit",
-        metavar="SIZE",
-        help="what V x V tables may take, as 500MB; larger ones are recomputed in tiles "
-        "(default: 4GB)",
-    )
-    parser.add_argument(
-        "--half-tables",
-        action="store_true",
-        help="let solvers read tables in bfloat16: half the room, probabilities rounded by 0.4%%",
-    )
+    return group
 
 
 def add_corpus(parser: argparse.ArgumentParser) -> None:
     """What of a corpus is read."""
-    parser.add_argument(
+    group = parser.add_argument_group("corpus")
+    group.add_argument(
         "--column",
         action="append",
         metavar="NAME",
-        help="what of a dataset, table or JSON lines is sentences; several with several options",
+        help="column that holds the sentences; repeat the option for several columns",
     )
-    parser.add_argument("--split", help="part of a dataset (default of snli and xsum: test)")
-    parser.add_argument("--config", help="configuration of a dataset")
-    parser.add_argument("--corpus-revision", metavar="REVISION", help="version of a dataset")
-    parser.add_argument(
+    group.add_argument("--split", help="split of a dataset (default for snli and xsum: test)")
+    group.add_argument("--config", help="configuration of a dataset")
+    group.add_argument("--corpus-revision", metavar="REVISION", help="version of a dataset")
+    group.add_argument(
         "--corpus-format",
         metavar="FORMAT",
-        help="txt, jsonl, tsv or csv: what standard input is (default: txt), or a file whose name "
-        "does not say",
+        help="txt, jsonl, tsv or csv: format of standard input (default: txt), or of a file whose "
+        "name does not say",
     )
 
 
@@ -151,7 +154,7 @@ def corpus_spec(chosen: argparse.Namespace, place: str) -> "CorpusSpec":
     )
 
 
-def load_model(chosen: argparse.Namespace) -> "LoadedLanguageModel":
+def load_model(chosen: argparse.Namespace) -> "LanguageModel":
     """The model that the options name."""
     return model_source(chosen).load()
 
@@ -167,12 +170,11 @@ def model_source(chosen: argparse.Namespace) -> "ModelSource":
         revision=chosen.revision,
         trust_remote_code=chosen.trust_remote_code,
         allow_pickle=chosen.allow_pickle,
-        compile=chosen.compile,
     )
 
 
 def settings(chosen: argparse.Namespace, *, progress: bool | None = None) -> "Settings":
-    """How the options say that a model is run; commands say costs themselves."""
+    """How the options say that a model is run; commands print costs themselves."""
     from unmask.settings import Settings
 
     return Settings(
@@ -210,7 +212,7 @@ def shared_options(chosen: argparse.Namespace) -> dict[str, dict[str, object]]:
 def checked_options(
     every: dict[str, dict[str, object]], named: list[str]
 ) -> dict[str, dict[str, object]]:
-    """The options that were given, by method; one that no method here takes is refused."""
+    """The options that were given, by method; raises on one that no method here takes."""
     from unmask.constructions import check_options
 
     given = {
@@ -223,7 +225,7 @@ def checked_options(
 
 
 def support(text: str) -> str | list[str]:
-    """A named support, or a list: one token alone is `token,`, for a bare word is a typo."""
+    """A named support, or a list: one token alone is `token,`, since a bare word is a typo."""
     return [token for token in text.split(",") if token] if "," in text else text
 
 
@@ -239,7 +241,7 @@ def _candidates(text: str) -> "Proposed":
 def by_blank(
     given: list[str], option: str, read: "Callable[[str], Value]"
 ) -> "Value | dict[int, Value]":
-    """An option that was given once for all blanks, or once a blank, as BLANK=VALUE."""
+    """An option that was given once for all blanks, or once per blank, as BLANK=VALUE."""
     parts = [_BLANK.fullmatch(text) for text in given]
     found = {int(part[1]): read(part[2]) for part in parts if part is not None}
     if None not in parts and len(found) == len(given):
@@ -248,8 +250,26 @@ def by_blank(
         return read(given[0])
     raise UnmaskError(
         f"{option} is given once for all blanks, or once for each, as {option} 0=... "
-        f"{option} 1=...; here it is {' and '.join(map(quoted, given[:4]))}"
+        f"{option} 1=..., not as {' and '.join(map(quoted, given[:4]))}"
     )
+
+
+def check_choice(option: str, value: str, allowed: Sequence[str]) -> None:
+    """Raise, in one line, where a value is not among those that there are."""
+    if value not in allowed:
+        raise UnmaskError(f"{option} is one of {', '.join(allowed)}, not {quoted(value)}")
+
+
+def check_output(option: str, place: str | None) -> None:
+    """Raise where writing would destroy a part of an evaluation's folder: its plan or results."""
+    path = None if place is None else Path(place).resolve()
+    for folder in () if path is None else (path, *path.parents):
+        own = [folder.parent / name for name in ("plan.json", "rows", "locks")]
+        if folder in own and (folder.parent / "plan.json").is_file():
+            raise UnmaskError(
+                f"{option} {quoted(place, limit=150)} belongs to the run "
+                f"{quoted(str(folder.parent), limit=150)} and would be lost; give another place"
+            )
 
 
 def _rows(text: str) -> int | None:

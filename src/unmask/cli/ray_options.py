@@ -1,4 +1,4 @@
-"""Options of commands that can run on a Ray cluster."""
+"""The options of `unmask evaluate` for a Ray cluster."""
 
 import argparse
 import math
@@ -16,51 +16,47 @@ if TYPE_CHECKING:
 
 def add_ray(parser: argparse.ArgumentParser) -> None:
     """Which cluster, and how much of it."""
-    parser.add_argument(
+    add = parser.add_argument_group("Ray").add_argument
+    add(
         "--ray",
         metavar="ADDRESS",
-        help="measure on a Ray cluster: auto (RAY_ADDRESS, or the one on this machine), local "
-        "(started for this run), or an address such as 10.0.0.5:6379 (default: in this process)",
+        help="run on a Ray cluster: auto (RAY_ADDRESS, or the one on this machine), local (started "
+        "for this run), or an address such as 10.0.0.5:6379 (default: run in this process)",
     )
-    parser.add_argument(
+    add(
         "--workers",
         type=int,
         metavar="N",
-        help="processes on the cluster, one model each (default: one a GPU, without GPUs as many "
-        "as there are CPUs for)",
+        help="number of processes on the cluster, each with its own model (default: one per GPU; "
+        "without GPUs as many as the CPUs allow)",
     )
-    parser.add_argument(
+    add(
         "--cpus-per-worker",
         type=int,
         metavar="N",
-        help="CPUs and threads of each of them (default: 1)",
+        help="CPUs and threads per process (default: 1)",
     )
-    parser.add_argument(
+    add(
         "--patience",
         type=float,
         metavar="SECONDS",
-        help="how long to wait while no worker has a place, as where nodes are started on demand "
-        "(default: 120, with --workers 900)",
+        help="how long to wait while the cluster has no room for a worker, for example while nodes "
+        "start (default: 120; 900 with --workers)",
     )
 
 
 def check(chosen: argparse.Namespace) -> None:
-    """Refuse numbers that are wrong, or of no effect."""
-    counts = {"--workers": chosen.workers, "--cpus-per-worker": chosen.cpus_per_worker}
-    for option, value in {**counts, "--patience": chosen.patience}.items():
-        if value is not None and chosen.ray is None:
-            raise UnmaskError(f"{option} is about a cluster; give --ray auto, local or an address")
-    for option, value in counts.items():
-        if value is not None and value < 1:
-            raise UnmaskError(f"{option} takes a whole number from 1, not {value}")
+    """Reject options that have no effect, and a wait that never ends."""
+    for name in ("workers", "cpus_per_worker", "patience"):
+        if getattr(chosen, name) is not None and chosen.ray is None:
+            option = f"--{name.replace('_', '-')}"
+            raise UnmaskError(f"{option} is for a cluster; give --ray auto, local or an address")
     if chosen.patience is not None and not 0 < chosen.patience < math.inf:
         raise UnmaskError(f"--patience takes seconds, a number above 0, not {chosen.patience:g}")
-    if chosen.ray is not None and not chosen.ray.strip():
-        raise UnmaskError("--ray takes auto, local or an address such as 10.0.0.5:6379, not ''")
 
 
 def planned(request: "Request", chosen: argparse.Namespace) -> "Request":
-    """The request as this process needs it: beside a cluster, it only plans, and needs no GPU."""
+    """The request for this process: with a cluster it only plans, and needs no GPU."""
     if chosen.ray is None:
         return request
     return replace(request, model=replace(request.model, device="cpu"))
@@ -68,7 +64,7 @@ def planned(request: "Request", chosen: argparse.Namespace) -> "Request":
 
 @contextmanager
 def executor(request: "Request", chosen: argparse.Namespace) -> "Iterator[Executor | None]":
-    """The cluster, if there is to be one."""
+    """The cluster, if one is requested."""
     if chosen.ray is None or chosen.dry_run:
         yield None
         return
@@ -76,9 +72,8 @@ def executor(request: "Request", chosen: argparse.Namespace) -> "Iterator[Execut
     from unmask.evaluation.executors.ray_cluster import Cluster, RayExecutor
     from unmask.evaluation.executors.ray_pool import Limits
 
-    cluster = Cluster(
-        address=chosen.ray, workers=chosen.workers, cpus_per_worker=chosen.cpus_per_worker or 1
-    )
+    cpus = 1 if chosen.cpus_per_worker is None else chosen.cpus_per_worker
+    cluster = Cluster(address=chosen.ray, workers=chosen.workers, cpus_per_worker=cpus)
     limits = None if chosen.patience is None else Limits(patience=chosen.patience)
     with RayExecutor(request.model, cluster, limits=limits) as found:
         yield found

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 SUMMARY = "make tables and figures of evaluations"
 DESCRIPTION = (
-    "Make tables of the folders that unmask evaluate wrote: the paper's four numbers of every "
+    "Make tables of the folders that unmask evaluate wrote: the paper's four metrics of every "
     "construction with bootstrap intervals by sentence, and paired differences. Perplexities are "
-    "exponentials of mean NLLs. The paper's own numbers stand beside where model and corpus match."
+    "exponentials of mean NLLs. The paper's own numbers are shown where model and corpus match."
 )
+EXAMPLE = "unmask report runs/snli runs/xsum --format markdown -o results.md"
 
 _FORMATS = ("text", "markdown", "latex", "csv", "json")
 _FIGURES = ("svg", "png", "pdf")
@@ -26,9 +27,7 @@ _TABLES = ("results", "differences", "distance", "syntax")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
-    parser.add_argument(
-        "runs", nargs="+", metavar="RUN", help="a folder that unmask evaluate wrote"
-    )
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="folder that unmask evaluate wrote")
     parser.add_argument(
         "--format", default="text", help="text, markdown, latex, csv or json (default: text)"
     )
@@ -36,25 +35,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--table",
         action="append",
         metavar="NAME",
-        help="results, differences, distance or syntax; several with commas (default: results, and "
-        "differences but in csv, which holds one table)",
+        help="results, differences, distance or syntax; separate several by commas (default: "
+        "results,differences; for csv, which holds one table, results)",
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="write here instead of stdout")
     parser.add_argument(
-        "--baseline", metavar="NAME", help="what differences are to (default: mlm, if measured)"
+        "-o", "--output", metavar="FILE", help="file for the tables, instead of stdout"
+    )
+    parser.add_argument(
+        "--baseline",
+        metavar="NAME",
+        help="construction that others are compared with (default: mlm, if measured)",
     )
     parser.add_argument(
         "--resamples",
         type=int,
         default=10_000,
         metavar="N",
-        help="of the bootstrap (default: 10000)",
+        help="resamples of the bootstrap (default: 10000)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the bootstrap (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap (default: 0)")
     parser.add_argument(
         "--figures",
         metavar="FOLDER",
-        help="draw NLL against distance, one figure a setting, with its numbers as CSV",
+        help="also draw NLL against distance, one figure per setting, with its numbers as CSV",
     )
     parser.add_argument("--figure-format", default="svg", help="svg, png or pdf (default: svg)")
     parser.add_argument(
@@ -65,19 +68,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--parser",
         metavar="MODEL",
-        help="a spaCy model, as en_core_web_sm: adds syntactic distances; needs --corpus",
+        help="spaCy model, such as en_core_web_sm: adds syntactic distances; needs --corpus",
     )
     parser.add_argument(
         "--corpus",
         action="append",
         metavar="CORPUS",
-        help="the corpus of a run, to be parsed; several for runs on several",
+        help="corpus of a run, to be parsed; repeat the option for runs on several corpora",
     )
     options.add_corpus(parser)
     parser.add_argument(
         "--copy-to",
         metavar="FOLDER",
-        help="also copy the one RUN here in few files, ids and no text: to publish it",
+        help="also copy the one RUN into this folder in few files, ids and no text, to publish it",
     )
 
 
@@ -86,7 +89,7 @@ def run(chosen: argparse.Namespace) -> int:
     tables = _tables(chosen)
     _check_page(chosen.html, chosen.output)
     for option in ("output", "html", "figures"):
-        check_not_of_a_run(option, getattr(chosen, option), chosen.runs)
+        options.check_output(f"--{option}", getattr(chosen, option))
     if (chosen.parser is None) != (chosen.corpus is None):
         raise UnmaskError("--parser reads the texts of --corpus; give both, or neither")
 
@@ -110,21 +113,16 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _tables(chosen: argparse.Namespace) -> list[str]:
-    """The tables that were asked for, before anything is read."""
-    if chosen.format not in _FORMATS:
-        raise UnmaskError(f"--format is one of {', '.join(_FORMATS)}, not {quoted(chosen.format)}")
+    """The requested tables, checked before anything is read."""
+    options.check_choice("--format", chosen.format, _FORMATS)
+    options.check_choice("--figure-format", chosen.figure_format, _FIGURES)
     one = chosen.format == "csv"
     given = chosen.table or ["results" if one else "results,differences"]
     named = list(dict.fromkeys(name.strip() for names in given for name in names.split(",")))
     for name in named:
-        if name not in _TABLES:
-            raise UnmaskError(f"--table is one of {', '.join(_TABLES)}, not {quoted(name)}")
+        options.check_choice("--table", name, _TABLES)
     if one and len(named) > 1:
         raise UnmaskError(f"csv holds one table, not {len(named)}; write each with --table NAME")
-    if chosen.figure_format not in _FIGURES:
-        raise UnmaskError(
-            f"--figure-format is one of {', '.join(_FIGURES)}, not {quoted(chosen.figure_format)}"
-        )
     if "syntax" in named and chosen.parser is None:
         raise UnmaskError("--table syntax needs --parser, a spaCy model, and --corpus")
     if chosen.format == "json" and chosen.table:
@@ -133,7 +131,7 @@ def _tables(chosen: argparse.Namespace) -> list[str]:
 
 
 def _check_page(place: str | None, output: str | None) -> None:
-    """A page is a file of its own, in a folder that is there: told before anything is computed."""
+    """Raise, before anything is computed, unless the page is a file of its own in a folder."""
     if place is None:
         return
     path = Path(place).resolve()
@@ -144,22 +142,8 @@ def _check_page(place: str | None, output: str | None) -> None:
         raise UnmaskError(f"--html and --output are two files, and both are {shown}; rename one")
 
 
-def check_not_of_a_run(option: str, place: str | None, runs: list[str]) -> None:
-    """Reject a place that is one of the files that these runs consist of."""
-    if place is None:
-        return
-    path = Path(place).resolve()
-    for run in runs:
-        own = [(Path(run) / name).resolve() for name in ("plan.json", "rows", "locks")]
-        if any(one == path or one in path.parents for one in own):
-            raise UnmaskError(
-                f"--{option} {quoted(place, limit=150)} belongs to the run {quoted(run, limit=150)}"
-                " and would be lost; give another place"
-            )
-
-
 def _parsed(it: "Report", chosen: argparse.Namespace) -> "Report":
-    """The report with syntactic distances; a run and its corpus know each other by a hash."""
+    """The report with syntactic distances; a run and its corpus are matched by a hash."""
     from unmask.corpora import read_corpus
     from unmask.evaluation.reports.reporting import with_syntax
     from unmask.evaluation.reports.syntax import spacy_parser

@@ -35,6 +35,7 @@ DESCRIPTION = (
 
 # texts that are scored and written together: an interruption loses no more
 TEXTS_AT_ONCE = 2048
+EXAMPLE = 'unmask score -m bert-base-cased --text "The cats sleep." --text "The cats sleeps."'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -115,20 +115,11 @@ def check(chosen: argparse.Namespace) -> None:
             f"name {_HCB_PATH}"
         )
     check_orders(**orders(chosen))
-    _check_not_of_a_run(chosen.output)
+    options.check_output("--output", chosen.output)
     both = [one for one in (chosen.file, chosen.output) if one and os.path.exists(one)]
     if len(both) == 2 and os.path.samefile(*both):
         shown = quoted(chosen.output, limit=150)
         raise UnmaskError(f"--output is the input, {shown}; name another file")
-
-
-def _check_not_of_a_run(output: str | None) -> None:
-    """Reject a file of an evaluation run, which is a folder with a plan."""
-    from unmask.cli.report import check_not_of_a_run
-
-    folders = Path(output).resolve().parents if output is not None else ()
-    runs = [str(folder) for folder in folders if os.path.isfile(folder / "plan.json")]
-    check_not_of_a_run("output", output, runs)
 
 
 def is_pairs(chosen: argparse.Namespace) -> bool:

@@ -1,4 +1,4 @@
-"""How `unmask fill` shows what it found: a table for people, JSON for programs."""
+"""How `unmask fill` shows its fills: as a table, or as JSON for programs."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -60,7 +60,7 @@ def as_json(lm: "LanguageModel", cloze: "Cloze", joints: Joints, top: int) -> st
 
 
 def words_as_json(lm: "LanguageModel", cloze: "Cloze", fills: WordFills, prior: object) -> str:
-    """The same for words; sums over all that could stand there are not known."""
+    """The same for words; sums over all that could fill the blanks are not known."""
     unknown = ("entropy", "mutual_information", "incompatibility", "verdict")
     results: dict[str, object] = {
         name: {
@@ -102,7 +102,7 @@ def _side_by_side(headers: dict[str, list[str]], ranked: dict[str, list[list[str
 
 
 def _cells(lm: "LanguageModel", cloze: "Cloze", fill: "Fill") -> Iterator[str]:
-    """What stands in each blank: the token by its name, several as the text that they make."""
+    """The fill of each blank: one token by its name, several as their text."""
     rest = iter(zip(fill.tokens, fill.ids, strict=True))
     for width in cloze.blank_widths:
         tokens = list(islice(rest, width))
@@ -138,11 +138,11 @@ def _notes(lm: "LanguageModel", joints: Joints) -> list[str]:
     if dependent:
         said = ", ".join(f"{abs(value):.2f} bits ({name})" for name, value in dependent.items())
         lines.append(f"mutual information: {said}")
-    return [*lines, *_held(first, lm.model.vocabulary_size), *_searched(joints)]
+    return [*lines, *_captured(first, lm.model.vocabulary_size), *_searched(joints)]
 
 
-def _held(joint: "Joint", vocabulary_size: int) -> Iterator[str]:
-    """How much of what the model would put there the candidates are."""
+def _captured(joint: "Joint", vocabulary_size: int) -> Iterator[str]:
+    """How much of the model's own probability the candidates have."""
     did: dict[str, Any] = joint.diagnostics
     held = did.get("captured_mass_given_others") or did.get("captured_mass")
     if held is None or all(axis.is_whole(vocabulary_size) for axis in joint.supports):

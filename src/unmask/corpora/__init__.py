@@ -1,4 +1,4 @@
-"""From what a person writes for a corpus to its sentences.
+"""From the name of a corpus to its sentences.
 
 A known name, a Hugging Face dataset, a folder, a file, or `-` for standard input.
 """
@@ -27,7 +27,7 @@ STANDARD_INPUT = "-"
 
 @dataclass(frozen=True)
 class CorpusSpec:
-    """A corpus as a person names it.
+    """A corpus as the caller names it.
 
     `place` is `snli`, `xsum`, the hub name or local folder of a Hugging Face dataset, a file
     (.jsonl, .tsv, .csv, .txt), or `-` for standard input. `columns` are keys of JSON lines, names
@@ -44,7 +44,7 @@ class CorpusSpec:
     format: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what no corpus could be."""
+        """Reject values that name no corpus."""
         if not isinstance(self.place, str) or not self.place.strip():
             raise CorpusError(
                 f"a corpus is {listed(KNOWN)}, a dataset, a file or '-', not {quoted(self.place)}"
@@ -57,7 +57,7 @@ class CorpusSpec:
 def read_corpus(spec: CorpusSpec, *, standard_input: BinaryIO | None = None) -> Corpus:
     """The distinct sentences of a corpus; anything that cannot be read is a `CorpusError`."""
     if spec.place == STANDARD_INPUT:
-        _refuse_dataset_options(spec, "standard input")
+        _reject_dataset_options(spec, "standard input")
         place = Place("stdin", "standard input")
         return _from_file(standard_input or sys.stdin.buffer, spec.format or "txt", spec, place)
     path = os.path.expanduser(spec.place)
@@ -65,7 +65,7 @@ def read_corpus(spec: CorpusSpec, *, standard_input: BinaryIO | None = None) -> 
     if spec.place in KNOWN:
         return _from_dataset(spec, KNOWN[spec.place])
     if os.path.isdir(path):
-        # in full, because `.` is no name
+        # in full, because `.` is not a name
         return _from_folder(spec, Path(os.path.abspath(path)))
     if os.path.exists(path):
         return _from_path(spec, Path(path))
@@ -76,11 +76,11 @@ def read_corpus(spec: CorpusSpec, *, standard_input: BinaryIO | None = None) -> 
 
 def _from_path(spec: CorpusSpec, path: Path) -> Corpus:
     shown = quoted(spec.place, limit=150)
-    _refuse_dataset_options(spec, shown)
+    _reject_dataset_options(spec, shown)
     format = spec.format or path.suffix.lower().removeprefix(".")
     if format not in FORMATS:
         raise CorpusError(
-            f"the name of {shown} does not say what it holds; give format= {listed(FORMATS)}"
+            f"the name of {shown} does not say what it holds; name its format: {listed(FORMATS)}"
         )
     try:
         with path.open("rb") as file:
@@ -100,7 +100,7 @@ def _from_file(
 
 def _from_dataset(spec: CorpusSpec, place: str) -> Corpus:
     shown = quoted(place, limit=150)
-    _refuse_format(spec, f"{shown} is a dataset")
+    _reject_format(spec, f"{shown} is a dataset")
     columns = spec.columns or _COLUMNS.get(place, ())
     split = spec.split or (_SPLIT if place in _COLUMNS else None)
     return _from_table(Table(place, split, spec.config, spec.revision), columns, place)
@@ -108,7 +108,7 @@ def _from_dataset(spec: CorpusSpec, place: str) -> Corpus:
 
 def _from_folder(spec: CorpusSpec, folder: Path) -> Corpus:
     shown = quoted(spec.place, limit=150)
-    _refuse_format(spec, f"{shown} is a folder")
+    _reject_format(spec, f"{shown} is a folder")
     try:
         if not os.listdir(folder):
             raise CorpusError(f"{shown} is an empty folder; give a file or a dataset's folder")
@@ -125,10 +125,10 @@ def _from_table(table: Table, columns: Sequence[str], name: str) -> Corpus:
     return gather(full_name, quoted(table.place, limit=150), found)
 
 
-def _refuse_format(spec: CorpusSpec, what: str) -> None:
+def _reject_format(spec: CorpusSpec, what: str) -> None:
     if spec.format is not None:
         raise CorpusError(
-            f"{what}, to which format= does not apply; give a file, or leave format out"
+            f"{what}, to which a format does not apply; give a file, or leave the format out"
         )
 
 
@@ -142,12 +142,12 @@ def _check_columns(columns: object) -> None:
             raise CorpusError(f"columns names {quoted(column)} twice; give every column once")
 
 
-def _refuse_dataset_options(spec: CorpusSpec, shown: str) -> None:
+def _reject_dataset_options(spec: CorpusSpec, shown: str) -> None:
     for option in ("split", "config", "revision"):
         value = getattr(spec, option)
         if value is not None:
             raise CorpusError(
-                f"{shown} is no dataset, so it has no {option} {quoted(value)}; leave it out"
+                f"{shown} is not a dataset, so it has no {option} {quoted(value)}; leave it out"
             )
 
 

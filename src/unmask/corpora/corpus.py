@@ -83,12 +83,12 @@ def _stripped(one: Occurrence) -> str:
             f"{one.where} has {quoted(one.text)} ({type(one.text).__name__}) where a sentence "
             "should be; give columns that hold strings"
         )
-    _refuse_unwritable(one.text, f"{one.where} has a sentence that")
+    _reject_unwritable(one.text, f"{one.where} has a sentence that")
     return one.text.strip()
 
 
 def _new_id(one: Occurrence, taken: Mapping[str, str]) -> str:
-    _refuse_unwritable(one.id, f"{one.where} has an id that")
+    _reject_unwritable(one.id, f"{one.where} has an id that")
     if one.id in taken:
         raise CorpusError(
             f"{one.where} gives the id {quoted(one.id)} to a second sentence; ids must differ"
@@ -96,7 +96,7 @@ def _new_id(one: Occurrence, taken: Mapping[str, str]) -> str:
     return one.id
 
 
-def _refuse_unwritable(text: str, what: str) -> None:
+def _reject_unwritable(text: str, what: str) -> None:
     # JSON can spell both, and neither has a place in a UTF-8 text
     if "\x00" in text:
         raise CorpusError(f"{what} holds a NUL character; remove it")

@@ -67,8 +67,8 @@ def listed(names: Iterable[object], most: int = 20) -> str:
 def _plain(lines: Lines, columns: Sequence[str], place: Place) -> Iterator[Occurrence]:
     if columns:
         raise CorpusError(
-            f"{place.shown} is plain text, a sentence a line, and has no column "
-            f"{quoted(columns[0])}; leave columns out, or give format= csv, jsonl or tsv"
+            f"{place.shown} is plain text, one sentence per line, and has no column "
+            f"{quoted(columns[0])}; leave the column out, or name the format: csv, jsonl or tsv"
         )
     for number, text in lines:
         yield Occurrence(f"{place.stem}:{number - 1}", text, f"line {number} of {place.shown}")
@@ -84,13 +84,13 @@ def _json_lines(lines: Lines, columns: Sequence[str], place: Place) -> Iterator[
 
 
 def json_object(line: str, where: str) -> Mapping[str, object]:
-    """The object that a line holds; anything else is refused."""
+    """The object that a line holds; anything else raises."""
     try:
         row = json.loads(line)
     except json.JSONDecodeError as error:
         raise CorpusError(
             f"{where} is not JSON: {error.msg} at its character {error.pos + 1}; "
-            "JSON lines have one object a line"
+            "JSON lines have one object per line"
         ) from None
     except (ValueError, RecursionError) as error:
         # numbers of thousands of digits, and brackets without end
@@ -106,7 +106,7 @@ def json_object(line: str, where: str) -> Mapping[str, object]:
 def _published(row: Mapping[str, object], where: str) -> Sequence[str]:
     if row.keys() >= _SNLI_COLUMNS:
         return tuple(_SNLI_PARTS)
-    raise CorpusError(f"{where} has {listed(row) or 'no key'}; say with columns= which to read")
+    raise CorpusError(f"{where} has {listed(row) or 'no key'}; name the columns to read")
 
 
 def _sentences(
@@ -205,6 +205,6 @@ def _published_layout(first: list[str], place: Place) -> _Layout:
     if len(first) == len(_SNLI_HEADER) and first[0] in _SNLI_LABELS:
         return _Layout(_SNLI_HEADER, _SNLI_HEADER[1:], has_header=False)
     raise CorpusError(
-        f"the first line of {place.shown} has {listed(first)}; say with columns= which to read, "
-        f"by these names or by the numbers 1 to {len(first)} if they are no names"
+        f"the first line of {place.shown} has {listed(first)}; name the columns to read, "
+        f"by these names or by the numbers 1 to {len(first)} if they are not names"
     )

@@ -108,7 +108,7 @@ def _chosen(split: str | None, names: Sequence[str], shown: str) -> str:
     if split is None and len(names) == 1:
         return names[0]
     if split is None:
-        raise CorpusError(f"{shown} has the splits {listed(names)}; say with split= which to read")
+        raise CorpusError(f"{shown} has the splits {listed(names)}; name the split to read")
     if split not in names:
         raise CorpusError(f"{shown} has no split {quoted(split)}; it has {listed(names)}")
     return split
@@ -116,9 +116,7 @@ def _chosen(split: str | None, names: Sequence[str], shown: str) -> str:
 
 def _check_columns(names: Sequence[str], columns: Sequence[str], shown: str) -> None:
     if not columns:
-        raise CorpusError(
-            f"{shown} has the columns {listed(names)}; say with columns= which to read"
-        )
+        raise CorpusError(f"{shown} has the columns {listed(names)}; name the columns to read")
     for column in columns:
         if column not in names:
             raise CorpusError(f"{shown} has no column {quoted(column)}; it has {listed(names)}")

@@ -12,6 +12,7 @@ from unmask.errors import ModelError
 from unmask.evaluation.model_identity import ModelIdentity
 from unmask.evaluation.plan import sha256
 from unmask.language_model import LanguageModel
+from unmask.model.hooks import without_gradients
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import Outcomes, RowReader
 from unmask.printable import printable
@@ -104,7 +105,7 @@ def tokenizing(lm: LanguageModel) -> dict[str, Any]:
     return {**special, **{name: _brief(parts.get(name)) for name in _TOKENIZING}}
 
 
-@torch.inference_mode()
+@without_gradients
 def probe(model: MaskedLM) -> tuple[float, ...]:
     """Log-probabilities of some tokens at two blanks of a fixed row of tokens.
 

@@ -96,7 +96,7 @@ def prepare(request: Request, *, standard_input: BinaryIO | None = None) -> Prep
             lm,
             name=request.model_name or _model_name(request.model.place),
             dtype=request.model.dtype,
-            compiled=request.model.compile,
+            compiled=False,
         ),
         corpus=identify_corpus(corpus, request.corpus_name),
         draw=drawn.draw,

@@ -26,7 +26,7 @@ from unmask.evaluation.rows import Row
 from unmask.joints.joint import Joint
 from unmask.joints.metrics import pair_metrics
 from unmask.language_model import LanguageModel
-from unmask.loading import LoadedLanguageModel, load
+from unmask.loading import load
 from unmask.model.batch_size import resolve_batch_size
 from unmask.printable import printable, quoted
 from unmask.settings import Settings
@@ -55,9 +55,8 @@ class ModelSource:
     revision: str | None = None
     trust_remote_code: bool = False
     allow_pickle: bool = False
-    compile: bool = False
 
-    def load(self) -> LoadedLanguageModel:
+    def load(self) -> LanguageModel:
         """The model itself."""
         return load(
             self.place,
@@ -66,7 +65,6 @@ class ModelSource:
             revision=self.revision,
             trust_remote_code=self.trust_remote_code,
             allow_pickle=self.allow_pickle,
-            compile=self.compile,
         )
 
 

@@ -63,7 +63,7 @@ class FormEngine(Tiles):
             raise SupportError(
                 f"marginal{tuple(axes)} makes a table of {rows} x {columns} cells, "
                 f"{readable_bytes(needed)}, above the memory limit of {readable_bytes(limit)}; "
-                "raise memory_limit, or take marginal(0, 1), which makes none"
+                "raise the memory limit, or take marginal(0, 1), which makes none"
             )
         return super().log_marginal(axes)
 

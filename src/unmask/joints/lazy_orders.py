@@ -192,7 +192,7 @@ class LazyOrders(Engine):
 
 def _needs_a_table() -> SupportError:
     return SupportError(
-        "sums over these blanks need a table; give fewer candidates, as support=10, or sample"
+        "sums over these blanks need a table; give fewer candidates, such as 10, or sample"
     )
 
 

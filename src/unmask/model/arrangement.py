@@ -1,8 +1,8 @@
 """What a forward pass changes of a model's own modules, and how to put it back.
 
 A model may change itself while it runs: BigBird turns to full attention at the first short text,
-Reformer chooses its number of buckets by the first long one, both for good. Whoever asks about a
-text must find the model as it was, and so must the next text.
+Reformer chooses its number of buckets by the first long one, both for good. Every text must
+find the model as it was.
 """
 
 import logging
@@ -70,7 +70,7 @@ def _same(owner: dict[str, Any], kept: dict[str, Any]) -> bool:
 def run_and_put_back(model: nn.Module, run: Callable[[], Result]) -> tuple[Result, Replaced | None]:
     """Run, put back what the run replaced, and say what that was; random numbers too."""
     before, random_state = Arrangement(model), torch.get_rng_state()
-    # what it has to say of a change that is undone helps nobody
+    # its message about a change that is undone would mislead
     log = logging.getLogger(type(model).__module__)
     was_silent, found = log.disabled, None
 

@@ -23,7 +23,7 @@ _LOCKS: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()
 
 
 def lock_of(model: Any) -> threading.RLock:
-    """The one lock of a model object: whoever runs it through hooks holds this lock.
+    """The one lock of a model object: held by every caller that runs it through hooks.
 
     Kept here and not by those who wrap the model: two wrappers of one model share it, and neither
     holds anything that cannot be pickled.

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from unmask.errors import ModelError, NumericsError
 from unmask.model.arrangement import Replaced, run_and_put_back, run_rearranged
-from unmask.model.compiling import compile_trunk
 from unmask.model.hooks import lock_of, without_gradients
 from unmask.model.output_layer import (
     FollowedLayer,
@@ -58,7 +57,6 @@ class HuggingFaceMaskedLM:
         self._replaced_at: dict[int, Replaced | None] = {}
         self._verified_lengths: set[int] = set()
         self._trimmed_lengths: dict[int, bool] = {}
-        self._closed: frozenset[nn.Module] = frozenset()
         self._takes_attention_mask = "attention_mask" in inspect.signature(model.forward).parameters
         with self._lock:
             self._require_eval_mode()
@@ -68,7 +66,7 @@ class HuggingFaceMaskedLM:
             if not bool(torch.isfinite(own).all()):
                 raise NumericsError(
                     f"{self._name} returns logits that are not finite; float16 overflows in "
-                    "some models, so try dtype='float32', and check the weights"
+                    "some models, so try float32, and check the weights"
                 )
             self._require_repeatable(probe, own)
             if self._takes_attention_mask:
@@ -144,7 +142,7 @@ class HuggingFaceMaskedLM:
         own, embedding = at_positions(whole, at), self.output_embedding
         if embedding is None:
             self._require_repeatable(row, whole)
-        # what is not finite is said by whoever reads it
+        # readers of these numbers raise where they are not finite
         elif bool(torch.isfinite(own).all()):
             error = largest_error(embedding, self._captured(row, at), own)
             if not error <= tolerated_error(own):
@@ -185,7 +183,7 @@ class HuggingFaceMaskedLM:
         if self._layer is None or longest < max(_PROBE_LENGTHS):
             return NOTHING_TRIMMED
         return find_trimming(
-            [module for module in self.model.modules() if module not in self._closed],
+            self.model.modules(),
             self._captured,
             [self._trimming_probe(length) for length in _PROBE_LENGTHS],
         )
@@ -233,10 +231,17 @@ class HuggingFaceMaskedLM:
                 f"{self._name} gives no logits, so it lacks the head of a masked LM; load its "
                 "checkpoint with AutoModelForMaskedLM"
             )
+        if logits.ndim == 3 and len(logits) == len(ids) and logits.shape[1] > ids.shape[1]:
+            # Perceiver: one output for each position that its decoder has
+            raise ModelError(
+                f"{self._name} gives logits at {logits.shape[1]} positions for a text of "
+                f"{ids.shape[1]} tokens: it always fills a fixed length, and unmask does not "
+                "support such models; it needs logits at the tokens of the text"
+            )
         if logits.ndim != 3 or logits.shape[:2] != ids.shape:
             raise ModelError(
                 f"{self._name} returns logits of shape {tuple(logits.shape)} for "
-                f"ids of shape {tuple(ids.shape)}; a masked LM gives one row per token"
+                f"ids of shape {tuple(ids.shape)}; unmask needs one row of logits per token"
             )
         return logits
 
@@ -263,25 +268,12 @@ class HuggingFaceMaskedLM:
             raise ModelError(f"{self._name} does not call its output layer once")
         return captured[0]
 
-    def _captured_middle(self, ids: Int[Tensor, "rows length"]) -> Tensor:
-        return self._captured(ids, [ids.shape[1] // 2])
-
-    def compile(self) -> None:
-        """Have torch compile all but the head, in place, and check that it computes the same."""
-        # as many rows as a batch has: compilers choose what to do by the first shape they see
-        ids = self._arbitrary_ids(128, min(16, self.max_length or 16))
-        read = self._logits if self._layer is None else self._captured_middle
-        with self._lock:
-            compile_trunk(self.model, lambda: read(ids))
-        # one piece, which hooks inside would break up again
-        self._closed = frozenset(self.model.base_model.modules())
-
     @without_gradients
     def _needs_attention_mask(self) -> bool:
         """Whether a mask of ones changes anything, special tokens in the text or not."""
         ids = self._probe_ids()
         size = input_size(self.model)
-        # a model may take a padding token in the text for padding unless told otherwise
+        # a model may take a padding token in the text for padding unless a mask says otherwise
         padding = getattr(self.model.config, "pad_token_id", None)
         for token in sorted({*self.special_ids, self.mask_id if padding is None else padding}):
             if token < size:

@@ -17,7 +17,7 @@ from unmask.model.trimming import Positions
 
 @runtime_checkable
 class MaskedLM(Protocol):
-    """A model that can be asked what stands at a position of a token sequence.
+    """A model that predicts what stands at a position of a token sequence.
 
     With an `output_embedding`, `readouts` returns that layer's inputs; without one
     (`None`), it returns the logits themselves.
@@ -50,8 +50,8 @@ class MaskedLM(Protocol):
     def readouts(
         self, ids: Int[Tensor, "rows length"], positions: Positions
     ) -> Float[Tensor, "rows positions width"]:
-        """Readouts (or logits) at the positions, one row a sequence, in float32.
+        """Readouts (or logits) at the positions, one row per sequence, in float32.
 
         Positions are a sequence of integers, the same for all rows, or an integer tensor with
-        one row of them a sequence.
+        one row of them per sequence.
         """

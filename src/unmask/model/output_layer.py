@@ -1,7 +1,7 @@
 """A model's output layer as numbers in float32, which follow the model when its weights change.
 
-In float32 the numbers are the model's own memory. Of half precision they are a copy, and whoever
-trains the model further, loads other weights or moves it leaves the copy behind.
+In float32 the numbers are the model's own memory. Of half precision they are a copy, which is
+out of date once the model is trained further, moved, or given other weights.
 """
 
 from collections.abc import Sequence

@@ -72,7 +72,7 @@ def load_pretrained(
         raise
     except Exception as error:  # libraries fail in many ways; all mean the same to the caller
         raise ModelError(f"cannot load a masked LM from {shown}: {_reason(error)}") from None
-    _refuse_untrained(model, report, shown)
+    _reject_untrained(model, report, shown)
     try:
         with _quiet(bars=False):
             tokenizer = AutoTokenizer.from_pretrained(where, **options)
@@ -117,7 +117,7 @@ def _require_safe_shards(where: str, revision: Any, shown: str) -> None:
     if other is not None:
         raise ModelError(
             f"the index of {shown} names {quoted(other)}, which is not a safetensors file; convert "
-            "the weights, or load with allow_pickle=True if you trust the file"
+            "the weights, or load with allow_pickle (--allow-pickle) if you trust the file"
         )
 
 
@@ -126,14 +126,17 @@ def _config(where: str, options: dict[str, Any], shown: str) -> Any:
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
 
     config = AutoConfig.from_pretrained(where, **options)
-    if (
-        type(config) in AutoModelForCausalLM._model_mapping
-        and type(config) not in AutoModelForMaskedLM._model_mapping
-        and not hasattr(config, "auto_map")
-    ):
+    known = type(config) in AutoModelForMaskedLM._model_mapping
+    if not known and "AutoModelForMaskedLM" not in getattr(config, "auto_map", {}):
+        kind = f"{shown} is a {printable(config.model_type)} model"
+        if type(config) in AutoModelForCausalLM._model_mapping:
+            raise ModelError(
+                f"{kind}, a causal language model: it does not read what stands to the right; "
+                "unmask needs a masked one"
+            )
         raise ModelError(
-            f"{shown} is a {config.model_type} model, a causal language model: it does not read "
-            "what stands to the right; unmask needs a masked one"
+            f"{kind}, and transformers has no masked language model of that kind; unmask needs "
+            "one, such as BERT or RoBERTa"
         )
     if config._attn_implementation not in _OWN_ATTENTION and not options["trust_remote_code"]:
         # any other name may be fetched from the hub as compiled code
@@ -164,7 +167,7 @@ def adapt(model: Any, tokenizer: Any) -> tuple[HuggingFaceMaskedLM, Any]:
         masked_lm = HuggingFaceMaskedLM(
             model, mask_id=tokenizer.mask_token_id, special_ids=tokenizer.all_special_ids
         )
-        _refuse_causal(masked_lm)
+        _reject_causal(masked_lm)
         return masked_lm, tokenizer
     except UnmaskError:
         raise
@@ -185,7 +188,7 @@ def _require_ids_alone(model: Any, tokenizer: Any) -> None:
         )
 
 
-def _refuse_causal(masked_lm: HuggingFaceMaskedLM) -> None:
+def _reject_causal(masked_lm: HuggingFaceMaskedLM) -> None:
     """Reject a model that reads nothing to the right of a position, or no other token at all."""
     length = min(7, masked_lm.max_length or 7)
     if length < 3:
@@ -254,15 +257,15 @@ def _check_folder(folder: Path, shown: str, allow_pickle: bool) -> None:
     if pickles and not allow_pickle:
         raise ModelError(
             f"{shown} has weights only as {quoted(pickles[0].name)}, a pickle; convert them to "
-            "safetensors, or load with allow_pickle=True if you trust the file"
+            "safetensors, or load with allow_pickle (--allow-pickle) if you trust the file"
         )
     if not pickles:
         raise ModelError(f"{shown} has no weights (no *.safetensors file)")
 
 
 @without_gradients
-def _refuse_untrained(model: Any, report: Any, shown: str) -> None:
-    """Refuse a checkpoint that lacks weights on which the logits depend: they would be random.
+def _reject_untrained(model: Any, report: Any, shown: str) -> None:
+    """Reject a checkpoint that lacks weights on which the logits depend: they would be random.
 
     Whether they do is tried out, not guessed from names: some checkpoints rightly leave out
     weights that the model holds and never uses.

@@ -340,5 +340,5 @@ def require_finite(finite: Tensor) -> None:
     if not bool(finite):
         raise NumericsError(
             "the model returned values that are not finite; float16 overflows in some models, "
-            "so try dtype='float32', and check the weights"
+            "so try float32, and check the weights"
         )

@@ -1,4 +1,4 @@
-"""Spare a model the positions that nobody reads.
+"""Spare a model the positions that are not read.
 
 Elicitation reads one position of a row, and after the last attention no other matters to it. What
 is left to do there (an output projection, a feed-forward network, norms, the head) is a series of
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from unmask.model.hooks import run_hooked
 
-# the same for every row, or a set of positions a row
+# the same for every row, or one set of positions per row
 Positions = Sequence[int] | Int[Tensor, "rows positions"]
 
 # how far readouts of a trimmed pass may be from those of a whole one, as a part of the largest
@@ -30,7 +30,7 @@ class TrimmingError(RuntimeError):
 
 @dataclass(frozen=True, eq=False)
 class Trimming:
-    """Which calls see the read position only: one flag a call of these modules, in order."""
+    """Which calls see the read position only: one flag per call of these modules, in order."""
 
     modules: tuple[nn.Module, ...] = ()
     cut: tuple[bool, ...] = ()

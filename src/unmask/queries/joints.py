@@ -114,7 +114,7 @@ def check_request(
         raise MethodError(
             f"{', '.join(tables)} of {blanks_of(cloze)} would need a table over too many fills; "
             f"use method {METHOD_WITHOUT_TABLES!r} alone, with its arithmetic mean, which needs "
-            "none, or say how many candidates a blank has, as support=4"
+            "none, or give a number of candidates per blank, such as 4"
         )
     return request
 

@@ -210,8 +210,8 @@ def _log_priors(
             return {widths[0]: 0.0}
         raise SupportError(
             f"blank {blank}: candidates have {_listed(widths)} pieces, and probabilities given "
-            "their number do not compare; state how likely each number is, as piece_prior="
-            f"{{{widths[0]}: 0.8, {widths[1]}: 0.2}}, or piece_prior='uniform'"
+            "their number do not compare; state how likely each number is by a piece prior, "
+            f"such as {widths[0]}=0.8,{widths[1]}=0.2, or 'uniform'"
         )
     if isinstance(prior, str):
         if prior != "uniform":

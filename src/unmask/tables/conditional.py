@@ -129,7 +129,7 @@ class ConditionalTable:
         if not bool(finite):
             raise NumericsError(
                 f"logits of q({'a | b' if over_rows else 'b | a'}) are not finite; a model in "
-                "float16 often needs dtype='float32', and a forbidden token a smaller support"
+                "float16 often needs float32 instead, and a forbidden token a smaller support"
             )
         return cls(logits, given, log_normalizer)
 

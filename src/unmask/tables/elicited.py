@@ -196,7 +196,7 @@ class ElicitedSource:
             raise MemoryLimitError(
                 f"this model's tables must be kept dense, {readable_bytes(self._dense_bytes())}, "
                 f"above the limit of {readable_bytes(self._settings.memory_limit)}; "
-                "raise memory_limit or give a smaller support"
+                "raise the memory limit or give a smaller support"
             )
 
 

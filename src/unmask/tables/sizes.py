@@ -44,7 +44,7 @@ def check_fits(
     raise MemoryLimitError(
         f"tables over {blanks or f'{count} blanks'} of up to {size:,} candidates take about "
         f"{readable_bytes(needed)}, above the limit of {readable_bytes(memory_limit)}; "
-        f"{otherwise}, or give fewer candidates, as support={_that_fits(count, memory_limit)}"
+        f"{otherwise}, or give fewer candidates, such as {_that_fits(count, memory_limit)}"
     )
 
 

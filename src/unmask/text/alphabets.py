@@ -19,7 +19,7 @@ def places_of_letters(name: str, whole: Support) -> list[int]:
     """Where the letters of an alphabet stand in a vocabulary, in the alphabet's order.
 
     All must be written alike. Upper case goes before lower; a vocabulary that has them all both
-    with and without a space before is refused: guessing would score the wrong ones silently.
+    with and without a space before is rejected: guessing would score the wrong ones silently.
     """
     places = {token: len(whole) - 1 - i for i, token in enumerate(reversed(whole.names))}
     for ways in _spellings(ALPHABETS[name]):

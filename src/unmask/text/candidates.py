@@ -58,7 +58,7 @@ def choose_each(
 
 
 def check_blanks(spec: Mapping[Any, object], blanks: int) -> None:
-    """Refuse candidates of a blank that the text does not have."""
+    """Reject candidates of a blank that the text does not have."""
     for axis in spec:
         if whole_number(axis) not in range(blanks):
             raise SupportError(

@@ -1,4 +1,4 @@
-"""A text with blanks becomes token ids and positions, or one clear refusal.
+"""A text with blanks becomes token ids and positions, or one clear error.
 
 Knows a tokenizer's interface, not a model. Every outcome is a `Cloze` or a `ClozeError`.
 """
@@ -21,7 +21,7 @@ from unmask.text.spans import (
 )
 from unmask.text.spans import trimmed as trimmed
 
-# how other models, and people, write a blank: named when a text holds one that this model ignores
+# other ways to write a blank: named when a text holds one that this model ignores
 _OTHER_BLANKS = ("[MASK]", "<mask>", "<|mask|>", "___")
 
 
@@ -101,13 +101,13 @@ def parse_cloze(
     is answered too, with a `ClozeError`.
     """
     said = checked_text(text)
-    asked = None if blanks is None else checked_blanks(blanks)
-    encoding = _encoded(said, tokenizer, asked or [])
+    checked = None if blanks is None else checked_blanks(blanks)
+    encoding = _encoded(said, tokenizer, checked or [])
     ids = [int(token) for token in encoding["input_ids"]]
     if max_length is not None and len(ids) > max_length:
         raise ClozeError(f"the text has {len(ids)} tokens; this model takes at most {max_length}")
     masks = [place for place, token in enumerate(ids) if token == tokenizer.mask_token_id]
-    if asked is None:
+    if checked is None:
         if not masks:
             raise ClozeError(_no_blank(said, tokenizer))
         unknown = unknown_parts(said, ids, tokenizer)
@@ -115,9 +115,9 @@ def parse_cloze(
     if masks:
         raise ClozeError(
             f"the text already holds {len(masks)} {printable(tokenizer.mask_token)}; "
-            "give blanks= or mask tokens, not both"
+            "give blanks or mask tokens, not both"
         )
-    return _with_blanks(said, ids, asked, encoding, tokenizer)
+    return _with_blanks(said, ids, checked, encoding, tokenizer)
 
 
 def _encoded(text: str, tokenizer: Tokenizer, blanks: Sequence[Blank]) -> Mapping[str, Any]:
@@ -134,7 +134,7 @@ def _encoded(text: str, tokenizer: Tokenizer, blanks: Sequence[Blank]) -> Mappin
 
 
 def checked_text(text: object) -> str:
-    """A text as it is, or why it is none."""
+    """The text itself; raises where it is not one."""
     if not isinstance(text, str):
         raise ClozeError(f"a text is a string, not {type(text).__name__}")
     if not text.strip():
@@ -177,7 +177,7 @@ def _no_blank(text: str, tokenizer: Tokenizer) -> str:
     other = next((b for b in _OTHER_BLANKS if b in text and b != mask), None)
     if other:
         return f"no blank: the text has {quoted(other)}, but this model writes blanks as {mask}"
-    return f"no blank: write {mask} where a token is missing, or give blanks="
+    return f"no blank: write {mask} where a token is missing, or name the words to blank"
 
 
 def _with_blanks(
@@ -195,7 +195,7 @@ def _with_blanks(
         for position in run:
             if position in taken:
                 raise ClozeError(f"blanks overlap: {quoted(blank)} names token {position} again")
-            _refuse_special(ids[position], position, tokenizer)
+            _reject_special(ids[position], position, tokenizer)
         taken.update(run)
     positions = tuple(position for run in runs for position in run)
     masked = tuple(tokenizer.mask_token_id if i in taken else t for i, t in enumerate(ids))
@@ -228,7 +228,7 @@ def _spans(
     return whole if len(whole) == len(found) else None
 
 
-def _refuse_special(token: int, position: int, tokenizer: Tokenizer) -> None:
+def _reject_special(token: int, position: int, tokenizer: Tokenizer) -> None:
     # a word that the vocabulary does not know is an ordinary word of the text: it may be masked
     if token in tokenizer.all_special_ids and token != tokenizer.unk_token_id:
         name = tokenizer.convert_ids_to_tokens([token])[0]

@@ -1,8 +1,8 @@
 """Blanks that are words of several pieces, by name: each piece is a blank of its own.
 
 A word that is blanked in an ordinary text keeps its width, so that what stood there has a
-probability. What else could stand there may have any number of pieces: that is asked with one mask
-token in its place, or with words to rank (`targets`).
+probability. What else could stand there may have any number of pieces: for that, write one
+mask token in its place, or give words to rank (`targets`).
 """
 
 from unmask.printable import printable, quoted

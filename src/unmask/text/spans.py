@@ -13,7 +13,7 @@ from unmask.printable import quoted
 Span = tuple[int, int]
 Blank = int | Span | str
 
-# a word of a long text may occur often: a refusal stays one readable line
+# a word of a long text may occur often: an error stays one readable line
 _SPANS_LISTED = 6
 
 
@@ -58,7 +58,7 @@ def places_of_span(span: Span, text: str, offsets: Sequence[Span]) -> range:
     """
     if not 0 <= span[0] < span[1] <= len(text):
         raise ClozeError(
-            f"span {quoted(span)} does not lie in the text, which has {len(text)} characters"
+            f"span {_shown(span)} does not lie in the text, which has {len(text)} characters"
         )
     start, end = trimmed(text, span)
     covered = [
@@ -68,14 +68,14 @@ def places_of_span(span: Span, text: str, offsets: Sequence[Span]) -> range:
     ]
     shown = quoted(text[span[0] : span[1]])
     if not covered:
-        raise ClozeError(f"span {span}, {shown}, covers no token")
+        raise ClozeError(f"span {_shown(span)}, {shown}, covers no token")
     for place in covered:
         low, high = trimmed(text, offsets[place])
         if low < start or high > end:
             relation = "is a part" if len(covered) == 1 else "holds a part"
             raise ClozeError(
-                f"span {span}, {shown}, {relation} of the token {quoted(text[low:high])} "
-                f"at ({low}, {high})"
+                f"span {_shown(span)}, {shown}, {relation} of the token "
+                f"{quoted(text[low:high])} at {_shown((low, high))}"
             )
     # tokens of no width in between, such as a space that stands alone, belong to the span
     return range(covered[0], covered[-1] + 1)
@@ -151,4 +151,8 @@ def _in_words(ch: str) -> bool:
 
 def _listed(spans: Sequence[Span]) -> str:
     more = ", ..." if len(spans) > _SPANS_LISTED else ""
-    return ", ".join(map(str, spans[:_SPANS_LISTED])) + more
+    return ", ".join(map(_shown, spans[:_SPANS_LISTED])) + more
+
+
+def _shown(span: Span) -> str:
+    return f"{quoted(span[0])}:{quoted(span[1])}"

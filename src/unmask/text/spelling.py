@@ -1,7 +1,7 @@
 """What the pieces of a tokenizer spell: names, markers, normal forms, and rests of words.
 
 Knows how WordPiece, byte-level and SentencePiece vocabularies write the start of a word, and
-nothing of blanks. A tokenizer written in Python has no `backend_tokenizer` to be asked.
+nothing of blanks. A tokenizer written in Python has no `backend_tokenizer`.
 """
 
 import unicodedata
@@ -51,7 +51,7 @@ def markers(tokenizer: Tokenizer) -> tuple[str, ...]:
 
 
 def continuation(tokenizer: Tokenizer, word: str) -> tuple[int, ...]:
-    """The pieces of a word that goes on without a space, or none if that cannot be asked for.
+    """The pieces of a word that goes on without a space, or none where the tokenizer cannot say.
 
     WordPiece: its greedy search for `##word` begins with the longest continuing piece. Other
     vocabularies: the pieces without the marker of a space.
@@ -76,7 +76,7 @@ def same_spelling(tokenizer: Tokenizer, word: str, ids: Sequence[int]) -> bool:
     """Whether pieces say all of a word: as normalised by the tokenizer, spaces aside."""
     wanted, spelled = _normalised(tokenizer, word), _spelled(tokenizer, ids)
     if not hasattr(tokenizer, "backend_tokenizer"):
-        # what it does to case and width cannot be asked, but a lost letter still shows
+        # what it does to case and width is not known, but a lost letter still shows
         wanted, spelled = (unicodedata.normalize("NFKC", t).casefold() for t in (wanted, spelled))
     return _squeezed(wanted) == _squeezed(spelled)
 

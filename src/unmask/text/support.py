@@ -34,7 +34,7 @@ class Support:
     cut: Callable[[str], Sequence[str]] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse axes that are not a set of named tokens."""
+        """Reject axes that are not a set of named tokens."""
         if len(self.ids) != len(self.names):
             raise SupportError(f"a support has {len(self.ids)} ids but {len(self.names)} names")
         if len(self.ids) == 0:
@@ -120,7 +120,7 @@ class Support:
             said += (
                 f": it is {len(pieces)} pieces of this tokenizer "
                 f"({' '.join(map(printable, pieces))}); give words of several pieces as targets: "
-                "lm.fill(..., targets=[...]), unmask fill --targets"
+                "lm.fill(..., targets=[...]) or unmask fill --targets"
             )
         near = difflib.get_close_matches(name, self._place_of_name, n=3, cutoff=0.7)
         hint = f"; did you mean {' or '.join(quoted(n) for n in near)}?" if near else ""

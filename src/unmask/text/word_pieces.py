@@ -4,7 +4,7 @@ A word is written into the text in place of the blank and the whole is tokenised
 are what stands between the unchanged tokens before and after. Where it grows together with its
 neighbours so that their tokens would change, the neighbours stay as the model sees them around the
 blank: on the right the text is cut off, and on the left the word is taken as the rest of a word
-(`##able` in WordPiece, no leading space elsewhere). What comes out spells the word, or is refused.
+(`##able` in WordPiece, no leading space elsewhere). What comes out spells the word, or raises.
 """
 
 import re
@@ -51,7 +51,7 @@ def pieces_in_context(
 ) -> list[Candidate]:
     """The pieces of every word at a blank of a cloze, in the order given.
 
-    A word is what a person would type there: at `The <mask>` and `The<mask>`, `man` is `Ġman` and
+    A word is what you would type there: at `The <mask>` and `The<mask>`, `man` is `Ġman` and
     `man`. One leading space asks for the word after a space wherever the blank is. A name of the
     vocabulary with its marker (`##ing`, `Ġman`) or an id is a single piece as given. Words are
     typed as an object because anything but a list of them is answered too, with a `SupportError`.
@@ -143,7 +143,7 @@ def _spans_of_masks(
     if len(spans) != len(places) or ids_of_text(tokenizer, text) != ids:
         raise ClozeError(
             "the blanks of this cloze cannot be found in its text, which words need; read it with "
-            "this tokenizer, with mask tokens in the text or blanks= as spans or words"
+            "this tokenizer, with mask tokens in the text, or blanks as spans or words"
         )
     return spans
 
@@ -194,21 +194,21 @@ def _as_given(tokenizer: Tokenizer, word: object) -> Candidate | None:
         rest = word.removeprefix(marker)
         typed = " " + rest if marker in SPACE_MARKERS else rest
         raise SupportError(
-            f"{quoted(word)} is no token of the vocabulary; write {quoted(typed)} for its pieces"
+            f"{quoted(word)} is not a token of the vocabulary; write {quoted(typed)} for its pieces"
         )
     return Candidate(word, (named,))
 
 
 def _in_context(tokenizer: Tokenizer, frames: Sequence[_Frame], word: str) -> Candidate:
-    _refuse_unwritable(word)
+    _reject_unwritable(word)
     tried = []
     for ids in _attempts(tokenizer, frames, word):
         tried.append(ids)
-        _refuse_special(tokenizer, word, ids)
+        _reject_special(tokenizer, word, ids)
         if ids and covers(tokenizer, candidate := Candidate(word, ids)):
             return candidate
     if tried and not any(tried):
-        raise SupportError(f"{quoted(word)} is no word: the tokenizer makes no piece of it here")
+        raise SupportError(f"{quoted(word)} is not a word: the tokenizer makes no piece of it here")
     raise SupportError(
         f"{quoted(word)} cannot be written at this blank: its pieces here do not spell it; "
         "put a space beside the blank, or give token ids"
@@ -253,9 +253,9 @@ def _read(tokenizer: Tokenizer, text: str, word: str) -> tuple[int, ...]:
         raise SupportError(f"the tokenizer cannot read {quoted(word)}: {said}") from error
 
 
-def _refuse_unwritable(word: str) -> None:
+def _reject_unwritable(word: str) -> None:
     if not word.strip():
-        raise SupportError(f"{quoted(word)} is no word: it is empty")
+        raise SupportError(f"{quoted(word)} is not a word: it is empty")
     if word.removeprefix(" ") != word.strip():
         raise SupportError(
             f"{quoted(word)} has white space around it; one space before a word is all it may have"
@@ -266,7 +266,7 @@ def _refuse_unwritable(word: str) -> None:
         raise SupportError(f"{quoted(word)} holds half of a surrogate pair") from None
 
 
-def _refuse_special(tokenizer: Tokenizer, word: str, ids: tuple[int, ...]) -> None:
+def _reject_special(tokenizer: Tokenizer, word: str, ids: tuple[int, ...]) -> None:
     if tokenizer.unk_token_id is not None and tokenizer.unk_token_id in ids:
         name = quoted(name_of_id(tokenizer, tokenizer.unk_token_id))
         raise SupportError(

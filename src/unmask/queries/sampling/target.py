@@ -68,6 +68,6 @@ class Target:
         rows = self.rows_per_update()
         raise MethodError(
             f"{self.method} takes {rows:,} rows of the model for one update of one chain, above "
-            f"the limit of {limit:,}; use method='orders' (2 rows), give fewer candidates, or "
+            f"the limit of {limit:,}; use method 'orders' (2 rows), give fewer candidates, or "
             f"confirm with rows_per_update={rows}"
         )

@@ -67,7 +67,6 @@ def evaluate_command(plan: Plan) -> str:
     if plan.batch is not None and plan.batch.rows is not None:
         words += ["--batch-size", str(plan.batch.rows)]
     words += ["--half-tables"] if plan.half_tables else []
-    words += ["--compile"] if plan.model.compiled else []
     return shlex.join(words)
 
 
