@@ -32,10 +32,10 @@ class CorpusIdentity:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Draw:
-    """Which examples: what was asked for, and what came of it with this model and corpus.
+class ExampleSelection:
+    """Which examples: what was requested, and what came of it with this model and corpus.
 
-    At most `limit` examples a mask; `count` of all masks together, and `digest` over their tokens
+    At most `limit` examples per mask; `count` of all masks together, and `digest` over their tokens
     and blanks. `refused` counts the sentences that came before the last example of a mask and
     could not be one, by mask and reason.
     """
@@ -79,17 +79,19 @@ class Plan:
     """Everything that decides the rows of a run.
 
     A plan whose `batch` is None is a draft: its batch size is yet to be found, once for all.
+    `support_size` is how many tokens a blank may have; plans of earlier versions have None.
     """
 
     model: ModelIdentity
     corpus: CorpusIdentity
-    draw: Draw
+    draw: ExampleSelection
     support: str | tuple[str, ...]
     constructions: tuple[Construction, ...]
     memory_limit: int
     half_tables: bool
     batch: Batch | None
     software: str = f"unmask {__version__}"
+    support_size: int | None = None
 
     @property
     def digest(self) -> str:
@@ -106,7 +108,11 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON values."""
-        return {"format": FORMAT, **asdict(self), "model": self.model.to_dict()}
+        values = {"format": FORMAT, **asdict(self), "model": self.model.to_dict()}
+        if self.support_size is None:
+            # the digest of a plan that was written without it is of a text without it
+            del values["support_size"]
+        return values
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Plan":
@@ -143,7 +149,13 @@ def check_same(stored: Plan, draft: Plan) -> None:
 
     A draft takes whatever batch size the stored plan has: it is found once.
     """
-    others = replace(draft, model=stored.model, batch=draft.batch or stored.batch)
+    others = replace(
+        draft,
+        model=stored.model,
+        batch=draft.batch or stored.batch,
+        # support and vocabulary, which are compared, decide it
+        support_size=stored.support_size,
+    )
     changes = [
         *(said for _, said in _changes(stored.to_dict(), others.to_dict())),
         *model_changes(stored.model, draft.model).values(),
@@ -194,7 +206,7 @@ def _plan(values: dict[str, Any]) -> Plan:
             **values,
             "model": ModelIdentity.from_dict(values["model"]),
             "corpus": CorpusIdentity(**values["corpus"]),
-            "draw": Draw(**{**draw, "masks": tuple(draw["masks"])}),
+            "draw": ExampleSelection(**{**draw, "masks": tuple(draw["masks"])}),
             "support": support if isinstance(support, str) else tuple(support),
             "constructions": tuple(Construction(**one) for one in values["constructions"]),
             "batch": None if batch is None else Batch(**batch),

@@ -8,7 +8,7 @@ from unmask.constructions import CONSTRUCTIONS
 from unmask.corpora.corpus import Corpus
 from unmask.errors import CorpusError
 from unmask.evaluation.masks import MaskedPair, examples
-from unmask.evaluation.plan import Construction, CorpusIdentity, Draw, sha256
+from unmask.evaluation.plan import Construction, CorpusIdentity, ExampleSelection, sha256
 from unmask.language_model import LanguageModel
 
 
@@ -17,7 +17,7 @@ class Drawn:
     """Examples in the order in which they are measured, and how they came about."""
 
     pairs: tuple[MaskedPair, ...]
-    draw: Draw
+    draw: ExampleSelection
 
 
 def draw_examples(
@@ -46,7 +46,7 @@ def draw_examples(
     identity = sha256(
         [[one.id, one.cloze.ids, one.cloze.positions, one.cloze.gold] for one in pairs]
     )
-    draw = Draw(
+    draw = ExampleSelection(
         masks=tuple(found),
         limit=limit,
         seed=seed,

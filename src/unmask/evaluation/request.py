@@ -101,6 +101,7 @@ def prepare(request: Request, *, standard_input: BinaryIO | None = None) -> Prep
         corpus=identify_corpus(corpus, request.corpus_name),
         draw=drawn.draw,
         support=support,
+        support_size=len(lm.support(support).ids),
         constructions=constructions(methods, options),
         memory_limit=request.settings.memory_limit,
         half_tables=request.settings.half_tables,

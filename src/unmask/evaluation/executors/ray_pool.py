@@ -201,7 +201,7 @@ class Pool(Generic[Job, Outcome]):
             case Refused(why=why):
                 raise UnmaskError(why)
             case Died(why=why):
-                yield from self._bury(event.worker, why)
+                yield from self._replace_dead_worker(event.worker, why)
             case Answered(job=number) | Raised(job=number) if number in worker.jobs:
                 yield self._outcome(event, worker.jobs.pop(number))
 
@@ -212,7 +212,7 @@ class Pool(Generic[Job, Outcome]):
         value: Outcome = event.value
         return value
 
-    def _bury(self, number: int, why: str) -> Iterator[Outcome]:
+    def _replace_dead_worker(self, number: int, why: str) -> Iterator[Outcome]:
         """Take back the jobs of a dead worker, and ask for another."""
         jobs = list(self._workers[number].jobs.items())
         self._stop(number)
@@ -220,13 +220,13 @@ class Pool(Generic[Job, Outcome]):
         for running, job in jobs[:1]:
             self._charges[running] += 1
             if self._charges[running] >= self._limits.tries:
-                yield self._give_up(job, self._charged(why))
+                yield self._give_up(job, self._failure_after_retries(why))
                 del jobs[0]
         self._returned.extendleft(reversed(jobs))
         self._refuse_to_go_on(why)
         self._start()
 
-    def _charged(self, why: str) -> Failure:
+    def _failure_after_retries(self, why: str) -> Failure:
         said = f"its worker ended {self._limits.tries} times while it ran"
         return Failure(said, f"the last time with: {why}")
 

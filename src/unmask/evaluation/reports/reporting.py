@@ -112,7 +112,7 @@ TABLES: Mapping[str, Callable[[Report], Table]] = {
     "differences": lambda it: difference_table(it.differences()),
     "distance": lambda it: distance_table(it.token_bins()),
     "syntax": lambda it: distance_table(
-        it.syntactic_bins(), distance="syntactic distance", note=_syntactic_note(it)
+        it.syntactic_bins(), distance="syntactic distance", note=syntactic_note(it)
     ),
 }
 
@@ -227,7 +227,8 @@ def _unsolved(run: Run) -> list[str]:
     ]
 
 
-def _syntactic_note(it: Report) -> str:
+def syntactic_note(it: Report) -> str:
+    """What syntactic distances count, and which examples have none."""
     left_out = sum((Counter(one) for one in it.apart), Counter[str]())
     told = ", ".join(f"{count} {reason}" for reason, count in sorted(left_out.items()))
     return f"{SYNTACTIC_DISTANCES} Examples left out: {told or 'none'}."

@@ -1,57 +1,42 @@
-"""Where a report's numbers come from, and how to have them again: from plans, rows and manifests.
+"""Where a report's numbers come from, and how to compute them again.
 
-Of folders only the last name is told: the page may be read elsewhere.
+From plans, result rows and manifests. Of folders only the last name is shown: the page may be read
+elsewhere.
 """
 
 import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup
 
 from unmask.evaluation.plan import Plan
 from unmask.evaluation.reports.reporting import Report
 from unmask.evaluation.store.run_folder import MANIFEST, ROWS, Run
-from unmask.markup import Markup, element, joined, name, paragraph, text
+from unmask.markup import escaped
 
-AGAIN = (
-    "CORPUS and MODEL are files, folders or hub names, of which a run keeps only names and hashes;"
-    " a corpus needs the same --column and --split. Copy the plan.json of this run into FOLDER"
-    " first: then the same examples are measured in the same way, and whatever differs is refused"
-    " and named. Numbers agree up to the rounding of another device or of other versions."
-)
-_NOT_ON_THE_COMMAND_LINE = (
-    "Some options of these constructions have no place on the command line: ask for them from"
-    " Python, with unmask.evaluation.request.Request."
-)
 _OPTIONS = ("steps", "mean", "contexts")
 _LONGEST_PART = 100
 _OPTION = re.compile(r"(?<= )(--?[a-z-]+)")
 
 
-def run_section(run: Run) -> Markup:
+def run_part(run: Run) -> dict[str, Any]:
     """What is known of a run, and the command that does it again."""
     plan = run.plan
-    facts = [
-        Markup(element("dt", text(what)) + element("dd", name(said)))
-        for what, said in _facts(run)
-        if said
-    ]
-    parts = [
-        element("dl", *facts),
-        element("h4", text("How to reproduce this run")),
-        command(evaluate_command(plan)),
-        paragraph(AGAIN),
-    ]
-    if any(set(one.options) - set(_OPTIONS) for one in plan.constructions):
-        parts.append(paragraph(_NOT_ON_THE_COMMAND_LINE))
-    return joined(parts)
+    return {
+        "title": f"{plan.model.name} on {plan.corpus.name}",
+        "facts": list(_facts(run)),
+        "command": evaluate_command(plan),
+        "has_other_options": any(set(one.options) - set(_OPTIONS) for one in plan.constructions),
+    }
 
 
-def command(said: str) -> Markup:
+def whole_options(command: str) -> Markup:
     """A command whose options are not broken after their hyphens."""
     # of what is escaped, so that nothing but letters and hyphens gets within a tag
-    whole = _OPTION.sub(r"<span>\1</span>", text(said))
-    return element("pre", element("code", Markup(whole)))
+    return Markup(_OPTION.sub(r"<span>\1</span>", escaped(command)))
 
 
 def evaluate_command(plan: Plan) -> str:
@@ -112,7 +97,7 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "SHA-256 of the examples", plan.draw.digest
     yield "Support", plan.support_name
     yield "Constructions", ", ".join(one.label for one in plan.constructions)
-    yield "Rows of a forward pass", _batch(plan)
+    yield "Texts per forward pass", _batch(plan)
     yield "SHA-256 of the plan", plan.digest
     yield "Planned by", plan.software
     yield "Computed by", "; ".join(_distinct([row.software for row in run.rows]))
@@ -123,7 +108,7 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
 def _examples(run: Run) -> str:
     draw = run.plan.draw
     done = f"{draw.count - run.missing:,} of {draw.count:,} are here"
-    return f"{done}; at most {draw.limit:,} a mask ({', '.join(draw.masks)}), seed {draw.seed}"
+    return f"{done}; at most {draw.limit:,} per mask ({', '.join(draw.masks)}), seed {draw.seed}"
 
 
 def _batch(plan: Plan) -> str:
