@@ -584,7 +584,10 @@ REFUSED = {
     "missing": (["--html", "no/out.html"], "a folder that exists, not 'no/out.html'"),
     "empty": (["--html", ""], "a folder that exists, not ''"),
     "twice": (["--html", "x", "-o", "./x"], "--html and --output are two files"),
-    "baseline": (["--html", "x", "--baseline", "magic"], "no row is of the baseline 'magic'"),
+    "baseline": (
+        ["--html", "x", "--baseline", "magic"],
+        "no result row is of the baseline 'magic'",
+    ),
 }
 
 

@@ -1,4 +1,4 @@
-"""From what a person asks for to a plan and its examples."""
+"""From a request to a plan and its examples."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

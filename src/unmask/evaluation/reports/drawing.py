@@ -24,7 +24,7 @@ _AXES = {
 def draw(
     it: Report, folder: Path, format: str = "svg", *, say: Callable[[str], object] = lambda _: None
 ) -> Iterator[Path]:
-    """A figure a setting and kind of distance, and a CSV a kind; yields what was written.
+    """One figure per setting and kind of distance, one CSV per kind; yields what was written.
 
     `say` gets a line for every figure that is not drawn.
     """
@@ -70,7 +70,7 @@ def _figure(path: Path, kind: str, group: Group, bins: Sequence[DistanceBin]) ->
 def _file_name(group: Group) -> str:
     """Letters and digits only: names come from anywhere, and may hold slashes.
 
-    What that leaves out is told apart by a hash.
+    What that leaves out goes into a hash.
     """
     said = "-".join([group.model, group.corpus, group.mask, group.support])
     plain = re.sub(r"[^a-z0-9]+", "-", said.lower()).strip("-")

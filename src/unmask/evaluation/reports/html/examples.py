@@ -20,7 +20,7 @@ _METRICS = {"pairwise_nll": "P-NLL", "unary_nll": "U-NLL"}
 
 @dataclass(frozen=True)
 class Example:
-    """One masked example: its rows by construction, those that failed left out."""
+    """One masked example: its result rows by construction, those that failed left out."""
 
     id: str
     token_distance: int
@@ -37,7 +37,7 @@ class Example:
         return found[-1].metric("pairwise_nll") - found[0].metric("pairwise_nll") if found else None
 
     def sound(self) -> list[Row]:
-        """Rows of the sound constructions from the lowest pairwise NLL, none if there is one."""
+        """Those of the sound constructions from the lowest pairwise NLL, none if there is one."""
         found = [self.rows[label] for label in SOUND if label in self.rows]
         return sorted(found, key=_pairwise) if len(found) > 1 else []
 
@@ -109,7 +109,7 @@ def script_data(setting: Setting, columns: Sequence[NumberColumn]) -> dict[str, 
 
 
 def settings_of(rows: Iterable[Row]) -> list[Setting]:
-    """Rows by setting, settings and constructions as they first appear."""
+    """Result rows by setting, settings and constructions as they first appear."""
     found: dict[Group, dict[str, list[Row]]] = {}
     for group, of_group in grouped(rows).items():
         found.setdefault(group._replace(construction=""), {})[group.construction] = of_group

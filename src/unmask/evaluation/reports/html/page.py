@@ -35,6 +35,7 @@ from unmask.evaluation.reports.tables import (
     distance_table,
     summary_table,
 )
+from unmask.evaluation.store.publishing import without_detail
 from unmask.evaluation.store.run_folder import Damaged, Run
 from unmask.markup import escaped
 
@@ -60,14 +61,8 @@ def page(it: Report) -> str:
 
 
 def _without_detail(run: Run) -> Run:
-    """An error may name machines, folders and text: its kind is what others need."""
-    rows = (r if r.error is None else replace(r, error=_kind(r.error)) for r in run.rows)
     damaged = (Damaged(one.path, f"{one.path.name} cannot be read") for one in run.damaged)
-    return replace(run, rows=tuple(rows), damaged=tuple(damaged))
-
-
-def _kind(error: str) -> str:
-    return error.split(":")[0] or "an error"
+    return replace(run, rows=tuple(map(without_detail, run.rows)), damaged=tuple(damaged))
 
 
 def _results(it: Report) -> dict[str, Any]:

@@ -7,7 +7,8 @@ elsewhere.
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from markupsafe import Markup
@@ -72,14 +73,9 @@ def updated(run: Run) -> list[str]:
     """When each shard was last written, as its manifest has it, if it has one."""
     found = []
     for path in sorted((run.folder / ROWS).glob(f"*/{MANIFEST}")):
-        try:
-            said = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            # a manifest is for people; the rows are whole without it
-            continue
-        when = said.get("updated") if isinstance(said, Mapping) else None
-        if isinstance(when, str):
-            found.append(when[:_LONGEST_PART])
+        # a manifest is for people: result rows are whole without it
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            found.append(json.loads(path.read_text(encoding="utf-8"))["updated"][:_LONGEST_PART])
     return sorted(found)
 
 
@@ -100,8 +96,8 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "Texts per forward pass", _batch(plan)
     yield "SHA-256 of the plan", plan.digest
     yield "Planned by", plan.software
-    yield "Computed by", "; ".join(_distinct([row.software for row in run.rows]))
-    yield "Devices", ", ".join(_distinct([row.device for row in run.rows]))
+    yield "Computed by", "; ".join(sorted({row.software for row in run.rows if row.software}))
+    yield "Devices", ", ".join(sorted({row.device for row in run.rows if row.device}))
     yield "Last written", ", ".join(_ends(updated(run)))
 
 
@@ -126,10 +122,6 @@ def _method_options(plan: Plan) -> dict[str, str]:
         for option in _OPTIONS
         if option in one.options
     }
-
-
-def _distinct(values: Sequence[str | None]) -> list[str]:
-    return sorted({value for value in values if value})
 
 
 def _ends(dates: Sequence[str]) -> list[str]:
