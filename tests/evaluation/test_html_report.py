@@ -489,6 +489,17 @@ def test_a_plan_with_the_size_of_its_support_has_a_frontier_to_scale() -> None:
         assert nll.split()[0] == f"{math.log(by_name[name].pairwise_ppl.value):.3f}"
 
 
+def test_models_of_different_vocabularies_have_their_own_costs() -> None:
+    every = tuple(Construction(name, {}) for name in ("mlm", "ag"))
+    sizes = {"small": 100, "large": 30_000}
+    runs = [
+        a_run(list(rows_of("mlm", "ag", model=name)), constructions=every, support_size=size)
+        for name, size in sizes.items()
+    ]
+    found = tables(read(page(a_report(*runs))), "Forward passes and P-NLL")
+    assert [cells[2][:2] for cells in found] == [["ag", "201"], ["ag", "60,001"]]
+
+
 def test_without_matplotlib_a_line_says_how_to_get_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     root = read(page(a_report()))

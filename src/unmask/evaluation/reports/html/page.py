@@ -5,15 +5,16 @@ The same runs are the same bytes: nothing is said of when or where the page was 
 
 import base64
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from unmask.evaluation.reports.distance import DistanceBin
+from unmask.evaluation.reports.drawing import AXES
 from unmask.evaluation.reports.figures import construction_styles
 from unmask.evaluation.reports.html.charts import chart
 from unmask.evaluation.reports.html.examples import (
@@ -39,10 +40,14 @@ from unmask.evaluation.store.publishing import without_detail
 from unmask.evaluation.store.run_folder import Damaged, Run
 from unmask.markup import escaped
 
-_AXES = {
-    "token distance": "tokens between the blanks",
-    "syntactic distance": "edges between the blanks' words in the dependency tree",
-}
+
+class Distances(NamedTuple):
+    """NLLs by one kind of distance: what its axis is called, and what it counts."""
+
+    kind: str
+    axis_label: str
+    note: str
+    bins: Sequence[DistanceBin]
 
 
 def page(it: Report) -> str:
@@ -68,9 +73,10 @@ def _without_detail(run: Run) -> Run:
 def _results(it: Report) -> dict[str, Any]:
     """Everything that is resampled, computed once: it takes its time."""
     summaries, differences = it.summaries(), it.differences()
-    bins = {"token distance": (it.token_bins(), DISTANCES)}
+    distances = [Distances("token distance", AXES["distance"], DISTANCES, it.token_bins())]
     if it.syntactic:
-        bins["syntactic distance"] = (it.syntactic_bins(), syntactic_note(it))
+        note = syntactic_note(it)
+        distances.append(Distances("syntactic distance", AXES["syntax"], note, it.syntactic_bins()))
     said = [*summary_table(summaries, it.vocabularies).notes]
     said += difference_table(differences).notes if differences else ()
     resampled = f"Bootstrap: {it.resampling.resamples:,} resamples, seed {it.resampling.seed}."
@@ -79,7 +85,7 @@ def _results(it: Report) -> dict[str, Any]:
         "notes": list(dict.fromkeys([*said, *notes(it), resampled])),
         "colours": {label: one.colour for label, one in construction_styles(labels).items()},
         "settings": [
-            _setting(it, setting, place, summaries, differences, bins)
+            _setting(it, setting, place, summaries, differences, distances)
             for place, setting in enumerate(settings_of(it.rows))
         ],
     }
@@ -91,10 +97,11 @@ def _setting(
     place: int,
     summaries: Sequence[Summary],
     differences: Sequence[Difference],
-    bins: Mapping[str, tuple[Sequence[DistanceBin], str]],
+    distances: Sequence[Distances],
 ) -> dict[str, Any]:
     own = [one for one in summaries if setting.has(one.group)]
-    passes = passes_by_label((run.plan for run in it.runs), setting.group.support)
+    plans = [run.plan for run in it.runs if run.plan.model.name == setting.group.model]
+    passes = passes_by_label(plans, setting.group.support)
     columns = number_columns(setting)
     return {
         "setting": setting,
@@ -104,9 +111,9 @@ def _setting(
         ],
         "frontier": frontier_part(own, passes, key=f"frontier-{place}", title=setting.title),
         "distances": [
-            _distance(kind, found, note, setting, f"figure-{place}-{kind.split()[0]}")
-            for kind, (every, note) in bins.items()
-            if (found := [one for one in every if setting.has(one.group)])
+            _distance(one, found, setting, f"figure-{place}-{one.kind.split()[0]}")
+            for one in distances
+            if (found := [bin for bin in one.bins if setting.has(bin.group)])
         ],
         "columns": columns,
         "data": script_data(setting, columns),
@@ -119,13 +126,13 @@ def _differences(found: Sequence[Difference]) -> Iterator[tuple[str, Table]]:
 
 
 def _distance(
-    kind: str, bins: Sequence[DistanceBin], note: str, setting: Setting, key: str
+    one: Distances, bins: Sequence[DistanceBin], setting: Setting, key: str
 ) -> dict[str, Any]:
     return {
-        "kind": kind,
-        "picture": chart(bins, key=key, title=setting.title, axis_label=_AXES[kind]),
-        "table": distance_table(bins, distance=kind),
-        "note": note,
+        "kind": one.kind,
+        "picture": chart(bins, key=key, title=setting.title, axis_label=one.axis_label),
+        "table": distance_table(bins, distance=one.kind),
+        "note": one.note,
     }
 
 
