@@ -706,7 +706,7 @@ def test_the_script_sorts_filters_and_shows_all() -> None:
     assert every["cells"][-1][column - 1] == ""
     assert every["shown"] == "250 of 250 examples are shown."
     assert sorted(kept["ids"]) == [one for one in values["ids"] if one.startswith("s000")]
-    assert kept["shown"] == "10 of 250 examples are shown, of which 10 are asked for."
+    assert kept["shown"] == "10 of 250 examples are shown; 10 match."
     # these are all at distance 0
     assert near["ids"] == []
 
