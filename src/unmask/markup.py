@@ -1,4 +1,4 @@
-"""The few pieces of HTML that every page is made of, with all texts escaped.
+"""Pieces of HTML with all texts escaped; whole pages are templates of their own.
 
 Texts go in through `text` and `element`'s attributes, which escape them; what is already markup is
 a `Markup`, so that mypy sees where one is taken for the other.
@@ -52,11 +52,6 @@ def element(tag: str, *content: Markup, **attributes: str | bool) -> Markup:
 def joined(parts: Iterable[Markup], between: str = "\n") -> Markup:
     """Several pieces after each other."""
     return Markup(between.join(parts))
-
-
-def paragraph(said: str) -> Markup:
-    """A paragraph of plain text."""
-    return element("p", text(said))
 
 
 def _attribute(key: str, value: str | bool) -> str:

@@ -106,8 +106,8 @@ def test_the_same_again_does_nothing_and_something_else_is_refused(run, tmp_path
 
 def test_refused_sentences_are_counted(run, report, tmp_path: Path) -> None:
     _, _, err = run(tmp_path / "run", "--examples", "100", "--mask", "random", "--method", "mlm")
-    assert "16 examples (random); rejected before the last: 1 too long (random), 1 too short" in err
-    assert "sentences refused before the last example: 1 too long, 1 too short." in report(
+    assert "16 examples (random); refused before the last: 1 too long (random), 1 too short" in err
+    assert "sentences rejected before the last example: 1 too long, 1 too short." in report(
         tmp_path / "run"
     )
 
@@ -156,7 +156,7 @@ def test_numbers_that_are_not_finite_are_a_failure_of_their_example(
     small = ("--examples", "16", "--mask", "random", "--method", "mlm", "--quiet")
     assert run(tmp_path / "run", *small) == (1, "", "")
     (failed,) = (row for row in read_run(tmp_path / "run").rows if row.failed)
-    assert "all_kl of a row is a finite number" in failed.error
+    assert "all_kl of a result row is a finite number" in failed.error
 
 
 def test_many_old_failures_do_not_keep_new_examples_from_being_measured(
@@ -334,7 +334,7 @@ REPORTS_REFUSED = {
     "csv": (["--format", "csv", "--table", "results,distance"], "csv holds one table, not 2"),
     "parser": (["--table", "syntax"], "--table syntax needs --parser"),
     "corpus": (["--parser", "en_core_web_sm"], "give both, or neither"),
-    "baseline": (["--baseline", "magic"], "no row is of the baseline 'magic'"),
+    "baseline": (["--baseline", "magic"], "no result row is of the baseline 'magic'"),
     "figure": (["--figures", "f", "--figure-format", "exe"], "--figure-format is one of"),
     "resamples": (["--resamples", "0"], "resamples is a number from 1"),
     "json": (["--format", "json", "--table", "results"], "json holds results and differences"),
@@ -376,7 +376,10 @@ def test_a_changed_plan_is_not_to_be_evaluated_again(done: Path, tmp_path: Path,
     (changed / "plan.json").write_text(plan.replace('"seed":0', '"seed":1'))
     assert main(["report", str(changed)]) == 2
     err = capsys.readouterr().err
-    assert "holds rows of another plan; either plan.json was changed since, then put it back" in err
+    assert (
+        "holds result rows of another plan; either plan.json was changed since, then put it back"
+        in err
+    )
     assert "start unmask evaluate" not in err
     assert err.count("\n") == 1
 

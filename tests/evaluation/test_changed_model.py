@@ -169,7 +169,9 @@ def test_other_versions_are_said_and_recorded(
         monkeypatch.setattr(module, "SOFTWARE", newer)
     assert main(_command(begun)) == 0
     err = capsys.readouterr().err
-    assert err.startswith("unmask: rows of this run were computed with other versions (torch ")
+    assert err.startswith(
+        "unmask: result rows of this run were computed with other versions (torch "
+    )
     assert f"torch {torch.__version__} there, 99.1 here" in err
     assert err.count("\n") == 1
     manifest = json.loads((begun / "run/rows/0-of-1/manifest.json").read_text())
@@ -178,7 +180,10 @@ def test_other_versions_are_said_and_recorded(
 
     assert main(["report", str(begun / "run"), "--resamples", "50"]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert f"rows were computed with several versions: torch {torch.__version__} and 99.1." in out
+    assert (
+        f"result rows were computed with several versions: torch {torch.__version__} and 99.1."
+        in out
+    )
 
 
 def test_a_run_of_an_earlier_version_goes_on_and_says_what_is_not_checked(

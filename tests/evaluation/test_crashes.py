@@ -243,7 +243,9 @@ def test_a_killed_run_goes_on_with_other_versions_and_says_so(
     )
     assert second.returncode == 0, second.stderr
     (line,) = second.stderr.splitlines()
-    assert line.startswith("unmask: rows of this run were computed with other versions (transf")
+    assert line.startswith(
+        "unmask: result rows of this run were computed with other versions (transf"
+    )
     assert "99.0 here" in line
     numbers = [{**row, "software": None} for row in saved(tmp_path / "run")]
     assert numbers == [{**row, "software": None} for row in undisturbed]

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from unmask import UnmaskError
 from unmask.evaluation.reports import bootstrap
@@ -34,6 +35,45 @@ def test_a_normal_mean_has_its_textbook_error_and_interval() -> None:
     assert found.stderr == pytest.approx(error, rel=1e-12)
     assert found.low == pytest.approx(values.mean() - 1.96 * error, abs=0.1 * error)
     assert found.high == pytest.approx(values.mean() + 1.96 * error, abs=0.1 * error)
+
+
+@pytest.mark.parametrize("scale", ["mean", "perplexity"])
+def test_intervals_are_those_of_scipy(scale: str) -> None:
+    """Other draws of the same bootstrap: equal up to the spread of its percentiles."""
+    values = np.random.default_rng(12).gamma(2.0, size=200)
+    many = Resampling(resamples=20_000)
+    (found,) = means([values], range(200), many)
+    theirs = scipy.stats.bootstrap(
+        (values,),
+        np.mean if scale == "mean" else lambda sample, axis: np.exp(np.mean(sample, axis)),
+        n_resamples=20_000,
+        method="percentile",
+        vectorized=True,
+        rng=np.random.default_rng(13),
+    )
+    ours = found if scale == "mean" else found.exp()
+    tolerance = 0.05 * theirs.standard_error
+    assert ours.low == pytest.approx(theirs.confidence_interval.low, abs=tolerance)
+    assert ours.high == pytest.approx(theirs.confidence_interval.high, abs=tolerance)
+    assert ours.stderr == pytest.approx(theirs.standard_error, rel=0.05)
+
+
+def test_paired_differences_are_those_of_scipy() -> None:
+    own, other = normal(14, 2, 150)
+    own += 0.8 * other
+    (found,) = paired_differences([own], [other], range(150), Resampling(resamples=20_000))
+    theirs = scipy.stats.bootstrap(
+        (own, other),
+        lambda one, two, axis: np.mean(one, axis) - np.mean(two, axis),
+        paired=True,
+        n_resamples=20_000,
+        method="percentile",
+        vectorized=True,
+        rng=np.random.default_rng(15),
+    )
+    tolerance = 0.05 * theirs.standard_error
+    assert found.low == pytest.approx(theirs.confidence_interval.low, abs=tolerance)
+    assert found.high == pytest.approx(theirs.confidence_interval.high, abs=tolerance)
 
 
 def test_intervals_cover_the_truth_as_often_as_they_say() -> None:

@@ -1,4 +1,4 @@
-"""A row is whole or it is refused, and it survives JSON."""
+"""A result row has finite numbers or an error, and it survives JSON."""
 
 import json
 import math
@@ -39,44 +39,30 @@ def test_distance_counts_the_tokens_between(positions: tuple[int, int], distance
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"corpus": ""}, "corpus of a row is a text"),
-        ({"model": 3}, "model of a row is a text"),
-        ({"gold_bytes": -1}, "gold_bytes of a row is a whole number from 0, not -1"),
-        ({"gold_bytes": 2.5}, "gold_bytes"),
-        ({"length": True}, "length"),
-        ({"positions": (3, 3)}, "two different whole numbers from 0 to 11"),
-        ({"positions": (3, 12)}, "positions"),
-        ({"positions": (-1, 3)}, "positions"),
-        ({"positions": (True, 3)}, "positions"),
-        ({"positions": (1, 2, 3)}, "positions"),
-        ({"positions": "12"}, "positions"),
-        ({"seconds": -1.0}, "seconds of a row is a finite number from 0"),
-        ({"pairwise_nll": math.nan}, "says why in `error`"),
+        ({"pairwise_nll": math.nan}, "pairwise_nll of a result row is a finite number, not nan"),
         ({"all_kl": math.inf}, "all_kl"),
         ({"gold_kl": None}, "gold_kl"),
-        ({"unary_nll": "1.5"}, "unary_nll"),
         ({"incompatibility": math.inf}, "incompatibility"),
-        ({"error": ""}, "error of a row is a text"),
         ({"error": "broken", "all_kl": 1.0}, "has no metrics, not all_kl"),
     ],
 )
-def test_wrong_values_are_refused(changes: dict[str, object], said: str) -> None:
+def test_wrong_values_are_rejected(changes: dict[str, object], said: str) -> None:
     with pytest.raises(UnmaskError, match=said):
         a_row(**changes)
 
 
-def test_wrong_fields_are_refused() -> None:
+def test_wrong_fields_are_rejected() -> None:
     good = a_row().to_dict()
-    with pytest.raises(UnmaskError, match="no field 'colour'"):
+    with pytest.raises(UnmaskError, match=r"not a result row: .*colour"):
         Row.from_dict({**good, "colour": 1})
-    with pytest.raises(UnmaskError, match="corpus are missing"):
+    with pytest.raises(UnmaskError, match=r"not a result row: .*corpus"):
         Row.from_dict({name: value for name, value in good.items() if name != "corpus"})
-    with pytest.raises(UnmaskError, match="token_distance is 1"):
-        Row.from_dict({**good, "token_distance": 4})
+    with pytest.raises(UnmaskError, match="not a result row"):
+        Row.from_dict({**good, "positions": None})
 
 
 def test_an_example_counts_once() -> None:
-    with pytest.raises(UnmaskError, match="two rows of 'mlm'"):
+    with pytest.raises(UnmaskError, match="two result rows of 'mlm'"):
         grouped([a_row(), a_row()])
 
 

@@ -4,6 +4,7 @@ import base64
 import copy
 import hashlib
 import json
+import math
 import os
 import random
 import re
@@ -30,9 +31,8 @@ from unmask.evaluation.plan import Batch, Construction
 from unmask.evaluation.reports.bootstrap import Estimate, Resampling
 from unmask.evaluation.reports.figures import STYLES
 from unmask.evaluation.reports.html.charts import WITHOUT, inline
-from unmask.evaluation.reports.html.example_table import script_data
 from unmask.evaluation.reports.html.examples import SOUND, settings_of
-from unmask.evaluation.reports.html.page import page
+from unmask.evaluation.reports.html.page import environment, page
 from unmask.evaluation.reports.html.provenance import evaluate_command, report_command
 from unmask.evaluation.reports.reporting import Report, report
 from unmask.evaluation.rows import Row
@@ -196,8 +196,9 @@ def test_a_page_of_the_published_rows_is_whole_and_needs_nothing(made) -> None:
     _, text, root = made
     check_self_contained(root)
     assert len(root.all("h3")) == 3 * 3 + 3
-    # three frontiers; contiguous blanks have one distance: nothing to draw
-    assert len(root.all("figure")) == (3 + 1 if find_spec("matplotlib") else 0)
+    # no frontier, for these plans do not say how many tokens there are; contiguous blanks have one
+    # distance: nothing to draw
+    assert len(root.all("figure")) == (1 if find_spec("matplotlib") else 0)
     assert [len(one["ids"]) for one in data(root)] == [250, 250, 138]
     assert len(text.encode()) < 1_000_000
 
@@ -417,7 +418,7 @@ def test_hostile_names_stay_text() -> None:
 
 
 def test_json_in_a_script_comes_back_and_ends_no_script() -> None:
-    written = script_data(NASTY)
+    written = environment.from_string("{{ values|tojson }}").render(values=NASTY)
     assert json.loads(written) == NASTY
     assert written.isascii()
     assert not set(written) & set("<>&\n")
@@ -471,6 +472,32 @@ def test_syntactic_distances_stand_beside_those_in_tokens() -> None:
     assert first[:4] == ["mlm", "0", "0", "35"]
     assert "Examples left out: 2 in two parsed sentences." in root.text
     assert "--parser PARSER --corpus CORPUS" in root.text
+
+
+def test_a_plan_with_the_size_of_its_support_has_a_frontier_to_scale() -> None:
+    pytest.importorskip("matplotlib")
+    names = ("mlm", "ag", "log-pool")
+    every = tuple(Construction(name, {}) for name in names)
+    run = a_run(list(rows_of(*names)), constructions=every, support_size=30_000)
+    root = read(page(a_report(run)))
+    check_self_contained(root)
+    assert len(root.all("figcaption")) == 1
+    ((_, *cells),) = tables(root, "Forward passes and P-NLL")
+    assert [row[:2] for row in cells] == [["mlm", "1"], ["ag", "60,001"], ["log-pool", "60,001"]]
+    by_name = {one.group.construction: one for one in a_report(run).summaries()}
+    for name, _, nll in cells:
+        assert nll.split()[0] == f"{math.log(by_name[name].pairwise_ppl.value):.3f}"
+
+
+def test_models_of_different_vocabularies_have_their_own_costs() -> None:
+    every = tuple(Construction(name, {}) for name in ("mlm", "ag"))
+    sizes = {"small": 100, "large": 30_000}
+    runs = [
+        a_run(list(rows_of("mlm", "ag", model=name)), constructions=every, support_size=size)
+        for name, size in sizes.items()
+    ]
+    found = tables(read(page(a_report(*runs))), "Forward passes and P-NLL")
+    assert [cells[2][:2] for cells in found] == [["ag", "201"], ["ag", "60,001"]]
 
 
 def test_without_matplotlib_a_line_says_how_to_get_figures(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -568,7 +595,10 @@ REFUSED = {
     "missing": (["--html", "no/out.html"], "a folder that exists, not 'no/out.html'"),
     "empty": (["--html", ""], "a folder that exists, not ''"),
     "twice": (["--html", "x", "-o", "./x"], "--html and --output are two files"),
-    "baseline": (["--html", "x", "--baseline", "magic"], "no row is of the baseline 'magic'"),
+    "baseline": (
+        ["--html", "x", "--baseline", "magic"],
+        "no result row is of the baseline 'magic'",
+    ),
 }
 
 
@@ -676,7 +706,7 @@ def test_the_script_sorts_filters_and_shows_all() -> None:
     assert every["cells"][-1][column - 1] == ""
     assert every["shown"] == "250 of 250 examples are shown."
     assert sorted(kept["ids"]) == [one for one in values["ids"] if one.startswith("s000")]
-    assert kept["shown"] == "10 of 250 examples are shown, of which 10 are asked for."
+    assert kept["shown"] == "10 of 250 examples are shown; 10 match."
     # these are all at distance 0
     assert near["ids"] == []
 

@@ -92,7 +92,7 @@ def test_two_different_answers_are_not_passed_over(tmp_path: Path) -> None:
         writer.save(rows(0, gold_kl=9.0))
     with pytest.raises(
         StoreError,
-        match=r"two different rows of 'mlm', in 0-of-1/part-000001.parquet and 0-of-1/part-000003",
+        match=r"result rows of 'mlm', in 0-of-1/part-000001.parquet and 0-of-1/part-000003",
     ):
         read_run(tmp_path / "run")
 

@@ -6,7 +6,7 @@ from unmask.evaluation.plan import (
     Batch,
     Construction,
     CorpusIdentity,
-    Draw,
+    ExampleSelection,
     ModelIdentity,
     Plan,
 )
@@ -23,7 +23,7 @@ def a_plan(**changes: object) -> Plan:
             compiled=False,
         ),
         corpus=CorpusIdentity(name="c", digest="c" * 64, sentences=10),
-        draw=Draw(
+        draw=ExampleSelection(
             masks=("random",),
             limit=5,
             seed=0,

@@ -18,17 +18,17 @@ from unmask.model.row_reader import Outcomes, RowReader
 from unmask.printable import printable
 from unmask.settings import Settings
 
-# names, places, versions, and what is asked of a model's other outputs: no part of what it computes
+# names, places, versions, settings of other outputs: not part of what a model computes
 _NOT_OF_THE_FUNCTION = {
     *("name_or_path", "architectures", "auto_map", "tokenizer_class", "transformers_version"),
-    # the plan has the precision that was asked for, and machines choose how to attend
+    # the plan has the precision that was requested, and machines choose how to attend
     *("dtype", "torch_dtype", "attn_implementation"),
     *("id2label", "label2id", "problem_type", "finetuning_task", "task_specific_params"),
     *("return_dict", "output_attentions", "output_hidden_states", "use_cache"),
 }
 # parts of a tokenizer's own JSON that decide what tokens a text has
 _TOKENIZING = ("normalizer", "pre_tokenizer", "post_processor", "model", "added_tokens")
-# longer values (vocabularies, merges, tables of characters) are told by their hash
+# longer values (vocabularies, merges, tables of characters) are known by their hash
 _LONGEST = 400
 # the tokens of the probe, and of how many the log-probabilities are kept at each blank
 _PROBE_LENGTH, _PROBE_OUTCOMES = 24, 16
@@ -130,7 +130,7 @@ def _json(text: str) -> dict[str, Any]:
 
 
 def _settings(value: Any) -> Any:
-    """Settings without what is no part of the function."""
+    """Settings without what is not part of the function."""
     if not isinstance(value, Mapping):
         return _brief(value)
     return {

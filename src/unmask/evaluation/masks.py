@@ -55,7 +55,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class Examples:
-    """Masked pairs in hashed order, and how many sentences before the last were refused, by why."""
+    """Masked pairs in hashed order, and the sentences rejected before the last, counted by why."""
 
     pairs: tuple[MaskedPair, ...]
     refused: Mapping[str, int]
@@ -72,7 +72,7 @@ def examples(
 ) -> Examples:
     """The first `limit` examples that this model can take; fewer if there are no more.
 
-    A pair whose tokens are not both in the `support` has no probability there, and is refused.
+    A pair whose tokens are not both in the `support` has no probability there, and is rejected.
     """
     found = list(outcomes(lm, sentences, mask=mask, limit=limit, seed=seed, support=support))
     pairs = tuple(one for one in found if isinstance(one, MaskedPair))
@@ -88,7 +88,7 @@ def outcomes(
     seed: int = 0,
     support: Candidates = "vocabulary",
 ) -> Iterator[MaskedPair | Refused]:
-    """Sentences in hashed order, masked or refused, until `limit` are masked."""
+    """Sentences in hashed order, masked or rejected, until `limit` are masked."""
     if mask not in MASKS:
         raise CorpusError(f"a mask is {' or '.join(map(quoted, MASKS))}, not {quoted(mask)}")
     for name, value, least in (("limit", limit, 1), ("seed", seed, None)):
@@ -134,7 +134,7 @@ def _masked(
     if reason := _unfit(lm, ids, places, mask):
         return Refused(sentence.id, reason)
     blanks = _blanks(places, mask, _hash(seed, mask, sentence.id, "blanks"))
-    # counted where examples are drawn: a corpus is no place for a warning per sentence
+    # counted where examples are drawn: one warning per sentence of a corpus would be too many
     cloze = lm.read(sentence.text, blanks=blanks)
     spans = _spans(sentence.text, blanks, encoding)
     covered = _gold_bytes(lm, sentence.text, cloze, spans)

@@ -8,7 +8,7 @@ corpora and files beyond what identifies them.
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from unmask import __version__
@@ -32,10 +32,10 @@ class CorpusIdentity:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Draw:
-    """Which examples: what was asked for, and what came of it with this model and corpus.
+class ExampleSelection:
+    """Which examples: what was requested, and what came of it with this model and corpus.
 
-    At most `limit` examples a mask; `count` of all masks together, and `digest` over their tokens
+    At most `limit` examples per mask; `count` of all masks together, and `digest` over their tokens
     and blanks. `refused` counts the sentences that came before the last example of a mask and
     could not be one, by mask and reason.
     """
@@ -50,19 +50,19 @@ class Draw:
 
 @dataclass(frozen=True)
 class Batch:
-    """How many rows a forward pass takes: a number, or as many as have so many tokens."""
+    """How many texts run together: a number, or as many as have so many tokens."""
 
     rows: int | None = None
     tokens: int | None = None
 
     def rows_for(self, length: int) -> int:
-        """Rows of this length."""
+        """Texts of this length."""
         return self.rows if self.rows is not None else max(1, (self.tokens or 1) // length)
 
 
 @dataclass(frozen=True)
 class Construction:
-    """A method and its options, under the label that rows carry."""
+    """A method and its options, under the label that result rows carry."""
 
     method: str
     options: Mapping[str, Any]
@@ -76,29 +76,31 @@ class Construction:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Everything that decides the rows of a run.
+    """Everything that decides the result rows of a run.
 
     A plan whose `batch` is None is a draft: its batch size is yet to be found, once for all.
+    `support_size` is how many tokens a blank may have; plans of earlier versions have None.
     """
 
     model: ModelIdentity
     corpus: CorpusIdentity
-    draw: Draw
+    draw: ExampleSelection
     support: str | tuple[str, ...]
     constructions: tuple[Construction, ...]
     memory_limit: int
     half_tables: bool
     batch: Batch | None
     software: str = f"unmask {__version__}"
+    support_size: int | None = None
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the canonical JSON: the plan's name in every row."""
+        """The SHA-256 of the canonical JSON: the plan's name in every result row."""
         return hashlib.sha256(canonical(self.to_dict()).encode()).hexdigest()
 
     @property
     def support_name(self) -> str:
-        """How rows and tables name the support."""
+        """How result rows and tables name the support."""
         if isinstance(self.support, str):
             return self.support
         # a list of one token must not be taken for a name
@@ -106,7 +108,11 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON values."""
-        return {"format": FORMAT, **asdict(self), "model": self.model.to_dict()}
+        values = {"format": FORMAT, **asdict(self), "model": self.model.to_dict()}
+        if self.support_size is None:
+            # the digest of a plan that was written without it is of a text without it
+            del values["support_size"]
+        return values
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Plan":
@@ -139,11 +145,17 @@ def settled(draft: Plan, resolve: Callable[[], Batch]) -> Plan:
 
 
 def check_same(stored: Plan, draft: Plan) -> None:
-    """Refuse to go on with a plan that is not the stored one, and say what differs.
+    """Reject a plan that is not the stored one, and say what differs.
 
     A draft takes whatever batch size the stored plan has: it is found once.
     """
-    others = replace(draft, model=stored.model, batch=draft.batch or stored.batch)
+    others = replace(
+        draft,
+        model=stored.model,
+        batch=draft.batch or stored.batch,
+        # support and vocabulary, which are compared, decide it
+        support_size=stored.support_size,
+    )
     changes = [
         *(said for _, said in _changes(stored.to_dict(), others.to_dict())),
         *model_changes(stored.model, draft.model).values(),
@@ -152,7 +164,7 @@ def check_same(stored: Plan, draft: Plan) -> None:
         more = len(changes) - _SHOWN_CHANGES
         told = "; ".join(changes[:_SHOWN_CHANGES]) + (f"; and {more} more" if more > 0 else "")
         raise StoreError(
-            f"the output holds a run with another plan: {told}. Give another --output, or ask for"
+            f"the output holds a run with another plan: {told}. Give another --output, or request"
             " the same again"
         )
 
@@ -185,16 +197,13 @@ def _brief(value: Any) -> str:
 
 
 def _plan(values: dict[str, Any]) -> Plan:
-    known = {field.name for field in fields(Plan)}
-    if unknown := sorted(values.keys() - known):
-        raise ValueError(f"it has no {unknown[0]}")
     draw, support, batch = values["draw"], values["support"], values["batch"]
     return Plan(
         **{
             **values,
             "model": ModelIdentity.from_dict(values["model"]),
             "corpus": CorpusIdentity(**values["corpus"]),
-            "draw": Draw(**{**draw, "masks": tuple(draw["masks"])}),
+            "draw": ExampleSelection(**{**draw, "masks": tuple(draw["masks"])}),
             "support": support if isinstance(support, str) else tuple(support),
             "constructions": tuple(Construction(**one) for one in values["constructions"]),
             "batch": None if batch is None else Batch(**batch),

@@ -1,4 +1,4 @@
-"""From what a person asks for to a plan and its examples."""
+"""From a request to a plan and its examples."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from unmask.constructions import default_options
 from unmask.corpora.corpus import Corpus
 from unmask.errors import CorpusError
 from unmask.evaluation.masks import MaskedPair, examples
-from unmask.evaluation.plan import Construction, CorpusIdentity, Draw, sha256
+from unmask.evaluation.plan import Construction, CorpusIdentity, ExampleSelection, sha256
 from unmask.language_model import LanguageModel
 
 
@@ -16,7 +16,7 @@ class Drawn:
     """Examples in the order in which they are measured, and how they came about."""
 
     pairs: tuple[MaskedPair, ...]
-    draw: Draw
+    draw: ExampleSelection
 
 
 def draw_examples(
@@ -45,7 +45,7 @@ def draw_examples(
     identity = sha256(
         [[one.id, one.cloze.ids, one.cloze.positions, one.cloze.gold] for one in pairs]
     )
-    draw = Draw(
+    draw = ExampleSelection(
         masks=tuple(found),
         limit=limit,
         seed=seed,

@@ -1,4 +1,4 @@
-"""An evaluation from what a person asks for to rows in a folder."""
+"""An evaluation from a request to result rows in a folder."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,8 +34,9 @@ WEAKLY_KNOWN = (
 class Request:
     """What is to be measured: a model, a corpus, which examples, and which constructions.
 
-    At most `examples` a mask. `options` are those of a method, by its name. Tables name corpus and
-    model by `corpus_name` and `model_name`; without them by their own, folders by their last part.
+    At most `examples` per mask. `options` are those of a method, by its name. Tables name corpus
+    and model by `corpus_name` and `model_name`; without them by their own, folders by their last
+    part.
     """
 
     corpus: CorpusSpec
@@ -101,6 +102,7 @@ def prepare(request: Request, *, standard_input: BinaryIO | None = None) -> Prep
         corpus=identify_corpus(corpus, request.corpus_name),
         draw=drawn.draw,
         support=support,
+        support_size=len(lm.support(support).ids),
         constructions=constructions(methods, options),
         memory_limit=request.settings.memory_limit,
         half_tables=request.settings.half_tables,

@@ -20,13 +20,13 @@ from unmask.printable import printable
 SAVE_EVERY = 10.0
 # more than this in a row is a broken machine or model, not an unlucky text
 _FAILURES_IN_A_ROW = 50
-# how often to say where we are when nobody watches a bar, as in a log of a batch job
+# how often to print a line where there is no terminal for a bar, as in a log of a batch job
 _SECONDS_A_LINE = 30.0
 
 
 @dataclass
 class _Pending:
-    """Rows that are not saved yet."""
+    """Result rows that are not saved yet."""
 
     writer: RunWriter
     save_every: float
@@ -46,7 +46,7 @@ class _Pending:
             # where the disk is full, there is no sense in trying again on the way out
             raise
         except BaseException:
-            # told to end in the middle of it: not saved, so to be saved on the way out
+            # interrupted in the middle of it: not saved, so to be saved on the way out
             self.rows = rows
             raise
         self.saved_at = time.monotonic()
@@ -62,8 +62,8 @@ def complete(
 ) -> None:
     """Measure what a shard still lacks, and save it; also when interrupted.
 
-    `progress` is a bar on stderr with rate and time left, a line now and then where stderr is no
-    terminal; False for none.
+    `progress` is a bar on stderr with rate and time left, a line now and then where stderr is not
+    a terminal; False for none.
     """
     to_do, tried = writer.to_do(pairs), writer.failed
     pending, failures = _Pending(writer, save_every), 0
@@ -74,7 +74,7 @@ def complete(
                 bar.update()
                 if rows[0].example_id not in tried:
                     failures = failures + 1 if rows[0].failed else 0
-                    _refuse_to_go_on(failures, rows[0])
+                    _check_failures(failures, rows[0])
         finally:
             pending.save()
 
@@ -104,7 +104,7 @@ class _Lines(io.StringIO):
         return len(text)
 
 
-def _refuse_to_go_on(failures: int, row: Row) -> None:
+def _check_failures(failures: int, row: Row) -> None:
     if failures >= _FAILURES_IN_A_ROW:
         raise UnmaskError(
             f"{failures} examples failed in a row, the last with: {printable(row.error or '')}."

@@ -1,6 +1,6 @@
-"""Which versions computed what: rows name them in a line, as "torch 2.13.0, no numba".
+"""Which versions computed what: result rows name them in a line, as "torch 2.13.0, no numba".
 
-Another version is told and not rejected: whether the model still computes the same is seen by
+Another version is reported and not rejected: whether the model still computes the same is seen by
 asking it, and the rest may differ in the last digits.
 """
 
@@ -24,7 +24,7 @@ def differing(lines: Iterable[str]) -> dict[str, list[str]]:
 
 
 def change(earlier: Collection[str], here: str) -> str | None:
-    """What is another version here than in rows that were computed before, in one line."""
+    """What is another version here than in result rows that were computed before, in one line."""
     now = versions(here)
     mixed = [
         f"{name} {' and '.join(sorted(others))} there, {now[name]} here"
@@ -34,6 +34,6 @@ def change(earlier: Collection[str], here: str) -> str | None:
     if not mixed:
         return None
     return (
-        f"rows of this run were computed with other versions ({'; '.join(mixed)}); the model"
+        f"result rows of this run were computed with other versions ({'; '.join(mixed)}); the model"
         " answers as before, but numbers may differ in the last digits"
     )

@@ -28,7 +28,7 @@ from unmask.joints.metrics import pair_metrics
 from unmask.language_model import LanguageModel
 from unmask.loading import load
 from unmask.model.batch_size import resolve_batch_size
-from unmask.printable import printable, quoted
+from unmask.printable import printable
 from unmask.settings import Settings
 from unmask.tables.pair_tables import PairTables
 
@@ -69,7 +69,7 @@ class ModelSource:
 
 
 def check_model(lm: LanguageModel, plan: Plan) -> None:
-    """Refuse to measure with another model than the plan's: names and folders may lie."""
+    """Reject another model than the plan's: names and folders may lie."""
     known = plan.model
     here = identify(lm, name=known.name, dtype=known.dtype, compiled=known.compiled)
     for path, said in model_changes(known, here).items():
@@ -92,7 +92,7 @@ def resolve_batch(
     support: str | Sequence[str],
     settings: Settings,
 ) -> Batch:
-    """The batch size of a whole run, found once: as many tokens a pass as suit a middling text."""
+    """The batch size of a whole run, found once: tokens per batch that suit a middling text."""
     if settings.batch_size is not None:
         return Batch(rows=settings.batch_size)
     length = int(median(len(one.cloze) for one in examples))
@@ -101,7 +101,7 @@ def resolve_batch(
 
 
 def measure(lm: LanguageModel, plan: Plan, example: MaskedPair) -> list[Row]:
-    """A row a construction; where anything fails, rows that say why."""
+    """One result row per construction; where anything fails, rows that say why."""
     began = time.perf_counter()
     try:
         found = list(_measured(lm, plan, example))
@@ -110,14 +110,14 @@ def measure(lm: LanguageModel, plan: Plan, example: MaskedPair) -> list[Row]:
             "software": SOFTWARE,
             "device": _device(lm),
         }
-        # in here: a row refuses numbers that are not finite
+        # in here: a result row rejects numbers that are not finite
         return [Row(**about, **values) for values in found]
-    except Exception as error:  # whatever it is belongs into the rows, and the run goes on
+    except Exception as error:  # whatever it is belongs into the result rows, and the run goes on
         return failed(plan, example, describe(error), time.perf_counter() - began)
 
 
 def failed(plan: Plan, example: MaskedPair, error: str, seconds: float = 0.0) -> list[Row]:
-    """The rows of an example that could not be measured."""
+    """The result rows of an example that could not be measured."""
     about = _about(plan, example, seconds)
     return [Row(**about, construction=one.label, error=error) for one in plan.constructions]
 
@@ -133,7 +133,8 @@ def _measured(lm: LanguageModel, plan: Plan, example: MaskedPair) -> Iterator[di
     tables = lm.tables(example.cloze, support=_support(plan), settings=_settings(plan, example))
     tables.both()
     joints = {one.label: construct(one.method, tables, **one.options) for one in plan.constructions}
-    metrics = pair_metrics(joints, tables, _gold(example))
+    first, second = example.cloze.gold or ()
+    metrics = pair_metrics(joints, tables, (first, second))
     trust = _incompatibility(tables)
     for label, joint in joints.items():
         yield {
@@ -174,13 +175,6 @@ def _settings(plan: Plan, example: MaskedPair) -> Settings:
         progress=False,
         announce=False,
     )
-
-
-def _gold(example: MaskedPair) -> tuple[int, int]:
-    gold = example.cloze.gold
-    if gold is None or len(gold) != 2:
-        raise ValueError(f"the example has gold tokens {quoted(gold)}, not two")
-    return gold[0], gold[1]
 
 
 def _incompatibility(tables: PairTables) -> float | None:

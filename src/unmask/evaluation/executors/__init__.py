@@ -1,4 +1,4 @@
-"""Where examples are measured: examples in, the rows of each out, in whatever order.
+"""Where examples are measured: examples in, the result rows of each out, in whatever order.
 
 An executor never raises for an example: what fails becomes rows that say why. It may raise when
 it cannot go on at all.
@@ -22,4 +22,4 @@ class Executor(Protocol):
         """The batch size of a whole run, found where it will run."""
 
     def run(self, plan: Plan, examples: Iterable[MaskedPair]) -> Iterator[list[Row]]:
-        """The rows of every example, as they come; examples are taken as there is room."""
+        """The result rows of every example, as they come; examples are taken as there is room."""

@@ -23,6 +23,6 @@ class LocalExecutor:
         return resolve_batch(self._lm, examples, support, settings)
 
     def run(self, plan: Plan, examples: Iterable[MaskedPair]) -> Iterator[list[Row]]:
-        """The rows of one example after the other."""
+        """The result rows of one example after the other."""
         for example in examples:
             yield measure(self._lm, plan, example)

@@ -33,7 +33,7 @@ from unmask.settings import Settings
 
 AUTO, LOCAL = "auto", "local"
 _SECONDS_A_PROBE = 10.0
-# whoever asks for a number of workers may ask for nodes that are only then started
+# a requested number of workers may need nodes that are only then started
 PATIENCE, PATIENCE_FOR_WORKERS = 120.0, 900.0
 _FIX = "start one with `ray start --head`, give the address of one, or use --ray local"
 
@@ -51,7 +51,7 @@ class Cluster:
     cpus_per_worker: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse numbers that are none."""
+        """Reject what is not an address or a whole number."""
         if not isinstance(self.address, str) or not self.address.strip():
             raise UnmaskError(
                 f"a cluster is {AUTO}, {LOCAL} or an address such as 10.0.0.5:6379, not"
@@ -115,10 +115,10 @@ class RayExecutor:
         return next(iter(list(pool.run([of_median_length(examples)]))))
 
     def run(self, plan: Plan, examples: Iterable[MaskedPair]) -> Iterator[list[Row]]:
-        """The rows of every example, as they come."""
+        """The result rows of every example, as they come."""
 
         def give_up(example: MaskedPair, failure: Failure) -> list[Row]:
-            # rows are published: no `details`
+            # result rows are published: no `details`
             return failed(plan, example, printable(failure.said))
 
         transport = self._transport(Measuring(plan))
@@ -194,7 +194,7 @@ def connect(address: str) -> tuple[Any, bool]:
     """
     # before Ray is imported, which is when it reads them
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    # whatever `log_to_driver` says, Ray tells of dead workers on stdout, which is for data
+    # whatever `log_to_driver` says, Ray reports dead workers on stdout, which is for data
     os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".*")
     try:
         import ray
@@ -215,7 +215,7 @@ def connect(address: str) -> tuple[Any, bool]:
 
 
 def _probe(address: str) -> None:
-    """Where nobody listens, Ray would try for minutes, and talk about it."""
+    """Where nothing listens, Ray would try for minutes, and print about it."""
     host, _, port = address.rpartition(":")
     if "://" in address or not host or not port.isdigit():
         return
@@ -235,7 +235,7 @@ def _unreachable(address: str, error: Exception) -> str:
 
 @contextmanager
 def _signals_kept() -> Iterator[None]:
-    """Ray takes SIGTERM for itself; rows that are not saved yet need ours."""
+    """Ray takes SIGTERM for itself; result rows that are not saved yet need ours."""
     before = signal.getsignal(signal.SIGTERM)
     try:
         yield

@@ -1,4 +1,4 @@
-"""What the errors of workers mean: which ones pass, which last, and what a person should read.
+"""What the errors of workers mean: which ones pass, which last, and what to say of them.
 
 Knows errors by name and text alone, neither Ray nor the pool.
 """
@@ -19,7 +19,7 @@ _PASSING = {
     *("OutOfMemoryError", "MemoryError", "AcceleratorError"),
     *("ConnectionError", "TimeoutError", "Timeout", "TransportError"),
 }
-# the network is not asked for: trying again does not bring it
+# the network is switched off: trying again does not bring it
 _LASTING = "OfflineModeIsEnabled"
 _ACCELERATOR = re.compile(r"\b(AcceleratorError|CUDA error|HIP error)\b")
 # another version, or none: every worker of that node would say the same
@@ -36,7 +36,7 @@ class Problem:
 
 
 def problem(error: Exception) -> Problem:
-    """What an error while loading means: only what `unmask` itself refuses lasts.
+    """What an error while loading means: only what `unmask` itself rejects lasts.
 
     It also words errors of libraries, of which some pass: those are known by what they came from.
     """
@@ -55,7 +55,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def accelerator_failure(found: Any) -> str | None:
-    """The error of rows that all failed by one of the accelerator, but for lack of memory.
+    """The error of result rows that all failed by one of the accelerator, but for lack of memory.
 
     CUDA does not recover from such an error within a process.
     """

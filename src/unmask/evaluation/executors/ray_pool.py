@@ -86,7 +86,7 @@ class Transport(Protocol):
     """How workers are reached. None of its calls waits for a worker but `wait`."""
 
     def start(self) -> int:
-        """Ask for a worker; its number is a new one."""
+        """Request a worker; its number is a new one."""
 
     def give(self, worker: int, job: int, content: Any) -> None:
         """Put a job at the end of a worker's queue."""
@@ -95,7 +95,7 @@ class Transport(Protocol):
         """What has happened; nothing if that time has passed without anything."""
 
     def stop(self, worker: int) -> None:
-        """End a worker, or no longer ask for it; one that is gone already is no error."""
+        """End a worker, or withdraw its request; one that is gone already is not an error."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +165,7 @@ class Pool(Generic[Job, Outcome]):
                 self._stop(worker)
 
     def _distribute(self, source: Iterator[tuple[int, Job]]) -> bool:
-        """Give what there is to who has room; whether anything is left to wait for."""
+        """Give jobs to workers that have room; whether anything is left to wait for."""
         while (worker := self._with_most_room()) is not None:
             if not self._returned:
                 self._returned.extend(islice(source, 1))
@@ -201,7 +201,7 @@ class Pool(Generic[Job, Outcome]):
             case Refused(why=why):
                 raise UnmaskError(why)
             case Died(why=why):
-                yield from self._bury(event.worker, why)
+                yield from self._replace_dead_worker(event.worker, why)
             case Answered(job=number) | Raised(job=number) if number in worker.jobs:
                 yield self._outcome(event, worker.jobs.pop(number))
 
@@ -212,30 +212,30 @@ class Pool(Generic[Job, Outcome]):
         value: Outcome = event.value
         return value
 
-    def _bury(self, number: int, why: str) -> Iterator[Outcome]:
-        """Take back the jobs of a dead worker, and ask for another."""
+    def _replace_dead_worker(self, number: int, why: str) -> Iterator[Outcome]:
+        """Take back the jobs of a dead worker, and request another."""
         jobs = list(self._workers[number].jobs.items())
         self._stop(number)
         self._deaths += 1
         for running, job in jobs[:1]:
             self._charges[running] += 1
             if self._charges[running] >= self._limits.tries:
-                yield self._give_up(job, self._charged(why))
+                yield self._give_up(job, self._failure_after_retries(why))
                 del jobs[0]
         self._returned.extendleft(reversed(jobs))
-        self._refuse_to_go_on(why)
+        self._check_deaths(why)
         self._start()
 
-    def _charged(self, why: str) -> Failure:
+    def _failure_after_retries(self, why: str) -> Failure:
         said = f"its worker ended {self._limits.tries} times while it ran"
         return Failure(said, f"the last time with: {why}")
 
-    def _refuse_to_go_on(self, why: str) -> None:
+    def _check_deaths(self, why: str) -> None:
         if self._deaths >= self._limits.deaths_in_a_row(self._wanted):
             raise UnmaskError(
                 f"workers died {self._deaths} times without finishing an example, the last with:"
-                f" {printable(why)}. What was finished is kept; mend the cause (often memory: ask"
-                " for fewer --workers) and start again"
+                f" {printable(why)}. What was finished is kept; mend the cause (often memory: use"
+                " fewer --workers) and start again"
             )
 
     def _check_alone(self) -> None:
@@ -246,7 +246,7 @@ class Pool(Generic[Job, Outcome]):
             raise UnmaskError(
                 f"the cluster had no room for a worker for {self._limits.patience:g} s: its nodes"
                 " are gone, busy, too small or not there yet. What was finished is kept; see `ray"
-                " status`, ask for fewer --cpus-per-worker or more --patience, and start again"
+                " status`, request fewer --cpus-per-worker or more --patience, and start again"
             )
 
     def _start(self) -> None:

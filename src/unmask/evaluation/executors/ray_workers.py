@@ -53,7 +53,7 @@ class Task(Protocol):
 
 @dataclass(frozen=True)
 class Measuring:
-    """Rows of examples, by a plan."""
+    """Result rows of examples, by a plan."""
 
     plan: Plan
 
@@ -67,7 +67,7 @@ class Measuring:
         check_model(lm, self.plan)
 
     def do(self, lm: LanguageModel, job: MaskedPair) -> list[Row]:
-        """A row a construction."""
+        """One result row per construction."""
         return measure(lm, self.plan, job)
 
 
@@ -142,7 +142,7 @@ class _Awaited:
 
 
 class RayTransport:
-    """Actors by number, and everything they have been asked."""
+    """Actors by number, and every call that they have not answered."""
 
     def __init__(self, ray: Any, source: ModelSource, task: Task, needs: Needs) -> None:
         self._ray, self.source, self._task, self.needs = ray, source, task, needs
@@ -160,7 +160,7 @@ class RayTransport:
         self._awaited: dict[Any, _Awaited] = {}
 
     def start(self) -> int:
-        """Ask for an actor, and for its model."""
+        """Request an actor, and its model."""
         number = next(self._numbers)
         actor = self._class.remote(self.source, self._task, self.needs.cpus)
         self._actors[number] = actor
@@ -196,7 +196,7 @@ class RayTransport:
         return sorted(_once(events), key=lambda event: isinstance(event, Died))
 
     def stop(self, worker: int) -> None:
-        """End an actor and forget what it was asked."""
+        """End an actor and forget its open calls."""
         for reference, awaited in list(self._awaited.items()):
             if awaited.worker == worker:
                 del self._awaited[reference]
@@ -239,7 +239,7 @@ class RayTransport:
 
 
 def _once(events: Sequence[Event | None]) -> Iterator[Event]:
-    """Every call to a dead worker tells of its death: the first will do."""
+    """Every call to a dead worker reports its death: the first will do."""
     seen = set()
     for event in events:
         if event is not None and not (isinstance(event, Died) and event.worker in seen):

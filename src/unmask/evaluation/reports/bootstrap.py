@@ -164,7 +164,7 @@ def _ends(totals: Numbers, sizes: Numbers, resampling: Resampling) -> Numbers:
 
 
 def _resampled(sums: Numbers, resampling: Resampling) -> Numbers:
-    """The sums of as many sentences drawn with replacement, one row a resample."""
+    """The sums of as many sentences drawn with replacement, one row per resample."""
     generator = np.random.default_rng(resampling.seed)
     count = len(sums)
     step = max(1, _CELLS // count)

@@ -64,14 +64,15 @@ def by_distance(
 
 
 def by_example(rows: Iterable[Row]) -> dict[str, Row]:
-    """The first row of every example; blanks at different characters under one id raise."""
+    """The first result row of every example; blanks at different characters under one id raise."""
     first: dict[str, Row] = {}
     for row in rows:
         one = first.setdefault(row.example_id, row)
         if (one.sentence_id, one.spans) != (row.sentence_id, row.spans):
             raise UnmaskError(
                 f"the example {quoted(row.example_id)} has other blanks with {quoted(row.model)}"
-                f" than with {quoted(one.model)}: take the rows of one corpus and model at a time"
+                f" than with {quoted(one.model)}: take the result rows of one corpus and model at a"
+                " time"
             )
     return first
 

@@ -15,7 +15,7 @@ from unmask.evaluation.rows import Group
 from unmask.evaluation.store.durable import make_folder, write_file
 
 _LONGEST_NAME = 100
-_AXES = {
+AXES = {
     "distance": "tokens between the blanks",
     "syntax": "edges between the blanks' words in the dependency tree",
 }
@@ -24,7 +24,7 @@ _AXES = {
 def draw(
     it: Report, folder: Path, format: str = "svg", *, say: Callable[[str], object] = lambda _: None
 ) -> Iterator[Path]:
-    """A figure a setting and kind of distance, and a CSV a kind; yields what was written.
+    """One figure per setting and kind of distance, one CSV per kind; yields what was written.
 
     `say` gets a line for every figure that is not drawn.
     """
@@ -38,7 +38,7 @@ def draw(
         write_file(path, _writing(comma_separated(table(it, kind))))
         yield path
         if not bins:
-            say(f"no figure of {_AXES[kind]}: no example has a distance and metrics")
+            say(f"no figure of {AXES[kind]}: no example has a distance and metrics")
         for group, found in by_setting(bins).items():
             ends = sorted({(one.first, one.last) for one in found})
             # one bin is a point, of which the table says everything
@@ -54,15 +54,15 @@ def _writing(text: str) -> Callable[[BinaryIO], object]:
 
 def _one_bin(kind: str, first: int, last: int) -> str:
     if first == last:
-        return f"all examples have {first} {_AXES[kind]}"
+        return f"all examples have {first} {AXES[kind]}"
     return (
-        f"its {first} to {last} {_AXES[kind]} are one bin, since each takes {LEAST_COUNT} examples "
+        f"its {first} to {last} {AXES[kind]} are one bin, since each takes {LEAST_COUNT} examples "
         "or more; evaluate more examples"
     )
 
 
 def _figure(path: Path, kind: str, group: Group, bins: Sequence[DistanceBin]) -> Path:
-    figure = distance_figure(bins, title=shown_setting(group), axis_label=_AXES[kind])
+    figure = distance_figure(bins, title=shown_setting(group), axis_label=AXES[kind])
     save_figure(figure, path)
     return path
 
@@ -70,7 +70,7 @@ def _figure(path: Path, kind: str, group: Group, bins: Sequence[DistanceBin]) ->
 def _file_name(group: Group) -> str:
     """Letters and digits only: names come from anywhere, and may hold slashes.
 
-    What that leaves out is told apart by a hash.
+    What that leaves out goes into a hash.
     """
     said = "-".join([group.model, group.corpus, group.mask, group.support])
     plain = re.sub(r"[^a-z0-9]+", "-", said.lower()).strip("-")

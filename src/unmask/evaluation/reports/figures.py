@@ -46,7 +46,7 @@ _library = partial(library, install="pip install 'unmask[plots]', or take the ta
 def distance_figure(bins: Sequence[DistanceBin], *, title: str, axis_label: str) -> "Figure":
     """Pairwise and unary NLL against distance in one setting, over the counts of examples.
 
-    One line a construction, side by side within a bin. Where one would flatten all others it
+    One line per construction, side by side within a bin. Where one would flatten all others it
     leaves the axis, and the panel says which and where it went.
     """
     _check_setting(bins)

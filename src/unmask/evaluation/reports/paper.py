@@ -1,7 +1,7 @@
 """The numbers that the paper reports, to stand beside measured ones where they are of the same.
 
 Table 1 of Lucas Torroba Hennigen and Yoon Kim, "Deriving Language Models from Masked Language
-Models" (ACL 2023), https://aclanthology.org/2023.acl-short.99/: 1,000 examples a cell, over the
+Models" (ACL 2023), https://aclanthology.org/2023.acl-short.99/: 1,000 examples per cell, over the
 whole vocabulary. The paper gives neither its examples, nor the split, nor any spread, so a measured
 number is not expected to agree beyond the sampling error of both.
 """
@@ -19,7 +19,7 @@ _MODELS = {
     for name in (model, f"google-bert/{model}")
 }
 
-# as the loaders name them, or as a person does with --corpus-name
+# as the loaders name them, or as you may with --corpus-name
 _CORPORA = {
     name: corpus
     for corpus, place in (("snli", "stanfordnlp/snli"), ("xsum", "EdinburghNLP/xsum"))

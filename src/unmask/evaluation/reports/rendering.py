@@ -1,13 +1,14 @@
-"""Tables written out: aligned text, Markdown, LaTeX and CSV.
+"""Tables written out: aligned text, Markdown, LaTeX and CSV; the cells of a page's HTML.
 
-The first three are for readers: settings that all rows share stand in the title, and an estimate
-is one cell. CSV is for programs: every column, full precision, four columns an estimate.
+All but CSV are for readers: settings that all rows share stand in the title, and an estimate is one
+cell. CSV is for programs: every column, full precision, four columns per estimate.
 """
 
 import csv
 import io
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from unmask import table_cells
 from unmask.evaluation.reports.bootstrap import Estimate
@@ -17,6 +18,27 @@ from unmask.printable import printable
 
 # beyond this a fixed number of digits is no longer readable
 _LARGE = 1e7
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A cell as readers see it, before any escaping: a name, or a number and its interval.
+
+    `marked` is a difference whose interval leaves out zero.
+    """
+
+    said: str
+    interval: str = ""
+    is_name: bool = False
+    marked: bool = False
+
+
+def shown_rows(table: Table) -> list[list[Shown]]:
+    """The cells of a table as readers see them, in every format but CSV."""
+    return [
+        [_shown(column, cell) for column, cell in zip(table.columns, row, strict=True)]
+        for row in table.rows
+    ]
 
 
 def text(table: Table) -> str:
@@ -81,33 +103,28 @@ def comma_separated(table: Table) -> str:
 def _written(
     table: Table, escape: Callable[[str], str], mark: Callable[[str], str], minus: str = "-"
 ) -> list[list[str]]:
-    def one(column: Column, cell: Cell) -> str:
-        if isinstance(cell, str):
-            return escape(cell)
-        number = _number(column, cell).replace("-", minus)
-        marked = column.signed and isinstance(cell, Estimate) and cell.leaves_out_zero()
-        return mark(number) if marked else number
+    def one(cell: Shown) -> str:
+        if cell.is_name:
+            return escape(cell.said)
+        number = f"{cell.said} {cell.interval}".rstrip().replace("-", minus)
+        return mark(number) if cell.marked else number
 
-    return [
-        [one(column, cell) for column, cell in zip(table.columns, row, strict=True)]
-        for row in table.rows
-    ]
+    return [[one(cell) for cell in row] for row in shown_rows(table)]
 
 
-def _number(column: Column, cell: int | float | Estimate | None) -> str:
-    if cell is None:
-        return ""
-    if isinstance(cell, int):
-        return str(cell)
-    if isinstance(cell, float):
-        return _rounded(cell, column)
-    value = _rounded(cell.value, column)
-    if math.isnan(cell.low):
-        return value
-    return f"{value} [{_rounded(cell.low, column)}, {_rounded(cell.high, column)}]"
+def _shown(column: Column, cell: Cell) -> Shown:
+    if isinstance(cell, str):
+        return Shown(cell, is_name=True)
+    if isinstance(cell, Estimate):
+        value, low, high = (_rounded(one, column) for one in (cell.value, cell.low, cell.high))
+        interval = "" if math.isnan(cell.low) else f"[{low}, {high}]"
+        return Shown(value, interval, marked=column.signed and cell.leaves_out_zero())
+    return Shown("" if cell is None else _rounded(cell, column))
 
 
-def _rounded(value: float, column: Column) -> str:
+def _rounded(value: int | float, column: Column) -> str:
+    if isinstance(value, int):
+        return str(value)
     sign = "+" if column.signed else ""
     kind = "f" if abs(value) < _LARGE or not math.isfinite(value) else "e"
     return f"{value:{sign}.{column.digits}{kind}}"

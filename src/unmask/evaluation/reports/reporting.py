@@ -1,4 +1,4 @@
-"""What several runs come to together: their rows, what must be said beside them, and their tables.
+"""What several runs come to together: result rows, notes and tables.
 
 Needs no model: a report can be made where none runs.
 """
@@ -45,7 +45,7 @@ class Report:
 
     @property
     def rows(self) -> list[Row]:
-        """The rows of all runs."""
+        """The result rows of all runs."""
         return [row for run in self.runs for row in run.rows]
 
     @property
@@ -82,8 +82,8 @@ def report(runs: Sequence[Run], *, resampling: Resampling, baseline: str | None 
         for damaged in (one for run in runs for one in run.damaged):
             raise StoreError(f"{damaged.why}; {_remedy(damaged)}")
         raise StoreError("there are no results yet: let unmask evaluate do some examples first")
-    _refuse_namesakes(run.plan for run in runs)
-    _refuse_repetitions(runs)
+    _reject_namesakes(run.plan for run in runs)
+    _reject_repetitions(runs)
     measured = {row.construction for run in runs for row in run.rows}
     if baseline is None and BASELINE in measured:
         baseline = BASELINE
@@ -112,7 +112,7 @@ TABLES: Mapping[str, Callable[[Report], Table]] = {
     "differences": lambda it: difference_table(it.differences()),
     "distance": lambda it: distance_table(it.token_bins()),
     "syntax": lambda it: distance_table(
-        it.syntactic_bins(), distance="syntactic distance", note=_syntactic_note(it)
+        it.syntactic_bins(), distance="syntactic distance", note=syntactic_note(it)
     ),
 }
 
@@ -149,7 +149,7 @@ def config(it: Report) -> dict[str, Any]:
     }
 
 
-def _refuse_namesakes(plans: Iterable[Plan]) -> None:
+def _reject_namesakes(plans: Iterable[Plan]) -> None:
     """Two models, or two corpora, under one name would be averaged together."""
     models: dict[str, ModelIdentity] = {}
     corpora: dict[str, str] = {}
@@ -167,8 +167,8 @@ def _refuse_namesakes(plans: Iterable[Plan]) -> None:
                 )
 
 
-def _refuse_repetitions(runs: Iterable[Run]) -> None:
-    """Two draws of one corpus share sentences: their rows are no sample to average over."""
+def _reject_repetitions(runs: Iterable[Run]) -> None:
+    """Two draws of one corpus share sentences: they are not one sample to average over."""
     seen: set[Group] = set()
     for run in runs:
         groups = {row.group for row in run.rows}
@@ -194,11 +194,11 @@ def _run_notes(run: Run) -> list[str]:
     for mask, reasons in plan.draw.refused.items():
         if reasons:
             told = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
-            said.append(f"{where}, {mask}: sentences refused before the last example: {told}.")
+            said.append(f"{where}, {mask}: sentences rejected before the last example: {told}.")
     said += [f"{where}: {one.why}; {_remedy(one)}" for one in run.damaged]
     if mixed := differing({row.software for row in run.rows if row.software}):
         told = "; ".join(f"{name} {' and '.join(each)}" for name, each in mixed.items())
-        said.append(f"{where}: rows were computed with several versions: {told}.")
+        said.append(f"{where}: result rows were computed with several versions: {told}.")
     return said + [f"{where}: {one}" for one in _unsolved(run)]
 
 
@@ -227,7 +227,8 @@ def _unsolved(run: Run) -> list[str]:
     ]
 
 
-def _syntactic_note(it: Report) -> str:
+def syntactic_note(it: Report) -> str:
+    """What syntactic distances count, and which examples have none."""
     left_out = sum((Counter(one) for one in it.apart), Counter[str]())
     told = ", ".join(f"{count} {reason}" for reason, count in sorted(left_out.items()))
     return f"{SYNTACTIC_DISTANCES} Examples left out: {told or 'none'}."

@@ -1,4 +1,4 @@
-"""What rows amount to: the paper's four numbers a construction, and how two constructions differ.
+"""What result rows amount to: four numbers per construction, and how two constructions differ.
 
 Averages are over examples, of NLLs and divergences; perplexities are exponentials of mean NLLs.
 Nothing here ranks: perplexities per token compare only within one vocabulary, and nats per byte
@@ -28,7 +28,7 @@ _TOKENS = 2
 class Summary:
     """One construction in one setting; the estimates are None where every example failed.
 
-    `examples` counts the rows that the means are over, `failed` the others. Perplexities and
+    `examples` counts the result rows that the means are over, `failed` the others. Perplexities and
     divergences are per token; nats per byte are all nats over all UTF-8 bytes of the gold tokens,
     None if those have no bytes.
     """
@@ -63,7 +63,7 @@ class Difference:
 
 
 def summarise(rows: Iterable[Row], resampling: Resampling = DEFAULT) -> list[Summary]:
-    """A summary of every group of rows, in the order in which groups first appear."""
+    """A summary of every group of result rows, in the order in which groups first appear."""
     return [_summary(group, found, resampling) for group, found in grouped(rows).items()]
 
 
@@ -79,7 +79,7 @@ def differences(
     if groups and all(group.construction != baseline for group in groups):
         known = sorted({group.construction for group in groups})
         raise UnmaskError(
-            f"no row is of the baseline {quoted(baseline)}; choose one of"
+            f"no result row is of the baseline {quoted(baseline)}; choose one of"
             f" {', '.join(map(quoted, known))}"
         )
     return [
@@ -96,7 +96,7 @@ def vocabularies_differ(
     """Whether these are of models whose tokens are not the same.
 
     `vocabularies` names the vocabulary of a model, by a hash for example. A model that it does
-    not name is taken to have one of its own: a comparison that nobody vouched for is not made.
+    not name is taken to have one of its own: a comparison that is not known to be fair is not made.
     """
     models = {summary.group.model for summary in summaries}
     known = vocabularies or {}

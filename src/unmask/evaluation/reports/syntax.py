@@ -59,8 +59,8 @@ def syntactic_distances(
 ) -> SyntacticDistances:
     """The distance of every example of one corpus and model; `texts` are its sentences by id.
 
-    Rows of several constructions on one example count once, failed ones like others. Each text
-    is parsed once.
+    Result rows of several constructions on one example count once, failed ones like others. Each
+    text is parsed once.
     """
     found: dict[str, int] = {}
     apart = dict.fromkeys(REASONS, 0)

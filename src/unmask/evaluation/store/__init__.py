@@ -1,1 +1,1 @@
-"""What a run leaves behind: a folder with its plan and rows, written by one process a shard."""
+"""What a run leaves behind: its plan and result rows, written by one process per shard."""

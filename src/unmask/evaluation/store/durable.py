@@ -14,12 +14,12 @@ _UNFINISHED = ".unfinished"
 
 def write_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Write beside the place, through to the disk, then rename onto it."""
-    unfinished = _beside(path)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}{_UNFINISHED}")
     with explained(path):
         try:
-            _to_disk(unfinished, write)
-            os.replace(unfinished, path)
-            _sync_folder(path.parent)
+            with unfinished.open("wb") as file:
+                write(file)
+            put_in_place(unfinished, path)
         finally:
             unfinished.unlink(missing_ok=True)
 
@@ -46,19 +46,8 @@ def remove_unfinished(folder: Path) -> None:
             left.unlink(missing_ok=True)
 
 
-def _beside(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{os.getpid()}{_UNFINISHED}")
-
-
-def _to_disk(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    with path.open("wb") as file:
-        write(file)
-        file.flush()
-        os.fsync(file.fileno())
-
-
 def _sync_folder(folder: Path) -> None:
-    """The new name, too, must survive a power cut; Windows cannot be asked for it."""
+    """The new name, too, must survive a power cut; Windows has no call for it."""
     if os.name == "nt":
         return
     handle = os.open(folder, os.O_RDONLY)

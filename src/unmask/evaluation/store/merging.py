@@ -1,4 +1,4 @@
-"""Many small parts as one: which parts a merged one stands for, so that no row counts twice.
+"""Many small parts as one: which parts a merged one stands for, so that no result row counts twice.
 
 A part is named by the saves that it holds: `part-000007` the seventh, `part-000001-000100` the
 first hundred. A merged part is there whole before those that it stands for are removed. Where a

@@ -1,4 +1,4 @@
-"""Rows in Parquet files: a part per write, whole or not at all, never changed afterwards.
+"""Result rows in Parquet files: one part per write, whole or not at all, never changed afterwards.
 
 pyarrow comes with the extra `evaluate`, and is imported when a file is written or read.
 """
@@ -39,7 +39,7 @@ class OtherPlanError(DamagedPartError):
 
 
 def write_part(path: Path, rows: Sequence[Row], plan: str) -> None:
-    """Write rows, each with the digest of the plan that they are of."""
+    """Write result rows, each with the digest of the plan that they are of."""
     pa, pq = _arrow()
     table = pa.Table.from_pylist([{**row.to_dict(), _PLAN: plan} for row in rows], _schema(pa))
     # checksums, because a disk may keep a file's length and lose its content
@@ -48,7 +48,7 @@ def write_part(path: Path, rows: Sequence[Row], plan: str) -> None:
 
 
 def read_part(path: Path, plan: str) -> list[Row]:
-    """Read rows back; a part that is damaged, or of another plan, raises `DamagedPartError`."""
+    """Read result rows back; a damaged part, or one of another plan, raises `DamagedPartError`."""
     table = _table(path, plan)
     try:
         return [Row.from_dict(values) for values in table.to_pylist()]
@@ -70,12 +70,9 @@ class Contents:
 def read_contents(path: Path, plan: str) -> Contents:
     """What a process must know of a part to go on."""
     table = _table(path, plan)
-    try:
-        ids, errors, software = (
-            table[name].to_pylist() for name in ("example_id", "error", "software")
-        )
-    except KeyError as error:
-        raise DamagedPartError(f"{quoted(path.name)} cannot be read: no column {error}") from None
+    ids, errors, software = (
+        table[name].to_pylist() for name in ("example_id", "error", "software")
+    )
     return Contents(dict(zip(ids, errors, strict=True)), frozenset(filter(None, software)))
 
 
@@ -98,7 +95,7 @@ def _table(path: Path, plan: str) -> Any:
             raise StoreError(f"cannot read {shown}: {why}; try again") from None
         raise DamagedPartError(f"{shown} cannot be read: {quoted(str(error), limit=120)}") from None
     if plans != {plan}:
-        raise OtherPlanError(f"{shown} holds rows of another plan")
+        raise OtherPlanError(f"{shown} holds result rows of another plan")
     return table.drop_columns([_PLAN])
 
 

@@ -19,20 +19,20 @@ from unmask.printable import quoted
 
 
 def copy_run(run: Run, folder: Path) -> None:
-    """Write the plan and all rows of a run into a new folder."""
+    """Write the plan and all result rows of a run into a new folder."""
     if os.path.exists(folder) and any(os.scandir(folder)):
         raise StoreError(
             f"{quoted(str(folder), limit=150)} is not empty; a run is copied into a new folder"
         )
     with writing(folder, run.plan, Shard(), _no_batch) as writer:
-        writer.save([_without_detail(row) for row in run.rows])
-    # nobody will write here again
+        writer.save([without_detail(row) for row in run.rows])
+    # nothing will be written here again
     shutil.rmtree(folder / LOCKS)
 
 
-def _without_detail(row: Row) -> Row:
+def without_detail(row: Row) -> Row:
     """An error may name machines, folders and text: its kind is what others need."""
-    return row if row.error is None else replace(row, error=row.error.split(":")[0])
+    return row if row.error is None else replace(row, error=row.error.split(":")[0] or "an error")
 
 
 def _no_batch() -> Batch:

@@ -1,7 +1,7 @@
-"""The folder of a run, as its readers see it: the plan, and the rows that were saved.
+"""The folder of a run, as its readers see it: the plan, and the result rows that were saved.
 
     plan.json                        the plan, canonical JSON
-    rows/0-of-2/part-000001.parquet  rows of a shard, a part per save, merged by the hundred
+    rows/0-of-2/part-000001.parquet  rows of a shard, one part per save, merged by the hundred
     rows/0-of-2/manifest.json        what the shard holds, for people and other programs
     locks/0-of-2.lock                held by the one process that writes this shard
 
@@ -43,7 +43,7 @@ class Damaged:
 
 @dataclass(frozen=True)
 class Run:
-    """A plan and the rows that there are, each example and construction once, in order of example.
+    """A plan and its result rows, each example and construction once, in order of example.
 
     `missing` counts the examples of the plan that have no rows yet.
     """
@@ -102,7 +102,7 @@ class Progress:
 
 
 def read_progress(folder: Path, plan: Plan) -> Progress:
-    """What a process must know to go on: ids alone, so that millions of examples are no burden."""
+    """What a process must know to go on: ids alone, so that millions of examples fit."""
     done: set[str] = set()
     failed: set[str] = set()
     found, damaged = _read_each(folder, lambda path: read_contents(path, plan.digest))
@@ -114,7 +114,7 @@ def read_progress(folder: Path, plan: Plan) -> Progress:
 
 
 def read_rows(folder: Path, plan: Plan) -> tuple[list[Row], list[Damaged]]:
-    """Rows of all shards, and the parts that cannot be read."""
+    """Result rows of all shards, and the parts that cannot be read."""
     found, damaged = _read_each(folder, lambda path: read_part(path, plan.digest))
     return _settled((path, row) for path, rows in found for row in rows), damaged
 
@@ -153,11 +153,13 @@ def _read_each(
         except FileNotFoundError:
             continue
         return found, damaged
-    raise StoreError(f"the rows of {quoted(str(folder), limit=150)} keep changing; try again")
+    raise StoreError(
+        f"the result rows of {quoted(str(folder), limit=150)} keep changing; try again"
+    )
 
 
 def _settled(rows: Iterable[tuple[Path, Row]]) -> list[Row]:
-    """One row an example and construction: a failure counts until a later try succeeds."""
+    """One result row per example and construction: a failure counts until a later try succeeds."""
     found: dict[tuple[str, str], tuple[Path, Row]] = {}
     for path, row in rows:
         key = (row.example_id, row.construction)
@@ -166,7 +168,7 @@ def _settled(rows: Iterable[tuple[Path, Row]]) -> list[Row]:
             found[key] = (path, row)
         elif not row.failed and _numbers(row) != _numbers(before):
             raise StoreError(
-                f"the example {quoted(row.example_id)} has two different rows of"
+                f"the example {quoted(row.example_id)} has two different result rows of"
                 f" {quoted(row.construction)}, in {where.parent.name}/{where.name} and"
                 f" {path.parent.name}/{path.name}: they were copied between runs, or computed on"
                 " two machines; remove one of the two"
@@ -185,7 +187,7 @@ def _order(plan: Plan) -> "_Key":
 
 @dataclass(frozen=True)
 class _Key:
-    """Rows by mask and example, and constructions as the plan has them."""
+    """Result rows by mask and example, and constructions as the plan has them."""
 
     places: dict[str, int]
 

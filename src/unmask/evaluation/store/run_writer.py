@@ -1,4 +1,5 @@
-"""The one process that writes a shard of a run: it holds the lock, knows what is done, saves rows.
+"""The one process that writes a shard of a run: it holds the lock, knows what is done, saves result
+rows.
 
 A save is one new part, whole or not at all; what a crash interrupts was not saved, and is done
 again. Every hundred parts of the shard are merged into one. Several processes with different shards
@@ -93,7 +94,7 @@ class RunWriter:
         return sorted(left, key=lambda one: one.id in self._failed)
 
     def save(self, rows: Sequence[Row]) -> None:
-        """Write the rows of whole examples as one new part."""
+        """Write the result rows of whole examples as one new part."""
         if not rows:
             return
         path = self._folder / part_name(self._number + 1)
@@ -154,16 +155,16 @@ def writing(
     """Hold a shard of the run in `folder`, which is begun if there is none.
 
     A draft's batch size is found by `resolve`, by whichever process begins the run; a run that
-    was begun with another plan is refused.
+    was begun with another plan is rejected.
     """
     with ExitStack() as held:
         # before anything is made: a wrong folder must not be littered
-        _refuse_other(folder)
+        _reject_other(folder)
         make_folder(folder / LOCKS)
         # shards that are started together go one by one, and take the batch size of the first
         with _lock(folder, _PLAN_LOCK, timeout=-1):
             held.enter_context(_lock_shard(folder, shard))
-            _refuse_other_counts(folder, shard)
+            _reject_other_counts(folder, shard)
             plan = _agreed(folder, draft, resolve)
         make_folder(folder / ROWS / shard.folder)
         remove_unfinished(folder / ROWS / shard.folder)
@@ -225,7 +226,7 @@ def _lock_shard(folder: Path, shard: Shard) -> AbstractContextManager[object]:
         ) from None
 
 
-def _refuse_other(folder: Path) -> None:
+def _reject_other(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise StoreError(f"{quoted(str(folder), limit=150)} is a file; give a folder")
     if folder.is_dir() and not (folder / PLAN).exists():
@@ -238,7 +239,7 @@ def _refuse_other(folder: Path) -> None:
             )
 
 
-def _refuse_other_counts(folder: Path, shard: Shard) -> None:
+def _reject_other_counts(folder: Path, shard: Shard) -> None:
     """Shards of different counts overlap, so they must not be written at the same time."""
     for path in (folder / LOCKS).glob("*-of-*.lock"):
         if path.stem.endswith(f"-of-{shard.count}"):
@@ -261,7 +262,7 @@ def _is_free(path: Path, shard: Shard) -> bool:
 
 
 def _set_aside(part: Damaged) -> str:
-    """Keep it for whoever wants to look, out of the way of the parts that can be read."""
+    """Keep it for inspection, out of the way of the parts that can be read."""
     with explained(part.path), suppress(FileNotFoundError):
         # another shard that was started at the same time may have been first
         part.path.rename(part.path.with_name(part.path.name + _DAMAGED))

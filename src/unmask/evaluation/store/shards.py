@@ -19,7 +19,7 @@ class Shard:
     count: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse a share that is none of its shares."""
+        """Reject a share that does not exist."""
         if not (1 <= self.count <= _MOST and 0 <= self.index < self.count):
             raise StoreError(
                 f"a shard is i/n with i from 0 to n - 1, not {self.index}/{self.count}"

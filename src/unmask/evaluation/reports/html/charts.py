@@ -12,9 +12,10 @@ from importlib.util import find_spec
 from io import BytesIO
 from typing import TYPE_CHECKING
 
+from markupsafe import Markup
+
 from unmask.evaluation.reports.distance import DistanceBin
 from unmask.evaluation.reports.figures import distance_figure
-from unmask.markup import Markup, element, paragraph
 from unmask.printable import printable
 
 if TYPE_CHECKING:
@@ -31,15 +32,18 @@ _INHERITED = {"stroke-linejoin": "round", "stroke-linecap": "butt"}
 _LEFT_OUT = ("metadata", "style")
 
 
-def chart(bins: Sequence[DistanceBin], *, key: str, title: str, axis_label: str) -> Markup:
-    """The figure of one setting's bins, or why there is none; `key` is what its ids begin with."""
+def chart(bins: Sequence[DistanceBin], *, key: str, title: str, axis_label: str) -> str:
+    """The figure of one setting's bins as markup, or the sentence that says why there is none.
+
+    Its ids begin with `key`.
+    """
     if len({(one.first, one.last) for one in bins}) < 2:
-        return paragraph(_ONE_BIN)
+        return _ONE_BIN
     if find_spec("matplotlib") is None:
-        return paragraph(WITHOUT)
+        return WITHOUT
     figure = distance_figure(bins, title=title, axis_label=axis_label)
     label = f"NLL against distance: {title}. The table beside has the same numbers."
-    return element("figure", drawn(figure, key=key, label=label), tabindex="0")
+    return drawn(figure, key=key, label=label)
 
 
 def drawn(figure: "Figure", *, key: str, label: str) -> Markup:

@@ -1,10 +1,11 @@
-"""Every example of a setting as a row of numbers: what the page sorts and filters.
+"""Every example of a setting as numbers: what the page shows, sorts and filters.
 
-Rows of results hold ids, positions and numbers, and no text; nothing else gets here.
+Result rows hold ids, positions and numbers, and no text; nothing else gets here.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from unmask.evaluation.reports.supports import shown_setting
 from unmask.evaluation.rows import Group, Row, grouped
@@ -12,11 +13,14 @@ from unmask.evaluation.rows import Group, Row, grouped
 # constructions that need the two conditionals alone and give back the joint that has both, where
 # there is one: where they differ it is because the model's conditionals contradict each other
 SOUND = ("ag", "weighted-ag", "pseudo-gibbs", "log-pool")
+# examples that are shown at first, and without a script
+_FIRST = 200
+_METRICS = {"pairwise_nll": "P-NLL", "unary_nll": "U-NLL"}
 
 
 @dataclass(frozen=True)
 class Example:
-    """One masked example: its rows by construction, those that failed left out."""
+    """One masked example: its result rows by construction, those that failed left out."""
 
     id: str
     token_distance: int
@@ -33,7 +37,7 @@ class Example:
         return found[-1].metric("pairwise_nll") - found[0].metric("pairwise_nll") if found else None
 
     def sound(self) -> list[Row]:
-        """Rows of the sound constructions from the lowest pairwise NLL, none if there is one."""
+        """Those of the sound constructions from the lowest pairwise NLL, none if there is one."""
         found = [self.rows[label] for label in SOUND if label in self.rows]
         return sorted(found, key=_pairwise) if len(found) > 1 else []
 
@@ -51,14 +55,61 @@ class Setting:
         """What a reader calls it."""
         return shown_setting(self.group)
 
+    def has(self, group: Group) -> bool:
+        """Whether this group is one of its constructions."""
+        return group[:-1] == self.group[:-1]
+
     def disagreements(self, count: int) -> list[Example]:
         """The examples of the largest spread, the largest first, ties in order of ids."""
         spread = [(-one.spread, one.id, one) for one in self.examples if one.spread is not None]
         return [one for _, _, one in sorted(spread, key=lambda found: found[:2])[:count]]
 
 
+@dataclass(frozen=True)
+class NumberColumn:
+    """A column of numbers: under which construction, if any, and with how many digits."""
+
+    title: str
+    construction: str | None
+    digits: int
+    number: Callable[[Example], float | None]
+
+    def rounded(self, example: Example) -> float | None:
+        """The number as the table shows it, and as the script gets it."""
+        found = self.number(example)
+        # adding zero: a rounded -0.0 is 0.0
+        return None if found is None else round(found, self.digits) + 0
+
+
+def number_columns(setting: Setting) -> list[NumberColumn]:
+    """Distance, J and spread where there are any, then two NLLs per construction."""
+    columns = [
+        NumberColumn("distance", None, 0, lambda one: one.token_distance),
+        NumberColumn("J", None, 4, lambda one: one.incompatibility),
+        NumberColumn("spread", None, 3, lambda one: one.spread),
+    ]
+    return [
+        *(one for one in columns if any(one.number(e) is not None for e in setting.examples)),
+        *(
+            NumberColumn(title, label, 3, _metric(label, metric))
+            for label in setting.constructions
+            for metric, title in _METRICS.items()
+        ),
+    ]
+
+
+def script_data(setting: Setting, columns: Sequence[NumberColumn]) -> dict[str, Any]:
+    """By column, since names of numbers need not be repeated for every example."""
+    return {
+        "first": _FIRST,
+        "ids": [one.id for one in setting.examples],
+        "digits": [one.digits for one in columns],
+        "numbers": [[one.rounded(example) for example in setting.examples] for one in columns],
+    }
+
+
 def settings_of(rows: Iterable[Row]) -> list[Setting]:
-    """Rows by setting, settings and constructions as they first appear."""
+    """Result rows by setting, settings and constructions as they first appear."""
     found: dict[Group, dict[str, list[Row]]] = {}
     for group, of_group in grouped(rows).items():
         found.setdefault(group._replace(construction=""), {})[group.construction] = of_group
@@ -85,6 +136,10 @@ def _example(rows: Sequence[Row]) -> Example:
         incompatibility=next(shared, None),
         rows={row.construction: row for row in rows if not row.failed},
     )
+
+
+def _metric(label: str, metric: str) -> Callable[[Example], float | None]:
+    return lambda one: one.rows[label].metric(metric) if label in one.rows else None
 
 
 def _pairwise(row: Row) -> float:

@@ -1,57 +1,43 @@
-"""Where a report's numbers come from, and how to have them again: from plans, rows and manifests.
+"""Where a report's numbers come from, and how to compute them again.
 
-Of folders only the last name is told: the page may be read elsewhere.
+From plans, result rows and manifests. Of folders only the last name is shown: the page may be read
+elsewhere.
 """
 
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+from markupsafe import Markup
 
 from unmask.evaluation.plan import Plan
 from unmask.evaluation.reports.reporting import Report
 from unmask.evaluation.store.run_folder import MANIFEST, ROWS, Run
-from unmask.markup import Markup, element, joined, name, paragraph, text
+from unmask.markup import escaped
 
-AGAIN = (
-    "CORPUS and MODEL are files, folders or hub names, of which a run keeps only names and hashes;"
-    " a corpus needs the same --column and --split. Copy the plan.json of this run into FOLDER"
-    " first: then the same examples are measured in the same way, and whatever differs is refused"
-    " and named. Numbers agree up to the rounding of another device or of other versions."
-)
-_NOT_ON_THE_COMMAND_LINE = (
-    "Some options of these constructions have no place on the command line: ask for them from"
-    " Python, with unmask.evaluation.request.Request."
-)
 _OPTIONS = ("steps", "mean", "contexts")
 _LONGEST_PART = 100
 _OPTION = re.compile(r"(?<= )(--?[a-z-]+)")
 
 
-def run_section(run: Run) -> Markup:
+def run_part(run: Run) -> dict[str, Any]:
     """What is known of a run, and the command that does it again."""
     plan = run.plan
-    facts = [
-        Markup(element("dt", text(what)) + element("dd", name(said)))
-        for what, said in _facts(run)
-        if said
-    ]
-    parts = [
-        element("dl", *facts),
-        element("h4", text("How to reproduce this run")),
-        command(evaluate_command(plan)),
-        paragraph(AGAIN),
-    ]
-    if any(set(one.options) - set(_OPTIONS) for one in plan.constructions):
-        parts.append(paragraph(_NOT_ON_THE_COMMAND_LINE))
-    return joined(parts)
+    return {
+        "title": f"{plan.model.name} on {plan.corpus.name}",
+        "facts": list(_facts(run)),
+        "command": evaluate_command(plan),
+        "has_other_options": any(set(one.options) - set(_OPTIONS) for one in plan.constructions),
+    }
 
 
-def command(said: str) -> Markup:
+def whole_options(command: str) -> Markup:
     """A command whose options are not broken after their hyphens."""
     # of what is escaped, so that nothing but letters and hyphens gets within a tag
-    whole = _OPTION.sub(r"<span>\1</span>", text(said))
-    return element("pre", element("code", Markup(whole)))
+    return Markup(_OPTION.sub(r"<span>\1</span>", escaped(command)))
 
 
 def evaluate_command(plan: Plan) -> str:
@@ -86,14 +72,9 @@ def updated(run: Run) -> list[str]:
     """When each shard was last written, as its manifest has it, if it has one."""
     found = []
     for path in sorted((run.folder / ROWS).glob(f"*/{MANIFEST}")):
-        try:
-            said = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            # a manifest is for people; the rows are whole without it
-            continue
-        when = said.get("updated") if isinstance(said, Mapping) else None
-        if isinstance(when, str):
-            found.append(when[:_LONGEST_PART])
+        # a manifest is for people: result rows are whole without it
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            found.append(json.loads(path.read_text(encoding="utf-8"))["updated"][:_LONGEST_PART])
     return sorted(found)
 
 
@@ -111,18 +92,18 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "SHA-256 of the examples", plan.draw.digest
     yield "Support", plan.support_name
     yield "Constructions", ", ".join(one.label for one in plan.constructions)
-    yield "Rows of a forward pass", _batch(plan)
+    yield "Texts per forward pass", _batch(plan)
     yield "SHA-256 of the plan", plan.digest
     yield "Planned by", plan.software
-    yield "Computed by", "; ".join(_distinct([row.software for row in run.rows]))
-    yield "Devices", ", ".join(_distinct([row.device for row in run.rows]))
+    yield "Computed by", "; ".join(sorted({row.software for row in run.rows if row.software}))
+    yield "Devices", ", ".join(sorted({row.device for row in run.rows if row.device}))
     yield "Last written", ", ".join(_ends(updated(run)))
 
 
 def _examples(run: Run) -> str:
     draw = run.plan.draw
     done = f"{draw.count - run.missing:,} of {draw.count:,} are here"
-    return f"{done}; at most {draw.limit:,} a mask ({', '.join(draw.masks)}), seed {draw.seed}"
+    return f"{done}; at most {draw.limit:,} per mask ({', '.join(draw.masks)}), seed {draw.seed}"
 
 
 def _batch(plan: Plan) -> str:
@@ -140,10 +121,6 @@ def _method_options(plan: Plan) -> dict[str, str]:
         for option in _OPTIONS
         if option in one.options
     }
-
-
-def _distinct(values: Sequence[str | None]) -> list[str]:
-    return sorted({value for value in values if value})
 
 
 def _ends(dates: Sequence[str]) -> list[str]:

@@ -71,7 +71,7 @@ function setUp(part) {
     all.hidden = wanted.everything || rows.length <= data.first;
     all.textContent = `Show all ${rows.length.toLocaleString("en")}`;
     const [few, found, every] = [shown, rows, ids].map((one) => one.length.toLocaleString("en"));
-    const kept = found === every ? "" : `, of which ${found} are asked for`;
+    const kept = found === every ? "" : `; ${found} match`;
     find(".shown").textContent = `${few} of ${every} examples are shown${kept}.`;
   }
 
