@@ -27,9 +27,8 @@ from torch import Tensor
 
 import unmask
 from unmask.model.hugging_face import HuggingFaceMaskedLM
-from unmask.model.row_reader import Supports
 from unmask.model.trimming import Positions
-from unmask.queries.pair_log_probs import pair_log_probs
+from unmask.queries.pair_log_probs import Supports, pair_log_probs
 from unmask.settings import Settings
 from unmask.text.cloze import Cloze
 

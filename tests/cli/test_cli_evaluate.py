@@ -106,7 +106,7 @@ def test_the_same_again_does_nothing_and_something_else_is_refused(run, tmp_path
 
 def test_refused_sentences_are_counted(run, report, tmp_path: Path) -> None:
     _, _, err = run(tmp_path / "run", "--examples", "100", "--mask", "random", "--method", "mlm")
-    assert "16 examples (random); refused before the last: 1 too long (random), 1 too short" in err
+    assert "16 examples (random); rejected before the last: 1 too long (random), 1 too short" in err
     assert "sentences rejected before the last example: 1 too long, 1 too short." in report(
         tmp_path / "run"
     )

@@ -29,6 +29,8 @@ _DIAGNOSTICS = (
     *("forward_passes", "candidates", "captured_mass", "captured_mass_given_others"),
     *("search", "searched", "searched_mass", "converged", "pieces", "unknown_tokens"),
 )
+# fewer forward passes are over sooner than their time would be measured
+_FEW_PASSES = 512
 # a run longer than this announces its cost first
 _LONG_SECONDS = 10.0
 
@@ -95,7 +97,6 @@ class Answerer:
             return
 
     def _announce(self, cloze: "Cloze", request: Request, texts: int | None) -> None:
-        from unmask.queries.costs.estimate import FEW_PASSES
         from unmask.queries.joints import default_method
 
         name = request.method or default_method(len(cloze.positions), request.support)
@@ -106,7 +107,7 @@ class Answerer:
             "options": {name: self.how.get(name, {})},
             "examples": texts or 1,
         }
-        if self.lm.cost(cloze, timed=False, **given).forward_passes * (texts or 1) <= FEW_PASSES:
+        if self.lm.cost(cloze, timed=False, **given).forward_passes * (texts or 1) <= _FEW_PASSES:
             return
         cost = self.lm.cost(cloze, **given)
         seconds = (cost.seconds or 0.0) * (texts or 1)

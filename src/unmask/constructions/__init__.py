@@ -79,7 +79,7 @@ def method_name(name: object) -> str:
     if not isinstance(name, str):
         hint = "; give a function a name with unmask.register" if callable(name) else ""
         raise MethodError(f"a method is one of {', '.join(_names())}, not {quoted(name)}{hint}")
-    if registered.SPEC.fullmatch(name.strip()):
+    if is_importable(name.strip()):
         registered.imported(name.strip())
         return name.strip()
     plain = name.strip().lower().replace("_", "-")
@@ -89,6 +89,11 @@ def method_name(name: object) -> str:
     near = difflib.get_close_matches(plain, [*_names(), *ALIASES], n=1, cutoff=0.5)
     hint = f"; did you mean {quoted(near[0])}? Methods" if near else "; methods"
     raise MethodError(f"no method {quoted(name)}{hint}: {', '.join(_names())}")
+
+
+def is_importable(name: str) -> bool:
+    """Whether a name says where its function can be imported from."""
+    return registered.SPEC.fullmatch(name) is not None
 
 
 def construction(name: str) -> Construction:

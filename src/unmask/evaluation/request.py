@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from unmask.constructions import CONSTRUCTIONS, check_methods, check_options
+from unmask.constructions import CONSTRUCTIONS, check_methods, is_importable
 from unmask.corpora import CorpusSpec, read_corpus
 from unmask.corpora.corpus import Corpus
 from unmask.errors import CorpusError, MethodError
@@ -75,9 +75,8 @@ class Outcome:
 
 def prepare(request: Request, *, standard_input: BinaryIO | None = None) -> Prepared:
     """Read the corpus, load the model, draw the examples."""
-    methods, options = check_methods(
-        request.methods, _plain(request.options), check=_check_of_the_library
-    )
+    methods, options = check_methods(request.methods, _plain(request.options))
+    _check_known_elsewhere(methods)
     if not request.masks:
         raise CorpusError(f"masks is empty; give {' or '.join(MASKS)}")
     corpus = read_corpus(request.corpus, standard_input=standard_input)
@@ -153,14 +152,14 @@ def _nothing(_: str) -> None:
     pass
 
 
-def _check_of_the_library(method: str, options: dict[str, object]) -> None:
-    # a plan is a name of what was measured, and other processes know the library's names alone
-    if method not in CONSTRUCTIONS:
-        raise MethodError(
-            f"runs measure the library's constructions, not {method}, which is this process's own; "
-            "measure it with unmask.pair_metrics"
-        )
-    check_options(method, options)
+def _check_known_elsewhere(methods: Sequence[str]) -> None:
+    # other processes know the library's names, and what they can import
+    for method in methods:
+        if method not in CONSTRUCTIONS and not is_importable(method):
+            raise MethodError(
+                f"{method} is known to this process alone; for a run, name the function by where "
+                "it can be imported from, as package.module:function"
+            )
 
 
 def _plain(options: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:

@@ -27,7 +27,7 @@ from unmask.joints.joint import Joint
 from unmask.joints.metrics import pair_metrics
 from unmask.language_model import LanguageModel
 from unmask.loading import load
-from unmask.model.batch_size import resolve_batch_size
+from unmask.model.row_reader import RowReader
 from unmask.printable import printable
 from unmask.settings import Settings
 from unmask.tables.pair_tables import PairTables
@@ -97,7 +97,7 @@ def resolve_batch(
         return Batch(rows=settings.batch_size)
     length = int(median(len(one.cloze) for one in examples))
     rows = 2 * len(lm.support(support).ids)
-    return Batch(tokens=length * resolve_batch_size(lm.model, length, settings, rows))
+    return Batch(tokens=length * RowReader(lm.model, settings).rows_per_batch(length, rows))
 
 
 def measure(lm: LanguageModel, plan: Plan, example: MaskedPair) -> list[Row]:

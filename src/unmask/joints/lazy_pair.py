@@ -62,8 +62,8 @@ class LazyPair(FormEngine):
             which = torch.nonzero(a_first == (first == 0))[:, 0]
             for drawn, row in self._by_context(first, cells, which):
                 pairs[1 - first, drawn] = draw(row, uniforms[2, drawn])
-        drawn = [(int(a), int(b)) for a, b in pairs.T]
-        return list(zip(drawn, self.scores_of(pairs.T).tolist(), strict=True))
+        places = [(int(a), int(b)) for a, b in pairs.T]
+        return list(zip(places, self.scores_of(pairs.T).tolist(), strict=True))
 
     def scores_of(self, cells: Int[Tensor, "cells 2"]) -> Float[Tensor, " cells"]:
         """Log-probabilities of pairs, from one context of each table per distinct token."""

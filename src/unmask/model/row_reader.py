@@ -89,7 +89,7 @@ class RowReader:
         not waited for between batches.
         """
         finite = torch.ones((), dtype=torch.bool, device=self.model.device)
-        size = self._rows_per_batch(rows.length, rows.count if batch_for is None else batch_for)
+        size = self.rows_per_batch(rows.length, rows.count if batch_for is None else batch_for)
         own = bar(what, unit="row", total=rows.count, shown=self.settings.progress)
         with own if self._bar is None else nullcontext(self._bar) as counted:
 
@@ -198,7 +198,8 @@ class RowReader:
         if tell is not None:
             tell(seconds_per_row)
 
-    def _rows_per_batch(self, length: int, rows: int) -> int:
+    def rows_per_batch(self, length: int, rows: int) -> int:
+        """Rows per forward pass for so many rows of one length, as far as memory allowed it."""
         size = resolve_batch_size(self.model, length, self.settings, rows, self._run)
         if self._tokens_that_fit is None:
             return size
