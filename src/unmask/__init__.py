@@ -5,7 +5,7 @@
 
 from typing import TYPE_CHECKING
 
-from unmask.lazy import lazy_names
+from unmask.lazy import import_after, lazy_names
 
 __version__ = "0.1.0"
 
@@ -141,6 +141,8 @@ __all__ = [
 
 
 __getattr__ = lazy_names(__name__, _HOME)
+# the task `joint-fill-mask`, for whoever uses transformers' pipelines
+import_after("transformers.pipelines", "unmask.pipelines")
 
 
 def __dir__() -> list[str]:

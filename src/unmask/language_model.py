@@ -10,6 +10,7 @@ from torch import Tensor
 
 from unmask.arguments import Options, whole_number
 from unmask.constructions import (
+    DEFAULT_METHOD,
     METHOD_WITHOUT_TABLES,
     check_options,
     construction,
@@ -56,7 +57,7 @@ from unmask.text.candidates import (
     whole_vocabulary,
 )
 from unmask.text.cloze import Blank, Cloze, Tokenizer, parse_cloze
-from unmask.text.pieces import blanks_of, wide_blanks
+from unmask.text.pieces import blanks_of, one_blank_for_each
 from unmask.text.support import Support, Token
 
 # candidates, or how many of them the model is to propose: for all blanks, or by blank
@@ -88,6 +89,9 @@ class LanguageModel:
 
     def cloze(self, text: str, *, blanks: Sequence[Blank] | None = None) -> Cloze:
         """Read a text with mask tokens, or an ordinary text with `blanks`.
+
+        A word of several pieces makes as many blanks, so that what stood there has a probability;
+        a text given to `joint` with `blanks` has one for it.
 
         What the vocabulary has no token for is named in an `UnknownTokenWarning`; a text of which
         it knows nothing is rejected, for an answer would be to any text of that length.
@@ -240,7 +244,7 @@ class LanguageModel:
         text: str | Cloze,
         n: int,
         *,
-        method: str = "orders",
+        method: str | None = None,
         blanks: Sequence[Blank] | None = None,
         support: Axes = "vocabulary",
         chains: int = DEFAULT_CHAINS,
@@ -252,12 +256,18 @@ class LanguageModel:
     ) -> Samples:
         """`n` draws of all blanks together, with effective sample size and R-hat.
 
-        One or two blanks are drawn independently and exactly. More are drawn two at a time from
-        their joint given the others (block Gibbs), by `orders`, two forward passes over the whole
-        vocabulary, or by another construction over a smaller `support`. `Samples.method` names it;
-        `joint(text).sample` draws from log-pool instead.
+        One or two blanks are drawn independently and exactly, from the joint that `joint` has. More
+        are drawn two at a time from their joint given the others (block Gibbs), for which you name
+        the `method`: `orders`, two forward passes per update over the whole vocabulary, or another
+        construction over a smaller `support`. `Samples.method` names it.
         """
         cloze, how = self._as_cloze(text, blanks), settings or Settings()
+        if method is None and len(cloze.positions) > 2:
+            raise MethodError(
+                "more than two blanks are drawn two at a time, and no construction is affordable "
+                f"by default: name a method, such as {METHOD_WITHOUT_TABLES!r}, 2 forward passes "
+                "per update"
+            )
         check_counts(n=(n, 1), chains=(chains, 1), warm_up=(warm_up, 0), thin=(thin, 1))
         axes = choose_axes(self.model, self._vocabulary, cloze, support, how)
         drawn = sample_blanks(
@@ -265,7 +275,7 @@ class LanguageModel:
             cloze,
             axes.supports,
             n,
-            method=method,
+            method=method or DEFAULT_METHOD,
             chains=chains,
             warm_up=warm_up,
             thin=thin,
@@ -281,19 +291,23 @@ class LanguageModel:
         texts: Sequence[str | Cloze],
         pairs: Sequence[Sequence[Token]],
         *,
-        method: str = "orders",
+        method: str | None = None,
         support: CandidatesByBlank = "vocabulary",
         settings: Settings | None = None,
         **options: Any,
     ) -> Float[Tensor, " texts"]:
         """The log-probability, in nats, of a pair of tokens in every text: the way for millions.
 
-        `method` is "orders" (3 forward passes a text), "sweep" (2 * contexts + 3, options
-        `contexts=`, `floor=`) or "mlm" (1): the joints that need no tables. So these are not the
-        numbers of `joint`, whose default, log-pool, takes two forward passes per token of the
-        vocabulary and text; `joint(text, method="orders")` has the same. In float64. Rows of all
-        texts run together, in batches of equal length.
+        You name the `method`, for the default of `joint` is not affordable here: "orders" (3
+        forward passes per text), "sweep" (2 * contexts + 3, options `contexts=`, `floor=`) or "mlm"
+        (1), the joints that need no tables. `joint(text, method="orders")` has the same numbers.
+        In float64. Rows of all texts run together, in batches of equal length.
         """
+        if method is None:
+            raise MethodError(
+                "no construction is affordable for many texts by default: name a method, "
+                "'orders' (3 forward passes per text), 'sweep' or 'mlm'"
+            )
         axes, name = self._supports(support, 2), method_name(method)
         rows_per_text(name, (axes[0], axes[1]), options)
         return pair_log_probs(
@@ -385,17 +399,20 @@ class LanguageModel:
         *,
         words_as_blanks: bool = False,
     ) -> Cloze:
-        """A text as a cloze, with a warning where a blank is several pieces.
+        """A text as a cloze: a word of several pieces is one blank, and a warning says so.
 
-        Whoever makes the cloze first has seen how many blanks there are, and with words to fill in
-        (`words_as_blanks`) each is one, however wide.
+        With words to fill in (`words_as_blanks`) a blank is as wide as each of them. A cloze that
+        the caller has made is taken as it is.
         """
         if isinstance(text, Cloze):
             return self._given(text, blanks)
         cloze = self.cloze(text, blanks=blanks)
-        if not words_as_blanks and (said := wide_blanks(cloze, self.tokenizer)):
+        if words_as_blanks:
+            return cloze
+        narrow, said = one_blank_for_each(cloze)
+        if said is not None:
             warn(said, PiecesWarning)
-        return cloze
+        return narrow
 
     def _given(self, cloze: Cloze, blanks: Sequence[Blank] | None = None) -> Cloze:
         if blanks is not None:

@@ -1,6 +1,6 @@
 """The transformers pipeline `joint-fill-mask`: fill-mask, with blanks filled together.
 
-Importing this module imports transformers and registers the task.
+Importing this module registers the task; `import unmask` sees to that once transformers is there.
 """
 
 from functools import cached_property
@@ -16,11 +16,9 @@ from unmask.loading import load
 from unmask.printable import quoted
 from unmask.settings import Settings
 from unmask.text.cloze import Cloze
-from unmask.text.pieces import wide_blanks
+from unmask.text.pieces import one_blank_for_each
 
 TASK = "joint-fill-mask"
-# a pipeline is expected to answer in seconds: ranking by orders needs no whole tables
-DEFAULT_METHOD = "orders"
 _FILLS = 5
 # its steps are annotated for tensors, which texts and fills are not
 _Pipeline: Any = Pipeline
@@ -37,9 +35,8 @@ class JointFillMaskPipeline(_Pipeline):  # type: ignore[misc]
 
     Parameters, when the pipeline is made or in a call: `top_k` (5), `targets` and `piece_prior`,
     `method`, `support`, `blanks`, and the options of the method, all as in `LanguageModel.fill`;
-    `batch_size` is rows of the model a forward pass. The method is `orders` unless named, for a
-    pipeline is expected to answer in seconds; `LanguageModel.fill` has log-pool, which takes whole
-    tables. Their probabilities differ, which is why every fill names its `method`. Unlike in
+    `batch_size` is rows per forward pass of the model. The method is that of `LanguageModel.fill`
+    unless named, and every fill names it; `orders` needs no whole tables. Unlike in
     fill-mask, `targets` are words as they are typed in that place, never cut, and a text that
     cannot be used is an `UnmaskError`: a `ValueError` of one line.
     """
@@ -84,18 +81,17 @@ class JointFillMaskPipeline(_Pipeline):  # type: ignore[misc]
         self,
         input_tensors: dict[str, Cloze],
         *,
-        method: str = DEFAULT_METHOD,
+        method: str | None = None,
         top: int = _FILLS,
         **options: Any,
     ) -> list[dict[str, Any]]:
         """Rank its fills."""
+        cloze, said = input_tensors["cloze"], None
         if options.get("targets") is None:
-            self._warn_of_wide_blanks(input_tensors["cloze"])
-        return self.language_model.fill(input_tensors["cloze"], top=top, method=method, **options)
-
-    def _warn_of_wide_blanks(self, cloze: Cloze) -> None:
-        if said := wide_blanks(cloze, self.language_model.tokenizer):
+            cloze, said = one_blank_for_each(cloze)
+        if said is not None:
             warn(said, PiecesWarning)
+        return self.language_model.fill(cloze, top=top, method=method, **options)
 
     def postprocess(self, model_outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Nothing: fills are ready as they are."""

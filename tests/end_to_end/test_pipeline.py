@@ -85,16 +85,16 @@ def test_two_blanks_are_the_joint_over_the_whole_vocabulary(method):
     assert all(len(fill["token_str"]) == 2 for fill in fills)
 
 
-def test_the_default_is_five_fills_by_orders(tiny):
+def test_the_default_is_five_fills_by_the_default_of_fill(tiny):
     text = "the [MASK] sat on the [MASK]."
-    assert tiny(text) == tiny(text, method="orders", top_k=5)
+    assert tiny(text) == tiny(text, method="log-pool", top_k=5)
     assert tiny(text) != tiny(text, method="mlm")
     made = pipeline(
         "joint-fill-mask", model=tiny.model, tokenizer=tiny.tokenizer, top_k=2, method="mlm"
     )
     assert made(text) == tiny(text, method="mlm", top_k=2)
     # a call has the last word
-    assert made(text, method="orders", top_k=3) == tiny(text, top_k=3)
+    assert made(text, method="log-pool", top_k=3) == tiny(text, top_k=3)
 
 
 def test_everything_that_fill_takes(tiny):
@@ -108,7 +108,7 @@ def test_everything_that_fill_takes(tiny):
         (pair, {"targets": {1: ["mat", "man"]}, "method": "mlm"}),
         ("the unhappy cat sat.", {"blanks": ["unhappy", (12, 15)]}),
     ]:
-        expected = lm.fill(text, top=3, **{"method": "orders", **options})
+        expected = lm.fill(text, top=3, **options)
         assert tiny(text, top_k=3, **options) == expected
 
 
@@ -173,9 +173,9 @@ def test_a_folder_is_enough_and_saving_writes_no_code(tmp_path, tiny):
     [
         ("the cat sat.", {}, ClozeError, "write [MASK] where a token is missing"),
         ("the [MASK].", {"top_k": 0}, SupportError, "top_k is a number of fills from 1, not 0"),
-        ("the [MASK].", {"targets": ["cat", "unhappy"]}, SupportError, "piece_prior"),
+        ("the [MASK].", {"targets": ["cat", "unhappy"]}, SupportError, "piece prior"),
         ("the [MASK] [MASK].", {"method": "besga"}, MethodError, "did you mean"),
-        ("the [MASK] [MASK].", {"pivot": "cat"}, MethodError, "orders has no option 'pivot'"),
+        ("the [MASK] [MASK].", {"pivot": "cat"}, MethodError, "log-pool has no option 'pivot'"),
     ],
 )
 def test_bad_input_is_one_line(text, options, error, said, tiny):
@@ -204,12 +204,14 @@ def test_registering_again_does_not_warn(caplog, monkeypatch):
     assert type(made) is JointFillMaskPipeline
 
 
-def test_the_task_is_there_when_the_name_was_used_and_not_before():
+@pytest.mark.parametrize("first", ["unmask", "transformers"])
+def test_importing_unmask_is_enough_for_the_task(first: str):
+    pipelines = "from transformers.pipelines import PIPELINE_REGISTRY as r; "
+    ours = "import sys, unmask; "
     code = (
-        "import sys, unmask; assert 'transformers' not in sys.modules; "
-        "assert 'JointFillMaskPipeline' in dir(unmask); "
-        "from transformers.pipelines import PIPELINE_REGISTRY as r; "
-        "assert 'joint-fill-mask' not in r.supported_tasks; unmask.JointFillMaskPipeline; "
-        "assert r.supported_tasks['joint-fill-mask']['impl'] is unmask.JointFillMaskPipeline"
+        (ours + "assert 'transformers' not in sys.modules; " + pipelines)
+        if first == "unmask"
+        else pipelines + ours
     )
+    code += "assert r.supported_tasks['joint-fill-mask']['impl'] is unmask.JointFillMaskPipeline"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=300)

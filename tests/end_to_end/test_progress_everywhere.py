@@ -27,11 +27,13 @@ PATHS: dict[str, Ask] = {
     "fill": lambda lm, how: lm.fill(TWO, settings=how),
     "fill with targets": lambda lm, how: lm.fill(TWO, targets=["sat", "mat"], settings=how),
     "sample of two": lambda lm, how: lm.sample(TWO, 3, settings=how),
-    "sample of many": lambda lm, how: lm.sample(THREE, 4, chains=2, warm_up=1, settings=how),
+    "sample of many": lambda lm, how: lm.sample(
+        THREE, 4, method="orders", chains=2, warm_up=1, settings=how
+    ),
     "sample by tables": lambda lm, how: lm.sample(
         THREE, 4, method="log-pool", support=3, chains=2, warm_up=1, settings=how
     ),
-    "log_prob": lambda lm, how: lm.log_prob([TWO], [["sat", "mat"]], settings=how),
+    "log_prob": lambda lm, how: lm.log_prob([TWO], [["sat", "mat"]], method="orders", settings=how),
     "score_texts": lambda lm, how: unmask.score_texts(lm, ["the cat sat"], settings=how),
     "log_ratios": lambda lm, how: unmask.log_ratios(lm, [("the cat", "a cat")], settings=how),
     "three blanks": lambda lm, how: lm.joint(THREE, support=3, settings=how),

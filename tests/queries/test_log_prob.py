@@ -51,6 +51,7 @@ def test_clozes_and_aliases_are_taken(lm: unmask.LanguageModel) -> None:
         (TEXTS, [*PAIRS[:2], ("t1", "t9")], {}, "text 2, blank 1: 't9' is not one of"),
         (["t1 [MASK] t2", *TEXTS[1:]], PAIRS, {}, "text 0 has 1 blanks; a pair takes two"),
         ([*TEXTS[:2], ""], PAIRS, {}, "text 2: "),
+        (TEXTS, PAIRS, {"method": None}, "by default: name a method, 'orders'"),
         (TEXTS, PAIRS, {"method": "ag"}, "no method 'ag'; methods: mlm, orders, sweep"),
         (TEXTS, PAIRS, {"mean": "geometric"}, "no option 'mean'"),
         (TEXTS, PAIRS, {"method": "sweep", "contexts": 0}, "contexts is a number from 1, not 0"),
@@ -60,5 +61,5 @@ def test_what_cannot_be_scored_is_refused_before_a_row_runs(
     lm: unmask.LanguageModel, texts: object, pairs: object, options: dict, said: str
 ) -> None:
     with pytest.raises(unmask.UnmaskError, match=said):
-        lm.log_prob(texts, pairs, **options)
+        lm.log_prob(texts, pairs, **{"method": "orders", **options})
     assert rows_asked(lm) == 0

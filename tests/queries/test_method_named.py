@@ -57,16 +57,23 @@ def test_one_blank_has_the_models_own_distribution_whatever_is_asked(lm, fill_ma
         assert methods(fills) == {"mlm"}
 
 
-def test_the_pipeline_names_its_own_default(lm, fill_mask):
-    assert methods(fill_mask(PAIR)) == {"orders"}
-    assert methods(fill_mask(PAIR, method="log-pool")) == {"log-pool"}
-    # what differs between the doors is the construction, and nothing else
-    assert fill_mask(PAIR) == lm.fill(PAIR, method="orders")
-    assert fill_mask(PAIR, method="log-pool") == lm.fill(PAIR)
+def test_the_pipeline_has_the_same_default(lm, fill_mask):
+    assert methods(fill_mask(PAIR)) == {"log-pool"}
+    assert methods(fill_mask(PAIR, method="orders")) == {"orders"}
+    assert fill_mask(PAIR) == lm.fill(PAIR)
+    assert fill_mask(PAIR, method="orders") == lm.fill(PAIR, method="orders")
+
+
+def test_every_door_has_the_same_default_or_none(lm):
+    assert lm.joint(PAIR).method == methods(lm.fill(PAIR)).pop() == lm.sample(PAIR, 1).method
+    with pytest.raises(unmask.MethodError, match="name a method"):
+        lm.log_prob([PAIR], [("cat", "sat")])
+    with pytest.raises(unmask.MethodError, match="name a method"):
+        lm.sample("[MASK] [MASK] [MASK]", 2)
 
 
 def test_log_prob_is_that_of_orders(lm):
-    (found,) = lm.log_prob([PAIR], [("cat", "sat")])
+    (found,) = lm.log_prob([PAIR], [("cat", "sat")], method="orders")
     by = {
         name: lm.joint(PAIR, method=name).log_prob("cat", "sat") for name in ("orders", "log-pool")
     }
@@ -76,15 +83,15 @@ def test_log_prob_is_that_of_orders(lm):
 
 
 def test_samples_and_joints_name_it(lm):
-    assert lm.sample(PAIR, 2).to_dict()["method"] == "orders"
-    assert "by orders" in repr(lm.sample(PAIR, 2))
+    assert lm.sample(PAIR, 2).to_dict()["method"] == "log-pool"
+    assert "by log-pool" in repr(lm.sample(PAIR, 2))
     assert "by log-pool" in repr(lm.joint(PAIR))
 
 
 def test_scores_and_ratios_name_it(lm):
     assert score_texts(lm, ["the cat sat"], settings=QUIET)[0].to_dict()["method"] == "pll"
     pairs = [("the cat sat", "the dog sat"), ("the cat", "the cat sat")]
-    for name in ("hcb-path", "pll", "log-pool"):
+    for name in ("hcb-path", "pll"):
         found = log_ratios(lm, pairs, method=name, orders=2, settings=QUIET)
         assert [one.to_dict()["method"] for one in found] == [name, name]
 

@@ -43,7 +43,9 @@ def test_three_blanks_are_told_too() -> None:
 
 def test_samples_are_told() -> None:
     heard: list[unmask.Progress] = []
-    toy().sample("[MASK] [MASK] [MASK]", 4, settings=unmask.Settings(progress=heard.append))
+    toy().sample(
+        "[MASK] [MASK] [MASK]", 4, method="orders", settings=unmask.Settings(progress=heard.append)
+    )
     updates = [one for one in heard if one.what == "sampling"]
     assert updates
     assert updates[-1].done == updates[-1].total
@@ -52,7 +54,7 @@ def test_samples_are_told() -> None:
 def test_scores_of_many_texts_are_told() -> None:
     heard: list[unmask.Progress] = []
     settings = unmask.Settings(batch_size=2, progress=heard.append)
-    toy().log_prob(["t1 [MASK] [MASK]"] * 3, [("t1", "t2")] * 3, settings=settings)
+    toy().log_prob(["t1 [MASK] [MASK]"] * 3, [("t1", "t2")] * 3, method="orders", settings=settings)
     assert heard[-1] == unmask.Progress("orders", 9, 9, "row")
 
 

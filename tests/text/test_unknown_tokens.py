@@ -76,22 +76,20 @@ def test_answers_carry_them_too(lm):
 
 def test_many_texts_are_one_warning(lm):
     texts = ["the [MASK] [MASK] zebra.", "the [MASK] [MASK].", "a kudu [MASK] [MASK]."]
-    (said,) = warned(lambda: lm.log_prob(texts, [("cat", "sat")] * 3))
+    (said,) = warned(lambda: lm.log_prob(texts, [("cat", "sat")] * 3, method="mlm"))
     assert said.startswith("2 of 3 texts: the vocabulary has no token for 'zebra', 'kudu'")
-    assert warned(lambda: lm.log_prob(texts[1:2], [("cat", "sat")])) == []
+    assert warned(lambda: lm.log_prob(texts[1:2], [("cat", "sat")], method="mlm")) == []
     many = [f"the z{'x' * n} sat" for n in range(9)]
     (said,) = warned(lambda: score_texts(lm, many, settings=QUIET))
     assert said.startswith("9 of 9 texts")
     assert "and 5 more: the model" in said
 
 
-@pytest.mark.parametrize("method", ["pll", "log-pool"])
+@pytest.mark.parametrize("method", ["pll", "pll-word-l2r"])
 def test_scores_count_unknown_tokens(lm, method):
     texts = ["the cat sat", "the zebra sat"]
     found: list = []
-    (said,) = warned(
-        lambda: found.extend(score_texts(lm, texts, method=method, samples=8, settings=QUIET))
-    )
+    (said,) = warned(lambda: found.extend(score_texts(lm, texts, method=method, settings=QUIET)))
     assert said.startswith("1 of 2 texts: the vocabulary has no token for 'zebra'")
     assert [score.to_dict()["unknown_tokens"] for score in found] == [0, 1]
     (said,) = warned(lambda: log_ratios(lm, [("the cat sat", "the zebra sat")], settings=QUIET))
@@ -116,7 +114,9 @@ def test_a_text_of_which_nothing_is_known_is_rejected(lm):
     with pytest.raises(unmask.ClozeError, match=f"the text {said}"):
         lm.joint("zebra [MASK] kudu")
     with pytest.raises(unmask.ClozeError, match=f"text 1 {said}"):
-        lm.log_prob(["the [MASK] [MASK]", "zebra [MASK] kudu [MASK]"], [("cat", "sat")] * 2)
+        lm.log_prob(
+            ["the [MASK] [MASK]", "zebra [MASK] kudu [MASK]"], [("cat", "sat")] * 2, method="mlm"
+        )
     with pytest.raises(unmask.ClozeError, match=f"text 1 {said}"):
         score_texts(lm, ["the cat", "zebra kudu"])
     # with nothing around it a blank has nothing unknown either

@@ -25,7 +25,7 @@ DESCRIPTION = (
     "every line of a file is a text, and every answer a line of JSON, written at once."
 )
 EXAMPLE = 'unmask fill -m bert-base-cased "The [MASK] [MASK] at the casino." --method log-pool,mlm'
-_RANK_WORDS = "or rank words of any number of pieces with --targets"
+_RANK_WORDS = "rank words of any number of pieces with --targets"
 _DEFAULT = "log-pool; orders for --targets, or where there are too many blanks for tables"
 
 
@@ -130,10 +130,12 @@ def run(chosen: argparse.Namespace) -> int:
         return fill_lines.run(chosen, request, how, replace(settings, announce=not chosen.quiet))
     text = _stdin() if chosen.text == "-" else chosen.text
     lm = options.load_model(chosen)
-    from unmask.text.pieces import wide_blanks
+    from unmask.text.pieces import one_blank_for_each
 
-    cloze = lm.cloze(text, blanks=request.blanks)
-    if request.targets is None and (said := wide_blanks(cloze, lm.tokenizer, _RANK_WORDS)):
+    cloze, said = lm.cloze(text, blanks=request.blanks), None
+    if request.targets is None:
+        cloze, said = one_blank_for_each(cloze, _RANK_WORDS)
+    if said is not None:
         print(f"unmask: {said}", file=sys.stderr)
     if request.targets is not None:
         _fill_words(chosen, lm, cloze, request, how, replace(settings, announce=not chosen.quiet))

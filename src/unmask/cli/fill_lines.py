@@ -69,7 +69,9 @@ class Answerer:
         if request.targets is not None:
             return self._words(cloze, request)
         from unmask.queries.joints import default_method
+        from unmask.text.pieces import one_blank_for_each
 
+        cloze, _ = one_blank_for_each(cloze)
         name = request.method or default_method(len(cloze.positions), request.support)
         given = self.how.get(name, {})
         joint = self.lm.joint(
@@ -89,7 +91,7 @@ class Answerer:
         try:
             fields = _fields(raw, format)
             request = self.request.with_fields(fields)
-            cloze = self.lm.cloze(fields["text"], blanks=request.blanks)
+            cloze = self.lm.cloze(fields["text"], blanks=request.blanks).one_token_each()
             if request.targets is None:
                 self._announce(cloze, request, texts)
         except (UnmaskError, KeyError):

@@ -44,16 +44,27 @@ def add_joints(
     )
 
 
+class _Names:
+    """The names of the constructions, looked up when help is printed: their home imports torch."""
+
+    def __str__(self) -> str:
+        from unmask.constructions import CONSTRUCTIONS
+
+        return ", ".join(CONSTRUCTIONS)
+
+
 def add_methods(parser: argparse.ArgumentParser, default: str) -> Group:
     """The constructions of a command and their options, in a group that is returned."""
     group = parser.add_argument_group("construction")
-    group.add_argument(
+    method = group.add_argument(
         "--method",
         action="append",
         metavar="NAME",
-        help="mlm, mrf, mrf-logit, hcb, ag-paper, ag, weighted-ag, pseudo-gibbs, log-pool, orders, "
-        f"sweep, or all; separate several by commas (default: {default})",
+        help="%(names)s, all, or package.module:function of your own; separate several by commas "
+        f"(default: {default})",
     )
+    # argparse puts attributes of an option into its help
+    vars(method)["names"] = _Names()
     group.add_argument(
         "--steps", type=int, metavar="N", help="ag-paper: number of steps (default: 50)"
     )

@@ -113,8 +113,12 @@ AG = Construction(
     arnold_gokhale,
     "the joint whose conditionals are nearest to the model's (Arnold & Gokhale)",
     solver="contest",
+    sound=True,
     of_two=("pseudo_counts", "towards"),
 )
 WEIGHTED_AG = Construction(
-    weighted_arnold_gokhale, "the same with likely contexts counting more", solver="contest"
+    weighted_arnold_gokhale,
+    "the same with likely contexts counting more",
+    solver="contest",
+    sound=True,
 )

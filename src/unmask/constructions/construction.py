@@ -25,14 +25,17 @@ class Construction:
 
     `needs` is what it reads of tables of a shape, with its options; `meaning` is one line for help
     and pages. `solver` names the solver that it runs, whose sweeps are part of its cost.
-    `of_two` are the options that only two blanks have; with `only_two` the construction itself.
-    `without_tables` says whether any fill can be scored by a few rows, whatever the supports.
+    It is `sound` if it needs the conditionals alone and gives back the joint that has them, where
+    there is one. `of_two` are the options that only two blanks have; with `only_two` only they have
+    the construction. `without_tables` says whether any fill can be scored by a few rows, whatever
+    the supports.
     """
 
     build: Callable[..., Joint]
     meaning: str
     needs: NeedsOf = _every_table
     solver: str | None = None
+    sound: bool = False
     of_two: tuple[str, ...] = ()
     only_two: bool = False
     without_tables: Callable[[Given], bool] = _never

@@ -34,8 +34,14 @@ def log_pool(tables: Tables) -> Joint:
 
 
 PSEUDO_GIBBS = Construction(
-    pseudo_gibbs, "where resampling one blank given the others ends", solver="stationary"
+    pseudo_gibbs,
+    "where resampling one blank given the others ends",
+    solver="stationary",
+    sound=True,
 )
 LOG_POOL = Construction(
-    log_pool, "a fill must be likely whichever blank is drawn last", solver="stationary"
+    log_pool,
+    "a fill must be likely whichever blank is drawn last",
+    solver="stationary",
+    sound=True,
 )

@@ -6,6 +6,7 @@ Everything that a visitor wrote or a model said goes through `markup`, which esc
 import math
 from collections.abc import Sequence
 
+import unmask
 from unmask import plots
 from unmask.constructions import DEFAULT_METHOD
 from unmask.demo.answers import Answer, Column
@@ -25,19 +26,13 @@ NOTHING = text("")
 # what is less is shown as 0.000
 _LEAST_BITS = 5e-4
 
-MEANINGS = {
-    "mlm": "independent guesses, multiplied",
-    "orders": "one blank after the other, in every order, averaged",
-    "sweep": "one sweep of pseudo-Gibbs over likely contexts",
-    "log-pool": "geometric mean of both factorisations; the default",
-    "pseudo-gibbs": "where sampling back and forth settles",
-    "ag": "conditionals nearest to the model's",
-    "weighted-ag": "the same, likely contexts counting more",
-    "ag-paper": "the same after the paper's 50 steps",
-    "hcb": "one conditional tied along a pivot token",
-    "mrf": "both conditionals multiplied",
-    "mrf-logit": "both conditionals' raw logits added",
-}
+
+def meaning_of(method: str) -> str:
+    """What a construction is, in a few words."""
+    known = unmask.CONSTRUCTIONS.get(method)
+    if known is None:
+        return ""
+    return known.meaning + ("; the default" if method == DEFAULT_METHOD else "")
 
 
 def words(question: Question, mask: str) -> Markup:
@@ -129,7 +124,7 @@ def _filled(column: Column, yours: Sequence[str] | None, quick_look: bool) -> Ma
 
 def _card(method: str, parts: Sequence[Markup], kind: str, tag: str = "") -> Markup:
     extra = [element("span", text(tag), class_="tag")] if tag else []
-    meaning = element("p", text(MEANINGS.get(method, "")), class_="meaning")
+    meaning = element("p", text(meaning_of(method)), class_="meaning")
     head = element("header", element("h3", text(method), *extra), meaning)
     colour = plots.construction_styles([method])[method].colour
     return element("section", head, *parts, class_=kind, style=f"--colour: {colour}")

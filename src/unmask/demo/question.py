@@ -5,21 +5,19 @@ from dataclasses import dataclass, replace
 from urllib.parse import parse_qs, urlencode
 
 import unmask
-from unmask.constructions import DEFAULT_METHOD
+from unmask.constructions import DEFAULT_METHOD, METHOD_WITHOUT_TABLES, constructions_of
 from unmask.demo.words import Blanked, blanked, pieces
 from unmask.printable import quoted
 
-# constructions that need no tables: a first answer while others wait for theirs
-CHEAP = ("mlm", "orders", "sweep")
+# constructions that need no whole table: a first answer while others wait for theirs
+CHEAP = tuple(name for name, one in unmask.CONSTRUCTIONS.items() if not one.needs((2, 2), {}).whole)
 # the one of them that answers for any number of blanks where none was chosen
-QUICK = "orders"
+QUICK = METHOD_WITHOUT_TABLES
 DEFAULT_METHODS = ("mlm", DEFAULT_METHOD)
 # what a page has room for, and a machine that others use too
 LONGEST_TEXT, MOST_BLANKS, MOST_METHODS = 400, 4, 4
 # what is looked at of any text: a character more, so that one that is too long still is when cut
 LOOKED_AT = LONGEST_TEXT + 1
-# constructions that exist for two blanks only
-_OF_TWO = ("sweep",)
 
 
 @dataclass(frozen=True)
@@ -146,4 +144,4 @@ def methods_for(question: Question, blanks: int) -> tuple[list[str], list[str]]:
 
 def left_out(question: Question, blanks: int) -> list[str]:
     """The chosen constructions that do not exist for so many blanks."""
-    return [name for name in question.methods if blanks > 2 and name in _OF_TWO]
+    return [name for name in question.methods if name not in constructions_of(blanks)]

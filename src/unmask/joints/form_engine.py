@@ -67,12 +67,15 @@ class FormEngine(Tiles):
             )
         return super().log_marginal(axes)
 
+    def is_independent(self) -> bool:
+        """Whether the blanks are independent of each other: no table matters."""
+        return isinstance(self.form, Product) and not any(self.form.powers)
+
     def _factors(self) -> tuple[Tensor, Tensor] | None:
         """The factors of independent blanks; None where the tables matter."""
-        form = self.form
-        if not isinstance(form, Product) or any(form.powers):
+        if not self.is_independent():
             return None
-        return by_axis(form.log_factors, self.shape, self.device)
+        return by_axis(self.form.parts(), self.shape, self.device)
 
 
 def _normalised(log: Tensor) -> Tensor:

@@ -50,8 +50,8 @@ def pair_metrics(
 ) -> dict[str, PairMetrics]:
     """All four metrics of every joint at the gold tokens (names or ids), in one pass.
 
-    The unary NLL of `mlm` uses the model's own conditionals, as in the paper: the product's
-    conditionals are its marginals, which nobody would use for one blank.
+    The unary NLL of independent blanks, of `mlm`, uses the model's own conditionals, as in the
+    paper: the product's conditionals are its marginals, which nobody would use for one blank.
     """
     for name, joint in joints.items():
         if not all(map(_same_axis, joint.supports, tables.supports)):
@@ -104,10 +104,14 @@ def _metrics(
     unary = -(2 * at_gold - float(found.log_a[a]) - float(found.log_b[b])) / 2
     return PairMetrics(
         pairwise_nll=-(at_gold - found.log_normalizer) / 2,
-        unary_nll=own_unary if joint.method == "mlm" else unary,
+        unary_nll=own_unary if _is_independent(joint) else unary,
         all_kl=float(kl_a.sum() + kl_b.sum()) / (len(kl_a) + len(kl_b)),
         gold_kl=float(kl_a[b] + kl_b[a]) / 2,
     )
+
+
+def _is_independent(joint: Joint) -> bool:
+    return isinstance(joint.engine, FormEngine) and joint.engine.is_independent()
 
 
 def _same_axis(one: Support, other: Support) -> bool:

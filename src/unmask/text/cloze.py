@@ -4,7 +4,7 @@ Knows a tokenizer's interface, not a model. Every outcome is a `Cloze` or a `Clo
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Protocol, runtime_checkable
 
@@ -76,6 +76,15 @@ class Cloze:
         """The positions of each blank."""
         rest = iter(self.positions)
         return tuple(tuple(islice(rest, width)) for width in self.blank_widths)
+
+    def one_token_each(self) -> "Cloze":
+        """The same blanks with one position each, for single tokens: what stood there is let go."""
+        firsts = [places[0] for places in self.positions_by_blank]
+        dropped = {p for places in self.positions_by_blank for p in places[1:]}
+        moved = {p: p - sum(d < p for d in dropped) for p in firsts}
+        ids = tuple(token for place, token in enumerate(self.ids) if place not in dropped)
+        positions = tuple(moved[p] for p in firsts)
+        return replace(self, ids=ids, positions=positions, gold=None, widths=None)
 
     def filled(self, tokens: Sequence[int]) -> list[int]:
         """The ids with tokens written into the blanks."""

@@ -1,34 +1,44 @@
-"""Blanks that are words of several pieces, by name: each piece is a blank of its own.
+"""Blanks that were words of several pieces, by name.
 
-A word that is blanked in an ordinary text keeps its width, so that what stood there has a
-probability. What else could stand there may have any number of pieces: for that, write one
-mask token in its place, or give words to rank (`targets`).
+A word that is blanked in an ordinary text is one blank, which holds single tokens: what else could
+stand there. A cloze that the caller makes keeps every piece as a blank of its own, so that what
+stood there has a probability.
 """
 
-from unmask.printable import printable, quoted
-from unmask.text.cloze import Cloze, Tokenizer
+from unmask.printable import quoted
+from unmask.text.cloze import Cloze
 
-OUT_IN_PYTHON = "or rank words of any number of pieces with lm.fill(..., targets=[...])"
+OUT_IN_PYTHON = (
+    "rank words of any number of pieces with lm.fill(..., targets=[...]), or take a blank per "
+    "piece with lm.cloze(text, blanks=[...])"
+)
 
 
 def made_of_pieces(cloze: Cloze) -> str | None:
     """Which words make more than one blank, and how many; None where none does."""
-    spans = cloze.spans or (None,) * len(cloze.blank_widths)
-    said = [
-        f"{'a blank' if span is None else quoted(cloze.text[slice(*span)])} is {width} pieces of "
-        f"this tokenizer and makes {width} blanks"
-        for width, span in zip(cloze.blank_widths, spans, strict=True)
-        if width > 1
-    ]
+    said = [f"{word} and makes {width} blanks" for word, width in _wide(cloze)]
     return ", ".join(said) or None
 
 
-def wide_blanks(cloze: Cloze, tokenizer: Tokenizer, way_out: str = OUT_IN_PYTHON) -> str | None:
-    """The same, with how to ask for one blank there."""
-    said = made_of_pieces(cloze)
-    if said is None:
-        return None
-    return f"{said}; write {printable(tokenizer.mask_token)} in its place for one blank, {way_out}"
+def one_blank_for_each(cloze: Cloze, way_out: str = OUT_IN_PYTHON) -> tuple[Cloze, str | None]:
+    """One blank per word, and what to say where that has lost pieces; None where it has not."""
+    said = [f"{word} and one blank here, for single tokens" for word, _ in _wide(cloze)]
+    if not said:
+        return cloze, None
+    return cloze.one_token_each(), f"{', '.join(said)}; {way_out}"
+
+
+def _wide(cloze: Cloze) -> list[tuple[str, int]]:
+    spans = cloze.spans or (None,) * len(cloze.blank_widths)
+    return [
+        (
+            f"{'a blank' if span is None else quoted(cloze.text[slice(*span)])} is {width} pieces "
+            "of this tokenizer",
+            width,
+        )
+        for width, span in zip(cloze.blank_widths, spans, strict=True)
+        if width > 1
+    ]
 
 
 def blanks_of(cloze: Cloze) -> str:

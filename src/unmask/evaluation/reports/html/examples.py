@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from unmask.constructions import CONSTRUCTIONS
 from unmask.evaluation.reports.supports import shown_setting
 from unmask.evaluation.rows import Group, Row, grouped
 
-# constructions that need the two conditionals alone and give back the joint that has both, where
-# there is one: where they differ it is because the model's conditionals contradict each other
-SOUND = ("ag", "weighted-ag", "pseudo-gibbs", "log-pool")
+# where these differ it is because the model's conditionals contradict each other
+SOUND = tuple(name for name, one in CONSTRUCTIONS.items() if one.sound)
 # examples that are shown at first, and without a script
 _FIRST = 200
 _METRICS = {"pairwise_nll": "P-NLL", "unary_nll": "U-NLL"}
