@@ -38,7 +38,7 @@ def test_how_far_to_trust_the_fills_stands_below_them(fill, results, lm):
     agreement, dependence = out.split("\n\n")[1].splitlines()
     assert agreement.startswith(f"J = {bits:.3f} bits: the two conditionals ")
     assert dependence.startswith("mutual information: ")
-    assert dependence.endswith("bits (ag), 0.00 bits (mlm)")
+    assert dependence.endswith("nats (ag), 0.00 nats (mlm)")
     shown = results(PAIR, "--method", "ag")["results"]["ag"]
     assert shown["incompatibility"] == pytest.approx(bits)
     assert shown["verdict"] in agreement

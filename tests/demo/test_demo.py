@@ -268,7 +268,7 @@ def test_the_exact_answer_is_that_of_the_constructions() -> None:
     assert "What stood there: " in last.cards
     assert gold in last.cards
     assert f"J = {joint.incompatibility():.3f} bits" in last.trust
-    assert f"{joint.mutual_information(base_two=True):.3f} bits (log-pool)" in last.trust
+    assert f"{joint.mutual_information():.3f} nats (log-pool)" in last.trust
     assert f"Cost: {2 * V + 1} forward passes" in last.trust
     assert '<img src="data:image/svg+xml;base64,' in last.picture
 
@@ -451,7 +451,7 @@ def test_one_batch_is_all_that_a_quick_question_waits_for() -> None:
 
 def test_whatever_is_written_is_inert() -> None:
     answer = Answer(
-        (Column("mlm", (((HOSTILE, "</section><b>"), 0.5),), yours=-1.0, shared_bits=0.0),),
+        (Column("mlm", (((HOSTILE, "</section><b>"), 0.5),), yours=-1.0, shared=0.0),),
         (HOSTILE,),
         1,
         0.1,

@@ -141,17 +141,17 @@ def test_tokens_are_of_the_likeliest_pairs_and_of_the_marginals() -> None:
         assert len(set(shown)) == 4
 
 
-def test_pmi_is_symmetric_around_zero_in_bits() -> None:
+def test_pmi_is_symmetric_around_zero_in_nats() -> None:
     one = joint()
     figure = one.plot(5, kind="pmi")
     panel, bar = figure.axes[1], figure.axes[3]
     rows, columns = ticks(panel)
-    expected = [[one.pmi(a, b, base_two=True) for b in columns] for a in rows]
+    expected = [[one.pmi(a, b) for b in columns] for a in rows]
     drawn = values(panel)
     assert drawn == pytest.approx(np.array(expected), abs=1e-9)
     low, high = mesh(panel).get_clim()
     assert (-low, high) == (high, np.abs(drawn).max())
-    assert "bits" in bar.get_ylabel()
+    assert "nats" in bar.get_ylabel()
     assert written(panel)[0, 0] == f"{drawn[0, 0]:+.1f}".replace("-", "−")
 
 

@@ -131,12 +131,12 @@ def _notes(lm: "LanguageModel", joints: Joints) -> list[str]:
     if agreement is not None:
         lines.append(str(agreement))
     dependent = {
-        name: joint.mutual_information(base_two=True)
+        name: joint.mutual_information()
         for name, joint in joints.items()
         if len(joint.supports) > 1 and joint.is_tabulated()
     }
     if dependent:
-        said = ", ".join(f"{abs(value):.2f} bits ({name})" for name, value in dependent.items())
+        said = ", ".join(f"{abs(value):.2f} nats ({name})" for name, value in dependent.items())
         lines.append(f"mutual information: {said}")
     return [*lines, *_captured(first, lm.model.vocabulary_size), *_searched(joints)]
 

@@ -26,13 +26,13 @@ TOP, MAP = 8, 8
 class Column:
     """What one construction says: its likeliest fills, and how it sees the words that stood there.
 
-    `shared_bits` is the mutual information of two blanks, None where it would take more passes.
+    `shared` is the mutual information of two blanks in nats, None where it would take more passes.
     """
 
     method: str
     fills: tuple[tuple[tuple[str, ...], float], ...]
     yours: float | None = None
-    shared_bits: float | None = None
+    shared: float | None = None
     converged: bool = True
 
 
@@ -140,7 +140,7 @@ def _column(method: str, joint: unmask.Joint, yours: tuple[int, ...] | None) -> 
         method,
         tuple((fill.tokens, fill.probability) for fill in ranked),
         yours=None if yours is None else _log_prob(joint, yours),
-        shared_bits=joint.mutual_information(base_two=True) if is_free else None,
+        shared=joint.mutual_information() if is_free else None,
         converged=joint.diagnostics.get("converged") is not False,
     )
 

@@ -24,7 +24,7 @@ TOO_LONG = f"The text is longer than the {LONGEST_TEXT} characters that the demo
 FAILED = "Something failed while this was computed. The demo goes on."
 NOTHING = text("")
 # what is less is shown as 0.000
-_LEAST_BITS = 5e-4
+_LEAST_SHARED = 5e-4
 
 
 def meaning_of(method: str) -> str:
@@ -115,8 +115,8 @@ def _filled(column: Column, yours: Sequence[str] | None, quick_look: bool) -> Ma
     parts = [element("ol", *[_fill(tokens, p, most) for tokens, p in column.fills])]
     if yours is not None:
         parts.append(_yours(yours, column.yours))
-    if column.shared_bits is not None:
-        parts.append(_note(f"Mutual information: {column.shared_bits:.3f} bits"))
+    if column.shared is not None:
+        parts.append(_note(f"Mutual information: {column.shared:.3f} nats"))
     if not column.converged:
         parts.append(_note("Its solver has not converged: approximate."))
     return _card(column.method, parts, "card", " quick look" * quick_look)
@@ -182,19 +182,19 @@ def trust(answer: Answer) -> Markup:
 
 def _shared(answer: Answer) -> str | None:
     """The mutual information of the default construction, or else of one that has some at all."""
-    known = {c.method: c.shared_bits for c in answer.columns if c.shared_bits is not None}
-    some = [method for method, bits in known.items() if bits >= _LEAST_BITS]
+    known = {c.method: c.shared for c in answer.columns if c.shared is not None}
+    some = [method for method, nats in known.items() if nats >= _LEAST_SHARED]
     method = DEFAULT_METHOD if DEFAULT_METHOD in known else some[-1] if some else None
     if method is None:
         return None
-    bits = known[method]
-    if bits < 0.05:
+    nats = known[method]
+    if nats < 0.035:
         means = "knowing one blank tells little about the other"
-    elif bits < 0.5:
+    elif nats < 0.35:
         means = "the blanks lean on each other, and independent guesses mislead for some pairs"
     else:
         means = "the blanks depend on each other strongly, and independent guesses mislead"
-    return f"Mutual information {bits:.3f} bits ({method}): {means}"
+    return f"Mutual information {nats:.3f} nats ({method}): {means}"
 
 
 def picture(answer: Answer) -> Markup:

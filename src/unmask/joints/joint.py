@@ -208,7 +208,7 @@ class Joint:
     def pmi(self, *tokens: Token, base_two: bool = False) -> float:
         """Pointwise mutual information: log of the joint over the product of its marginals.
 
-        In nats, or bits; `plot(kind="pmi")` draws it in bits.
+        In nats, or bits; `plot(kind="pmi")` draws it in nats.
         """
         cell = self._cell(tokens)
         apart = sum(float(log[i]) for log, i in zip(self.engine.log_marginals, cell, strict=True))
@@ -251,7 +251,7 @@ class Joint:
     def plot(self, n: int = 12, *, kind: str = "probability") -> "Figure":
         """A heat map of the `n` likeliest tokens of two blanks; one blank in bars.
 
-        `kind` is "probability", or "pmi" in bits.
+        `kind` is "probability", or "pmi" in nats.
         """
         from unmask.plots.heat_map import plot
 

@@ -29,7 +29,7 @@ _LONGEST_TEXT = 140
 def plot(joint: Joint, n: int = 12, *, kind: str = "probability") -> "Figure":
     """The likeliest tokens of both blanks against each other, or of one blank in order.
 
-    `kind` is probability, or pmi in bits. `unmask.plots.tokens` says which tokens are shown.
+    `kind` is probability, or pmi in nats. `unmask.plots.tokens` says which tokens are shown.
     """
     if len(joint.supports) == 1:
         return _one_blank(joint, n, kind)
@@ -64,7 +64,7 @@ def _check_options(n: object, kind: str) -> None:
 def values_of(joint: Joint, cells: Cells, kind: str) -> Tensor:
     """What the cells of a map show."""
     if kind == "pmi":
-        return tokens.pmi_in_bits(joint, cells)
+        return tokens.pmi(joint, cells)
     return tokens.log_cells(joint, cells).exp()
 
 

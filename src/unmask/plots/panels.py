@@ -47,7 +47,7 @@ def scale_of(kind: str, values: Sequence[Tensor]) -> Scale:
     most = max((abs(x) for x in every.tolist() if math.isfinite(x)), default=0.0)
     if kind == "pmi":
         most = max(most, _LEAST_PMI)
-        return Scale("PuOr_r", -most, most, "PMI, bits", _bits)
+        return Scale("PuOr_r", -most, most, "PMI, nats", _signed)
     return Scale("YlGnBu", 0.0, most or 1.0, "probability of the pair", percent_writer(most))
 
 
@@ -142,6 +142,6 @@ def _ink(mesh: Any, value: float) -> str:
     return "black" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.5 else "white"
 
 
-def _bits(value: float) -> str:
+def _signed(value: float) -> str:
     said = f"{value:+.1f}"
     return "0.0" if float(said) == 0 else said.replace("-", "−")

@@ -62,11 +62,11 @@ def log_marginal(joint: Joint, axis: int) -> Float[Tensor, " size"]:
     return joint.marginal(axis).log_rows(slice(None)).cpu()
 
 
-def pmi_in_bits(joint: Joint, cells: Cells) -> Float[Tensor, "rows columns"]:
-    """How much likelier every pair is than its tokens apart, in bits."""
+def pmi(joint: Joint, cells: Cells) -> Float[Tensor, "rows columns"]:
+    """How much likelier every pair is than its tokens apart, in nats."""
     log_a = log_marginal(joint, 0)[list(cells.rows)]
     log_b = log_marginal(joint, 1)[list(cells.columns)]
-    return (log_cells(joint, cells) - log_a[:, None] - log_b) / math.log(2)
+    return log_cells(joint, cells) - log_a[:, None] - log_b
 
 
 def cell_labels(joint: Joint, cells: Cells) -> tuple[list[str], list[str]]:
