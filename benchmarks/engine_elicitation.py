@@ -59,7 +59,7 @@ class Elicitation:
         )
 
     def log_probabilities(self) -> Tensor:
-        """log q(a | b) of the sample, a row a context, in float64."""
+        """log q(a | b) of the sample, a row per context, in float64."""
         tables = self._tables(self._whole, self._whole)
         return tables.log_a_given(self.subject.contexts())
 

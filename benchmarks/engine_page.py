@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 KINDS = {
-    "readouts-of-trunk": "Readouts: rows a second, over those of the bare trunk",
-    "elicitation-of-trunk": "Elicitation of a table: rows a second, over those of the bare trunk",
+    "readouts-of-trunk": "Readouts: rows per second, over those of the bare trunk",
+    "elicitation-of-trunk": "Elicitation of a table: rows per second, over those of the bare trunk",
     "elicitation-over-loop": "Elicitation of a table: times faster than a straightforward loop",
     "bfloat16-over-loop": "Elicitation in bfloat16: times faster than that loop in float32",
-    "bfloat16-readouts-of-trunk": "Readouts: rows a second, over those of the trunk, in bfloat16",
+    "bfloat16-readouts-of-trunk": "Readouts: rows per second, over those of the trunk, in bfloat16",
     "contest-of-reading": "A pass of `ag`: part of the speed at which both tables can be read",
     "flow-of-reading": "A pass of `pseudo-gibbs`: part of that speed",
     "paper-step-of-reading": "A step of `ag-paper`: part of that speed",

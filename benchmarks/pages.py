@@ -67,7 +67,7 @@ def scoring_page(runs: list[dict[str, Any]]) -> Iterator[str]:
     heads = [
         "",
         "one text: time over that of its forward passes alone",
-        "many texts: rows a second over the bare trunk's",
+        "many texts: rows per second over the bare trunk's",
         "peak memory above that of the forward passes",
     ]
     yield "| " + " | ".join(heads) + " |"
@@ -94,7 +94,7 @@ def sentences_page(runs: list[dict[str, Any]]) -> Iterator[str]:
     yield "the position that a row is read at. For pairs, up to three words of each sentence were"
     yield "replaced. Produced by `benchmarks/sentences.py`; its output is"
     yield "[sentences.json](sentences.json).\n"
-    yield "| | rows | rows a second | rows a second over the bare trunk's |"
+    yield "| | rows | rows per second | rows per second over the bare trunk's |"
     yield "|---|---|---|---|"
     for run in runs:
         rate, part = run["rows_per_second"], said(run["of_trunk"])
@@ -111,7 +111,7 @@ def ray_page(found: dict[str, Any]) -> Iterator[str]:
     yield f"{found['examples']} examples of about {found['seconds_an_example']:.2g} s,"
     yield f"{found['rounds']} rounds. Produced by `benchmarks/ray_overhead.py`; its output is"
     yield "[ray.json](ray.json)."
-    yield "\n| | rows a second, by round |"
+    yield "\n| | rows per second, by round |"
     yield "|---|---|"
     for side in ("ray", "bare"):
         yield f"| {side} | {', '.join(f'{rate:.1f}' for rate in rows[side])} |"

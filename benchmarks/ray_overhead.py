@@ -1,4 +1,4 @@
-"""What Ray costs: rows a second of its workers on this machine against as many bare processes.
+"""What Ray costs: rows per second of its workers on this machine against as many bare processes.
 
     python benchmarks/ray_overhead.py [--json] [--rounds 5] [--examples 80] [--workers 2]
                                       [--residues 12] [--output FILE]
@@ -251,7 +251,7 @@ def main(given: list[str] | None = None) -> int:
     written = json.dumps(found, indent=2)
     if chosen.output:
         chosen.output.write_text(written + "\n", encoding="utf-8")
-    line = "rows a second of Ray / of bare processes: {median} ({min} to {max})"
+    line = "rows per second of Ray / of bare processes: {median} ({min} to {max})"
     print(written if chosen.json else line.format(**found["ratio"]))
     return 0
 

@@ -3,7 +3,7 @@
     python benchmarks/scoring.py --model DIR [--texts 1000] [--method orders,sweep] [--length N]
 
 Prints JSON. `one_text`: the time of one pair's log-probability over that of the same forward
-passes alone. `many_texts`: rows a second, as a fraction of what the bare trunk makes of the same
+passes alone. `many_texts`: rows per second, as a fraction of what the bare trunk makes of the same
 ids in the same batches. Both are timed in turns and come as median, minimum and maximum over the
 repeats. `memory`: the peak of scoring one text and all of them, and that of the same forward passes
 alone, each in a fresh process; read as Linux counts it. Texts are random tokens.

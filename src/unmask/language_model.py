@@ -204,7 +204,7 @@ class LanguageModel:
         Each also names its `method`: another construction has other probabilities. One blank has
         `mlm`, the model's own distribution, whatever the method.
 
-        `targets` are words: the same list for all blanks, a list a blank, or a dictionary by blank.
+        `targets` are words: one list for all blanks, a list per blank, or a dictionary by blank.
         They are tokenised where they stand and never cut; a word of several pieces has the
         probability of all of them together (`method` is then `orders` unless named). Words of
         different numbers of pieces are ranked only with a `piece_prior`. Blanks that have no

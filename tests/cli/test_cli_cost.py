@@ -58,7 +58,7 @@ def test_a_line_a_number(cost: Callable[..., str], folder: str) -> None:
     )
     assert re.fullmatch(r"[\d.]+ kB", said["model"])
     assert re.fullmatch(
-        r"[\d.]+ kB, dense: 16 bytes a cell are [\d.]+ kB, within the memory limit of 4.0 GB",
+        r"[\d.]+ kB, dense: 16 bytes per cell are [\d.]+ kB, within the memory limit of 4.0 GB",
         said["tables"],
     )
     assert said["time here"].startswith("about ")

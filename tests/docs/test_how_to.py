@@ -334,7 +334,7 @@ def test_snippets_run(
     assert names["outcome"].done == len(SENTENCES)
     assert names["outcome"].failed == 0
     assert names["run"].missing == 0
-    # one row an example and construction, whoever reads them
+    # one row per example and construction, whoever reads them
     assert len(names["rows"]) == len(names["run"].rows) == 3 * len(SENTENCES)
     said = capsys.readouterr().out
     assert said.startswith("5 done, 0 failed\n0 missing\n")

@@ -683,7 +683,7 @@ def test_the_script_sorts_filters_and_shows_all() -> None:
     rows[7] = a_row(7, positions=(2, 3), error="Error: x")
     text = page(a_report(a_run(rows)))
     (values,) = data(read(text))
-    # distance and J, then two numbers a construction
+    # distance and J, then two numbers per construction
     column = 3
     up, down, every, kept, near = played(
         text,

@@ -13,7 +13,7 @@ from assets import real_model
 SCRIPT = Path(__file__).parents[1] / "helpers" / "repeated_run.py"
 DENSE, STREAMED = 4 * 10**9, 0
 THREADS = 2
-# threads, rows a forward pass and memory limit
+# threads, rows per forward pass and memory limit
 USUAL = (THREADS, 128, DENSE)
 OTHERS = {
     "one thread, another batch size": (1, 37, DENSE),

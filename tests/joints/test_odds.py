@@ -59,8 +59,8 @@ def test_one_blank_has_odds_and_no_interaction():
 @pytest.mark.parametrize(
     ("mutant", "said"),
     [
-        (["A"], "mutant is a list of 2 tokens, one a blank, not ['A']"),
-        ("AC", "mutant is a list of 2 tokens, one a blank, not 'AC'"),
+        (["A"], "mutant is a list of 2 tokens, one per blank, not ['A']"),
+        ("AC", "mutant is a list of 2 tokens, one per blank, not 'AC'"),
         (["A", "W"], "blank 1: 'W' is not one of the 3 tokens of this blank"),
     ],
 )

@@ -76,7 +76,7 @@ def test_a_bias_outside_the_output_layer_is_found():
 def test_of_biases_with_the_right_shape_the_right_one_is_taken():
     model, tokenizer = build("esm")
     config = copy.deepcopy(model.config)
-    # now every layer has a bias with one number a token
+    # now every layer has a bias with one number per token
     config.intermediate_size = config.vocab_size
     assert_reads_right(reseeded(EsmForMaskedLM, config), tokenizer, factored=True)
 

@@ -217,7 +217,7 @@ def test_two_blanks_are_independent_exact_draws() -> None:
     assert (samples.updates, samples.ess, samples.r_hat) == (1, 5000.0, 1.0)
     law = orders_of(model, [range(4)] * 2, [0, 0], 0, 1)
     assert_follows(samples, law)
-    # one row a blank, and one a token that was drawn first
+    # one row per blank, and one a token that was drawn first
     assert samples.forward_passes == model.rows_asked <= 2 + 8
 
 
@@ -267,7 +267,7 @@ def test_contexts_that_come_back_are_not_paid_twice(
     joint = toy_joint(3, 3, seed=20)
     model = ToyMaskedLM(joint)
     kept = drawn(model, 24, method=method, warm_up=4)
-    # all that there is: 3 pairs x 3 contexts, masked and filled in, and a row a blank to start;
+    # all that there is: 3 pairs x 3 contexts, masked and filled in, and a row per blank to start;
     # filled in by orders is one blank given both others, whichever pair it belongs to
     each = {"orders": 2 * 9 + 27 + 3, "log-pool": 9 * 7 + 3}[method]
     assert kept.forward_passes == model.rows_asked <= each

@@ -37,7 +37,7 @@ class FormSums:
     """Sums over the cells of an unnormalised joint w.
 
     `log_a` and `log_b` are the logarithms of its sums over the other blank; `cross_a` is the mean
-    of log w under q(a | b), a number a context b, and `cross_b` under q(b | a). `mean_log` is the
+    of log w under q(a | b), a number per context b, and `cross_b` under q(b | a). `mean_log` is the
     mean of log w under the joint itself, if it was summed.
     """
 
@@ -60,7 +60,7 @@ class FormSums:
 
 @dataclass(frozen=True, eq=False)
 class Entropies:
-    """Negative entropies of the model's own conditionals, a number a context."""
+    """Negative entropies of the model's own conditionals, a number per context."""
 
     of_a: Float[Tensor, " b"]
     of_b: Float[Tensor, " a"]

@@ -2,7 +2,7 @@
 
 The mean over orders of prod q(x_t | blanks filled before) is normalised as it stands, over whole
 vocabularies too. A fill's probability takes a row for every set of blanks that is filled first; a
-draw takes a row a blank; the likeliest fills are searched for with beams.
+draw takes a row per blank; the likeliest fills are searched for with beams.
 """
 
 import itertools

@@ -125,7 +125,7 @@ def _token_ids(joint: Distribution, name: str, fill: Sequence[Token]) -> tuple[i
     """Ids, so that a name and an id of the same token are the same."""
     count = len(joint.supports)
     if isinstance(fill, str | bytes) or not isinstance(fill, Sequence) or len(fill) != count:
-        raise SupportError(f"{name} is a list of {count} tokens, one a blank, not {quoted(fill)}")
+        raise SupportError(f"{name} is a list of {count} tokens, one per blank, not {quoted(fill)}")
     places = (place_at_blank(joint.supports, blank, token) for blank, token in enumerate(fill))
     return tuple(int(axis.ids[at]) for axis, at in zip(joint.supports, places, strict=True))
 

@@ -260,7 +260,7 @@ def targets_by_blank(targets: object, blanks: int) -> dict[int, list[str]]:
         _check_blanks(targets, blanks)
         return {int(blank): _words(words) for blank, words in targets.items()}
     if isinstance(targets, bytes) or not isinstance(targets, Sequence) or not targets:
-        raise SupportError(f"targets is a list of words, or one a blank, not {quoted(targets)}")
+        raise SupportError(f"targets is a list of words, or one per blank, not {quoted(targets)}")
     if all(isinstance(one, str) for one in targets):
         return {blank: list(targets) for blank in range(blanks)}
     for one in targets:

@@ -16,7 +16,7 @@ from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
 AUTO = "auto"
-# with fewer candidates a blank, a table leaves out too much to be worth its rows
+# with fewer candidates per blank, a table leaves out too much to be worth its rows
 _FEWEST = 8
 
 
@@ -40,7 +40,7 @@ class Axes:
 
 
 def affordable_size(blanks: int) -> int | None:
-    """How many candidates a blank tables can have within the rows; None where too few."""
+    """How many candidates per blank tables can have within the rows; None where too few."""
     size = int((AFFORDABLE_ROWS / blanks) ** (1 / (blanks - 1)) + 1e-9)
     return size if size >= _FEWEST else None
 

@@ -8,7 +8,7 @@ from unmask.printable import readable_bytes
 
 # rows of the model that tables may take where nobody says how many candidates there are to be
 AFFORDABLE_ROWS = 4096
-# float64 tables of every cell that are alive at once, beside one a blank
+# float64 tables of every cell that are alive at once, beside one per blank
 WORKING_TABLES = 8
 # up to so many blanks all orders are averaged, by sets; beyond, so many orders that are drawn
 ALL_ORDERS_UP_TO, DRAWN_ORDERS = 6, 16

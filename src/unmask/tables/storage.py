@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from unmask.printable import readable_bytes
 
-# a core's products a second and bytes a second: rough, and only their ratio decides
+# a core's products a second and bytes per second: rough, and only their ratio decides
 _FLOP_A_SECOND, _BYTES_A_SECOND = 5e10, 1.5e10
 # logits are float32, and there are two tables
 _LOGITS = 8
@@ -64,7 +64,7 @@ def choose_storage(
         return Storage(False, copied, said, half)
     needed = readable_bytes(whole * cells)
     if whole * cells <= memory_limit:
-        said = f"{whole} bytes a cell are {needed}, within the memory limit of {limit}"
+        said = f"{whole} bytes per cell are {needed}, within the memory limit of {limit}"
         return Storage(True, True, said, half)
     said = f"dense they would take {needed}, above the memory limit of {limit}"
     if copied:

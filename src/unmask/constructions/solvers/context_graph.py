@@ -1,6 +1,6 @@
 """Contexts of several blanks as nodes of a graph: the view that the solvers take of tables.
 
-A line is a context of one blank: tokens for all the others. k lines, one a blank, meet in every
+A line is a context of one blank: tokens for all the others. k lines, one per blank, meet in every
 fill. What a blank's conditional says of a fill counts as wins of its line over the other k - 1, so
 that AG's objective is Luce's choice among k (for two blanks Bradley and Terry's), its curvature a
 Laplacian of the graph whose edges join the lines of a fill, and pseudo-Gibbs sampling a walk on it.

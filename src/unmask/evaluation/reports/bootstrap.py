@@ -123,7 +123,7 @@ def _check(values: Numbers, sizes: Numbers, sentences: Sequence[Hashable]) -> No
     if values.ndim != 2 or values.shape[1] != len(sentences) or sizes.shape != values.shape[1:]:
         raise UnmaskError(
             f"columns of shape {values.shape} and weights of shape {sizes.shape} do not fit"
-            f" {len(sentences)} sentence ids: give one number an example"
+            f" {len(sentences)} sentence ids: give one number per example"
         )
     if not (np.isfinite(values).all() and np.isfinite(sizes).all()):
         raise UnmaskError("a mean is of finite numbers: leave out the examples that failed")

@@ -13,7 +13,7 @@ UTILISATION = 0.4
 
 @dataclass(frozen=True)
 class Accelerator:
-    """Published peaks: FLOP a second without sparsity, bytes a second, bytes.
+    """Published peaks: FLOP a second without sparsity, bytes per second, bytes.
 
     `float32` is that of ordinary arithmetic: torch does not round products to TF32 unless told.
     """

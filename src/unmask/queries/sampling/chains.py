@@ -64,7 +64,7 @@ def updates_per_sweep(blanks: int) -> int:
 
 
 def start(conditionals: Conditionals, chains: int, seed: int) -> Drawn:
-    """Every blank from the model's distribution with all masked: a row a blank for all chains."""
+    """Every blank from the model's distribution with all masked: a row per blank for all chains."""
     blanks = conditionals.blanks
     every = torch.arange(blanks).repeat(chains)
     masks = torch.full((chains * blanks, blanks), conditionals.mask_id)

@@ -29,7 +29,7 @@ from unmask.text.support import Support
 DEFAULT_CHAINS = 4
 # sweeps; R-hat tells where they were too few
 DEFAULT_WARM_UP = 50
-# supports of 500 tokens a blank
+# supports of 500 tokens per blank
 DEFAULT_ROWS_PER_UPDATE = 1001
 
 
@@ -52,7 +52,7 @@ def sample_blanks(
 
     Chains start from the model's distributions with all blanks masked, make `warm_up` sweeps that
     are thrown away, and keep a state every `thin` sweeps; a sweep is as many updates of pairs as
-    draw each blank once on average. `method` is "orders" (two rows an update, any vocabulary) or
+    draw each blank once on average. `method` is "orders" (two rows per update, any vocabulary) or
     another construction, with its `options`, over tables of at most `rows_per_update` rows. Over
     candidates that leave out much of the vocabulary prefer tables: what "orders" draws first, it
     draws with the other blank free to be any token. The same seed and batch size give the same
