@@ -396,3 +396,28 @@ def test_a_copy_can_be_published(report, done: Path, tmp_path: Path) -> None:
     )
     assert not any(text.encode() in content for text in TEXTS)
     assert report(tmp_path / "copy", "--resamples", "50") == report(done, "--resamples", "50")
+
+
+def test_a_function_of_ones_own_is_measured_by_where_it_is_imported_from(
+    run, report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_joints.py").write_text(
+        "from unmask.joints.forms import Product\n\n\n"
+        "def both(tables, *, power=1.0):\n"
+        '    """Both conditionals multiplied."""\n'
+        "    return Product((power, power))\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run(tmp_path / "run", "--examples", "2", "--method", "mrf,my_joints:both")
+    assert code == 0, err
+    found = {(row.example_id, row.construction): row for row in read_run(tmp_path / "run").rows}
+    assert len(found) == 8
+    for (example, name), row in found.items():
+        if name == "my_joints:both":
+            right = found[example, "mrf"]
+            assert row.metric("pairwise_nll") == pytest.approx(right.metric("pairwise_nll"))
+    assert "my_joints:both" in report(tmp_path / "run")
+    code, _, err = run(tmp_path / "other", "--method", "my_joints:nothing")
+    assert code == 2
+    assert err.startswith("unmask: 'my_joints:nothing' is not a function that can be imported")
+    assert err.count("\n") == 1

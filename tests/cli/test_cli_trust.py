@@ -67,4 +67,4 @@ def test_options_of_the_better_joints(method, arguments, options, results, lm):
 
 def test_a_direction_without_a_strength_is_refused(folder, capsys):
     assert main(["fill", PAIR, "-m", folder, "--method", "ag", "--towards", "uniform"]) != 0
-    assert "--towards says what --pseudo-counts pull to; give both" in capsys.readouterr().err
+    assert "--towards is what --pseudo-counts pull to; give both" in capsys.readouterr().err

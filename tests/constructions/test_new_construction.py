@@ -360,7 +360,7 @@ def test_more_blanks_than_two_are_refused(page: dict[str, Any], lm: LanguageMode
     assert "takes two blanks" in refusal(lambda: lm.joint(text, method="tilted-orders", support=2))
 
 
-def test_runs_measure_the_librarys(page: dict[str, Any]) -> None:
+def test_runs_measure_what_other_processes_know(page: dict[str, Any]) -> None:
     pytest.importorskip("pyarrow")
     from unmask.corpora import CorpusSpec
     from unmask.evaluation.request import Request, prepare
@@ -371,4 +371,4 @@ def test_runs_measure_the_librarys(page: dict[str, Any]) -> None:
         model=ModelSource(place="./nowhere"),
         methods=["mlm", "tilted-orders"],
     )
-    assert "not tilted-orders" in refusal(lambda: prepare(request))
+    assert "package.module:function" in refusal(lambda: prepare(request))

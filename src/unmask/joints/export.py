@@ -3,17 +3,18 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from unmask.joints.fill import Fill
 from unmask.printable import columns, printable
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from unmask.joints.fill import Fill
+
 # of the summary numbers, wherever they are written
 UNITS = {"entropy": "nats", "mutual_information": "nats", "incompatibility": "bits"}
 
 
-def as_data_frame(fills: Sequence[Fill]) -> "pd.DataFrame":
+def as_data_frame(fills: "Sequence[Fill]") -> "pd.DataFrame":
     """The fills, a row each."""
     try:
         import pandas as pd
@@ -32,7 +33,7 @@ def as_data_frame(fills: Sequence[Fill]) -> "pd.DataFrame":
     return pd.DataFrame(rows)
 
 
-def as_text(method: str, shape: Sequence[int], fills: Sequence[Fill] | None) -> str:
+def as_text(method: str, shape: Sequence[int], fills: "Sequence[Fill] | None") -> str:
     """What a joint is, with fills where they were ranked."""
     size, count = " x ".join(f"{length:,}" for length in shape), len(shape)
     head = f"Joint over {count} blank{'s' * (count != 1)} ({size} tokens) by {method}"
