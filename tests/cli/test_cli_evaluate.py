@@ -128,7 +128,7 @@ def test_a_failed_example_is_recorded_tried_again_and_counted(
         code, _, err = run(tmp_path / "run", *arguments)
     assert code == 1
     assert "15 examples are in" in err
-    assert "1 failed: start again to try those again" in err
+    assert "1 failed: run again to try them again" in err
     failed = [row for row in read_run(tmp_path / "run").rows if row.failed]
     assert [row.error for row in failed] == ["RuntimeError: no luck \\x1b[31m"] * 2
     for table in ("results", "differences", "distance"):
@@ -253,7 +253,7 @@ BAD = {
     "column": (["--column", "text"], "column"),
     "split": (["--split", "test"], "split"),
     "support": (["--support", "cat,zebra"], "zebra"),
-    "batch": (["--batch-size", "0"], "batch_size"),
+    "batch": (["--batch-size", "0"], "batch size"),
 }
 
 
