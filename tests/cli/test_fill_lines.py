@@ -94,7 +94,7 @@ def test_fields_of_a_line_override_the_options(answered, lm):
         lm.fill(plain, blanks=[4, (4, 11)], method="orders", support=some, top=3),
     ]
     assert [row["fills"] for row in rows] == expected
-    named = ["orders", "hcb", "log-pool", *["orders"] * 6]
+    named = ["orders", "hcb", "log-pool", *["orders"] * 4, "mlm", "orders"]
     assert [row["method"] for row in rows] == named
     assert rows[5]["diagnostics"] == {
         "piece_prior": {"1": 0.7, "2": 0.3},

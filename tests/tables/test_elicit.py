@@ -204,7 +204,7 @@ def test_tables_that_must_be_dense_are_refused_before_anything_runs():
     model = RememberingLM(factored=False)
     needed = 8 * len(A) * len(B)
     for part in ("a_given_b", "b_given_a"):
-        with pytest.raises(MemoryLimitError, match=r"120 B.*119 B.*memory_limit"):
+        with pytest.raises(MemoryLimitError, match=r"120 B.*119 B.*memory limit"):
             getattr(source(model, (A, B), memory_limit=needed - 1), part)()
     assert model.asked == []
     both(source(model, (A, B), memory_limit=needed))
