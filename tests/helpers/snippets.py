@@ -155,7 +155,10 @@ def words() -> list[str]:
 def save_models(folder: Path) -> dict[str, str]:
     """The stand-ins in a folder, by their kind."""
     spelled = [*_LETTERS, *(f"##{letter}" for letter in _LETTERS), "Fran", "##cisco", *".,?'-"]
+    # pages ask for up to 300 candidates, however few words they have
     plain = [*spelled, *words()]
+    missing = 300 - len(_SPECIAL) - len(plain)
+    plain += [f"word{number}" for number in range(max(0, missing))]
     # tables tell models apart by their names
     vocabularies = {"words": plain, "roberta": plain, "residues": list(_RESIDUES)}
     for name, tokens in vocabularies.items():

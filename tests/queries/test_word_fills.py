@@ -166,9 +166,10 @@ def test_a_blank_without_targets_takes_what_the_model_proposes(lm, model):
         assert fill["score"] == pytest.approx(by_orders(model, TWO, fill["word"]), rel=1e-5)
 
 
-def test_a_word_of_the_text_is_a_blank_of_as_many_pieces(lm):
+def test_a_word_of_a_cloze_is_a_blank_of_as_many_pieces(lm):
     text = "the unhappy cat sat."
-    fills = lm.fill(text, blanks=["unhappy"], support="vocabulary", method="orders", top=6)
+    cloze = lm.cloze(text, blanks=["unhappy"])
+    fills = lm.fill(cloze, support="vocabulary", method="orders", top=6)
     expected = lm.joint("the [MASK] [MASK] cat sat.", method="orders").top(6)
     assert [fill["token"] for fill in fills] == [list(fill.ids) for fill in expected]
     assert [f["score"] for f in fills] == pytest.approx([f.probability for f in expected])
