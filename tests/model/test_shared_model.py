@@ -37,7 +37,10 @@ def question(number: int) -> Question:
         lambda lm: best(lm.joint(TWO.format(words[0]), method=method, settings=QUIET)),
         lambda lm: best(lm.joint(THREE, support=words, method=method, settings=QUIET)),
         lambda lm: lm.log_prob(
-            [TWO.format(w) for w in words[:2]], [words[:2], words[2:]], settings=QUIET
+            [TWO.format(w) for w in words[:2]],
+            [words[:2], words[2:]],
+            method="orders",
+            settings=QUIET,
         ),
         lambda lm: scores(lm, [ONE.format(w).replace("[MASK]", words[3]) for w in words[:2]]),
     ]
