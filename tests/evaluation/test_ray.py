@@ -148,7 +148,9 @@ def test_another_model_on_a_node_ends_in_one_line(prepared, cluster, tmp_path):
     other = ModelSource(place=str(save_bert(tmp_path / "bert")), device="cpu")
     said = refusal(other, prepared.draft, prepared, cluster)
     assert said.startswith("on node ")
-    assert "has other weights here than where the run was planned" in said
+    # whichever part of it is looked at first
+    assert "has other " in said
+    assert " here than where the run was planned" in said
 
 
 @needs_ray
