@@ -13,7 +13,7 @@ from unmask.tables.protocol import Tables
 def pseudo_gibbs(tables: Tables) -> Joint:
     """The law of the random-scan pseudo-Gibbs sampler (Heckerman et al. 2000).
 
-    The mean over the blanks of q(x_t | x_-t) mu_-t, with the stationary law mu_-t of the others:
+    The mean over the blanks of ``q(x_t | x_-t) mu_-t``, with the stationary law of the others:
     resample one blank given the others, whichever comes up, and this is where it ends. Solved for,
     not sampled.
     """
