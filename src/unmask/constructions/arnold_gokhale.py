@@ -56,8 +56,8 @@ def arnold_gokhale(
 def weighted_arnold_gokhale(tables: Tables) -> Joint:
     """The same, each context weighted by how likely the fully masked model finds it.
 
-    ``sum_t m_-t q_t / sum_t m_-t / r_t``: contexts that hardly occur no longer count as much as those
-    that do.
+    ``sum_t m_-t q_t / sum_t m_-t / r_t``: contexts that hardly occur no longer count as much as
+    those that do.
     """
     log_weights = log_masked_others(tables)
     # a contest is fought with r over the weight, which at the start is one
