@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, SupportsIndex
 
 from jaxtyping import Float
@@ -25,6 +24,7 @@ from unmask.errors import (
     warn,
 )
 from unmask.joints.joint import Joint
+from unmask.lazy import computed_once
 from unmask.model.masked_lm import MaskedLM
 from unmask.printable import printable, quoted
 from unmask.queries import fill_mask_output as fill_results
@@ -111,7 +111,7 @@ class LanguageModel:
         """The tokens of a blank: a named set, or the given tokens or ids in their order."""
         return choose(candidates, self._vocabulary, self.model.special_ids)
 
-    @cached_property
+    @computed_once
     def max_length(self) -> int | None:
         """The longest text in tokens, special ones included; None if there is no limit."""
         # tokenizers that know no limit say so with an absurdly large number
@@ -422,6 +422,6 @@ class LanguageModel:
             raise ClozeError("the cloze was made for a model with another mask token")
         return checked
 
-    @cached_property
+    @computed_once
     def _vocabulary(self) -> Support:
         return whole_vocabulary(self.tokenizer, self.model.vocabulary_size)

@@ -3,7 +3,6 @@
 Importing this module registers the task; `import unmask` sees to that once transformers is there.
 """
 
-from functools import cached_property
 from typing import Any
 
 from transformers import AutoModelForMaskedLM, Pipeline
@@ -12,6 +11,7 @@ from transformers.pipelines import PIPELINE_REGISTRY
 from unmask.arguments import whole_number
 from unmask.errors import PiecesWarning, SupportError, warn
 from unmask.language_model import LanguageModel
+from unmask.lazy import computed_once
 from unmask.loading import load
 from unmask.printable import quoted
 from unmask.settings import Settings
@@ -47,7 +47,7 @@ class JointFillMaskPipeline(_Pipeline):  # type: ignore[misc]
     _load_feature_extractor = False
     _load_tokenizer = True
 
-    @cached_property
+    @computed_once
     def language_model(self) -> LanguageModel:
         """The model and tokenizer of this pipeline, as they are."""
         return load((self.model, self.tokenizer))

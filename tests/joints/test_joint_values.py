@@ -140,10 +140,10 @@ def test_one_text_and_one_pair_are_two_lists_of_one(lm) -> None:
         (PAIR, [("cat", "mat")], "texts is a list of texts, with a list of pairs, one per text"),
     ):
         with pytest.raises(UnmaskError) as raised:
-            lm.log_prob(texts, pairs)
+            lm.log_prob(texts, pairs, method="orders")
         assert str(raised.value).startswith(what)
         assert str(raised.value).endswith("for one, give lm.log_prob([text], [pair])")
-    assert lm.log_prob([PAIR], [("cat", "mat")]).shape == (1,)
+    assert lm.log_prob([PAIR], [("cat", "mat")], method="orders").shape == (1,)
 
 
 @pytest.mark.parametrize("text", [ONE, PAIR, THREE])
@@ -152,7 +152,7 @@ def test_an_option_that_is_misspelt_is_guessed(text, lm) -> None:
     with pytest.raises(UnmaskError, match=wanted):
         lm.joint(text, suport=20)
     with pytest.raises(UnmaskError, match=wanted):
-        lm.log_prob([PAIR], [("cat", "mat")], suport=20)
+        lm.log_prob([PAIR], [("cat", "mat")], method="orders", suport=20)
     with pytest.raises(UnmaskError, match="has no option 'step'; did you mean steps"):
         lm.joint(text, method="ag-paper", step=3)
     with pytest.raises(UnmaskError, match="has no option 'xyzzy'; it takes none"):

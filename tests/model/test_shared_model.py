@@ -118,6 +118,27 @@ def test_a_pass_of_another_thread_does_not_cut_into_this_one():
     torch.testing.assert_close(found, expected, atol=1e-9, rtol=0)
 
 
+def test_a_progress_function_may_wait_for_another_thread():
+    """As a server does that answers short questions between two batches of a long one."""
+    lm = unmask.load(build("bert"))
+    text = TWO.format("mat")
+    expected = best(lm.joint(text, settings=QUIET))
+    found: list[Tensor] = []
+
+    def wait(_: unmask.Progress) -> None:
+        if not found:
+            other = threading.Thread(
+                target=lambda: found.append(best(lm.joint(text, settings=QUIET))), daemon=True
+            )
+            other.start()
+            other.join(30)
+            assert found, "the other thread waits for this one"
+
+    how = unmask.Settings(progress=wait, announce=False)
+    torch.testing.assert_close(best(lm.joint(text, settings=how)), expected)
+    torch.testing.assert_close(found[0], expected)
+
+
 def test_the_callers_own_use_of_the_model_is_not_cut_by_our_hooks():
     """A thread that calls the model itself takes no lock; hooks of other threads leave it alone."""
     model, tokenizer = build("bert")

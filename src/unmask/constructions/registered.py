@@ -33,12 +33,14 @@ _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_
 REGISTERED: dict[str, Construction] = {}
 
 
-def add(name: str, function: Function, needs: Needs | None) -> None:
+def add(name: str, given: object, needs: object) -> None:
     """Make a function a construction; the same function once more, as in a cell, replaces it."""
+    function = _checked_function(name, given)
+    if needs is not None and not isinstance(needs, Needs):
+        raise MethodError(f"needs of {name} is an unmask.Needs, not {quoted(needs)}")
     known = REGISTERED.get(name)
     if known is not None and _home(function_of(known)) != _home(function):
         raise MethodError(f"there is a construction {quoted(name)} already; take another name")
-    _check_function(name, function, needs)
     parts = needs or every_table(2)
     REGISTERED[name] = Construction(
         partial(_joint, name, function, parts),
@@ -88,12 +90,10 @@ def check_name(name: object) -> str:
     return name
 
 
-def _check_function(name: str, function: object, needs: object) -> None:
-    """Raise unless a function can be a construction, with the reason."""
+def _checked_function(name: str, function: object) -> Function:
+    """The function, if it can be a construction; raises with the reason."""
     if not inspect.isfunction(function):
         raise MethodError(f"{name} is a function from tables to a joint, not {quoted(function)}")
-    if needs is not None and not isinstance(needs, Needs):
-        raise MethodError(f"needs of {name} is an unmask.Needs, not {quoted(needs)}")
     parameters = list(inspect.signature(function).parameters.values())
     if not parameters or parameters[0].kind not in _BY_PLACE:
         raise MethodError(f"{name} takes tables as its first argument, as in def {_example(name)}")
@@ -103,6 +103,7 @@ def _check_function(name: str, function: object, needs: object) -> None:
                 f"{quoted(option.name)} of {name} must be keyword-only with a default, as in "
                 f"def {_example(name)}"
             )
+    return function
 
 
 def check_value(name: str, option: str, value: object, default: object) -> None:

@@ -7,7 +7,7 @@ unnormalised log joint. Other engines know shorter ways, or need fewer rows of t
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 
 import torch
 from jaxtyping import Float, Int
@@ -16,6 +16,7 @@ from torch import Tensor
 from unmask.errors import NumericsError
 from unmask.joints.fill import best_cells
 from unmask.joints.tile_sums import log_marginal
+from unmask.lazy import computed_once
 from unmask.logspace import draw, log_sum_exp_by_column, log_zeros, row_blocks
 
 Scores = Callable[[slice], Tensor]
@@ -105,7 +106,7 @@ class Tiles(Engine):
         """Nothing beyond what was known before."""
         return {}
 
-    @cached_property
+    @computed_once
     def log_normalizer(self) -> float:
         """The logarithm of the sum of all exponentiated scores."""
         log_normalizer = float(torch.logsumexp(self.log_marginals[0], dim=0))
@@ -113,7 +114,7 @@ class Tiles(Engine):
             raise NumericsError(f"the joint has a normaliser of {log_normalizer}")
         return log_normalizer
 
-    @cached_property
+    @computed_once
     def log_marginals(self) -> tuple[Tensor, ...]:
         """Log-sums over all other blanks, one tensor per blank, in one sweep."""
         first, *others = (log_zeros(size, device=self.device) for size in self.shape)
@@ -124,7 +125,7 @@ class Tiles(Engine):
                 running[:] = log_sum_exp_by_column(running, flat)
         return (first, *others)
 
-    @cached_property
+    @computed_once
     def entropy(self) -> float:
         """Shannon entropy of the normalised joint, in nats."""
         total = 0.0

@@ -1,7 +1,6 @@
 """An engine over a form of both tables; compiled sweeps sum over it where they can."""
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 
 import torch
 from jaxtyping import Float
@@ -12,6 +11,7 @@ from unmask.joints.engine import Table, Tiles
 from unmask.joints.form_sums import FormSums, can_compile, compiled_for, compiled_sums
 from unmask.joints.forms import Form, Product, by_axis
 from unmask.joints.joint import Joint
+from unmask.lazy import computed_once
 from unmask.printable import readable_bytes
 from unmask.tables.candidate_tables import CandidateTables
 from unmask.tables.pair_tables import PairTables
@@ -31,13 +31,13 @@ class FormEngine(Tiles):
         """Scores of some rows."""
         return self.form.scores(self.tables, rows)
 
-    @cached_property
+    @computed_once
     def _sums(self) -> FormSums | None:
         if not (can_compile(self.form, self.shape) and compiled_for(self.tables)):
             return None
         return compiled_sums({"": self.form}, self.tables, entropies=True)[0][""]
 
-    @cached_property
+    @computed_once
     def log_marginals(self) -> tuple[Tensor, ...]:
         """Log-sums over the other blank."""
         if (apart := self._factors()) is not None:
@@ -46,7 +46,7 @@ class FormEngine(Tiles):
         found = self._sums
         return super().log_marginals if found is None else (found.log_a, found.log_b)
 
-    @cached_property
+    @computed_once
     def entropy(self) -> float:
         """Shannon entropy of the normalised joint, in nats."""
         if (apart := self._factors()) is not None:

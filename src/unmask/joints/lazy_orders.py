@@ -8,7 +8,6 @@ draw takes a row per blank; the likeliest fills are searched for with beams.
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 
 import torch
 from jaxtyping import Float, Int
@@ -16,6 +15,7 @@ from torch import Tensor
 
 from unmask.errors import SupportError
 from unmask.joints.engine import Engine, Scored
+from unmask.lazy import computed_once
 from unmask.logspace import draw, row_blocks
 from unmask.tables.beams import search
 from unmask.tables.blank_reader import EMPTY, BlankReader, distinct, with_filled
@@ -47,7 +47,7 @@ class LazyOrders(Engine):
             **self._search,
         }
 
-    @cached_property
+    @computed_once
     def _captured(self) -> list[float] | None:
         """What the candidates hold of the fully masked distributions, where they are not all."""
         size = self._reader.model.vocabulary_size
@@ -55,7 +55,7 @@ class LazyOrders(Engine):
             return None
         return self._reader.masked_mass()
 
-    @cached_property
+    @computed_once
     def orders(self) -> tuple[tuple[int, ...], ...]:
         """The orders that are averaged; empty where it is all of them."""
         blanks = len(self.shape)
@@ -115,7 +115,7 @@ class LazyOrders(Engine):
         parts = log_given.split(len(fills))
         return dict(zip(sets, parts, strict=True))
 
-    @cached_property
+    @computed_once
     def _sets(self) -> list[tuple[int, ...]]:
         blanks = range(len(self.shape))
         if not self.orders:

@@ -4,7 +4,6 @@ import inspect
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
 import torch
@@ -12,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from unmask.errors import ModelError, NumericsError
+from unmask.lazy import computed_once
 from unmask.model.arrangement import Replaced, run_and_put_back, run_rearranged
 from unmask.model.hooks import lock_of, without_gradients
 from unmask.model.output_layer import (
@@ -176,7 +176,7 @@ class HuggingFaceMaskedLM:
         self._layer = layer
         self._verified_lengths.clear()
 
-    @cached_property
+    @computed_once
     def trimming(self) -> Trimming:
         """What need not be computed where one position a row is read; found by trying."""
         longest = self.max_length or max(_PROBE_LENGTHS)

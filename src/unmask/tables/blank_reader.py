@@ -4,12 +4,12 @@ Rows need not have the same blanks filled, so all that is needed at once runs in
 """
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from unmask.lazy import computed_once
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import Outcomes, RowReader, Rows, UseDistributions
 from unmask.settings import Settings
@@ -66,7 +66,7 @@ class BlankReader:
         """How much of the fully masked distribution the support of each blank holds: one row."""
         return [mass for _, mass in masked_distributions(self.reader, self.cloze, self.supports)]
 
-    @cached_property
+    @computed_once
     def _outcomes(self) -> list[Outcomes]:
         return Outcomes.of_each(self.model, self.supports)
 

@@ -6,12 +6,12 @@ and nothing of transformers.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from unmask.lazy import computed_once
 from unmask.logspace import row_blocks
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import Outcomes, RowReader, Rows, log_mass, require_finite
@@ -190,7 +190,7 @@ class CandidateTables:
             self._logits[contexts, t] = flat[t].reshape(*where, -1).movedim(-1, t).squeeze(t + 1)
             self._log_mass[contexts, t] = held[t].reshape(where)
 
-    @cached_property
+    @computed_once
     def _outcomes(self) -> list[Outcomes]:
         return Outcomes.of_each(self._model, self.supports)
 

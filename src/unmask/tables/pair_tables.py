@@ -6,13 +6,13 @@ supplies them, so that none pays for what it does not use. Knows nothing of mode
 
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from unmask.errors import UnmaskError
+from unmask.lazy import computed_once
 from unmask.logspace import row_blocks
 from unmask.printable import quoted
 from unmask.progress import Bar, Shown, bar
@@ -35,17 +35,17 @@ class Tile:
         # tables keep their last tile: a strong reference back would keep both until a collection
         self._tables: PairTables = weakref.proxy(tables)
 
-    @cached_property
+    @computed_once
     def log_a_given_b(self) -> Float[Tensor, "block b"]:
         """log q(a | b)."""
         return self._tables.a_given_b.log_prob(self.rows)
 
-    @cached_property
+    @computed_once
     def log_b_given_a(self) -> Float[Tensor, "block b"]:
         """log q(b | a)."""
         return self._tables.b_given_a.log_prob(self.rows)
 
-    @cached_property
+    @computed_once
     def log_sum(self) -> Float[Tensor, "block b"]:
         """log(q(a | b) + q(b | a)), what Arnold-Gokhale weighs pairs by."""
         return torch.logaddexp(self.log_a_given_b, self.log_b_given_a)
@@ -125,17 +125,17 @@ class PairTables:
         """Rows and columns."""
         return len(self.supports[0]), len(self.supports[1])
 
-    @cached_property
+    @computed_once
     def a_given_b(self) -> ConditionalTable:
         """The table q(a | b): columns sum to one."""
         return self.source.a_given_b()
 
-    @cached_property
+    @computed_once
     def b_given_a(self) -> ConditionalTable:
         """The table q(b | a): rows sum to one."""
         return self.source.b_given_a()
 
-    @cached_property
+    @computed_once
     def masked(self) -> MaskedMarginals:
         """The model's own distributions with both blanks masked."""
         return self.source.masked()

@@ -7,7 +7,6 @@ the ids come from, nor what stands on the other axes.
 import difflib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import SupportsIndex
 
 import torch
@@ -16,6 +15,7 @@ from torch import Tensor
 
 from unmask.arguments import whole_number
 from unmask.errors import SupportError
+from unmask.lazy import computed_once
 from unmask.printable import printable, quoted
 
 Token = str | SupportsIndex  # a vocabulary name, or an id; numpy's integers too
@@ -126,11 +126,11 @@ class Support:
         hint = f"; did you mean {' or '.join(quoted(n) for n in near)}?" if near else ""
         return f"{said}{hint}"
 
-    @cached_property
+    @computed_once
     def _place_of_id(self) -> dict[int, int]:
         return {token_id: place for place, token_id in enumerate(self.ids.tolist())}
 
-    @cached_property
+    @computed_once
     def _place_of_name(self) -> dict[str, int]:
         # reversed, so that the first of two equal names wins
         return {name: len(self) - 1 - i for i, name in enumerate(reversed(self.names))}

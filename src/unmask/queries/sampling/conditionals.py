@@ -7,12 +7,12 @@ there at a time.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from unmask.lazy import computed_once
 from unmask.logspace import draw
 from unmask.model.row_reader import Outcomes, RowReader, Rows
 from unmask.queries.sampling.memory import Recent
@@ -115,6 +115,6 @@ class Conditionals:
             batch_for=0,
         )
 
-    @cached_property
+    @computed_once
     def _outcomes(self) -> list[Outcomes]:
         return Outcomes.of_each(self._reader.model, self._supports)

@@ -41,7 +41,7 @@ def test_what_is_documented_exists_and_is_documented_once() -> None:
 def test_every_construction_is_documented() -> None:
     from unmask import CONSTRUCTIONS
 
-    functions = {f"{one.__module__}.{one.__name__}" for one in CONSTRUCTIONS.values()}
+    functions = {f"{one.build.__module__}.{one.build.__name__}" for one in CONSTRUCTIONS.values()}
     assert functions <= set(documented())
 
 
