@@ -18,7 +18,7 @@ from interleaved import Comparison, Run, in_turns
 from torch import Tensor
 
 from unmask.constructions.paper_steps import step
-from unmask.constructions.solvers import bradley_terry, stationary
+from unmask.constructions.solvers import pair_graph
 from unmask.tables.probabilities import probabilities
 
 # passes read probabilities cell by cell: how wide the readouts were that they came from is nothing
@@ -99,11 +99,11 @@ def compare(vocabulary: int, repeats: int) -> Iterator[Comparison]:
     assert source.kept is not None
     kept = source.kept
     point = torch.cat([masked.log_a, masked.log_b]).numpy()
-    flows, mass = stationary.Flows(tables), np.exp(point)
+    flows, mass = pair_graph.PairFlows(tables), np.exp(point)
     choice = readers(kept)
     reader = fastest(choice)
     passes: dict[str, Run] = {
-        "contest": lambda: bradley_terry.read_tables(tables, point),
+        "contest": lambda: pair_graph.read_tables(tables, point),
         "flow": lambda: flows.balance(mass),
         "paper-step": lambda: step(source, masked.log_a, masked.log_b),
     }

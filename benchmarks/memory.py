@@ -51,7 +51,7 @@ def work(mode: str, vocab: int, hidden: int) -> tuple[str, dict[str, object]]:
     import torch
 
     import unmask
-    from unmask.constructions.solvers import bradley_terry, stationary
+    from unmask.constructions.solvers import fits
 
     generator = torch.Generator().manual_seed(0)
 
@@ -70,8 +70,8 @@ def work(mode: str, vocab: int, hidden: int) -> tuple[str, dict[str, object]]:
         tables = tables.dense()
     joints = {name: unmask.construct(name, tables, **o) for name, o in METHODS.items()}
     # a few passes of each solver: every pass needs the same memory
-    bradley_terry.solve(tables, tables.masked.log_a, tables.masked.log_b, max_passes=3)
-    stationary.solve(tables, max_passes=8)
+    fits.solve_contest(tables, fits.starting_point(tables), max_passes=3)
+    fits.solve_stationary(tables, max_passes=8)
     metrics = unmask.pair_metrics(joints, tables, (1, 2))
     kept = str(tables.diagnostics()["tables"])
     return kept, {name: found.to_dict() for name, found in metrics.items()}

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 import unmask
 from unmask.constructions.paper_steps import step
-from unmask.constructions.solvers import bradley_terry, stationary
+from unmask.constructions.solvers import fits, pair_graph
 from unmask.constructions.solvers.descent import Pass
 from unmask.tables.probabilities import Probabilities, probabilities
 
@@ -113,20 +113,20 @@ def diagonal(here: Pass) -> Callable[[Vector], Vector]:
     return lambda vector: vector / here.degree
 
 
-def fits(tables: unmask.PairTables, accuracy: float, most: int) -> dict[str, int | None]:
+def contests(tables: unmask.PairTables, accuracy: float, most: int) -> dict[str, int | None]:
     """Passes of every solver for Arnold & Gokhale's minimum."""
-    start = (tables.masked.log_a, tables.masked.log_b)
-    stacked = torch.cat(start).numpy()
+    start = fits.starting_point(tables)
+    stacked = torch.cat([tables.masked.log_a, tables.masked.log_b]).numpy()
     size_a = tables.shape[0]
-    best = bradley_terry.solve(tables, *start, tolerance=_REFERENCE)
+    best = fits.solve_contest(tables, start, tolerance=_REFERENCE)
     answer = torch.cat([best.log_a, best.log_b]).numpy()
-    own = bradley_terry.solve(tables, *start)
+    own = fits.solve_contest(tables, start)
     source = probabilities(tables)
 
     def lbfgs(kind: Callable[[Pass], Callable[[Vector], Vector]]) -> Track:
         return watched(
-            lambda watch: bradley_terry.solve(
-                tables, *start, max_passes=most, preconditioner=kind, watch=watch,
+            lambda watch: fits.solve_contest(
+                tables, start, max_passes=most, preconditioner=kind, watch=watch,
                 tolerance=1e-8 if kind is Pass.forest else 1e-6,
             )
         )  # fmt: skip
@@ -141,16 +141,16 @@ def fits(tables: unmask.PairTables, accuracy: float, most: int) -> dict[str, int
     found = {
         name: passes_to(track, answer, size_a, accuracy, most) for name, track in tracks.items()
     }
-    return {**found, "forest_until_converged": own.passes if own.converged else None}
+    return {**found, "forest_until_converged": own.solution.passes if own.converged else None}
 
 
 def settles(tables: unmask.PairTables, accuracy: float, most: int) -> dict[str, int | None]:
     """Passes of GMRES and of power iteration for the stationary marginals."""
     size_a = tables.shape[0]
-    best = stationary.solve(tables, tolerance=_REFERENCE)
+    best = fits.solve_stationary(tables, tolerance=_REFERENCE)
     answer = torch.cat([best.log_a, best.log_b]).numpy()
-    own = stationary.solve(tables)
-    flows = stationary.Flows(tables)
+    own = fits.solve_stationary(tables)
+    flows = pair_graph.PairFlows(tables)
 
     def power() -> Track:
         mass = torch.cat([tables.masked.log_a, tables.masked.log_b]).exp().numpy()
@@ -159,11 +159,13 @@ def settles(tables: unmask.PairTables, accuracy: float, most: int) -> dict[str, 
             yield np.log(mass), passes
 
     # it shows its points between runs of GMRES only: asked for less, it stops sooner
-    gmres = watched(lambda watch: stationary.solve(tables, tolerance=accuracy / 10, watch=watch))
+    gmres = watched(
+        lambda watch: fits.solve_stationary(tables, tolerance=accuracy / 10, watch=watch)
+    )
     return {
         "gmres_forest": passes_to(gmres, answer, size_a, accuracy, most),
         "power_iteration": passes_to(islice(power(), most), answer, size_a, accuracy, most),
-        "gmres_forest_until_converged": own.passes if own.converged else None,
+        "gmres_forest_until_converged": own.solution.passes if own.converged else None,
     }
 
 
@@ -198,7 +200,7 @@ def main() -> None:
     minima, laws, ids = [], [], []
     for pair in masked_pairs(lm, chosen.corpus, chosen.mask, chosen.limit):
         tables = lm.tables(pair.cloze, settings=quiet)
-        minima.append(fits(tables, chosen.accuracy, chosen.most))
+        minima.append(contests(tables, chosen.accuracy, chosen.most))
         laws.append(settles(tables, chosen.accuracy, chosen.most))
         ids.append(pair.id)
         print(f"{len(ids)}: {minima[-1]} {laws[-1]}", file=sys.stderr)

@@ -4,7 +4,7 @@ import pytest
 from tiny_tokenizers import save_bert
 
 from unmask.cli import main
-from unmask.constructions.solvers import stationary
+from unmask.constructions.solvers import fits
 from unmask.joints.agreement import APART, CLOSE, Agreement
 
 PAIR = "the [MASK] sat on the [MASK]."
@@ -25,8 +25,8 @@ def test_plain_words_change_at_the_thresholds() -> None:
 
 def test_a_j_that_has_not_converged_is_called_rough(fill, monkeypatch: pytest.MonkeyPatch) -> None:
     """The solver behind J is stopped at once; a joint that needs no solver still shows J."""
-    solve = stationary.solve
-    monkeypatch.setattr(stationary, "solve", lambda tables: solve(tables, max_passes=2))
+    solve = fits.solve_stationary
+    monkeypatch.setattr(fits, "solve_stationary", lambda tables: solve(tables, max_passes=2))
     out, err = fill(PAIR, "--method", "mrf")
     assert "J = " in out
     assert "the solver behind J has not converged" in err

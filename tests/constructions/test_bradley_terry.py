@@ -10,8 +10,9 @@ from reference_solvers import bradley_terry_exactly
 
 import unmask
 from unmask import logspace
-from unmask.constructions.solvers import bradley_terry
-from unmask.constructions.solvers.bradley_terry import Contest
+from unmask.constructions.solvers import fits, pair_graph
+from unmask.constructions.solvers.descent import TOLERANCE
+from unmask.constructions.solvers.pair_passes import Contest
 
 # 25 of each kind; most are small, so that one core has them all in a minute
 SIZES = [(50 + 14 * n, 50 + (37 * n) % 150) for n in range(20)] + [
@@ -129,7 +130,7 @@ def test_what_cannot_be_solved_is_not_called_converged(method: str, seed: int) -
     """Deterministic maps that contradict each other drive marginals hundreds of nats apart."""
     joint = build(method, examples.near_deterministic(50, 50, seed))
     assert joint.diagnostics["converged"] is False
-    assert float(str(joint.diagnostics["residual"])) > bradley_terry.TOLERANCE
+    assert float(str(joint.diagnostics["residual"])) > TOLERANCE
     assert np.exp(log_table(joint)).sum() == pytest.approx(1, abs=1e-9)
 
 
@@ -148,7 +149,7 @@ def test_one_pass_has_the_gradient_of_the_objective(strength: float | None) -> N
         wins = example.m_b * wins + strength * example.m_a[:, None]
         losses = example.m_a[:, None] * losses + strength * example.m_b
     point = np.random.default_rng(0).normal(-2, 1, 21)
-    here = bradley_terry.read_tables(example.tables(), point, contest)
+    here = pair_graph.read_tables(example.tables(), point, contest)
 
     def objective(at: examples.Array) -> float:
         x, y = at[:12], at[12:]
@@ -168,8 +169,9 @@ def test_no_nearby_marginals_are_below_the_regularised_minimum(towards: str) -> 
     if towards == "uniform":
         p_a, p_b = np.full(20, 1 / 20), np.full(15, 1 / 15)
     ones = torch.ones(20, dtype=torch.float64), torch.ones(15, dtype=torch.float64)
-    contest = Contest(*ones, 0.7 * torch.tensor(p_a), 0.7 * torch.tensor(p_b))
-    found = bradley_terry.solve(example.tables(), *map(torch.log, ones), contest=contest)
+    start = ones[1].log()[None], ones[0].log()[:, None]
+    pull = 0.7 * torch.tensor(p_a), 0.7 * torch.tensor(p_b)
+    found = fits.solve_contest(example.tables(), start, pull=pull)
     x, y = found.log_a.numpy(), found.log_b.numpy()
 
     def objective(x: examples.Array, y: examples.Array) -> float:
@@ -226,7 +228,7 @@ def test_tables_without_doubly_masked_distributions_start_uniform() -> None:
 @pytest.mark.parametrize("limit", [1, 4])
 def test_a_limit_on_passes_is_kept_and_said(limit: int) -> None:
     example = examples.heavy_tailed(60, 60, seed=5)
-    start = (torch.tensor(np.log(m)) for m in (example.m_a, example.m_b))
-    found = bradley_terry.solve(example.tables(), *start, max_passes=limit)
+    tables = example.tables()
+    found = fits.solve_contest(tables, fits.starting_point(tables), max_passes=limit).solution
     assert (found.passes, found.converged) == (limit, False)
-    assert found.residual == found.history[-1] > bradley_terry.TOLERANCE
+    assert found.diagnostics()["residual"] == found.history[-1] > TOLERANCE

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from toy_lm import ToyMaskedLM, ToyTokenizer
 
 import unmask
-from unmask.constructions.solvers import bradley_terry, groups, stationary
+from unmask.constructions.solvers import fits, groups, pair_graph, pair_passes
 from unmask.evaluation.worker import _incompatibility
 from unmask.language_model import LanguageModel
 from unmask.tables import kernels
@@ -151,7 +151,7 @@ def test_what_nothing_ties_is_not_claimed() -> None:
     for name in SEARCHED:
         said = unmask.construct(name, given).diagnostics
         assert (said["converged"], said["error_bound"]) == (False, 1.0)
-    assert not stationary.stationary_marginals(given).converged
+    assert not fits.stationary_law(given).converged
     assert right.shape == given.shape
 
 
@@ -174,16 +174,16 @@ def test_compiled_sums_between_groups_are_the_plain_ones(monkeypatch: pytest.Mon
     log_joint = np.random.default_rng(6).normal(0, 2, (70, 45)).astype(np.longdouble)
     rng = np.random.default_rng(7)
     point = rng.normal(-3, 2, 70 + 45)
-    contest = bradley_terry.Contest(
+    contest = pair_passes.Contest(
         *(torch.tensor(rng.uniform(0.1, 1, size)) for size in (70, 45, 70, 45))
     )
     few, many = ((rng.integers(0, count, 70 + 45), count) for count in (4, 30))
     plain, _ = tables(log_joint)
-    here = bradley_terry.read_tables(plain, point, contest)
+    here = pair_graph.read_tables(plain, point, contest)
     monkeypatch.setattr(kernels, "FEWEST_CELLS", 1)
     compiled, _ = tables(log_joint)
     assert probabilities(compiled).fused()
-    there = bradley_terry.read_tables(compiled, point, contest)
+    there = pair_graph.read_tables(compiled, point, contest)
     for labels in itertools.product((few, many), repeat=2):
         for one, other in zip(here.between(*labels), there.between(*labels), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-13)
@@ -230,13 +230,13 @@ def test_ordinary_tables_are_looked_at_once_more_and_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looked = []
-    read = bradley_terry.read_tables
+    read = pair_graph.read_tables
 
     def counting(*arguments: object) -> object:
         here = read(*arguments)  # type: ignore[arg-type]
         return replace(here, between=lambda *labels: looked.append(1) or here.between(*labels))
 
-    monkeypatch.setattr(bradley_terry, "read_tables", counting)
+    monkeypatch.setattr(pair_graph, "read_tables", counting)
     asked, right = tables(np.random.default_rng(10).normal(0, 2, (60, 50)).astype(np.longdouble))
     assert away(unmask.construct("ag", asked), right) < 1e-6
     assert len(looked) <= 1

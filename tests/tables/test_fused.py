@@ -12,8 +12,8 @@ from examples import Example, log_table
 
 import unmask
 from unmask.constructions.paper_steps import step
-from unmask.constructions.solvers import bradley_terry, stationary
-from unmask.constructions.solvers.bradley_terry import Contest
+from unmask.constructions.solvers import pair_graph
+from unmask.constructions.solvers.pair_passes import Contest
 from unmask.tables import kernels
 from unmask.tables.probabilities import probabilities
 
@@ -53,7 +53,7 @@ def test_a_pass_of_the_contest(
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     point = np.random.default_rng(0).normal(-3, 4, sum(example.A.shape))
     how = contest(example)
-    found, right = (bradley_terry.read_tables(t, point, how) for t in (compiled, plain))
+    found, right = (pair_graph.read_tables(t, point, how) for t in (compiled, plain))
     np.testing.assert_allclose(found.gradient, right.gradient, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found.degree, right.degree, rtol=1e-12)
     for one, other in zip(found.edges, right.edges, strict=True):
@@ -74,8 +74,8 @@ def test_a_step_and_a_move(example: Example, monkeypatch: pytest.MonkeyPatch) ->
         torch.testing.assert_close(found, right, atol=1e-12, rtol=0)
     mass = np.random.default_rng(1).normal(0, 1, sum(example.A.shape))
     for found, right in (
-        (stationary.Flows(compiled).balance(mass), stationary.Flows(plain).balance(mass)),
-        (stationary.Flows(compiled).pushed(mass), stationary.Flows(plain).pushed(mass)),
+        (pair_graph.PairFlows(compiled).balance(mass), pair_graph.PairFlows(plain).balance(mass)),
+        (pair_graph.PairFlows(compiled).pushed(mass), pair_graph.PairFlows(plain).pushed(mass)),
     ):
         np.testing.assert_allclose(found, right, atol=1e-12)
 
@@ -94,7 +94,7 @@ def test_a_point_too_wide_for_exponentials_is_read_in_logarithms(
     monkeypatch.setattr(kernels, "FEWEST_CELLS", 1)
     tables = EXAMPLES[0].tables()
     point = np.linspace(-900, 0, sum(EXAMPLES[0].A.shape))
-    here = bradley_terry.read_tables(tables, point)
+    here = pair_graph.read_tables(tables, point)
     assert np.isfinite(here.gradient).all()
     assert (here.degree > 0).any()
 

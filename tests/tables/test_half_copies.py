@@ -8,7 +8,7 @@ from examples import log_table
 
 import unmask
 from unmask.constructions import CONSTRUCTIONS
-from unmask.constructions.solvers import bradley_terry
+from unmask.constructions.solvers import pair_graph
 from unmask.tables import kernels
 from unmask.tables.probabilities import probabilities
 
@@ -34,11 +34,11 @@ def test_every_cell_is_rounded_relatively(compiled: bool, monkeypatch: pytest.Mo
 
 def test_compiled_passes_read_it_as_torch_does(monkeypatch: pytest.MonkeyPatch) -> None:
     point = np.random.default_rng(0).normal(-3, 2, 70 + 45)
-    right = bradley_terry.read_tables(half(), point)
+    right = pair_graph.read_tables(half(), point)
     monkeypatch.setattr(kernels, "FEWEST_CELLS", 1)
     tables = half()
     assert probabilities(tables).fused()
-    found = bradley_terry.read_tables(tables, point)
+    found = pair_graph.read_tables(tables, point)
     np.testing.assert_allclose(found.gradient, right.gradient, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found.degree, right.degree, rtol=1e-12)
 

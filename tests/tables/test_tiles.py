@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from unmask.constructions.paper_steps import step
-from unmask.constructions.solvers import bradley_terry, pair_passes, stationary
+from unmask.constructions.solvers import pair_graph, pair_passes
 from unmask.tables.probabilities import probabilities
 
 EXAMPLE = examples.random(40, 30, 1)
@@ -16,10 +16,10 @@ def everything() -> list[np.ndarray]:
     """Each kind of pass, from the same point."""
     tables = EXAMPLE.tables()
     point = np.random.default_rng(0).normal(-3, 2, 40 + 30)
-    read = bradley_terry.read_tables(tables, point)
+    read = pair_graph.read_tables(tables, point)
     log_a, log_b = (torch.tensor(np.log(m)) for m in (EXAMPLE.m_a, EXAMPLE.m_b))
     stepped = step(probabilities(tables), log_a, log_b)
-    balance = stationary.Flows(tables).balance(np.exp(point))
+    balance = pair_graph.PairFlows(tables).balance(np.exp(point))
     return [read.gradient, read.degree, *read.edges, balance, *(s.numpy() for s in stepped)]
 
 

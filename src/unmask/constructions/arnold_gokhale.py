@@ -6,7 +6,12 @@ import torch
 
 from unmask.arguments import real_number
 from unmask.constructions.construction import Construction
-from unmask.constructions.solvers.fits import Factors, log_masked_others, nearest_contest
+from unmask.constructions.solvers.fits import (
+    Factors,
+    log_masked_others,
+    solve_contest,
+    starting_point,
+)
 from unmask.errors import MethodError
 from unmask.joints.form_engine import form_joint
 from unmask.joints.forms import Sum
@@ -33,7 +38,7 @@ def arnold_gokhale(
     """
     check_pseudo_counts(pseudo_counts)
     check_towards(towards)
-    start, name = _start(tables)
+    start = starting_point(tables)
     pull = None
     if pseudo_counts > 0:
         sides = [start[1][:, 0], start[0][0]]
@@ -44,13 +49,13 @@ def arnold_gokhale(
             torch.full_like(side, pseudo_counts / len(side)) if even else pseudo_counts * side.exp()
             for side in sides
         ]
-    found = nearest_contest(tables, tuple(torch.zeros_like(log) for log in start), start, pull)
-    told: dict[str, object] = {"start": name}
+    found = solve_contest(tables, start, pull=pull)
+    known: dict[str, object] = {"start": "doubly masked" if tables.has_masked() else "uniform"}
     if len(tables.shape) == 2:
-        told |= {"pseudo_counts": float(pseudo_counts)}
+        known |= {"pseudo_counts": float(pseudo_counts)}
     if pseudo_counts:
-        told |= {"towards": towards}
-    return nearest_joint(tables, found.log_others, "ag", {**told, **found.diagnostics()})
+        known |= {"towards": towards}
+    return nearest_joint(tables, found.log_others, "ag", known | found.solution.diagnostics())
 
 
 def weighted_arnold_gokhale(tables: Tables) -> Joint:
@@ -62,10 +67,10 @@ def weighted_arnold_gokhale(tables: Tables) -> Joint:
     log_weights = log_masked_others(tables)
     # a contest is fought with r over the weight, which at the start is one
     start = tuple(torch.zeros_like(log) for log in log_weights)
-    found = nearest_contest(tables, log_weights, start)
+    found = solve_contest(tables, start, log_weights)
     form = Sum(log_weights, tuple(-log for log in found.log_others))
-    told = {"start": "doubly masked", **found.diagnostics()}
-    return form_joint(form, tables, method="weighted-ag", diagnostics=told)
+    known = {"start": "doubly masked", **found.solution.diagnostics()}
+    return form_joint(form, tables, method="weighted-ag", diagnostics=known)
 
 
 def nearest_joint(
@@ -89,24 +94,6 @@ def check_towards(towards: object) -> None:
     """Raise for a prior that is not there."""
     if towards not in TOWARDS:
         raise MethodError(f"towards is {' or '.join(TOWARDS)}, not {quoted(towards)}")
-
-
-def _start(tables: Tables) -> tuple[Factors, str]:
-    # the minimum is unique: where to start decides only how soon it is reached
-    if tables.has_masked():
-        return log_masked_others(tables), "doubly masked"
-    return uniform_others(tables), "uniform"
-
-
-def uniform_others(tables: Tables) -> Factors:
-    """Every context of a blank equally likely."""
-    blanks = range(len(tables.shape))
-    like = tables.log_normalizer(0)
-    shapes = [[1 if s == t else size for s, size in enumerate(tables.shape)] for t in blanks]
-    return tuple(
-        torch.full(one, -math.log(math.prod(one)), dtype=torch.float64, device=like.device)
-        for one in shapes
-    )
 
 
 AG = Construction(

@@ -4,9 +4,7 @@ import math
 
 import torch
 
-from unmask.constructions.solvers.fits import stationary_law
-from unmask.constructions.solvers.solution import Solution
-from unmask.constructions.solvers.stationary import stationary_marginals
+from unmask.constructions.solvers.fits import Fit, stationary_law
 from unmask.errors import NumericsError
 from unmask.joints.agreement import Agreement
 from unmask.joints.form_sums import can_compile, compiled_for, compiled_sums
@@ -33,17 +31,17 @@ def agreement(tables: Tables) -> Agreement:
 
 
 def _measured(tables: Tables) -> Agreement:
+    law = stationary_law(tables)
     if isinstance(tables, PairTables):
-        return Agreement(_jensen_shannon(tables), stationary_marginals(tables).converged)
-    return Agreement(_of_several(tables), stationary_law(tables).converged, len(tables.shape))
+        return Agreement(_of_two(tables, law), law.converged)
+    return Agreement(_of_several(tables, law), law.converged, len(tables.shape))
 
 
-def _of_several(tables: Tables) -> float:
+def _of_several(tables: Tables, law: Fit) -> float:
     """The Jensen-Shannon divergence of the factorisations, one per blank, over log k.
 
     With k blanks it is at most log2 k bits; divided by that, 1 means the same for any number.
     """
-    law = stationary_law(tables)
     each = [tables.log_given_others(t) + log for t, log in enumerate(law.log_others)]
     middle = torch.stack(each).logsumexp(dim=0) - math.log(len(each))
     total = 0.0
@@ -56,17 +54,15 @@ def _of_several(tables: Tables) -> float:
     return min(1.0, max(0.0, total / math.log(len(each))))
 
 
-def _jensen_shannon(tables: PairTables) -> float:
-    at = stationary_marginals(tables)
-    half = math.log(2)
-    mixture = Sum((at.log_b[None] - half, at.log_a[:, None] - half))
+def _of_two(tables: PairTables, law: Fit) -> float:
+    mixture = Sum(tuple(log - math.log(2) for log in law.log_others))
     compiled = can_compile(mixture, tables.shape) and compiled_for(tables)
-    total = (_compiled if compiled else _streamed)(tables, at, mixture)
+    total = (_compiled if compiled else _streamed)(tables, law, mixture)
     # rounding can leave it a hair outside of its range
     return min(1.0, max(0.0, total / math.log(2)))
 
 
-def _compiled(tables: PairTables, at: Solution, mixture: Sum) -> float:
+def _compiled(tables: PairTables, at: Fit, mixture: Sum) -> float:
     """The entropy of the mean of both factorisations less the mean of theirs."""
     found, own = compiled_sums({"mean": mixture}, tables, entropies=False)
     log_own_a = own.of_b + at.log_a
@@ -77,7 +73,7 @@ def _compiled(tables: PairTables, at: Solution, mixture: Sum) -> float:
     return apart / 2 - mean_log
 
 
-def _streamed(tables: PairTables, at: Solution, mixture: Sum) -> float:
+def _streamed(tables: PairTables, at: Fit, mixture: Sum) -> float:
     total = 0.0
     for rows in tables.blocks():
         tile = tables.tile(rows)

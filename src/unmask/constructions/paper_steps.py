@@ -8,15 +8,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unmask.arguments import whole_number
-from unmask.constructions.arnold_gokhale import nearest_joint, uniform_others
+from unmask.constructions.arnold_gokhale import nearest_joint
 from unmask.constructions.construction import Construction, Given
 from unmask.constructions.needs import Needs, every_table
 from unmask.constructions.solvers import pair_passes
-from unmask.constructions.solvers.fits import Factors
+from unmask.constructions.solvers.fits import Factors, log_uniform_others
 from unmask.errors import MethodError, NumericsError
 from unmask.joints.joint import Joint
 from unmask.printable import quoted
-from unmask.tables.kernels import in_range
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.probabilities import Probabilities, probabilities
 from unmask.tables.protocol import Tables
@@ -51,7 +50,7 @@ def check_steps(steps: object) -> None:
 
 def _stepped(tables: Tables, steps: int) -> tuple[Factors, float | None]:
     """The laws before the last step: they, not the ones after it, give its joint."""
-    log_others, change = uniform_others(tables), None
+    log_others, change = log_uniform_others(tables), None
     if steps == 1:
         return log_others, change
     take = _pair_step(tables) if isinstance(tables, PairTables) else _step_of(tables)
@@ -95,39 +94,16 @@ def step(
     The sums run over probabilities, not logarithms: every term is positive, so float64 keeps
     their relative error near 1e-16 however small the marginals are.
     """
-    if source.fused() and in_range(log_a.numpy(), log_b.numpy()):
-        return _compiled_step(source, log_a, log_b)
-    row_sums, column_sums = _sums(source, log_a.exp(), log_b.exp())
-    next_a, next_b = log_a + row_sums.log(), log_b + column_sums.log()
-    _require_finite(bool(torch.isfinite(next_a).all() and torch.isfinite(next_b).all()))
-    log_total = torch.logsumexp(next_a, dim=0)
-    return next_a - log_total, next_b - log_total
-
-
-def _compiled_step(source: Probabilities, log_a: Tensor, log_b: Tensor) -> tuple[Tensor, Tensor]:
     # numpy throughout: the threads of a torch operation go on spinning after it, in our way
-    from unmask.tables.kernels.moves import step_sums
-
-    before_a, before_b = log_a.numpy(), log_b.numpy()
-    row_sums, column_sums = step_sums(source.arrays(), np.exp(before_a), np.exp(before_b))
-    next_a, next_b = before_a + np.log(row_sums), before_b + np.log(column_sums)
-    _require_finite(bool(np.isfinite(next_a).all() and np.isfinite(next_b).all()))
-    log_total = np.logaddexp.reduce(next_a)
-    return torch.from_numpy(next_a - log_total), torch.from_numpy(next_b - log_total)
-
-
-def _require_finite(finite: bool) -> None:
-    if not finite:
+    before_a, before_b = log_a.cpu().numpy(), log_b.cpu().numpy()
+    row_sums, column_sums = pair_passes.step_sums(source, before_a, before_b)
+    with np.errstate(divide="ignore"):
+        next_a, next_b = before_a + np.log(row_sums), before_b + np.log(column_sums)
+    if not (np.isfinite(next_a).all() and np.isfinite(next_b).all()):
         raise NumericsError("Arnold-Gokhale's marginals left the range of float64; use fewer steps")
-
-
-def _sums(source: Probabilities, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    row_sums, column_sums = torch.zeros_like(a), torch.zeros_like(b)
-    sums = pair_passes.for_device(pair_passes.stepped, source.device)
-    for rows in source.tables.blocks():
-        row_sums[rows], of_columns = sums(*source.tile(rows), a[rows], b)
-        column_sums += of_columns
-    return row_sums, column_sums
+    log_total = np.logaddexp.reduce(next_a)
+    next_a, next_b = next_a - log_total, next_b - log_total
+    return torch.from_numpy(next_a).to(source.device), torch.from_numpy(next_b).to(source.device)
 
 
 def _needs(shape: tuple[int, ...], _: Given) -> Needs:

@@ -19,7 +19,7 @@ def pseudo_gibbs(tables: Tables) -> Joint:
     """
     found, blanks = stationary_law(tables), len(tables.shape)
     form = Sum(tuple(log - math.log(blanks) for log in found.log_others))
-    return form_joint(form, tables, method="pseudo-gibbs", diagnostics=found.diagnostics())
+    return form_joint(form, tables, method="pseudo-gibbs", diagnostics=found.solution.diagnostics())
 
 
 def log_pool(tables: Tables) -> Joint:
@@ -30,7 +30,7 @@ def log_pool(tables: Tables) -> Joint:
     """
     found, blanks = stationary_law(tables), len(tables.shape)
     form = Product((1 / blanks,) * blanks, tuple(log / blanks for log in found.log_others))
-    return form_joint(form, tables, method="log-pool", diagnostics=found.diagnostics())
+    return form_joint(form, tables, method="log-pool", diagnostics=found.solution.diagnostics())
 
 
 PSEUDO_GIBBS = Construction(

@@ -1,6 +1,6 @@
-"""Iterations over a pair of tables that find marginals, and say whether they found them.
+"""Iterations that find laws of contexts, and say whether they found them: start at `fits`.
 
-`bradley_terry` minimises what Arnold & Gokhale minimise; `stationary` finds where pseudo-Gibbs
-sampling settles. Both read the tables in streaming passes and are preconditioned by the forest of
-every token's strongest edge.
+`descent` minimises what Arnold & Gokhale minimise, `balance` finds where pseudo-Gibbs sampling
+settles. Both see tables as a graph, of two blanks (`pair_graph`) or of more (`context_graph`), and
+are preconditioned by the forest of every node's strongest edge.
 """

@@ -5,7 +5,6 @@ node's strongest flow. Knows nothing of tables: flows are an object that reads t
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -14,14 +13,14 @@ from scipy.sparse.linalg import LinearOperator, gmres
 from unmask.constructions.solvers.descent import Pass
 from unmask.constructions.solvers.forest import Vector
 from unmask.constructions.solvers.groups import ERROR, Moves
-from unmask.constructions.solvers.solution import asked_move
+from unmask.constructions.solvers.solution import Solution, largest_log_step
 from unmask.progress import Bar
 
 TOLERANCE = 1e-10
 MAX_PASSES = 200
 # plain power steps first: they bring the crude error down, and GMRES then needs one run
 _POWER_STEPS = 3
-# GMRES keeps a vector a pass; beyond these it is better to start again from the better point
+# GMRES keeps a vector per pass; beyond these it is better to start again from the better point
 _KRYLOV = 40
 # one run of it cannot gain more digits than float64 has to lose
 _BEST_REDUCTION = 1e-13
@@ -45,17 +44,6 @@ class Flows(Protocol):
         """What enters each positive mass when every mass moves once."""
 
 
-@dataclass(frozen=True, eq=False)
-class Balance:
-    """Masses in balance, and how sure that is."""
-
-    mass: Vector
-    passes: int
-    converged: bool
-    history: tuple[float, ...]
-    error_bound: float | None = None
-
-
 def balanced(
     flows: Flows,
     mass: Vector,
@@ -65,7 +53,7 @@ def balanced(
     tolerance: float = TOLERANCE,
     max_passes: int = MAX_PASSES,
     watch: Callable[[Vector, int], None] | None = None,
-) -> Balance:
+) -> Solution:
     """The masses where as much enters every node as leaves it, from given ones."""
     parts = len(sizes)
     for _ in range(min(_POWER_STEPS, max_passes - 1)):
@@ -77,13 +65,13 @@ def balanced(
         here = flows.read(mass)
         precondition = here.forest()
         step = precondition(here.gradient)
-        history.append(asked_move(step, np.log(mass), here.negligible))
+        history.append(largest_log_step(step, np.log(mass), here.negligible))
         bar.set_postfix_str(f"residual {history[-1]:.0e}", refresh=False)
         bar.update(flows.passes - bar.n)
         if watch:
             watch(np.log(mass), flows.passes)
         done = history[-1] < tolerance
-        # who is done looks at groups even without passes: the answer is there, not the verdict
+        # groups are looked at even without passes: the answer is there, not the verdict
         if done or (flows.passes < max_passes and moves.due(flows.passes)):
             groups = here.groups(step, np.log(mass), directed=True)
             flows.passes += groups.looks
@@ -110,7 +98,7 @@ def balanced(
     # what the last reading says flows into each node: a power step that costs nothing
     mass = normalised(np.maximum(mass - parts * here.gradient, mass * _SMALLEST), sizes)
     converged = error_bound is not None and error_bound < ERROR
-    return Balance(mass, flows.passes, converged, tuple(history), error_bound)
+    return Solution(np.log(mass), flows.passes, converged, tuple(history), error_bound)
 
 
 def _changed(mass: Vector, change: Vector, parts: int) -> Vector:

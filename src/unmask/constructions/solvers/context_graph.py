@@ -7,6 +7,7 @@ Laplacian of the graph whose edges join the lines of a fill, and pseudo-Gibbs sa
 """
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -22,39 +23,57 @@ from unmask.tables.protocol import Tables
 
 Scores = Float[Tensor, "*shape"]
 
-# a pass over tables of candidates is cheap
-MAX_PASSES = 1000
 # Blocks of fills meet through lines that hold next to nothing, and these weigh the blocks.
 _NEGLIGIBLE = 1e-150
 
 
-class Lines:
-    """Vectors over the lines of all blanks, one blank after another, and back."""
+class ContextGraph:
+    """What the solvers need of tables over candidates: vectors over the lines of all blanks."""
 
-    def __init__(self, shape: Sequence[int]) -> None:
-        self.shape = tuple(shape)
+    # a pass over tables of candidates is cheap
+    max_passes = 1000
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self.shape = shape = tables.shape
         self.line_shapes = [
             tuple(1 if s == t else size for s, size in enumerate(shape)) for t in range(len(shape))
         ]
-        self.sizes = [int(np.prod(one)) for one in self.line_shapes]
+        self.sizes = [math.prod(one) for one in self.line_shapes]
 
-    def split(self, vector: Vector) -> list[Tensor]:
+    def split(self, vector: Vector) -> tuple[Tensor, ...]:
         """The part of each blank, of size 1 along it."""
         parts = torch.from_numpy(np.ascontiguousarray(vector)).split(self.sizes)
-        return [part.reshape(one) for part, one in zip(parts, self.line_shapes, strict=True)]
+        return tuple(part.reshape(one) for part, one in zip(parts, self.line_shapes, strict=True))
 
     def stack(self, parts: Sequence[Tensor]) -> Vector:
         """All parts in one vector."""
-        flat = [part.reshape(-1) for part in parts]
-        stacked: Vector = torch.cat(flat).double().numpy()
+        whole = (part.expand(one) for part, one in zip(parts, self.line_shapes, strict=True))
+        stacked: Vector = torch.cat([part.reshape(-1) for part in whole]).double().numpy()
         return stacked
 
-    def numbers(self) -> list[Tensor]:
+    def numbers(self) -> tuple[Tensor, ...]:
         """The place of each line in such a vector."""
         return self.split(np.arange(sum(self.sizes), dtype=np.float64))
 
+    def contest(
+        self, log_weights: Sequence[Tensor], pull: Sequence[Tensor] | None
+    ) -> Callable[[Vector], Pass]:
+        """A contest in which contexts are weighted; there are no further wins to pull towards."""
+        assert pull is None
+        wins = [q * log.exp() for q, log in zip(self.conditionals(), log_weights, strict=True)]
+        return lambda point: read_contest(self, wins, point)
 
-def read_contest(lines: Lines, wins: Sequence[Scores], point: Vector) -> Pass:
+    def flows(self) -> "LineFlows":
+        """Pseudo-Gibbs sampling as mass that moves."""
+        return LineFlows(self)
+
+    def conditionals(self) -> list[Scores]:
+        """q(x_t | x_-t) of every blank, as probabilities in float64."""
+        return [self._tables.log_given_others(t).exp() for t in range(len(self.shape))]
+
+
+def read_contest(lines: ContextGraph, wins: Sequence[Scores], point: Vector) -> Pass:
     """Gradient, curvature and strongest edges of a contest at log strengths `-point`.
 
     The gradient is wins times what is expected of the others, less what the others won times what
@@ -87,7 +106,7 @@ def read_contest(lines: Lines, wins: Sequence[Scores], point: Vector) -> Pass:
 
 
 def _between(
-    lines: Lines,
+    lines: ContextGraph,
     meeting: Callable[[int, int], tuple[Scores, Scores]],
     first: Labels,
     second: Labels,
@@ -108,7 +127,7 @@ def _between(
 
 
 def _strongest_edges(
-    lines: Lines, total: Scores, shares: Float[Tensor, "..."]
+    lines: ContextGraph, total: Scores, shares: Float[Tensor, "..."]
 ) -> tuple[Index, Index, Vector]:
     """Every line's heaviest edge to a line of another blank, each edge once."""
     numbers, ends, weights = lines.numbers(), [], []
@@ -133,8 +152,8 @@ class LineFlows:
     its lines of the other blanks.
     """
 
-    def __init__(self, lines: Lines, given: Sequence[Scores]) -> None:
-        self._lines, self._given = lines, given
+    def __init__(self, lines: ContextGraph) -> None:
+        self._lines, self._given = lines, lines.conditionals()
         self.passes = 0
 
     def read(self, mass: Vector) -> Pass:
@@ -163,7 +182,9 @@ class LineFlows:
         moved = self._moved(mass)
         blanks = range(len(moved))
         net = [
-            torch.stack([moved[t] - moved[s] for s in blanks if s != t]).sum(dim=(0, t + 1))
+            torch.stack([moved[t] - moved[s] for s in blanks if s != t])
+            .sum(dim=(0, t + 1))
+            .unsqueeze(t)
             for t in blanks
         ]
         return self._lines.stack(net)
@@ -174,14 +195,12 @@ class LineFlows:
         moved = self._moved(mass)
         total = torch.stack(moved).sum(dim=0)
         blanks = range(len(moved))
-        entering = [(total - moved[t]).clamp(min=0).sum(dim=t) / (len(moved) - 1) for t in blanks]
+        entering = [
+            (total - moved[t]).clamp(min=0).sum(dim=t, keepdim=True) / (len(moved) - 1)
+            for t in blanks
+        ]
         return np.maximum(self._lines.stack(entering), 1e-300)
 
     def _moved(self, mass: Vector) -> list[Scores]:
         parts = self._lines.split(mass)
         return [given * part for given, part in zip(self._given, parts, strict=True)]
-
-
-def conditionals(tables: Tables) -> list[Scores]:
-    """q(x_t | x_-t) of every blank, as probabilities in float64."""
-    return [tables.log_given_others(t).exp() for t in range(len(tables.shape))]

@@ -12,7 +12,7 @@ import numpy as np
 
 from unmask.constructions.solvers.forest import Index, Vector, factored
 from unmask.constructions.solvers.groups import ERROR, NEGLIGIBLE, Between, Groups, Moves, grouped
-from unmask.constructions.solvers.solution import asked_move, counted, told
+from unmask.constructions.solvers.solution import Solution, counted, largest_log_step
 from unmask.progress import Bar
 
 # no coordinate moves further than this in a step: beyond it the quadratic model means nothing
@@ -55,24 +55,9 @@ class Pass:
         return lambda vector: scale * solve(scale * vector)
 
     def groups(self, step: Vector, log_mass: Vector, *, directed: bool) -> Groups:
-        """What is to be said of groups of tokens, where all that a step asks for is small."""
+        """What is to be said of groups of tokens, where all of a step is small."""
         counts = counted(step, log_mass, self.negligible) & (self.degree > _NO_TIES)
         return grouped(self.between, self.degree, self.edges, counts, directed=directed)
-
-
-@dataclass(frozen=True, eq=False)
-class Minimum:
-    """The point that a descent ended at, and how sure it is of it."""
-
-    point: Vector
-    passes: int
-    converged: bool
-    history: tuple[float, ...]
-    error_bound: float | None = None
-
-    def diagnostics(self) -> dict[str, object]:
-        """What was done, ready for a joint's diagnostics."""
-        return told(self.passes, self.converged, self.history, self.error_bound)
 
 
 def minimise(
@@ -85,8 +70,8 @@ def minimise(
     max_passes: int = MAX_PASSES,
     preconditioner: Callable[[Pass], Callable[[Vector], Vector]] = Pass.forest,
     watch: Callable[[Vector, int], None] | None = None,
-) -> Minimum:
-    """Descend from a point until the preconditioned gradient asks for no move, nor any group.
+) -> Solution:
+    """Descend from a point until neither the preconditioned gradient nor any group moves it.
 
     With `log_weight` coordinates are log masses.
     """
@@ -100,10 +85,10 @@ def minimise(
         if watch:
             watch(point, passes)
         step = precondition(here.gradient)
-        history.append(asked_move(step, point + log_weight, here.negligible))
+        history.append(largest_log_step(step, point + log_weight, here.negligible))
         bar.set_postfix_str(f"residual {history[-1]:.0e}", refresh=False)
         done = history[-1] < tolerance
-        # who is done looks at groups even so: the answer is there, only the verdict is not
+        # groups are looked at even so: the answer is there, only the verdict is not
         if passes >= max_passes and not done:
             break
         if done or moves.due(passes):
@@ -129,7 +114,7 @@ def minimise(
         point, here, passes = point + moved, there, passes + more
         bar.update(more)
     converged = error_bound is not None and error_bound < ERROR
-    return Minimum(point, passes, converged, tuple(history), error_bound)
+    return Solution(point, passes, converged, tuple(history), error_bound)
 
 
 def _descend(

@@ -11,8 +11,7 @@ from torch import Tensor
 
 from unmask.constructions.markov_field import markov_field
 from unmask.constructions.paper_steps import step
-from unmask.constructions.solvers.bradley_terry import read_tables
-from unmask.constructions.solvers.stationary import Flows
+from unmask.constructions.solvers.pair_graph import PairFlows, read_tables
 from unmask.joints.fill import best_cells
 from unmask.joints.joint import Joint
 from unmask.logspace import row_blocks
@@ -71,7 +70,7 @@ def _seconds_a_cell(
     runs: dict[Kind, Callable[[], object]] = {
         "made": lambda: PairTables.from_logits(*logits),
         "copied": lambda: probabilities(PairTables(tables.source, memory_limit=limit)),
-        "balance": lambda: Flows(tables).pushed(mass),
+        "balance": lambda: PairFlows(tables).pushed(mass),
         "contest": lambda: read_tables(tables, np.zeros(len(mass))),
         "step": lambda: step(probabilities(tables), log_a, log_b),
         # two passes: marginals, and the entropy

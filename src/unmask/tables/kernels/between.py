@@ -20,10 +20,11 @@ def sums_between(
     point: tuple[Vector, Vector],
     weights: tuple[Vector, Vector],
     pseudo: tuple[Vector, Vector],
-    labels: tuple[tuple[Index, int], tuple[Index, int]],
+    rows: tuple[Index, int],
+    columns: tuple[Index, int],
 ) -> tuple[Matrix, Matrix]:
     """Edges and what b gains on a, by the group of a and that of b; see `contest_sums`."""
-    (label_a, count_a), (label_b, count_b) = labels
+    (label_a, count_a), (label_b, count_b) = rows, columns
     highest = max(point[0].max(), point[1].max())
     r_a, r_b = (np.exp(part - highest) for part in point)
     # rows by their groups: a band then has a few groups of its own

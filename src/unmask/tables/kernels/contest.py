@@ -1,6 +1,5 @@
 """A Bradley-Terry contest: gradient, degrees and strongest edges in one read of the tables."""
 
-from dataclasses import dataclass
 from typing import no_type_check
 
 import numpy as np
@@ -27,27 +26,16 @@ Index = NDArray[np.int64]
 Table = NDArray[np.float32] | NDArray[np.uint16]
 
 
-@dataclass(frozen=True, eq=False)
-class Sums:
-    """What a pass gives, by rows and by columns: each token's strongest edge, and how strong."""
-
-    gradient_a: Vector
-    gradient_b: Vector
-    degree_a: Vector
-    degree_b: Vector
-    edge_a: Index
-    edge_b: Index
-    best_a: Vector
-    best_b: Vector
-
-
 def contest_sums(
     tables: tuple[Table, Table],
     point: tuple[Vector, Vector],
     weights: tuple[Vector, Vector],
     pseudo: tuple[Vector, Vector],
-) -> Sums:
-    """One pass at x = `point[0]`, y = `point[1]`, which must be `kernels.in_range`."""
+) -> tuple[Vector, Vector, Vector, Vector, Index, Vector, Index, Vector]:
+    """Gradient, degree and strongest edge with its weight, of a and of b.
+
+    At x = `point[0]`, y = `point[1]`, which must be `kernels.in_range`.
+    """
     rows, columns = tables[0].shape
     # only differences of coordinates matter: the largest becomes 1
     highest = max(point[0].max(), point[1].max())
@@ -68,10 +56,10 @@ def contest_sums(
 
     kernels.each_band(rows, run)
     keys_a, keys_b = key_a.view(np.int64), key_b.max(axis=0).view(np.int64)
-    return Sums(
+    return (
         gradient_a, gradient_b.sum(axis=0), degree_a, degree_b.sum(axis=0),
-        keys_a & low, keys_b & low,
-        (keys_a & ~low).view(np.float64), (keys_b & ~low).view(np.float64),
+        keys_a & low, (keys_a & ~low).view(np.float64),
+        keys_b & low, (keys_b & ~low).view(np.float64),
     )  # fmt: skip
 
 

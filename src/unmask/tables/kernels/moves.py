@@ -21,8 +21,10 @@ Vector = NDArray[np.float64]
 Table = NDArray[np.float32] | NDArray[np.uint16]
 
 
-def net_inflow(tables: tuple[Table, Table], mass_a: Vector, mass_b: Vector) -> Vector:
-    """What enters each token less what leaves it when masses move, both blanks stacked.
+def net_inflow(
+    tables: tuple[Table, Table], mass_a: Vector, mass_b: Vector
+) -> tuple[Vector, Vector]:
+    """What enters each token less what leaves it when masses move.
 
     Summed pair by pair, so that what one token loses is what another gains.
     """
@@ -34,7 +36,7 @@ def net_inflow(tables: tuple[Table, Table], mass_a: Vector, mass_b: Vector) -> V
         _move_band(*tables, start, stop, mass_a, mass_b, nothing, net_a, net_b[band])
 
     kernels.each_band(rows, run)
-    return np.concatenate([net_a, net_b.sum(axis=0)])
+    return net_a, net_b.sum(axis=0)
 
 
 def step_sums(tables: tuple[Table, Table], r_a: Vector, r_b: Vector) -> tuple[Vector, Vector]:
