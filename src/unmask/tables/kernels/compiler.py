@@ -81,6 +81,21 @@ def number(_, cell):
     return types.float64(types.uint16), of_half
 
 
+@no_type_check
+def by_fours(kernel):
+    """A compiled sweep of a band: the kernel gets four rows and a chunk of columns at a time."""
+
+    @compiled
+    def band(a_given_b, b_given_a, start, stop, *rest):
+        columns = a_given_b.shape[1]
+        for group in range((stop - start + 3) // 4):
+            for chunk in range((columns + CHUNK - 1) // CHUNK):
+                left, right = chunk * CHUNK, min(columns, chunk * CHUNK + CHUNK)
+                kernel(a_given_b, b_given_a, start + 4 * group, stop, left, right, *rest)
+
+    return band
+
+
 @compiled
 @no_type_check
 def four_rows(table, row, stop, left, right, nothing):

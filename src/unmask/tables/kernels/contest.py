@@ -9,6 +9,7 @@ from unmask.tables import kernels
 from unmask.tables.kernels.compiler import (
     CHUNK,
     bits,
+    by_fours,
     compiled,
     four_entries,
     four_inverses,
@@ -49,7 +50,7 @@ def contest_sums(
     nothing = np.zeros(CHUNK, tables[0].dtype)
 
     def run(band: int, start: int, stop: int) -> None:
-        _band(
+        _sweep_band(
             *tables, start, stop, r_a, r_b, wins_a, wins_b, *added, low, nothing,
             gradient_a, degree_a, key_a, gradient_b[band], degree_b[band], key_b[band],
         )  # fmt: skip
@@ -72,25 +73,6 @@ def keyed(weight, place, low):
 
 @compiled
 @no_type_check
-def _band(
-    a_given_b, b_given_a, start, stop, r_a, r_b, wins_a, wins_b, pseudo_a, pseudo_b, low, nothing,
-    gradient_a, degree_a, key_a, gradient_b, degree_b, key_b,
-):  # fmt: skip
-    columns = a_given_b.shape[1]
-    for group in range((stop - start + 3) // 4):
-        for chunk in range((columns + CHUNK - 1) // CHUNK):
-            left, right = chunk * CHUNK, min(columns, chunk * CHUNK + CHUNK)
-            _four_rows(
-                a_given_b, b_given_a, start + 4 * group, stop, left, right, r_a, r_b[left:right],
-                wins_a, wins_b[left:right], pseudo_a,
-                None if pseudo_b is None else pseudo_b[left:right], low, nothing,
-                gradient_a, degree_a, key_a,
-                gradient_b[left:right], degree_b[left:right], key_b[left:right],
-            )  # fmt: skip
-
-
-@compiled
-@no_type_check
 def _four_rows(
     a_given_b, b_given_a, a, stop, left, right, r_a, r_b, wins_a, wins_b, pseudo_a, pseudo_b, low,
     nothing, gradient_a, degree_a, key_a, gradient_b, degree_b, key_b,
@@ -101,6 +83,9 @@ def _four_rows(
     (Q - P) / s and the weight of their edge (P r_a + Q r_b) / s^2.
     """
     wide()
+    r_b, wins_b = r_b[left:right], wins_b[left:right]
+    pseudo_b = None if pseudo_b is None else pseudo_b[left:right]
+    gradient_b, degree_b, key_b = gradient_b[left:right], degree_b[left:right], key_b[left:right]
     a0, a1, a2, a3 = four_rows(a_given_b, a, stop, left, right, nothing)
     b0, b1, b2, b3 = four_rows(b_given_a, a, stop, left, right, nothing)
     x0, x1, x2, x3 = four_entries(r_a, a, stop, 1.0)
@@ -143,3 +128,6 @@ def _four_rows(
         gradient_a[a + i] += sums[i][0]
         degree_a[a + i] += sums[i][1]
         key_a[a + i] = largest(key_a[a + i], sums[i][2])
+
+
+_sweep_band = by_fours(_four_rows)

@@ -38,31 +38,25 @@ _EXP = _interpolated(np.exp, -_LN2 / 2, _LN2 / 2, 10)
 
 @compiled
 @no_type_check
+def _polynomial(coefficients, f):
+    # two halves side by side: a single chain of seventeen would wait for itself
+    g = f * f
+    last = len(coefficients) - 1
+    even, odd = coefficients[last], coefficients[last - 1]
+    for k in range(2, last, 2):
+        even = even * g + coefficients[last - k]
+        odd = odd * g + coefficients[last - k - 1]
+    return even * g + coefficients[0] + odd * f
+
+
+@compiled
+@no_type_check
 def log(x):
     """The natural logarithm of a positive normal number, to 1e-12."""
     shifted = bits(x) - _ROOT_HALF_BITS
     exponent = shifted >> _MANTISSA_BITS
     f = from_bits(bits(x) - (exponent << _MANTISSA_BITS)) - 1.0
-    # two halves side by side: a single chain of seventeen would wait for itself
-    g = f * f
-    even = _LOG[16]
-    even = even * g + _LOG[14]
-    even = even * g + _LOG[12]
-    even = even * g + _LOG[10]
-    even = even * g + _LOG[8]
-    even = even * g + _LOG[6]
-    even = even * g + _LOG[4]
-    even = even * g + _LOG[2]
-    even = even * g + _LOG[0]
-    odd = _LOG[15]
-    odd = odd * g + _LOG[13]
-    odd = odd * g + _LOG[11]
-    odd = odd * g + _LOG[9]
-    odd = odd * g + _LOG[7]
-    odd = odd * g + _LOG[5]
-    odd = odd * g + _LOG[3]
-    odd = odd * g + _LOG[1]
-    return exponent * _LN2 + f * (even + odd * f)
+    return exponent * _LN2 + f * _polynomial(_LOG, f)
 
 
 @compiled
@@ -71,16 +65,4 @@ def exp(x):
     """The exponential of a number between -700 and 700, to a relative 1e-12."""
     times = np.int64(x * _LOG2_E + (0.5 if x >= 0 else -0.5))
     f = x - times * _LN2
-    g = f * f
-    even = _EXP[10]
-    even = even * g + _EXP[8]
-    even = even * g + _EXP[6]
-    even = even * g + _EXP[4]
-    even = even * g + _EXP[2]
-    even = even * g + _EXP[0]
-    odd = _EXP[9]
-    odd = odd * g + _EXP[7]
-    odd = odd * g + _EXP[5]
-    odd = odd * g + _EXP[3]
-    odd = odd * g + _EXP[1]
-    return (even + odd * f) * from_bits((times + _ONE_EXPONENT) << _MANTISSA_BITS)
+    return _polynomial(_EXP, f) * from_bits((times + _ONE_EXPONENT) << _MANTISSA_BITS)

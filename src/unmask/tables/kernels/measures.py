@@ -43,46 +43,23 @@ class Measures:
     cross_a: NDArray[np.float64]
     w_log_w: NDArray[np.float64]
 
-    @classmethod
-    def empty(cls, joints: int, rows: int, columns: int) -> "Measures":
-        """Zeros; the sums by column once a band."""
-        count = len(kernels.bands(rows))
-        return cls(
-            np.zeros((joints, rows)),
-            np.zeros((count, joints, columns)),
-            np.zeros((joints, rows)),
-            np.zeros((count, joints, columns)),
-            np.zeros((joints, rows)),
-        )
-
-    def of_band(self, band: int) -> tuple[NDArray[np.float64], ...]:
-        """Where one band writes."""
-        return self.over_b, self.over_a[band], self.cross_b, self.cross_a[band], self.w_log_w
-
-    def summed(self) -> "Measures":
-        """All bands together."""
-        return Measures(
-            self.over_b,
-            self.over_a.sum(axis=0),
-            self.cross_b,
-            self.cross_a.sum(axis=0),
-            self.w_log_w,
-        )
-
 
 def sums_of_sums(tables: tuple[Table, Table], times: Weights, over: Weights | None) -> Measures:
     """The measures of joints w = (q(a | b) u_b + q(b | a) v_a) / (p_a + p_b)."""
     rows, columns = tables[0].shape
-    found = Measures.empty(len(times.by_row), rows, columns)
+    joints = len(times.by_row)
+    over_b, cross_b, w_log_w = np.zeros((3, joints, rows))
+    over_a, cross_a = np.zeros((2, len(kernels.bands(rows)), joints, columns))
     divided = (None, None) if over is None else (over.by_row, over.by_column)
 
     def run(band: int, start: int, stop: int) -> None:
         _sums(
-            *tables, start, stop, times.by_row, times.by_column, *divided, *found.of_band(band)
+            *tables, start, stop, times.by_row, times.by_column, *divided,
+            over_b, over_a[band], cross_b, cross_a[band], w_log_w,
         )  # fmt: skip
 
     kernels.each_band(rows, run)
-    return found.summed()
+    return Measures(over_b, over_a.sum(axis=0), cross_b, cross_a.sum(axis=0), w_log_w)
 
 
 @compiled
@@ -180,7 +157,7 @@ class ProductSums:
     """Sums for products c f_a g_b with c a product of powers of the tables, a row a joint.
 
     `over_b` is the sum of c g_b, `over_a` that of c f_a; `b_log_g` and `a_log_f` sum the tables
-    times the logarithms of the other blank's factors; `w_log_w` sums c g_b log(c g_b), if asked to.
+    times the logarithms of the other blank's factors; `w_log_w` sums c g_b log(c g_b), where requested.
     """
 
     over_b: NDArray[np.float64]

@@ -1,5 +1,6 @@
 """Sums that are linear in the tables or nearly so: mass that moves, and Arnold-Gokhale's step."""
 
+from collections.abc import Callable
 from typing import no_type_check
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 from unmask.tables import kernels
 from unmask.tables.kernels.compiler import (
     CHUNK,
+    by_fours,
     compiled,
     four_entries,
     four_inverses,
@@ -28,49 +30,33 @@ def net_inflow(
 
     Summed pair by pair, so that what one token loses is what another gains.
     """
-    rows, columns = tables[0].shape
-    net_a, net_b = np.zeros(rows), np.zeros((len(kernels.bands(rows)), columns))
-    nothing = np.zeros(CHUNK, tables[0].dtype)
-
-    def run(band: int, start: int, stop: int) -> None:
-        _move_band(*tables, start, stop, mass_a, mass_b, nothing, net_a, net_b[band])
-
-    kernels.each_band(rows, run)
-    return net_a, net_b.sum(axis=0)
+    return _swept(_move_band, tables, mass_a, mass_b)
 
 
 def step_sums(tables: tuple[Table, Table], r_a: Vector, r_b: Vector) -> tuple[Vector, Vector]:
     """The sums of N r_b / (r_a + r_b) over b and of N r_a / (r_a + r_b) over a, N = both tables."""
+    return _swept(_step_band, tables, r_a, r_b)
+
+
+def _swept(
+    sweep: Callable[..., None], tables: tuple[Table, Table], of_a: Vector, of_b: Vector
+) -> tuple[Vector, Vector]:
     rows, columns = tables[0].shape
-    over_b, over_a = np.zeros(rows), np.zeros((len(kernels.bands(rows)), columns))
+    by_row, by_column = np.zeros(rows), np.zeros((len(kernels.bands(rows)), columns))
     nothing = np.zeros(CHUNK, tables[0].dtype)
 
     def run(band: int, start: int, stop: int) -> None:
-        _step_band(*tables, start, stop, r_a, r_b, nothing, over_b, over_a[band])
+        sweep(*tables, start, stop, of_a, of_b, nothing, by_row, by_column[band])
 
     kernels.each_band(rows, run)
-    return over_b, over_a.sum(axis=0)
+    return by_row, by_column.sum(axis=0)
 
 
 @compiled
 @no_type_check
-def _move_band(a_given_b, b_given_a, start, stop, of_a, of_b, nothing, by_row, by_column):
-    columns = a_given_b.shape[1]
-    for group in range((stop - start + 3) // 4):
-        for chunk in range((columns + CHUNK - 1) // CHUNK):
-            left, right = chunk * CHUNK, min(columns, chunk * CHUNK + CHUNK)
-            _move(
-                a_given_b, b_given_a, start + 4 * group, stop, left, right, of_a, of_b[left:right],
-                nothing, by_row, by_column[left:right],
-            )  # fmt: skip
-
-
-@compiled
-@no_type_check
-def _move(
-    a_given_b, b_given_a, a, stop, left, right, mass_a, mass_b, nothing, net_a, net_b
-):  # fmt: skip
+def _move(a_given_b, b_given_a, a, stop, left, right, mass_a, mass_b, nothing, net_a, net_b):
     wide()
+    mass_b, net_b = mass_b[left:right], net_b[left:right]
     a0, a1, a2, a3 = four_rows(a_given_b, a, stop, left, right, nothing)
     b0, b1, b2, b3 = four_rows(b_given_a, a, stop, left, right, nothing)
     m0, m1, m2, m3 = four_entries(mass_a, a, stop, 0.0)
@@ -90,21 +76,9 @@ def _move(
 
 @compiled
 @no_type_check
-def _step_band(a_given_b, b_given_a, start, stop, of_a, of_b, nothing, by_row, by_column):
-    columns = a_given_b.shape[1]
-    for group in range((stop - start + 3) // 4):
-        for chunk in range((columns + CHUNK - 1) // CHUNK):
-            left, right = chunk * CHUNK, min(columns, chunk * CHUNK + CHUNK)
-            _step(
-                a_given_b, b_given_a, start + 4 * group, stop, left, right, of_a, of_b[left:right],
-                nothing, by_row, by_column[left:right],
-            )  # fmt: skip
-
-
-@compiled
-@no_type_check
 def _step(a_given_b, b_given_a, a, stop, left, right, r_a, r_b, nothing, over_b, over_a):
     wide()
+    r_b, over_a = r_b[left:right], over_a[left:right]
     a0, a1, a2, a3 = four_rows(a_given_b, a, stop, left, right, nothing)
     b0, b1, b2, b3 = four_rows(b_given_a, a, stop, left, right, nothing)
     x0, x1, x2, x3 = four_entries(r_a, a, stop, 1.0)
@@ -121,3 +95,6 @@ def _step(a_given_b, b_given_a, a, stop, left, right, r_a, r_b, nothing, over_b,
     sums = (s0, s1, s2, s3)
     for i in range(min(4, stop - a)):
         over_b[a + i] += sums[i]
+
+
+_move_band, _step_band = by_fours(_move), by_fours(_step)
