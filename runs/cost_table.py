@@ -13,6 +13,7 @@ from pathlib import Path
 from unmask.printable import readable_bytes, readable_seconds
 from unmask.queries.costs.accelerators import ACCELERATORS, UTILISATION, Accelerator, seconds_on
 from unmask.queries.costs.cost import Cost, predicted, readable_flop
+from unmask.settings import Settings
 
 PAGE = Path(__file__).parent.parent / "docs" / "concepts" / "cost.md"
 MARK, END = "<!-- {}: runs/cost_table.py -->", "<!-- end of {} -->"
@@ -59,7 +60,7 @@ class Shape:
             (self.vocabulary, self.vocabulary),
             length=length,
             width=self.width,
-            memory_limit=MEMORY_LIMIT,
+            settings=Settings(memory_limit=MEMORY_LIMIT),
             row_flop=self.row_flop(length),
             model_bytes=self.weight_bytes(4),
         )

@@ -203,7 +203,7 @@ def test_long_iterations_show_a_bar_on_stderr_if_asked(
     build(method, example)
     assert capsys.readouterr() == ("", "")
     tables = example.tables()
-    tables.progress = True
+    tables.settings = unmask.Settings(progress=True)
     # the delay that spares short runs the bar, taken away
     monkeypatch.setattr("unmask.tables.pair_tables._BAR_DELAY", 0.0)
     unmask.construct(method, tables)

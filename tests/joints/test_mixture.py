@@ -31,13 +31,9 @@ class CountingSource(StoredSource):
     def masked(self) -> unmask.MaskedMarginals:
         return self.inner.masked()
 
-    def log_a_given(self, contexts: Sequence[int]) -> Tensor:
-        self.asked.extend(("b", context) for context in contexts)
-        return self.inner.log_a_given(contexts)
-
-    def log_b_given(self, contexts: Sequence[int]) -> Tensor:
-        self.asked.extend(("a", context) for context in contexts)
-        return self.inner.log_b_given(contexts)
+    def log_given(self, outcome: int, contexts: Sequence[int]) -> Tensor:
+        self.asked.extend(("a" if outcome else "b", context) for context in contexts)
+        return self.inner.log_given(outcome, contexts)
 
     def diagnostics(self) -> dict[str, object]:
         return {"forward_passes": len(self.asked)}

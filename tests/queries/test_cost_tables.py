@@ -82,26 +82,30 @@ def test_tables_are_kept_as_the_limit_allows(
     limit: int, dense: bool, copied: bool, cells: int
 ) -> None:
     parts = all_needs(["log-pool"], (100, 100))
-    kept = choose_storage((100, 100), width=50, memory_limit=limit)
+    kept = choose_storage((100, 100), width=50, settings=unmask.Settings(memory_limit=limit))
     assert (kept.dense, kept.copied) == (dense, copied)
     assert table_bytes(parts, (100, 100), 50, kept) == cells * 10**4 + 2 * 4 * 50 * 100
 
 
 def test_half_the_copy_is_half_the_room() -> None:
-    kept = choose_storage((100, 100), width=50, memory_limit=4 * 10**4, half=True)
+    kept = choose_storage(
+        (100, 100), width=50, settings=unmask.Settings(memory_limit=4 * 10**4, half_tables=True)
+    )
     assert (kept.dense, kept.copied, kept.copy_bytes) == (False, True, 4)
     assert kept.why.endswith("the solvers' bfloat16 copy, 40.0 kB, fits")
-    assert choose_storage((100, 100), width=50, memory_limit=12 * 10**4, half=True).dense
+    assert choose_storage(
+        (100, 100), width=50, settings=unmask.Settings(memory_limit=12 * 10**4, half_tables=True)
+    ).dense
 
 
 def test_what_is_computed_sooner_than_read_is_not_kept() -> None:
-    kept = choose_storage((100, 100), width=2, memory_limit=10**9)
+    kept = choose_storage((100, 100), width=2, settings=unmask.Settings(memory_limit=10**9))
     assert (kept.dense, kept.copied) == (False, True)
     assert kept.why == "a cell is computed from 2 numbers sooner than it is read"
 
 
 def test_a_model_without_readouts_is_dense() -> None:
-    kept = choose_storage((100, 100), width=None, memory_limit=8 * 10**4)
+    kept = choose_storage((100, 100), width=None, settings=unmask.Settings(memory_limit=8 * 10**4))
     assert (kept.dense, kept.copied) == (True, False)
 
 
@@ -115,7 +119,9 @@ def test_storage_is_what_the_tables_report(limit: int) -> None:
 
 def test_every_pass_multiplies_anew_where_nothing_is_kept() -> None:
     def flop(limit: int) -> int:
-        cost = predicted(["mrf"], (100, 100), length=8, width=50, memory_limit=limit)
+        cost = predicted(
+            ["mrf"], (100, 100), length=8, width=50, settings=unmask.Settings(memory_limit=limit)
+        )
         return cost.table_flop
 
     one = 2 * 50 * 100 * 100
@@ -123,14 +129,18 @@ def test_every_pass_multiplies_anew_where_nothing_is_kept() -> None:
     assert flop(10**9) == 2 * one
     assert flop(8 * 10**4) == 2 * one * (1 + 1 + 1)
     assert flop(0) == 2 * one * (1 + 4 + STATIONARY_PASSES)
-    dense = predicted(["mrf"], (100, 100), length=8, width=None, memory_limit=0)
+    dense = predicted(
+        ["mrf"], (100, 100), length=8, width=None, settings=unmask.Settings(memory_limit=0)
+    )
     assert (dense.table_flop, dense.storage) == (0, "dense")
 
 
 def test_traffic_grows_with_the_cells_and_without_the_copy() -> None:
     def moved(size: int, limit: int) -> int:
         shape = (size, size)
-        return predicted(["ag"], shape, length=8, width=5, memory_limit=limit).table_traffic
+        return predicted(
+            ["ag"], shape, length=8, width=5, settings=unmask.Settings(memory_limit=limit)
+        ).table_traffic
 
     assert moved(200, 10**9) == 4 * moved(100, 10**9) > 0
     assert moved(100, 0) > moved(100, 10**9)

@@ -18,7 +18,7 @@ ROUNDING = 2.0**-8
 
 
 def half() -> unmask.PairTables:
-    return unmask.PairTables(EXAMPLE.tables().source, half_copies=True)
+    return unmask.PairTables(EXAMPLE.tables().source, unmask.Settings(half_tables=True))
 
 
 @pytest.mark.parametrize("compiled", [True, False])
@@ -55,13 +55,9 @@ def test_joints_move_by_a_few_roundings(method: str, monkeypatch: pytest.MonkeyP
 def test_it_fits_where_whole_precision_does_not() -> None:
     source = EXAMPLE.tables().source
     limit = 70 * 45 * (8 + 4)
-    assert probabilities(unmask.PairTables(source, memory_limit=limit)).kept is None
-    assert (
-        probabilities(
-            unmask.PairTables(source, memory_limit=limit + 70 * 45 * 8, half_copies=True)
-        ).kept
-        is not None
-    )
-    kept = probabilities(unmask.PairTables(source, half_copies=True)).kept
+    tight = unmask.Settings(memory_limit=limit)
+    roomy = unmask.Settings(memory_limit=limit + 70 * 45 * 8, half_tables=True)
+    assert probabilities(unmask.PairTables(source, tight)).kept is None
+    kept = probabilities(unmask.PairTables(source, roomy)).kept
     assert kept is not None
     assert kept[0].dtype == torch.bfloat16

@@ -202,12 +202,7 @@ def pair_tables(
         provenance={**about, **axes.diagnostics()},
         passes_before=axes.forward_passes,
     )
-    return PairTables(
-        source,
-        memory_limit=settings.memory_limit,
-        half_copies=settings.half_tables,
-        progress=settings.progress,
-    )
+    return PairTables(source, settings)
 
 
 def _joint_by_fills(

@@ -4,6 +4,7 @@ Each part of the tables is elicited when a construction first asks for it. Knows
 protocol and nothing of transformers.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
@@ -24,7 +25,7 @@ from unmask.text.support import Support
 
 
 class ElicitedSource:
-    """A table source that asks the model, and counts what it asked."""
+    """A table source that runs the model, and counts the forward passes."""
 
     def __init__(
         self,
@@ -45,23 +46,14 @@ class ElicitedSource:
         self._storage = choose_storage(
             [len(axis) for axis in supports],
             width=None if embedding is None else embedding.weight.shape[1],
-            memory_limit=settings.memory_limit,
-            half=settings.half_tables,
+            settings=settings,
         )
         self._row = torch.tensor([cloze.ids], device=model.device)
 
     @property
     def forward_passes(self) -> int:
-        """How many rows have run."""
+        """How many forward passes have run."""
         return self.reader.forward_passes
-
-    def a_given_b(self) -> ConditionalTable:
-        """Read blank 0 under every token of blank 1."""
-        return self._table(outcome=0)
-
-    def b_given_a(self) -> ConditionalTable:
-        """Read blank 1 under every token of blank 0."""
-        return self._table(outcome=1)
 
     def masked(self) -> MaskedMarginals:
         """Both distributions with both blanks masked: one row."""
@@ -69,14 +61,6 @@ class ElicitedSource:
             self.reader, self._cloze, self.supports
         )
         return MaskedMarginals(log_a, log_b, (mass_a, mass_b))
-
-    def log_a_given(self, contexts: Sequence[int]) -> Float[Tensor, "contexts a"]:
-        """Blank 0 under some tokens of blank 1: one row each."""
-        return self._some_contexts(outcome=0, contexts=contexts)
-
-    def log_b_given(self, contexts: Sequence[int]) -> Float[Tensor, "contexts b"]:
-        """Blank 1 under some tokens of blank 0: one row each."""
-        return self._some_contexts(outcome=1, contexts=contexts)
 
     def diagnostics(self) -> dict[str, object]:
         """Model, text, batch size and number of forward passes so far.
@@ -93,7 +77,8 @@ class ElicitedSource:
             **({"tables_because": self._storage.why} if self._made_tables else {}),
         }
 
-    def _table(self, *, outcome: int) -> ConditionalTable:
+    def table(self, outcome: int) -> ConditionalTable:
+        """One blank read under every token of the other."""
         self._check_fits()
         self._made_tables = True
         contexts = self.supports[1 - outcome].ids
@@ -165,7 +150,8 @@ class ElicitedSource:
             batch_for=max(map(len, self.supports)) if whole else None,
         )
 
-    def _some_contexts(self, *, outcome: int, contexts: Sequence[int]) -> Tensor:
+    def log_given(self, outcome: int, contexts: Sequence[int]) -> Float[Tensor, "contexts size"]:
+        """One blank under some tokens of the other: one forward pass each."""
         places = torch.tensor(list(contexts), dtype=torch.long)
         tokens = self.supports[1 - outcome].ids[places]
         shape = (len(places), len(self.supports[outcome]))
@@ -185,17 +171,12 @@ class ElicitedSource:
         # float64 arithmetic exists on CPUs and CUDA; other accelerators only run the model
         return self._model.device if self._model.device.type == "cuda" else torch.device("cpu")
 
-    def _dense_bytes(self) -> int:
-        return 8 * len(self.supports[0]) * len(self.supports[1])
-
     def _check_fits(self) -> None:
-        if (
-            self._model.output_embedding is None
-            and self._dense_bytes() > self._settings.memory_limit
-        ):
+        needed, limit = 8 * math.prod(map(len, self.supports)), self._settings.memory_limit
+        if self._model.output_embedding is None and needed > limit:
             raise MemoryLimitError(
-                f"this model's tables must be kept dense, {readable_bytes(self._dense_bytes())}, "
-                f"above the limit of {readable_bytes(self._settings.memory_limit)}; "
+                f"this model's tables must be kept dense, {readable_bytes(needed)}, "
+                f"above the limit of {readable_bytes(limit)}; "
                 "raise the memory limit or give a smaller support"
             )
 

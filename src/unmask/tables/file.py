@@ -19,7 +19,7 @@ from torch import Tensor
 
 from unmask.errors import TablesFileError
 from unmask.printable import printable, quoted
-from unmask.settings import DEFAULT_MEMORY_LIMIT
+from unmask.settings import DEFAULT_MEMORY_LIMIT, Settings
 from unmask.tables.conditional import ConditionalTable, DenseLogits, FactoredLogits, Logits
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.source import MaskedMarginals, StoredSource
@@ -85,7 +85,7 @@ def load_tables(
             f"{shown} is damaged: its content does not match its checksum; take another copy of"
             " the file, or save the tables again"
         )
-    return PairTables(_source(tensors, texts), memory_limit=memory_limit)
+    return PairTables(_source(tensors, texts), Settings(memory_limit=memory_limit))
 
 
 def digest(tensors: Mapping[str, Tensor], texts: Mapping[str, str]) -> str:
@@ -107,8 +107,7 @@ def _source(own: Mapping[str, Tensor], texts: Mapping[str, str]) -> StoredSource
     captured = json.loads(texts["captured"])
     return StoredSource(
         (Support(tensors["ids.a"], names_a), Support(tensors["ids.b"], names_b)),
-        _table(tensors, "a_given_b", "b"),
-        _table(tensors, "b_given_a", "a"),
+        (_table(tensors, "a_given_b", "b"), _table(tensors, "b_given_a", "a")),
         captured and MaskedMarginals(tensors["masked.a"], tensors["masked.b"], tuple(captured)),
         json.loads(texts["provenance"]),
     )

@@ -1,7 +1,7 @@
 """Both conditional tables of a pair of blanks, `[a, b]`: rows are the token at the first blank.
 
-Constructions ask for parts (one table, one row, the doubly masked distributions) and a source
-supplies them, so that none pays for what it does not use. Knows nothing of models.
+Constructions read parts (one table, one row, the doubly masked distributions) and a source
+supplies them, so that nothing runs that is not used. Knows nothing of models.
 """
 
 import weakref
@@ -15,8 +15,8 @@ from unmask.errors import UnmaskError
 from unmask.lazy import computed_once
 from unmask.logspace import row_blocks
 from unmask.printable import quoted
-from unmask.progress import Bar, Shown, bar
-from unmask.settings import DEFAULT_MEMORY_LIMIT
+from unmask.progress import Bar, bar
+from unmask.settings import DEFAULT_MEMORY_LIMIT, Settings
 from unmask.tables.conditional import ConditionalTable, DenseLogits, Logits
 from unmask.tables.contexts import Contexts, Masked
 from unmask.tables.protocol import EVERY_ROW
@@ -54,18 +54,9 @@ class Tile:
 class PairTables:
     """Both conditional tables of a pair of blanks, taken from a source as they are needed."""
 
-    def __init__(
-        self,
-        source: TableSource,
-        *,
-        memory_limit: int = DEFAULT_MEMORY_LIMIT,
-        progress: Shown = None,
-        half_copies: bool = False,
-    ) -> None:
+    def __init__(self, source: TableSource, settings: Settings | None = None) -> None:
         self.source = source
-        self.memory_limit = memory_limit
-        self.half_copies = half_copies
-        self.progress = progress
+        self.settings = settings or Settings()
         self._last_tile: Tile | None = None
         self._remembered: dict[str, object] = {}
 
@@ -96,12 +87,14 @@ class PairTables:
         return cls(
             StoredSource(
                 axes,
-                ConditionalTable.from_logits(logits_a_given_b, given="b"),
-                ConditionalTable.from_logits(logits_b_given_a, given="a"),
+                (
+                    ConditionalTable.from_logits(logits_a_given_b, given="b"),
+                    ConditionalTable.from_logits(logits_b_given_a, given="a"),
+                ),
                 marginals and marginals.fitted((rows, columns), logits_a_given_b.device),
                 provenance or {},
             ),
-            memory_limit=memory_limit,
+            Settings(memory_limit=memory_limit),
         )
 
     def __getstate__(self) -> dict[str, object]:
@@ -109,7 +102,7 @@ class PairTables:
         return {**self.__dict__, "_last_tile": None}
 
     def __repr__(self) -> str:
-        """Shape, storage, model and text, as far as they are known: nothing is asked for."""
+        """Shape, storage, model and text, as far as they are known: nothing is elicited."""
         known = self.diagnostics()
         named = [f"{key} {quoted(known[key])}" for key in ("model", "text") if known.get(key)]
         kept = str(known.get("tables", "not elicited yet"))
@@ -121,6 +114,11 @@ class PairTables:
         return self.source.supports
 
     @property
+    def memory_limit(self) -> int:
+        """What may be of size V x V, in bytes."""
+        return self.settings.memory_limit
+
+    @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
         return len(self.supports[0]), len(self.supports[1])
@@ -128,12 +126,12 @@ class PairTables:
     @computed_once
     def a_given_b(self) -> ConditionalTable:
         """The table q(a | b): columns sum to one."""
-        return self.source.a_given_b()
+        return self.source.table(0)
 
     @computed_once
     def b_given_a(self) -> ConditionalTable:
         """The table q(b | a): rows sum to one."""
-        return self.source.b_given_a()
+        return self.source.table(1)
 
     @computed_once
     def masked(self) -> MaskedMarginals:
@@ -150,8 +148,7 @@ class PairTables:
 
     def holds_all(self) -> bool:
         """Whether both tables are there, so that reading them runs no model."""
-        stored = isinstance(self.source, StoredSource)
-        return stored or all(self._if_elicited(name) for name in ("a_given_b", "b_given_a"))
+        return isinstance(self.source, StoredSource) or all(map(self._if_elicited, (0, 1)))
 
     def elicit(self, whole: Iterable[int], *, masked: bool) -> None:
         """Run the model for the whole tables of some blanks, and with both blanks masked."""
@@ -180,8 +177,7 @@ class PairTables:
             return self.log_masked(outcome)
         if not isinstance(token, int):
             raise UnmaskError("a whole table of two blanks is read by rows: log_given_others")
-        given = self.log_b_given if outcome else self.log_a_given
-        return _laid(given([token])[0], outcome)
+        return _laid(self._given(outcome, [token])[0], outcome)
 
     def log_masked(self, outcome: int) -> Float[Tensor, "_ _"]:
         """log m_t: the model's distribution of a blank with both masked."""
@@ -191,20 +187,22 @@ class PairTables:
         return self.b_given_a if outcome else self.a_given_b
 
     def log_a_given(self, contexts: Sequence[int]) -> Float[Tensor, "contexts a"]:
-        """log q(a | b) for some b, a row each; a forward pass each if the table is not there."""
-        whole = self._if_elicited("a_given_b")
-        return whole.log_prob_given(contexts) if whole else self.source.log_a_given(contexts)
+        """log q(a | b) for some b, one row each; as many forward passes without the table."""
+        return self._given(0, contexts)
 
     def log_b_given(self, contexts: Sequence[int]) -> Float[Tensor, "contexts b"]:
-        """log q(b | a) for some a, a row each; a forward pass each if the table is not there."""
-        whole = self._if_elicited("b_given_a")
-        return whole.log_prob_given(contexts) if whole else self.source.log_b_given(contexts)
+        """log q(b | a) for some a, one row each; as many forward passes without the table."""
+        return self._given(1, contexts)
+
+    def _given(self, outcome: int, contexts: Sequence[int]) -> Tensor:
+        whole = self._if_elicited(outcome)
+        return whole.log_prob_given(contexts) if whole else self.source.log_given(outcome, contexts)
 
     def memory_left(self) -> int:
         """Bytes of the limit that dense tables do not take already."""
         cells = 4 * self.shape[0] * self.shape[1]
-        held = (self._if_elicited("a_given_b"), self._if_elicited("b_given_a"))
-        dense = sum(cells for table in held if table and isinstance(table.logits, DenseLogits))
+        known = map(self._if_elicited, (0, 1))
+        dense = sum(cells for table in known if table and isinstance(table.logits, DenseLogits))
         copied = sum(getattr(kept, "nbytes", 0) for kept in self._remembered.values())
         return self.memory_limit - dense - copied
 
@@ -220,10 +218,10 @@ class PairTables:
 
     def bar(self, what: str, passes: int | None = None) -> Bar:
         """What counts the passes of work that reads the tables many times."""
-        return bar(what, unit="pass", total=passes, shown=self.progress, delay=_BAR_DELAY)
+        return bar(what, unit="pass", total=passes, shown=self.settings.progress, delay=_BAR_DELAY)
 
     def tile(self, rows: slice) -> Tile:
-        """Some rows of both tables; asked twice in a row for the same ones, computed once.
+        """Some rows of both tables; the same ones twice in a row are computed once.
 
         That is what lets one pass over the tables serve every construction and metric.
         """
@@ -239,27 +237,24 @@ class PairTables:
         return PairTables(
             StoredSource(
                 self.supports,
-                self.a_given_b.dense(),
-                self.b_given_a.dense(),
+                (self.a_given_b.dense(), self.b_given_a.dense()),
                 marginals,
                 self.diagnostics(),
             ),
-            memory_limit=self.memory_limit,
-            progress=self.progress,
-            half_copies=self.half_copies,
+            self.settings,
         )
 
-    def _if_elicited(self, name: str) -> ConditionalTable | None:
-        """A table that has been asked for already; looking does not ask."""
-        return self.__dict__.get(name)
+    def _if_elicited(self, outcome: int) -> ConditionalTable | None:
+        """A table that is there already; looking does not run the model."""
+        return self.__dict__.get("b_given_a" if outcome else "a_given_b")
 
     def diagnostics(self) -> dict[str, object]:
         """How the tables are kept and what they have cost."""
-        held = self._if_elicited("a_given_b") or self._if_elicited("b_given_a")
+        known = self._if_elicited(0) or self._if_elicited(1)
         masked = self.__dict__.get("masked")
         return {
             **self.source.diagnostics(),
-            **({"tables": storage(held)} if held else {}),
+            **({"tables": storage(known)} if known else {}),
             **({"captured_mass": list(masked.captured)} if masked else {}),
         }
 

@@ -13,6 +13,7 @@ from unmask.logspace import row_blocks
 from unmask.tables import kernels
 from unmask.tables.conditional import ConditionalTable
 from unmask.tables.pair_tables import PairTables
+from unmask.tables.storage import copy_dtype
 
 Cells = NDArray[np.float32] | NDArray[np.uint16]
 
@@ -58,7 +59,7 @@ class Probabilities:
 
     def _copied(self) -> tuple[Tensor, Tensor] | None:
         rows, columns = self.tables.shape
-        dtype = torch.bfloat16 if self.tables.half_copies else torch.float32
+        dtype = copy_dtype(self.tables.settings)
         if 2 * dtype.itemsize * rows * columns > self.tables.memory_left():
             return None
         a_given_b, b_given_a = self.tables.both()

@@ -1,4 +1,4 @@
-"""Where conditional tables come from: asked only for what a construction needs.
+"""Where conditional tables come from: only what a construction needs is read.
 
 Knows nothing of models: a source may elicit, or hold everything already.
 """
@@ -31,7 +31,7 @@ class MaskedMarginals:
     captured: tuple[float, float] = (1.0, 1.0)
 
     def fitted(self, shape: tuple[int, int], device: torch.device) -> "MaskedMarginals":
-        """The same for tables of this shape, in float64 and normalised; refused if they are not."""
+        """The same for tables of this shape, in float64 and normalised; raises if they are not."""
         if (len(self.log_a), len(self.log_b)) != shape:
             raise UnmaskError(
                 f"marginals of {len(self.log_a)} and {len(self.log_b)} tokens do not fit tables of "
@@ -49,29 +49,23 @@ class MaskedMarginals:
 
 @runtime_checkable
 class TableSource(Protocol):
-    """Where tables come from: asked only for what a construction needs, each part once."""
+    """Where tables come from: only what a construction needs is read, each part once."""
 
     @property
     def supports(self) -> tuple[Support, Support]:
         """The tokens of both axes."""
 
-    def a_given_b(self) -> ConditionalTable:
-        """The table q(a | b)."""
-
-    def b_given_a(self) -> ConditionalTable:
-        """The table q(b | a)."""
+    def table(self, outcome: int) -> ConditionalTable:
+        """The table of one blank: q(a | b), or q(b | a)."""
 
     def masked(self) -> MaskedMarginals:
         """The doubly masked distributions."""
 
-    def log_a_given(self, contexts: Sequence[int]) -> Float[Tensor, "contexts a"]:
-        """log q(a | b) for some b, a row each, without the rest of the table."""
-
-    def log_b_given(self, contexts: Sequence[int]) -> Float[Tensor, "contexts b"]:
-        """log q(b | a) for some a, a row each, without the rest of the table."""
+    def log_given(self, outcome: int, contexts: Sequence[int]) -> Float[Tensor, "contexts size"]:
+        """Some contexts of that table, one row each, without the rest of it."""
 
     def diagnostics(self) -> dict[str, object]:
-        """What has been paid so far."""
+        """What has been run so far."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,18 +73,13 @@ class StoredSource:
     """A source whose parts are all there already."""
 
     supports: tuple[Support, Support]
-    table_a_given_b: ConditionalTable
-    table_b_given_a: ConditionalTable
+    tables: tuple[ConditionalTable, ConditionalTable]
     marginals: MaskedMarginals | None = None
     provenance: Mapping[str, object] = field(default_factory=dict)
 
-    def a_given_b(self) -> ConditionalTable:
-        """The table q(a | b)."""
-        return self.table_a_given_b
-
-    def b_given_a(self) -> ConditionalTable:
-        """The table q(b | a)."""
-        return self.table_b_given_a
+    def table(self, outcome: int) -> ConditionalTable:
+        """The table of one blank."""
+        return self.tables[outcome]
 
     def masked(self) -> MaskedMarginals:
         """The doubly masked distributions, if they were given."""
@@ -101,17 +90,13 @@ class StoredSource:
             )
         return self.marginals
 
-    def log_a_given(self, contexts: Sequence[int]) -> Float[Tensor, "contexts a"]:
-        """log q(a | b) for some b, a row each."""
-        return self.table_a_given_b.log_prob_given(contexts)
-
-    def log_b_given(self, contexts: Sequence[int]) -> Float[Tensor, "contexts b"]:
-        """log q(b | a) for some a, a row each."""
-        return self.table_b_given_a.log_prob_given(contexts)
+    def log_given(self, outcome: int, contexts: Sequence[int]) -> Float[Tensor, "contexts size"]:
+        """Some contexts of that table, one row each."""
+        return self.tables[outcome].log_prob_given(contexts)
 
     def diagnostics(self) -> dict[str, object]:
         """Where the tables came from and how they are kept."""
-        return {**self.provenance, "tables": storage(self.table_a_given_b)}
+        return {**self.provenance, "tables": storage(self.tables[0])}
 
 
 def storage(table: ConditionalTable) -> str:

@@ -8,6 +8,7 @@ from unmask.constructions.needs import Needs
 from unmask.printable import readable_bytes, readable_seconds
 from unmask.queries.costs.forward_passes import all_needs, forward_passes, passes_to_rank
 from unmask.queries.costs.passes import table_bytes, table_flop, table_passes, traffic
+from unmask.settings import Settings
 from unmask.tables.storage import choose_storage
 
 
@@ -69,8 +70,7 @@ def predicted(
     *,
     length: int,
     width: int | None,
-    memory_limit: int,
-    half_tables: bool = False,
+    settings: Settings,
     row_flop: int | None = None,
     model_bytes: int | None = None,
     whole_vocabulary: bool = True,
@@ -84,7 +84,7 @@ def predicted(
     rows = forward_passes(methods, shape, whole_vocabulary=whole_vocabulary, options=options)
     parts = all_needs(methods, shape, options) if len(shape) > 1 else Needs(masked=True)
     passes = table_passes(methods, shape, options)
-    kept = choose_storage(shape, width=width, memory_limit=memory_limit, half=half_tables)
+    kept = choose_storage(shape, width=width, settings=settings)
     return Cost(
         rows,
         length,

@@ -51,8 +51,7 @@ def estimate(
         shape,
         length=len(cloze),
         width=width,
-        memory_limit=settings.memory_limit,
-        half_tables=settings.half_tables,
+        settings=settings,
         model_bytes=weight_bytes(model),
         whole_vocabulary=all(axis.is_whole(model.vocabulary_size) for axis in axes),
         options=options,
@@ -111,9 +110,7 @@ def _table_seconds(
     options: Options,
 ) -> float:
     parts = all_needs(methods, shape, options) if len(shape) > 1 else Needs()
-    kept = choose_storage(
-        shape, width=width, memory_limit=settings.memory_limit, half=settings.half_tables
-    )
+    kept = choose_storage(shape, width=width, settings=settings)
     return table_seconds(
         table_passes(methods, shape, options),
         shape,

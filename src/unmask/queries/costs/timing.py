@@ -69,7 +69,7 @@ def _seconds_a_cell(
     log_a, log_b = torch.tensor(np.log(mass), device=device).split(list(shape))
     runs: dict[Kind, Callable[[], object]] = {
         "made": lambda: PairTables.from_logits(*logits),
-        "copied": lambda: probabilities(PairTables(tables.source, memory_limit=limit)),
+        "copied": lambda: probabilities(PairTables(tables.source, tables.settings)),
         "balance": lambda: PairFlows(tables).pushed(mass),
         "contest": lambda: read_tables(tables, np.zeros(len(mass))),
         "step": lambda: step(probabilities(tables), log_a, log_b),

@@ -120,12 +120,7 @@ class TablesBlock:
         here = Cloze(target.cloze.text, filled, (at[i], at[j]))
         axes = (target.supports[i], target.supports[j])
         source = ElicitedSource(target.model, here, axes, self._settings)
-        tables = PairTables(
-            source,
-            memory_limit=self._settings.memory_limit,
-            half_copies=self._settings.half_tables,
-            progress=self._settings.progress,
-        )
+        tables = PairTables(source, self._settings)
         lazy = construction(target.method).needs(tables.shape, target.options).only_contexts()
         if lazy and target.rows_per_update() > sum(map(len, axes)):
             # small supports: cheaper once and for all than a few contexts at every draw

@@ -157,7 +157,7 @@ class ProductSums:
     """Sums for products c f_a g_b with c a product of powers of the tables, a row a joint.
 
     `over_b` is the sum of c g_b, `over_a` that of c f_a; `b_log_g` and `a_log_f` sum the tables
-    times the logarithms of the other blank's factors; `w_log_w` sums c g_b log(c g_b), where requested.
+    times the logarithms of the other blank's factors; `w_log_w` sums c g_b log(c g_b), or is None.
     """
 
     over_b: NDArray[np.float64]
