@@ -24,7 +24,7 @@ def source(model: RememberingLM, supports=(WHOLE, WHOLE), cloze=CLOZE, **setting
 
 
 def both(of: ElicitedSource) -> tuple[Tensor, Tensor]:
-    return of.a_given_b().log_prob(EVERY), of.b_given_a().log_prob(EVERY)
+    return of.table(0).log_prob(EVERY), of.table(1).log_prob(EVERY)
 
 
 def fails_above(capacity: int, error: BaseException) -> Callable[[int], None]:
@@ -47,8 +47,8 @@ def filled(position: int, token: int) -> list[int]:
 def test_a_row_is_the_cloze_with_one_token_changed(positions: tuple[int, int]):
     model = RememberingLM()
     elicited = source(model, (A, B), Cloze("", CLOZE.ids, positions), batch_size=100)
-    elicited.a_given_b()
-    elicited.b_given_a()
+    elicited.table(0)
+    elicited.table(1)
     first, second = model.asked
     assert first == ([filled(positions[1], b) for b in B.ids.tolist()], [positions[0]])
     assert second == ([filled(positions[0], a) for a in A.ids.tolist()], [positions[1]])
@@ -70,8 +70,8 @@ def test_one_context_takes_one_row():
     model = RememberingLM()
     elicited = source(model, (A, B))
     a_given_b, b_given_a = both(source(RememberingLM(), (A, B)))
-    torch.testing.assert_close(elicited.log_a_given([3])[0], a_given_b[:, 3], atol=1e-6, rtol=0)
-    torch.testing.assert_close(elicited.log_b_given([1])[0], b_given_a[1], atol=1e-6, rtol=0)
+    torch.testing.assert_close(elicited.log_given(0, [3])[0], a_given_b[:, 3], atol=1e-6, rtol=0)
+    torch.testing.assert_close(elicited.log_given(1, [1])[0], b_given_a[1], atol=1e-6, rtol=0)
     assert model.asked == [([filled(4, 6)], [2]), ([filled(2, 0)], [4])]
 
 
@@ -159,20 +159,20 @@ def test_out_of_memory_halves_the_batch_and_changes_nothing(error: BaseException
     model = RememberingLM()
     model.before = fails_above(3, error)
     elicited = source(model, batch_size=8)
-    found = elicited.a_given_b().log_prob(EVERY)
+    found = elicited.table(0).log_prob(EVERY)
     # 8 and 4 fail; nothing is asked twice that was answered
     assert model.batch_sizes == [8, 4, 2, 2, 2, 2, 2, 2]
     assert elicited.forward_passes == VOCABULARY
-    expected = source(RememberingLM()).a_given_b().log_prob(EVERY)
+    expected = source(RememberingLM()).table(0).log_prob(EVERY)
     torch.testing.assert_close(found, expected, atol=0, rtol=0)
 
 
 def test_memory_that_runs_out_half_way_keeps_what_was_read():
     model = RememberingLM()
     model.before = lambda rows: fails_above(2 if len(model.asked) > 1 else 5, MemoryError())(rows)
-    found = source(model, batch_size=5).a_given_b().log_prob(EVERY)
+    found = source(model, batch_size=5).table(0).log_prob(EVERY)
     assert model.batch_sizes == [5, 5, 2, 2, 2, 1]
-    expected = source(RememberingLM()).a_given_b().log_prob(EVERY)
+    expected = source(RememberingLM()).table(0).log_prob(EVERY)
     torch.testing.assert_close(found, expected, atol=0, rtol=0)
 
 
@@ -181,7 +181,7 @@ def test_one_row_that_does_not_fit_is_refused(error: BaseException):
     model = RememberingLM()
     model.before = fails_above(0, error)
     with pytest.raises(MemoryLimitError, match="one row"):
-        source(model, batch_size=8).b_given_a()
+        source(model, batch_size=8).table(1)
     assert model.batch_sizes == [8, 4, 2, 1]
 
 
@@ -189,7 +189,7 @@ def test_other_errors_are_not_taken_for_memory():
     model = RememberingLM()
     model.before = fails_above(0, RuntimeError("index out of range in self"))
     with pytest.raises(RuntimeError, match="index out of range"):
-        source(model, batch_size=8).a_given_b()
+        source(model, batch_size=8).table(0)
     assert model.batch_sizes == [8]
 
 
@@ -203,9 +203,9 @@ def test_in_batches_says_where_it_ended():
 def test_tables_that_must_be_dense_are_refused_before_anything_runs():
     model = RememberingLM(factored=False)
     needed = 8 * len(A) * len(B)
-    for part in ("a_given_b", "b_given_a"):
+    for outcome in (0, 1):
         with pytest.raises(MemoryLimitError, match=r"120 B.*119 B.*memory limit"):
-            getattr(source(model, (A, B), memory_limit=needed - 1), part)()
+            source(model, (A, B), memory_limit=needed - 1).table(outcome)
     assert model.asked == []
     both(source(model, (A, B), memory_limit=needed))
     assert len(model.asked) == 2
@@ -233,7 +233,7 @@ NOT_FINITE = [float("nan"), float("inf"), float("-inf")]
 @pytest.mark.parametrize("token", [0, MASK])
 def test_a_table_with_a_number_that_is_not_finite_is_refused(value: float, token: int):
     with pytest.raises(NumericsError, match="not finite"):
-        source(spoilt(value, token=token), batch_size=5).a_given_b()
+        source(spoilt(value, token=token), batch_size=5).table(0)
 
 
 @pytest.mark.parametrize("value", NOT_FINITE)
@@ -242,7 +242,7 @@ def test_single_rows_with_a_number_that_is_not_finite_are_refused(value: float):
     with pytest.raises(NumericsError, match="not finite"):
         source(model).masked()
     with pytest.raises(NumericsError, match="not finite"):
-        source(model).log_a_given([MASK])
+        source(model).log_given(0, [MASK])
     with pytest.raises(NumericsError, match="not finite"):
         masked_distributions(RowReader(model, Settings()), Cloze("", CLOZE.ids, (4,)), [WHOLE])
 
@@ -254,7 +254,7 @@ def slow_run(progress: bool | None) -> None:
     """Longer than the second that a bar waits before it shows."""
     model = RememberingLM()
     model.before = lambda rows: time.sleep(0.12)
-    source(model, batch_size=1, progress=progress).a_given_b()
+    source(model, batch_size=1, progress=progress).table(0)
 
 
 def test_the_bar_is_on_stderr_only(capfd):

@@ -179,9 +179,9 @@ def construct(method: object, tables: Tables, **options: object) -> Joint:
         parts = known.needs(tables.shape, options)
         tables.elicit(parts.whole, masked=parts.masked)
     joint = known.build(tables, **options)
-    # measured when it is asked, and only where all tables are there by then: it takes a solver
-    return joint.named(name, agreement=partial(_agreement_if_held, tables))
+    # measured when it is read, and only where all tables are there by then: it takes a solver
+    return joint.named(name, agreement=partial(_agreement_if_elicited, tables))
 
 
-def _agreement_if_held(tables: Tables) -> Agreement | None:
+def _agreement_if_elicited(tables: Tables) -> Agreement | None:
     return agreement(tables) if tables.holds_all() else None

@@ -36,8 +36,6 @@ def arnold_gokhale(
     `pseudo_counts` regularises two blanks: as if each token had met that many contexts more in
     which the blanks were independent, with the doubly masked marginals or uniform ones (`towards`).
     """
-    check_pseudo_counts(pseudo_counts)
-    check_towards(towards)
     start = starting_point(tables)
     pull = None
     if pseudo_counts > 0:

@@ -15,6 +15,11 @@ def _every_table(shape: tuple[int, ...], _: Given) -> Needs:
     return every_table(len(shape))
 
 
+def only_conditionals(shape: tuple[int, ...], _: Given) -> Needs:
+    """Every table, and no blank with all of them masked."""
+    return every_table(len(shape), masked=False)
+
+
 def _never(_: Given) -> bool:
     return False
 

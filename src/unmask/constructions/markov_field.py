@@ -1,7 +1,6 @@
 """A Markov random field whose potential is the sum of all conditionals, or of their logits."""
 
-from unmask.constructions.construction import Construction, Given
-from unmask.constructions.needs import Needs, every_table
+from unmask.constructions.construction import Construction, only_conditionals
 from unmask.joints.form_engine import form_joint
 from unmask.joints.forms import Product
 from unmask.joints.joint import Joint
@@ -32,11 +31,9 @@ def markov_field_of_logits(tables: Tables) -> Joint:
     return form_joint(form, tables, method="mrf-logit", diagnostics={})
 
 
-def _needs(shape: tuple[int, ...], _: Given) -> Needs:
-    return every_table(len(shape), masked=False)
-
-
-MRF = Construction(markov_field, "all conditionals multiplied and renormalised", _needs)
+MRF = Construction(markov_field, "all conditionals multiplied and renormalised", only_conditionals)
 MRF_LOGIT = Construction(
-    markov_field_of_logits, "all raw logits added and renormalised: for comparison", _needs
+    markov_field_of_logits,
+    "all raw logits added and renormalised: for comparison",
+    only_conditionals,
 )

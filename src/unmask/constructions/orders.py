@@ -32,7 +32,6 @@ def orders(tables: Tables, *, mean: str = "arithmetic") -> Joint:
     as it stands: the log-probability of a pair takes three forward passes, and ranking or sampling
     reads only the contexts it needs. The geometric mean needs the tables, for its normaliser.
     """
-    check_mean(mean)
     blanks = len(tables.shape)
     if mean == "geometric":
         form = Product((1 / blanks,) * blanks, tuple(_log_before_last(tables)))

@@ -9,8 +9,7 @@ from torch import Tensor
 
 from unmask.arguments import whole_number
 from unmask.constructions.arnold_gokhale import nearest_joint
-from unmask.constructions.construction import Construction, Given
-from unmask.constructions.needs import Needs, every_table
+from unmask.constructions.construction import Construction, only_conditionals
 from unmask.constructions.solvers import pair_passes
 from unmask.constructions.solvers.fits import Factors, log_uniform_others
 from unmask.errors import MethodError, NumericsError
@@ -31,7 +30,6 @@ def arnold_gokhale_steps(tables: Tables, *, steps: int = STEPS) -> Joint:
     marginals, and a step is one sweep over the tables. A number of steps is not convergence:
     `last_change` is the largest change of a logarithm of them in the step before the last.
     """
-    check_steps(steps)
     log_others, change = _stepped(tables, steps)
     did = {
         "steps": int(steps),
@@ -106,13 +104,9 @@ def step(
     return torch.from_numpy(next_a).to(source.device), torch.from_numpy(next_b).to(source.device)
 
 
-def _needs(shape: tuple[int, ...], _: Given) -> Needs:
-    return every_table(len(shape), masked=False)
-
-
 AG_PAPER = Construction(
     arnold_gokhale_steps,
     "fifty steps towards that joint, as the paper takes them",
-    _needs,
+    only_conditionals,
     solver="steps",
 )

@@ -119,7 +119,7 @@ def _joint(
     """What the function says of these tables, under its own name."""
     # first, so that it may reject its options before anything runs
     built = function(tables, **options)
-    # what was declared, so that a cost told before is the cost that is paid
+    # what was declared, so that a cost that was estimated is the cost
     tables.elicit(parts.whole, masked=parts.masked)
     _, *rest = inspect.signature(function).parameters.values()
     known = {**{one.name: one.default for one in rest}, **options}

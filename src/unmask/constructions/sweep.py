@@ -30,8 +30,6 @@ def sweep(tables: PairTables, *, contexts: int = CONTEXTS, floor: float = FLOOR)
     by their probability, mixed with a part `floor` of the masked marginal itself; r_a likewise.
     Normalised over the whole support as it stands, for 2 * contexts + 3 forward passes per pair.
     """
-    check_contexts(contexts)
-    check_floor(floor)
     masked = tables.masked
     log_b, covered_a = _swept(masked.log_a, masked.log_b, tables.log_b_given, contexts, floor)
     log_a, covered_b = _swept(masked.log_b, masked.log_a, tables.log_a_given, contexts, floor)
@@ -69,13 +67,13 @@ def _swept(
 
 
 def check_contexts(contexts: object) -> None:
-    """Refuse a number of contexts that cannot be swept."""
+    """Raise for a number of contexts that cannot be swept."""
     if (whole_number(contexts) or 0) < 1:
         raise MethodError(f"contexts is a number from 1, not {quoted(contexts)}")
 
 
 def check_floor(floor: object) -> None:
-    """Refuse a floor that is not a part: without one, unswept tokens would be impossible."""
+    """Raise for a floor that is not a part: without one, unswept tokens would be impossible."""
     number = real_number(floor)
     if number is None or not 0 < number < 1:
         raise MethodError(f"floor is a number between 0 and 1, not {quoted(floor)}")

@@ -37,7 +37,7 @@ class BlankReader:
 
     @property
     def forward_passes(self) -> int:
-        """How many rows have run."""
+        """How many forward passes have run."""
         return self.reader.forward_passes
 
     def read(

@@ -1,4 +1,4 @@
-"""Conditional tables of several blanks over candidate sets, elicited when they are asked for.
+"""Conditional tables of several blanks over candidate sets, elicited when they are needed.
 
 Conditionals are the model's own given that each blank holds one of its candidates, as for two
 blanks; how much of the model's mass that is, is kept beside them. Knows the `MaskedLM` protocol
@@ -118,7 +118,7 @@ class CandidateTables:
         return masses
 
     def remember(self, name: str, compute: Callable[[], object]) -> object:
-        """What several joints share, made once."""
+        """What was computed from these tables under this name, or is now: once for all joints."""
         if name not in self._remembered:
             self._remembered[name] = compute()
         return self._remembered[name]
@@ -130,7 +130,7 @@ class CandidateTables:
         )
 
     def diagnostics(self) -> dict[str, object]:
-        """Whose tables these are, what has been paid for them, and what they leave out."""
+        """Model, text, forward passes so far, and what the candidates leave out."""
         captured = self.masked_mass()
         return {
             **self._provenance,

@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 import torch
 from jaxtyping import Int
@@ -12,20 +13,17 @@ from torch import Tensor
 from unmask.text.support import Support
 
 
-@dataclass(frozen=True)
-class Free:
-    """A blank that takes each of its candidates in turn."""
+class Unfixed(Enum):
+    """A blank that takes each of its candidates in turn, or stays masked and can be read."""
+
+    FREE = "free"
+    MASKED = "masked"
 
 
-@dataclass(frozen=True)
-class Masked:
-    """A blank that stays masked, and can be read."""
-
-
-FREE, MASKED = Free(), Masked()
+FREE, MASKED = Unfixed.FREE, Unfixed.MASKED
 
 # a place on the blank's support holds that one token
-Content = Free | Masked | int
+Content = Unfixed | int
 
 
 @dataclass(frozen=True)
@@ -60,9 +58,9 @@ class Contexts:
 
 
 def _tokens(content: Content, support: Support, mask_id: int) -> list[int]:
-    if isinstance(content, Free):
-        return [int(token) for token in support.ids]
-    return [mask_id] if isinstance(content, Masked) else [int(support.ids[content])]
+    if isinstance(content, int):
+        return [int(support.ids[content])]
+    return [mask_id] if content == MASKED else [int(token) for token in support.ids]
 
 
 def given_all_others(blanks: int, outcome: int) -> Contexts:

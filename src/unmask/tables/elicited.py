@@ -17,7 +17,7 @@ from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import Outcomes, RowReader, Rows, log_mass
 from unmask.printable import readable_bytes
 from unmask.settings import Settings
-from unmask.tables.conditional import ConditionalTable, DenseLogits, FactoredLogits, Logits
+from unmask.tables.conditional import ConditionalTable, DenseLogits, FactoredLogits
 from unmask.tables.source import MaskedMarginals
 from unmask.tables.storage import choose_storage
 from unmask.text.cloze import Cloze
@@ -81,41 +81,24 @@ class ElicitedSource:
         """One blank read under every token of the other."""
         self._check_fits()
         self._made_tables = True
-        contexts = self.supports[1 - outcome].ids
-        embedding = self._model.output_embedding
+        contexts, embedding = self.supports[1 - outcome].ids, self._model.output_embedding
+        device, outcomes = self._tables_device(), None
         if embedding is None:
-            logits: Logits = self._dense(outcome, contexts)
+            values = torch.empty([len(axis) for axis in self.supports], device=device)
+            by_context = values.T if outcome == 0 else values
+            outcomes = self.supports[outcome].ids.to(self._model.device)
         else:
-            readouts = self._all_readouts(outcome, contexts, embedding.weight.shape[1])
-            logits = self._factored(outcome, readouts)
+            by_context = torch.empty(len(contexts), embedding.weight.shape[1], device=device)
+
+        def keep(batch: slice, readouts: Tensor) -> None:
+            by_context[batch] = readouts if outcomes is None else readouts[:, outcomes]
+
+        self._each_context(outcome, contexts, keep)
+        logits = DenseLogits(values) if embedding is None else self._factored(outcome, by_context)
         kept = logits.dense() if self._storage.dense else logits
         return ConditionalTable.from_logits(kept, given="b" if outcome == 0 else "a")
 
-    def _all_readouts(self, outcome: int, contexts: Tensor, width: int) -> Tensor:
-        kept = torch.empty(len(contexts), width, device=self._tables_device())
-
-        def keep(batch: slice, readouts: Tensor) -> None:
-            kept[batch] = readouts
-
-        self._each_context(outcome, contexts, keep)
-        return kept
-
-    def _dense(self, outcome: int, contexts: Tensor) -> DenseLogits:
-        sizes = [len(axis) for axis in self.supports]
-        values = torch.empty(sizes, device=self._tables_device())
-        outcomes = self.supports[outcome].ids.to(self._model.device)
-
-        def keep(batch: slice, logits: Tensor) -> None:
-            chosen = logits[:, outcomes]
-            if outcome == 0:
-                values[:, batch] = chosen.T
-            else:
-                values[batch] = chosen
-
-        self._each_context(outcome, contexts, keep)
-        return DenseLogits(values)
-
-    def _factored(self, outcome: int, readouts: Tensor) -> Logits:
+    def _factored(self, outcome: int, readouts: Tensor) -> FactoredLogits:
         embedding = self._model.output_embedding
         assert embedding is not None
         weight, bias = embedding.weight, embedding.bias

@@ -18,7 +18,7 @@ from unmask.printable import quoted
 from unmask.progress import Bar, bar
 from unmask.settings import DEFAULT_MEMORY_LIMIT, Settings
 from unmask.tables.conditional import ConditionalTable, DenseLogits, Logits
-from unmask.tables.contexts import Contexts, Masked
+from unmask.tables.contexts import MASKED, Contexts
 from unmask.tables.protocol import EVERY_ROW
 from unmask.tables.source import MaskedMarginals, StoredSource, TableSource, storage
 from unmask.text.support import Support
@@ -173,7 +173,7 @@ class PairTables:
     def log_given(self, contexts: Contexts, outcome: int) -> Float[Tensor, "_ _"]:
         """log q(x_t | one token of the other blank), or with that masked too."""
         token = contexts.contents[1 - outcome]
-        if isinstance(token, Masked):
+        if token == MASKED:
             return self.log_masked(outcome)
         if not isinstance(token, int):
             raise UnmaskError("a whole table of two blanks is read by rows: log_given_others")

@@ -52,10 +52,10 @@ def sizes_of(spec: object, blanks: int, vocabulary_size: int) -> dict[int, int]:
         return {} if size is None else dict.fromkeys(range(blanks), min(size, vocabulary_size))
     if isinstance(spec, Mapping):
         check_blanks(spec, blanks)
-        asked: dict[int, object] = {int(blank): one for blank, one in spec.items()}
+        wanted: dict[int, object] = {int(blank): one for blank, one in spec.items()}
     else:
-        asked = dict.fromkeys(range(blanks), spec)
-    sizes = {blank: whole_number(one) for blank, one in asked.items()}
+        wanted = dict.fromkeys(range(blanks), spec)
+    sizes = {blank: whole_number(one) for blank, one in wanted.items()}
     found = {blank: size for blank, size in sizes.items() if size is not None}
     for blank, size in found.items():
         if not 1 <= size <= vocabulary_size:
@@ -69,7 +69,7 @@ def sizes_of(spec: object, blanks: int, vocabulary_size: int) -> dict[int, int]:
 def choose_axes(
     model: MaskedLM, whole: Support, cloze: Cloze, spec: object, settings: Settings
 ) -> Axes:
-    """The tokens of every blank: those that were given, or as many as asked for, grown."""
+    """The tokens of every blank: those that were given, or as many as requested, grown."""
     blanks = len(cloze.positions)
     sizes = sizes_of(spec, blanks, len(whole))
     given = _given(spec, sizes)
@@ -88,7 +88,7 @@ def choose_axes(
 def placeholder_axes(
     model: MaskedLM, whole: Support, spec: object, blanks: int
 ) -> tuple[Support, ...]:
-    """Axes of the sizes that would be chosen, without asking the model: for what it will cost."""
+    """Axes of the sizes that would be chosen, without running the model: for what it will cost."""
     sizes = sizes_of(spec, blanks, len(whole))
     axes = choose_each(_given(spec, sizes), blanks, whole, model.special_ids)
     return tuple(

@@ -1,4 +1,4 @@
-"""What constructions ask of tables, for any number of blanks.
+"""What constructions read of tables, for any number of blanks.
 
 Every tensor has one axis per blank; one that does not depend on a blank has size 1 there, so that
 tensors of different contexts broadcast against each other.

@@ -1,4 +1,4 @@
-"""What joints of more than two blanks cost, before they are asked for."""
+"""What joints of more than two blanks cost, before they are requested."""
 
 import math
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ def check_fits(
     geometric: bool = False,
     blanks: str | None = None,
 ) -> None:
-    """Reject tables that would not fit, before anything is paid; `blanks` is how to name them."""
+    """Reject tables that would not fit, before anything runs; `blanks` is how to name them."""
     needed = table_bytes(shape)
     if needed <= memory_limit:
         return

@@ -4,7 +4,7 @@ A residual says little of such groups. What passes between two of them is a smal
 passes within, so that the residual is small whatever their masses are. So the graph is looked at
 once more, a node per group: what passes between groups, summed from the cells between them alone,
 is as precise as these cells however small they are, and a small dense system says by how much each
-group's mass must change. Knows nothing of tables: who read the graph also sums it.
+group's mass must change. Knows nothing of tables: what read the graph also sums it.
 """
 
 from collections.abc import Callable
@@ -73,10 +73,10 @@ class Moves:
 
     def worth(self, groups: Groups, residual: float, passes: int) -> bool:
         """Whether groups should move, and moving them has not come down to rounding yet."""
-        asked = float(np.abs(groups.change).max())
-        better = asked > _COARSE or asked < self._last / 2
-        self._last, self._left, self._looked_at = asked, self._left - 1, passes
-        return asked > max(SETTLED, 10 * residual) and better and self._left > 0
+        largest = float(np.abs(groups.change).max())
+        better = largest > _COARSE or largest < self._last / 2
+        self._last, self._left, self._looked_at = largest, self._left - 1, passes
+        return largest > max(SETTLED, 10 * residual) and better and self._left > 0
 
 
 def grouped(
@@ -109,12 +109,12 @@ def grouped(
 def _trees(
     between: Between, degree: Vector, edges: tuple[Index, Index, Vector], counts: NDArray[np.bool_]
 ) -> tuple[Labels, int]:
-    """Nodes that hang together by somebody's strongest edge, and how often the graph was read.
+    """Nodes that hang together by some node's strongest edge, and how often the graph was read.
 
     A tree has no loose part: what hangs on a node's strongest edge has only weaker ones.
     """
     count, label = trees(len(degree), edges[0], edges[1])
-    # what does not count belongs to whoever is heaviest, where it changes nothing
+    # what does not count belongs to the heaviest tree, where it changes nothing
     label = np.where(counts, label, label[np.argmax(np.where(counts, degree, -1.0))])
     count, label = _numbered(label)
     if count <= _MANY:

@@ -1,4 +1,4 @@
-"""One read of both tables a pass, compiled: the sums of the plain passes, many times faster.
+"""One read of both tables per pass, compiled: the sums of the plain passes, many times faster.
 
 Needs numba (the extra `fast`); without it, or off the CPU, callers fall back on torch. This module
 can be imported without it, the others cannot. Work is cut into a fixed number of bands, so that
@@ -59,7 +59,7 @@ def bands(rows: int) -> tuple[tuple[int, int], ...]:
 
 def each_band(rows: int, run: Callable[[int, int, int], None]) -> None:
     """Run every band, on as many threads as torch uses; numba lets go of the interpreter."""
-    # shared: whoever is done takes the next, without waking anyone
+    # shared: a thread that is done takes the next band, without waking another
     left = iter([(number, *ends) for number, ends in enumerate(bands(rows))])
 
     def work() -> None:

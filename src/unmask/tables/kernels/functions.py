@@ -1,6 +1,6 @@
 """Logarithm and exponential for kernels: plain arithmetic that compilers vectorise.
 
-The library's own are called once a number, ten times slower. Polynomials are interpolated where
+The library's own are called once per number, ten times slower. Polynomials are interpolated where
 they are used, at Chebyshev points, so no coefficient is written down; `tests/tables/test_fused`
 says how far they are off.
 """

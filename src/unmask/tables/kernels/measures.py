@@ -32,7 +32,7 @@ class Weights:
 
 @dataclass(frozen=True, eq=False)
 class Measures:
-    """Sums over the tables for several joints, a row each: of w, of q log w, and of w log w.
+    """Sums over the tables for several joints, one row each: of w, of q log w, and of w log w.
 
     `cross_b` sums q(b | a) log w over b, `cross_a` sums q(a | b) log w over a.
     """
@@ -154,7 +154,7 @@ def _own_row(a_given_b, b_given_a, a_log_a, a_log_b):
 
 @dataclass(frozen=True, eq=False)
 class ProductSums:
-    """Sums for products c f_a g_b with c a product of powers of the tables, a row a joint.
+    """Sums for products c f_a g_b with c a product of powers of the tables, one row per joint.
 
     `over_b` is the sum of c g_b, `over_a` that of c f_a; `b_log_g` and `a_log_f` sum the tables
     times the logarithms of the other blank's factors; `w_log_w` sums c g_b log(c g_b), or is None.
