@@ -17,12 +17,11 @@ from unmask.constructions.arnold_gokhale import (
     check_towards,
 )
 from unmask.constructions.besag import HCB, check_besag
-from unmask.constructions.construction import Construction, Given
+from unmask.constructions.construction import Construction, Given, unknown_option
 from unmask.constructions.incompatibility import agreement
 from unmask.constructions.independent import MLM
 from unmask.constructions.markov_field import MRF, MRF_LOGIT
 from unmask.constructions.needs import Needs
-from unmask.constructions.options import unknown_option
 from unmask.constructions.orders import ORDERS, check_mean
 from unmask.constructions.paper_steps import AG_PAPER, check_steps
 from unmask.constructions.pseudo_gibbs import LOG_POOL, PSEUDO_GIBBS
@@ -103,8 +102,7 @@ def construction(name: str) -> Construction:
 
 def default_options(method: str, blanks: int = 2) -> dict[str, object]:
     """The options of a construction, and what they are when not given."""
-    known = construction(method)
-    return known.options(blanks) if method in CONSTRUCTIONS else registered.defaults_of(known)
+    return construction(method).options(blanks)
 
 
 def constructions_of(blanks: int) -> list[str]:

@@ -62,15 +62,18 @@ def _found(tables: Tables, places: Mapping[int, int], steps: Sequence[int]) -> d
 
 def _pivot_places(tables: Tables, pivot: object, steps: Sequence[int]) -> dict[int, int]:
     """Where the pivot stands, by blank: of two blanks, of the last of the path alone."""
+    if pivot is not None:
+        return _given_places(tables.supports, pivot, steps)
+    return {
+        t: int(tables.log_masked(t).argmax()) for t in (steps[-1:] if len(steps) == 2 else steps)
+    }
+
+
+def _given_places(axes: Sequence[Support], pivot: object, steps: Sequence[int]) -> dict[int, int]:
     if len(steps) == 2:
-        last = steps[-1]
-        if pivot is None:
-            return {last: int(tables.log_masked(last).argmax())}
-        return {last: tables.supports[last].index(pivot)}
-    if pivot is None:
-        return {t: int(tables.log_masked(t).argmax()) for t in steps}
+        return {steps[-1]: axes[steps[-1]].index(pivot)}
     assert isinstance(pivot, Sequence)
-    return {t: tables.supports[t].index(pivot[t]) for t in steps}
+    return {t: axes[t].index(pivot[t]) for t in steps}
 
 
 def walked_path(path: object, pivot_axis: object, blanks: int) -> tuple[int, ...]:
@@ -107,14 +110,9 @@ def check_besag(options: Given, blanks: int) -> None:
 
 def check_pivot(options: Given, axes: tuple[Support, ...]) -> None:
     """Raise for an unknown pivot before anything is elicited."""
-    pivot = options.get("pivot")
-    if pivot is None:
-        return
-    if len(axes) == 2:
-        axes[walked_path(options.get("path"), options.get("pivot_axis", 0), 2)[-1]].index(pivot)
-    elif isinstance(pivot, Sequence):
-        for axis, token in zip(axes, pivot, strict=True):
-            axis.index(token)
+    steps = walked_path(options.get("path"), options.get("pivot_axis", 0), len(axes))
+    if options.get("pivot") is not None:
+        _given_places(axes, options["pivot"], steps)
 
 
 def _needs(shape: tuple[int, ...], options: Given) -> Needs:

@@ -1,14 +1,19 @@
 """What a construction is: a function from tables to a joint, and what is known of it before."""
 
-from collections.abc import Callable, Mapping
+import difflib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from inspect import Parameter, signature
 
 from unmask.constructions.needs import Needs, every_table
 from unmask.joints.joint import Joint
+from unmask.printable import quoted
 
 Given = Mapping[str, object]
 NeedsOf = Callable[[tuple[int, ...], Given], Needs]
+
+# arguments of the functions that hand options on: a slip in one of these lands among the options
+_ARGUMENTS = ("method", "blanks", "support", "settings", "targets", "piece_prior")
 
 
 def _every_table(shape: tuple[int, ...], _: Given) -> Needs:
@@ -52,3 +57,11 @@ class Construction:
             for name, parameter in signature(self.build).parameters.items()
             if parameter.kind is Parameter.KEYWORD_ONLY and (blanks < 3 or name not in self.of_two)
         }
+
+
+def unknown_option(option: str, allowed: Iterable[str]) -> str:
+    """The option with what it may have been meant to be, and what there is."""
+    names = list(allowed)
+    near = difflib.get_close_matches(option, [*names, *_ARGUMENTS], n=1, cutoff=0.7)
+    said = f"did you mean {near[0]}?" if near else f"it takes {', '.join(names) or 'none'}"
+    return f"option {quoted(option)}; {said}"

@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import partial, update_wrapper
 from importlib import import_module
 
 import torch
@@ -39,29 +39,16 @@ def add(name: str, given: object, needs: object) -> None:
     if needs is not None and not isinstance(needs, Needs):
         raise MethodError(f"needs of {name} is an unmask.Needs, not {quoted(needs)}")
     known = REGISTERED.get(name)
-    if known is not None and _home(function_of(known)) != _home(function):
+    if known is not None and _home(known.build) != _home(function):
         raise MethodError(f"there is a construction {quoted(name)} already; take another name")
     parts = needs or every_table(2)
     REGISTERED[name] = Construction(
-        partial(_joint, name, function, parts),
+        # with the signature of the function, whose options are those of the construction
+        update_wrapper(partial(_joint, name, function, parts), function),
         (inspect.getdoc(function) or name).splitlines()[0],
         needs=lambda shape, options: parts,
         only_two=True,
     )
-
-
-def function_of(construction: Construction) -> Function:
-    """The user's function behind a registered construction."""
-    build = construction.build
-    assert isinstance(build, partial)
-    function: Function = build.args[1]
-    return function
-
-
-def defaults_of(construction: Construction) -> dict[str, object]:
-    """The options of a registered construction, and what they are when not given."""
-    _, *rest = inspect.signature(function_of(construction)).parameters.values()
-    return {one.name: one.default for one in rest}
 
 
 def imported(spec: str) -> None:
@@ -121,8 +108,7 @@ def _joint(
     built = function(tables, **options)
     # what was declared, so that a cost that was estimated is the cost
     tables.elicit(parts.whole, masked=parts.masked)
-    _, *rest = inspect.signature(function).parameters.values()
-    known = {**{one.name: one.default for one in rest}, **options}
+    known = {**REGISTERED[name].options(), **options}
     if isinstance(built, Product | Sum):
         _check_parts(name, parts, built)
         return form_joint(_fitted(name, built, tables), tables, method=name, diagnostics=known)

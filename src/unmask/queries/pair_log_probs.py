@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from unmask.constructions import construction
-from unmask.constructions.options import unknown_option
+from unmask.constructions.construction import unknown_option
 from unmask.constructions.sweep import CONTEXTS, FLOOR, check_contexts, check_floor
 from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
 from unmask.logspace import row_blocks

@@ -5,7 +5,7 @@ blanks; how much of the model's mass that is, is kept beside them. Knows the `Ma
 and nothing of transformers.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 import torch
 from jaxtyping import Float, Int
@@ -83,13 +83,9 @@ class CandidateTables:
         logits = self._read(given_all_others(self.blanks, outcome), outcome)
         return torch.logsumexp(logits, dim=outcome, keepdim=True)
 
-    def log_given_filled(self, filled: Sequence[int], outcome: int) -> Float[Tensor, "..."]:
-        """log q(x_t | some blanks), the remaining ones masked."""
-        return self.log_given(given(self.blanks, filled), outcome)
-
     def log_masked(self, outcome: int) -> Float[Tensor, "..."]:
         """log m_t: the model's distribution with every blank masked."""
-        return self.log_given_filled((), outcome)
+        return self.log_given(given(self.blanks, ()), outcome)
 
     def log_given(self, contexts: Contexts, outcome: int) -> Float[Tensor, "..."]:
         """log q(x_t | contexts) over the candidates of blank t."""

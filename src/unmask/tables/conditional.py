@@ -139,7 +139,9 @@ class ConditionalTable:
 
     def log_prob(self, rows: slice) -> Float[Tensor, "block b"]:
         """Log-probabilities of some rows, over all columns, in float64."""
-        return self._normalised(self.logits.block(rows).double(), rows)
+        normalizer = self.log_normalizer
+        taken = normalizer if self.given == "b" else normalizer[rows, None]
+        return self.logits.block(rows).double() - taken
 
     def log_prob_at(self, context: int) -> Float[Tensor, " outcomes"]:
         """The whole distribution given one context."""
@@ -160,11 +162,6 @@ class ConditionalTable:
     def dense(self) -> "ConditionalTable":
         """The same table with every cell in memory: 4 bytes x V x V."""
         return ConditionalTable(self.logits.dense(), self.given, self.log_normalizer)
-
-    def _normalised(self, tile: Float[Tensor, "block b"], rows: slice) -> Float[Tensor, "block b"]:
-        return tile - (
-            self.log_normalizer if self.given == "b" else self.log_normalizer[rows, None]
-        )
 
 
 def _blocks(logits: Logits) -> list[slice]:

@@ -7,7 +7,6 @@ supplies them, so that nothing runs that is not used. Knows nothing of models.
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -44,11 +43,6 @@ class Tile:
     def log_b_given_a(self) -> Float[Tensor, "block b"]:
         """log q(b | a)."""
         return self._tables.b_given_a.log_prob(self.rows)
-
-    @computed_once
-    def log_sum(self) -> Float[Tensor, "block b"]:
-        """log(q(a | b) + q(b | a)), what Arnold-Gokhale weighs pairs by."""
-        return torch.logaddexp(self.log_a_given_b, self.log_b_given_a)
 
 
 class PairTables:

@@ -50,15 +50,8 @@ def factored(size: int, rows: Index, columns: Index, off: Vector) -> Callable[[V
 
 def _sparse(size: int, rows: Index, columns: Index, off: Vector) -> Callable[[Vector], Vector]:
     diagonal = np.arange(size)
-    matrix = coo_matrix(
-        (
-            np.concatenate([np.full(size, 1 + _RIDGE), off, off]),
-            (
-                np.concatenate([diagonal, rows, columns]),
-                np.concatenate([diagonal, columns, rows]),
-            ),
-        )
-    )
+    ends = np.concatenate([diagonal, rows, columns]), np.concatenate([diagonal, columns, rows])
+    matrix = coo_matrix((np.concatenate([np.full(size, 1 + _RIDGE), off, off]), ends))
     factors = splu(csc_matrix(matrix), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True})
     return lambda vector: factors.solve(vector)
 

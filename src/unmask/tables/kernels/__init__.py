@@ -15,6 +15,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+Vector = NDArray[np.float64]
+Index = NDArray[np.int64]
+# float32, or bfloat16 seen as unsigned integers
+Table = NDArray[np.float32] | NDArray[np.uint16]
+
 # compiling takes a second or two: below this many cells a plain pass is done sooner
 FEWEST_CELLS = 2**20
 # rows that a kernel takes at once: they share what is read of the columns, and one division
@@ -43,7 +48,7 @@ def worthwhile(tile: torch.Tensor, cells: int | None = None) -> bool:
     return large and plain and available()
 
 
-def in_range(log_a: NDArray[np.float64], log_b: NDArray[np.float64]) -> bool:
+def in_range(log_a: Vector, log_b: Vector) -> bool:
     """Whether kernels may work with the exponentials of these."""
     highest = max(log_a.max(), log_b.max())
     return bool(max(log_a.min(), log_b.min()) - highest > _LEAST_LOG)

@@ -3,16 +3,10 @@
 from typing import no_type_check
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unmask.tables import kernels
+from unmask.tables.kernels import Index, Table, Vector
 from unmask.tables.kernels.compiler import compiled, number
-
-Vector = NDArray[np.float64]
-Index = NDArray[np.int64]
-Matrix = NDArray[np.float64]
-# float32, or bfloat16 seen as unsigned integers
-Table = NDArray[np.float32] | NDArray[np.uint16]
 
 
 def sums_between(
@@ -22,7 +16,7 @@ def sums_between(
     pseudo: tuple[Vector, Vector],
     rows: tuple[Index, int],
     columns: tuple[Index, int],
-) -> tuple[Matrix, Matrix]:
+) -> tuple[Vector, Vector]:
     """Edges and what b gains on a, by the group of a and that of b; see `contest_sums`."""
     (label_a, count_a), (label_b, count_b) = rows, columns
     highest = max(point[0].max(), point[1].max())

@@ -3,9 +3,9 @@
 from typing import no_type_check
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unmask.tables import kernels
+from unmask.tables.kernels import Index, Table, Vector
 from unmask.tables.kernels.compiler import (
     CHUNK,
     bits,
@@ -20,11 +20,6 @@ from unmask.tables.kernels.compiler import (
     number,
     wide,
 )
-
-Vector = NDArray[np.float64]
-Index = NDArray[np.int64]
-# float32, or bfloat16 seen as unsigned integers
-Table = NDArray[np.float32] | NDArray[np.uint16]
 
 
 def contest_sums(

@@ -8,15 +8,11 @@ from dataclasses import dataclass
 from typing import no_type_check
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unmask.tables import kernels
+from unmask.tables.kernels import Table, Vector
 from unmask.tables.kernels.compiler import compiled, number, wide
 from unmask.tables.kernels.functions import log
-
-Vector = NDArray[np.float64]
-# float32, or bfloat16 seen as unsigned integers
-Table = NDArray[np.float32] | NDArray[np.uint16]
 
 # columns that are worked on at once: small enough for the buffers of all joints to stay in cache
 _CHUNK = 1024
@@ -26,8 +22,8 @@ _CHUNK = 1024
 class Weights:
     """Numbers by joint and row, and by joint and column."""
 
-    by_row: NDArray[np.float64]
-    by_column: NDArray[np.float64]
+    by_row: Vector
+    by_column: Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +33,11 @@ class Measures:
     `cross_b` sums q(b | a) log w over b, `cross_a` sums q(a | b) log w over a.
     """
 
-    over_b: NDArray[np.float64]
-    over_a: NDArray[np.float64]
-    cross_b: NDArray[np.float64]
-    cross_a: NDArray[np.float64]
-    w_log_w: NDArray[np.float64]
+    over_b: Vector
+    over_a: Vector
+    cross_b: Vector
+    cross_a: Vector
+    w_log_w: Vector
 
 
 def sums_of_sums(tables: tuple[Table, Table], times: Weights, over: Weights | None) -> Measures:
@@ -160,16 +156,16 @@ class ProductSums:
     times the logarithms of the other blank's factors; `w_log_w` sums c g_b log(c g_b), or is None.
     """
 
-    over_b: NDArray[np.float64]
-    over_a: NDArray[np.float64]
-    b_log_g: NDArray[np.float64]
-    a_log_f: NDArray[np.float64]
-    w_log_w: NDArray[np.float64] | None
+    over_b: Vector
+    over_a: Vector
+    b_log_g: Vector
+    a_log_f: Vector
+    w_log_w: Vector | None
 
 
 def sums_of_products(
     tables: tuple[Table, Table],
-    powers: NDArray[np.float64],
+    powers: Vector,
     factors: Weights,
     logs: Weights,
     *,

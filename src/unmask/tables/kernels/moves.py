@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import no_type_check
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unmask.tables import kernels
+from unmask.tables.kernels import Table, Vector
 from unmask.tables.kernels.compiler import (
     CHUNK,
     by_fours,
@@ -17,10 +17,6 @@ from unmask.tables.kernels.compiler import (
     number,
     wide,
 )
-
-Vector = NDArray[np.float64]
-# float32, or bfloat16 seen as unsigned integers
-Table = NDArray[np.float32] | NDArray[np.uint16]
 
 
 def net_inflow(

@@ -4,12 +4,9 @@ from collections.abc import Callable
 from typing import no_type_check
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unmask.tables.kernels import Index, Vector
 from unmask.tables.kernels.compiler import compiled
-
-Vector = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 
 def factored_forest(
