@@ -73,7 +73,9 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     save_file(
         {"x": torch.zeros(2)}, tmp_path / "x", metadata={"format": "unmask.tables.pair_tables/1"}
     )
-    with pytest.raises(unmask.TablesFileError, match=r"is damaged: .* checksum; take another"):
+    with pytest.raises(
+        unmask.TablesFileError, match="is damaged: it has no aliases; take another copy"
+    ):
         unmask.load_tables(tmp_path / "x")
 
 

@@ -1,0 +1,248 @@
+"""What a file must hold to be believed: whole tables whose parts fit each other.
+
+Every check raises an `UnmaskError` that says what is wrong; which file it was is the caller's to
+say. Knows nothing of files: only of tensors by name and texts of JSON.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from unmask.errors import NumericsError, UnmaskError
+from unmask.printable import quoted
+from unmask.tables.conditional import ConditionalTable, DenseLogits, FactoredLogits, Logits
+from unmask.tables.source import MaskedMarginals, StoredSource
+from unmask.text.support import Support
+
+Tensors = dict[str, Tensor]
+Contents = Mapping[str, str]
+Shape = tuple[int, int]
+
+CHECKSUM = "checksum"
+_TEXTS = ("format", "aliases", "names", "captured", "provenance")
+_INTEGERS = (torch.int32, torch.int64)
+_EXACT = (torch.float32, torch.float64)
+_FLOATS = (torch.float16, torch.bfloat16, torch.float64, torch.float32)
+
+# numbers of a digest that are on the CPU at once, where tables are on a GPU
+_DIGEST_CELLS = 2**24
+# how far sums in float64 may differ between machines, as logarithms
+_SUMMED = 1e-9
+# how often the rounding of one product another machine's products may be away
+_ROUNDINGS = 8
+# nobody writes a provenance this deep, and much deeper ones end Python's recursion
+_DEEPEST = 32
+
+
+def digest(tensors: Mapping[str, Tensor], texts: Contents) -> str:
+    """SHA-256 over all tensors, by name, type, shape and bytes, and all texts but the checksum."""
+    total = hashlib.sha256()
+    told = {name: text for name, text in texts.items() if name != CHECKSUM}
+    total.update(json.dumps(told, sort_keys=True).encode())
+    for name, tensor in sorted(tensors.items()):
+        total.update(f"\n{json.dumps(name)} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        for part in tensor.detach().reshape(-1).split(_DIGEST_CELLS):
+            total.update(part.cpu().view(torch.uint8).numpy().data)
+    return total.hexdigest()
+
+
+def check_contents(tensors: Mapping[str, Tensor], texts: Contents) -> None:
+    """Reject texts that are missing or unknown, and a checksum that is not that of the rest.
+
+    Files of earlier versions have no checksum. One whose name is damaged is an unknown text.
+    """
+    if missing := [name for name in _TEXTS if name not in texts]:
+        raise UnmaskError(f"it has no {missing[0]}")
+    if unknown := sorted(texts.keys() - {*_TEXTS, CHECKSUM}):
+        raise UnmaskError(f"it has {quoted(unknown[0])}, which tables do not have")
+    if CHECKSUM in texts and texts[CHECKSUM] != digest(tensors, texts):
+        raise UnmaskError("its content does not match its checksum")
+
+
+def checked_source(own: Mapping[str, Tensor], texts: Contents) -> StoredSource:
+    """Tables of tensors and texts, after one pass over each table."""
+    tensors = _with_aliases(own, _parsed(texts, "aliases"))
+    supports = _supports(tensors, _parsed(texts, "names"))
+    captured = _captured(_parsed(texts, "captured"))
+    provenance = _provenance(_parsed(texts, "provenance"))
+    shape = len(supports[0]), len(supports[1])
+    source = StoredSource(
+        supports,
+        _table(tensors, "a_given_b", "b", shape),
+        _table(tensors, "b_given_a", "a", shape),
+        None if captured is None else _marginals(tensors, captured, shape),
+        provenance,
+    )
+    if tensors:
+        raise UnmaskError(f"it has {quoted(min(tensors))}, which tables like these do not have")
+    return source
+
+
+def _parsed(texts: Contents, name: str) -> Any:
+    try:
+        return json.loads(texts[name])
+    except (ValueError, RecursionError):
+        raise UnmaskError(f"its {name} are not JSON that can be read") from None
+
+
+def _with_aliases(own: Mapping[str, Tensor], aliases: Any) -> Tensors:
+    """Tensors under all of their names: what two tables share is kept once."""
+    known = isinstance(aliases, dict) and all(
+        name not in own and isinstance(same, str) and same in own for name, same in aliases.items()
+    )
+    if not known:
+        raise UnmaskError(f"its aliases {quoted(aliases)} do not name its tensors")
+    return {**own, **{name: own[same] for name, same in aliases.items()}}
+
+
+def _supports(tensors: Tensors, names: Any) -> tuple[Support, Support]:
+    if not (isinstance(names, list) and len(names) == 2):
+        raise UnmaskError("its names are not those of two blanks")
+    return _support(tensors, "ids.a", names[0]), _support(tensors, "ids.b", names[1])
+
+
+def _support(tensors: Tensors, part: str, names: Any) -> Support:
+    if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise UnmaskError(f"the names of {part} are not texts")
+    ids = _taken(tensors, part, (len(names),), _INTEGERS)
+    if len(torch.unique(ids)) != len(ids):
+        raise UnmaskError(f"{part} holds an id twice")
+    if len(ids) == 0 or int(ids.min()) < 0:
+        raise UnmaskError(f"{part} does not hold ids from 0 on")
+    return Support(ids, names)
+
+
+def _captured(captured: Any) -> tuple[float, float] | None:
+    if captured is None:
+        return None
+    shares = captured if isinstance(captured, list) else []
+    if len(shares) != 2 or not all(_is_share(share) for share in shares):
+        raise UnmaskError(f"its captured mass {quoted(captured)} is not two numbers from 0 to 1")
+    return float(shares[0]), float(shares[1])
+
+
+def _is_share(value: Any) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and 0 <= value <= 1 + _SUMMED
+
+
+def _provenance(provenance: Any) -> dict[str, object]:
+    if not isinstance(provenance, dict):
+        raise UnmaskError("its provenance does not have names")
+    if _too_deep(provenance):
+        raise UnmaskError(f"its provenance is nested more than {_DEEPEST} deep")
+    return provenance
+
+
+def _too_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [inner for outer in level for inner in _inside(outer)]
+    return bool(level)
+
+
+def _inside(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield from value.values()
+    elif isinstance(value, list):
+        yield from value
+
+
+def _table(tensors: Tensors, name: str, given: Literal["a", "b"], shape: Shape) -> ConditionalTable:
+    """A table whose normalisers are those of its logits."""
+    logits = _logits(tensors, name, shape)
+    contexts = shape[1 if given == "b" else 0]
+    stored = _taken(tensors, f"{name}.log_normalizer", (contexts,), _EXACT)
+    try:
+        summed = ConditionalTable.from_logits(logits, given=given).log_normalizer
+    except NumericsError:
+        raise UnmaskError(f"the logits of {name} are not finite") from None
+    away = (stored.double() - summed).abs()
+    allowed = _SUMMED + torch.finfo(stored.dtype).eps * summed.abs() + _rounding(logits, given)
+    # not `>`: what is not a number is away too
+    if not bool((away <= allowed).all()):
+        raise UnmaskError(
+            f"the logits of {name} do not add up to its normalisers:"
+            f" {float((away - allowed).nan_to_num(torch.inf).max()):.2g} nats too far off"
+        )
+    return ConditionalTable(logits, given, stored)
+
+
+def _logits(tensors: Tensors, name: str, shape: Shape) -> Logits:
+    if f"{name}.dense" in tensors:
+        return DenseLogits(_taken(tensors, f"{name}.dense", shape, _FLOATS))
+    (a, b), width = shape, _width(tensors.get(f"{name}.left"))
+    sizes = {"left": (a, width), "right": (b, width), "bias_a": (a,), "bias_b": (b,)}
+    parts = {
+        part: _taken(tensors, f"{name}.{part}", size, _FLOATS)
+        for part, size in sizes.items()
+        if f"{name}.{part}" in tensors or not part.startswith("bias")
+    }
+    if len({part.dtype for part in parts.values()}) > 1:
+        raise UnmaskError(f"the factors of {name} have several types")
+    return FactoredLogits(**parts)
+
+
+def _width(left: Tensor | None) -> int:
+    return left.shape[1] if left is not None and left.ndim == 2 else 0
+
+
+def _rounding(logits: Logits, given: Literal["a", "b"]) -> Tensor | float:
+    """How far another machine's products may move the normaliser of each context."""
+    if isinstance(logits, DenseLogits):
+        return 0.0
+    contexts, outcomes = logits.left, logits.right
+    bias = logits.bias_b
+    if given == "b":
+        contexts, outcomes, bias = outcomes, contexts, logits.bias_a
+    long = _norms(contexts) * _usual(_norms(outcomes))
+    added = 0.0 if bias is None else _usual(bias.double().abs())
+    return _ROUNDINGS * torch.finfo(logits.left.dtype).eps * (long + added)
+
+
+def _norms(factor: Tensor) -> Tensor:
+    norms: Tensor = torch.linalg.vector_norm(factor, dim=1, dtype=torch.float64)
+    return norms
+
+
+def _usual(sizes: Tensor) -> float:
+    """What most do not exceed; not the largest, which may be the one that is damaged."""
+    return float(sizes.sort().values[int(0.9 * (len(sizes) - 1))])
+
+
+def _marginals(tensors: Tensors, captured: tuple[float, float], shape: Shape) -> MaskedMarginals:
+    log_a, log_b = (
+        _taken(tensors, f"masked.{side}", (size,), _EXACT)
+        for side, size in zip("ab", shape, strict=True)
+    )
+    for side, log in (("a", log_a), ("b", log_b)):
+        total = float(torch.logsumexp(log.double(), dim=0))
+        if not abs(total) <= _SUMMED + len(log) * torch.finfo(log.dtype).eps:
+            raise UnmaskError(
+                f"the probabilities of masked.{side} add up to {math.exp(min(total, 700)):.6g},"
+                " not to 1"
+            )
+    return MaskedMarginals(log_a, log_b, captured)
+
+
+def _taken(
+    tensors: Tensors, name: str, shape: tuple[int, ...], types: tuple[torch.dtype, ...]
+) -> Tensor:
+    """A tensor of this name, shape and type; what is left when all are taken is not of tables."""
+    tensor = tensors.pop(name, None)
+    if tensor is None:
+        raise UnmaskError(f"it has no {name}")
+    if tuple(tensor.shape) != shape:
+        raise UnmaskError(f"{name} has the shape {tuple(tensor.shape)}, not {shape}")
+    if tensor.dtype not in types:
+        raise UnmaskError(f"{name} holds {_type(tensor.dtype)}, not {_type(types[-1])}")
+    return tensor
+
+
+def _type(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
