@@ -10,7 +10,7 @@ from tiny_tokenizers import PIECES, save_bert
 
 import unmask
 from unmask.cli import main
-from unmask.cli.bill import Bill, as_text
+from unmask.cli.cost import Bill, as_text
 from unmask.queries.costs.accelerators import accelerator
 
 V = len(PIECES)

@@ -591,9 +591,9 @@ def test_the_command_writes_a_page_beside_the_tables(tmp_path: Path, capsys) -> 
 
 
 REFUSED = {
-    "folder": (["--html", "."], "--html takes a file in a folder that exists, not '.'"),
-    "missing": (["--html", "no/out.html"], "a folder that exists, not 'no/out.html'"),
-    "empty": (["--html", ""], "a folder that exists, not ''"),
+    "folder": (["--html", "."], "cannot write '.': give a file in a folder that exists"),
+    "missing": (["--html", "no/out.html"], "cannot write 'no/out.html': give a file"),
+    "empty": (["--html", ""], "cannot write '': give a file in a folder"),
     "twice": (["--html", "x", "-o", "./x"], "--html and --output are two files"),
     "baseline": (
         ["--html", "x", "--baseline", "magic"],

@@ -545,7 +545,7 @@ def test_fill_draws_what_it_prints(fill, lm, tmp_path: Path) -> None:
     ("text", "arguments", "sentence"),
     [
         (PAIR, ["--figure", "f.jpg"], "a figure is a file in .svg, .png, .pdf, not 'f.jpg'"),
-        (PAIR, ["--figure", "nowhere/f.svg"], "cannot write 'nowhere/f.svg': choose a file in"),
+        (PAIR, ["--figure", "nowhere/f.svg"], "cannot write 'nowhere/f.svg': give a file in"),
         (PAIR, ["--figure", "f.svg", "--targets", "cat"], "leave out --targets"),
         ("[MASK] " * 3, ["--figure", "f.svg"], "this text has 3: in Python take joint.marginal"),
     ],
@@ -579,7 +579,7 @@ def test_without_matplotlib_one_line_says_what_to_install(monkeypatch, folder, c
 
 def test_nothing_is_imported_before_it_is_needed() -> None:
     code = (
-        "import sys, unmask.plots, unmask.cli.fill_figure;"
+        "import sys, unmask.plots, unmask.cli.fill;"
         "unmask.plots.STYLES, unmask.plots.save_figure, unmask.plots.frontier;"
         "assert not {'matplotlib', 'torch'} & sys.modules.keys();"
         "assert callable(unmask.plots.frontier) and callable(unmask.plots.compare);"

@@ -85,7 +85,8 @@ def test_a_limit_reads_no_further(file) -> None:
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert read_items("-", standard_input=io.BytesIO(b"a\nb\n"))[1].texts == ("b",)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a\nb\n")))
+    assert read_items("-")[1].texts == ("b",)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"s": "x"}\n')))
     assert read_items("-", ["s"], format="jsonl")[0].texts == ("x",)
     monkeypatch.setattr(sys, "stdin", None)

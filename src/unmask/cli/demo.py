@@ -1,7 +1,6 @@
 """`unmask demo`: a page in the browser about one model."""
 
 import argparse
-import sys
 from contextlib import suppress
 
 from unmask.cli import options
@@ -98,10 +97,7 @@ def run(chosen: argparse.Namespace) -> int:
     ) as demo:
         print(f"{lm.name}: {demo.address} (Ctrl+C ends it)", flush=True)
         if chosen.host.strip("[]") not in _LOOPBACK:
-            print(
-                f"unmask: everyone who can reach {chosen.host} can use this page and its model",
-                file=sys.stderr,
-            )
+            options.say(f"everyone who can reach {chosen.host} can use this page and its model")
         with suppress(KeyboardInterrupt):
             # that is how it is meant to end
             demo.wait()
