@@ -117,13 +117,13 @@ class Scorer:
         ]
 
     def _scored(self, items: "list[Item]", method: str) -> "list[Any]":
-        from unmask.sequences import screening
+        from unmask.sequences import scoring
 
         how: dict[str, Any] = {"method": method, "settings": self._settings}
         if not self.task.is_pairs:
-            return screening.score_valid_texts(self._lm, [item.texts[0] for item in items], **how)
+            return scoring.score_valid_texts(self._lm, [item.texts[0] for item in items], **how)
         how |= self.task.orders
-        return screening.compare_valid_pairs(self._lm, [item.pair for item in items], **how)
+        return scoring.compare_valid_pairs(self._lm, [item.pair for item in items], **how)
 
     def _item_rows(
         self, item: "Item", method: str, score: "TextScore | Unscored | LogRatio"

@@ -118,7 +118,7 @@ def checked(chosen: argparse.Namespace) -> Task:
     """Reject what does not go together, before anything is read."""
     from unmask.sequences import blimp
     from unmask.sequences.outputs import PAIR_COLUMNS, TEXT_COLUMNS, WORD_COLUMNS
-    from unmask.sequences.walks import check_orders
+    from unmask.sequences.paths import check_orders
 
     _check_source(chosen)
     is_blimp = chosen.blimp is not None
