@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 SUMMARY = "estimate what joints cost: forward passes, FLOP, memory and time"
 DESCRIPTION = (
     "Estimate what joints over two blanks cost with a model, before any is computed: forward "
-    "passes, FLOP, memory, and time on this machine, measured for about two seconds; with "
-    "--accelerator, time on an accelerator that this machine does not have."
+    "passes, FLOP, memory, and time on this machine, from a measurement of about two seconds. With "
+    "--accelerator, also the time on an accelerator that this machine does not have."
 )
 EXAMPLE = "unmask cost -m bert-base-cased --length 20 --examples 1000 --accelerator A100"
 
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--utilisation",
         type=float,
         metavar="X",
-        help="part of the accelerator's peak that is reached (default: 0.4)",
+        help="part of the accelerator's peak speed that is reached (default: 0.4)",
     )
     add(
         "--machines",

@@ -7,15 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from unmask.cli import fill_lines, options, show
-from unmask.cli.fill_lines import How, Request
+from unmask.cli.fill_lines import Answerer, Request
 from unmask.errors import MethodError, SupportError, UnmaskError
 from unmask.plots.saving import check_ending, library, save_figure
 from unmask.printable import quoted
 
 if TYPE_CHECKING:
     from unmask.joints.joint import Joint
-    from unmask.language_model import LanguageModel
-    from unmask.settings import Settings
     from unmask.text.cloze import Blank, Cloze
 
 SUMMARY = "rank what fills the blanks of a text together"
@@ -62,15 +60,24 @@ def _add_construction(parser: argparse.ArgumentParser) -> None:
     group = options.add_methods(parser, _DEFAULT)
     add = group.add_argument
     add("--pivot", metavar="TOKEN", help="hcb: the pivot token (default: the likeliest)")
-    add("--pivot-axis", type=int, choices=(0, 1), help="hcb: the blank of the pivot token")
+    add("--pivot-axis", type=int, choices=(0, 1), help="hcb: blank of the pivot token (default: 0)")
     add(
         "--pseudo-counts",
         type=float,
         metavar="X",
-        help="ag: weight of independence, in contexts (default: 0)",
+        help="ag: weight of independence, as a number of contexts (default: 0)",
     )
-    add("--towards", metavar="NAME", help="ag: what --pseudo-counts pull to, masked or uniform")
-    add("--floor", type=float, metavar="X", help="sweep: part of the masked marginals")
+    add(
+        "--towards",
+        metavar="NAME",
+        help="ag: marginals that --pseudo-counts pull to, masked or uniform (default: masked)",
+    )
+    add(
+        "--floor",
+        type=float,
+        metavar="X",
+        help="sweep: part of the masked marginals that is mixed in (default: 0.02)",
+    )
     options.add_support_by_blank(group)
     add(
         "--targets",
@@ -96,7 +103,7 @@ def _add_lines(parser: argparse.ArgumentParser) -> None:
         metavar="FILE|-",
         help="read many texts instead of TEXT: one per line, or JSON lines with the field text and "
         "optionally targets, piece_prior, blanks, support and method in place of the options; "
-        "other fields are kept. Prints JSON lines: text, fills, method, J, diagnostics, request",
+        "other fields are kept. Prints JSON lines with text, fills, method, J, diagnostics and request",
     )
     add(
         "--input-format",
@@ -138,24 +145,18 @@ def run(chosen: argparse.Namespace) -> int:
     text = options.read_stdin("the text").rstrip("\n") if chosen.text == "-" else chosen.text
     lm = options.load_model(chosen)
     cloze = lm.cloze(text, blanks=request.blanks)
-    if request.targets is not None:
-        announced = replace(settings, announce=not chosen.quiet)
-        _fill_words(chosen, lm, cloze, request, names, how, announced)
+    if request.targets is None:
+        _fill_tokens(chosen, Answerer(lm, request, how, chosen.top, settings), cloze)
     else:
-        _fill_tokens(chosen, lm, cloze, request, how, settings)
+        announced = replace(settings, announce=not chosen.quiet)
+        _fill_words(chosen, Answerer(lm, request, how, chosen.top, announced), cloze, names)
     return 0
 
 
-def _fill_tokens(
-    chosen: argparse.Namespace,
-    lm: "LanguageModel",
-    cloze: "Cloze",
-    request: Request,
-    how: How,
-    settings: "Settings",
-) -> None:
+def _fill_tokens(chosen: argparse.Namespace, answerer: Answerer, cloze: "Cloze") -> None:
     from unmask.text.pieces import one_blank_for_each
 
+    lm, support = answerer.lm, answerer.request.support
     cloze, said = one_blank_for_each(cloze, _RANK_WORDS)
     if said is not None:
         options.say(said)
@@ -165,18 +166,16 @@ def _fill_tokens(
             f"--figure shows one or two blanks, and this text has {blanks}: in Python take "
             "joint.marginal(a, b).plot(), or leave out --figure"
         )
-    methods = _methods(chosen, blanks, request.support)
+    methods = _methods(chosen, blanks, support)
     given: Any = {
         "methods": methods,
-        "support": request.support,
-        "settings": settings,
-        "options": {name: values for name, values in how.items() if values},
+        "support": support,
+        "settings": answerer.settings,
+        "options": {name: values for name, values in answerer.how.items() if values},
     }
-    if chosen.pivot is not None and not isinstance(request.support, dict | int):
+    if chosen.pivot is not None and not isinstance(support, dict | int):
         # raises on an unknown pivot before the model runs
-        lm.support("vocabulary" if request.support == "auto" else request.support).index(
-            chosen.pivot
-        )
+        lm.support("vocabulary" if support == "auto" else support).index(chosen.pivot)
     if blanks > 1 and not chosen.quiet:
         cost = lm.cost(cloze, **given)
         searched = blanks > 2 and not cost.table_bytes
@@ -194,32 +193,14 @@ def _fill_tokens(
 
 
 def _fill_words(
-    chosen: argparse.Namespace,
-    lm: "LanguageModel",
-    cloze: "Cloze",
-    request: Request,
-    methods: list[str],
-    how: How,
-    settings: "Settings",
+    chosen: argparse.Namespace, answerer: Answerer, cloze: "Cloze", methods: list[str]
 ) -> None:
-    words = {"support": request.support, "targets": request.targets}
-    prior = request.piece_prior
-    fills = {
-        name: lm.fill(
-            cloze,
-            top=chosen.top,
-            method=name,
-            piece_prior=prior,
-            settings=settings,
-            **words,
-            **how.get(name, {}),
-        )
-        for name in methods
-    }
+    request = answerer.request
+    fills = {name: answerer.ranked_words(cloze, request, name) for name in methods}
     if chosen.json:
-        print(show.words_as_json(lm, cloze, fills, prior))
+        print(show.words_as_json(answerer.lm, cloze, fills, request.piece_prior))
     else:
-        print(show.words_as_table(fills, prior))
+        print(show.words_as_table(fills, request.piece_prior))
 
 
 def _draw(chosen: argparse.Namespace, joints: "dict[str, Joint]") -> None:

@@ -108,7 +108,7 @@ class Answerer:
         from unmask.text.pieces import one_blank_for_each
 
         if request.targets is not None:
-            return self._words(cloze, request)
+            return self._answer_words(cloze, request)
         cloze, _ = one_blank_for_each(cloze)
         name = self._method(cloze, request)
         joint = self.lm.joint(
@@ -135,23 +135,27 @@ class Answerer:
             return default_method(len(cloze.positions), request.support)
         return method_name(request.method)
 
-    def _words(self, cloze: "Cloze", request: Request) -> Row:
+    def _answer_words(self, cloze: "Cloze", request: Request) -> Row:
         from unmask.constructions import METHOD_WITHOUT_TABLES, method_name
 
         name = method_name(request.method or METHOD_WITHOUT_TABLES)
-        fills = self.lm.fill(
+        prior = {} if request.piece_prior is None else {"piece_prior": request.piece_prior}
+        did = {**prior, "unknown_tokens": list(cloze.unknown)}
+        fills = self.ranked_words(cloze, request, name)
+        return {"fills": fills, "method": name, "J": None, "diagnostics": did}
+
+    def ranked_words(self, cloze: "Cloze", request: Request, method: str) -> list[Row]:
+        """The targets in the order of their probabilities, by one method with its options."""
+        return self.lm.fill(
             cloze,
             top=self.top,
-            method=name,
+            method=method,
             support=request.support,
             targets=request.targets,
             piece_prior=request.piece_prior,
             settings=self.settings,
-            **self.how.get(name, {}),
+            **self.how.get(method, {}),
         )
-        prior = {} if request.piece_prior is None else {"piece_prior": request.piece_prior}
-        did = {**prior, "unknown_tokens": list(cloze.unknown)}
-        return {"fills": fills, "method": name, "J": None, "diagnostics": did}
 
     def announce(self, raw: bytes, format: str, texts: int | None) -> None:
         """Print what so many texts like this one cost, if it is much; words have no estimate."""

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 SUMMARY = "make tables and figures of evaluations"
 DESCRIPTION = (
     "Make tables of the folders that unmask evaluate wrote: the paper's four metrics of every "
-    "construction with bootstrap intervals by sentence, and paired differences. Perplexities are "
-    "exponentials of mean NLLs. The paper's own numbers are shown where model and corpus match."
+    "construction, with bootstrap intervals over sentences, and paired differences. Perplexities "
+    "are exponentials of mean NLLs. The paper's own numbers are shown where model and corpus match."
 )
 EXAMPLE = "unmask report runs/snli runs/xsum --format markdown -o results.md"
 
