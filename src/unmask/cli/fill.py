@@ -103,7 +103,8 @@ def _add_lines(parser: argparse.ArgumentParser) -> None:
         metavar="FILE|-",
         help="read many texts instead of TEXT: one per line, or JSON lines with the field text and "
         "optionally targets, piece_prior, blanks, support and method in place of the options; "
-        "other fields are kept. Prints JSON lines with text, fills, method, J, diagnostics and request",
+        "other fields are kept. Prints JSON lines with text, fills, method, J, diagnostics and "
+        "request",
     )
     add(
         "--input-format",
