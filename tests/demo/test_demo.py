@@ -6,7 +6,10 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import CancelledError
+from collections.abc import Iterator
+from concurrent.futures import CancelledError, wait
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +33,7 @@ from unmask.demo.question import (
     numbers,
     toggled,
 )
-from unmask.demo.scheduler import FairLock, Job, Scheduler
+from unmask.demo.scheduler import Job, Scheduler
 from unmask.demo.serving import candidate_choices
 from unmask.demo.words import blanked, pieces
 
@@ -140,7 +143,7 @@ def test_a_word_is_blanked_and_filled_again() -> None:
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        (Question("Two men."), "click one or more words"),
+        (Question("Two men."), "There is no blank to fill yet"),
         (Question("[MASK] " * (MOST_BLANKS + 1)), f"has {MOST_BLANKS + 1} blanks"),
         (Question("x" * (LONGEST_TEXT + 1)), f"takes {LONGEST_TEXT}"),
         (Question("[MASK]", (), ()), "choose a construction"),
@@ -166,12 +169,25 @@ def test_something_answers_at_once() -> None:
 # --- the scheduler -----------------------------------------------------------------------------
 
 
-def test_a_fair_lock_is_given_in_the_order_of_requests() -> None:
-    lock, order = FairLock(), list[int]()
+@contextmanager
+def occupied(scheduler: Scheduler) -> Iterator[None]:
+    """While this lasts, nothing is computed."""
+    ended = threading.Event()
+    scheduler.thread.submit(ended.wait)
+    try:
+        yield
+    finally:
+        ended.set()
+
+
+def test_quick_computations_come_in_the_order_of_requests() -> None:
+    scheduler, order = Scheduler(1), list[int]()
     threads = []
-    with lock:
+    with occupied(scheduler):
         for number in range(5):
-            thread = threading.Thread(target=lambda n=number: _take(lock, order, n))
+            thread = threading.Thread(
+                target=lambda n=number: scheduler.run(lambda: order.append(n))
+            )
             thread.start()
             threads.append(thread)
             time.sleep(0.02)
@@ -180,27 +196,31 @@ def test_a_fair_lock_is_given_in_the_order_of_requests() -> None:
     assert order == [0, 1, 2, 3, 4]
 
 
-def _take(lock: FairLock, order: list[int], number: int) -> None:
-    with lock:
-        order.append(number)
+def test_what_a_quick_computation_raises_reaches_the_caller_alone() -> None:
+    scheduler = Scheduler(1)
+    job = scheduler.begin(_ticking)
+    assert job is not None
+    with pytest.raises(ZeroDivisionError):
+        scheduler.run(lambda: 1 / 0)
+    assert scheduler.run(lambda: 3) == 3
+    assert not job.future.done()
+    job.cancel()
 
 
-def test_a_long_turn_lets_those_through_that_wait() -> None:
-    lock, order = FairLock(), list[int]()
-    with lock:
-        lock.let_others_through()  # nobody is there
-        quick = threading.Thread(target=lambda: _take(lock, order, 1))
-        quick.start()
-        until = time.monotonic() + 5
-        while not order:
-            assert time.monotonic() < until
-            lock.let_others_through()
-        order.append(2)
-    quick.join(5)
-    assert order == [1, 2]
+def test_what_waits_is_computed_when_the_scheduler_closes() -> None:
+    scheduler, found = Scheduler(1), list[int]()
+    with occupied(scheduler):
+        thread = threading.Thread(target=lambda: found.append(scheduler.run(lambda: 3)))
+        thread.start()
+        time.sleep(0.05)
+        scheduler.close()
+    thread.join(5)
+    assert found == [3]
+    with pytest.raises(RuntimeError):
+        scheduler.run(lambda: 3)
 
 
-def _ticking(job: "Job[int]") -> int:
+def _ticking(job: Job) -> int:
     for done in range(10_000):
         job.tick(unmask.Progress("rows", done, 10_000, "row"))
         time.sleep(0.002)
@@ -213,7 +233,7 @@ def test_a_job_that_is_cancelled_ends_and_frees_its_place() -> None:
     assert running is not None
     assert waiting is not None
     while not running.passes_done:
-        assert not running.has_ended(0.01)
+        assert not wait([running.future], 0.01).done
     assert scheduler.begin(_ticking) is None
     # one that has not begun frees its place at once
     waiting.cancel()
@@ -222,10 +242,9 @@ def test_a_job_that_is_cancelled_ends_and_frees_its_place() -> None:
     running.cancel()
     for job in (running, waiting):
         with pytest.raises(CancelledError):
-            job.result()
+            job.future.result()
     assert scheduler.places.acquire(timeout=5)
-    with scheduler.lock:
-        pass  # nobody holds it any more
+    assert scheduler.run(lambda: 3) == 3
 
 
 def test_a_quick_computation_runs_between_two_batches() -> None:
@@ -233,7 +252,7 @@ def test_a_quick_computation_runs_between_two_batches() -> None:
     job = scheduler.begin(_ticking)
     assert job is not None
     assert scheduler.run(lambda: 3) == scheduler.run(lambda: 3) == 3
-    assert not job.has_ended(0)
+    assert not job.future.done()
     job.cancel()
 
 
@@ -318,7 +337,7 @@ def test_without_a_free_place_the_page_says_so() -> None:
 def test_an_answer_that_nobody_waits_for_is_not_finished() -> None:
     lm = toy()
     at = handlers(places=1, lm=lm)
-    with at._scheduler.lock:
+    with occupied(at._scheduler):
         answer = at.exact_answer(Question("t1 t2 t3", (2, 4), ("ag",)))
         assert "waits for its turn" in str(next(answer).status)
         answer.close()
@@ -329,7 +348,7 @@ def test_an_answer_that_nobody_waits_for_is_not_finished() -> None:
 def test_a_visitor_cancels_what_is_theirs() -> None:
     at = handlers(places=2)
     question = Question("t1 t2 t3", (2, 4), ("ag",))
-    with at._scheduler.lock:
+    with occupied(at._scheduler):
         mine, others = at.exact_answer(question, "me"), at.exact_answer(question, "others")
         assert "waits" in str(next(mine).status)
         assert "waits" in str(next(others).status)
@@ -352,7 +371,7 @@ def test_a_visitor_cancels_what_is_theirs() -> None:
 def test_a_second_question_gets_its_answer_and_not_that_of_the_first() -> None:
     at = handlers(places=1)
     old, new = (Question("t1 t2 t3", places, ("ag",)) for places in ((0, 2), (2, 4)))
-    with at._scheduler.lock:
+    with occupied(at._scheduler):
         first = at.exact_answer(old, "me")
         assert "waits" in str(next(first).status)
         second = at.exact_answer(new, "other")
@@ -390,7 +409,7 @@ def test_no_answer_costs_more_than_the_limit() -> None:
 
 def test_a_closed_demo_ends_its_work() -> None:
     at = handlers()
-    with at._scheduler.lock:
+    with occupied(at._scheduler):
         answer = at.exact_answer(Question("t1 t2 t3", (2, 4), ("ag",)))
         next(answer)
         at.close()
@@ -451,7 +470,7 @@ def test_one_batch_is_all_that_a_quick_question_waits_for() -> None:
 
 def test_whatever_is_written_is_inert() -> None:
     answer = Answer(
-        (Column("mlm", (((HOSTILE, "</section><b>"), 0.5),), yours=-1.0, shared=0.0),),
+        (Column("mlm", (((HOSTILE, "</section><b>"), 0.5),), yours=0.3, shared=0.0),),
         (HOSTILE,),
         1,
         0.1,
@@ -526,10 +545,10 @@ def test_the_time_left_is_rounded() -> None:
     for seconds, said in ((0.4, ", less than a second left."), (5.2, ", about 5 s left.")):
         job = scheduler.begin(lambda _: 1)
         assert job is not None
-        job.result()
+        job.future.result()
         job.passes_expected, job.passes_done = 100, 50
         job.began = time.monotonic() - seconds
-        assert said in panels.progress(job)  # type: ignore[arg-type]
+        assert said in panels.progress(job)
 
 
 # --- what it is made of ------------------------------------------------------------------------

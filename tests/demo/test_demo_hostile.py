@@ -113,6 +113,12 @@ def handlers(lm: unmask.LanguageModel) -> Handlers:
     return Handlers(lm, settings=unmask.Settings(), offer=offer, default=Question(TEXT), places=2)
 
 
+def wait_until_warm() -> None:
+    for thread in threading.enumerate():
+        if thread.name == "unmask-warm-up":
+            thread.join(60)
+
+
 def test_warming_up_takes_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """A question at start-up is answered, and the model never runs twice at once."""
     # compiling takes no turn, and would take most of the time of this test
@@ -133,14 +139,16 @@ def test_warming_up_takes_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     lm.model.model.register_forward_hook(ended)  # type: ignore[attr-defined]
     at.warm_up(Question(TEXT, (2, 4)))
     shown = at.first_answer(Question(TEXT, (2, 4), ("mlm",)), "me")
-    at._scheduler.exact.submit(lambda: None).result(60)
+    wait_until_warm()
     at.close()
     assert shown.cards, shown.status
     assert len(together) > 3
     assert set(together) == {1}
 
 
-def test_warming_up_that_fails_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_warming_up_that_fails_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     at = handlers(tiny())
     asked = 0
 
@@ -150,14 +158,12 @@ def test_warming_up_that_fails_is_one_line(capsys: pytest.CaptureFixture[str]) -
         raise RuntimeError("secret")
 
     at.lm.tables = at.lm.joints = tables  # type: ignore[method-assign, assignment]
-    at._scheduler.run = lambda work: None  # type: ignore[method-assign, assignment, return-value]
+    monkeypatch.setattr("unmask.demo.handlers.quick", lambda *_: None)
     at.warm_up(Question(TEXT, (2, 4)))
-    at._scheduler.exact.submit(lambda: None).result(60)
+    wait_until_warm()
     at.close()
     assert asked == 1
     assert capsys.readouterr().err == "unmask: the demo could not warm up: RuntimeError\n"
-    with at._scheduler.lock:
-        pass  # nobody holds it any more
 
 
 def test_a_model_that_reads_no_example_is_served_all_the_same(

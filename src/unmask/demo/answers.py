@@ -7,6 +7,7 @@ import base64
 import math
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import Any
@@ -26,7 +27,8 @@ TOP, MAP = 8, 8
 class Column:
     """What one construction says: its likeliest fills, and how it sees the words that stood there.
 
-    `shared` is the mutual information of two blanks in nats, None where it would take more passes.
+    `yours` is their probability, None where they are not among the candidates; `shared` the mutual
+    information of two blanks in nats, None where it would take more passes.
     """
 
     method: str
@@ -67,7 +69,7 @@ def exact(
     found: Blanked,
     how: unmask.Settings,
     offer: Offer,
-    job: "Job[Answer]",
+    job: Job,
 ) -> Answer:
     """By all that were chosen: those that need no tables then read the ones that are there."""
     groups = [[*question.methods]]
@@ -107,25 +109,25 @@ def _answer(
         joints |= lm.joints(cloze, methods=methods, support=support, settings=how)
     yours = _yours(lm, question, found, cloze)
     columns = tuple(_column(name, joint, yours) for name, joint in joints.items())
-    last = list(joints.values())[-1]
+    name, last = list(joints.items())[-1]
     agreement = last.agreement()
+    is_whole = all(len(axis) == lm.model.vocabulary_size for axis in last.supports)
+    did: dict[str, dict[str, Any]] = {name: one.diagnostics for name, one in joints.items()}
+    held = did[name].get("captured_mass")
+    is_rough = agreement is not None and not agreement.converged
+    rough = " (its solver has not converged: rough)" if is_rough else ""
     return Answer(
         columns,
         None if yours is None else tuple(word for word in found.words if word is not None),
-        forward_passes=sum(max(_passes(joints[name]) for name in group) for group in groups),
+        forward_passes=sum(max(did[name]["forward_passes"] for name in group) for group in groups),
         seconds=time.monotonic() - began,
-        trust=None if agreement is None else _said(agreement),
+        trust=None if agreement is None else f"{agreement}{rough}",
         candidates=tuple(len(axis) for axis in last.supports),
-        captured=None if _is_whole(lm, last) else _captured(last),
+        captured=min(held) if held and not is_whole else None,
         left_out=tuple(left_out(question, len(found.words))),
         unknown=unknown,
         figure=_figure(joints) if drawn and len(found.words) == 2 else None,
     )
-
-
-def _said(agreement: Any) -> str:
-    rough = "" if agreement.converged else " (its solver has not converged: rough)"
-    return f"{agreement}{rough}"
 
 
 def _support(question: Question, found: Blanked) -> int | str:
@@ -135,11 +137,16 @@ def _support(question: Question, found: Blanked) -> int | str:
 
 def _column(method: str, joint: unmask.Joint, yours: tuple[int, ...] | None) -> Column:
     ranked = joint.top(min(TOP, math.prod(joint.shape)))
+    stood = None
+    if yours is not None:
+        # None where it is not among the candidates
+        with suppress(unmask.SupportError):
+            stood = math.exp(joint.log_prob(*yours))
     is_free = len(joint.shape) == 2 and joint.is_tabulated()
     return Column(
         method,
         tuple((fill.tokens, fill.probability) for fill in ranked),
-        yours=None if yours is None else _log_prob(joint, yours),
+        yours=stood,
         shared=joint.mutual_information() if is_free else None,
         converged=joint.diagnostics.get("converged") is not False,
     )
@@ -157,29 +164,6 @@ def _yours(
     tokens = tuple(whole[at] for at in cloze.positions)
     is_known = lm.tokenizer.unk_token_id not in tokens
     return tokens if is_known and whole == cloze.filled(tokens) else None
-
-
-def _log_prob(joint: unmask.Joint, tokens: tuple[int, ...]) -> float | None:
-    try:
-        return joint.log_prob(*tokens)
-    except unmask.SupportError:
-        # not among the candidates
-        return None
-
-
-def _passes(joint: unmask.Joint) -> int:
-    count = joint.diagnostics.get("forward_passes")
-    return count if isinstance(count, int) else 0
-
-
-def _is_whole(lm: unmask.LanguageModel, joint: unmask.Joint) -> bool:
-    return all(len(axis) == lm.model.vocabulary_size for axis in joint.supports)
-
-
-def _captured(joint: unmask.Joint) -> float | None:
-    """The least part of a blank's own distribution that the candidates hold."""
-    held = joint.diagnostics.get("captured_mass")
-    return min(map(float, held)) if isinstance(held, list | tuple) and held else None
 
 
 def _figure(joints: Mapping[str, unmask.Joint]) -> str:

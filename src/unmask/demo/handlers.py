@@ -1,6 +1,8 @@
 """What happens when a visitor clicks: handlers that take and give plain values."""
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import wait
 from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import NamedTuple
@@ -16,14 +18,12 @@ from unmask.demo.question import (
     Offer,
     Question,
     check,
-    from_query,
     methods_for,
     numbers,
     toggled,
 )
 from unmask.demo.scheduler import Job, Scheduler
 from unmask.demo.words import pieces
-from unmask.markup import Markup
 
 # seconds between two looks at an exact answer
 _EVERY = 0.25
@@ -33,10 +33,10 @@ _MOST_REMEMBERED = 1000
 class Shown(NamedTuple):
     """What an answer changes on the page; None leaves a part as it is."""
 
-    status: Markup | None = None
-    cards: Markup | None = None
-    trust: Markup | None = None
-    picture: Markup | None = None
+    status: str | None = None
+    cards: str | None = None
+    trust: str | None = None
+    picture: str | None = None
 
 
 _CANCELLED = Shown(panels.line(panels.CANCELLED, "done"))
@@ -60,7 +60,7 @@ class Handlers:
         self.lm, self.offer, self.default, self.places = lm, offer, default, places
         self._settings = replace(settings, progress=False, announce=False)
         self._scheduler = Scheduler(places)
-        self._running: dict[str, Job[Answer]] = {}
+        self._running: dict[str, Job] = {}
         # visitors that have cancelled an exact answer before it began
         self._unwanted: set[str] = set()
 
@@ -78,14 +78,17 @@ class Handlers:
             # no example may mean anything to this model, which can still answer
             failures.say("warm up", error)
             return
-        self._scheduler.exact.submit(self._compile, found.text)
+        threading.Thread(target=self._compile, args=(found.text,), name="unmask-warm-up").start()
 
     def _compile(self, text: str) -> None:
+        def elicited() -> unmask.PairTables:
+            tables = self.lm.tables(text, support=4, settings=self._settings)
+            tables.both()
+            _ = tables.masked
+            return tables
+
         try:
-            with self._scheduler.lock:
-                tables = self.lm.tables(text, support=4, settings=self._settings)
-                tables.both()
-                _ = tables.masked
+            tables = self._scheduler.run(elicited)
             for method in (DEFAULT_METHOD, "ag"):
                 joint = unmask.construct(method, tables)
                 joint.top(1)
@@ -122,19 +125,12 @@ class Handlers:
         question = Question(text[:LOOKED_AT], numbers(chosen))
         return toggled(question, place, word, self.offer.mask)
 
-    def restored(self, query: str) -> Question | None:
-        """The question of a link, if it has one."""
-        return from_query(query, self.default, self.offer)
-
     # --- answers -------------------------------------------------------------------------------
 
     def first_answer(self, question: Question, visitor: str = "") -> Shown:
         """By constructions that need no tables, while the others are still to come."""
         self._unwanted.discard(visitor)
         self._cancel_running(visitor)
-        fits = len(question.text) <= LONGEST_TEXT
-        if fits and not question.blanked(self.offer.mask).words:
-            return _emptied(panels.NO_BLANK)
         try:
             found = check(question, self.offer)
             answer = self._scheduler.run(lambda: quick(self.lm, question, found, self._settings))
@@ -156,11 +152,11 @@ class Handlers:
         """
         try:
             found = check(question, self.offer)
+            to_come = methods_for(question, len(found.words))[1]
         except unmask.UnmaskError:
             # the first answer has said so
-            yield Shown()
-            return
-        if not methods_for(question, len(found.words))[1]:
+            to_come = []
+        if not to_come:
             yield Shown()
             return
         if visitor in self._unwanted:
@@ -186,10 +182,10 @@ class Handlers:
         self._unwanted.add(visitor)
         return Shown()
 
-    def _watched(self, job: Job[Answer], visitor: str) -> Iterator[Shown]:
+    def _watched(self, job: Job, visitor: str) -> Iterator[Shown]:
         self._running[visitor] = job
         try:
-            while not job.has_ended(_EVERY) and not job.is_cancelled:
+            while not wait([job.future], _EVERY).done and not job.is_cancelled:
                 yield Shown(panels.progress(job))
             if self._running.get(visitor) is not job:
                 # the visitor looks at the answer to another question
@@ -197,8 +193,10 @@ class Handlers:
             elif job.is_cancelled:
                 # it ends by itself soon, but nobody has to wait for that
                 yield _CANCELLED
+            elif error := job.future.exception():
+                yield _failed(error)
             else:
-                yield _result(job)
+                yield _answered(job.future.result())
         finally:
             job.cancel()
             if self._running.get(visitor) is job:
@@ -207,13 +205,6 @@ class Handlers:
     def _cancel_running(self, visitor: str) -> None:
         if job := self._running.pop(visitor, None):
             job.cancel()
-
-
-def _result(job: Job[Answer]) -> Shown:
-    try:
-        return _answered(job.result())
-    except Exception as error:
-        return _failed(error)
 
 
 def _answered(answer: Answer) -> Shown:
@@ -225,13 +216,11 @@ def _answered(answer: Answer) -> Shown:
     )
 
 
-def _failed(error: Exception) -> Shown:
+def _failed(error: BaseException) -> Shown:
     """What a visitor can mend is said; of anything else only that it happened."""
     if isinstance(error, unmask.UnmaskError):
-        return _emptied(str(error))
-    failures.say("answer", error)
-    return _emptied(panels.FAILED)
-
-
-def _emptied(said: str) -> Shown:
-    return Shown(panels.line(said, "rejected"), *3 * [panels.NOTHING])
+        said = str(error)
+    else:
+        failures.say("answer", error)
+        said = panels.FAILED
+    return Shown(panels.line(said, "rejected"), "", "", "")
