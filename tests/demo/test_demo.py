@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, wait
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import numpy as np

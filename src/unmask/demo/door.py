@@ -23,13 +23,19 @@ App = Callable[[Message, Receive, Send], Awaitable[None]]
 LARGEST_BODY = 64_000
 _API = "/gradio_api"
 _STREAM = f"{_API}/queue/data"
-_PATHS = frozenset(
-    {
-        *("/", "/config", "/favicon.ico", "/manifest.json", "/robots.txt", "/theme.css", _STREAM),
-        *(f"{_API}/{name}" for name in ("app_id", "info", "queue/join", "run/predict")),
-        *(f"{_API}/{name}" for name in ("startup-events", "theme.css")),
-    }
+_CALLS = (
+    "app_id",
+    "info",
+    "queue/data",
+    "queue/join",
+    "run/predict",
+    "startup-events",
+    "theme.css",
 )
+_PATHS = {
+    *("/", "/config", "/favicon.ico", "/manifest.json", "/robots.txt", "/theme.css"),
+    *(f"{_API}/{name}" for name in _CALLS),
+}
 _FOLDERS = ("/assets/", "/static/", "/svelte/", f"{_API}/heartbeat/")
 
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\s:\[\]@,/*]+)(?::\d*)?")
@@ -64,7 +70,7 @@ class Hosts:
         if not found:
             return False
         name = _normal(found[1].strip("[]"))
-        return name in self._known or (self._any_address and _is_address(name))
+        return name in self._known or (self._any_address and _address(name) is not None)
 
 
 def check_host_name(name: str) -> str:
@@ -79,15 +85,13 @@ def check_host_name(name: str) -> str:
 
 
 def _normal(name: str) -> str:
+    return _address(name) or name.lower().rstrip(".")
+
+
+def _address(name: str) -> str | None:
     with suppress(ValueError):
         return ipaddress.ip_address(name).compressed
-    return name.lower().rstrip(".")
-
-
-def _is_address(name: str) -> bool:
-    with suppress(ValueError):
-        return bool(ipaddress.ip_address(name))
-    return False
+    return None
 
 
 class Door:
@@ -106,7 +110,7 @@ class Door:
         elif status := self._rejected(scope):
             await _say(send, status)
         else:
-            await self._let_in(scope, _Exchange(receive, send))
+            await self._let_in(scope, receive, send)
 
     def _rejected(self, scope: Message) -> int | None:
         if not self._hosts.answer_to(_header(scope, b"host")):
@@ -117,13 +121,14 @@ class Door:
         is_there = path in _PATHS or (path.startswith(_FOLDERS) and ".." not in path)
         return None if is_there else 404
 
-    async def _let_in(self, scope: Message, exchange: "_Exchange") -> None:
+    async def _let_in(self, scope: Message, receive: Receive, send: Send) -> None:
+        exchange = _Exchange(receive, send)
         if scope["path"] != _STREAM:
             # a link's question is read by the page; Python would remember the addresses requested
             scope = {**scope, "query_string": b""}
+        failures.of_the_demo.set(True)
         try:
-            with failures.in_lines():
-                await self._app(scope, exchange.receive, exchange.send)
+            await self._app(scope, exchange.receive, exchange.send)
         except Exception as error:
             if not exchange.is_too_large:
                 failures.say("answer a request", error)

@@ -39,7 +39,7 @@ def compare(
     heads = [legend_name(name) for name in joints]
     labels = tokens.cell_labels(first, cells)
     with drawing([text, *heads, *notes, *chain(*labels)]) as (figure, fonts):
-        rows, columns = map(fonts.shown_labels, labels)
+        rows, columns = ([*map(fonts.shown_label, names)] for names in labels)
         scale = panels.scale_of(kind, values)
         across = math.ceil(len(every) / math.ceil(len(every) / _MOST_ACROSS))
         grid = _grid(figure, len(every), across)

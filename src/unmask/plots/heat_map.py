@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from unmask.arguments import whole_number
 from unmask.errors import SupportError, UnmaskError
 from unmask.joints.joint import Joint
 from unmask.plots import panels, tokens
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 _AROUND_WIDTH, _AROUND_HEIGHT, _BARS = 1.3, 0.9, 0.75
 _LEAST_WIDTH = 5.0
 _LONGEST_TEXT = 140
+# more would be a carpet, and take minutes to write as SVG
+_MOST_TOKENS = 100
+_KINDS = ("probability", "pmi")
 
 
 def plot(joint: Joint, n: int = 12, *, kind: str = "probability") -> "Figure":
@@ -56,8 +60,13 @@ def check(joints: Iterable[Joint], n: object, kind: str) -> None:
 
 
 def _check_options(n: object, kind: str) -> None:
-    tokens.check_number(n)
-    panels.check_kind(kind)
+    number = whole_number(n)
+    if number is None or not 1 <= number <= _MOST_TOKENS:
+        raise SupportError(
+            f"a figure shows 1 to {_MOST_TOKENS} tokens of a blank, not {quoted(n)}; take n=12"
+        )
+    if kind not in _KINDS:
+        raise UnmaskError(f"kind is {' or '.join(_KINDS)}, not {quoted(kind)}")
     library("matplotlib.figure")
 
 
@@ -102,7 +111,7 @@ def _two_blanks(joint: Joint, cells: Cells, values: Tensor, kind: str) -> "Figur
     text, method = text_of(joint), printable(joint.method)
     labels = tokens.cell_labels(joint, cells)
     with drawing([text, method, *chain(*labels)]) as (figure, fonts):
-        rows, columns = map(fonts.shown_labels, labels)
+        rows, columns = ([*map(fonts.shown_label, names)] for names in labels)
         scale = panels.scale_of(kind, [values])
         panel, every = _with_bars(figure, joint, cells, fonts.shown(method))
         panels.draw_colour_bar(figure, panels.draw_map(panel, values, scale), every, scale)
@@ -155,7 +164,7 @@ def _one_blank(joint: Joint, n: int, kind: str) -> "Figure":
         panel: Any = figure.subplots()
         values = [fill.probability for fill in fills]
         panels.draw_bars(panel, values, style_of(joint.method).colour, lying=True)
-        panels.label_rows(panel, fonts.shown_labels(names), "")
+        panels.label_rows(panel, [*map(fonts.shown_label, names)], "")
         panel.set_ylim(len(fills) - 0.5, -0.5)
         panel.set_xlabel("probability, %", fontsize=NORMAL)
         write_around(figure, fonts, text, [], (0, 0.5 + panels.CELL_HEIGHT * len(fills)))

@@ -9,12 +9,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from unmask.errors import UnmaskError
 from unmask.plots.saving import library
 from unmask.plots.styles import NORMAL, SMALL
-from unmask.printable import quoted, width
+from unmask.printable import width
 
-KINDS = ("probability", "pmi")
 # of a cell, in inches
 CELL_WIDTH, CELL_HEIGHT = 0.4, 0.27
 # less than this is the rounding of independent blanks, and gets no strong colours
@@ -33,12 +31,6 @@ class Scale:
     high: float
     label: str
     written: Callable[[float], str]
-
-
-def check_kind(kind: object) -> None:
-    """Reject what a heat map cannot show."""
-    if kind not in KINDS:
-        raise UnmaskError(f"kind is {' or '.join(KINDS)}, not {quoted(kind)}")
 
 
 def scale_of(kind: str, values: Sequence[Tensor]) -> Scale:

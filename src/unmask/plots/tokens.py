@@ -14,13 +14,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from unmask.arguments import whole_number
-from unmask.errors import SupportError
 from unmask.joints.joint import Joint
 from unmask.printable import printable, quoted
 
-# more would be a carpet, and take minutes to write as SVG
-MOST_TOKENS = 100
 _LONGEST_LABEL = 18
 
 
@@ -30,15 +26,6 @@ class Cells:
 
     rows: tuple[int, ...]
     columns: tuple[int, ...]
-
-
-def check_number(n: object) -> None:
-    """Reject a number of tokens that cannot be drawn."""
-    number = whole_number(n)
-    if number is None or not 1 <= number <= MOST_TOKENS:
-        raise SupportError(
-            f"a figure shows 1 to {MOST_TOKENS} tokens of a blank, not {quoted(n)}; take n=12"
-        )
 
 
 def shown_cells(joints: Sequence[Joint], n: int) -> Cells:
