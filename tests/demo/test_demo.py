@@ -471,9 +471,7 @@ def test_whatever_is_written_is_inert() -> None:
     answer = Answer(
         (Column("mlm", (((HOSTILE, "</section><b>"), 0.5),), yours=0.3, shared=0.0),),
         (HOSTILE,),
-        1,
-        0.1,
-        trust=HOSTILE,
+        (HOSTILE,),
     )
     every = [
         panels.words(Question(HOSTILE, (0,)), "[MASK]"),

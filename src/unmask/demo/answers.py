@@ -6,7 +6,7 @@ Joints and their tables end with the call that made them; a page that stays open
 import base64
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -14,6 +14,7 @@ from typing import Any
 
 import unmask
 from unmask import plots
+from unmask.constructions import DEFAULT_METHOD
 from unmask.demo.question import QUICK, Offer, Question, left_out, methods_for
 from unmask.demo.scheduler import Job
 from unmask.demo.words import Blanked
@@ -21,6 +22,8 @@ from unmask.text.unknown_tokens import note
 
 # fills that a card shows, and tokens per side of a heat map
 TOP, MAP = 8, 8
+# what is less is shown as 0.000
+_LEAST_SHARED = 5e-4
 
 
 @dataclass(frozen=True)
@@ -40,17 +43,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a page shows: columns, J with its words, what it cost, and a picture of two blanks."""
+    """What a page shows: columns, the words that stood there, sentences, a picture of two blanks.
+
+    The sentences say how far to trust it and what it cost.
+    """
 
     columns: tuple[Column, ...]
     yours: tuple[str, ...] | None
-    forward_passes: int
-    seconds: float
-    trust: str | None = None
-    candidates: tuple[int, ...] = ()
-    captured: float | None = None
-    left_out: tuple[str, ...] = ()
-    unknown: str | None = None
+    sentences: tuple[str, ...]
     figure: str | None = None
 
 
@@ -101,33 +101,60 @@ def _answer(
 ) -> Answer:
     began = time.monotonic()
     support = _support(question, found)
-    # what is unknown is said on the page: a warning would put a visitor's text into the log
     cloze = lm.read(found.text)
-    unknown = note(lm.tokenizer, cloze)
     joints: dict[str, unmask.Joint] = {}
     for methods in groups:
         joints |= lm.joints(cloze, methods=methods, support=support, settings=how)
     yours = _yours(lm, question, found, cloze)
     columns = tuple(_column(name, joint, yours) for name, joint in joints.items())
-    name, last = list(joints.items())[-1]
-    agreement = last.agreement()
-    is_whole = all(len(axis) == lm.model.vocabulary_size for axis in last.supports)
-    did: dict[str, dict[str, Any]] = {name: one.diagnostics for name, one in joints.items()}
-    held = did[name].get("captured_mass")
-    is_rough = agreement is not None and not agreement.converged
-    rough = " (its solver has not converged: rough)" if is_rough else ""
+    # what is unknown is said on the page: a warning would put a visitor's text into the log
+    unknown = note(lm.tokenizer, cloze) or ""
+    sentences = [unknown[:1].upper() + unknown[1:], *_trust(lm, columns, [*joints.values()][-1])]
+    sentences += [f"{name} is for two blanks." for name in left_out(question, len(found.words))]
+    done: dict[str, Any] = {name: one.diagnostics["forward_passes"] for name, one in joints.items()}
+    passes = sum(max(done[name] for name in each) for each in groups)
+    seconds = time.monotonic() - began
+    sentences.append(f"Cost: {passes:,} forward pass{'es' * (passes != 1)}, {seconds:.1f} s.")
     return Answer(
         columns,
         None if yours is None else tuple(word for word in found.words if word is not None),
-        forward_passes=sum(max(did[name]["forward_passes"] for name in group) for group in groups),
-        seconds=time.monotonic() - began,
-        trust=None if agreement is None else f"{agreement}{rough}",
-        candidates=tuple(len(axis) for axis in last.supports),
-        captured=min(held) if held and not is_whole else None,
-        left_out=tuple(left_out(question, len(found.words))),
-        unknown=unknown,
+        tuple(filter(None, sentences)),
         figure=_figure(joints) if drawn and len(found.words) == 2 else None,
     )
+
+
+def _trust(
+    lm: unmask.LanguageModel, columns: Sequence[Column], last: unmask.Joint
+) -> Iterator[str]:
+    """J, the mutual information and the part that candidates hold, in plain words."""
+    if (agreement := last.agreement()) is not None:
+        rough = "" if agreement.converged else " (its solver has not converged: rough)"
+        yield f"{agreement}{rough}"
+    yield from _shared({one.method: one.shared for one in columns if one.shared is not None})
+    sizes = [len(axis) for axis in last.supports]
+    captured: Any = last.diagnostics.get("captured_mass")
+    if captured and min(sizes) < lm.model.vocabulary_size:
+        held = math.floor(1000 * min(captured)) / 10
+        yield (
+            f"Probabilities are given {max(sizes):,} candidates per blank, which hold "
+            f"{held:.1f}% of the blank's own distribution or more."
+        )
+
+
+def _shared(known: Mapping[str, float]) -> Iterator[str]:
+    """The mutual information of the default construction, or else of one that has some at all."""
+    some = [method for method, nats in known.items() if nats >= _LEAST_SHARED]
+    method = DEFAULT_METHOD if DEFAULT_METHOD in known else some[-1] if some else None
+    if method is None:
+        return
+    nats = known[method]
+    if nats < 0.035:
+        means = "knowing one blank tells little about the other"
+    elif nats < 0.35:
+        means = "the blanks lean on each other, and independent guesses mislead for some pairs"
+    else:
+        means = "the blanks depend on each other strongly, and independent guesses mislead"
+    yield f"Mutual information {nats:.3f} nats ({method}): {means}"
 
 
 def _support(question: Question, found: Blanked) -> int | str:

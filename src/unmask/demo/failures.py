@@ -5,7 +5,9 @@ requests of the demo those are lines too; another page of the same process keeps
 """
 
 import sys
+import traceback
 from contextvars import ContextVar
+from types import SimpleNamespace
 from typing import Any
 
 # set by the door, for the task of one request and those that begin in it
@@ -23,22 +25,13 @@ def say(what: str, error: BaseException | None) -> None:
 
 def quieten(*modules: Any) -> None:
     """Let the modules of Gradio that print tracebacks print lines for requests of the demo."""
+    lines = SimpleNamespace(**{**vars(traceback), "print_exc": _print_exc})
     for module in modules:
-        if not isinstance(module.traceback, _Lines):
-            module.traceback = _Lines(module.traceback)
+        module.traceback = lines
 
 
-class _Lines:
-    """The module `traceback`, but for what it prints."""
-
-    def __init__(self, real: Any) -> None:
-        self._real = real
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._real, name)
-
-    def print_exc(self, *given: Any, **named: Any) -> None:
-        if of_the_demo.get():
-            say("answer a request", sys.exc_info()[1])
-        else:
-            self._real.print_exc(*given, **named)
+def _print_exc(*given: Any, **named: Any) -> None:
+    if of_the_demo.get():
+        say("answer a request", sys.exc_info()[1])
+    else:
+        traceback.print_exc(*given, **named)

@@ -3,7 +3,6 @@
 The markup is `panels.html.j2`, which escapes everything that a visitor wrote or a model said.
 """
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,8 +21,6 @@ BUSY = "Too many people are asking at the moment. Please try again in a few seco
 CANCELLED = "Cancelled."
 TOO_LONG = f"The text is longer than the {LONGEST_TEXT} characters that the demo takes: shorten it."
 FAILED = "Something failed while this was computed. The demo goes on."
-# what is less is shown as 0.000
-_LEAST_SHARED = 5e-4
 
 
 def meaning_of(method: str) -> str:
@@ -89,36 +86,8 @@ def cards(answer: Answer, to_come: Sequence[str] = (), *, quick_look: bool = Fal
 
 
 def trust(answer: Answer) -> str:
-    """J and the mutual information in plain words, and what the answer cost."""
-    unknown = answer.unknown and f"{answer.unknown[:1].upper()}{answer.unknown[1:]}"
-    said = [one for one in (unknown, answer.trust, _shared(answer)) if one]
-    if answer.captured is not None:
-        held = math.floor(1000 * answer.captured) / 10
-        said.append(
-            f"Probabilities are given {max(answer.candidates):,} candidates per blank, which hold "
-            f"{held:.1f}% of the blank's own distribution or more."
-        )
-    said += [f"{method} is for two blanks." for method in answer.left_out]
-    passes = answer.forward_passes
-    said.append(f"Cost: {passes:,} forward pass{'es' * (passes != 1)}, {answer.seconds:.1f} s.")
-    return str(_html.trust(said))
-
-
-def _shared(answer: Answer) -> str | None:
-    """The mutual information of the default construction, or else of one that has some at all."""
-    known = {c.method: c.shared for c in answer.columns if c.shared is not None}
-    some = [method for method, nats in known.items() if nats >= _LEAST_SHARED]
-    method = DEFAULT_METHOD if DEFAULT_METHOD in known else some[-1] if some else None
-    if method is None:
-        return None
-    nats = known[method]
-    if nats < 0.035:
-        means = "knowing one blank tells little about the other"
-    elif nats < 0.35:
-        means = "the blanks lean on each other, and independent guesses mislead for some pairs"
-    else:
-        means = "the blanks depend on each other strongly, and independent guesses mislead"
-    return f"Mutual information {nats:.3f} nats ({method}): {means}"
+    """How far to trust the answer, and what it cost."""
+    return str(_html.trust(answer.sentences))
 
 
 def picture(answer: Answer) -> str:
