@@ -13,14 +13,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from toy_lm import ToyMaskedLM, ToyTokenizer
 
 import unmask
 from unmask import cli
 from unmask.demo import panels
-from unmask.demo.answers import Answer, Column
 from unmask.demo.examples import examples_for
-from unmask.demo.handlers import Handlers, Shown
+from unmask.demo.handlers import Handlers
+from unmask.demo.panels import Shown
 from unmask.demo.question import (
     LONGEST_TEXT,
     MOST_BLANKS,
@@ -35,6 +36,7 @@ from unmask.demo.question import (
 from unmask.demo.scheduler import Job, Scheduler
 from unmask.demo.serving import candidate_choices
 from unmask.demo.words import blanked, pieces
+from unmask.text.support import Support
 
 SOURCE = Path(unmask.__file__).parent
 HOSTILE = "<script>x()</script> \"><img src=x onerror=x()> ${x()} {{x}} '`\u202e abc e\u0301 עברית"
@@ -468,15 +470,13 @@ def test_one_batch_is_all_that_a_quick_question_waits_for() -> None:
 
 
 def test_whatever_is_written_is_inert() -> None:
-    answer = Answer(
-        (Column("mlm", (((HOSTILE, "</section><b>"), 0.5),), yours=0.3, shared=0.0),),
-        (HOSTILE,),
-        (HOSTILE,),
-    )
+    names = Support.of([HOSTILE, "</section><b>"])
+    joint = unmask.Joint.from_scores(torch.zeros(2, 2), (names, names), method="mlm")
     every = [
         panels.words(Question(HOSTILE, (0,)), "[MASK]"),
-        panels.cards(answer, [HOSTILE]),
-        panels.trust(answer),
+        panels.cards({HOSTILE: joint}, {HOSTILE: 0.1}, (HOSTILE,), (1, 1), [HOSTILE], ()),
+        panels.trust([HOSTILE]),
+        panels.picture(HOSTILE, [HOSTILE]).replace("<img", "", 1),
         panels.line(HOSTILE),
         panels.page_head(HOSTILE, 10),
     ]

@@ -7,7 +7,7 @@ until it is answered, and the answer until its page has it, but no longer than `
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -83,28 +83,21 @@ def _forget(queue: Any, idle_since: dict[str, float]) -> dict[str, float]:
     return since
 
 
-Process = Callable[..., Awaitable[dict[str, Any]]]
-
-
-def plain_values_only(process: Process) -> Process:
+def plain_values_only(process: Callable[..., Any]) -> Callable[..., Any]:
     """Gradio's way to a handler, for plain values alone, and whose failures are one line.
 
     A visitor may send a file in place of a text, and Gradio would fetch it from wherever it is.
     """
 
-    async def checked(*given: Any, **named: Any) -> dict[str, Any]:
+    async def checked(*given: Any, **named: Any) -> Any:
         try:
             for value in named.get("inputs") or []:
-                _check_plain(value)
+                parts = value if isinstance(value, list) else [value]
+                if not all(part is None or isinstance(part, str | int | float) for part in parts):
+                    raise TypeError("the page sends texts, numbers and lists of them")
             return await process(*given, **named)
         except Exception as error:
             failures.say("answer a request", error)
             raise gradio().Error(panels.FAILED, print_exception=False) from None
 
     return checked
-
-
-def _check_plain(value: object) -> None:
-    parts = value if isinstance(value, list) else [value]
-    if not all(part is None or isinstance(part, str | int | float) for part in parts):
-        raise TypeError("the page sends texts, numbers and lists of them")

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from concurrent.futures import wait
 from dataclasses import replace
 from difflib import SequenceMatcher
-from typing import NamedTuple
 
 import unmask
 from unmask.constructions import DEFAULT_METHOD
 from unmask.demo import failures, panels
-from unmask.demo.answers import Answer, exact, quick
+from unmask.demo.answers import exact, quick
+from unmask.demo.panels import Shown
 from unmask.demo.question import (
     LONGEST_TEXT,
     LOOKED_AT,
@@ -28,15 +28,6 @@ from unmask.demo.words import pieces
 # seconds between two looks at an exact answer
 _EVERY = 0.25
 _MOST_REMEMBERED = 1000
-
-
-class Shown(NamedTuple):
-    """What an answer changes on the page; None leaves a part as it is."""
-
-    status: str | None = None
-    cards: str | None = None
-    trust: str | None = None
-    picture: str | None = None
 
 
 _CANCELLED = Shown(panels.line(panels.CANCELLED, "done"))
@@ -133,17 +124,9 @@ class Handlers:
         self._cancel_running(visitor)
         try:
             found = check(question, self.offer)
-            answer = self._scheduler.run(lambda: quick(self.lm, question, found, self._settings))
+            return self._scheduler.run(lambda: quick(self.lm, question, found, self._settings))
         except Exception as error:
             return _failed(error)
-        cheap, to_come = methods_for(question, len(found.words))
-        if not to_come:
-            return _answered(answer)
-        stand_in = not set(cheap) & set(question.methods)
-        return _answered(answer)._replace(
-            status=panels.line("The exact answer follows.", "waiting"),
-            cards=panels.cards(answer, to_come, quick_look=stand_in),
-        )
 
     def exact_answer(self, question: Question, visitor: str = "") -> Iterator[Shown]:
         """How far it is, again and again, and then by all constructions; ends when nobody looks.
@@ -193,10 +176,9 @@ class Handlers:
             elif job.is_cancelled:
                 # it ends by itself soon, but nobody has to wait for that
                 yield _CANCELLED
-            elif error := job.future.exception():
-                yield _failed(error)
             else:
-                yield _answered(job.future.result())
+                error = job.future.exception()
+                yield _failed(error) if error else job.future.result()
         finally:
             job.cancel()
             if self._running.get(visitor) is job:
@@ -205,15 +187,6 @@ class Handlers:
     def _cancel_running(self, visitor: str) -> None:
         if job := self._running.pop(visitor, None):
             job.cancel()
-
-
-def _answered(answer: Answer) -> Shown:
-    return Shown(
-        panels.line("Done.", "done"),
-        panels.cards(answer),
-        panels.trust(answer),
-        panels.picture(answer),
-    )
 
 
 def _failed(error: BaseException) -> Shown:

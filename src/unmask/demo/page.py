@@ -14,8 +14,9 @@ from unmask.demo import panels, scripts
 from unmask.demo.examples import Example
 from unmask.demo.failures import quieten
 from unmask.demo.forgetting import plain_values_only
-from unmask.demo.handlers import Handlers, Shown
+from unmask.demo.handlers import Handlers
 from unmask.demo.library import gradio
+from unmask.demo.panels import Shown
 from unmask.demo.question import LONGEST_TEXT, Question, from_query, numbers
 
 # one is computed while another is read and written

@@ -3,13 +3,13 @@
 The markup is `panels.html.j2`, which escapes everything that a visitor wrote or a model said.
 """
 
-from collections.abc import Sequence
-from typing import Any
+import math
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import unmask
 from unmask import plots
 from unmask.constructions import DEFAULT_METHOD
-from unmask.demo.answers import Answer
 from unmask.demo.question import LONGEST_TEXT, Question
 from unmask.demo.scheduler import Job
 from unmask.demo.words import pieces
@@ -21,6 +21,17 @@ BUSY = "Too many people are asking at the moment. Please try again in a few seco
 CANCELLED = "Cancelled."
 TOO_LONG = f"The text is longer than the {LONGEST_TEXT} characters that the demo takes: shorten it."
 FAILED = "Something failed while this was computed. The demo goes on."
+# fills that a card shows
+TOP = 8
+
+
+class Shown(NamedTuple):
+    """What an answer changes on the page; None leaves a part as it is."""
+
+    status: str | None = None
+    cards: str | None = None
+    trust: str | None = None
+    picture: str | None = None
 
 
 def meaning_of(method: str) -> str:
@@ -48,8 +59,20 @@ def percentage(probability: float) -> str:
     return f"{percent:.2g}%" if percent >= 1e-4 else f"{percent:.0e}%"
 
 
+def _ranked(joint: unmask.Joint) -> Sequence[unmask.Fill]:
+    return joint.top(min(TOP, math.prod(joint.shape)))
+
+
+def _chance(joint: unmask.Joint, tokens: Sequence[int]) -> str:
+    try:
+        return percentage(math.exp(joint.log_prob(*tokens)))
+    except unmask.SupportError:
+        return "not among the candidates"
+
+
 _templates = templates("unmask.demo")
 _templates.filters |= {"colour": colour_of, "meaning": meaning_of, "percentage": percentage}
+_templates.filters |= {"ranked": _ranked, "chance": _chance}
 _html: Any = _templates.get_template("panels.html.j2").module
 
 
@@ -62,6 +85,9 @@ def words(question: Question, mask: str) -> str:
 def line(said: str, kind: str = "hint") -> str:
     """A line about what goes on."""
     return str(_html.line(said, kind))
+
+
+DONE = line("Done.", "done")
 
 
 def progress(job: Job) -> str:
@@ -80,19 +106,30 @@ def progress(job: Job) -> str:
     return str(_html.bar(f"{98 * part:.0f}", said))
 
 
-def cards(answer: Answer, to_come: Sequence[str] = (), *, quick_look: bool = False) -> str:
-    """One card per construction, and an empty one for each that is still to come."""
-    return str(_html.cards(answer, to_come, quick_look))
+def cards(
+    joints: Mapping[str, unmask.Joint],
+    shared: Mapping[str, float],
+    words: Sequence[str | None],
+    stood: Sequence[int] | None,
+    to_come: Sequence[str],
+    chosen: Container[str],
+) -> str:
+    """One card per construction, and an empty one for each that is still to come.
+
+    `shared` is mutual information in nats, where it is known; `words` are those that stood in the
+    blanks and `stood` their tokens, if each is one. What is not `chosen` stands in for what is.
+    """
+    return str(_html.cards(joints, shared, words, stood, to_come, chosen))
 
 
-def trust(answer: Answer) -> str:
+def trust(sentences: Iterable[str]) -> str:
     """How far to trust the answer, and what it cost."""
-    return str(_html.trust(answer.sentences))
+    return str(_html.trust(filter(None, sentences)))
 
 
-def picture(answer: Answer) -> str:
+def picture(figure: str, methods: Iterable[str]) -> str:
     """The heat map of two blanks."""
-    return "" if answer.figure is None else str(_html.picture(answer))
+    return str(_html.picture(figure, ", ".join(methods)))
 
 
 def page_head(model: str, size: int) -> str:
