@@ -19,7 +19,7 @@ from toy_lm import ToyMaskedLM, ToyTokenizer
 import unmask
 from unmask import cli
 from unmask.demo import panels
-from unmask.demo.examples import examples_for
+from unmask.demo.examples import examples_for, label
 from unmask.demo.handlers import Handlers
 from unmask.demo.panels import Shown
 from unmask.demo.question import (
@@ -614,5 +614,5 @@ def test_examples_are_in_what_the_model_speaks() -> None:
     lm = unmask.LanguageModel(toy().model, Speaks(V))  # type: ignore[arg-type]
     first = examples_for(lm)[0]
     assert "天" in first.text
-    assert first.question(Question("")).chosen
-    assert "____" in first.label()
+    assert first.chosen
+    assert "____" in label(first)

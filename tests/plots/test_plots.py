@@ -1,4 +1,4 @@
-"""Pictures of joints: what they show, which tokens, in which fonts, and what they refuse."""
+"""Pictures of joints: what they show, which tokens, in which fonts, and what they reject."""
 
 import io
 import math
@@ -199,12 +199,12 @@ def test_a_joint_of_few_tokens_shows_them_all() -> None:
 
 
 @pytest.mark.parametrize("method", ["orders", "sweep"])
-def test_sums_that_are_not_free_are_not_paid(method: str) -> None:
+def test_sums_that_are_not_free_are_not_computed(method: str) -> None:
     one, model = lazy_joint(method)
     one.top(2 * 4)
     before = model.rows_asked
     figure = one.plot(4)
-    # a context a token; not the tables, which are 2 x 20
+    # one context per token; not the tables, which are 2 x 20
     assert model.rows_asked - before <= 8
     assert not one.is_tabulated()
     panel, _bar = figure.axes
@@ -216,7 +216,7 @@ def test_sums_that_are_not_free_are_not_paid(method: str) -> None:
     assert "no marginals, which would take 40 forward passes" in notes(figure)
     with pytest.raises(UnmaskError, match=r"40 forward passes: call joint\.marginal\(0\)"):
         one.plot(kind="pmi")
-    # and drawn like any other once they are paid for
+    # and drawn like any other once they are computed
     one.marginal(0)
     assert len(one.plot(4, kind="pmi").axes) == 4
 
@@ -232,7 +232,7 @@ def test_a_joint_that_only_knows_pairs_is_asked_for_pairs() -> None:
     assert values(panel) == pytest.approx(table(known, panel))
 
 
-def test_refusals() -> None:
+def test_what_is_rejected() -> None:
     three = Joint.from_scores(torch.zeros(2, 2, 2), (Support.of("ab"),) * 3)
     with pytest.raises(SupportError, match=r"has 3: .*joint\.marginal\(a, b\)\.plot\(\)"):
         three.plot()
@@ -466,7 +466,7 @@ ROWS = [
 ]
 
 
-def test_a_point_a_construction_on_a_logarithmic_axis() -> None:
+def test_one_point_per_construction_on_a_logarithmic_axis() -> None:
     figure = frontier(ROWS, title="$t$")
     (panel,) = figure.axes
     assert panel.get_xscale() == "log"

@@ -1,13 +1,11 @@
 """What happens when a visitor clicks: handlers that take and give plain values."""
 
-import threading
 from collections.abc import Iterator
 from concurrent.futures import wait
 from dataclasses import replace
 from difflib import SequenceMatcher
 
 import unmask
-from unmask.constructions import DEFAULT_METHOD
 from unmask.demo import failures, panels
 from unmask.demo.answers import exact, quick
 from unmask.demo.panels import Shown
@@ -56,36 +54,13 @@ class Handlers:
         self._unwanted: set[str] = set()
 
     def warm_up(self, question: Question) -> None:
-        """Answer something small, so that the first visitor does not wait for what is done once.
-
-        The model runs in its turn, as for any question; what solvers need compiled is compiled
-        beside the page.
-        """
+        """Answer something small, so that the first visitor does not wait for what is done once."""
         found = check(question, self.offer)
         small = replace(question, methods=(QUICK,))
         try:
             self._scheduler.run(lambda: quick(self.lm, small, found, self._settings))
         except unmask.UnmaskError as error:
             # no example may mean anything to this model, which can still answer
-            failures.say("warm up", error)
-            return
-        threading.Thread(target=self._compile, args=(found.text,), name="unmask-warm-up").start()
-
-    def _compile(self, text: str) -> None:
-        def elicited() -> unmask.PairTables:
-            tables = self.lm.tables(text, support=4, settings=self._settings)
-            tables.both()
-            _ = tables.masked
-            return tables
-
-        try:
-            tables = self._scheduler.run(elicited)
-            for method in (DEFAULT_METHOD, "ag"):
-                joint = unmask.construct(method, tables)
-                joint.top(1)
-                joint.agreement()
-                joint.entropy()
-        except Exception as error:
             failures.say("warm up", error)
 
     def close(self) -> None:

@@ -5,19 +5,20 @@ there is no session to fill memory, and a link can hold all of it.
 """
 
 from collections.abc import Iterator, Sequence
-from importlib.resources import files
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import unmask
 from unmask.demo import panels, scripts
-from unmask.demo.examples import Example
+from unmask.demo.examples import label
 from unmask.demo.failures import quieten
 from unmask.demo.forgetting import plain_values_only
 from unmask.demo.handlers import Handlers
 from unmask.demo.library import gradio
 from unmask.demo.panels import Shown
 from unmask.demo.question import LONGEST_TEXT, Question, from_query, numbers
+from unmask.markup import asset
 
 # one is computed while another is read and written
 _QUICK_AT_ONCE = 2
@@ -30,7 +31,7 @@ _AT_ONCE: dict[str, Any] = {"queue": False, **_QUIET}
 def build(
     handlers: Handlers,
     *,
-    examples: Sequence[Example],
+    examples: Sequence[Question],
     candidates: Sequence[tuple[str, int]],
     queue: int,
 ) -> Any:
@@ -58,7 +59,7 @@ def look(gr: Any) -> dict[str, Any]:
     system = ["system-ui", "-apple-system", "Segoe UI", "Noto Sans", "sans-serif"]
     return {
         "theme": gr.themes.Base(primary_hue="blue", font=system, font_mono=["monospace"]),
-        "css": files("unmask.demo").joinpath("style.css").read_text("utf-8"),
+        "css": asset("unmask.demo", "style.css"),
     }
 
 
@@ -69,7 +70,7 @@ class _Parts:
         self,
         gr: Any,
         handlers: Handlers,
-        examples: Sequence[Example],
+        examples: Sequence[Question],
         candidates: Sequence[tuple[str, int]],
     ) -> None:
         self.handlers, self.examples = handlers, examples
@@ -89,7 +90,7 @@ class _Parts:
         gr.HTML('<p class="caption">Or begin with an example:</p>')
         small: dict[str, Any] = {"size": "sm", "elem_classes": "example"}
         with gr.Row():
-            self.example_buttons = [gr.Button(one.label(), **small) for one in examples]
+            self.example_buttons = [gr.Button(label(one), **small) for one in examples]
         with gr.Row(equal_height=True):
             self.methods = gr.CheckboxGroup(
                 list(unmask.CONSTRUCTIONS),
@@ -199,11 +200,12 @@ class _Parts:
             )
         self.cancel.click(cancelled, None, self.answered, **_AT_ONCE)
 
-    def _take_example(self, example: Example, button: Any) -> Any:
+    def _take_example(self, example: Question, button: Any) -> Any:
         """An example by one click, with the chosen constructions; gives what comes then."""
 
         def taken(methods: list[str] | None, candidates: int) -> list[Any]:
-            return self._whole(example.question(_question("", "", methods, candidates)))
+            question = _question(example.text, "", methods, candidates)
+            return self._whole(replace(question, chosen=example.chosen))
 
         given = [self.methods, self.candidates]
         return button.click(taken, given, self.everything, **_AT_ONCE).then

@@ -116,7 +116,7 @@ def check(question: Question, offer: Offer) -> Blanked:
         raise unmask.MethodError("choose a construction")
     check_methods(question.methods)
     if question.candidates not in offer.candidates:
-        raise unmask.SupportError("choose how many candidates a blank has")
+        raise unmask.SupportError("choose how many candidates each blank has")
     return found
 
 

@@ -5,7 +5,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import unmask
@@ -96,7 +96,7 @@ def serve(
         default=default,
         places=bounds.exact,
     )
-    handlers.warm_up(examples[0].question(default))
+    handlers.warm_up(replace(default, chosen=examples[0].chosen))
     blocks = page.build(handlers, examples=examples, candidates=choices, queue=bounds.queue)
     try:
         address = _launched(blocks, hosts, host, port, open_browser)
