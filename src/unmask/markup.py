@@ -1,16 +1,12 @@
-"""Pieces of HTML with all texts escaped; whole pages are templates of their own.
-
-Texts go in through `text` and `element`'s attributes, which escape them; what is already markup is
-a `Markup`, so that mypy sees where one is taken for the other.
-"""
+"""HTML by templates, in which everything that is not markup is escaped."""
 
 import unicodedata
-from collections.abc import Iterable
-from typing import NewType
+from importlib.resources import files
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
 
 from unmask.printable import printable
-
-Markup = NewType("Markup", str)
 
 # quotation marks too, so that a text is inert in an attribute as well
 _SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"}
@@ -28,32 +24,23 @@ def escaped(value: str) -> str:
     return shown
 
 
-def text(value: str) -> Markup:
-    """A text that is shown, whatever it holds."""
-    return Markup(escaped(value))
-
-
-def name(value: str) -> Markup:
-    """A name from outside, whose writing direction stays within it."""
-    return element("bdi", text(value))
-
-
-def element(tag: str, *content: Markup, **attributes: str | bool) -> Markup:
-    """A tag with its content; `class_` is class, underscores are hyphens.
-
-    An attribute that is True has no value, one that is False or empty is left out.
-    """
-    said = "".join(
-        _attribute(key, value) for key, value in attributes.items() if value is not False
+def templates(package: str) -> Environment:
+    """The templates of a package."""
+    return Environment(
+        loader=FunctionLoader(lambda file: asset(package, file)),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_inert,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    return Markup(f"<{tag}{said}>{''.join(content)}</{tag}>")
 
 
-def joined(parts: Iterable[Markup], between: str = "\n") -> Markup:
-    """Several pieces after each other."""
-    return Markup(between.join(parts))
+def asset(package: str, file: str) -> str:
+    """A file of a package; line ends as a browser sees them, since it hashes them."""
+    return "\n".join(files(package).joinpath(file).read_text(encoding="utf-8").splitlines())
 
 
-def _attribute(key: str, value: str | bool) -> str:
-    shown = key.rstrip("_").replace("_", "-")
-    return f" {shown}" if value is True else f' {shown}="{escaped(str(value))}"'
+def _inert(value: object) -> Markup:
+    """Whatever a template shows that is not markup: escaped, controls and overrides visible."""
+    return value if isinstance(value, Markup) else Markup(escaped(str(value)))

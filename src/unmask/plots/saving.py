@@ -1,8 +1,7 @@
 """Matplotlib as figures here need it: imported late, with its own settings, into whole files."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from copy import deepcopy
 from importlib import import_module
 from io import BytesIO
@@ -23,11 +22,6 @@ FORMATS: Mapping[str, Mapping[str, None]] = {
     ".pdf": {"CreationDate": None},
 }
 _INSTALL = "pip install 'unmask[plots]'"
-# settings that decide how a figure looks; others are about windows and folders
-_LOOKS = (
-    *("axes.", "figure.", "font.", "grid.", "image.", "legend.", "lines.", "patch.", "path."),
-    *("savefig.", "svg.", "pdf.", "text.", "xtick.", "ytick."),
-)
 
 
 def save_figure(figure: "Figure", path: str | Path) -> None:
@@ -54,12 +48,6 @@ def write_figure(figure: "Figure", file: Path | BytesIO, suffix: str) -> None:
         drawn.savefig(file, format=suffix[1:], dpi=200, metadata=dict(FORMATS[suffix]))
 
 
-def new_figure() -> "Figure":
-    """An empty figure that a notebook shows, without pyplot and its list of open figures."""
-    figure: Figure = library("unmask.plots.shown").ShownFigure(layout="constrained")
-    return figure
-
-
 def check_ending(path: str | Path) -> str:
     """The ending of a figure's file in lower case; rejected if it is not one of FORMATS."""
     suffix = Path(path).suffix.lower()
@@ -76,17 +64,6 @@ def library(name: str, *, install: str = _INSTALL) -> Any:
         return import_module(name)
     except ImportError:
         raise UnmaskError(f"figures need matplotlib: {install}") from None
-
-
-@contextmanager
-def own_settings(families: Sequence[str]) -> Iterator[None]:
-    """Matplotlib's defaults with these fonts, whatever a user's settings say."""
-    matplotlib = library("matplotlib")
-    defaults = {
-        name: value for name, value in matplotlib.rcParamsDefault.items() if name.startswith(_LOOKS)
-    }
-    with matplotlib.rc_context({**defaults, "font.family": list(families)}):
-        yield
 
 
 def plain_text(figure: Any) -> None:

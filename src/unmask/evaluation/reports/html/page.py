@@ -7,10 +7,8 @@ import base64
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from importlib.resources import files
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from unmask.evaluation.reports.distance import DistanceBin
@@ -38,7 +36,7 @@ from unmask.evaluation.reports.tables import (
 )
 from unmask.evaluation.store.publishing import without_detail
 from unmask.evaluation.store.run_folder import Damaged, Run
-from unmask.markup import escaped
+from unmask.markup import asset, templates
 
 
 class Distances(NamedTuple):
@@ -56,8 +54,8 @@ def page(it: Report) -> str:
     models = dict.fromkeys(run.plan.model.name for run in it.runs)
     return environment.get_template("page.html.j2").render(
         title=f"Evaluation: {', '.join(models)}",
-        style=Markup(_asset("style.css")),
-        script=Markup(_asset("script.js")),
+        style=Markup(asset(__package__, "style.css")),
+        script=Markup(asset(__package__, "script.js")),
         sound=SOUND,
         runs=[run_part(run) for run in shared.runs],
         command=report_command(shared),
@@ -136,18 +134,6 @@ def _distance(
     }
 
 
-def _asset(file: str) -> str:
-    """A file of this package; line ends as a browser sees them, since it hashes them."""
-    return "\n".join(files(__package__).joinpath(file).read_text(encoding="utf-8").splitlines())
-
-
-def _inert(value: object) -> Markup:
-    """Whatever a template shows that is not markup: escaped, controls and overrides visible."""
-    if isinstance(value, Markup):
-        return value
-    return Markup(escaped(str(value)))
-
-
 def _fixed(value: float | None, digits: int) -> str:
     return "" if value is None else f"{value:.{digits}f}"
 
@@ -156,14 +142,7 @@ def _sha256(source: str) -> str:
     return base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
 
 
-environment = Environment(
-    loader=FunctionLoader(_asset),
-    autoescape=True,
-    undefined=StrictUndefined,
-    finalize=_inert,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+environment = templates(__package__)
 environment.filters |= {
     "fixed": _fixed,
     "sha256": _sha256,
