@@ -121,8 +121,7 @@ def _tables(cost: "Cost", limit: int) -> str:
 def _time(cost: "Cost") -> str:
     if cost.seconds is None:
         return "not measured"
-    tables = f", of which tables {_seconds(cost.table_seconds)}" if cost.table_seconds else ""
-    return f"about {_seconds(cost.seconds)}{tables} (loading the model not counted)"
+    return f"about {_seconds(cost.seconds)} of forward passes (loading the model not counted)"
 
 
 def _elsewhere(bill: Bill, where: "Accelerator") -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SUMMARY = "estimate what joints cost: forward passes, FLOP, memory and time"
 DESCRIPTION = (
     "Estimate what joints over two blanks cost with a model, before any is computed: forward "
-    "passes, FLOP, memory, and time on this machine, measured for about two seconds; with "
+    "passes, FLOP, memory, and time on this machine, measured for about a second; with "
     "--accelerator, time on an accelerator that this machine does not have."
 )
 EXAMPLE = "unmask cost -m bert-base-cased --length 20 --examples 1000 --accelerator A100"

@@ -26,7 +26,7 @@ from unmask.joints.lazy_orders import LazyOrders
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import RowReader
 from unmask.queries.costs.cost import Cost
-from unmask.queries.costs.estimate import estimate, estimate_rows
+from unmask.queries.costs.estimate import counted, measured
 from unmask.queries.costs.forward_passes import all_needs, forward_passes
 from unmask.settings import Settings
 from unmask.tables.beams import growing_rows
@@ -259,41 +259,20 @@ def cost(
     if request.blanks > 2:
         # what will be rejected has no cost
         _check_fits(request, axes)
-    above = 0 if timed else sys.maxsize
-    return _cost(request, model, axes, examples=examples, measured_above=above)
+    found = _counted(request, model, axes)
+    return measured(model, request.cloze, found, request.settings, examples) if timed else found
 
 
-def _cost(
-    request: JointRequest,
-    model: MaskedLM,
-    axes: tuple[Support, ...],
-    *,
-    examples: int = 1,
-    measured_above: int = sys.maxsize,
-) -> Cost:
-    grown = sizes_of(request.support, request.blanks, model.vocabulary_size)
-    growing = growing_rows(request.blanks) if grown else 0
+def _counted(request: JointRequest, model: MaskedLM, axes: tuple[Support, ...]) -> Cost:
+    """The cost as far as it is known before the model runs."""
+    cloze, settings = request.cloze, request.settings
     if request.blanks > 2:
-        known = _cost_of_several(request, tuple(len(axis) for axis in axes))
-        return estimate_rows(
-            model,
-            request.cloze,
-            replace(known, forward_passes=known.forward_passes + growing),
-            request.settings,
-            examples=examples,
-            measured_above=measured_above,
-        )
-    found = estimate(
-        model,
-        request.cloze,
-        request.methods,
-        axes,
-        request.settings,
-        request.options,
-        examples=examples,
-        measured_above=measured_above,
-    )
-    return replace(found, forward_passes=found.forward_passes + growing)
+        found = _cost_of_several(request, tuple(len(axis) for axis in axes))
+    else:
+        found = counted(model, cloze, request.methods, axes, settings, request.options)
+    if not sizes_of(request.support, request.blanks, model.vocabulary_size):
+        return found
+    return replace(found, forward_passes=found.forward_passes + growing_rows(request.blanks))
 
 
 def _cost_of_several(request: JointRequest, shape: tuple[int, ...]) -> Cost:
@@ -318,7 +297,7 @@ def _announcement(
         return None
 
     def announce(seconds_per_row: float) -> None:
-        found = _cost(request, model, axes)
+        found = _counted(request, model, axes)
         seconds = found.forward_passes * seconds_per_row
         if seconds > _LONG_SECONDS:
             said = replace(found, seconds=seconds)
