@@ -20,7 +20,7 @@ from unmask.constructions import (
 )
 from unmask.constructions.besag import check_pivot
 from unmask.errors import MethodError, SupportError
-from unmask.joints.engine import Table
+from unmask.joints.engine import Engine
 from unmask.joints.joint import Joint
 from unmask.joints.lazy_orders import LazyOrders
 from unmask.model.masked_lm import MaskedLM
@@ -227,7 +227,7 @@ def _own_distribution(
     reader = RowReader(model, request.settings, forward_passes=axes.forward_passes)
     ((log_p, captured),) = masked_distributions(reader, request.cloze, axes.supports)
     return Joint(
-        Table(log_p),
+        Engine.of_table(log_p),
         axes.supports,
         method="mlm",
         diagnostics={
