@@ -230,7 +230,14 @@ class LanguageModel:
                     f"{name} of targets takes no option {quoted(next(iter(options)))}"
                 )
             fills = fill_targets(
-                self._words_in(cloze, settings),
+                WordQuestion(
+                    self.model,
+                    self.tokenizer,
+                    self._vocabulary,
+                    cloze,
+                    settings or Settings(),
+                    self.max_length,
+                ),
                 targets,
                 method=name,
                 piece_prior=piece_prior,
@@ -361,14 +368,8 @@ class LanguageModel:
     def _read_quietly(self, text: str | Cloze) -> Cloze:
         return self._given(text) if isinstance(text, Cloze) else self.read(text)
 
-    def _words_in(self, cloze: Cloze, settings: Settings | None) -> WordQuestion:
-        how = settings or Settings()
-        return WordQuestion(
-            self.model, self.tokenizer, self._vocabulary, cloze, how, self.max_length
-        )
-
     def _checked(self, cloze: Cloze) -> Cloze:
-        """Refuse a cloze that this model cannot run, wherever it was made."""
+        """Reject a cloze that this model cannot run, wherever it was made."""
         places = cloze.positions
         if not places or len(set(places)) < len(places) or max(places) >= len(cloze.ids):
             raise ClozeError(

@@ -142,7 +142,7 @@ def test_a_length_is_taken_when_none_is_given(bill: Callable[..., Any], folder: 
 
 
 def test_a_model_that_an_accelerator_cannot_hold(cost: Callable[..., str], monkeypatch) -> None:
-    monkeypatch.setattr("unmask.queries.costs.estimate.weight_bytes", lambda model: 10**12)
+    monkeypatch.setattr("unmask.queries.joints.weight_bytes", lambda model: 10**12)
     said = lines(cost("--accelerator", "L4"))["on L4"]
     assert said.endswith("1.0 TB do not fit its 24.0 GB: lower --memory-limit")
 

@@ -16,9 +16,8 @@ import unmask
 from unmask.errors import MethodError, SupportError, UnmaskError
 from unmask.model.hugging_face import Positions
 from unmask.queries.sampling import conditionals, gibbs, pair_blocks, target
-from unmask.queries.sampling.chains import Trace, updates_per_sweep
+from unmask.queries.sampling.chains import Trace, mixing_of, updates_per_sweep
 from unmask.queries.sampling.conditionals import Recent
-from unmask.queries.sampling.functionals import mixing_of
 from unmask.queries.sampling.gibbs import sample_blanks
 from unmask.queries.sampling.samples import Samples
 from unmask.settings import Settings

@@ -25,8 +25,9 @@ from unmask.joints.joint import Joint
 from unmask.joints.lazy_orders import LazyOrders
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import RowReader
-from unmask.queries.costs.cost import Cost
-from unmask.queries.costs.estimate import counted, measured
+from unmask.queries.costs.cost import Cost, predicted
+from unmask.queries.costs.estimate import measured
+from unmask.queries.costs.flops import weight_bytes
 from unmask.queries.costs.forward_passes import all_needs, forward_passes
 from unmask.settings import Settings
 from unmask.tables.beams import growing_rows
@@ -265,11 +266,21 @@ def cost(
 
 def _counted(request: JointRequest, model: MaskedLM, axes: tuple[Support, ...]) -> Cost:
     """The cost as far as it is known before the model runs."""
-    cloze, settings = request.cloze, request.settings
+    shape, layer = tuple(len(axis) for axis in axes), model.output_embedding
     if request.blanks > 2:
-        found = _cost_of_several(request, tuple(len(axis) for axis in axes))
+        found = _cost_of_several(request, shape)
     else:
-        found = counted(model, cloze, request.methods, axes, settings, request.options)
+        found = predicted(
+            request.methods,
+            shape,
+            length=len(request.cloze),
+            width=None if layer is None else layer.weight.shape[1],
+            memory_limit=request.settings.memory_limit,
+            half_tables=request.settings.half_tables,
+            model_bytes=weight_bytes(model),
+            whole_vocabulary=all(axis.is_whole(model.vocabulary_size) for axis in axes),
+            options=request.options,
+        )
     if not sizes_of(request.support, request.blanks, model.vocabulary_size):
         return found
     return replace(found, forward_passes=found.forward_passes + growing_rows(request.blanks))

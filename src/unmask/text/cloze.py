@@ -14,7 +14,6 @@ from unmask.text.spans import Blank as Blank
 from unmask.text.spans import (
     Span,
     checked_blanks,
-    place_of_index,
     places_of_span,
     span_of_place,
     span_of_word,
@@ -235,8 +234,11 @@ def _with_blanks(
 def _places(blank: int | Span, text: str, tokens: int, offsets: Sequence[Span]) -> range:
     if isinstance(blank, tuple):
         return places_of_span(blank, text, offsets)
-    place = place_of_index(blank, tokens)
-    return range(place, place + 1)
+    if not 0 <= blank < tokens:
+        raise ClozeError(
+            f"there is no token {quoted(blank)}; the text has tokens 0 to {tokens - 1}"
+        )
+    return range(blank, blank + 1)
 
 
 def _spans(

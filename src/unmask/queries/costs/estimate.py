@@ -1,46 +1,22 @@
-"""The cost of joints over a text: counted, and measured on a few batches of the model."""
+"""The cost of joints over a text, measured on a few batches of the model."""
 
 import statistics
 import time
 from dataclasses import replace
 
-from unmask.arguments import Options, whole_number
+from unmask.arguments import whole_number
 from unmask.errors import UnmaskError
 from unmask.model.batch_size import rows_per_batch
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import RowReader
 from unmask.printable import quoted
-from unmask.queries.costs.cost import Cost, predicted
-from unmask.queries.costs.flops import row_flop, weight_bytes
+from unmask.queries.costs.cost import Cost
+from unmask.queries.costs.flops import row_flop
 from unmask.settings import Settings
 from unmask.text.cloze import Cloze
-from unmask.text.support import Support
 
 # how much of the model is timed beyond one batch: so many, so long, such a part of the work itself
 _BATCHES, _PATIENCE, _PART = 5, 1.0, 0.1
-
-
-def counted(
-    model: MaskedLM,
-    cloze: Cloze,
-    methods: list[str],
-    axes: tuple[Support, ...],
-    settings: Settings,
-    options: Options,
-) -> Cost:
-    """What is known of the cost of one or two blanks before the model runs."""
-    layer = model.output_embedding
-    return predicted(
-        methods,
-        tuple(len(axis) for axis in axes),
-        length=len(cloze),
-        width=None if layer is None else layer.weight.shape[1],
-        memory_limit=settings.memory_limit,
-        half_tables=settings.half_tables,
-        model_bytes=weight_bytes(model),
-        whole_vocabulary=all(axis.is_whole(model.vocabulary_size) for axis in axes),
-        options=options,
-    )
 
 
 def measured(

@@ -16,9 +16,8 @@ from unmask.constructions import method_name
 from unmask.errors import UnmaskError
 from unmask.model.masked_lm import MaskedLM
 from unmask.printable import quoted
-from unmask.queries.sampling.chains import Schedule, Trace, generator, run, start
+from unmask.queries.sampling.chains import Schedule, Trace, generator, mixing_of, run, start
 from unmask.queries.sampling.conditionals import Conditionals
-from unmask.queries.sampling.functionals import mixing_of
 from unmask.queries.sampling.pair_blocks import OrdersBlock, PairBlock, TablesBlock
 from unmask.queries.sampling.samples import Draw, Samples
 from unmask.queries.sampling.target import Target

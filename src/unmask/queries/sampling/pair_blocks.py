@@ -8,7 +8,6 @@ them, for each context that the other blanks make.
 
 import math
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Int
@@ -28,25 +27,10 @@ Pair = tuple[int, int]
 _REMEMBERED_BYTES = 2**27
 
 
-@runtime_checkable
-class PairBlock(Protocol):
-    """Draws pairs of blanks, and counts what the model ran for tables."""
-
-    @property
-    def table_rows(self) -> int:
-        """Rows of the model that were run for tables."""
-
-    @property
-    def unsolved(self) -> int:
-        """Pair joints whose solver did not converge."""
-
-    def draw(self, tokens: Int[Tensor, "chains blanks"], pair: Pair) -> Drawn:
-        """New tokens for both blanks of the pair, a row per chain."""
-
-
 class OrdersBlock:
     """The even mixture of both orders of filling, from two rows per chain."""
 
+    # it has neither tables nor solvers
     table_rows = unsolved = 0
 
     def __init__(self, conditionals: Conditionals, generator: torch.Generator) -> None:
@@ -79,7 +63,10 @@ class _Kept:
 
 
 class TablesBlock:
-    """Any construction, over tables of the pair in the context of each chain."""
+    """Any construction, over tables of the pair in the context of each chain.
+
+    Counts the rows that the model ran for tables, and joints whose solver did not converge.
+    """
 
     def __init__(self, target: Target, generator: torch.Generator) -> None:
         self.table_rows = self.unsolved = 0
@@ -136,3 +123,6 @@ class TablesBlock:
         self.unsolved += kept.joint.diagnostics.get("converged") is False
         self._remembered.keep((pair, context), kept)
         return kept
+
+
+PairBlock = OrdersBlock | TablesBlock
