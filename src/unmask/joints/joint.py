@@ -1,6 +1,6 @@
 """The distribution that a user holds: one axis per blank, whatever built it.
 
-A joint checks what is asked, turns tokens into places and back, and leaves the numbers to its
+A joint checks its arguments, turns tokens into places and back, and leaves the numbers to its
 engine. Nothing here knows of models or tables, and nothing assumes two blanks.
 """
 
@@ -137,7 +137,7 @@ class Joint:
         for blank in given:
             self._check_axis(blank)
         if axis in given:
-            raise SupportError(f"blank {axis} cannot be both asked for and given")
+            raise SupportError(f"blank {axis} cannot be both requested and given")
         if not given:
             raise SupportError("a conditional needs given={axis: token}; without one use marginal")
         places = {

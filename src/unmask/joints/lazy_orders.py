@@ -26,7 +26,7 @@ from unmask.tables.sizes import ALL_ORDERS_UP_TO, DRAWN_ORDERS
 _ORDERS_SEED = 0
 # contexts that are looked up at once
 _STEPS_AT_ONCE = 2**16
-# fills that are scored in full for every one that is asked for, and at least
+# fills that are scored in full for every one that is requested, and at least
 _SCORED_FOR_EACH, _SCORED_AT_LEAST = 3, 32
 
 
@@ -110,8 +110,8 @@ class LazyOrders(Engine):
 
         def use(which: Tensor, blank: int, log_p: Tensor) -> None:
             for k, row in enumerate(which.tolist()):
-                asking = by_row[starts[row] : starts[row + 1]]
-                log_given[asking, blank] = log_p[k, fills[owner[asking], blank]]
+                mine = by_row[starts[row] : starts[row + 1]]
+                log_given[mine, blank] = log_p[k, fills[owner[mine], blank]]
 
         self._reader.read(rows, use)
         parts = log_given.split(len(fills))

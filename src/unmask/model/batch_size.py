@@ -29,7 +29,7 @@ _TOKENS_TRIED = {
     "cpu": (512, 1024, 2048, 4096, 8192, 16_384),
     "cuda": (16_384, 32_768, 65_536, 131_072, 262_144),
 }
-# an elicitation of fewer tokens is over before trying pays
+# an elicitation of fewer tokens is over before trying is worth it
 _TOKENS_WORTH_TRYING = 2**19
 # what trying may take: seconds, or this part of the elicitation if that is more
 _SECONDS, _PART, _ROUNDS = 2.0, 0.01, 5

@@ -51,7 +51,7 @@ def pieces_in_context(
     """The pieces of every word at a blank of a cloze, in the order given.
 
     A word is what you would type there: at `The <mask>` and `The<mask>`, `man` is `Ġman` and
-    `man`. One leading space asks for the word after a space wherever the blank is. A name of the
+    `man`. One leading space means the word after a space wherever the blank is. A name of the
     vocabulary with its marker (`##ing`, `Ġman`) or an id is a single piece as given.
     """
     frames = _frames(tokenizer, cloze, blank)
@@ -177,7 +177,7 @@ def _continues(tokenizer: Tokenizer, frame: _Frame, word: str) -> bool:
 
 
 def _joined(left: str, word: str) -> str:
-    """A space that the caller asks for is one space, also where the text has it already."""
+    """A space that the caller writes is one space, also where the text has it already."""
     return left + (word.removeprefix(" ") if left.endswith(" ") else word)
 
 

@@ -54,8 +54,7 @@ def sample_blanks(
     draws with the other blank free to be any token. The same seed and batch size give the same
     draws.
     """
-    check_counts(n=(n, 1), chains=(chains, 1), warm_up=(warm_up, 0), thin=(thin, 1))
-    check_counts(seed=(seed, 0))
+    check_counts(n=(n, 1), chains=(chains, 1), warm_up=(warm_up, 0), thin=(thin, 1), seed=(seed, 0))
     name, how = method_name(method), settings or Settings()
     target = Target(model, cloze, supports, name, dict(options or {}), how)
     several = min(chains, n)
