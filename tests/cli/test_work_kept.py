@@ -205,7 +205,7 @@ def test_a_terminal_sees_how_many_of_how_many(fill_all, monkeypatch):
         bars.append((at.what, at.done, at.total))
 
     def bar(what, *, unit, total=None, shown, **_):
-        return progress._Told(tell, what, unit, total)
+        return progress.CallbackBar(tell, what, unit, total)
 
     monkeypatch.setattr(progress, "bar", bar)
     assert fill_all()[0] == 0

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SUMMARY = "estimate what joints cost: forward passes, FLOP, memory and time"
 DESCRIPTION = (
     "Estimate what joints over two blanks cost with a model, before any is computed: forward "
-    "passes, FLOP, memory, and time on this machine, from a measurement of about two seconds. With "
+    "passes, FLOP, memory, and time on this machine, from a measurement of about a second. With "
     "--accelerator, also the time on an accelerator that this machine does not have."
 )
 EXAMPLE = "unmask cost -m bert-base-cased --length 20 --examples 1000 --accelerator A100"
@@ -235,8 +235,7 @@ def _tables(cost: "Cost", limit: int) -> str:
 def _time(cost: "Cost") -> str:
     if cost.seconds is None:
         return "not measured"
-    tables = f", of which tables {_seconds(cost.table_seconds)}" if cost.table_seconds else ""
-    return f"about {_seconds(cost.seconds)}{tables} (loading the model not counted)"
+    return f"about {_seconds(cost.seconds)} of forward passes (loading the model not counted)"
 
 
 def _elsewhere(bill: Bill, where: "Accelerator") -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from unmask.joints.export import UNITS
+from unmask.joints.agreement import UNITS
 from unmask.printable import columns, printable
 
 if TYPE_CHECKING:

@@ -149,7 +149,7 @@ def mutation_effects(
 def _effect(
     mutations: tuple[Mutation, ...], mutant: list[int], wildtype: list[int], joint: Joint
 ) -> MutationEffect:
-    found = changes(joint, mutant, wildtype)
+    found = changes(joint.supports, joint.log_prob, mutant, wildtype)
     return MutationEffect(
         mutations=mutations,
         joint=joint,
@@ -197,7 +197,8 @@ def interaction_map(
 def _pair_interaction(
     joint: Joint, residues: str, pair: tuple[int, int], wildtype: list[int]
 ) -> PairInteraction:
-    places, value = strongest_interaction(joint, wildtype)
+    here = [axis.index(token) for axis, token in zip(joint.supports, wildtype, strict=True)]
+    places, value = strongest_interaction(joint.log_rows, joint.shape, here)
     one, other = (
         Mutation(residues[position - 1], position, bare_letter(axis.names[place]))
         for position, axis, place in zip(pair, joint.supports, places, strict=True)
