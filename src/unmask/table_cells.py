@@ -1,4 +1,4 @@
-r"""Names made inert for a Markdown, LaTeX or CSV cell; for HTML there is `unmask.markup`.
+r"""Names made inert for a Markdown, LaTeX or CSV cell, and texts for HTML.
 
 Control characters, right-to-left overrides and the like are first shown escaped, as everywhere
 (`unmask.printable`), so no cell can hold a line break; then come the format's own specials.
@@ -16,6 +16,8 @@ _MARKDOWN = {
     "<": "&lt;",
     ">": "&gt;",
 }
+# quotation marks too, so that a text is inert in an attribute as well
+_HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"}
 _LATEX = {
     **{ch: f"\\{ch}" for ch in "{}$&#%_"},
     "\\": r"\textbackslash{}",
@@ -37,6 +39,18 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 def markdown(text: str) -> str:
     """The text for a cell of a Markdown table: neither markup, nor HTML, nor a column more."""
     return "".join(_MARKDOWN.get(ch, ch) for ch in printable(text))
+
+
+def html(text: str) -> str:
+    """The text for HTML, between tags or in a quoted attribute: neither a tag nor its end.
+
+    A mark that combines with what stands before it is written as a number where it is first: a
+    program that normalises the file would make one character of it and the markup.
+    """
+    shown = "".join(_HTML.get(ch, ch) for ch in printable(text))
+    if shown and unicodedata.category(shown[0]).startswith("M"):
+        return f"&#x{ord(shown[0]):x};{shown[1:]}"
+    return shown
 
 
 def latex(text: str) -> str:

@@ -12,7 +12,7 @@ from filelock import FileLock
 from plans import a_plan
 from run_rows import hold, pairs, rows
 
-import unmask.evaluation.store.durable as durable
+import unmask.durable as durable
 from unmask import StoreError
 from unmask.evaluation.plan import Batch
 from unmask.evaluation.store.parts import DamagedPartError, read_part, write_part

@@ -224,8 +224,8 @@ def test_files_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monkey
     save_figure(figure, good)
     before = good.read_bytes()
 
-    def full(*_: object, **__: object) -> None:
-        Path(f"{good}.partial").write_text("half")
+    def full(file: Path, **_: object) -> None:
+        file.write_text("half")
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(figure, "savefig", full)

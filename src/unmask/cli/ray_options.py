@@ -70,10 +70,13 @@ def executor(request: "Request", chosen: argparse.Namespace) -> "Iterator[Execut
         return
 
     from unmask.evaluation.executors.ray_cluster import Cluster, RayExecutor
-    from unmask.evaluation.executors.ray_pool import Limits
 
     cpus = 1 if chosen.cpus_per_worker is None else chosen.cpus_per_worker
-    cluster = Cluster(address=chosen.ray, workers=chosen.workers, cpus_per_worker=cpus)
-    limits = None if chosen.patience is None else Limits(patience=chosen.patience)
-    with RayExecutor(request.model, cluster, limits=limits) as found:
+    cluster = Cluster(
+        address=chosen.ray,
+        workers=chosen.workers,
+        cpus_per_worker=cpus,
+        patience=chosen.patience,
+    )
+    with RayExecutor(request.model, cluster) as found:
         yield found

@@ -179,7 +179,7 @@ def _write(document: str, output: str | None) -> None:
     if output is None:
         print(document, end="")
         return
-    from unmask.evaluation.store.durable import write_file
+    from unmask.durable import write_file
 
     path = Path(output).resolve()
     if path.exists() and not path.is_file():

@@ -9,6 +9,7 @@ import unmask
 from unmask.constructions import DEFAULT_METHOD
 from unmask.demo import failures, panels
 from unmask.demo.answers import Answer, exact, quick
+from unmask.demo.markup import Markup
 from unmask.demo.question import (
     LONGEST_TEXT,
     LOOKED_AT,
@@ -23,7 +24,6 @@ from unmask.demo.question import (
 )
 from unmask.demo.scheduler import Job, Scheduler
 from unmask.demo.words import pieces
-from unmask.markup import Markup
 
 # seconds between two looks at an exact answer
 _EVERY = 0.25

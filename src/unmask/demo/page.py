@@ -17,9 +17,9 @@ from unmask.demo.failures import quieten
 from unmask.demo.forgetting import plain_values_only
 from unmask.demo.handlers import Handlers, Shown
 from unmask.demo.library import gradio
+from unmask.demo.markup import element
+from unmask.demo.markup import text as plain
 from unmask.demo.question import LONGEST_TEXT, Question, numbers
-from unmask.markup import element
-from unmask.markup import text as plain
 
 # one is computed while another is read and written
 _QUICK_AT_ONCE = 2

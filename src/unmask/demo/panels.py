@@ -10,10 +10,10 @@ import unmask
 from unmask import plots
 from unmask.constructions import DEFAULT_METHOD
 from unmask.demo.answers import Answer, Column
+from unmask.demo.markup import Markup, element, joined, name, text
 from unmask.demo.question import LONGEST_TEXT, Question
 from unmask.demo.scheduler import Job
 from unmask.demo.words import pieces
-from unmask.markup import Markup, element, joined, name, text
 from unmask.printable import readable_seconds
 
 HINT = "Click the words to blank, or write [MASK] into the text. Then fill the blanks."

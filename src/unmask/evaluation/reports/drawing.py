@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from unmask.durable import make_folder, write_file
 from unmask.evaluation.reports.distance import LEAST_COUNT, DistanceBin, by_setting
 from unmask.evaluation.reports.figures import distance_figure, save_figure
 from unmask.evaluation.reports.rendering import comma_separated
 from unmask.evaluation.reports.reporting import Report, table
 from unmask.evaluation.reports.supports import shown_setting
 from unmask.evaluation.rows import Group
-from unmask.evaluation.store.durable import make_folder, write_file
 
 _LONGEST_NAME = 100
 AXES = {

@@ -16,11 +16,11 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from unmask.durable import explained, make_folder, remove_unfinished, write_file
 from unmask.errors import StoreError
 from unmask.evaluation.masks import MaskedPair
 from unmask.evaluation.plan import Batch, Plan, canonical, check_same, settled
 from unmask.evaluation.rows import Row
-from unmask.evaluation.store.durable import explained, make_folder, remove_unfinished, write_file
 from unmask.evaluation.store.merging import (
     SUFFIX,
     due,

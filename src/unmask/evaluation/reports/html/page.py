@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from unmask import table_cells
 from unmask.evaluation.reports.distance import DistanceBin
 from unmask.evaluation.reports.drawing import AXES
 from unmask.evaluation.reports.figures import construction_styles
@@ -38,7 +39,6 @@ from unmask.evaluation.reports.tables import (
 )
 from unmask.evaluation.store.publishing import without_detail
 from unmask.evaluation.store.run_folder import Damaged, Run
-from unmask.markup import escaped
 
 
 class Distances(NamedTuple):
@@ -145,7 +145,7 @@ def _inert(value: object) -> Markup:
     """Whatever a template shows that is not markup: escaped, controls and overrides visible."""
     if isinstance(value, Markup):
         return value
-    return Markup(escaped(str(value)))
+    return Markup(table_cells.html(str(value)))
 
 
 def _fixed(value: float | None, digits: int) -> str:

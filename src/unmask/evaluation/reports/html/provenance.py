@@ -13,10 +13,10 @@ from typing import Any
 
 from markupsafe import Markup
 
+from unmask import table_cells
 from unmask.evaluation.plan import Plan
 from unmask.evaluation.reports.reporting import Report
 from unmask.evaluation.store.run_folder import MANIFEST, ROWS, Run
-from unmask.markup import escaped
 
 _OPTIONS = ("steps", "mean", "contexts")
 _LONGEST_PART = 100
@@ -37,7 +37,7 @@ def run_part(run: Run) -> dict[str, Any]:
 def whole_options(command: str) -> Markup:
     """A command whose options are not broken after their hyphens."""
     # of what is escaped, so that nothing but letters and hyphens gets within a tag
-    return Markup(_OPTION.sub(r"<span>\1</span>", escaped(command)))
+    return Markup(_OPTION.sub(r"<span>\1</span>", table_cells.html(command)))
 
 
 def evaluate_command(plan: Plan) -> str:

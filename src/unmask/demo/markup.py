@@ -4,33 +4,17 @@ Texts go in through `text` and `element`'s attributes, which escape them; what i
 a `Markup`, so that mypy sees where one is taken for the other.
 """
 
-import unicodedata
 from collections.abc import Iterable
 from typing import NewType
 
-from unmask.printable import printable
+from unmask import table_cells
 
 Markup = NewType("Markup", str)
-
-# quotation marks too, so that a text is inert in an attribute as well
-_SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"}
-
-
-def escaped(value: str) -> str:
-    """A text for HTML, between tags or in a quoted attribute: neither a tag nor its end.
-
-    A mark that combines with what stands before it is written as a number where it is first: a
-    program that normalises the file would make one character of it and the markup.
-    """
-    shown = "".join(_SPECIAL.get(ch, ch) for ch in printable(value))
-    if shown and unicodedata.category(shown[0]).startswith("M"):
-        return f"&#x{ord(shown[0]):x};{shown[1:]}"
-    return shown
 
 
 def text(value: str) -> Markup:
     """A text that is shown, whatever it holds."""
-    return Markup(escaped(value))
+    return Markup(table_cells.html(value))
 
 
 def name(value: str) -> Markup:
@@ -56,4 +40,4 @@ def joined(parts: Iterable[Markup], between: str = "\n") -> Markup:
 
 def _attribute(key: str, value: str | bool) -> str:
     shown = key.rstrip("_").replace("_", "-")
-    return f" {shown}" if value is True else f' {shown}="{escaped(str(value))}"'
+    return f" {shown}" if value is True else f' {shown}="{table_cells.html(str(value))}"'
