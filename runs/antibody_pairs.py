@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 import unmask
-from unmask.evaluation.reports.figures import save_figure
+from unmask.plots.saving import save_figure
 from unmask.printable import printable
 from unmask.sequences.mutations import interaction_map
 from unmask.sequences.residues import residue_cloze

@@ -43,6 +43,11 @@ def write_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
         write(file)
 
 
+def write_text(path: Path, text: str) -> None:
+    """A text as a file of results, with the line ends that it has."""
+    write_file(path, lambda file: file.write(text.encode()))
+
+
 def make_folder(path: Path) -> None:
     """A folder and those above it."""
     with explained(path):

@@ -29,7 +29,6 @@ from unmask.cli import evaluate
 from unmask.constructions import CONSTRUCTIONS
 from unmask.evaluation.plan import Batch, Construction
 from unmask.evaluation.reports.bootstrap import Estimate, Resampling
-from unmask.evaluation.reports.figures import STYLES
 from unmask.evaluation.reports.html.charts import WITHOUT, inline
 from unmask.evaluation.reports.html.examples import SOUND, settings_of
 from unmask.evaluation.reports.html.page import environment, page
@@ -37,6 +36,7 @@ from unmask.evaluation.reports.html.provenance import evaluate_command, report_c
 from unmask.evaluation.reports.reporting import Report, report
 from unmask.evaluation.rows import Row
 from unmask.evaluation.store.run_folder import Run, read_run
+from unmask.plots.styles import STYLES
 from unmask.printable import printable
 
 TABLE1 = Path(__file__).parents[2] / "docs" / "results" / "table1-here"

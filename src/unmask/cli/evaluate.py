@@ -13,7 +13,7 @@ from unmask.errors import UnmaskError
 from unmask.printable import printable, quoted
 
 if TYPE_CHECKING:
-    from unmask.evaluation.executors import Executor
+    from unmask.evaluation.executors.local import Executor
     from unmask.evaluation.request import Outcome, Prepared, Request
 
 SUMMARY = "measure constructions on many masked examples of a corpus"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from unmask.errors import UnmaskError
 
 if TYPE_CHECKING:
-    from unmask.evaluation.executors import Executor
+    from unmask.evaluation.executors.local import Executor
     from unmask.evaluation.request import Request
 
 

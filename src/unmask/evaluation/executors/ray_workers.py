@@ -41,7 +41,7 @@ class Worker:
         self._lm: LanguageModel | None = None
 
     def where(self) -> str:
-        """The node, as its people know it; an answer says that there was room for this worker."""
+        """The name and address of the node; an answer says that there was room for this worker."""
         import ray
 
         address: Any = ray.util.get_node_ip_address

@@ -7,7 +7,7 @@ cell. CSV is for programs: every column, full precision, four columns per estima
 import csv
 import io
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from unmask import table_cells
@@ -69,6 +69,7 @@ def latex(table: Table) -> str:
     head = [table_cells.latex(column.name) for column in shown.columns]
     body = _written(shown, table_cells.latex, lambda number: f"\\textbf{{{number}}}", minus="$-$")
     kinds = "".join("l" if left else "r" for left in _left(shown))
+    lines = [" & ".join(cells) + r" \\" for cells in [head, *body]]
     caption = " ".join(map(table_cells.latex, [f"{shown.title}.", *shown.notes]))
     return "\n".join(
         [
@@ -77,9 +78,9 @@ def latex(table: Table) -> str:
             r"\centering",
             rf"\begin{{tabular}}{{{kinds}}}",
             r"\toprule",
-            _latex_row(head),
+            *lines[:1],
             r"\midrule",
-            *map(_latex_row, body),
+            *lines[1:],
             r"\bottomrule",
             r"\end{tabular}",
             rf"\caption{{{caption}}}",
@@ -136,10 +137,6 @@ def _left(table: Table) -> list[bool]:
         any(isinstance(row[place], str) for row in table.rows)
         for place in range(len(table.columns))
     ]
-
-
-def _latex_row(cells: Iterable[str]) -> str:
-    return " & ".join(cells) + r" \\"
 
 
 def _csv_names(column: Column) -> list[str]:
