@@ -18,7 +18,7 @@ from unmask.cli.report import _draw
 from unmask.evaluation.reports import rendering
 from unmask.evaluation.reports.bootstrap import Resampling
 from unmask.evaluation.reports.reporting import Report, config, report, table
-from unmask.evaluation.reports.supports import shown_support, shown_supports
+from unmask.evaluation.reports.tables import shown_support, shown_supports
 from unmask.evaluation.store.run_folder import Run
 from unmask.joints.agreement import Agreement
 from unmask.tables.pair_tables import PairTables

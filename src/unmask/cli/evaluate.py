@@ -15,7 +15,7 @@ from unmask.errors import UnmaskError
 from unmask.printable import printable, quoted
 
 if TYPE_CHECKING:
-    from unmask.evaluation.executors import Executor
+    from unmask.evaluation.executors.local import Executor
     from unmask.evaluation.request import Outcome, Prepared, Request
 
 SUMMARY = "measure constructions on many masked examples of a corpus"
@@ -140,12 +140,15 @@ def _executor(request: "Request", chosen: argparse.Namespace) -> "Iterator[Execu
         return
 
     from unmask.evaluation.executors.ray_cluster import Cluster, RayExecutor
-    from unmask.evaluation.executors.ray_pool import Limits
 
     cpus = 1 if chosen.cpus_per_worker is None else chosen.cpus_per_worker
-    cluster = Cluster(address=chosen.ray, workers=chosen.workers, cpus_per_worker=cpus)
-    limits = None if chosen.patience is None else Limits(patience=chosen.patience)
-    with RayExecutor(request.model, cluster, limits=limits) as found:
+    cluster = Cluster(
+        address=chosen.ray,
+        workers=chosen.workers,
+        cpus_per_worker=cpus,
+        patience=chosen.patience,
+    )
+    with RayExecutor(request.model, cluster) as found:
         yield found
 
 

@@ -173,7 +173,7 @@ def _write(document: str, output: str | None) -> None:
     if output is None:
         print(document, end="")
         return
-    from unmask.evaluation.store.durable import write_file
+    from unmask.durable import write_text
 
     path = Path(output).resolve()
     if path.exists() and not path.is_file():
@@ -181,12 +181,11 @@ def _write(document: str, output: str | None) -> None:
         with path.open("wb") as file:
             file.write(document.encode())
         return
-    # not through a text file, which would write other line ends on Windows
-    write_file(path, lambda file: file.write(document.encode()))
+    write_text(path, document)
 
 
 def _draw(it: "Report", folder: Path, format: str) -> None:
-    from unmask.evaluation.reports.drawing import draw
+    from unmask.evaluation.reports.figures import draw
 
     for path in draw(it, folder, format, say=options.say):
         print(f"wrote {printable(str(path))}", file=sys.stderr)
@@ -200,7 +199,7 @@ def _write_page(it: "Report", place: str) -> None:
 
 
 def _copy(it: "Report", folder: Path) -> None:
-    from unmask.evaluation.store.publishing import copy_run
+    from unmask.evaluation.store.run_writer import copy_run
 
     if len(it.runs) != 1:
         raise UnmaskError(f"--copy-to copies one run, not {len(it.runs)}; give one RUN")

@@ -54,7 +54,7 @@ def row_writer(output: str | None, names: Sequence[str], format: str) -> Iterato
 
 
 def _partial(target: Path, part: Path, names: Sequence[str], format: str) -> Iterator[RowWriter]:
-    from unmask.evaluation.store.durable import explained, put_in_place
+    from unmask.durable import explained, put_in_place
 
     with explained(part):
         # never over the rows of another run; line ends as they are written, on Windows too
@@ -63,7 +63,8 @@ def _partial(target: Path, part: Path, names: Sequence[str], format: str) -> Ite
     try:
         with file:
             yield writer
-        put_in_place(part, target)
+        with explained(target):
+            put_in_place(part, target)
     except BaseException as error:
         if not writer.texts:
             part.unlink(missing_ok=True)

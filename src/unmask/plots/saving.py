@@ -1,6 +1,5 @@
 """Matplotlib as figures here need it: imported late, with its own settings, into whole files."""
 
-import os
 from collections.abc import Mapping
 from copy import deepcopy
 from importlib import import_module
@@ -9,6 +8,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from unmask.durable import replacing
 from unmask.errors import UnmaskError
 from unmask.printable import printable, quoted
 
@@ -26,13 +26,11 @@ _INSTALL = "pip install 'unmask[plots]'"
 
 def save_figure(figure: "Figure", path: str | Path) -> None:
     """Write a figure as .svg, .png or .pdf; the file appears whole or not at all."""
-    target, suffix = Path(path), check_ending(path)
-    partial = target.with_name(target.name + ".partial")
+    suffix = check_ending(path)
     try:
-        write_figure(figure, partial, suffix)
-        os.replace(partial, target)
+        with replacing(Path(path)) as unfinished:
+            write_figure(figure, unfinished, suffix)
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise UnmaskError(
             f"cannot write {_shown(path)}: {error.strerror}; choose another place"
         ) from None

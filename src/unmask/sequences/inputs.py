@@ -25,8 +25,8 @@ from unmask.corpora.files import (
 )
 from unmask.corpora.lines import checked_lines
 from unmask.errors import CorpusError
+from unmask.markup import from_data_cell
 from unmask.printable import quoted
-from unmask.table_cells import from_data_cell
 
 # what holds the text of a file with columns, unless something else is named
 TEXT_COLUMN = "text"
