@@ -120,7 +120,7 @@ class TimedRay(RayExecutor):
         made = super()._transport(task)
         watched = WatchedTransport(self._ray, made.source, task, made.needs)
         watched.done = self.done = {}
-        self._transports[-1] = watched
+        self._held.callback(watched.close)
         return watched
 
 

@@ -20,11 +20,11 @@ import torch
 from torch import Tensor
 
 import unmask
-from unmask.evaluation.reports.figures import save_figure
+from unmask.markup import markdown
+from unmask.plots.saving import save_figure
 from unmask.printable import printable
 from unmask.sequences.mutations import interaction_map
 from unmask.sequences.residues import residue_cloze
-from unmask.table_cells import markdown
 from unmask.text.alphabets import ALPHABETS
 
 if TYPE_CHECKING:

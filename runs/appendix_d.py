@@ -18,8 +18,8 @@ from typing import Any
 import torch
 
 import unmask
+from unmask.markup import markdown
 from unmask.printable import printable, quoted
-from unmask.table_cells import markdown
 
 Record = dict[str, Any]
 

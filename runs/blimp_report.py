@@ -18,9 +18,9 @@ from typing import Any
 
 import unmask
 from unmask.evaluation.reports.bootstrap import means
+from unmask.markup import markdown
 from unmask.printable import printable, quoted
 from unmask.sequences.minimal_pairs import Accuracy, Verdict, accuracies, accuracy
-from unmask.table_cells import markdown
 
 Row = dict[str, Any]
 # the rows of a method by the ids of their pairs

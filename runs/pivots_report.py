@@ -16,8 +16,8 @@ from better_joints_report import METRICS, Row, read
 
 import unmask
 from unmask.evaluation.reports.bootstrap import Estimate, Numbers, means, paired_differences
+from unmask.markup import markdown
 from unmask.printable import printable, quoted
-from unmask.table_cells import markdown
 
 # the pivot that the paper takes, on the blank that its formula pivots on
 AXIS, PIVOT = "0", "likeliest"

@@ -9,7 +9,7 @@ import sys
 import unmask
 from unmask.corpora import CorpusSpec, read_corpus
 from unmask.evaluation import read_run
-from unmask.evaluation.planning import draw_examples
+from unmask.evaluation.request import draw_examples
 from unmask.evaluation.worker import measure
 
 METRICS = ("pairwise_nll", "unary_nll", "all_kl", "gold_kl")

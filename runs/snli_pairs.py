@@ -9,7 +9,7 @@ from pathlib import Path
 
 import unmask
 from unmask.corpora import CorpusSpec, read_corpus
-from unmask.evaluation.masks import MASKS, Refused, outcomes
+from unmask.evaluation.masks import MASKS, examples
 
 __all__ = ["MASKS", "MaskedPair", "masked_pairs", "sentences"]
 
@@ -36,6 +36,5 @@ def masked_pairs(
 ) -> Iterator[MaskedPair]:
     """The first `limit` sentences in hashed order that this model can take, masked."""
     corpus = read_corpus(CorpusSpec(str(path)))
-    for one in outcomes(lm, corpus.sentences, mask=mask, limit=limit, seed=seed):
-        if not isinstance(one, Refused):
-            yield MaskedPair(one.sentence_id, mask, one.cloze)
+    for one in examples(lm, corpus.sentences, mask=mask, limit=limit, seed=seed).pairs:
+        yield MaskedPair(one.sentence_id, mask, one.cloze)

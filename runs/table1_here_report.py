@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from unmask import table_cells
+from unmask import markup
 from unmask.errors import UnmaskError
 from unmask.evaluation.reports import rendering
 from unmask.evaluation.reports.bootstrap import DEFAULT, Estimate, paired_differences
@@ -204,7 +204,7 @@ def _tables(it: Report, name: str) -> Iterator[str]:
 
 def _line(cells: Sequence[str]) -> str:
     marks = (":---", "---:")
-    told = [cell if cell in marks or "**" in cell else table_cells.markdown(cell) for cell in cells]
+    told = [cell if cell in marks or "**" in cell else markup.markdown(cell) for cell in cells]
     return f"| {' | '.join(told)} |"
 
 

@@ -21,7 +21,12 @@ def whole_number(value: object) -> int | None:
 
 def real_number(value: object) -> float | None:
     """The value as a `float`, or None if it is not a number."""
-    return float(value) if isinstance(value, Real) and not isinstance(value, bool) else None
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except OverflowError:  # Python's whole numbers go further than its floats
+        return None
 
 
 def _is_list(value: object) -> bool:

@@ -36,7 +36,12 @@ from unmask.queries.joints import (
     default_method,
     pair_tables,
 )
-from unmask.queries.pair_log_probs import Clozes, pair_log_probs, places_of, rows_per_text
+from unmask.queries.pair_log_probs import (
+    checked_clozes,
+    pair_log_probs,
+    places_of,
+    rows_per_text,
+)
 from unmask.queries.sampling.gibbs import (
     DEFAULT_CHAINS,
     DEFAULT_WARM_UP,
@@ -225,7 +230,14 @@ class LanguageModel:
                     f"{name} of targets takes no option {quoted(next(iter(options)))}"
                 )
             fills = fill_targets(
-                self._words_in(cloze, settings),
+                WordQuestion(
+                    self.model,
+                    self.tokenizer,
+                    self._vocabulary,
+                    cloze,
+                    settings or Settings(),
+                    self.max_length,
+                ),
                 targets,
                 method=name,
                 piece_prior=piece_prior,
@@ -308,13 +320,14 @@ class LanguageModel:
                 "no construction is affordable for many texts by default: name a method, "
                 "'orders' (3 forward passes per text), 'sweep' or 'mlm'"
             )
-        axes, name = self._supports(support, 2), method_name(method)
-        rows_per_text(name, (axes[0], axes[1]), options)
+        name = method_name(method)
+        first, second = choose_each(support, 2, self._vocabulary, self.model.special_ids)
+        rows_per_text(name, (first, second), options)
         return pair_log_probs(
             self.model,
-            pairs=places_of(pairs, (axes[0], axes[1])),
-            clozes=Clozes(texts, pairs, self._read_quietly, self.tokenizer),
-            supports=(axes[0], axes[1]),
+            pairs=places_of(pairs, (first, second)),
+            clozes=checked_clozes(texts, pairs, self._read_quietly, self.tokenizer),
+            supports=(first, second),
             settings=settings or Settings(),
             method=name,
             options=options,
@@ -355,14 +368,8 @@ class LanguageModel:
     def _read_quietly(self, text: str | Cloze) -> Cloze:
         return self._given(text) if isinstance(text, Cloze) else self.read(text)
 
-    def _words_in(self, cloze: Cloze, settings: Settings | None) -> WordQuestion:
-        how = settings or Settings()
-        return WordQuestion(
-            self.model, self.tokenizer, self._vocabulary, cloze, how, self.max_length
-        )
-
     def _checked(self, cloze: Cloze) -> Cloze:
-        """Refuse a cloze that this model cannot run, wherever it was made."""
+        """Reject a cloze that this model cannot run, wherever it was made."""
         places = cloze.positions
         if not places or len(set(places)) < len(places) or max(places) >= len(cloze.ids):
             raise ClozeError(
@@ -378,9 +385,6 @@ class LanguageModel:
                 f"{self.model.vocabulary_size}; they do not belong together"
             )
         return cloze
-
-    def _supports(self, spec: CandidatesByBlank, blanks: int) -> tuple[Support, ...]:
-        return choose_each(spec, blanks, self._vocabulary, self.model.special_ids)
 
     def _provenance(self, cloze: Cloze) -> dict[str, object]:
         return {

@@ -3,7 +3,7 @@
 Knows nothing of tables, tokens or models: only of blocks of rows and how to fold them.
 
 Results of a pass are written into vectors made before it. A list that grows by one small tensor
-a tile costs gigabytes: each lands in the hole of a freed tile, which then fits no tile again.
+per tile costs gigabytes: each lands in the hole of a freed tile, which then fits no tile again.
 """
 
 import torch

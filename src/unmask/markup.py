@@ -1,59 +1,123 @@
-"""Pieces of HTML with all texts escaped; whole pages are templates of their own.
+r"""Names made inert for a Markdown, LaTeX or CSV cell, texts for HTML, and templates of pages.
 
-Texts go in through `text` and `element`'s attributes, which escape them; what is already markup is
-a `Markup`, so that mypy sees where one is taken for the other.
+Control characters, right-to-left overrides and the like are first shown escaped, as everywhere
+(`unmask.printable`), so no cell can hold a line break; then come the format's own specials.
 """
 
+import re
 import unicodedata
-from collections.abc import Iterable
-from typing import NewType
+from importlib.resources import files
+from typing import TYPE_CHECKING
 
 from unmask.printable import printable
 
-Markup = NewType("Markup", str)
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
+_MARKDOWN = {
+    **{ch: f"\\{ch}" for ch in "\\`*_[]|~$"},
+    # entities, because a backslash does not stop raw HTML in every renderer
+    "&": "&amp;",
+    "<": "&lt;",
+    ">": "&gt;",
+}
 # quotation marks too, so that a text is inert in an attribute as well
-_SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"}
+_HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"}
+_LATEX = {
+    **{ch: f"\\{ch}" for ch in "{}$&#%_"},
+    "\\": r"\textbackslash{}",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    # right after the end of a row these would be taken for its arguments
+    **{ch: f"{{{ch}}}" for ch in "[]*"},
+}
+# line separators, and what turns the direction of all that follows
+_OVERRIDES = "\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+# what spreadsheets take for the start of a formula, the full-width forms included
+_FORMULA = tuple("=+-@\t\r\n＝＋－＠")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
-def escaped(value: str) -> str:
-    """A text for HTML, between tags or in a quoted attribute: neither a tag nor its end.
+def markdown(text: str) -> str:
+    """The text for a cell of a Markdown table: neither markup, nor HTML, nor a column more."""
+    return "".join(_MARKDOWN.get(ch, ch) for ch in printable(text))
+
+
+def html(text: str) -> str:
+    """The text for HTML, between tags or in a quoted attribute: neither a tag nor its end.
 
     A mark that combines with what stands before it is written as a number where it is first: a
     program that normalises the file would make one character of it and the markup.
     """
-    shown = "".join(_SPECIAL.get(ch, ch) for ch in printable(value))
+    shown = "".join(_HTML.get(ch, ch) for ch in printable(text))
     if shown and unicodedata.category(shown[0]).startswith("M"):
         return f"&#x{ord(shown[0]):x};{shown[1:]}"
     return shown
 
 
-def text(value: str) -> Markup:
-    """A text that is shown, whatever it holds."""
-    return Markup(escaped(value))
+def latex(text: str) -> str:
+    """The text for LaTeX: no command, no comment, no column more."""
+    return "".join(_LATEX.get(ch, ch) for ch in printable(text))
 
 
-def name(value: str) -> Markup:
-    """A name from outside, whose writing direction stays within it."""
-    return element("bdi", text(value))
+def data_cell(text: str, *, tabs: bool = False) -> str:
+    r"""The text for a CSV or TSV cell that is read again: as it was but for what acts.
 
-
-def element(tag: str, *content: Markup, **attributes: str | bool) -> Markup:
-    """A tag with its content; `class_` is class, underscores are hyphens.
-
-    An attribute that is True has no value, one that is False or empty is left out.
+    Controls are shown escaped, but a tab and line ends only where cells end at them (`tabs`): the
+    csv module quotes them. What a spreadsheet would take for a formula stands behind a quotation
+    mark, as does what already did: `from_data_cell` takes it off.
     """
-    said = "".join(
-        _attribute(key, value) for key, value in attributes.items() if value is not False
+    kept = "" if tabs else "\t\n\r"
+    shown = "".join(printable(ch) if _acts(ch) and ch not in kept else ch for ch in text)
+    return ("'" if _is_formula(text) else "") + shown
+
+
+def from_data_cell(text: str) -> str:
+    """The text of a cell without the quotation mark that `data_cell` put before it."""
+    return text[1:] if text.startswith("'") and _is_formula(text[1:]) else text
+
+
+def _is_formula(text: str) -> bool:
+    bare = text.lstrip(" ").lstrip("'")
+    return bare.startswith(_FORMULA) and not _NUMBER.fullmatch(text)
+
+
+def _acts(ch: str) -> bool:
+    # joiners and wide spaces are how many scripts are written; overrides of direction are not
+    return unicodedata.category(ch) in ("Cc", "Cs") or ch in _OVERRIDES
+
+
+def csv(text: str) -> str:
+    """The text for a CSV cell that a spreadsheet opens: a formula becomes text behind a quote.
+
+    Numbers stay as they are. Commas and quotes are left to the csv module.
+    """
+    risky = text.lstrip(" ").startswith(_FORMULA) and not _NUMBER.fullmatch(text)
+    return ("'" if risky else "") + printable(text)
+
+
+def templates(package: str) -> "Environment":
+    """The HTML templates of a package, in which all that is not markup is escaped."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def inert(value: object) -> Markup:
+        # controls and overrides of direction are visible
+        return value if isinstance(value, Markup) else Markup(html(str(value)))
+
+    return Environment(
+        loader=FunctionLoader(lambda file: asset(package, file)),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=inert,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    return Markup(f"<{tag}{said}>{''.join(content)}</{tag}>")
 
 
-def joined(parts: Iterable[Markup], between: str = "\n") -> Markup:
-    """Several pieces after each other."""
-    return Markup(between.join(parts))
-
-
-def _attribute(key: str, value: str | bool) -> str:
-    shown = key.rstrip("_").replace("_", "-")
-    return f" {shown}" if value is True else f' {shown}="{escaped(str(value))}"'
+def asset(package: str, file: str) -> str:
+    """A file of a package; line ends as a browser sees them, since it hashes them."""
+    return "\n".join(files(package).joinpath(file).read_text(encoding="utf-8").splitlines())

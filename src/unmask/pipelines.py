@@ -111,7 +111,7 @@ def _register() -> None:
     PIPELINE_REGISTRY.register_pipeline(
         TASK, pipeline_class=JointFillMaskPipeline, pt_model=AutoModelForMaskedLM, type="text"
     )
-    # with it, a saved pipeline would hold a copy of this file and be refused as remote code
+    # with it, a saved pipeline would hold a copy of this file and be rejected as remote code
     del JointFillMaskPipeline._registered_impl
 
 

@@ -15,7 +15,7 @@ def printable(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(ch if ch.isprintable() else _escape(ch) for ch in text)
+    return "".join(ch if ch.isprintable() else ch.encode("unicode_escape").decode() for ch in text)
 
 
 def quoted(text: object, limit: int = 60) -> str:
@@ -72,16 +72,6 @@ def _shown(value: object) -> str:
         return repr(value)
     except Exception:  # Python writes out no integer beyond 4300 digits, nor endless nesting
         return f"<{type(value).__name__} that cannot be shown>"
-
-
-def _escape(ch: str) -> str:
-    short = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(ch)
-    if short:
-        return short
-    code = ord(ch)
-    if code <= 0xFF:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
 def _cells(ch: str) -> int:

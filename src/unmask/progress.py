@@ -48,7 +48,7 @@ def bar(
     An exception that a caller's function raises ends the work, and reaches the caller.
     """
     if callable(shown):
-        return _Told(shown, what, unit, total)
+        return CallbackBar(shown, what, unit, total)
     return tqdm(
         total=total,
         desc=what,
@@ -59,17 +59,17 @@ def bar(
     )
 
 
-class _Told(tqdm):  # type: ignore[type-arg]
-    """A bar that is not drawn: it tells a function instead."""
+class CallbackBar(tqdm):  # type: ignore[type-arg]
+    """A bar that is not drawn: it calls a function instead."""
 
     def __init__(
-        self, tell: Callable[[Progress], object], what: str, unit: str, total: int | None
+        self, call: Callable[[Progress], object], what: str, unit: str, total: int | None
     ) -> None:
         super().__init__(total=total, disable=True)
-        self._tell, self._what, self._unit = tell, what, unit
+        self._call, self._what, self._unit = call, what, unit
 
     def update(self, n: float | None = 1) -> None:
         """So much more is done."""
         self.n += n or 0
         total = None if self.total is None else int(self.total)
-        self._tell(Progress(self._what, int(self.n), total, self._unit))
+        self._call(Progress(self._what, int(self.n), total, self._unit))

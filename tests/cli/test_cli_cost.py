@@ -10,7 +10,7 @@ from tiny_tokenizers import PIECES, save_bert
 
 import unmask
 from unmask.cli import main
-from unmask.cli.bill import Bill, as_text
+from unmask.cli.cost import Bill, as_text
 from unmask.queries.costs.accelerators import accelerator
 
 V = len(PIECES)
@@ -100,9 +100,8 @@ def test_json_is_what_python_returns(
     shown = bill("--length", "9", "--method", "log-pool,sweep", "--examples", "7")
     lm = unmask.load(folder)
     same = lm.cost("the [MASK] sat on the [MASK].", methods=["log-pool", "sweep"], examples=7)
-    timed = ("seconds", "table_seconds")
-    expected = {k: v for k, v in same.to_dict().items() if k not in timed}
-    assert {k: v for k, v in shown["one_text"].items() if k not in timed} == expected
+    expected = {k: v for k, v in same.to_dict().items() if k != "seconds"}
+    assert {k: v for k, v in shown["one_text"].items() if k != "seconds"} == expected
     assert shown["methods"] == ["log-pool", "sweep"]
     assert shown["all_texts"]["forward_passes"] == 7 * same.forward_passes
     assert shown["all_texts"]["flop"] == 7 * shown["one_text"]["flop"]
@@ -143,7 +142,7 @@ def test_a_length_is_taken_when_none_is_given(bill: Callable[..., Any], folder: 
 
 
 def test_a_model_that_an_accelerator_cannot_hold(cost: Callable[..., str], monkeypatch) -> None:
-    monkeypatch.setattr("unmask.queries.costs.estimate.weight_bytes", lambda model: 10**12)
+    monkeypatch.setattr("unmask.queries.joints.weight_bytes", lambda model: 10**12)
     said = lines(cost("--accelerator", "L4"))["on L4"]
     assert said.endswith("1.0 TB do not fit its 24.0 GB: lower --memory-limit")
 

@@ -364,7 +364,7 @@ def test_a_report_is_not_written_over_its_run(
     written = str(Path(done.name) / "rows" / ".." / place)
     assert main(["report", str(done), "--resamples", "50", option, written]) == 2
     err = capsys.readouterr().err
-    assert "belongs to the run" in err or "takes a file in a folder that exists" in err
+    assert "belongs to the run" in err or "give a file in a folder that exists" in err
     assert err.count("\n") == 1
     assert {path: path.read_bytes() for path in done.rglob("*") if path.is_file()} == before
 

@@ -414,7 +414,7 @@ def test_a_paradigm_of_the_real_blimp(score, tmp_path) -> None:
         (["--text", "a", "--limit", "0"], "--limit takes a number of rows from 1, not 0"),
         (["--text", "a", "--output", "a.xls"], "does not end with .csv, .jsonl or .tsv"),
         (["--text", "a", "--output", "no/such/a.csv"], "give a file in a folder that exists"),
-        (["--text", "a", "--output-format", "xml"], "is csv, jsonl or tsv, not 'xml'"),
+        (["--text", "a", "--output-format", "xml"], "is one of csv, jsonl, tsv, not 'xml'"),
         (["--text", "a", "--json", "--output", "a.csv"], "--json prints JSON lines to stdout"),
         (["--text", "a", "--words", "--no-text"], "--no-text leaves texts out"),
     ],
@@ -464,7 +464,7 @@ def commands() -> Iterator[list[str]]:
 @pytest.mark.parametrize("words", list(commands()), ids=lambda words: " ".join(words[3:])[:60])
 def test_commands_of_the_page_are_sound(words: list[str]) -> None:
     chosen: argparse.Namespace = cli._parser().parse_args(words)
-    score_options.check(chosen)
+    score_options.checked(chosen)
 
 
 def test_columns_of_the_page_are_those_of_the_rows(rows, pairs_file) -> None:

@@ -10,7 +10,7 @@ from tiny_tokenizers import ODD, save_bert
 from unmask.cli import fill_lines, main, score
 from unmask.errors import UnmaskError
 from unmask.language_model import LanguageModel
-from unmask.sequences import scoring, screening
+from unmask.sequences import scoring
 from unmask.sequences.scores import TextScore
 
 PAIR, ONE = "the [MASK] sat on the [MASK].", "the [MASK] sat."
@@ -205,7 +205,7 @@ def test_a_terminal_sees_how_many_of_how_many(fill_all, monkeypatch):
         bars.append((at.what, at.done, at.total))
 
     def bar(what, *, unit, total=None, shown, **_):
-        return progress._Told(tell, what, unit, total)
+        return progress.CallbackBar(tell, what, unit, total)
 
     monkeypatch.setattr(progress, "bar", bar)
     assert fill_all()[0] == 0
@@ -248,7 +248,7 @@ def score_all(folder, tmp_path, capsys):
 
 def interrupt_scoring_after(parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Interrupt as the part after so many is scored."""
-    real, made = screening.score_valid_texts, []
+    real, made = scoring.score_valid_texts, []
 
     def score_valid_texts(*arguments, **how):
         made.append(1)
@@ -256,7 +256,7 @@ def interrupt_scoring_after(parts: int, monkeypatch: pytest.MonkeyPatch) -> None
             raise KeyboardInterrupt
         return real(*arguments, **how)
 
-    monkeypatch.setattr(screening, "score_valid_texts", score_valid_texts)
+    monkeypatch.setattr(scoring, "score_valid_texts", score_valid_texts)
     monkeypatch.setattr(score, "TEXTS_AT_ONCE", 2)
 
 
@@ -309,7 +309,7 @@ def test_an_interruption_leaves_the_texts_that_were_scored(score_all, tmp_path, 
 def test_an_error_leaves_them_too(score_all, tmp_path, monkeypatch):
     output, part = tmp_path / "out.jsonl", tmp_path / "out.jsonl.partial"
     interrupt_scoring_after(2, monkeypatch)
-    late = screening.score_valid_texts
+    late = scoring.score_valid_texts
 
     def failing(*arguments, **how):
         try:
@@ -317,7 +317,7 @@ def test_an_error_leaves_them_too(score_all, tmp_path, monkeypatch):
         except KeyboardInterrupt:
             raise UnmaskError("the disk is on fire") from None
 
-    monkeypatch.setattr(screening, "score_valid_texts", failing)
+    monkeypatch.setattr(scoring, "score_valid_texts", failing)
     code, _, err = score_all("--output", str(output))
     assert code == 2
     assert err == f"unmask: '{part}' holds the first 4 texts\nunmask: the disk is on fire\n"

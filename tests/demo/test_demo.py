@@ -6,19 +6,22 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import CancelledError
+from collections.abc import Iterator
+from concurrent.futures import CancelledError, wait
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from toy_lm import ToyMaskedLM, ToyTokenizer
 
 import unmask
 from unmask import cli
 from unmask.demo import panels
-from unmask.demo.answers import Answer, Column
-from unmask.demo.examples import examples_for
-from unmask.demo.handlers import Handlers, Shown
+from unmask.demo.examples import examples_for, label
+from unmask.demo.handlers import Handlers
+from unmask.demo.panels import Shown
 from unmask.demo.question import (
     LONGEST_TEXT,
     MOST_BLANKS,
@@ -30,9 +33,10 @@ from unmask.demo.question import (
     numbers,
     toggled,
 )
-from unmask.demo.scheduler import FairLock, Job, Scheduler
+from unmask.demo.scheduler import Job, Scheduler
 from unmask.demo.serving import candidate_choices
 from unmask.demo.words import blanked, pieces
+from unmask.text.support import Support
 
 SOURCE = Path(unmask.__file__).parent
 HOSTILE = "<script>x()</script> \"><img src=x onerror=x()> ${x()} {{x}} '`\u202e abc e\u0301 עברית"
@@ -140,7 +144,7 @@ def test_a_word_is_blanked_and_filled_again() -> None:
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        (Question("Two men."), "click one or more words"),
+        (Question("Two men."), "There is no blank to fill yet"),
         (Question("[MASK] " * (MOST_BLANKS + 1)), f"has {MOST_BLANKS + 1} blanks"),
         (Question("x" * (LONGEST_TEXT + 1)), f"takes {LONGEST_TEXT}"),
         (Question("[MASK]", (), ()), "choose a construction"),
@@ -166,12 +170,25 @@ def test_something_answers_at_once() -> None:
 # --- the scheduler -----------------------------------------------------------------------------
 
 
-def test_a_fair_lock_is_given_in_the_order_of_requests() -> None:
-    lock, order = FairLock(), list[int]()
+@contextmanager
+def occupied(scheduler: Scheduler) -> Iterator[None]:
+    """While this lasts, nothing is computed."""
+    ended = threading.Event()
+    scheduler.thread.submit(ended.wait)
+    try:
+        yield
+    finally:
+        ended.set()
+
+
+def test_quick_computations_come_in_the_order_of_requests() -> None:
+    scheduler, order = Scheduler(1), list[int]()
     threads = []
-    with lock:
+    with occupied(scheduler):
         for number in range(5):
-            thread = threading.Thread(target=lambda n=number: _take(lock, order, n))
+            thread = threading.Thread(
+                target=lambda n=number: scheduler.run(lambda: order.append(n))
+            )
             thread.start()
             threads.append(thread)
             time.sleep(0.02)
@@ -180,27 +197,31 @@ def test_a_fair_lock_is_given_in_the_order_of_requests() -> None:
     assert order == [0, 1, 2, 3, 4]
 
 
-def _take(lock: FairLock, order: list[int], number: int) -> None:
-    with lock:
-        order.append(number)
+def test_what_a_quick_computation_raises_reaches_the_caller_alone() -> None:
+    scheduler = Scheduler(1)
+    job = scheduler.begin(_ticking)
+    assert job is not None
+    with pytest.raises(ZeroDivisionError):
+        scheduler.run(lambda: 1 / 0)
+    assert scheduler.run(lambda: 3) == 3
+    assert not job.future.done()
+    job.cancel()
 
 
-def test_a_long_turn_lets_those_through_that_wait() -> None:
-    lock, order = FairLock(), list[int]()
-    with lock:
-        lock.let_others_through()  # nobody is there
-        quick = threading.Thread(target=lambda: _take(lock, order, 1))
-        quick.start()
-        until = time.monotonic() + 5
-        while not order:
-            assert time.monotonic() < until
-            lock.let_others_through()
-        order.append(2)
-    quick.join(5)
-    assert order == [1, 2]
+def test_what_waits_is_computed_when_the_scheduler_closes() -> None:
+    scheduler, found = Scheduler(1), list[int]()
+    with occupied(scheduler):
+        thread = threading.Thread(target=lambda: found.append(scheduler.run(lambda: 3)))
+        thread.start()
+        time.sleep(0.05)
+        scheduler.close()
+    thread.join(5)
+    assert found == [3]
+    with pytest.raises(RuntimeError):
+        scheduler.run(lambda: 3)
 
 
-def _ticking(job: "Job[int]") -> int:
+def _ticking(job: Job) -> int:
     for done in range(10_000):
         job.tick(unmask.Progress("rows", done, 10_000, "row"))
         time.sleep(0.002)
@@ -213,7 +234,7 @@ def test_a_job_that_is_cancelled_ends_and_frees_its_place() -> None:
     assert running is not None
     assert waiting is not None
     while not running.passes_done:
-        assert not running.has_ended(0.01)
+        assert not wait([running.future], 0.01).done
     assert scheduler.begin(_ticking) is None
     # one that has not begun frees its place at once
     waiting.cancel()
@@ -222,10 +243,9 @@ def test_a_job_that_is_cancelled_ends_and_frees_its_place() -> None:
     running.cancel()
     for job in (running, waiting):
         with pytest.raises(CancelledError):
-            job.result()
+            job.future.result()
     assert scheduler.places.acquire(timeout=5)
-    with scheduler.lock:
-        pass  # nobody holds it any more
+    assert scheduler.run(lambda: 3) == 3
 
 
 def test_a_quick_computation_runs_between_two_batches() -> None:
@@ -233,7 +253,7 @@ def test_a_quick_computation_runs_between_two_batches() -> None:
     job = scheduler.begin(_ticking)
     assert job is not None
     assert scheduler.run(lambda: 3) == scheduler.run(lambda: 3) == 3
-    assert not job.has_ended(0)
+    assert not job.future.done()
     job.cancel()
 
 
@@ -318,7 +338,7 @@ def test_without_a_free_place_the_page_says_so() -> None:
 def test_an_answer_that_nobody_waits_for_is_not_finished() -> None:
     lm = toy()
     at = handlers(places=1, lm=lm)
-    with at._scheduler.lock:
+    with occupied(at._scheduler):
         answer = at.exact_answer(Question("t1 t2 t3", (2, 4), ("ag",)))
         assert "waits for its turn" in str(next(answer).status)
         answer.close()
@@ -329,7 +349,7 @@ def test_an_answer_that_nobody_waits_for_is_not_finished() -> None:
 def test_a_visitor_cancels_what_is_theirs() -> None:
     at = handlers(places=2)
     question = Question("t1 t2 t3", (2, 4), ("ag",))
-    with at._scheduler.lock:
+    with occupied(at._scheduler):
         mine, others = at.exact_answer(question, "me"), at.exact_answer(question, "others")
         assert "waits" in str(next(mine).status)
         assert "waits" in str(next(others).status)
@@ -352,7 +372,7 @@ def test_a_visitor_cancels_what_is_theirs() -> None:
 def test_a_second_question_gets_its_answer_and_not_that_of_the_first() -> None:
     at = handlers(places=1)
     old, new = (Question("t1 t2 t3", places, ("ag",)) for places in ((0, 2), (2, 4)))
-    with at._scheduler.lock:
+    with occupied(at._scheduler):
         first = at.exact_answer(old, "me")
         assert "waits" in str(next(first).status)
         second = at.exact_answer(new, "other")
@@ -390,7 +410,7 @@ def test_no_answer_costs_more_than_the_limit() -> None:
 
 def test_a_closed_demo_ends_its_work() -> None:
     at = handlers()
-    with at._scheduler.lock:
+    with occupied(at._scheduler):
         answer = at.exact_answer(Question("t1 t2 t3", (2, 4), ("ag",)))
         next(answer)
         at.close()
@@ -450,17 +470,13 @@ def test_one_batch_is_all_that_a_quick_question_waits_for() -> None:
 
 
 def test_whatever_is_written_is_inert() -> None:
-    answer = Answer(
-        (Column("mlm", (((HOSTILE, "</section><b>"), 0.5),), yours=-1.0, shared=0.0),),
-        (HOSTILE,),
-        1,
-        0.1,
-        trust=HOSTILE,
-    )
+    names = Support.of([HOSTILE, "</section><b>"])
+    joint = unmask.Joint.from_scores(torch.zeros(2, 2), (names, names), method="mlm")
     every = [
         panels.words(Question(HOSTILE, (0,)), "[MASK]"),
-        panels.cards(answer, [HOSTILE]),
-        panels.trust(answer),
+        panels.cards({HOSTILE: joint}, {HOSTILE: 0.1}, (HOSTILE,), (1, 1), [HOSTILE], ()),
+        panels.trust([HOSTILE]),
+        panels.picture(HOSTILE, [HOSTILE]).replace("<img", "", 1),
         panels.line(HOSTILE),
         panels.page_head(HOSTILE, 10),
     ]
@@ -526,10 +542,10 @@ def test_the_time_left_is_rounded() -> None:
     for seconds, said in ((0.4, ", less than a second left."), (5.2, ", about 5 s left.")):
         job = scheduler.begin(lambda _: 1)
         assert job is not None
-        job.result()
+        job.future.result()
         job.passes_expected, job.passes_done = 100, 50
         job.began = time.monotonic() - seconds
-        assert said in panels.progress(job)  # type: ignore[arg-type]
+        assert said in panels.progress(job)
 
 
 # --- what it is made of ------------------------------------------------------------------------
@@ -598,5 +614,5 @@ def test_examples_are_in_what_the_model_speaks() -> None:
     lm = unmask.LanguageModel(toy().model, Speaks(V))  # type: ignore[arg-type]
     first = examples_for(lm)[0]
     assert "天" in first.text
-    assert first.question(Question("")).chosen
-    assert "____" in first.label()
+    assert first.chosen
+    assert "____" in label(first)

@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
-from unittest.mock import MagicMock
 from urllib.parse import quote, urlsplit
 
 import psutil
@@ -113,10 +112,8 @@ def handlers(lm: unmask.LanguageModel) -> Handlers:
     return Handlers(lm, settings=unmask.Settings(), offer=offer, default=Question(TEXT), places=2)
 
 
-def test_warming_up_takes_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A question at start-up is answered, and the model never runs twice at once."""
-    # compiling takes no turn, and would take most of the time of this test
-    monkeypatch.setattr(unmask, "construct", lambda *_: MagicMock())
+def test_the_model_never_runs_twice_at_once() -> None:
+    """A question at start-up is answered in its turn, and so are those of several visitors."""
     lm = tiny()
     at = handlers(lm)
     together: list[int] = []
@@ -131,33 +128,21 @@ def test_warming_up_takes_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
 
     slow(lm, 0.05, seen)
     lm.model.model.register_forward_hook(ended)  # type: ignore[attr-defined]
-    at.warm_up(Question(TEXT, (2, 4)))
-    shown = at.first_answer(Question(TEXT, (2, 4), ("mlm",)), "me")
-    at._scheduler.exact.submit(lambda: None).result(60)
+    question, found = Question(TEXT, (2, 4), ("mlm",)), list[Any]()
+    threads = [
+        threading.Thread(target=at.warm_up, args=(Question(TEXT, (2, 4)),)),
+        threading.Thread(target=lambda: found.extend(at.exact_answer(exact_question, "other"))),
+        threading.Thread(target=lambda: found.append(at.first_answer(question, "me"))),
+    ]
+    exact_question = Question(TEXT, (2, 4), ("log-pool",))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
     at.close()
-    assert shown.cards, shown.status
+    assert sum(bool(one.cards) for one in found) == 2, found
     assert len(together) > 3
     assert set(together) == {1}
-
-
-def test_warming_up_that_fails_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    at = handlers(tiny())
-    asked = 0
-
-    def tables(*_: object, **__: object) -> object:
-        nonlocal asked
-        asked += 1
-        raise RuntimeError("secret")
-
-    at.lm.tables = at.lm.joints = tables  # type: ignore[method-assign, assignment]
-    at._scheduler.run = lambda work: None  # type: ignore[method-assign, assignment, return-value]
-    at.warm_up(Question(TEXT, (2, 4)))
-    at._scheduler.exact.submit(lambda: None).result(60)
-    at.close()
-    assert asked == 1
-    assert capsys.readouterr().err == "unmask: the demo could not warm up: RuntimeError\n"
-    with at._scheduler.lock:
-        pass  # nobody holds it any more
 
 
 def test_a_model_that_reads_no_example_is_served_all_the_same(

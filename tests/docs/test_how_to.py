@@ -15,7 +15,7 @@ import tiny_models
 import yaml
 
 from unmask import cli
-from unmask.cli import evaluate, options, ray_options, report
+from unmask.cli import evaluate, options, report
 from unmask.evaluation.store.shards import Shard
 
 ROOT = Path(__file__).parents[2]
@@ -90,7 +90,7 @@ def check(arguments: list[str]) -> argparse.Namespace:
         pytest.fail(f"unmask {shlex.join(arguments)}: not a command")
     if chosen.command == "evaluate":
         Shard.parse(chosen.shard)
-        ray_options.check(chosen)
+        evaluate._check(chosen)
         evaluate._request(chosen)
     if chosen.command == "report":
         report._tables(chosen)

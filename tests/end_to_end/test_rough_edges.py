@@ -2,9 +2,6 @@
 
 import csv
 import io
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,11 +18,9 @@ from unmask.cli.report import _draw
 from unmask.evaluation.reports import rendering
 from unmask.evaluation.reports.bootstrap import Resampling
 from unmask.evaluation.reports.reporting import Report, config, report, table
-from unmask.evaluation.reports.supports import shown_support, shown_supports
+from unmask.evaluation.reports.tables import shown_support, shown_supports
 from unmask.evaluation.store.run_folder import Run
 from unmask.joints.agreement import Agreement
-from unmask.queries.costs.passes import table_passes
-from unmask.queries.costs.timing import table_seconds
 from unmask.tables.pair_tables import PairTables
 
 
@@ -225,47 +220,3 @@ def test_one_figure_is_one_file_however_often_it_was_shown(
         save_figure(figure, tmp_path / f"figure{suffix}")
         written.append((tmp_path / f"figure{suffix}").read_bytes())
     assert written[0] == written[1] == written[2]
-
-
-# --- costs ----------------------------------------------------------------------------------------
-
-SMALL_COST = """
-import torch
-from unmask.queries.costs.passes import table_passes
-from unmask.queries.costs.timing import table_seconds
-methods = ["log-pool", "ag", "ag-paper", "mrf", "orders"]
-shape = (700, 700)
-for copied, width in ((True, None), (False, 8)):
-    cpu = torch.device("cpu")
-    passes = table_passes(methods, shape)
-    assert table_seconds(passes, shape, width=width, copied=copied, device=cpu) > 0
-import sys
-assert "numba" not in {name.partition(".")[0] for name in sys.modules}, "compiled"
-"""
-
-
-def test_the_cost_of_small_tables_compiles_nothing() -> None:
-    pytest.importorskip("numba")
-    subprocess.run([sys.executable, "-c", SMALL_COST], check=True, env=dict(os.environ))
-
-
-def test_the_time_of_small_tables_is_that_of_uncompiled_passes() -> None:
-    import time
-
-    size, methods = 600, ["log-pool", "ag-paper"]
-    passes = table_passes(methods, (size, size))
-    cpu = torch.device("cpu")
-    told = table_seconds(passes, (size, size), width=None, copied=True, device=cpu)
-    generator = torch.Generator().manual_seed(0)
-    logits = [unmask.DenseLogits(torch.randn(size, size, generator=generator)) for _ in range(2)]
-    took = []
-    for _ in range(2):
-        start = time.perf_counter()
-        tables = PairTables.from_logits(*logits)
-        for name in methods:
-            joint = unmask.construct(name, tables)
-            joint.entropy(), joint.top(5)
-        joint.agreement()
-        took.append(time.perf_counter() - start)
-    # solvers take half or twice the passes that are assumed, and machines are busy
-    assert min(took) / 6 < told < 6 * min(took)

@@ -22,8 +22,15 @@ import unmask.evaluation.worker as worker
 from unmask import StoreError
 from unmask.cli import main
 from unmask.evaluation.identity import identify
-from unmask.evaluation.model_identity import ModelIdentity, reconciled, same_function
-from unmask.evaluation.plan import Plan, canonical, check_same, model_changes
+from unmask.evaluation.plan import (
+    ModelIdentity,
+    Plan,
+    canonical,
+    check_same,
+    model_changes,
+    reconciled,
+    same_function,
+)
 from unmask.evaluation.software import change, differing, versions
 from unmask.evaluation.store.run_folder import read_plan, read_run
 from unmask.evaluation.worker import check_model
@@ -234,7 +241,7 @@ def test_every_architecture_has_an_identity_that_shows_another_function(name: st
 
 
 def _identity(lm: unmask.LanguageModel) -> ModelIdentity:
-    return identify(lm, name="m", dtype="float32", compiled=False)
+    return identify(lm, name="m", dtype="float32")
 
 
 def whole(**changes: object) -> ModelIdentity:
@@ -292,9 +299,7 @@ def test_the_stored_plan_counts_and_not_its_repetition() -> None:
     assert again.digest == stored.digest
 
 
-@pytest.mark.parametrize(
-    "changes", [{"probe": ["x"]}, {"probe": 3}, {"config": [1]}, {"tokenizer": "x"}, {"more": 1}]
-)
+@pytest.mark.parametrize("changes", [{"probe": ["x"]}, {"probe": 3}, {"more": 1}])
 def test_a_damaged_identity_is_one_sentence(changes: dict[str, object]) -> None:
     values = a_plan(model=whole()).to_dict()
     with pytest.raises(StoreError, match="the plan is damaged"):

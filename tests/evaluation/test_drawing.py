@@ -8,7 +8,7 @@ from evaluation_rows import a_row
 from plans import a_plan
 
 from unmask.evaluation.reports.bootstrap import Resampling
-from unmask.evaluation.reports.drawing import draw
+from unmask.evaluation.reports.figures import draw
 from unmask.evaluation.reports.reporting import Report, report
 from unmask.evaluation.rows import Row
 from unmask.evaluation.store.run_folder import Run

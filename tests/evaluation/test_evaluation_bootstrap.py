@@ -1,6 +1,7 @@
 """Intervals and standard errors against cases whose answer is known."""
 
 import math
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -98,7 +99,7 @@ def test_copies_of_an_example_tell_nothing_new() -> None:
     once = means([values], range(50))
     twice = means([np.repeat(values, 2)], np.repeat(range(50), 2).tolist())
     for one, other in zip(once, twice, strict=True):
-        assert other.to_dict() == pytest.approx(one.to_dict(), rel=1e-12)
+        assert asdict(other) == pytest.approx(asdict(one), rel=1e-12)
 
 
 def test_pairing_shortens_the_interval() -> None:
@@ -150,13 +151,13 @@ def test_the_same_seed_gives_the_same_numbers() -> None:
 
 def test_neither_blocks_nor_the_order_of_examples_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     values, order = normal(10, 2, 50), np.random.default_rng(0).permutation(50)
-    whole = [one.to_dict() for one in means(values, range(50), QUICK)]
+    whole = [asdict(one) for one in means(values, range(50), QUICK)]
     shuffled = means(values[:, order], order.tolist(), QUICK)
     monkeypatch.setattr(bootstrap, "_CELLS", 333)
     blocks = means(values, range(50), QUICK)
     for one, other, expected in zip(shuffled, blocks, whole, strict=True):
-        assert one.to_dict() == pytest.approx(expected, rel=1e-12)
-        assert other.to_dict() == pytest.approx(expected, rel=1e-12)
+        assert asdict(one) == pytest.approx(expected, rel=1e-12)
+        assert asdict(other) == pytest.approx(expected, rel=1e-12)
 
 
 def test_resamples_follow_the_sorted_ids_and_no_hash() -> None:
@@ -174,7 +175,6 @@ def test_sentence_ids_are_told_apart_to_the_last_character() -> None:
     ("columns", "weights", "sentences", "said"),
     [
         ([[]], [], [], "at least one example"),
-        ([[1.0]], [1.0], ["a", "b"], "do not fit 2 sentence ids"),
         ([[1.0, math.nan]], [1.0, 1.0], ["a", "b"], "finite numbers"),
         ([[1.0, 2.0]], [0.0, 0.0], ["a", "b"], "add up to 0"),
     ],

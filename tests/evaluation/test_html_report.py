@@ -24,12 +24,11 @@ import pytest
 from evaluation_rows import HOSTILE, a_row
 from plans import a_plan
 
-from unmask import cli
+from unmask import cli, markup
 from unmask.cli import evaluate
 from unmask.constructions import CONSTRUCTIONS
 from unmask.evaluation.plan import Batch, Construction
 from unmask.evaluation.reports.bootstrap import Estimate, Resampling
-from unmask.evaluation.reports.figures import STYLES
 from unmask.evaluation.reports.html.charts import WITHOUT, inline
 from unmask.evaluation.reports.html.examples import SOUND, settings_of
 from unmask.evaluation.reports.html.page import environment, page
@@ -37,7 +36,7 @@ from unmask.evaluation.reports.html.provenance import evaluate_command, report_c
 from unmask.evaluation.reports.reporting import Report, report
 from unmask.evaluation.rows import Row
 from unmask.evaluation.store.run_folder import Run, read_run
-from unmask.markup import escaped
+from unmask.plots.styles import STYLES
 from unmask.printable import printable
 
 TABLE1 = Path(__file__).parents[2] / "docs" / "results" / "table1-here"
@@ -377,7 +376,7 @@ def test_a_construction_has_the_colour_of_the_figures() -> None:
 
 @pytest.mark.parametrize("text", NASTY)
 def test_html_of_a_text_is_that_text_between_tags_and_in_attributes(text: str) -> None:
-    written = escaped(text)
+    written = markup.html(text)
     root = read(f'<p title="{written}">{written}</p>')
     assert [one.name for one in root.inside] == ["p"]
     assert root.text == root.inside[0].attributes["title"] == printable(text)
@@ -385,7 +384,7 @@ def test_html_of_a_text_is_that_text_between_tags_and_in_attributes(text: str) -
 
 
 def test_normalising_a_page_does_not_change_its_markup() -> None:
-    written = f"<b>{escaped(NASTY[-6])}</b>"
+    written = f"<b>{markup.html(NASTY[-6])}</b>"
     assert NASTY[-6].startswith("\u0338")
     assert unicodedata.normalize("NFC", written).startswith("<b>&#x338;")
 
@@ -591,9 +590,9 @@ def test_the_command_writes_a_page_beside_the_tables(tmp_path: Path, capsys) -> 
 
 
 REFUSED = {
-    "folder": (["--html", "."], "--html takes a file in a folder that exists, not '.'"),
-    "missing": (["--html", "no/out.html"], "a folder that exists, not 'no/out.html'"),
-    "empty": (["--html", ""], "a folder that exists, not ''"),
+    "folder": (["--html", "."], "cannot write '.': give a file in a folder that exists"),
+    "missing": (["--html", "no/out.html"], "cannot write 'no/out.html': give a file"),
+    "empty": (["--html", ""], "cannot write '': give a file in a folder"),
     "twice": (["--html", "x", "-o", "./x"], "--html and --output are two files"),
     "baseline": (
         ["--html", "x", "--baseline", "magic"],

@@ -13,9 +13,8 @@ from unmask.evaluation.plan import (
     Plan,
     canonical,
     check_same,
-    settled,
 )
-from unmask.evaluation.planning import constructions
+from unmask.evaluation.request import constructions
 
 
 def test_the_text_of_a_plan_and_its_hash_do_not_change() -> None:
@@ -83,8 +82,6 @@ def test_many_changes_are_cut_short() -> None:
 def test_a_draft_takes_the_batch_size_that_was_found() -> None:
     draft = a_plan(batch=None)
     check_same(a_plan(), draft)
-    assert settled(draft, lambda: Batch(tokens=9)).batch == Batch(tokens=9)
-    assert settled(a_plan(), lambda: pytest.fail("it has one")) == a_plan()
 
 
 @pytest.mark.parametrize(

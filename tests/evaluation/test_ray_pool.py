@@ -21,7 +21,7 @@ from unmask.evaluation.executors.ray_cluster import (
     with_whole_path,
 )
 from unmask.evaluation.executors.ray_failures import accelerator_failure, problem
-from unmask.evaluation.executors.ray_pool import Died, Failure, Limits, Placed, Pool, Refused
+from unmask.evaluation.executors.ray_pool import Died, Failure, Placed, Pool
 from unmask.evaluation.executors.ray_workers import Worker
 from unmask.evaluation.rows import METRICS, Row
 from unmask.evaluation.worker import ModelSource
@@ -86,7 +86,7 @@ def test_several_deadly_jobs_are_each_given_up():
 
 def test_a_job_that_only_waited_is_not_held_responsible():
     # one try: any charge at all would end "job 1", which waits behind "job 0"
-    found = outcomes(Workers(deadly=["job 0"]), JOBS[:2], 1, limits=Limits(tries=1))
+    found = outcomes(Workers(deadly=["job 0"]), JOBS[:2], 1, tries=1)
     assert sorted(one.split(":")[0] for one in found) == ["did job 1", "gave up job 0"]
 
 
@@ -160,7 +160,7 @@ def test_loading_may_take_longer_than_finding_room():
 def test_a_worker_that_refuses_ends_the_run():
     class Refusing(Workers):
         def wait(self, seconds):
-            return [Refused(0, "on node a: no such model")]
+            return [Died(0, "on node a: no such model", lasts=True)]
 
     workers = Refusing()
     with pytest.raises(UnmaskError, match=r"^on node a: no such model$"):
@@ -272,7 +272,9 @@ def test_a_folder_has_its_whole_path_and_a_name_stays(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("workers", "seconds"), [(None, 120), (4, 900)])
 def test_workers_that_were_asked_for_are_waited_for_longer(workers, seconds):
     ray = RayExecutor(ModelSource(place="model"), Cluster(workers=workers))
-    assert ray._limits == Limits(patience=seconds)
+    assert ray._patience == seconds
+    own = RayExecutor(ModelSource(place="model"), Cluster(workers=workers, patience=7))
+    assert own._patience == 7
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,12 @@ from filelock import FileLock
 from plans import a_plan
 from run_rows import hold, pairs, rows
 
-import unmask.evaluation.store.durable as durable
+import unmask.durable as durable
 from unmask import StoreError
 from unmask.evaluation.plan import Batch
 from unmask.evaluation.store.parts import DamagedPartError, read_part, write_part
-from unmask.evaluation.store.publishing import copy_run
 from unmask.evaluation.store.run_folder import parts, read_plan, read_run
-from unmask.evaluation.store.run_writer import writing
+from unmask.evaluation.store.run_writer import copy_run, writing
 from unmask.evaluation.store.shards import Shard
 
 

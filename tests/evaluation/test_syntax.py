@@ -20,7 +20,6 @@ from unmask.evaluation.reports.syntax import (
     NO_CHARACTERS,
     NO_OFFSETS,
     NO_WORD,
-    REASONS,
     TWO_SENTENCES,
     Parse,
     Parser,
@@ -147,7 +146,6 @@ def test_blanks_within_a_word_and_between_words(one: str, other: str, distance: 
 )
 def test_what_has_no_distance_is_counted_apart(given: object, why: str) -> None:
     assert distances(a_row(spans=given)) == ({}, {why: 1})
-    assert set(syntactic_distances([], {}, by_hand).apart) == set(REASONS)
 
 
 def test_a_blank_belongs_to_the_word_that_has_most_of_it() -> None:

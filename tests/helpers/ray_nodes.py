@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.evaluation.executors.ray_cluster import Cluster, RayExecutor
-from unmask.evaluation.executors.ray_pool import Answered, Died, Event, Placed, Raised, Ready
+from unmask.evaluation.executors.ray_pool import Answered, Died, Event, Failure, Placed
 from unmask.evaluation.request import Prepared
 from unmask.evaluation.rows import Row
 from unmask.evaluation.worker import ModelSource
@@ -169,7 +169,7 @@ class Workers:
         self.steps += 1
         events: list[Event] = []
         for number in self.fresh:
-            events += [Placed(number), Ready(number)]
+            events += [Placed(number), Placed(number, ready=True)]
         self.fresh = []
         for number, queue in list(self.queues.items()):
             if number in self.killed:
@@ -188,7 +188,7 @@ class Workers:
         job, content = queue.pop(0)
         self.did.append(content)
         if content in self.raising:
-            yield Raised(number, job, "KeyError: 'x'")
+            yield Answered(number, job, Failure("KeyError: 'x'"))
         else:
             yield Answered(number, job, f"did {content}")
 

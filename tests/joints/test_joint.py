@@ -174,7 +174,7 @@ def test_repr_ranks_small_joints_and_spares_large_ones() -> None:
         (lambda j: j.log_prob("x0", "nope"), "'nope' is not one of the 6 tokens"),
         (lambda j: j.log_prob("x0", 99), "token id 99 is not among the 6"),
         (lambda j: j.marginal(2), "no blank 2; blanks count from 0 to 1"),
-        (lambda j: j.conditional(0, given={0: "x1"}), "both asked for and given"),
+        (lambda j: j.conditional(0, given={0: "x1"}), "both requested and given"),
         (lambda j: j.conditional(0, given={}), "use marginal"),
         (lambda j: j.conditional(0, given={7: "x1"}), "no blank 7"),
         (lambda j: j.top(0), "from 1, not 0"),

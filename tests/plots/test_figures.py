@@ -18,15 +18,12 @@ from unmask import UnmaskError
 from unmask.constructions import CONSTRUCTIONS
 from unmask.evaluation.reports.bootstrap import Estimate, Resampling
 from unmask.evaluation.reports.distance import DistanceBin, by_distance, by_setting
-from unmask.evaluation.reports.figures import (
-    STYLES,
-    axis_range,
-    construction_styles,
-    distance_figure,
-    save_figure,
-)
+from unmask.evaluation.reports.figures import distance_figure
 from unmask.evaluation.reports.rendering import text
 from unmask.evaluation.reports.tables import SYNTACTIC_DISTANCES, distance_table
+from unmask.plots.ranges import axis_range
+from unmask.plots.saving import save_figure
+from unmask.plots.styles import STYLES, construction_styles
 
 QUICK = Resampling(resamples=50)
 STARTS = {".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}
@@ -224,8 +221,8 @@ def test_files_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monkey
     save_figure(figure, good)
     before = good.read_bytes()
 
-    def full(*_: object, **__: object) -> None:
-        Path(f"{good}.partial").write_text("half")
+    def full(file: Path, **_: object) -> None:
+        file.write_text("half")
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(figure, "savefig", full)
@@ -233,13 +230,6 @@ def test_files_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monkey
         save_figure(figure, good)
     assert good.read_bytes() == before
     assert list(tmp_path.iterdir()) == [good]
-
-
-def test_a_figure_is_of_one_setting() -> None:
-    with pytest.raises(UnmaskError, match="one setting, and these bins are of 0"):
-        drawn([])
-    with pytest.raises(UnmaskError, match="these bins are of 2"):
-        drawn(bins("mlm") + bins("mlm", model="roberta-base"))
 
 
 def test_one_bin_of_one_sentence_is_drawn(tmp_path: Path) -> None:

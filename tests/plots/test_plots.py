@@ -1,4 +1,4 @@
-"""Pictures of joints: what they show, which tokens, in which fonts, and what they refuse."""
+"""Pictures of joints: what they show, which tokens, in which fonts, and what they reject."""
 
 import io
 import math
@@ -31,7 +31,7 @@ from unmask.evaluation import frontier_points
 from unmask.evaluation.reports.bootstrap import Resampling
 from unmask.evaluation.reports.summary import summarise
 from unmask.plots import STYLES, Point, compare, frontier, plot, save_figure
-from unmask.plots.fonts import BASE, Face, Fonts, fonts_for, installed
+from unmask.plots.fonts import BASE, Fonts, drawing, fonts_for, installed
 from unmask.plots.panels import percent_writer
 from unmask.text.support import Support
 
@@ -199,12 +199,12 @@ def test_a_joint_of_few_tokens_shows_them_all() -> None:
 
 
 @pytest.mark.parametrize("method", ["orders", "sweep"])
-def test_sums_that_are_not_free_are_not_paid(method: str) -> None:
+def test_sums_that_are_not_free_are_not_computed(method: str) -> None:
     one, model = lazy_joint(method)
     one.top(2 * 4)
     before = model.rows_asked
     figure = one.plot(4)
-    # a context a token; not the tables, which are 2 x 20
+    # one context per token; not the tables, which are 2 x 20
     assert model.rows_asked - before <= 8
     assert not one.is_tabulated()
     panel, _bar = figure.axes
@@ -216,7 +216,7 @@ def test_sums_that_are_not_free_are_not_paid(method: str) -> None:
     assert "no marginals, which would take 40 forward passes" in notes(figure)
     with pytest.raises(UnmaskError, match=r"40 forward passes: call joint\.marginal\(0\)"):
         one.plot(kind="pmi")
-    # and drawn like any other once they are paid for
+    # and drawn like any other once they are computed
     one.marginal(0)
     assert len(one.plot(4, kind="pmi").axes) == 4
 
@@ -232,7 +232,7 @@ def test_a_joint_that_only_knows_pairs_is_asked_for_pairs() -> None:
     assert values(panel) == pytest.approx(table(known, panel))
 
 
-def test_refusals() -> None:
+def test_what_is_rejected() -> None:
     three = Joint.from_scores(torch.zeros(2, 2, 2), (Support.of("ab"),) * 3)
     with pytest.raises(SupportError, match=r"has 3: .*joint\.marginal\(a, b\)\.plot\(\)"):
         three.plot()
@@ -388,37 +388,47 @@ def test_nothing_covers_anything(kind: str) -> None:
 # --- fonts --------------------------------------------------------------------------------------
 
 
-def face(family: str, characters: str) -> Face:
-    return Face(family, frozenset(map(ord, characters)))
+def only(monkeypatch: pytest.MonkeyPatch, **families: str) -> None:
+    """Nothing is installed but families with these characters."""
+    faces = [(name, frozenset(map(ord, held))) for name, held in families.items()]
+    monkeypatch.setattr("unmask.plots.fonts.installed", lambda: faces)
 
 
-def test_fonts_are_those_that_have_the_glyphs() -> None:
-    latin, greek, both = face("Latin", "abc"), face("Greek", "αβ"), face("Both", "abαβ")
-    assert fonts_for(["ab", "c"], [latin, greek]) == Fonts(("Latin",))
-    assert fonts_for(["a β"], [latin, greek, both]) == Fonts(("Latin", "Greek"))
-    assert fonts_for(["aα"], [both, latin]) == Fonts(("Both",))
-    found = fonts_for(["a台北α"], [latin, both])
+def test_fonts_are_those_that_have_the_glyphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    latin, greek, both = {"Latin": "abc"}, {"Greek": "αβ"}, {"Both": "abαβ"}
+    only(monkeypatch, **latin, **greek, **both)
+    assert fonts_for(["ab", "c"]) == Fonts(("Latin",))
+    assert fonts_for(["a β"]) == Fonts(("Latin", "Greek"))
+    assert fonts_for([]).families == (BASE,)
+    only(monkeypatch, **both, **latin)
+    assert fonts_for(["aα"]) == Fonts(("Both",))
+    only(monkeypatch, **latin, **both)
+    found = fonts_for(["a台北α"])
     assert found == Fonts(("Latin", "Both"), frozenset("台北"))
     assert found.shown("a台b") == "a U+53F0 b"
     assert found.shown("台北") == "U+53F0 U+5317"
     assert found.shown("ab") == "ab"
-    assert found.shown_labels(["台北台", "a"]) == ["U+53F0 U+5317 ...", "a"]
-    assert fonts_for([], [latin]).families == (BASE,)
+    assert [found.shown_label(one) for one in ("台北台", "a")] == ["U+53F0 U+5317 ...", "a"]
 
 
-def test_one_warning_says_what_to_install() -> None:
-    with pytest.warns(UserWarning, match="no installed font has 3 of the characters") as found:
-        fonts_for(["台北。"], []).warn()
+def test_one_warning_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with drawing(["a"]):
+            pass
+    only(monkeypatch)
+    with (
+        pytest.warns(UserWarning, match="no installed font has 3 of the characters") as found,
+        drawing(["台北。"]),
+    ):
+        pass
     (one,) = found
     assert "as U+3002" in str(one.message)
     assert "fonts-noto-cjk for Chinese, Japanese and Korean" in str(one.message)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        fonts_for(["a"]).warn()
 
 
 def test_a_character_without_a_font_is_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unmask.plots.fonts.installed", lambda: [face(BASE, "abct012[]MASK")])
+    only(monkeypatch, **{BASE: "abct012[]MASK"})
     with pytest.warns(UserWarning, match="fonts-noto-cjk"):
         figure = joint(["a", "台", "台北城"], text="台[MASK]").plot()
     assert sorted(ticks(figure.axes[1])[0]) == ["U+53F0", "U+53F0 U+5317 ...", "a"]
@@ -429,11 +439,11 @@ def test_a_second_font_is_drawn_where_the_first_has_no_glyph(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     base, *others = installed()
-    assert base.family == BASE
-    assert not any(re.match("Last Resort|cm|STIXSize", other.family) for other in others)
+    assert base[0] == BASE
+    assert not any(re.match("Last Resort|cm|STIXSize", family) for family, _ in others)
     # matplotlib's own second family; CJK fonts are not on every machine
-    stix = next(other for other in others if other.family == "STIXGeneral")
-    (rare,) = sorted(set(stix.codes) - set(base.codes) - set(range(0xE000, 0xF900)))[:1]
+    stix = next(other for other in others if other[0] == "STIXGeneral")
+    (rare,) = sorted(set(stix[1]) - set(base[1]) - set(range(0xE000, 0xF900)))[:1]
     monkeypatch.setattr("unmask.plots.fonts.installed", lambda: [base, stix])
     with warnings.catch_warnings():
         # a glyph that is missing is a warning of matplotlib's
@@ -456,7 +466,7 @@ ROWS = [
 ]
 
 
-def test_a_point_a_construction_on_a_logarithmic_axis() -> None:
+def test_one_point_per_construction_on_a_logarithmic_axis() -> None:
     figure = frontier(ROWS, title="$t$")
     (panel,) = figure.axes
     assert panel.get_xscale() == "log"
@@ -545,7 +555,7 @@ def test_fill_draws_what_it_prints(fill, lm, tmp_path: Path) -> None:
     ("text", "arguments", "sentence"),
     [
         (PAIR, ["--figure", "f.jpg"], "a figure is a file in .svg, .png, .pdf, not 'f.jpg'"),
-        (PAIR, ["--figure", "nowhere/f.svg"], "cannot write 'nowhere/f.svg': choose a file in"),
+        (PAIR, ["--figure", "nowhere/f.svg"], "cannot write 'nowhere/f.svg': give a file in"),
         (PAIR, ["--figure", "f.svg", "--targets", "cat"], "leave out --targets"),
         ("[MASK] " * 3, ["--figure", "f.svg"], "this text has 3: in Python take joint.marginal"),
     ],
@@ -579,7 +589,7 @@ def test_without_matplotlib_one_line_says_what_to_install(monkeypatch, folder, c
 
 def test_nothing_is_imported_before_it_is_needed() -> None:
     code = (
-        "import sys, unmask.plots, unmask.cli.fill_figure;"
+        "import sys, unmask.plots, unmask.cli.fill;"
         "unmask.plots.STYLES, unmask.plots.save_figure, unmask.plots.frontier;"
         "assert not {'matplotlib', 'torch'} & sys.modules.keys();"
         "assert callable(unmask.plots.frontier) and callable(unmask.plots.compare);"

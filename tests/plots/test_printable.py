@@ -1,4 +1,4 @@
-"""What reaches a person is inert and aligned, whatever the tokens are."""
+"""What is printed is inert and aligned, whatever the tokens are."""
 
 import json
 
@@ -109,7 +109,7 @@ def test_columns_leave_no_space_at_the_end_of_a_line():
         *((123_456_789, "123 MB"), (4e9, "4.0 GB"), (2.5e12, "2.5 TB"), (7e15, "7000.0 TB")),
     ],
 )
-def test_bytes_as_a_person_writes_them(count, said):
+def test_readable_bytes(count, said):
     assert readable_bytes(count) == said
 
 
@@ -120,7 +120,7 @@ def test_bytes_as_a_person_writes_them(count, said):
         *((7199, "120 min"), (7200, "2.0 h"), (172_799, "48.0 h"), (172_800, "2.0 days")),
     ],
 )
-def test_durations_as_a_person_says_them(seconds, said):
+def test_readable_durations(seconds, said):
     assert readable_seconds(seconds) == said
 
 

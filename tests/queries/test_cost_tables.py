@@ -20,11 +20,9 @@ from unmask.queries.costs.forward_passes import all_needs
 from unmask.queries.costs.passes import (
     CONTEST_PASSES,
     STATIONARY_PASSES,
-    Passes,
     table_bytes,
     table_passes,
 )
-from unmask.queries.costs.timing import table_seconds
 from unmask.tables.storage import choose_storage
 
 ROOT = Path(__file__).parents[2]
@@ -144,28 +142,6 @@ def test_traffic_grows_with_the_cells_and_without_the_copy() -> None:
 
     assert moved(200, 10**9) == 4 * moved(100, 10**9) > 0
     assert moved(100, 0) > moved(100, 10**9)
-
-
-@pytest.mark.parametrize(("width", "copied"), [(None, True), (16, True), (16, False)])
-def test_table_time_grows_with_the_table(width: int | None, copied: bool) -> None:
-    passes: Passes = {
-        "made": 2,
-        "copied": 1,
-        "balance": 4,
-        "contest": 2,
-        "step": 2,
-        "sum": 3,
-        "rank": 1,
-    }
-
-    def seconds(size: int) -> float:
-        return table_seconds(
-            passes, (size, size), width=width, copied=copied, device=torch.device("cpu")
-        )
-
-    assert seconds(10) == 0.0
-    assert 0 < seconds(2000) < seconds(20_000)
-    assert seconds(20_000) == pytest.approx(100 * seconds(2000))
 
 
 # --- arithmetic and weights ----------------------------------------------------------------------

@@ -13,12 +13,13 @@ from torch import Tensor
 from toy_lm import ToyMaskedLM, toy_joint
 
 import unmask
-from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
+from unmask.errors import MethodError, SupportError, UnmaskError
 from unmask.model.hugging_face import Positions
-from unmask.queries.sampling import Samples, conditionals, gibbs, pair_blocks, sample_blanks
-from unmask.queries.sampling.chains import Trace, updates_per_sweep
-from unmask.queries.sampling.functionals import mixing_of
-from unmask.queries.sampling.memory import Recent
+from unmask.queries.sampling import conditionals, gibbs, pair_blocks, target
+from unmask.queries.sampling.chains import Trace, mixing_of, updates_per_sweep
+from unmask.queries.sampling.conditionals import Recent
+from unmask.queries.sampling.gibbs import sample_blanks
+from unmask.queries.sampling.samples import Samples
 from unmask.settings import Settings
 
 Table = NDArray[np.float64]
@@ -221,9 +222,11 @@ def test_two_blanks_are_independent_exact_draws() -> None:
     assert samples.forward_passes == model.rows_asked <= 2 + 8
 
 
-def test_one_blank_is_drawn_from_its_own_distribution() -> None:
+@pytest.mark.parametrize("method", ["orders", "log-pool"])
+def test_one_blank_is_drawn_from_its_own_distribution(method: str) -> None:
     model = ToyMaskedLM(toy_joint(4, 2, seed=14))
-    samples = sample_blanks(model, cloze_of(model, [1]), (axis(range(4)),), 3000, seed=15)
+    cloze, axes = cloze_of(model, [1]), (axis(range(4)),)
+    samples = sample_blanks(model, cloze, axes, 3000, method=method, seed=15)
     row = model.joint[0] / model.joint[0].sum()
     assert_follows(samples, {(token,): float(p) for token, p in enumerate(row)})
     assert samples.forward_passes == model.rows_asked == 1
@@ -279,16 +282,17 @@ def test_contexts_that_come_back_are_not_paid_twice(
 
 
 def test_what_was_used_last_is_kept() -> None:
-    recent: Recent[str] = Recent(most_bytes=10)
+    recent: Recent[str] = Recent(2)
     for key in "abc":
-        recent.keep(key, key.upper(), 4)
+        recent.keep(key, key.upper())
     assert [recent.get(key) for key in "abc"] == [None, "B", "C"]
     recent.get("b")
-    recent.keep("d", "D", 4)
-    recent.keep("d", "D", 4)
+    recent.keep("d", "D")
+    recent.keep("d", "D")
     assert [recent.get(key) for key in "bcd"] == ["B", None, "D"]
-    recent.keep("large", "L", 100)
-    assert (len(recent), recent.get("large")) == (1, "L")
+    one: Recent[str] = Recent(0)
+    one.keep("large", "L")
+    assert one.get("large") == "L"
 
 
 def test_chains_that_agree_share_rows() -> None:
@@ -356,7 +360,6 @@ def test_results_are_plain_json_and_hide_nothing() -> None:
         ({"method": "nothing"}, "no method 'nothing'"),
         ({"options": {"pivot": 0}}, "orders has no option 'pivot'"),
         ({"method": "hcb", "options": {"pivot": "t9"}}, "'t9' is not one of the 3 tokens"),
-        ({"method": "ag", "rows_per_update": 6}, "ag takes 7 rows .* above the limit of 6"),
     ],
 )
 def test_refusals(options: dict[str, object], said: str) -> None:
@@ -373,22 +376,20 @@ def test_counts_are_whole_numbers(value: object) -> None:
         gibbs.check_counts(n=(value, 1))
 
 
-def test_a_limit_of_rows_can_be_confirmed() -> None:
+def test_updates_of_many_rows_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     model = ToyMaskedLM(toy_joint(3, 3))
-    with pytest.raises(MethodError, match="confirm with rows_per_update=7"):
-        drawn(model, 5, method="log-pool", rows_per_update=6)
-    assert len(drawn(model, 5, method="log-pool", rows_per_update=7)) == 5
-    assert len(drawn(model, 5, method="sweep", options={"contexts": 1}, rows_per_update=7)) == 5
+    monkeypatch.setattr(target, "_ROWS_PER_UPDATE", 6)
+    with pytest.raises(MethodError, match=r"ag takes 7 rows .* above the limit of 6"):
+        drawn(model, 5, method="ag")
+    assert model.rows_asked == 0
+    monkeypatch.setattr(target, "_ROWS_PER_UPDATE", 7)
+    assert len(drawn(model, 5, method="log-pool")) == 5
+    assert len(drawn(model, 5, method="sweep", options={"contexts": 1})) == 5
 
 
-def test_a_support_a_blank() -> None:
-    model = ToyMaskedLM(toy_joint(3, 3))
-    with pytest.raises(ClozeError, match="3 blanks need a support each, not 2"):
-        sample_blanks(model, cloze_of(model), (axis(range(3)),) * 2, 5)
-    with pytest.raises(ClozeError, match="no blank"):
-        sample_blanks(model, unmask.Cloze("toy", (0, 1, 2), ()), (), 5)
+def test_a_blank_that_is_not_there() -> None:
     with pytest.raises(SupportError, match="there is no blank 3; blanks count from 0 to 2"):
-        drawn(model, 5).frequencies(blank=3)
+        drawn(ToyMaskedLM(toy_joint(3, 3)), 5).frequencies(blank=3)
 
 
 def test_a_solver_that_gives_up_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from toy_lm import ToyMaskedLM, toy_joint
 
 import unmask
 from unmask.joints.lazy_pair import LazyPair
-from unmask.queries.sampling import sample_blanks
+from unmask.queries.sampling.gibbs import sample_blanks
 from unmask.tables.elicited import ElicitedSource
 
 FAILURE_RATE = 1e-3

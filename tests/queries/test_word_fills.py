@@ -196,6 +196,7 @@ def test_a_word_of_a_cloze_is_a_blank_of_as_many_pieces(lm):
         ({"targets": {0: []}}, SupportError, "the targets of a blank are a list of words"),
         ({"targets": ["cat", "cat"]}, SupportError, "blank 0: the candidate 'cat' is given twice"),
         ({"targets": ["\x1b[31m[MASK]"]}, SupportError, "\\x1b[31m[MASK]"),
+        ({"targets": ["cat " * 40 + "cat"]}, ClozeError, "this model takes at most"),
         ({"targets": ["unhappys"], "method": "log-pool"}, MethodError, "takes two pieces in all"),
         ({"piece_prior": "uniform"}, ClozeError, "give both"),
     ],

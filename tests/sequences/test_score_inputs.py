@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from assets import real_data
 
-from unmask.errors import CorpusError, UnmaskError
+from unmask.errors import CorpusError
 from unmask.sequences import blimp
 from unmask.sequences.blimp import hashed, read_blimp
 from unmask.sequences.inputs import Item, given_texts, read_items
@@ -85,7 +85,8 @@ def test_a_limit_reads_no_further(file) -> None:
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert read_items("-", standard_input=io.BytesIO(b"a\nb\n"))[1].texts == ("b",)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a\nb\n")))
+    assert read_items("-")[1].texts == ("b",)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"s": "x"}\n')))
     assert read_items("-", ["s"], format="jsonl")[0].texts == ("x",)
     monkeypatch.setattr(sys, "stdin", None)
@@ -336,8 +337,6 @@ def test_tables_have_the_same_cells_in_csv_and_tsv() -> None:
     assert [line.split("\t") for line in tabbed][:2] == read[:2]
     assert tabbed[2].split("\t") == ["tab\\there", "", ""]
     assert [json.loads(line) for line in written(rows, [], "jsonl").splitlines()] == rows
-    with pytest.raises(UnmaskError, match="the output is csv, jsonl or tsv, not 'xml'"):
-        written(rows, ["a"], "xml")
 
 
 @pytest.mark.parametrize("format", ["csv", "tsv"])

@@ -12,7 +12,7 @@ from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 import unmask
 from unmask import LanguageModel, Settings
 from unmask.sequences import log_ratios
-from unmask.sequences.walks import drawn_orders, plan_walks
+from unmask.sequences.paths import drawn_orders, plan_walks
 
 QUIET = Settings(progress=False)
 

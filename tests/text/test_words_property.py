@@ -15,7 +15,7 @@ from transformers import AutoTokenizer
 
 from unmask import UnmaskError
 from unmask.text.cloze import parse_cloze
-from unmask.text.word_pieces import pieces_in_context, with_widths
+from unmask.text.word_pieces import pieces_in_context
 
 EXAMPLES = 250
 
@@ -101,7 +101,7 @@ def outcome(tokenizer, context: str, word: str, spelled: Callable, normal: Calla
     check_start(tokenizer, context, word, tokenizer.convert_ids_to_tokens(ids)[0])
     # nothing grows together across a space: there, it is the tokenised text
     if context in (START, SPACED):
-        filled = with_widths(tokenizer, cloze, [len(ids)]).filled(ids)
+        filled = cloze.with_widths([len(ids)]).filled(ids)
         typed = context.format(word.removeprefix(" ") if context == SPACED else word)
         assert filled == tokenizer(typed)["input_ids"]
     return "one" if len(ids) == 1 else "several"

@@ -11,9 +11,9 @@ import warnings
 from collections.abc import Sequence
 
 from unmask import __version__
-from unmask.cli import cost, demo, evaluate, fill, mutations, report, score
+from unmask.cli import cost, demo, evaluate, fill, mutations, options, report, score
 from unmask.errors import UnmaskError
-from unmask.printable import printable, quoted
+from unmask.printable import quoted
 
 _COMMANDS = {
     "fill": fill,
@@ -43,12 +43,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
         return code
     except UnmaskError as error:
-        print(f"unmask: {printable(str(error))}", file=sys.stderr)
+        options.say(str(error))
         return 2
     except KeyboardInterrupt as error:
         # a command that keeps what it has done says where
-        kept = f"; {printable(str(error))}" if str(error) else ""
-        print(f"unmask: interrupted{kept}", file=sys.stderr)
+        options.say(f"interrupted; {error}" if str(error) else "interrupted")
         return 130
     except BrokenPipeError:
         # nobody reads our output any more; nothing can be written, not even at exit
@@ -57,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         # a disk or a network may fail anywhere: name the file
         where = f" {quoted(str(error.filename), limit=150)}" if error.filename else ""
-        print(f"unmask: {printable(error.strerror or str(error))}{where}", file=sys.stderr)
+        options.say(f"{error.strerror or error}{where}")
         return 2
 
 
@@ -90,4 +89,4 @@ def _escape_what_stdout_cannot_encode() -> None:
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"unmask: {printable(str(message))}", file=sys.stderr)
+    options.say(str(message))

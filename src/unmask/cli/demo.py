@@ -1,7 +1,6 @@
 """`unmask demo`: a page in the browser about one model."""
 
 import argparse
-import sys
 from contextlib import suppress
 
 from unmask.cli import options
@@ -27,7 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--method",
         action="append",
         metavar="NAME",
-        help="methods selected at first; separate several by commas (default: mlm,log-pool)",
+        help="methods that are selected at first; separate several by commas (default: "
+        "mlm,log-pool)",
     )
     add("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
     add(
@@ -35,8 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="host name to answer to besides localhost and --host, such as that of a proxy; "
-        "repeat the option for several",
+        help="host name that the page answers to besides localhost and --host, such as that of a "
+        "proxy; repeat the option for several",
     )
     add("--port", type=int, help="port to listen on (default: the first free one from 7860 on)")
     add("--open", action="store_true", help="open the page in a browser on this machine")
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=20_000,
         metavar="N",
-        help="most forward passes of one exact answer; where the whole vocabulary takes more, "
+        help="most forward passes of one exact answer; where the whole vocabulary would take more, "
         "likely candidates are offered instead (default: 20000)",
     )
     add(
@@ -98,10 +98,7 @@ def run(chosen: argparse.Namespace) -> int:
     ) as demo:
         print(f"{lm.name}: {demo.address} (Ctrl+C ends it)", flush=True)
         if chosen.host.strip("[]") not in _LOOPBACK:
-            print(
-                f"unmask: everyone who can reach {chosen.host} can use this page and its model",
-                file=sys.stderr,
-            )
+            options.say(f"everyone who can reach {chosen.host} can use this page and its model")
         with suppress(KeyboardInterrupt):
             # that is how it is meant to end
             demo.wait()

@@ -1,19 +1,21 @@
 """`unmask evaluate`: many masked examples of a corpus by several constructions, into a folder."""
 
 import argparse
+import math
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from unmask.cli import options, ray_options
+from unmask.cli import options
 from unmask.errors import UnmaskError
 from unmask.printable import printable, quoted
 
 if TYPE_CHECKING:
-    from unmask.evaluation.executors import Executor
+    from unmask.evaluation.executors.local import Executor
     from unmask.evaluation.request import Outcome, Prepared, Request
 
 SUMMARY = "measure constructions on many masked examples of a corpus"
@@ -28,45 +30,38 @@ EXAMPLE = "unmask evaluate snli -m bert-base-cased -o runs/snli --examples 100"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "corpus",
         metavar="CORPUS",
         help="snli, xsum, a Hugging Face dataset or its folder, a file (.jsonl, .tsv, .csv, .txt), "
         "or - for standard input",
     )
     options.add_model(parser)
-    parser.add_argument(
-        "-o", "--output", required=True, metavar="FOLDER", help="folder for the results"
-    )
-    parser.add_argument("--corpus-name", metavar="NAME", help="the corpus's name in tables")
-    parser.add_argument("--model-name", metavar="NAME", help="the model's name in tables")
-    _add_examples(parser)
-    parser.add_argument("--dry-run", action="store_true", help="print plan and cost, run nothing")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar, only errors")
-    options.add_corpus(parser)
-    options.add_joints(parser, default="all")
-    _add_sharing(options.add_running(parser))
-    ray_options.add_ray(parser)
-
-
-def _add_examples(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    add("-o", "--output", required=True, metavar="FOLDER", help="folder for the results")
+    add("--corpus-name", metavar="NAME", help="name of the corpus in tables")
+    add("--model-name", metavar="NAME", help="name of the model in tables")
+    add(
         "--mask",
         action="append",
         metavar="NAME",
         help="contiguous (two neighbours), random (any two), or both: contiguous,random (default: "
         "both)",
     )
-    parser.add_argument(
+    add(
         "--examples",
         type=int,
         default=1000,
         metavar="N",
         help="examples per kind of mask; the same for all runs on a folder (default: 1000)",
     )
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="seed of the examples (default: 0)"
-    )
+    add("--seed", type=int, default=0, metavar="N", help="seed of the examples (default: 0)")
+    add("--dry-run", action="store_true", help="print the plan and its cost, and run nothing")
+    add("--quiet", action="store_true", help="print no progress bar, only errors")
+    options.add_corpus(parser)
+    options.add_joints(parser, default="all")
+    _add_sharing(options.add_running(parser))
+    _add_ray(parser)
 
 
 def _add_sharing(group: options.Group) -> None:
@@ -86,13 +81,75 @@ def _add_sharing(group: options.Group) -> None:
     )
 
 
+def _add_ray(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("Ray").add_argument
+    add(
+        "--ray",
+        metavar="ADDRESS",
+        help="run on a Ray cluster: auto (RAY_ADDRESS, or the one on this machine), local (started "
+        "for this run), or an address such as 10.0.0.5:6379 (default: run in this process)",
+    )
+    add(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="number of processes on the cluster, each with its own model (default: one per GPU; "
+        "without GPUs as many as the CPUs allow)",
+    )
+    add(
+        "--cpus-per-worker", type=int, metavar="N", help="CPUs and threads per process (default: 1)"
+    )
+    add(
+        "--patience",
+        type=float,
+        metavar="SECONDS",
+        help="how long to wait while the cluster has no room for a worker, for example while nodes "
+        "start (default: 120; 900 with --workers)",
+    )
+
+
 def run(chosen: argparse.Namespace) -> int:
     """Draw the examples, agree on the plan, compute what is missing."""
-    ray_options.check(chosen)
+    _check(chosen)
     request = _request(chosen)
     # first: whether there is a cluster is known at once, reading a corpus takes time
-    with ray_options.executor(request, chosen) as cluster:
-        return _run(chosen, ray_options.planned(request, chosen), cluster)
+    with _executor(request, chosen) as cluster:
+        if chosen.ray is not None:
+            # this process only plans, and needs no GPU
+            request = replace(request, model=replace(request.model, device="cpu"))
+        return _run(chosen, request, cluster)
+
+
+def _check(chosen: argparse.Namespace) -> None:
+    """Reject options that have no effect, and a wait that never ends."""
+    for name in ("workers", "cpus_per_worker", "patience"):
+        if getattr(chosen, name) is not None and chosen.ray is None:
+            option = f"--{name.replace('_', '-')}"
+            raise UnmaskError(f"{option} is for a cluster; give --ray auto, local or an address")
+    if chosen.patience is not None and not 0 < chosen.patience < math.inf:
+        raise UnmaskError(f"--patience takes seconds, a number above 0, not {chosen.patience:g}")
+    if not chosen.save_every >= 0:
+        raise UnmaskError(f"--save-every takes seconds from 0, not {chosen.save_every}")
+
+
+@contextmanager
+def _executor(request: "Request", chosen: argparse.Namespace) -> "Iterator[Executor | None]":
+    """The cluster, if one is requested."""
+    if chosen.ray is None or chosen.dry_run:
+        yield None
+        return
+
+    from unmask.evaluation.executors.ray_cluster import Cluster, RayExecutor
+
+    cpus = 1 if chosen.cpus_per_worker is None else chosen.cpus_per_worker
+    cluster = Cluster(
+        address=chosen.ray,
+        workers=chosen.workers,
+        cpus_per_worker=cpus,
+        patience=chosen.patience,
+    )
+    with RayExecutor(request.model, cluster) as found:
+        yield found
 
 
 def _run(chosen: argparse.Namespace, request: "Request", cluster: "Executor | None") -> int:
@@ -100,8 +157,6 @@ def _run(chosen: argparse.Namespace, request: "Request", cluster: "Executor | No
     from unmask.evaluation.store.shards import Shard
 
     shard = Shard.parse(chosen.shard)
-    if not chosen.save_every >= 0:
-        raise UnmaskError(f"--save-every takes seconds from 0, not {chosen.save_every}")
     prepared = prepare(request)
     if not chosen.quiet or chosen.dry_run:
         print(_announcement(prepared), file=sys.stderr)
@@ -116,31 +171,26 @@ def _run(chosen: argparse.Namespace, request: "Request", cluster: "Executor | No
             executor=cluster,
             save_every=chosen.save_every,
             progress=False if chosen.quiet else None,
-            say=_say,
+            say=options.say,
         )
     for why in outcome.damaged:
-        _say(f"set aside and computed again: {why}")
+        options.say(f"set aside and computed again: {why}")
     if not chosen.quiet:
         print(_conclusion(outcome, chosen.output), file=sys.stderr)
     return 1 if outcome.failed else 0
 
 
-def _say(line: str) -> None:
-    print(f"unmask: {printable(line)}", file=sys.stderr)
-
-
 def _request(chosen: argparse.Namespace) -> "Request":
     methods = options.methods(chosen, default="all")
-    how = options.checked_options(options.shared_options(chosen), methods)
+    how = options.method_options(chosen, methods)
 
     from unmask.evaluation.masks import MASKS
     from unmask.evaluation.request import Request
 
-    given = chosen.mask or [",".join(MASKS)]
     return Request(
         corpus=options.corpus_spec(chosen, chosen.corpus),
         model=options.model_source(chosen),
-        masks=[mask.strip() for masks in given for mask in masks.split(",")],
+        masks=options.listed(chosen.mask, ",".join(MASKS)),
         examples=chosen.examples,
         seed=chosen.seed,
         support=options.support(chosen.support),

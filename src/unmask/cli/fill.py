@@ -6,15 +6,14 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from unmask.cli import fill_figure, fill_lines, options, show
-from unmask.cli.fill_request import How, Request
-from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
+from unmask.cli import fill_lines, options, show
+from unmask.cli.fill_lines import Answerer, Request
+from unmask.errors import MethodError, SupportError, UnmaskError
+from unmask.plots.saving import check_ending, library, save_figure
 from unmask.printable import quoted
 
 if TYPE_CHECKING:
     from unmask.joints.joint import Joint
-    from unmask.language_model import LanguageModel
-    from unmask.settings import Settings
     from unmask.text.cloze import Blank, Cloze
 
 SUMMARY = "rank what fills the blanks of a text together"
@@ -22,7 +21,8 @@ DESCRIPTION = (
     "Rank what fills the blanks of TEXT together. Write the model's mask token where a token is "
     "missing ([MASK] for BERT, <mask> for RoBERTa), or name words of an ordinary text with "
     "--blank. Several methods are shown side by side, from the same forward passes. With --input, "
-    "every line of a file is a text, and every answer a line of JSON, written at once."
+    "every line of a file is a text, and its answer is a line of JSON, written as soon as it is "
+    "known."
 )
 EXAMPLE = 'unmask fill -m bert-base-cased "The [MASK] [MASK] at the casino." --method log-pool,mlm'
 _RANK_WORDS = "rank words of any number of pieces with --targets"
@@ -44,8 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--top", type=int, default=10, metavar="N", help="number of fills to show (default: 10)")
     add("--json", action="store_true", help="print JSON instead of a table")
-    fill_figure.add_arguments(parser)
-    add("--quiet", action="store_true", help="no cost line, no progress bar and no closing line")
+    add(
+        "--figure",
+        metavar="FILE",
+        help="also draw the fills into a .svg, .png or .pdf file: a heat map of two blanks, with "
+        "several methods side by side, or bars of one blank; needs the extra plots",
+    )
+    add("--quiet", action="store_true", help="print no cost, no progress bar and no closing line")
     _add_construction(parser)
     _add_lines(parser)
     options.add_running(parser)
@@ -55,15 +60,24 @@ def _add_construction(parser: argparse.ArgumentParser) -> None:
     group = options.add_methods(parser, _DEFAULT)
     add = group.add_argument
     add("--pivot", metavar="TOKEN", help="hcb: the pivot token (default: the likeliest)")
-    add("--pivot-axis", type=int, choices=(0, 1), help="hcb: the blank of the pivot token")
+    add("--pivot-axis", type=int, choices=(0, 1), help="hcb: blank of the pivot token (default: 0)")
     add(
         "--pseudo-counts",
         type=float,
         metavar="X",
-        help="ag: weight of independence, in contexts (default: 0)",
+        help="ag: weight of independence, as a number of contexts (default: 0)",
     )
-    add("--towards", metavar="NAME", help="ag: what --pseudo-counts pull to, masked or uniform")
-    add("--floor", type=float, metavar="X", help="sweep: part of the masked marginals")
+    add(
+        "--towards",
+        metavar="NAME",
+        help="ag: marginals that --pseudo-counts pull to, masked or uniform (default: masked)",
+    )
+    add(
+        "--floor",
+        type=float,
+        metavar="X",
+        help="sweep: part of the masked marginals that is mixed in (default: 0.02)",
+    )
     options.add_support_by_blank(group)
     add(
         "--targets",
@@ -89,7 +103,8 @@ def _add_lines(parser: argparse.ArgumentParser) -> None:
         metavar="FILE|-",
         help="read many texts instead of TEXT: one per line, or JSON lines with the field text and "
         "optionally targets, piece_prior, blanks, support and method in place of the options; "
-        "other fields are kept. Prints JSON lines: text, fills, method, J, diagnostics, request",
+        "other fields are kept. Prints JSON lines with text, fills, method, J, diagnostics and "
+        "request",
     )
     add(
         "--input-format",
@@ -106,96 +121,97 @@ def _add_lines(parser: argparse.ArgumentParser) -> None:
     add(
         "--skip-bad",
         action="store_true",
-        help="write the error of a line that cannot be used in place of its answer, go on, and end "
-        "with exit code 1; without it the first such line ends the run with exit code 2",
+        help="where a line cannot be used, write its error in place of its answer, go on, and end "
+        "with exit code 1; without this option the first such line ends the run with exit code 2",
     )
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Check all options, then fill one text or many lines."""
     _check(chosen)
-    names = options.methods(chosen, _default_method(chosen))
-    how = _options(chosen, names)
+    default = "log-pool" if chosen.targets is None else "orders"
+    names = options.methods(chosen, default)
+    how = options.method_options(chosen, names)
     request = Request(
-        blanks=_blanks(chosen.blank),
+        blanks=None if chosen.blank is None else [_blank(one) for one in chosen.blank],
         method=names[0] if chosen.method else None,
         support=options.support_by_blank(chosen.support),
-        targets=_targets(chosen.targets),
+        targets=chosen.targets and options.by_blank(chosen.targets, "--targets", _words),
         piece_prior=_piece_prior(chosen.piece_prior),
     )
     settings = options.settings(chosen, progress=False if chosen.quiet else None)
     if chosen.input is not None:
-        if len(names) > 1:
-            raise MethodError(f"--input takes one --method, not {len(names)}: {', '.join(names)}")
-        return fill_lines.run(chosen, request, how, replace(settings, announce=not chosen.quiet))
-    text = _stdin() if chosen.text == "-" else chosen.text
+        options.one_method(chosen, "--input", default)
+        return fill_lines.run(chosen, request, how, settings)
+    text = options.read_stdin("the text").rstrip("\n") if chosen.text == "-" else chosen.text
     lm = options.load_model(chosen)
-    from unmask.text.pieces import one_blank_for_each
-
-    cloze, said = lm.cloze(text, blanks=request.blanks), None
+    cloze = lm.cloze(text, blanks=request.blanks)
     if request.targets is None:
-        cloze, said = one_blank_for_each(cloze, _RANK_WORDS)
-    if said is not None:
-        print(f"unmask: {said}", file=sys.stderr)
-    if request.targets is not None:
-        _fill_words(chosen, lm, cloze, request, how, replace(settings, announce=not chosen.quiet))
+        _fill_tokens(chosen, Answerer(lm, request, how, chosen.top, settings), cloze)
     else:
-        _fill_tokens(chosen, lm, cloze, request, how, settings)
+        announced = replace(settings, announce=not chosen.quiet)
+        _fill_words(chosen, Answerer(lm, request, how, chosen.top, announced), cloze, names)
     return 0
 
 
-def _fill_tokens(
-    chosen: argparse.Namespace,
-    lm: "LanguageModel",
-    cloze: "Cloze",
-    request: Request,
-    how: How,
-    settings: "Settings",
-) -> None:
-    fill_figure.check_blanks(chosen, len(cloze.positions))
-    methods = _methods(chosen, len(cloze.positions), request.support)
+def _fill_tokens(chosen: argparse.Namespace, answerer: Answerer, cloze: "Cloze") -> None:
+    from unmask.text.pieces import one_blank_for_each
+
+    lm, support = answerer.lm, answerer.request.support
+    cloze, said = one_blank_for_each(cloze, _RANK_WORDS)
+    if said is not None:
+        options.say(said)
+    blanks = len(cloze.positions)
+    if chosen.figure is not None and blanks > 2:
+        raise UnmaskError(
+            f"--figure shows one or two blanks, and this text has {blanks}: in Python take "
+            "joint.marginal(a, b).plot(), or leave out --figure"
+        )
+    methods = _methods(chosen, blanks, support)
     given: Any = {
         "methods": methods,
-        "support": request.support,
-        "settings": settings,
-        "options": {name: values for name, values in how.items() if values},
+        "support": support,
+        "settings": answerer.settings,
+        "options": {name: values for name, values in answerer.how.items() if values},
     }
-    if chosen.pivot is not None and not isinstance(request.support, dict | int):
+    if chosen.pivot is not None and not isinstance(support, dict | int):
         # raises on an unknown pivot before the model runs
-        lm.support("vocabulary" if request.support == "auto" else request.support).index(
-            chosen.pivot
-        )
-    if len(cloze.positions) > 1 and not chosen.quiet:
+        lm.support("vocabulary" if support == "auto" else support).index(chosen.pivot)
+    if blanks > 1 and not chosen.quiet:
         cost = lm.cost(cloze, **given)
-        searched = len(cloze.positions) > 2 and not cost.table_bytes
+        searched = blanks > 2 and not cost.table_bytes
         more = " for one fill; the search for the likeliest runs more" if searched else ""
         print(f"{', '.join(methods)}: {cost}{more}", file=sys.stderr)
     joints = lm.joints(cloze, **given)
-    if len(cloze.positions) == 1:
+    if blanks == 1:
         # every construction of one blank is the model's own distribution
         joints = {"mlm": next(iter(joints.values()))}
     written = show.as_json if chosen.json else show.as_table
     print(written(lm, cloze, joints, chosen.top))
-    fill_figure.draw(chosen, joints)
+    if chosen.figure is not None:
+        _draw(chosen, joints)
     _warn(joints)
 
 
 def _fill_words(
-    chosen: argparse.Namespace,
-    lm: "LanguageModel",
-    cloze: "Cloze",
-    request: Request,
-    how: How,
-    settings: "Settings",
+    chosen: argparse.Namespace, answerer: Answerer, cloze: "Cloze", methods: list[str]
 ) -> None:
-    fills = {
-        name: request.ranked_words(lm, cloze, name, top=chosen.top, settings=settings, how=how)
-        for name in options.methods(chosen, _default_method(chosen))
-    }
+    request = answerer.request
+    fills = {name: answerer.ranked_words(cloze, request, name) for name in methods}
     if chosen.json:
-        print(show.words_as_json(lm, cloze, fills, request.piece_prior))
+        print(show.words_as_json(answerer.lm, cloze, fills, request.piece_prior))
     else:
         print(show.words_as_table(fills, request.piece_prior))
+
+
+def _draw(chosen: argparse.Namespace, joints: "dict[str, Joint]") -> None:
+    from unmask.plots.comparison import compare
+    from unmask.plots.heat_map import plot
+
+    figure = compare(joints) if len(joints) > 1 else plot(next(iter(joints.values())))
+    save_figure(figure, chosen.figure)
+    if not chosen.quiet:
+        print(f"wrote {quoted(chosen.figure, limit=150)}", file=sys.stderr)
 
 
 def _warn(joints: "dict[str, Joint]") -> None:
@@ -205,16 +221,13 @@ def _warn(joints: "dict[str, Joint]") -> None:
             # a residual can be small while groups of tokens that hardly meet are still off
             bound = did.get("error_bound")
             why = f"residual {did['residual']:.1g}" if bound is None else f"error below {bound:.1g}"
-            print(
-                f"unmask: {name} has not converged ({why} after "
-                f"{did['passes']} sweeps): treat its probabilities as approximate",
-                file=sys.stderr,
+            options.say(
+                f"{name} has not converged ({why} after {did['passes']} sweeps): treat its "
+                "probabilities as approximate"
             )
     agreement = next(iter(joints.values())).agreement()
     if agreement is not None and not agreement.converged:
-        print(
-            "unmask: the solver behind J has not converged: treat J as approximate", file=sys.stderr
-        )
+        options.say("the solver behind J has not converged: treat J as approximate")
 
 
 # --- reading the options -----------------------------------------------------------------------
@@ -224,7 +237,8 @@ def _check(chosen: argparse.Namespace) -> None:
     """Reject options that do not go together, before a model is loaded."""
     if chosen.top < 1:
         raise UnmaskError(f"--top takes a number of fills from 1, not {chosen.top}")
-    fill_figure.check(chosen)
+    if chosen.figure is not None:
+        _check_figure(chosen)
     if (chosen.text is None) == (chosen.input is None):
         raise UnmaskError("give a TEXT, or --input FILE for many; one of the two")
     for name in ("input_format", "output", "skip_bad"):
@@ -234,10 +248,17 @@ def _check(chosen: argparse.Namespace) -> None:
         raise UnmaskError("--input is answered with JSON lines as it is; leave out --json")
     if chosen.piece_prior is not None and chosen.targets is None and chosen.input is None:
         raise SupportError("--piece-prior ranks words of different numbers of pieces: --targets")
+    if chosen.towards is not None and chosen.pseudo_counts is None:
+        raise MethodError("--towards is what --pseudo-counts pull to; give both")
 
 
-def _default_method(chosen: argparse.Namespace) -> str:
-    return "log-pool" if chosen.targets is None else "orders"
+def _check_figure(chosen: argparse.Namespace) -> None:
+    check_ending(chosen.figure)
+    for name in ("input", "targets"):
+        if getattr(chosen, name) is not None:
+            raise UnmaskError(f"--figure is of the tokens of one TEXT; leave out --{name}")
+    options.check_file("--figure", chosen.figure)
+    library("matplotlib.figure")
 
 
 def _methods(chosen: argparse.Namespace, blanks: int, support: object) -> list[str]:
@@ -250,43 +271,11 @@ def _methods(chosen: argparse.Namespace, blanks: int, support: object) -> list[s
     return options.methods(chosen, default, every=[default] if alone else constructions_of(blanks))
 
 
-def _options(chosen: argparse.Namespace, methods: list[str]) -> dict[str, dict[str, object]]:
-    every: dict[str, dict[str, object]] = {
-        "hcb": {"pivot": chosen.pivot, "pivot_axis": chosen.pivot_axis},
-        "ag-paper": {"steps": chosen.steps},
-        "ag": {"pseudo_counts": chosen.pseudo_counts, "towards": chosen.towards},
-        "orders": {"mean": chosen.mean},
-        "sweep": {"contexts": chosen.contexts, "floor": chosen.floor},
-    }
-    if chosen.towards is not None and chosen.pseudo_counts is None:
-        raise MethodError("--towards is what --pseudo-counts pull to; give both")
-    return options.checked_options(every, methods)
-
-
-def _stdin() -> str:
-    if sys.stdin is None:
-        raise ClozeError("there is no stdin to read the text from")
-    try:
-        return sys.stdin.read().rstrip("\n")
-    except UnicodeDecodeError as error:
-        raise ClozeError(
-            f"the text on stdin is not {error.encoding}: byte {error.start} cannot be decoded"
-        ) from None
-
-
-def _blanks(given: list[str] | None) -> "list[Blank] | None":
-    return None if given is None else [_blank(one) for one in given]
-
-
 def _blank(text: str) -> "Blank":
     if re.fullmatch(r"-?[0-9]{1,9}", text):
         return int(text)
     span = re.fullmatch(r"(-?[0-9]{1,9}):(-?[0-9]{1,9})", text)
     return text if span is None else (int(span[1]), int(span[2]))
-
-
-def _targets(given: list[str] | None) -> "list[str] | dict[int, list[str]] | None":
-    return None if given is None else options.by_blank(given, "--targets", _words)
 
 
 def _words(text: str) -> list[str]:

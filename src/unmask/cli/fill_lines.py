@@ -1,19 +1,17 @@
 """`unmask fill --input`: many texts, one per line, into JSON lines as they are answered."""
 
 import argparse
-import json
-import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from unmask.cli import options
-from unmask.cli.fill_output import REQUEST, Answers, digest, place_of
-from unmask.cli.fill_request import FIELDS, How, Request
-from unmask.errors import ClozeError, UnmaskError
+from unmask.cli.fill_output import REQUEST, Answers, digest
+from unmask.errors import ClozeError, SupportError, UnmaskError
 from unmask.printable import quoted, readable_bytes, readable_seconds
 
 if TYPE_CHECKING:
@@ -22,6 +20,8 @@ if TYPE_CHECKING:
     from unmask.text.cloze import Cloze
 
 FORMATS = ("txt", "jsonl")
+# fields of a line that are read in place of the options
+FIELDS = ("blanks", "method", "piece_prior", "support", "targets")
 # what an answer adds; a field of these names would be lost
 ADDED = ("fills", "J", "diagnostics", "error", REQUEST)
 # the diagnostics that a reader of many lines needs
@@ -35,8 +35,40 @@ _FEW_PASSES = 512
 _LONG_SECONDS = 10.0
 
 Row = dict[str, Any]
+# the options of each method, by its name
+How = Mapping[str, Mapping[str, Any]]
 # its number, its bytes, and the digest of its request
 Line = tuple[int, bytes, str]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is requested for a text, by options or by the fields of its line."""
+
+    blanks: Any = None
+    method: str | None = None
+    support: Any = "auto"
+    targets: Any = None
+    piece_prior: Any = None
+
+    def with_fields(self, fields: Row) -> "Request":
+        """The same with the fields of a line; its words replace candidates, and vice versa."""
+        given: Row = {name: _keyed(fields[name]) for name in FIELDS if fields.get(name) is not None}
+        if "support" in given:
+            given.setdefault("targets", None)
+        elif "targets" in given:
+            given["support"] = "auto"
+        request = replace(self, **given)
+        if "piece_prior" in given and request.targets is None:
+            raise SupportError("the field piece_prior ranks targets, and there are none; give both")
+        return request
+
+
+def _keyed(value: object) -> object:
+    """A value of JSON, whose keys are strings, with the keys of blanks or pieces as numbers."""
+    if not isinstance(value, dict):
+        return value
+    return {int(k) if re.fullmatch("[0-9]{1,9}", k) else k: one for k, one in value.items()}
 
 
 @dataclass(frozen=True)
@@ -55,27 +87,36 @@ class Answerer:
         try:
             fields = _fields(raw, format)
             kept = {name: value for name, value in fields.items() if name not in FIELDS}
-            _check_fields(kept)
-            return kept | self.answer(kept["text"], self.request.with_fields(fields))
+            for name in ADDED:
+                if name in kept:
+                    raise ClozeError(f"it has a field '{name}', and so has the answer; rename it")
+            return kept | self.answer(*self._read(fields))
         except UnmaskError as error:
             if not skip_bad:
                 raise
             rest = {name: value for name, value in kept.items() if name not in ADDED}
             return rest | {"error": str(error)}
 
-    def answer(self, text: str, request: Request) -> Row:
+    def _read(self, fields: Row) -> "tuple[Cloze, Request]":
+        if not isinstance(fields.get("text"), str):
+            raise ClozeError(f"its field 'text' is a string, not {quoted(fields.get('text'))}")
+        request = self.request.with_fields(fields)
+        return self.lm.cloze(fields["text"], blanks=request.blanks), request
+
+    def answer(self, cloze: "Cloze", request: Request) -> Row:
         """The likeliest fills of a text, and how they were computed."""
-        cloze = self.lm.cloze(text, blanks=request.blanks)
-        if request.targets is not None:
-            return self._words(cloze, request)
-        from unmask.queries.joints import default_method
         from unmask.text.pieces import one_blank_for_each
 
+        if request.targets is not None:
+            return self._answer_words(cloze, request)
         cloze, _ = one_blank_for_each(cloze)
-        name = request.method or default_method(len(cloze.positions), request.support)
-        given = self.how.get(name, {})
+        name = self._method(cloze, request)
         joint = self.lm.joint(
-            cloze, method=name, support=request.support, settings=self.settings, **given
+            cloze,
+            method=name,
+            support=request.support,
+            settings=self.settings,
+            **self.how.get(name, {}),
         )
         fills, agreement = self.lm.ranked(cloze, joint, self.top), joint.agreement()
         done = joint.diagnostics
@@ -86,81 +127,98 @@ class Answerer:
             "diagnostics": {key: done[key] for key in _DIAGNOSTICS if key in done},
         }
 
-    def announce(self, raw: bytes, format: str, texts: int | None) -> None:
-        """Print what so many texts like this one cost, if it is much; words have no estimate."""
-        try:
-            fields = _fields(raw, format)
-            request = self.request.with_fields(fields)
-            cloze = self.lm.cloze(fields["text"], blanks=request.blanks).one_token_each()
-            if request.targets is None:
-                self._announce(cloze, request, texts)
-        except (UnmaskError, KeyError):
-            # a bad line raises when it is answered
-            return
-
-    def _announce(self, cloze: "Cloze", request: Request, texts: int | None) -> None:
+    def _method(self, cloze: "Cloze", request: Request) -> str:
+        from unmask.constructions import method_name
         from unmask.queries.joints import default_method
 
-        name = request.method or default_method(len(cloze.positions), request.support)
+        if request.method is None:
+            return default_method(len(cloze.positions), request.support)
+        return method_name(request.method)
+
+    def _answer_words(self, cloze: "Cloze", request: Request) -> Row:
+        from unmask.constructions import METHOD_WITHOUT_TABLES, method_name
+
+        name = method_name(request.method or METHOD_WITHOUT_TABLES)
+        prior = {} if request.piece_prior is None else {"piece_prior": request.piece_prior}
+        did = {**prior, "unknown_tokens": list(cloze.unknown)}
+        fills = self.ranked_words(cloze, request, name)
+        return {"fills": fills, "method": name, "J": None, "diagnostics": did}
+
+    def ranked_words(self, cloze: "Cloze", request: Request, method: str) -> list[Row]:
+        """The targets in the order of their probabilities, by one method with its options."""
+        return self.lm.fill(
+            cloze,
+            top=self.top,
+            method=method,
+            support=request.support,
+            targets=request.targets,
+            piece_prior=request.piece_prior,
+            settings=self.settings,
+            **self.how.get(method, {}),
+        )
+
+    def announce(self, raw: bytes, format: str, texts: int | None) -> None:
+        """Print what so many texts like this one cost, if it is much; words have no estimate."""
+        # a bad line raises when it is answered
+        with suppress(UnmaskError):
+            cloze, request = self._read(_fields(raw, format))
+            if request.targets is None:
+                self._announce(cloze.one_token_each(), request, texts)
+
+    def _announce(self, cloze: "Cloze", request: Request, texts: int | None) -> None:
+        name, count = self._method(cloze, request), texts or 1
         given: Any = {
             "methods": [name],
             "support": request.support,
             "settings": self.settings,
             "options": {name: self.how.get(name, {})},
-            "examples": texts or 1,
+            "examples": count,
         }
-        if self.lm.cost(cloze, timed=False, **given).forward_passes * (texts or 1) <= _FEW_PASSES:
+        if self.lm.cost(cloze, timed=False, **given).forward_passes * count <= _FEW_PASSES:
             return
         cost = self.lm.cost(cloze, **given)
-        seconds = (cost.seconds or 0.0) * (texts or 1)
+        seconds = (cost.seconds or 0.0) * count
         if seconds > _LONG_SECONDS:
-            passes = f"{cost.forward_passes * (texts or 1):,} forward passes"
+            passes = f"{cost.forward_passes * count:,} forward passes"
             total = f"; {texts:,} texts: {passes}, about {readable_seconds(seconds)}"
             said = f"{name}: {cost} per text like the first"
             print(said + (total if texts else ""), file=sys.stderr)
 
-    def _words(self, cloze: "Cloze", request: Request) -> Row:
-        name = request.method or "orders"
-        fills = request.ranked_words(
-            self.lm, cloze, name, top=self.top, settings=self.settings, how=self.how
-        )
-        prior = {} if request.piece_prior is None else {"piece_prior": request.piece_prior}
-        did = {**prior, "unknown_tokens": list(cloze.unknown)}
-        return {"fills": fills, "method": name, "J": None, "diagnostics": did}
-
 
 def run(chosen: argparse.Namespace, request: Request, how: How, settings: "Settings") -> int:
     """Answer every line that the output does not answer yet; 1 if some are rejected."""
-    format, shown = _format(chosen), _shown(chosen)
-    _check_output(chosen)
-    answers = Answers(place_of(chosen.output))
+    place = None if chosen.output == "-" else chosen.output
+    options.check_file("--output", place, source=chosen.input)
+    format, answers = _format(chosen), Answers(place)
+    shown = "stdin" if chosen.input == "-" else quoted(chosen.input, limit=150)
     identity = _identity(chosen, request, how, format)
     try:
         with _source(chosen.input) as read:
-            lines = _unanswered(_filled(_lines(read, shown)), answers, identity, shown)
+            lines = _unanswered(_lines(read, shown), answers, identity, shown)
             first = next(lines, None)
             if first is not None:
-                left = _lines_left(chosen, answers)
+                if answers.count and not chosen.quiet:
+                    held = f"{answers.shown} holds {answers.count:,} of the answers"
+                    options.say(f"{held}; going on after them")
+                total = _number_of_lines(chosen.input, shown)
+                left = None if total is None else total - answers.count
                 lm = options.load_model(chosen)
-                quiet = replace(settings, announce=False)
-                answerer = Answerer(lm, request, how, chosen.top, quiet)
+                answerer = Answerer(lm, request, how, chosen.top, settings)
                 if not chosen.quiet:
                     answerer.announce(first[1], format, left)
-                _answer_all(answerer, chain([first], lines), answers, format, chosen, left)
+                every = _answered(answerer, chain([first], lines), format, shown, chosen.skip_bad)
+                _write(answers, every, left, settings)
     except KeyboardInterrupt:
         raise answers.interrupted() from None
     if not answers.count:
         raise ClozeError(f"{shown} holds no text; give at least one line")
-    _close(answers, something_new=first is not None, quiet=chosen.quiet)
+    if answers.errors or not chosen.quiet:
+        good = answers.count - answers.errors
+        said = f"{good:,} text{'s' * (good != 1)} answered, {answers.errors:,} rejected"
+        where = "all of them already in" if first is None else "written to"
+        why = "; the field error of a line says why" if answers.errors else ""
+        options.say(f"{said}, {where} {answers.shown}{why}")
     return 1 if answers.errors else 0
-
-
-def _lines_left(chosen: argparse.Namespace, answers: Answers) -> int | None:
-    """How many lines are left to answer, or None where that is not known."""
-    if answers.count and not chosen.quiet:
-        _say(f"{answers.shown} holds {answers.count:,} of the answers; going on after them")
-    total = _number_of_lines(chosen.input)
-    return None if total is None else total - answers.count
 
 
 def _identity(
@@ -173,7 +231,7 @@ def _identity(
 
 
 def _unanswered(
-    lines: Iterator[tuple[int, bytes]],
+    lines: Iterable[tuple[int, bytes]],
     answers: Answers,
     identity: Mapping[str, object],
     shown: str,
@@ -194,97 +252,45 @@ def _unanswered(
         raise answers.rejected(f"it has more answers than {shown} has texts")
 
 
-def _answer_all(
-    answerer: Answerer,
-    lines: Iterable[Line],
-    answers: Answers,
-    format: str,
-    chosen: argparse.Namespace,
-    left: int | None,
-) -> None:
-    from unmask.progress import bar
+def _answered(
+    answerer: Answerer, lines: Iterable[Line], format: str, shown: str, skip_bad: bool
+) -> Iterator[Row]:
+    for number, raw, mark in lines:
+        try:
+            row = answerer.row(raw, format, skip_bad=skip_bad)
+        except UnmaskError as error:
+            raise type(error)(f"line {number} of {shown}: {error}") from None
+        if "error" in row:
+            row["error"] = f"line {number} of {shown}: {row['error']}"
+        yield {**row, REQUEST: mark}
 
-    shown = _shown(chosen)
-    counted = bar("texts", unit="text", total=left, shown=answerer.settings.progress)
+
+def _write(answers: Answers, rows: Iterable[Row], count: int | None, settings: "Settings") -> None:
+    from unmask import progress
+
+    counted = progress.bar("texts", unit="text", total=count, shown=settings.progress)
     with answers.writer() as write, counted:
-        for number, raw, mark in lines:
-            try:
-                row = answerer.row(raw, format, skip_bad=chosen.skip_bad)
-            except UnmaskError as error:
-                raise type(error)(f"line {number} of {shown}: {error}") from None
-            if "error" in row:
-                row["error"] = f"line {number} of {shown}: {row['error']}"
-            write({**row, REQUEST: mark})
+        for row in rows:
+            write(row)
             counted.update()
-
-
-def _close(answers: Answers, *, something_new: bool, quiet: bool) -> None:
-    """Print how many lines were answered."""
-    if quiet and not answers.errors:
-        return
-    good = answers.count - answers.errors
-    said = f"{good:,} text{'s' * (good != 1)} answered, {answers.errors:,} rejected"
-    why = "; the field error of a line says why" if answers.errors else ""
-    where = "written to" if something_new else "all of them already in"
-    _say(f"{said}, {where} {answers.shown}{why}")
-
-
-def _say(text: str) -> None:
-    print(f"unmask: {text}", file=sys.stderr)
-
-
-def _shown(chosen: argparse.Namespace) -> str:
-    return "stdin" if chosen.input == "-" else quoted(chosen.input, limit=150)
-
-
-def _filled(lines: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Lines that are not blank, with their numbers from 1."""
-    return ((number, raw) for number, raw in enumerate(lines, start=1) if raw.strip())
 
 
 # --- what a line says --------------------------------------------------------------------------
 
 
 def _fields(raw: bytes, format: str) -> Row:
+    from unmask.sequences.inputs import json_row
+
     try:
         line = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ClozeError(
             f"it is not UTF-8: its byte {error.start + 1} is 0x{raw[error.start]:02x}"
         ) from None
-    if format == "txt":
-        return {"text": line}
-    try:
-        fields = json.loads(line, parse_constant=_reject_constant)
-        # 1e999 is read as infinite, and could not be written again
-        json.dumps(fields, allow_nan=False)
-    except json.JSONDecodeError as error:
-        raise ClozeError(f"it is not JSON: {error.msg} at its character {error.pos + 1}") from None
-    except UnmaskError:
-        raise
-    except (ValueError, RecursionError) as error:
-        # numbers of thousands of digits, and brackets without end
-        raise ClozeError(f"it is JSON that cannot be read: {quoted(str(error))}") from None
-    if not isinstance(fields, dict):
-        raise ClozeError(
-            f'it is not an object with a text, as {{"text": "..."}}, but {quoted(fields)}'
-        )
-    return fields
+    return {"text": line} if format == "txt" else dict(json_row(line, "it"))
 
 
-def _reject_constant(name: str) -> None:
-    raise ClozeError(f"it holds {name}, which is not JSON; write null")
-
-
-def _check_fields(kept: Row) -> None:
-    if not isinstance(kept.get("text"), str):
-        raise ClozeError(f"its field 'text' is a string, not {quoted(kept.get('text'))}")
-    for name in ADDED:
-        if name in kept:
-            raise ClozeError(f"it has a field {quoted(name)}, and so has the answer; rename it")
-
-
-# --- where lines come from and go to -----------------------------------------------------------
+# --- where lines come from ---------------------------------------------------------------------
 
 
 def _format(chosen: argparse.Namespace) -> str:
@@ -292,18 +298,6 @@ def _format(chosen: argparse.Namespace) -> str:
     if named is not None:
         options.check_choice("--input-format", named, FORMATS)
     return named or ("jsonl" if chosen.input.lower().endswith(".jsonl") else "txt")
-
-
-def _check_output(chosen: argparse.Namespace) -> None:
-    if chosen.output in (None, "-"):
-        return
-    shown = quoted(chosen.output, limit=150)
-    if os.path.isdir(chosen.output) or not os.path.isdir(os.path.dirname(chosen.output) or "."):
-        raise UnmaskError(f"cannot write {shown}: give a file in a folder that exists")
-    options.check_output("--output", chosen.output)
-    exist = os.path.exists(chosen.output) and os.path.exists(chosen.input)
-    if exist and os.path.samefile(chosen.input, chosen.output):
-        raise UnmaskError(f"{shown} is the input too, which would be lost; give another file")
 
 
 @contextmanager
@@ -318,24 +312,25 @@ def _source(place: str) -> Iterator[Callable[[int], bytes]]:
         yield sys.stdin.buffer.readline
 
 
-def _number_of_lines(place: str) -> int | None:
+def _number_of_lines(place: str, shown: str) -> int | None:
     """The number of texts, or None where it cannot be known before."""
-    from unmask.corpora.lines import LONGEST, raw_lines
     from unmask.sequences.inputs import can_be_read_again
 
     if not can_be_read_again(place):
         return None
     with open(place, "rb") as file:
-        return sum(1 for raw in raw_lines(file.readline, LONGEST) if raw.strip())
+        return sum(1 for _ in _lines(file.readline, shown))
 
 
-def _lines(read: Callable[[int], bytes], shown: str) -> Iterator[bytes]:
+def _lines(read: Callable[[int], bytes], shown: str) -> Iterator[tuple[int, bytes]]:
+    """Lines that are not blank, with their numbers from 1."""
     from unmask.corpora.lines import LONGEST, raw_lines
 
-    for raw in raw_lines(read, LONGEST):
+    for number, raw in enumerate(raw_lines(read, LONGEST), start=1):
         if len(raw) > LONGEST:
             raise ClozeError(
                 f"{shown} has a line longer than {readable_bytes(LONGEST)}; a text stands on a "
                 "line of its own"
             )
-        yield raw
+        if raw.strip():
+            yield number, raw

@@ -98,8 +98,3 @@ class Answers:
         return KeyboardInterrupt(
             f"{self.shown} holds {self.count:,} of the answers, and the same command goes on there"
         )
-
-
-def place_of(output: str | None) -> str | None:
-    """The file that was named, None for stdout."""
-    return None if output in (None, "-") else output

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unmask.cli import options
-from unmask.errors import ClozeError, MethodError, UnmaskError
+from unmask.errors import ClozeError
 from unmask.printable import columns, quoted
 
 if TYPE_CHECKING:
@@ -16,40 +16,42 @@ if TYPE_CHECKING:
 
 SUMMARY = "score mutations of a protein, DNA or RNA, and how they interact"
 DESCRIPTION = (
-    "Score mutations of a sequence by the joint of their positions. A mutant is one or more "
-    "mutations with colons, as A42G:L45K: the residue that is there, its number from 1, the one "
-    "that replaces it. Prints the log-odds against the wild type, in nats, those of each mutation "
-    "alone, and the difference: their interaction (epistasis). The support is amino-acids unless "
-    "--support names another, as nucleotides or rna."
+    "Score mutations of a sequence by the joint of their positions. A mutation is written A42G: "
+    "the residue that is there, its number counted from 1, the residue that replaces it. A mutant "
+    "is one mutation, or several joined by colons, such as A42G:L45K. Prints the log-odds of the "
+    "mutant against the wild type, in nats, those of each mutation alone, and their interaction "
+    "(epistasis): the log-odds of all together less the sum of those alone. The support is "
+    "amino-acids unless --support names another, such as nucleotides or rna."
 )
 EXAMPLE = "unmask mutations -m facebook/esm2_t6_8M_UR50D --sequence MKTAYIAKQR A4G:I6L"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "mutants",
         nargs="+",
         metavar="MUTATIONS",
-        help="as A42G or A42G:L45K; - reads stdin, one mutant per line",
+        help="a mutant, such as A42G or A42G:L45K; - reads them from stdin, one per line",
     )
     options.add_model(parser)
-    parser.add_argument(
+    add(
         "--sequence",
         required=True,
         metavar="RESIDUES|FILE",
         help="the wild type: letters, or a FASTA file (a name with a dot or slash) of one record",
     )
     options.add_joints(parser, support="amino-acids")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    add("--json", action="store_true", help="print JSON instead of a table")
     options.add_running(parser)
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    add("--quiet", action="store_true", help="print no progress bar and no closing line")
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Read everything, load the model, score every mutant, print them."""
-    method = _method(chosen)
-    how = options.checked_options(options.shared_options(chosen), [method]).get(method, {})
+    method = options.one_method(chosen, "mutations")
+    how = options.method_options(chosen, [method]).get(method, {})
     settings = options.settings(chosen, progress=False if chosen.quiet else None)
     sequence = _sequence(chosen.sequence)
     mutants = [line for given in chosen.mutants for line in _mutants(given)]
@@ -67,19 +69,10 @@ def run(chosen: argparse.Namespace) -> int:
         print(_about(effects), file=sys.stderr)
     for effect in effects:
         if effect.joint.diagnostics.get("converged") is False:
-            print(
-                f"unmask: {_name(effect)}: {method} has not converged: treat its log-odds as "
-                "approximate",
-                file=sys.stderr,
+            options.say(
+                f"{_name(effect)}: {method} has not converged: treat its log-odds as approximate"
             )
     return 0
-
-
-def _method(chosen: argparse.Namespace) -> str:
-    named = options.methods(chosen)
-    if len(named) > 1:
-        raise MethodError(f"mutations takes one --method, not {len(named)}: {', '.join(named)}")
-    return named[0]
 
 
 def _check(mutants: list[str], sequence: str) -> None:
@@ -92,21 +85,20 @@ def _check(mutants: list[str], sequence: str) -> None:
 
 
 def _as_table(effects: "list[MutationEffect]") -> str:
-    rows = [["mutations", "log-odds", "alone", "interaction", "J", "forward passes"]]
-    for effect in effects:
-        several = len(effect.mutations) > 1
-        bits = effect.incompatibility
-        rows.append(
-            [
-                _name(effect),
-                f"{effect.log_odds:+.3f}",
-                " ".join(f"{one:+.3f}" for one in effect.single_log_odds),
-                f"{effect.interaction:+.3f}" if several else "-",
-                "-" if bits is None else f"{bits:.3f}",
-                str(effect.forward_passes),
-            ]
-        )
-    return columns(rows)
+    head = ["mutations", "log-odds", "alone", "interaction", "J", "forward passes"]
+    return columns([head, *map(_cells, effects)])
+
+
+def _cells(effect: "MutationEffect") -> list[str]:
+    bits = effect.incompatibility
+    return [
+        _name(effect),
+        f"{effect.log_odds:+.3f}",
+        " ".join(f"{one:+.3f}" for one in effect.single_log_odds),
+        f"{effect.interaction:+.3f}" if len(effect.mutations) > 1 else "-",
+        "-" if bits is None else f"{bits:.3f}",
+        str(effect.forward_passes),
+    ]
 
 
 def _about(effects: "list[MutationEffect]") -> str:
@@ -163,23 +155,12 @@ def _text(path: Path) -> str:
         raise ClozeError(
             f"{quoted(str(path))} is not text: byte {error.start} cannot be decoded"
         ) from None
-    except (OSError, ValueError) as error:
-        said = getattr(error, "strerror", None) or str(error)
-        raise UnmaskError(f"cannot read {quoted(str(path), limit=150)}: {said}") from None
 
 
 def _mutants(given: str) -> list[str]:
     if given != "-":
         return [given]
-    if sys.stdin is None:
-        raise ClozeError("there is no stdin to read mutations from")
-    try:
-        lines = [line.strip() for line in sys.stdin]
-    except UnicodeDecodeError as error:
-        raise ClozeError(
-            f"the mutations on stdin are not {error.encoding}: byte {error.start} cannot be decoded"
-        ) from None
-    found = [line for line in lines if line]
+    found = [line.strip() for line in options.read_stdin("mutations").splitlines() if line.strip()]
     if not found:
         raise ClozeError("there are no mutations on stdin; write one mutant per line, as A42G:L45K")
     return found

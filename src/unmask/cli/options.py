@@ -1,13 +1,15 @@
 """Options that several commands share: which model, how it is run, and which joints."""
 
 import argparse
+import os
 import re
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from unmask.errors import UnmaskError
-from unmask.printable import quoted
+from unmask.errors import ClozeError, MethodError, UnmaskError
+from unmask.printable import printable, quoted
 
 if TYPE_CHECKING:
     from unmask.corpora import CorpusSpec
@@ -56,7 +58,8 @@ class _Names:
 def add_methods(parser: argparse.ArgumentParser, default: str) -> Group:
     """The constructions of a command and their options, in a group that is returned."""
     group = parser.add_argument_group("construction")
-    method = group.add_argument(
+    add = group.add_argument
+    method = add(
         "--method",
         action="append",
         metavar="NAME",
@@ -65,15 +68,9 @@ def add_methods(parser: argparse.ArgumentParser, default: str) -> Group:
     )
     # argparse puts attributes of an option into its help
     vars(method)["names"] = _Names()
-    group.add_argument(
-        "--steps", type=int, metavar="N", help="ag-paper: number of steps (default: 50)"
-    )
-    group.add_argument(
-        "--mean", metavar="NAME", help="orders: arithmetic or geometric (default: arithmetic)"
-    )
-    group.add_argument(
-        "--contexts", type=int, metavar="K", help="sweep: contexts per blank (default: 25)"
-    )
+    add("--steps", type=int, metavar="N", help="ag-paper: number of steps (default: 50)")
+    add("--mean", metavar="NAME", help="orders: arithmetic or geometric (default: arithmetic)")
+    add("--contexts", type=int, metavar="K", help="sweep: contexts per blank (default: 25)")
     return group
 
 
@@ -94,56 +91,53 @@ def add_support_by_blank(group: Group) -> None:
 def add_running(parser: argparse.ArgumentParser, *, tables: bool = True) -> Group:
     """How the model of a command is loaded and run, and its `tables` kept if it has any."""
     group = parser.add_argument_group("running")
-    group.add_argument("--device", help="cpu, cuda, cuda:1, ... (default: a GPU if there is one)")
-    group.add_argument(
+    add = group.add_argument
+    add("--device", help="cpu, cuda, cuda:1, ... (default: a GPU if there is one)")
+    add(
         "--dtype",
         default="float32",
-        help="float32, bfloat16 or float16 (default: float32); docs/results/numerics.md has "
-        "measured what half precision costs in accuracy",
+        help="float32, bfloat16 or float16 (default: float32); docs/results/numerics.md says what "
+        "half precision costs in accuracy",
     )
-    group.add_argument("--revision", help="branch, tag or commit of a hub model")
-    group.add_argument(
+    add("--revision", help="branch, tag or commit of a hub model")
+    add(
         "--batch-size",
         default="auto",
         metavar="N|auto",
         help="inputs per forward pass; auto tries several sizes in long runs (default: auto)",
     )
     if tables:
-        group.add_argument(
+        add(
             "--memory-limit",
             metavar="SIZE",
             help="memory for V x V tables, such as 500MB; larger tables are recomputed in tiles "
             "(default: 4GB)",
         )
-        group.add_argument(
+        add(
             "--half-tables",
             action="store_true",
             help="let solvers read tables in bfloat16: half the memory, probabilities rounded by "
-            "0.4%%",
+            "up to 0.4%%",
         )
     parser.set_defaults(memory_limit="4GB", half_tables=False)
-    group.add_argument(
-        "--trust-remote-code", action="store_true", help="run code from the model's repository"
-    )
-    group.add_argument(
-        "--allow-pickle", action="store_true", help="accept weights that are not safetensors"
-    )
+    add("--trust-remote-code", action="store_true", help="run code from the model's repository")
+    add("--allow-pickle", action="store_true", help="accept weights that are not safetensors")
     return group
 
 
 def add_corpus(parser: argparse.ArgumentParser) -> None:
     """What of a corpus is read."""
-    group = parser.add_argument_group("corpus")
-    group.add_argument(
+    add = parser.add_argument_group("corpus").add_argument
+    add(
         "--column",
         action="append",
         metavar="NAME",
         help="column that holds the sentences; repeat the option for several columns",
     )
-    group.add_argument("--split", help="split of a dataset (default for snli and xsum: test)")
-    group.add_argument("--config", help="configuration of a dataset")
-    group.add_argument("--corpus-revision", metavar="REVISION", help="version of a dataset")
-    group.add_argument(
+    add("--split", help="split of a dataset (default for snli and xsum: test)")
+    add("--config", help="configuration of a dataset")
+    add("--corpus-revision", metavar="REVISION", help="version of a dataset")
+    add(
         "--corpus-format",
         metavar="FORMAT",
         help="txt, jsonl, tsv or csv: format of standard input (default: txt), or of a file whose "
@@ -174,14 +168,8 @@ def model_source(chosen: argparse.Namespace) -> "ModelSource":
     """Where that model is, and how it is loaded."""
     from unmask.evaluation.worker import ModelSource
 
-    return ModelSource(
-        place=chosen.model,
-        device=chosen.device,
-        dtype=chosen.dtype,
-        revision=chosen.revision,
-        trust_remote_code=chosen.trust_remote_code,
-        allow_pickle=chosen.allow_pickle,
-    )
+    named = ("device", "dtype", "revision", "trust_remote_code", "allow_pickle")
+    return ModelSource(place=chosen.model, **{name: getattr(chosen, name) for name in named})
 
 
 def settings(chosen: argparse.Namespace, *, progress: bool | None = None) -> "Settings":
@@ -189,7 +177,7 @@ def settings(chosen: argparse.Namespace, *, progress: bool | None = None) -> "Se
     from unmask.settings import Settings
 
     return Settings(
-        batch_size=_rows(chosen.batch_size),
+        batch_size=_batch_size(chosen.batch_size),
         memory_limit=_bytes(chosen.memory_limit),
         half_tables=chosen.half_tables,
         progress=progress,
@@ -203,36 +191,45 @@ def methods(
     """The constructions that were named, each once; `every` is what `all` stands for."""
     from unmask.constructions import CONSTRUCTIONS, method_name
 
-    named = [name for given in chosen.method or [default] for name in given.split(",")]
-    each = [
-        list(every or CONSTRUCTIONS) if name.strip().lower() == "all" else [method_name(name)]
-        for name in named
-    ]
-    return list(dict.fromkeys(name for names in each for name in names))
+    found: list[str] = []
+    for name in listed(chosen.method, default):
+        found += (every or CONSTRUCTIONS) if name.lower() == "all" else [method_name(name)]
+    return list(dict.fromkeys(found))
 
 
-def shared_options(chosen: argparse.Namespace) -> dict[str, dict[str, object]]:
-    """Options of methods that `add_joints` has."""
-    return {
-        "sweep": {"contexts": chosen.contexts},
-        "ag-paper": {"steps": chosen.steps},
-        "orders": {"mean": chosen.mean},
-    }
+def one_method(chosen: argparse.Namespace, name: str, default: str = "log-pool") -> str:
+    """The one construction of a command or option that takes no more, by its `name`."""
+    first, *others = methods(chosen, default)
+    if others:
+        named = ", ".join([first, *others])
+        raise MethodError(f"{name} takes one --method, not {1 + len(others)}: {named}")
+    return first
 
 
-def checked_options(
-    every: dict[str, dict[str, object]], named: list[str]
-) -> dict[str, dict[str, object]]:
+def listed(given: Sequence[str] | None, default: str) -> list[str]:
+    """The names of an option that may be repeated, and takes several with commas; each once."""
+    names = [name.strip() for names in given or [default] for name in names.split(",")]
+    return list(dict.fromkeys(names))
+
+
+def method_options(chosen: argparse.Namespace, named: list[str]) -> dict[str, dict[str, object]]:
     """The options that were given, by method; raises on one that no method here takes."""
     from unmask.constructions import check_options
 
-    given = {
-        method: {name: value for name, value in options.items() if value is not None}
-        for method, options in every.items()
+    every = {
+        "hcb": ("pivot", "pivot_axis"),
+        "ag-paper": ("steps",),
+        "ag": ("pseudo_counts", "towards"),
+        "orders": ("mean",),
+        "sweep": ("contexts", "floor"),
     }
-    for method, options in given.items():
-        check_options(method if method in named else named[0], options)
-    return given
+    found = {}
+    for method, names in every.items():
+        # some commands have only some of them
+        values = {name: getattr(chosen, name, None) for name in names}
+        found[method] = {name: value for name, value in values.items() if value is not None}
+        check_options(method if method in named else named[0], found[method])
+    return found
 
 
 def support(text: str) -> str | list[str]:
@@ -246,7 +243,7 @@ def support_by_blank(given: list[str] | None) -> "Axes":
 
 
 def _candidates(text: str) -> "Proposed":
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else support(text)
+    return int(text) if re.fullmatch("[0-9]{1,9}", text) else support(text)
 
 
 def by_blank(
@@ -265,13 +262,47 @@ def by_blank(
     )
 
 
+def say(line: str) -> None:
+    """Print a line beside the data."""
+    print(f"unmask: {printable(line)}", file=sys.stderr)
+
+
+def read_stdin(what: str) -> str:
+    """All of standard input, which holds `what`."""
+    if sys.stdin is None:
+        raise ClozeError(f"there is no stdin to read {what} from")
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise ClozeError(
+            f"stdin holds {what}, but is not {error.encoding}: byte {error.start} cannot be decoded"
+        ) from None
+
+
 def check_choice(option: str, value: str, allowed: Sequence[str]) -> None:
     """Raise, in one line, where a value is not among those that there are."""
     if value not in allowed:
         raise UnmaskError(f"{option} is one of {', '.join(allowed)}, not {quoted(value)}")
 
 
-def check_output(option: str, place: str | None) -> None:
+def check_file(option: str, place: str | None, *, source: str | None = None) -> None:
+    """Raise where a file cannot be written, or is the `source` or a part of an evaluation."""
+    if place is None:
+        return
+    path, shown = Path(place), quoted(place, limit=150)
+    exists = os.path.exists(path)
+    if os.path.isdir(path) or not os.access(path if exists else path.resolve().parent, os.W_OK):
+        raise UnmaskError(
+            f"cannot write {shown}: give a file in a folder that exists and can be written to"
+        )
+    if exists and source and os.path.exists(source) and os.path.samefile(source, path):
+        raise UnmaskError(
+            f"{option} {shown} is the input too, and would be lost; give another file"
+        )
+    check_no_run(option, place)
+
+
+def check_no_run(option: str, place: str | None) -> None:
     """Raise where writing would destroy a part of an evaluation's folder: its plan or results."""
     path = None if place is None else Path(place).resolve()
     for folder in () if path is None else (path, *path.parents):
@@ -283,11 +314,9 @@ def check_output(option: str, place: str | None) -> None:
             )
 
 
-def _rows(text: str) -> int | None:
-    if text == "auto":
-        return None
+def _batch_size(text: str) -> int | None:
     try:
-        return int(text)
+        return None if text == "auto" else int(text)
     except ValueError:
         raise UnmaskError(
             f"--batch-size takes a number from 1 or auto, not {quoted(text)}"

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 SUMMARY = "make tables and figures of evaluations"
 DESCRIPTION = (
     "Make tables of the folders that unmask evaluate wrote: the paper's four metrics of every "
-    "construction with bootstrap intervals by sentence, and paired differences. Perplexities are "
-    "exponentials of mean NLLs. The paper's own numbers are shown where model and corpus match."
+    "construction, with bootstrap intervals over sentences, and paired differences. Perplexities "
+    "are exponentials of mean NLLs. The paper's own numbers are shown where model and corpus match."
 )
 EXAMPLE = "unmask report runs/snli runs/xsum --format markdown -o results.md"
 
@@ -27,69 +27,76 @@ _TABLES = ("results", "differences", "distance", "syntax")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="folder that unmask evaluate wrote")
-    parser.add_argument(
-        "--format", default="text", help="text, markdown, latex, csv or json (default: text)"
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    add("runs", nargs="+", metavar="RUN", help="folder that unmask evaluate wrote")
+    add("--format", default="text", help="text, markdown, latex, csv or json (default: text)")
+    add(
         "--table",
         action="append",
         metavar="NAME",
         help="results, differences, distance or syntax; separate several by commas (default: "
         "results,differences; for csv, which holds one table, results)",
     )
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="file for the tables, instead of stdout"
-    )
-    parser.add_argument(
+    add("-o", "--output", metavar="FILE", help="file for the tables, instead of stdout")
+    add(
         "--baseline",
         metavar="NAME",
         help="construction that others are compared with (default: mlm, if measured)",
     )
-    parser.add_argument(
+    add(
         "--resamples",
         type=int,
         default=10_000,
         metavar="N",
-        help="resamples of the bootstrap (default: 10000)",
+        help="number of bootstrap resamples (default: 10000)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap (default: 0)")
-    parser.add_argument(
+    add("--seed", type=int, default=0, help="seed of the bootstrap (default: 0)")
+    add(
         "--figures",
         metavar="FOLDER",
         help="also draw NLL against distance, one figure per setting, with its numbers as CSV",
     )
-    parser.add_argument("--figure-format", default="svg", help="svg, png or pdf (default: svg)")
-    parser.add_argument(
+    add("--figure-format", default="svg", help="svg, png or pdf (default: svg)")
+    add(
         "--html",
         metavar="FILE",
         help="also write one page for a browser: tables, figures, examples by id, provenance",
     )
-    parser.add_argument(
+    add(
         "--parser",
         metavar="MODEL",
         help="spaCy model, such as en_core_web_sm: adds syntactic distances; needs --corpus",
     )
-    parser.add_argument(
+    add(
         "--corpus",
         action="append",
         metavar="CORPUS",
         help="corpus of a run, to be parsed; repeat the option for runs on several corpora",
     )
     options.add_corpus(parser)
-    parser.add_argument(
+    add(
         "--copy-to",
         metavar="FOLDER",
-        help="also copy the one RUN into this folder in few files, ids and no text, to publish it",
+        help="also copy the one RUN into this folder, to publish it: in few files, with ids but "
+        "no text",
     )
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Read the runs, make the tables."""
     tables = _tables(chosen)
-    _check_page(chosen.html, chosen.output)
-    for option in ("output", "html", "figures"):
-        options.check_output(f"--{option}", getattr(chosen, option))
+    options.check_file("--output", chosen.output)
+    options.check_file("--html", chosen.html)
+    options.check_no_run("--figures", chosen.figures)
+    if (
+        chosen.html
+        and chosen.output
+        and Path(chosen.html).resolve() == Path(chosen.output).resolve()
+    ):
+        raise UnmaskError(
+            f"--html and --output are two files, and both are {quoted(chosen.html, limit=150)}; "
+            "rename one"
+        )
     if (chosen.parser is None) != (chosen.corpus is None):
         raise UnmaskError("--parser reads the texts of --corpus; give both, or neither")
 
@@ -117,8 +124,7 @@ def _tables(chosen: argparse.Namespace) -> list[str]:
     options.check_choice("--format", chosen.format, _FORMATS)
     options.check_choice("--figure-format", chosen.figure_format, _FIGURES)
     one = chosen.format == "csv"
-    given = chosen.table or ["results" if one else "results,differences"]
-    named = list(dict.fromkeys(name.strip() for names in given for name in names.split(",")))
+    named = options.listed(chosen.table, "results" if one else "results,differences")
     for name in named:
         options.check_choice("--table", name, _TABLES)
     if one and len(named) > 1:
@@ -128,18 +134,6 @@ def _tables(chosen: argparse.Namespace) -> list[str]:
     if chosen.format == "json" and chosen.table:
         raise UnmaskError("json holds results and differences; leave --table out, or take csv")
     return named
-
-
-def _check_page(place: str | None, output: str | None) -> None:
-    """Raise, before anything is computed, unless the page is a file of its own in a folder."""
-    if place is None:
-        return
-    path = Path(place).resolve()
-    shown = quoted(place, limit=150)
-    if path.is_dir() or not path.parent.is_dir():
-        raise UnmaskError(f"--html takes a file in a folder that exists, not {shown}")
-    if output is not None and path == Path(output).resolve():
-        raise UnmaskError(f"--html and --output are two files, and both are {shown}; rename one")
 
 
 def _parsed(it: "Report", chosen: argparse.Namespace) -> "Report":
@@ -163,7 +157,7 @@ def _document(it: "Report", tables: list[str], format: str) -> str:
     if format == "csv":
         # a table for programs has no place for them
         for note in notes(it):
-            print(f"unmask: {printable(note)}", file=sys.stderr)
+            options.say(note)
     write = {
         "text": rendering.text,
         "markdown": rendering.markdown,
@@ -179,7 +173,7 @@ def _write(document: str, output: str | None) -> None:
     if output is None:
         print(document, end="")
         return
-    from unmask.evaluation.store.durable import write_file
+    from unmask.durable import write_text
 
     path = Path(output).resolve()
     if path.exists() and not path.is_file():
@@ -187,17 +181,13 @@ def _write(document: str, output: str | None) -> None:
         with path.open("wb") as file:
             file.write(document.encode())
         return
-    # not through a text file, which would write other line ends on Windows
-    write_file(path, lambda file: file.write(document.encode()))
+    write_text(path, document)
 
 
 def _draw(it: "Report", folder: Path, format: str) -> None:
-    from unmask.evaluation.reports.drawing import draw
+    from unmask.evaluation.reports.figures import draw
 
-    def say(why: str) -> None:
-        print(f"unmask: {printable(why)}", file=sys.stderr)
-
-    for path in draw(it, folder, format, say=say):
+    for path in draw(it, folder, format, say=options.say):
         print(f"wrote {printable(str(path))}", file=sys.stderr)
 
 
@@ -209,7 +199,7 @@ def _write_page(it: "Report", place: str) -> None:
 
 
 def _copy(it: "Report", folder: Path) -> None:
-    from unmask.evaluation.store.publishing import copy_run
+    from unmask.evaluation.store.run_writer import copy_run
 
     if len(it.runs) != 1:
         raise UnmaskError(f"--copy-to copies one run, not {len(it.runs)}; give one RUN")

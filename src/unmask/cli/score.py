@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from itertools import islice
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unmask.cli import options, score_notes, score_options
+from unmask.cli.score_options import Task
 from unmask.cli.score_output import row_writer
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
@@ -26,55 +28,51 @@ DESCRIPTION = (
     "Score every text of FILE, or compare the two texts of every pair. Methods: pll "
     "(pseudo-log-likelihood), pll-word-l2r (the same with the rest of a word masked too), and for "
     "pairs hcb-path (log-ratio of the two along the tokens that differ). All columns of the input "
-    "stay in the output. In CSV and TSV control characters are escaped and a text that a "
-    "spreadsheet would take for a formula stands behind a quotation mark; JSON lines hold texts as "
-    "they were. Pairs that cannot be compared have a reason instead of a number; exit code 2 where "
-    "that is all of them, or on bad input."
+    "stay in the output. In CSV and TSV control characters are escaped, and a text that a "
+    "spreadsheet would take for a formula begins with a quotation mark; JSON lines hold texts as "
+    "they were. Texts that cannot be scored and pairs that cannot be compared have a reason "
+    "instead of a number. The exit code is 2 on bad input, and where there is not one number."
 )
-
-
+EXAMPLE = 'unmask score -m bert-base-cased --text "The cats sleep." --text "The cats sleeps."'
 # texts that are scored and written together: an interruption loses no more
 TEXTS_AT_ONCE = 2048
-EXAMPLE = 'unmask score -m bert-base-cased --text "The cats sleep." --text "The cats sleeps."'
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
-    score_options.add_arguments(parser)
+add_arguments = score_options.add_arguments
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Read everything that can be rejected, load the model, then score and write part by part."""
-    score_options.check(chosen)
-    items = _items(chosen)
-    columns, count = _columns(items, chosen)
-    scorer = Scorer(chosen, options.load_model(chosen))
-    shown = _score(chosen, islice(items, count), scorer, columns, count)
-    _say(chosen, shown, scorer)
+    task = score_options.checked(chosen)
+    items = _items(chosen, task)
+    columns, count = _columns(items, chosen, task)
+    scorer = Scorer(chosen, task, options.load_model(chosen))
+    rows = _score(chosen, islice(items, count), scorer, columns, count)
+    _print(chosen, rows, scorer)
     return 0
 
 
-def _items(chosen: argparse.Namespace) -> "Iterable[Item]":
+def _items(chosen: argparse.Namespace, task: Task) -> "Iterable[Item]":
     """What is scored; the rows of a file are read again each time, so that none is kept."""
     from unmask.sequences.blimp import read_blimp
-    from unmask.sequences.inputs import ItemFile, can_be_read_again, given_texts, read_items
+    from unmask.sequences.inputs import ItemFile, can_be_read_again, given_texts
 
     if chosen.blimp is not None:
         return read_blimp(chosen.blimp, paradigms=chosen.paradigm or (), limit=chosen.limit)
     if chosen.text is not None:
         return given_texts(chosen.text)[: chosen.limit]
-    columns = score_options.named_columns(chosen)
-    read = ItemFile if can_be_read_again(chosen.file) else read_items
-    return read(chosen.file, columns, format=chosen.format, limit=chosen.limit)
+    found = ItemFile(chosen.file, task.columns, chosen.format, chosen.limit)
+    return found if can_be_read_again(chosen.file) else list(found)
 
 
-def _columns(items: "Iterable[Item]", chosen: argparse.Namespace) -> tuple[list[str], int]:
+def _columns(
+    items: "Iterable[Item]", chosen: argparse.Namespace, task: Task
+) -> tuple[list[str], int]:
     """The names of all columns of the input, and how many rows it has."""
     count, theirs = 0, dict[str, None]()
     for item in items:
         count += 1
         theirs.update(dict.fromkeys(item.columns))
-    for name in _own_columns(chosen):
+    for name in task.own_columns:
         if name in theirs:
             raise UnmaskError(
                 f"the input has a column {quoted(name)}, and so has the output; rename it, or give "
@@ -86,51 +84,46 @@ def _columns(items: "Iterable[Item]", chosen: argparse.Namespace) -> tuple[list[
     return list(theirs), count
 
 
-def _own_columns(chosen: argparse.Namespace) -> list[str]:
-    from unmask.sequences.outputs import PAIR_COLUMNS, TEXT_COLUMNS, WORD_COLUMNS
-
-    kind = PAIR_COLUMNS if score_options.is_pairs(chosen) else TEXT_COLUMNS
-    *numbers, reason = WORD_COLUMNS if chosen.words else kind
-    return [chosen.prefix + name for name in ("method", *numbers, "unit", "model", reason)]
-
-
 class Scorer:
     """Texts or pairs in, result rows out, some at a time; counts what is said of all of them."""
 
-    def __init__(self, chosen: argparse.Namespace, lm: "LanguageModel") -> None:
-        self._chosen, self._lm = chosen, lm
-        self._pairs = score_options.is_pairs(chosen)
+    def __init__(self, chosen: argparse.Namespace, task: Task, lm: "LanguageModel") -> None:
+        self.task, self._chosen, self._lm = task, chosen, lm
         self._settings = options.settings(chosen, progress=False if chosen.quiet else None)
-        self._columns = _own_columns(chosen)
-        self._left_out = score_options.text_columns(chosen) if chosen.no_text else ()
-        model = chosen.model_name or _model_name(chosen.model)
-        self._about = {"unit": _unit(chosen), "model": model}
-        self.methods = score_options.methods(chosen)
-        self.tallies = {method: score_notes.Tally() for method in self.methods}
-        self._verdicts: dict[str, list[Verdict]] = {method: [] for method in self.methods}
+        self._about = {"unit": task.unit, "model": chosen.model_name or _model_name(chosen.model)}
+        self.left_out = task.text_columns if chosen.no_text else []
+        self.count = 0
+        # why a method has no number, by how often
+        self.reasons: dict[str, Counter[str]] = {method: Counter() for method in task.methods}
+        self._verdicts: dict[str, list[Verdict]] = {method: [] for method in task.methods}
 
     def rows(self, items: "list[Item]") -> "list[Row]":
         """What came in, with what was found beside it: one row per item, method and word."""
-        found = {method: self._scored(items, method) for method in self.methods}
+        self.count += len(items)
+        found = {method: self._scored(items, method) for method in self.task.methods}
         for method, scores in found.items():
-            self.tallies[method].add(getattr(one, "reason", None) for one in scores)
-            if self._pairs:
-                self._verdicts[method] += score_notes.verdicts(self._chosen, items, scores)
+            reasons = (getattr(one, "reason", None) for one in scores)
+            self.reasons[method].update(reason for reason in reasons if reason is not None)
+            if self.task.is_pairs:
+                self._verdicts[method] += [
+                    score_notes.verdict(item, score, self.task.groups)
+                    for item, score in zip(items, scores, strict=True)
+                ]
         return [
             row
             for place, item in enumerate(items)
-            for method in self.methods
+            for method in self.task.methods
             for row in self._item_rows(item, method, found[method][place])
         ]
 
     def _scored(self, items: "list[Item]", method: str) -> "list[Any]":
-        from unmask.sequences.screening import compare_valid_pairs, score_valid_texts
+        from unmask.sequences import scoring
 
         how: dict[str, Any] = {"method": method, "settings": self._settings}
-        if not self._pairs:
-            return score_valid_texts(self._lm, [item.texts[0] for item in items], **how)
-        how |= score_options.orders(self._chosen)
-        return compare_valid_pairs(self._lm, [item.pair for item in items], **how)
+        if not self.task.is_pairs:
+            return scoring.score_valid_texts(self._lm, [item.texts[0] for item in items], **how)
+        how |= self.task.orders
+        return scoring.compare_valid_pairs(self._lm, [item.pair for item in items], **how)
 
     def _item_rows(
         self, item: "Item", method: str, score: "TextScore | Unscored | LogRatio"
@@ -138,30 +131,30 @@ class Scorer:
         from unmask.sequences.outputs import BITS, result_rows
 
         unit = BITS if self._chosen.base_two else 1.0
-        kept = {name: item.columns[name] for name in item.columns if name not in self._left_out}
+        kept = {name: item.columns[name] for name in item.columns if name not in self.left_out}
         for numbers in result_rows(score, words=self._chosen.words, unit=unit):
             named = {"method": method, **numbers, **self._about}
             own = {self._chosen.prefix + name: value for name, value in named.items()}
-            yield kept | {name: own[name] for name in self._columns}
+            yield kept | {name: own[name] for name in self.task.own_columns}
+
+    def has_none(self) -> bool:
+        """Whether there is not one number so far."""
+        return all(found.total() == self.count for found in self.reasons.values())
 
     def check(self) -> None:
         """Raise where there is not one number."""
-        if not all(one.has_none for one in self.tallies.values()):
-            return
-        first = next(iter(self.tallies.values()))
-        what = f"texts ({first.total}) can be scored"
-        if self._pairs:
-            what = f"pairs ({first.total}) can be compared by {', '.join(self.methods)}"
-        raise UnmaskError(f"none of the {what}: {next(iter(first.reasons))}")
-
-    def notes(self) -> list[str]:
-        """What the numbers are, and how many are missing."""
-        said = score_notes.pair_notes if self._pairs else score_notes.text_notes
-        return list(said(self.tallies, _unit(self._chosen)))
+        if self.has_none():
+            what = f"texts ({self.count}) can be scored"
+            if self.task.is_pairs:
+                what = f"pairs ({self.count}) can be compared by {', '.join(self.task.methods)}"
+            why = next(iter(self.reasons[self.task.methods[0]]))
+            raise UnmaskError(f"none of the {what}: {why}")
 
     def summary(self) -> str:
         """How often the first text of a pair wins."""
-        return score_notes.summary(self._chosen, self._verdicts) if self._pairs else ""
+        if not self.task.is_pairs:
+            return ""
+        return score_notes.summary(self.task.groups, self._verdicts)
 
 
 def _score(
@@ -174,9 +167,8 @@ def _score(
     """Score and write part by part; return the rows that are for a table."""
     from unmask.progress import bar
 
-    format, own = score_options.output_format(chosen), _own_columns(chosen)
-    left_out = score_options.text_columns(chosen) if chosen.no_text else ()
-    names = [*(name for name in columns if name not in left_out), *own]
+    format = scorer.task.format
+    names = [name for name in columns if name not in scorer.left_out] + scorer.task.own_columns
     kept: list[Row] = []
     shown = False if chosen.quiet or count <= TEXTS_AT_ONCE else None
     with ExitStack() as stack:
@@ -189,16 +181,12 @@ def _score(
             kept += rows if writer or chosen.blimp is None else []
             texts += len(part)
             # a run without one number leaves nothing behind it
-            if writer and not all(one.has_none for one in scorer.tallies.values()):
+            if writer and not scorer.has_none():
                 writer.write(kept, texts)
                 kept, texts = [], 0
             counted.update(len(part))
         scorer.check()
     return kept
-
-
-def _unit(chosen: argparse.Namespace) -> str:
-    return "bits" if chosen.base_two else "nats"
 
 
 def _model_name(place: str) -> str:
@@ -207,11 +195,13 @@ def _model_name(place: str) -> str:
     return Path(folder).resolve().name if os.path.isdir(folder) else place
 
 
-def _say(chosen: argparse.Namespace, rows: "list[Row]", scorer: Scorer) -> None:
+def _print(chosen: argparse.Namespace, rows: "list[Row]", scorer: Scorer) -> None:
     """The summary goes to stdout, unless rows for programs do; notes go below a table."""
-    summary, notes = scorer.summary(), [] if chosen.quiet else scorer.notes()
-    if score_options.output_format(chosen) is None:
-        parts = [_table(chosen, rows), summary, "\n".join(notes)]
+    task, summary, notes = scorer.task, scorer.summary(), list[str]()
+    if not chosen.quiet:
+        notes += score_notes.notes(scorer.reasons, scorer.count, task.unit, is_pairs=task.is_pairs)
+    if task.format is None:
+        parts = [_table(chosen, task, rows), summary, "\n".join(notes)]
         print("\n\n".join(part for part in parts if part))
         return
     if chosen.output is not None:
@@ -222,18 +212,16 @@ def _say(chosen: argparse.Namespace, rows: "list[Row]", scorer: Scorer) -> None:
         print(line, file=sys.stderr)
 
 
-def _table(chosen: argparse.Namespace, rows: "list[Row]") -> str:
+def _table(chosen: argparse.Namespace, task: Task, rows: "list[Row]") -> str:
     from unmask.sequences.outputs import table
 
     if chosen.blimp is not None:
         return ""
-    hidden = {chosen.prefix + name for name in ("unit", "model")}
+    hidden = ["unit", "model", *(["method"] if len(task.methods) == 1 else [])]
     if not any(row.get(f"{chosen.prefix}unknown_tokens") for row in rows):
-        hidden.add(f"{chosen.prefix}unknown_tokens")
-    own = [name for name in _own_columns(chosen) if name not in hidden]
-    if len(score_options.methods(chosen)) == 1:
-        own.remove(f"{chosen.prefix}method")
-    texts = score_options.text_columns(chosen)
-    if chosen.words and len({row[texts[0]] for row in rows}) == 1:
+        hidden.append("unknown_tokens")
+    left_out = {chosen.prefix + name for name in hidden}
+    texts = [] if chosen.no_text else task.text_columns
+    if chosen.words and len({row[task.text_columns[0]] for row in rows}) == 1:
         texts = []
-    return table(rows, [*([] if chosen.no_text else texts), *own])
+    return table(rows, [*texts, *(name for name in task.own_columns if name not in left_out)])

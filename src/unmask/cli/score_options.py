@@ -1,8 +1,9 @@
-"""The options of `unmask score`, and which of them do not go together."""
+"""The options of `unmask score`, which of them do not go together, and what they come to."""
 
 import argparse
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from unmask.cli import options
@@ -11,17 +12,26 @@ from unmask.errors import MethodError, UnmaskError
 from unmask.printable import quoted
 
 _HCB_PATH = "hcb-path"
-_FORMATS = ("csv", "jsonl", "tsv")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     _add_input(parser)
     options.add_model(parser)
-    _add_methods(parser)
+    add = parser.add_argument
+    add(
+        "--method",
+        action="append",
+        metavar="NAME",
+        help="pll, pll-word-l2r, and for pairs hcb-path; separate several by commas (default: pll)",
+    )
+    add("--orders", type=int, metavar="R", help="hcb-path: number of orders averaged (default: 8)")
+    add(
+        "--seed", type=int, default=0, metavar="N", help="hcb-path: seed of the orders (default: 0)"
+    )
     _add_output(parser)
     options.add_running(parser, tables=False)
-    parser.add_argument("--quiet", action="store_true", help="no progress bar and no notes")
+    add("--quiet", action="store_true", help="print no progress bar and no notes")
 
 
 def _add_input(parser: argparse.ArgumentParser) -> None:
@@ -32,13 +42,9 @@ def _add_input(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a file (.txt with one text per line, .jsonl, .tsv or .csv), or - for standard input",
     )
-    add("--text", action="append", help="a text to score, instead of a file; may be repeated")
-    add(
-        "--format",
-        metavar="FORMAT",
-        help="txt, jsonl, tsv or csv, if the name does not say",
-    )
-    add("--column", metavar="NAME", help="the column that holds the texts (default: text)")
+    add("--text", action="append", help="text to score, instead of a file; repeat it for several")
+    add("--format", metavar="FORMAT", help="txt, jsonl, tsv or csv, if the name does not say")
+    add("--column", metavar="NAME", help="column that holds the texts (default: text)")
     add("--pairs", metavar="GOOD,BAD", help="the two columns that hold minimal pairs")
     add(
         "--blimp",
@@ -49,34 +55,22 @@ def _add_input(parser: argparse.ArgumentParser) -> None:
         "--paradigm",
         action="append",
         metavar="NAME",
-        help="only this paradigm of BLiMP; may be repeated",
+        help="read only this paradigm of BLiMP; repeat the option for several",
     )
     add(
         "--by",
         action="append",
         metavar="NAME",
-        help="also report the accuracy of pairs by this column; the overall accuracy is then the "
-        "mean over its values. May be repeated: the first column named counts for the mean "
-        "(BLiMP: UID, linguistics_term, field)",
+        help="also report the accuracy of pairs by the values of this column; repeat the option "
+        "for several columns. The overall accuracy is then the mean over the values of the first "
+        "(BLiMP is always reported by UID, linguistics_term and field)",
     )
     add(
         "--limit",
         type=int,
         metavar="N",
-        help="only the first N rows; for BLiMP N pairs per paradigm, in hashed order",
+        help="read only the first N rows; for BLiMP N pairs per paradigm, in hashed order",
     )
-
-
-def _add_methods(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add(
-        "--method",
-        action="append",
-        metavar="NAME",
-        help="pll, pll-word-l2r, and for pairs hcb-path; several with commas (default: pll)",
-    )
-    add("--orders", type=int, metavar="R", help="hcb-path: orders averaged (default: 8)")
-    add("--seed", type=int, default=0, metavar="N", help="hcb-path: which orders (default: 0)")
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
@@ -87,121 +81,66 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="FILE",
-        help="write the rows to a file: .csv, .tsv or .jsonl; FILE.partial until it is complete",
+        help="write the rows to a file: .csv, .tsv or .jsonl; it is FILE.partial until complete",
     )
     add("--output-format", metavar="FORMAT", help="csv, tsv or jsonl, also for stdout")
-    add("--json", action="store_true", help="JSON lines on stdout instead of a table")
+    add("--json", action="store_true", help="print JSON lines instead of a table")
     add("--prefix", default="", help="what the names of new columns begin with (default: nothing)")
     add(
         "--no-text",
         action="store_true",
-        help="leave the texts out of the rows, so that these can be published",
+        help="leave the texts out of the rows, so that the rows can be published",
     )
-    add("--model-name", metavar="NAME", help="the model's name in the rows (default: its own)")
+    add("--model-name", metavar="NAME", help="name of the model in the rows (default: its own)")
 
 
-def check(chosen: argparse.Namespace) -> None:
+@dataclass(frozen=True)
+class Task:
+    """What the options come to.
+
+    `columns` are those that the options name, `text_columns` those that hold the texts,
+    `own_columns` those that the output adds. `format` is None for a table to be read. Accuracies of
+    pairs are by the columns of `groups`; the first says what the overall one is the mean over.
+    """
+
+    methods: list[str]
+    is_pairs: bool
+    orders: dict[str, int]
+    columns: list[str]
+    text_columns: list[str]
+    own_columns: list[str]
+    groups: list[str]
+    unit: str
+    format: str | None
+
+
+def checked(chosen: argparse.Namespace) -> Task:
     """Reject what does not go together, before anything is read."""
-    from unmask.sequences.walks import check_orders
+    from unmask.sequences import blimp
+    from unmask.sequences.outputs import PAIR_COLUMNS, TEXT_COLUMNS, WORD_COLUMNS
+    from unmask.sequences.paths import check_orders
 
     _check_source(chosen)
-    _check_rows(chosen)
-    if chosen.limit is not None and chosen.limit < 1:
-        raise UnmaskError(f"--limit takes a number of rows from 1, not {chosen.limit}")
-    named = methods(chosen)
-    if chosen.orders is not None and _HCB_PATH not in named:
-        raise MethodError(
-            f"--orders is for {_HCB_PATH}, but --method is {', '.join(named)}; leave it out, or "
-            f"name {_HCB_PATH}"
-        )
-    check_orders(**orders(chosen))
-    options.check_output("--output", chosen.output)
-    both = [one for one in (chosen.file, chosen.output) if one and os.path.exists(one)]
-    if len(both) == 2 and os.path.samefile(*both):
-        shown = quoted(chosen.output, limit=150)
-        raise UnmaskError(f"--output is the input, {shown}; name another file")
-
-
-def is_pairs(chosen: argparse.Namespace) -> bool:
-    """Whether pairs are compared, and not single texts scored."""
-    return chosen.pairs is not None or chosen.blimp is not None
-
-
-def methods(chosen: argparse.Namespace) -> list[str]:
-    """The methods that were named, each once."""
-    allowed = ["pll", "pll-word-l2r", *([_HCB_PATH] if is_pairs(chosen) else [])]
-    given = [name for names in chosen.method or ["pll"] for name in names.split(",")]
-    named = [name.strip().lower().replace("_", "-") for name in given]
-    for name in named:
-        if name == _HCB_PATH and name not in allowed:
-            raise MethodError("hcb-path compares two texts; give --pairs GOOD,BAD or --blimp")
-        if name not in allowed:
-            raise MethodError(f"--method is one of {', '.join(allowed)}, not {quoted(name)}")
-    return list(dict.fromkeys(named))
-
-
-def orders(chosen: argparse.Namespace) -> dict[str, int]:
-    """How many orders of hcb-path are averaged, and which."""
-    return {"orders": 8 if chosen.orders is None else chosen.orders, "seed": chosen.seed}
-
-
-def text_columns(chosen: argparse.Namespace) -> list[str]:
-    """The columns that hold the texts."""
-    if chosen.blimp is not None:
-        from unmask.sequences.blimp import PAIR
-
-        return list(PAIR)
-    return named_columns(chosen) or ["text"]
-
-
-def named_columns(chosen: argparse.Namespace) -> list[str]:
-    """Those of them that the options name."""
-    if chosen.pairs is not None:
-        return pair_columns(chosen.pairs)
-    return [] if chosen.column is None else [chosen.column]
-
-
-def pair_columns(text: str) -> list[str]:
-    """The two columns of `--pairs`."""
-    names = [name.strip() for name in text.split(",")]
-    if len(names) != 2 or not all(names) or names[0] == names[1]:
-        raise UnmaskError(f"--pairs takes two columns, as good,bad, not {quoted(text)}")
-    return names
-
-
-def output_format(chosen: argparse.Namespace) -> str | None:
-    """csv, tsv or jsonl; None for a table to be read."""
-    named: str | None = chosen.output_format
-    if named is not None and named not in _FORMATS:
-        raise UnmaskError(f"--output-format is csv, jsonl or tsv, not {quoted(named)}")
-    if chosen.json and (chosen.output is not None or named is not None):
-        raise UnmaskError(
-            "--json prints JSON lines to stdout; leave it out to give --output or --output-format"
-        )
-    if chosen.json:
-        return "jsonl"
-    return named if chosen.output is None else _of_file(chosen.output, named)
-
-
-def _of_file(output: str, named: str | None) -> str:
-    path = Path(output)
-    shown = quoted(output, limit=150)
-    if os.path.isdir(path) or not os.path.isdir(path.parent):
-        raise UnmaskError(f"cannot write {shown}: give a file in a folder that exists")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise UnmaskError(f"cannot write {shown}: permission denied")
-    part = partial_of(output)
-    if os.path.exists(part):
-        raise UnmaskError(
-            f"{quoted(str(part), limit=150)} holds what another run has scored, which is still "
-            "running or was interrupted; rename or remove it, or give another --output"
-        )
-    format = named or path.suffix.lower().removeprefix(".")
-    if format not in _FORMATS:
-        raise UnmaskError(
-            f"the name of {shown} does not end with .csv, .jsonl or .tsv; give --output-format"
-        )
-    return format
+    is_blimp = chosen.blimp is not None
+    is_pairs = is_blimp or chosen.pairs is not None
+    _check_rows(chosen, is_pairs)
+    methods = _methods(chosen, is_pairs)
+    orders = {"orders": 8 if chosen.orders is None else chosen.orders, "seed": chosen.seed}
+    check_orders(**orders)
+    columns = _pair_columns(chosen.pairs) if chosen.pairs else [chosen.column or ""]
+    *numbers, reason = WORD_COLUMNS if chosen.words else PAIR_COLUMNS if is_pairs else TEXT_COLUMNS
+    own = ("method", *numbers, "unit", "model", reason)
+    return Task(
+        methods=methods,
+        is_pairs=is_pairs,
+        orders=orders,
+        columns=[name for name in columns if name],
+        text_columns=list(blimp.PAIR) if is_blimp else [name or "text" for name in columns],
+        own_columns=[chosen.prefix + name for name in own],
+        groups=[blimp.PARADIGM, *blimp.GROUPS] if is_blimp else chosen.by or [],
+        unit="bits" if chosen.base_two else "nats",
+        format=_format(chosen),
+    )
 
 
 def _check_source(chosen: argparse.Namespace) -> None:
@@ -216,17 +155,69 @@ def _check_source(chosen: argparse.Namespace) -> None:
     _reject(chosen, rejected, f"with {_names(given)}")
     if chosen.pairs is not None:
         _reject(chosen, ("column",), "with --pairs, which names the columns")
-        pair_columns(chosen.pairs)
 
 
-def _check_rows(chosen: argparse.Namespace) -> None:
-    if is_pairs(chosen):
+def _check_rows(chosen: argparse.Namespace, is_pairs: bool) -> None:
+    if is_pairs:
         _reject(chosen, ("words",), "with pairs, which are compared as whole texts")
     else:
         _reject(chosen, ("by",), "without pairs, which alone have an accuracy")
     if chosen.no_text and chosen.words:
         raise UnmaskError("--words writes words and --no-text leaves texts out; give one of them")
-    output_format(chosen)
+    if chosen.limit is not None and chosen.limit < 1:
+        raise UnmaskError(f"--limit takes a number of rows from 1, not {chosen.limit}")
+
+
+def _methods(chosen: argparse.Namespace, is_pairs: bool) -> list[str]:
+    from unmask.sequences.scoring import PAIR_METHODS, TEXT_METHODS
+
+    given = options.listed(chosen.method, "pll")
+    named = list(dict.fromkeys(name.lower().replace("_", "-") for name in given))
+    if _HCB_PATH in named and not is_pairs:
+        raise MethodError("hcb-path compares two texts; give --pairs GOOD,BAD or --blimp")
+    for name in named:
+        options.check_choice("--method", name, PAIR_METHODS if is_pairs else TEXT_METHODS)
+    if chosen.orders is not None and _HCB_PATH not in named:
+        raise MethodError(
+            f"--orders is for {_HCB_PATH}, but --method is {', '.join(named)}; leave it out, or "
+            f"name {_HCB_PATH}"
+        )
+    return named
+
+
+def _pair_columns(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    if len(names) != 2 or not all(names) or names[0] == names[1]:
+        raise UnmaskError(f"--pairs takes two columns, as good,bad, not {quoted(text)}")
+    return names
+
+
+def _format(chosen: argparse.Namespace) -> str | None:
+    from unmask.sequences.outputs import FORMATS
+
+    named: str | None = chosen.output_format
+    if named is not None:
+        options.check_choice("--output-format", named, FORMATS)
+    if chosen.json and (chosen.output is not None or named is not None):
+        raise UnmaskError(
+            "--json prints JSON lines to stdout; leave it out to give --output or --output-format"
+        )
+    if chosen.output is None:
+        return "jsonl" if chosen.json else named
+    options.check_file("--output", chosen.output, source=chosen.file)
+    part = partial_of(chosen.output)
+    if os.path.exists(part):
+        raise UnmaskError(
+            f"{quoted(str(part), limit=150)} holds what another run has scored, which is still "
+            "running or was interrupted; rename or remove it, or give another --output"
+        )
+    format = named or Path(chosen.output).suffix.lower().removeprefix(".")
+    if format not in FORMATS:
+        raise UnmaskError(
+            f"the name of {quoted(chosen.output, limit=150)} does not end with .csv, .jsonl or "
+            ".tsv; give --output-format"
+        )
+    return format
 
 
 def _reject(chosen: argparse.Namespace, names: Sequence[str], why: str) -> None:

@@ -8,8 +8,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, TextIO
 
+from unmask.cli import options
 from unmask.printable import quoted
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 class RowWriter:
     """Writes rows in one of the formats, a part at a time, and counts the texts they are of."""
 
-    def __init__(self, file: BinaryIO | None, names: Sequence[str], format: str) -> None:
+    def __init__(self, file: TextIO, names: Sequence[str], format: str) -> None:
         self._file, self._names, self._format = file, names, format
         self.texts = 0
 
@@ -27,13 +28,8 @@ class RowWriter:
         """Write the rows of so many further texts; they are in the file when this returns."""
         from unmask.sequences.outputs import written
 
-        text = written(rows, self._names, self._format, header=not self.texts)
-        if self._file is None:
-            sys.stdout.write(text)
-            sys.stdout.flush()
-        else:
-            self._file.write(text.encode())
-            self._file.flush()
+        self._file.write(written(rows, self._names, self._format, header=not self.texts))
+        self._file.flush()
         self.texts += texts
 
 
@@ -47,27 +43,28 @@ def partial_of(output: str) -> Path:
 def row_writer(output: str | None, names: Sequence[str], format: str) -> Iterator[RowWriter]:
     """Rows into a file that is complete or absent; a pipe or a device gets them at once."""
     if output is None:
-        yield RowWriter(None, names, format)
+        yield RowWriter(sys.stdout, names, format)
         return
     target = Path(os.path.realpath(output))
     if target.exists() and not target.is_file():
-        with target.open("wb") as file:
+        with target.open("w", encoding="utf-8", newline="") as file:
             yield RowWriter(file, names, format)
     else:
         yield from _partial(target, partial_of(output), names, format)
 
 
 def _partial(target: Path, part: Path, names: Sequence[str], format: str) -> Iterator[RowWriter]:
-    from unmask.evaluation.store.durable import explained, put_in_place
+    from unmask.durable import explained, put_in_place
 
     with explained(part):
-        # never over the rows of another run
-        file = part.open("xb")
+        # never over the rows of another run; line ends as they are written, on Windows too
+        file = part.open("x", encoding="utf-8", newline="")
     writer = RowWriter(file, names, format)
     try:
         with file:
             yield writer
-        put_in_place(part, target)
+        with explained(target):
+            put_in_place(part, target)
     except BaseException as error:
         if not writer.texts:
             part.unlink(missing_ok=True)
@@ -75,5 +72,5 @@ def _partial(target: Path, part: Path, names: Sequence[str], format: str) -> Ite
         said = f"{quoted(str(part), limit=200)} holds the first {writer.texts:,} texts"
         if isinstance(error, KeyboardInterrupt):
             raise KeyboardInterrupt(said) from None
-        print(f"unmask: {said}", file=sys.stderr)
+        options.say(said)
         raise

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from unmask.joints.export import UNITS
+from unmask.joints.agreement import UNITS
 from unmask.printable import columns, printable
 
 if TYPE_CHECKING:
@@ -21,25 +21,35 @@ WordFills = dict[str, list[dict[str, Any]]]
 
 def as_table(lm: "LanguageModel", cloze: "Cloze", joints: Joints, top: int) -> str:
     """The likeliest fills of every joint side by side, and below them how far to trust them."""
-    blanks = len(cloze.blank_widths)
     ranked = {
         name: [[*_cells(lm, cloze, fill), f"{fill.probability:.4f}"] for fill in joint.top(top)]
         for name, joint in joints.items()
     }
-    headers = {name: [name, *[""] * (blanks - 1), "prob"] for name in joints}
-    return "\n".join([_side_by_side(headers, ranked), *_below(_notes(lm, joints))])
+    return _table(ranked, len(cloze.blank_widths), ["prob"], _notes(lm, joints))
 
 
 def words_as_table(fills: WordFills, prior: object) -> str:
     """The same for words that were given, of one piece or several."""
-    wide = any(
-        pieces > 1 for ranked in fills.values() for f in ranked for pieces in _each(f, "pieces")
-    )
+    every = [fill for ranked in fills.values() for fill in ranked]
+    wide = any(pieces > 1 for fill in every for pieces in _each(fill, "pieces"))
     ranked = {name: [_word_cells(fill, wide) for fill in found] for name, found in fills.items()}
-    blanks = len(_each(next(iter(fills.values()))[0], "word"))
-    last = ["prob", "pieces"] if wide else ["prob"]
-    headers = {name: [name, *[""] * (blanks - 1), *last] for name in fills}
-    return "\n".join([_side_by_side(headers, ranked), *_below(_word_notes(wide, prior))])
+    numbers = ["prob", "pieces"] if wide else ["prob"]
+    return _table(ranked, len(_each(every[0], "word")), numbers, _word_notes(wide, prior))
+
+
+def _table(
+    ranked: dict[str, list[list[str]]], blanks: int, numbers: list[str], notes: list[str]
+) -> str:
+    """The fills of every method side by side: one column per blank, then its numbers."""
+    rows = [["rank"]]
+    for name in ranked:
+        rows[0] += [name, *[""] * (blanks - 1), *numbers]
+    for rank in range(max(map(len, ranked.values()))):
+        rows.append([str(rank + 1)])
+        for found in ranked.values():
+            # a search may find fewer fills than another method ranks
+            rows[-1] += found[rank] if rank < len(found) else [""] * (blanks + len(numbers))
+    return "\n".join([columns(rows), *(["", *notes] if notes else [])])
 
 
 def as_json(lm: "LanguageModel", cloze: "Cloze", joints: Joints, top: int) -> str:
@@ -56,49 +66,31 @@ def as_json(lm: "LanguageModel", cloze: "Cloze", joints: Joints, top: int) -> st
             "verdict": None if agreement is None else agreement.words(),
             "diagnostics": joint.diagnostics,
         }
-    return _written(lm, cloze, results)
+    return _json(lm, cloze, results)
 
 
 def words_as_json(lm: "LanguageModel", cloze: "Cloze", fills: WordFills, prior: object) -> str:
     """The same for words; sums over all that could fill the blanks are not known."""
-    unknown = ("entropy", "mutual_information", "incompatibility", "verdict")
+    unknown = dict.fromkeys(("entropy", "mutual_information", "incompatibility", "verdict"))
     results: dict[str, object] = {
-        name: {
-            "fills": found,
-            **dict.fromkeys(unknown),
-            "diagnostics": {"method": name, "piece_prior": prior},
-        }
+        name: {"fills": found, **unknown, "diagnostics": {"method": name, "piece_prior": prior}}
         for name, found in fills.items()
     }
-    return _written(lm, cloze, results)
+    return _json(lm, cloze, results)
 
 
-def _written(lm: "LanguageModel", cloze: "Cloze", results: dict[str, object]) -> str:
+def _json(lm: "LanguageModel", cloze: "Cloze", results: dict[str, object]) -> str:
+    shown = {
+        "model": lm.name,
+        "text": cloze.text,
+        "blanks": len(cloze.blank_widths),
+        "pieces": list(cloze.blank_widths),
+        "unknown_tokens": list(cloze.unknown),
+        "units": UNITS,
+        "results": results,
+    }
     # ASCII escapes keep every control character inert, whatever reads this next
-    return json.dumps(
-        {
-            "model": lm.name,
-            "text": cloze.text,
-            "blanks": len(cloze.blank_widths),
-            "pieces": list(cloze.blank_widths),
-            "unknown_tokens": list(cloze.unknown),
-            "units": UNITS,
-            "results": results,
-        },
-        indent=2,
-        allow_nan=False,
-    )
-
-
-def _side_by_side(headers: dict[str, list[str]], ranked: dict[str, list[list[str]]]) -> str:
-    rows = [["rank", *(cell for header in headers.values() for cell in header)]]
-    for rank in range(max(len(found) for found in ranked.values())):
-        row = [str(rank + 1)]
-        for name, found in ranked.items():
-            # a search may find fewer fills than another method ranks
-            row += found[rank] if rank < len(found) else [""] * len(headers[name])
-        rows.append(row)
-    return columns(rows)
+    return json.dumps(shown, indent=2, allow_nan=False)
 
 
 def _cells(lm: "LanguageModel", cloze: "Cloze", fill: "Fill") -> Iterator[str]:
@@ -118,10 +110,6 @@ def _word_cells(fill: dict[str, Any], wide: bool) -> list[str]:
 def _each(fill: dict[str, Any], key: str) -> list[Any]:
     value = fill[key]
     return value if isinstance(value, list) else [value]
-
-
-def _below(lines: Sequence[str]) -> list[str]:
-    return ["", *lines] if lines else []
 
 
 def _notes(lm: "LanguageModel", joints: Joints) -> list[str]:

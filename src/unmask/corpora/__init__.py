@@ -65,8 +65,7 @@ def read_corpus(spec: CorpusSpec, *, standard_input: BinaryIO | None = None) -> 
     if spec.place in KNOWN:
         return _from_dataset(spec, KNOWN[spec.place])
     if os.path.isdir(path):
-        # in full, because `.` is not a name
-        return _from_folder(spec, Path(os.path.abspath(path)))
+        return _from_folder(spec, path)
     if os.path.exists(path):
         return _from_path(spec, Path(path))
     if _looks_local(spec.place):
@@ -92,37 +91,32 @@ def _from_path(spec: CorpusSpec, path: Path) -> Corpus:
 def _from_file(
     file: BinaryIO, format: str, spec: CorpusSpec, place: Place, name: str | None = None
 ) -> Corpus:
-    lines = checked_lines(file, place.shown)
-    found = occurrences(lines, format, spec.columns, place)
+    found = occurrences(checked_lines(file, place.shown), format, spec.columns, place)
     # not the whole path: results name their corpus, and folders differ between machines
     return gather(name or place.stem, place.shown, found)
 
 
-def _from_dataset(spec: CorpusSpec, place: str) -> Corpus:
-    shown = quoted(place, limit=150)
-    _reject_format(spec, f"{shown} is a dataset")
-    columns = spec.columns or _COLUMNS.get(place, ())
-    split = spec.split or (_SPLIT if place in _COLUMNS else None)
-    return _from_table(Table(place, split, spec.config, spec.revision), columns, place)
-
-
-def _from_folder(spec: CorpusSpec, folder: Path) -> Corpus:
+def _from_folder(spec: CorpusSpec, path: str) -> Corpus:
     shown = quoted(spec.place, limit=150)
     _reject_format(spec, f"{shown} is a folder")
     try:
-        if not os.listdir(folder):
+        if not os.listdir(path):
             raise CorpusError(f"{shown} is an empty folder; give a file or a dataset's folder")
     except OSError as error:
         raise CorpusError(f"cannot read {shown}: {error.strerror}") from None
-    table = Table(str(folder), spec.split, spec.config, spec.revision)
-    return _from_table(table, spec.columns, folder.name)
+    # in full, because `.` is not a name
+    folder = os.path.abspath(path)
+    return _from_dataset(spec, folder, Path(folder).name)
 
 
-def _from_table(table: Table, columns: Sequence[str], name: str) -> Corpus:
-    chosen = [table.config, table.split, table.revision and f"revision {table.revision}"]
-    full_name = ", ".join([name, *filter(None, chosen)])
-    found = dataset_occurrences(table, columns)
-    return gather(full_name, quoted(table.place, limit=150), found)
+def _from_dataset(spec: CorpusSpec, place: str, name: str | None = None) -> Corpus:
+    shown = quoted(place, limit=150)
+    _reject_format(spec, f"{shown} is a dataset")
+    split = spec.split or (_SPLIT if place in _COLUMNS else None)
+    chosen = [spec.config, split, spec.revision and f"revision {spec.revision}"]
+    table = Table(place, split, spec.config, spec.revision)
+    found = dataset_occurrences(table, spec.columns or _COLUMNS.get(place, ()))
+    return gather(", ".join([name or place, *filter(None, chosen)]), shown, found)
 
 
 def _reject_format(spec: CorpusSpec, what: str) -> None:

@@ -1,6 +1,6 @@
 """A corpus: distinct sentences with ids that stay the same, and a digest to recognise it by.
 
-Knows nothing of files and formats; those who do hand over occurrences of sentences.
+Knows nothing of files and formats; readers of those hand over occurrences of sentences.
 """
 
 import hashlib
@@ -48,20 +48,25 @@ class Occurrence(NamedTuple):
 
 def gather(name: str, shown: str, occurrences: Iterable[Occurrence]) -> Corpus:
     """Every distinct sentence once; `shown` is how errors name the whole corpus."""
-    first: dict[str, str] = {}
+    seen: set[str] = set()
     texts: dict[str, str] = {}
     refused = {"empty": 0, "repeated": 0}
     for one in occurrences:
         text = _stripped(one)
         if not text:
             refused["empty"] += 1
-        elif text in first:
+        elif text in seen:
             refused["repeated"] += 1
         else:
-            first[text] = _new_id(one, texts)
+            _check_id(one, texts)
+            seen.add(text)
             texts[one.id] = text
     if not texts:
-        raise CorpusError(_nothing(shown, refused["empty"]))
+        if not (empty := refused["empty"]):
+            raise CorpusError(f"{shown} is empty; a corpus needs at least one sentence")
+        raise CorpusError(
+            f"{shown} has no sentence: all {empty} are empty; give columns that hold text"
+        )
     sentences = tuple(Sentence(*pair) for pair in texts.items())
     return Corpus(name, sentences, refused, digest(sentences))
 
@@ -87,13 +92,12 @@ def _stripped(one: Occurrence) -> str:
     return one.text.strip()
 
 
-def _new_id(one: Occurrence, taken: Mapping[str, str]) -> str:
+def _check_id(one: Occurrence, taken: Mapping[str, str]) -> None:
     _reject_unwritable(one.id, f"{one.where} has an id that")
     if one.id in taken:
         raise CorpusError(
             f"{one.where} gives the id {quoted(one.id)} to a second sentence; ids must differ"
         )
-    return one.id
 
 
 def _reject_unwritable(text: str, what: str) -> None:
@@ -106,9 +110,3 @@ def _reject_unwritable(text: str, what: str) -> None:
         raise CorpusError(
             f"{what} holds half of a surrogate pair at character {error.start}; remove it"
         ) from None
-
-
-def _nothing(shown: str, empty: int) -> str:
-    if not empty:
-        return f"{shown} is empty; a corpus needs at least one sentence"
-    return f"{shown} has no sentence: all {empty} are empty; give columns that hold text"

@@ -70,7 +70,12 @@ def _opened(library: Any, table: Table, shown: str) -> tuple[str, Any]:
     try:
         if any((Path(table.place) / name).is_file() for name in _SAVED):
             return _saved(library, table, shown)
-        split = table.split or _only_split(library, table, shown)
+        split = table.split
+        if split is None:
+            names = library.get_dataset_split_names(
+                table.place, table.config, revision=table.revision
+            )
+            split = _chosen(None, names, shown)
         return split, library.load_dataset(
             table.place, table.config, split=split, revision=table.revision
         )
@@ -97,11 +102,6 @@ def _saved(library: Any, table: Table, shown: str) -> tuple[str, Any]:
     if table.split not in (None, own):
         raise CorpusError(f"{shown} has no split {quoted(table.split)}; it has {quoted(own)} alone")
     return own, found
-
-
-def _only_split(library: Any, table: Table, shown: str) -> str:
-    names = library.get_dataset_split_names(table.place, table.config, revision=table.revision)
-    return _chosen(None, names, shown)
 
 
 def _chosen(split: str | None, names: Sequence[str], shown: str) -> str:

@@ -1,4 +1,4 @@
-"""Answers to a question, as plain values: ranked fills by construction, trust, cost, a picture.
+"""Answers to a question, as a page shows them: fills by construction, trust, cost, a picture.
 
 Joints and their tables end with the call that made them; a page that stays open holds only text.
 """
@@ -6,59 +6,33 @@ Joints and their tables end with the call that made them; a page that stays open
 import base64
 import math
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
 import unmask
 from unmask import plots
+from unmask.constructions import DEFAULT_METHOD
+from unmask.demo import panels
+from unmask.demo.panels import Shown
 from unmask.demo.question import QUICK, Offer, Question, left_out, methods_for
 from unmask.demo.scheduler import Job
 from unmask.demo.words import Blanked
 from unmask.text.unknown_tokens import note
 
-# fills that a card shows, and tokens per side of a heat map
-TOP, MAP = 8, 8
-
-
-@dataclass(frozen=True)
-class Column:
-    """What one construction says: its likeliest fills, and how it sees the words that stood there.
-
-    `shared` is the mutual information of two blanks in nats, None where it would take more passes.
-    """
-
-    method: str
-    fills: tuple[tuple[tuple[str, ...], float], ...]
-    yours: float | None = None
-    shared: float | None = None
-    converged: bool = True
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a page shows: columns, J with its words, what it cost, and a picture of two blanks."""
-
-    columns: tuple[Column, ...]
-    yours: tuple[str, ...] | None
-    forward_passes: int
-    seconds: float
-    trust: str | None = None
-    candidates: tuple[int, ...] = ()
-    captured: float | None = None
-    left_out: tuple[str, ...] = ()
-    unknown: str | None = None
-    figure: str | None = None
+# tokens per side of a heat map
+MAP = 8
+# what is less is shown as 0.000
+_LEAST_SHARED = 5e-4
 
 
 def quick(
     lm: unmask.LanguageModel, question: Question, found: Blanked, how: unmask.Settings
-) -> Answer:
-    """By the constructions that need no tables."""
+) -> Shown:
+    """By the constructions that need no tables, while the others are still to come."""
     methods, to_come = methods_for(question, len(found.words))
-    # drawing takes longer than answering: not for a picture that is soon replaced
-    return _answer(lm, question, found, [methods], how, drawn=not to_come)
+    return _answer(lm, question, found, [methods], how, to_come)
 
 
 def exact(
@@ -67,17 +41,20 @@ def exact(
     found: Blanked,
     how: unmask.Settings,
     offer: Offer,
-    job: "Job[Answer]",
-) -> Answer:
+    job: Job,
+) -> Shown:
     """By all that were chosen: those that need no tables then read the ones that are there."""
     groups = [[*question.methods]]
     if len(found.words) > 2:
         # the quick one has no candidates then, and shares nothing with the others
         groups = [[QUICK]] * (QUICK in question.methods)
         groups.append(methods_for(question, len(found.words))[1])
-    support = _support(question, found)
     cost = lm.cost(
-        lm.read(found.text), methods=groups[-1], support=support, settings=how, timed=False
+        lm.read(found.text),
+        methods=groups[-1],
+        support=_support(question, found),
+        settings=how,
+        timed=False,
     )
     if cost.forward_passes > offer.passes:
         raise unmask.UnmaskError(
@@ -94,38 +71,34 @@ def _answer(
     found: Blanked,
     groups: Sequence[Sequence[str]],
     how: unmask.Settings,
-    *,
-    drawn: bool = True,
-) -> Answer:
+    to_come: Sequence[str] = (),
+) -> Shown:
     began = time.monotonic()
-    support = _support(question, found)
-    # what is unknown is said on the page: a warning would put a visitor's text into the log
-    cloze = lm.read(found.text)
-    unknown = note(lm.tokenizer, cloze)
+    cloze, support = lm.read(found.text), _support(question, found)
     joints: dict[str, unmask.Joint] = {}
     for methods in groups:
         joints |= lm.joints(cloze, methods=methods, support=support, settings=how)
-    yours = _yours(lm, question, found, cloze)
-    columns = tuple(_column(name, joint, yours) for name, joint in joints.items())
-    last = list(joints.values())[-1]
-    agreement = last.agreement()
-    return Answer(
-        columns,
-        None if yours is None else tuple(word for word in found.words if word is not None),
-        forward_passes=sum(max(_passes(joints[name]) for name in group) for group in groups),
-        seconds=time.monotonic() - began,
-        trust=None if agreement is None else _said(agreement),
-        candidates=tuple(len(axis) for axis in last.supports),
-        captured=None if _is_whole(lm, last) else _captured(last),
-        left_out=tuple(left_out(question, len(found.words))),
-        unknown=unknown,
-        figure=_figure(joints) if drawn and len(found.words) == 2 else None,
+    # of others it would take more passes
+    free = {name: one for name, one in joints.items() if len(one.shape) == 2 and one.is_tabulated()}
+    shared = {name: joint.mutual_information() for name, joint in free.items()}
+    stood = _tokens_that_stood(lm, question, found, cloze)
+    cards = panels.cards(joints, shared, found.words, stood, to_come, set(question.methods))
+    # what is unknown is said on the page: a warning would put a visitor's text into the log
+    unknown = note(lm.tokenizer, cloze) or ""
+    said = [unknown[:1].upper() + unknown[1:], *_trust(lm, shared, [*joints.values()][-1])]
+    said += [f"{name} is for two blanks." for name in left_out(question, len(found.words))]
+    done: dict[str, Any] = {name: one.diagnostics["forward_passes"] for name, one in joints.items()}
+    passes = sum(max(done[name] for name in each) for each in groups)
+    seconds = time.monotonic() - began
+    said.append(f"Cost: {passes:,} forward pass{'es' * (passes != 1)}, {seconds:.1f} s.")
+    # drawing takes longer than answering: not for a picture that is soon replaced
+    is_drawn = len(found.words) == 2 and not to_come
+    return Shown(
+        panels.line("The exact answer follows.", "waiting") if to_come else panels.DONE,
+        cards,
+        panels.trust(said),
+        panels.picture(_figure(joints), joints) if is_drawn else "",
     )
-
-
-def _said(agreement: Any) -> str:
-    rough = "" if agreement.converged else " (its solver has not converged: rough)"
-    return f"{agreement}{rough}"
 
 
 def _support(question: Question, found: Blanked) -> int | str:
@@ -133,19 +106,7 @@ def _support(question: Question, found: Blanked) -> int | str:
     return question.candidates if len(found.words) == 2 and question.candidates else "auto"
 
 
-def _column(method: str, joint: unmask.Joint, yours: tuple[int, ...] | None) -> Column:
-    ranked = joint.top(min(TOP, math.prod(joint.shape)))
-    is_free = len(joint.shape) == 2 and joint.is_tabulated()
-    return Column(
-        method,
-        tuple((fill.tokens, fill.probability) for fill in ranked),
-        yours=None if yours is None else _log_prob(joint, yours),
-        shared=joint.mutual_information() if is_free else None,
-        converged=joint.diagnostics.get("converged") is not False,
-    )
-
-
-def _yours(
+def _tokens_that_stood(
     lm: unmask.LanguageModel, question: Question, found: Blanked, cloze: unmask.Cloze
 ) -> tuple[int, ...] | None:
     """The tokens that stood in the blanks; None unless every blank was one token, and known."""
@@ -159,27 +120,35 @@ def _yours(
     return tokens if is_known and whole == cloze.filled(tokens) else None
 
 
-def _log_prob(joint: unmask.Joint, tokens: tuple[int, ...]) -> float | None:
-    try:
-        return joint.log_prob(*tokens)
-    except unmask.SupportError:
-        # not among the candidates
-        return None
+def _trust(
+    lm: unmask.LanguageModel, shared: Mapping[str, float], last: unmask.Joint
+) -> Iterator[str]:
+    """J, the mutual information and the part that candidates hold, in plain words."""
+    if (agreement := last.agreement()) is not None:
+        rough = "" if agreement.converged else " (its solver has not converged: rough)"
+        yield f"{agreement}{rough}"
+    # of the default construction, or else of one that has some at all
+    some = [method for method, nats in shared.items() if nats >= _LEAST_SHARED]
+    if DEFAULT_METHOD in shared or some:
+        method = DEFAULT_METHOD if DEFAULT_METHOD in shared else some[-1]
+        nats = shared[method]
+        yield f"Mutual information {nats:.3f} nats ({method}): {_meaning_of_shared(nats)}"
+    sizes = [len(axis) for axis in last.supports]
+    captured: Any = last.diagnostics.get("captured_mass")
+    if captured and min(sizes) < lm.model.vocabulary_size:
+        held = math.floor(1000 * min(captured)) / 10
+        yield (
+            f"Probabilities are given {max(sizes):,} candidates per blank, which hold "
+            f"{held:.1f}% of the blank's own distribution or more."
+        )
 
 
-def _passes(joint: unmask.Joint) -> int:
-    count = joint.diagnostics.get("forward_passes")
-    return count if isinstance(count, int) else 0
-
-
-def _is_whole(lm: unmask.LanguageModel, joint: unmask.Joint) -> bool:
-    return all(len(axis) == lm.model.vocabulary_size for axis in joint.supports)
-
-
-def _captured(joint: unmask.Joint) -> float | None:
-    """The least part of a blank's own distribution that the candidates hold."""
-    held = joint.diagnostics.get("captured_mass")
-    return min(map(float, held)) if isinstance(held, list | tuple) and held else None
+def _meaning_of_shared(nats: float) -> str:
+    if nats < 0.035:
+        return "knowing one blank tells little about the other"
+    if nats < 0.35:
+        return "the blanks lean on each other, and independent guesses mislead for some pairs"
+    return "the blanks depend on each other strongly, and independent guesses mislead"
 
 
 def _figure(joints: Mapping[str, unmask.Joint]) -> str:

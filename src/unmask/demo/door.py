@@ -7,29 +7,32 @@ writes to the disk. The door stands outside all of it, and knows nothing of ques
 import ipaddress
 import re
 import socket
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any
+
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from unmask.demo import failures
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Message, Receive, Send], Awaitable[None]]
-
 LARGEST_BODY = 64_000
 _API = "/gradio_api"
 _STREAM = f"{_API}/queue/data"
-_PATHS = frozenset(
-    {
-        *("/", "/config", "/favicon.ico", "/manifest.json", "/robots.txt", "/theme.css", _STREAM),
-        *(f"{_API}/{name}" for name in ("app_id", "info", "queue/join", "run/predict")),
-        *(f"{_API}/{name}" for name in ("startup-events", "theme.css")),
-    }
+_CALLS = (
+    "app_id",
+    "info",
+    "queue/data",
+    "queue/join",
+    "run/predict",
+    "startup-events",
+    "theme.css",
 )
+_PATHS = {
+    *("/", "/config", "/favicon.ico", "/manifest.json", "/robots.txt", "/theme.css"),
+    *(f"{_API}/{name}" for name in _CALLS),
+}
 _FOLDERS = ("/assets/", "/static/", "/svelte/", f"{_API}/heartbeat/")
 
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\s:\[\]@,/*]+)(?::\d*)?")
@@ -64,7 +67,7 @@ class Hosts:
         if not found:
             return False
         name = _normal(found[1].strip("[]"))
-        return name in self._known or (self._any_address and _is_address(name))
+        return name in self._known or (self._any_address and _address(name) is not None)
 
 
 def check_host_name(name: str) -> str:
@@ -79,24 +82,22 @@ def check_host_name(name: str) -> str:
 
 
 def _normal(name: str) -> str:
+    return _address(name) or name.lower().rstrip(".")
+
+
+def _address(name: str) -> str | None:
     with suppress(ValueError):
         return ipaddress.ip_address(name).compressed
-    return name.lower().rstrip(".")
-
-
-def _is_address(name: str) -> bool:
-    with suppress(ValueError):
-        return bool(ipaddress.ip_address(name))
-    return False
+    return None
 
 
 class Door:
     """Stands around an ASGI application, outside whatever else does."""
 
-    def __init__(self, app: App, hosts: Hosts) -> None:
+    def __init__(self, app: ASGIApp, hosts: Hosts) -> None:
         self._app, self._hosts = app, hosts
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request in, or say in one line why not."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
@@ -104,11 +105,11 @@ class Door:
             # the page has no use for web sockets
             await send({"type": "websocket.close", "code": 1008})
         elif status := self._rejected(scope):
-            await _say(send, status)
+            await _say(receive, send, status)
         else:
-            await self._let_in(scope, _Exchange(receive, send))
+            await self._let_in(scope, receive, send)
 
-    def _rejected(self, scope: Message) -> int | None:
+    def _rejected(self, scope: Scope) -> int | None:
         if not self._hosts.answer_to(_header(scope, b"host")):
             return 421
         if not _is_modest(_header(scope, b"content-length")):
@@ -117,13 +118,14 @@ class Door:
         is_there = path in _PATHS or (path.startswith(_FOLDERS) and ".." not in path)
         return None if is_there else 404
 
-    async def _let_in(self, scope: Message, exchange: "_Exchange") -> None:
+    async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
+        exchange = _Exchange(receive, send)
         if scope["path"] != _STREAM:
             # a link's question is read by the page; Python would remember the addresses requested
             scope = {**scope, "query_string": b""}
+        failures.of_the_demo.set(True)
         try:
-            with failures.in_lines():
-                await self._app(scope, exchange.receive, exchange.send)
+            await self._app(scope, exchange.receive, exchange.send)
         except Exception as error:
             if not exchange.is_too_large:
                 failures.say("answer a request", error)
@@ -158,28 +160,21 @@ class _Exchange:
     async def end(self) -> None:
         """Complete what is not whole: by a status if nothing was said, else by saying no more."""
         if not self._has_begun:
-            await _say(self._send, 413 if self.is_too_large else 500)
+            await _say(self._receive, self._send, 413 if self.is_too_large else 500)
         elif not self._is_whole:
             with suppress(Exception):
                 # a length was promised; the server closes the connection
                 await self._send({"type": "http.response.body", "body": b""})
 
 
-async def _say(send: Send, status: int) -> None:
-    said = f"{_REPLIES[status]}\n".encode()
-    headers = {
-        "content-type": "text/plain; charset=utf-8",
-        "content-length": str(len(said)),
-        "x-content-type-options": "nosniff",
-        # what may still come is not read
-        "connection": "close",
-    }
-    written = [(name.encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": status, "headers": written})
-    await send({"type": "http.response.body", "body": said})
+async def _say(receive: Receive, send: Send, status: int) -> None:
+    # what may still come is not read
+    headers = {"x-content-type-options": "nosniff", "connection": "close"}
+    reply = PlainTextResponse(f"{_REPLIES[status]}\n", status, headers)
+    await reply({"type": "http"}, receive, send)
 
 
-def _header(scope: Message, wanted: bytes) -> str:
+def _header(scope: Scope, wanted: bytes) -> str:
     found = [value for name, value in scope["headers"] if name == wanted]
     return found[0].decode("latin-1") if len(found) == 1 else ""
 

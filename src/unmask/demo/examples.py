@@ -2,52 +2,44 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import unmask
 from unmask.demo.question import Question
 from unmask.demo.words import pieces
 
 
-@dataclass(frozen=True)
-class Example:
-    """A text, and the words of it that are blank, each the first of its kind."""
-
-    text: str
-    words: tuple[str, ...]
-
-    def question(self, like: Question) -> Question:
-        """The same as a question, with the constructions and candidates of another."""
-        found = [piece.text for piece in pieces(self.text, "[MASK]")]
-        chosen = tuple(sorted(found.index(word) for word in self.words))
-        return Question(self.text, chosen, like.methods, like.candidates)
-
-    def label(self) -> str:
-        """The text as a button shows it."""
-        # blanks beside each other stay two
-        shown = " ".join(self.question(Question("")).blanked(" ____ ").text.split())
-        return shown if len(shown) <= 60 else f"{shown[:57]}..."
+def _example(text: str, *words: str) -> Question:
+    """The text with these words blank, each the first of its kind."""
+    found = [piece.text for piece in pieces(text, "[MASK]")]
+    return Question(text, tuple(sorted(found.index(word) for word in words)))
 
 
 _LANGUAGES = (
     (
-        Example("Two men are playing football on the beach.", ("men", "football")),
-        Example("A woman in a red dress is sitting on a bench.", ("woman", "dress")),
-        Example("The dog is running in the snow.", ("dog", "running", "snow")),
+        _example("Two men are playing football on the beach.", "men", "football"),
+        _example("A woman in a red dress is sitting on a bench.", "woman", "dress"),
+        _example("The dog is running in the snow.", "dog", "running", "snow"),
     ),
     (
-        Example("今天天氣很好，我們去公園玩。", ("公", "園")),
-        Example("我喜歡在家裡看電影。", ("電", "影")),
-        Example("他是一个很好的老师。", ("老", "师")),
+        _example("今天天氣很好，我們去公園玩。", "公", "園"),
+        _example("我喜歡在家裡看電影。", "電", "影"),
+        _example("他是一个很好的老师。", "老", "师"),
     ),
     (
-        Example("E V Q L V E S G G G L V Q P G G S L R L S C A A S G F", ("E", "S")),
-        Example("M K T A Y I A K Q R Q I S F V K S H F S R Q", ("K", "Y")),
+        _example("E V Q L V E S G G G L V Q P G G S L R L S C A A S G F", "E", "S"),
+        _example("M K T A Y I A K Q R Q I S F V K S H F S R Q", "K", "Y"),
     ),
 )
 
 
-def examples_for(lm: unmask.LanguageModel) -> Sequence[Example]:
+def label(example: Question) -> str:
+    """The text as a button shows it."""
+    # blanks beside each other stay two
+    shown = " ".join(example.blanked(" ____ ").text.split())
+    return shown if len(shown) <= 60 else f"{shown[:57]}..."
+
+
+def examples_for(lm: unmask.LanguageModel) -> Sequence[Question]:
     """The examples that this model reads best: no unknown tokens, and the fewest per word."""
     return min(_LANGUAGES, key=lambda examples: _strangeness(lm, examples[0].text))
 

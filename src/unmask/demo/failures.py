@@ -5,55 +5,33 @@ requests of the demo those are lines too; another page of the same process keeps
 """
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import traceback
 from contextvars import ContextVar
+from types import SimpleNamespace
 from typing import Any
 
-_of_the_demo: ContextVar[bool] = ContextVar("_of_the_demo", default=False)
+# set by the door, for the task of one request and those that begin in it
+of_the_demo: ContextVar[bool] = ContextVar("of_the_demo", default=False)
 
 
 def say(what: str, error: BaseException | None) -> None:
     """Its kind alone: the message might hold what a visitor wrote."""
-    kind = type(_innermost(error)).__name__ if error else "unknown"
+    while isinstance(error, BaseExceptionGroup):
+        # a stream that fails comes as a group of one
+        error = error.exceptions[0]
+    kind = type(error).__name__ if error else "unknown"
     print(f"unmask: the demo could not {what}: {kind}", file=sys.stderr)
-
-
-@contextmanager
-def in_lines() -> Iterator[None]:
-    """While this lasts, and in the tasks that begin in it, Gradio prints lines."""
-    before = _of_the_demo.set(True)
-    try:
-        yield
-    finally:
-        _of_the_demo.reset(before)
 
 
 def quieten(*modules: Any) -> None:
     """Let the modules of Gradio that print tracebacks print lines for requests of the demo."""
+    lines = SimpleNamespace(**{**vars(traceback), "print_exc": _print_exc})
     for module in modules:
-        if not isinstance(module.traceback, _Lines):
-            module.traceback = _Lines(module.traceback)
+        module.traceback = lines
 
 
-class _Lines:
-    """The module `traceback`, but for what it prints."""
-
-    def __init__(self, real: Any) -> None:
-        self._real = real
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._real, name)
-
-    def print_exc(self, *given: Any, **named: Any) -> None:
-        if _of_the_demo.get():
-            say("answer a request", sys.exc_info()[1])
-        else:
-            self._real.print_exc(*given, **named)
-
-
-def _innermost(error: BaseException) -> BaseException:
-    """A stream that fails comes as a group of one."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
+def _print_exc(*given: Any, **named: Any) -> None:
+    if of_the_demo.get():
+        say("answer a request", sys.exc_info()[1])
+    else:
+        traceback.print_exc(*given, **named)

@@ -7,7 +7,8 @@ until it is answered, and the answer until its page has it, but no longer than `
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from unmask.demo import failures, panels
@@ -24,7 +25,7 @@ class NoSessions:
     def __init__(self, blocks: Any) -> None:
         from gradio.state_holder import SessionState
 
-        self._new: Callable[[], Any] = lambda: SessionState(blocks)
+        self._new = partial(SessionState, blocks)
         # what Gradio looks into when a page is left
         self.session_data: dict[str, Any] = {}
 
@@ -37,7 +38,6 @@ class NoSessions:
         return self._new()
 
     def __contains__(self, name: object) -> bool:
-        """None is remembered."""
         return False
 
     def delete_all_expired_state(self) -> None:
@@ -67,45 +67,37 @@ async def forget_answers(queue: Any) -> None:
     idle_since: dict[str, float] = {}
     while True:
         await asyncio.sleep(min(1.0, KEPT_SECONDS / 4))
-        _forget(queue, idle_since)
+        idle_since = _forget(queue, idle_since)
 
 
-def _forget(queue: Any, idle_since: dict[str, float]) -> None:
+def _forget(queue: Any, idle_since: dict[str, float]) -> dict[str, float]:
     tables = (queue.pending_messages_per_session, queue.pending_event_ids_session)
     busy = {event.session_hash for event in queue.event_ids_to_events.values()}
     idle = {name for table in tables for name in table} - busy
-    for name in [*idle_since]:
-        if name not in idle:
-            del idle_since[name]
     now = time.monotonic()
+    since = {name: idle_since.get(name, now) for name in idle}
     for name in idle:
-        if now - idle_since.setdefault(name, now) >= KEPT_SECONDS:
+        if now - since[name] >= KEPT_SECONDS:
             for table in tables:
                 table.pop(name, None)
+    return since
 
 
-Process = Callable[..., Awaitable[dict[str, Any]]]
-
-
-def plain_values_only(process: Process) -> Process:
+def plain_values_only(process: Callable[..., Any]) -> Callable[..., Any]:
     """Gradio's way to a handler, for plain values alone, and whose failures are one line.
 
     A visitor may send a file in place of a text, and Gradio would fetch it from wherever it is.
     """
 
-    async def checked(*given: Any, **named: Any) -> dict[str, Any]:
+    async def checked(*given: Any, **named: Any) -> Any:
         try:
             for value in named.get("inputs") or []:
-                _check_plain(value)
+                parts = value if isinstance(value, list) else [value]
+                if not all(part is None or isinstance(part, str | int | float) for part in parts):
+                    raise TypeError("the page sends texts, numbers and lists of them")
             return await process(*given, **named)
         except Exception as error:
             failures.say("answer a request", error)
             raise gradio().Error(panels.FAILED, print_exception=False) from None
 
     return checked
-
-
-def _check_plain(value: object) -> None:
-    parts = value if isinstance(value, list) else [value]
-    if not all(part is None or isinstance(part, str | int | float) for part in parts):
-        raise TypeError("the page sends texts, numbers and lists of them")

@@ -104,7 +104,10 @@ def check(question: Question, offer: Offer) -> Blanked:
         )
     found = question.blanked(offer.mask)
     if not found.words:
-        raise unmask.ClozeError("click one or more words to blank them, or write [MASK]")
+        raise unmask.ClozeError(
+            "There is no blank to fill yet. "
+            "Click the words to blank, or write [MASK] into the text."
+        )
     if len(found.words) > MOST_BLANKS:
         raise unmask.ClozeError(
             f"the text has {len(found.words)} blanks; the demo takes up to {MOST_BLANKS}"
@@ -113,7 +116,7 @@ def check(question: Question, offer: Offer) -> Blanked:
         raise unmask.MethodError("choose a construction")
     check_methods(question.methods)
     if question.candidates not in offer.candidates:
-        raise unmask.SupportError("choose how many candidates a blank has")
+        raise unmask.SupportError("choose how many candidates each blank has")
     return found
 
 

@@ -1,15 +1,16 @@
-"""One computation at a time, and quick ones between two batches of an exact one.
+"""One thread computes: exact answers in their order, and quick ones between two of their batches.
 
-Matplotlib's settings belong to one thread at a time, and two forward passes at once are no faster
-than one after the other. So a quick question waits for one batch of an exact answer, not for all
-of it.
+Matplotlib's settings belong to one thread at a time, two forward passes at once are no faster than
+one after the other, and memory is kept per thread: that of many, each for one answer, would never
+be given back. So a quick question waits for one batch of an exact answer, not for all of it.
 """
 
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
-from typing import Generic, TypeVar
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from queue import SimpleQueue
+from typing import Any, TypeVar
 
 import unmask
 
@@ -19,84 +20,55 @@ Result = TypeVar("Result")
 _SOON = 1.0
 
 
-class FairLock:
-    """A lock that is given in the order in which it was requested.
-
-    `threading.Lock` keeps no order: an exact answer that lets go of it between two batches would
-    have it back before those that wait.
-    """
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._requests = self._ended = 0
-
-    def __enter__(self) -> None:
-        """Wait for the turn."""
-        with self._changed:
-            mine = self._requests
-            self._requests += 1
-            self._changed.wait_for(lambda: self._ended == mine)
-
-    def __exit__(self, *_: object) -> None:
-        """Hand it on."""
-        with self._changed:
-            self._ended += 1
-            self._changed.notify_all()
-
-    def let_others_through(self) -> None:
-        """Hand it to those that wait now, and go on when they are done."""
-        if self._requests > self._ended + 1:
-            self.__exit__()
-            self.__enter__()
-
-
 class Scheduler:
-    """Computes quick answers at once, and exact ones one after the other, in `places` at most.
-
-    Each kind has one thread that stays: memory is kept per thread, and that of many threads, each
-    for one answer, would never be given back.
-    """
+    """Computes quick answers at once, and exact ones one after the other, in `places` at most."""
 
     def __init__(self, places: int) -> None:
-        self.lock = FairLock()
         self.places = threading.BoundedSemaphore(places)
-        self._quick = ThreadPoolExecutor(1, "unmask-demo-quick")
-        self.exact = ThreadPoolExecutor(1, "unmask-demo-exact")
+        self.thread = ThreadPoolExecutor(1, "unmask-demo")
+        self._quick: SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = SimpleQueue()
 
     def run(self, work: Callable[[], Result]) -> Result:
         """The result of a quick computation."""
+        future: Future[Result] = Future()
+        self._quick.put((future, work))
+        # by whichever comes first: this, or the next batch of an exact answer
+        self.thread.submit(self.run_quick)
+        return future.result()
 
-        def alone() -> Result:
-            with self.lock:
-                return work()
+    def run_quick(self) -> None:
+        """Compute what waits now; what comes meanwhile waits for the next batch."""
+        for _ in range(self._quick.qsize()):
+            future, work = self._quick.get()
+            try:
+                future.set_result(work())
+            except Exception as error:
+                future.set_exception(error)
 
-        return self._quick.submit(alone).result()
-
-    def begin(self, work: "Callable[[Job[Result]], Result]") -> "Job[Result] | None":
+    def begin(self, work: "Callable[[Job], Any]") -> "Job | None":
         """An exact computation, behind those that were begun before; None without a free place."""
         return Job(self, work) if self.places.acquire(timeout=_SOON) else None
 
     def close(self) -> None:
         """Begin nothing more; what runs ends at its next batch if it is cancelled."""
-        for executor in (self._quick, self.exact):
-            executor.shutdown(wait=False, cancel_futures=True)
+        self.thread.shutdown(wait=False)
 
 
-class Job(Generic[Result]):
+class Job:
     """An exact computation, which calls `tick` after every batch and frees its place at its end."""
 
-    def __init__(self, scheduler: Scheduler, work: "Callable[[Job[Result]], Result]") -> None:
+    def __init__(self, scheduler: Scheduler, work: "Callable[[Job], Any]") -> None:
         self.began: float | None = None
         self.passes_done, self.is_solving = 0, False
         self.passes_expected: int | None = None
         self.is_cancelled = False
-        self._lock, self._work = scheduler.lock, work
         self._done_by_piece: dict[str, int] = {}
-        self._future = scheduler.exact.submit(self._run)
-        self._future.add_done_callback(lambda _: scheduler.places.release())
+        self._run_quick = scheduler.run_quick
+        self.future = scheduler.thread.submit(self._run, work)
+        self.future.add_done_callback(lambda _: scheduler.places.release())
 
     def tick(self, progress: unmask.Progress) -> None:
-        """Note how much is done, let quick computations through, and end if cancelled."""
+        """Note how much is done, run quick computations, and end if cancelled."""
         if self.is_cancelled:
             raise CancelledError
         if progress.unit == "row":
@@ -106,20 +78,12 @@ class Job(Generic[Result]):
             self._done_by_piece[progress.what] = progress.done
         else:
             self.is_solving = True
-        self._lock.let_others_through()
-
-    def has_ended(self, seconds: float) -> bool:
-        """Whether it has, after waiting for at most so long."""
-        return bool(wait([self._future], seconds).done)
+        self._run_quick()
 
     def cancel(self) -> None:
         """End it at its next tick, or before it begins."""
         self.is_cancelled = True
-        self._future.cancel()
-
-    def result(self) -> Result:
-        """What was computed, or the exception that ended it."""
-        return self._future.result()
+        self.future.cancel()
 
     def seconds_left(self) -> float | None:
         """How long the forward passes will still take, at the speed of those so far."""
@@ -128,13 +92,11 @@ class Job(Generic[Result]):
         spent = time.monotonic() - self.began
         return spent * max(0, self.passes_expected - self.passes_done) / self.passes_done
 
-    def _run(self) -> Result:
-        with self._lock:
-            if self.is_cancelled:
-                raise CancelledError
-            self.began = time.monotonic()
-            try:
-                return self._work(self)
-            except Exception as error:
-                # without the frames that hold its tables
-                raise error.with_traceback(None) from None
+    def _run(self, work: "Callable[[Job], Any]") -> Any:
+        self._run_quick()
+        self.began = time.monotonic()
+        try:
+            return work(self)
+        except Exception as error:
+            # without the frames that hold its tables
+            raise error.with_traceback(None) from None

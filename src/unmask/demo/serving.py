@@ -3,9 +3,9 @@
 import asyncio
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import unmask
@@ -18,8 +18,6 @@ from unmask.demo.question import DEFAULT_METHODS, Offer, Question, check_methods
 from unmask.errors import UnmaskError
 from unmask.printable import printable, quoted
 
-# exact joints of a larger vocabulary take minutes on a CPU
-_MOST_PASSES = 20_000
 FEW, SOME = 100, 300
 # passes in which the model proposes candidates of two blanks, at most
 _TO_PROPOSE = 60
@@ -35,7 +33,8 @@ class Limits:
 
     queue: int = 16
     exact: int = 4
-    passes: int = _MOST_PASSES
+    # exact joints of a larger vocabulary take minutes on a CPU
+    passes: int = 20_000
 
 
 class Demo:
@@ -58,11 +57,9 @@ class Demo:
         self._blocks.close(verbose=False)
 
     def __enter__(self) -> "Demo":
-        """The demo itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the server."""
         self.close()
 
 
@@ -99,12 +96,10 @@ def serve(
         default=default,
         places=bounds.exact,
     )
-    handlers.warm_up(examples[0].question(default))
+    handlers.warm_up(replace(default, chosen=examples[0].chosen))
     blocks = page.build(handlers, examples=examples, candidates=choices, queue=bounds.queue)
-    # an IPv6 address stands in brackets, as in a link
-    name = f"[{host}]" if ":" in host and "[" not in host else host
     try:
-        address = _launched(blocks, hosts, name, port, open_browser)
+        address = _launched(blocks, hosts, host, port, open_browser)
     except Exception as error:
         # Gradio raises whatever the server, a proxy or a port makes it
         handlers.close()
@@ -147,8 +142,8 @@ def check_place(host: str, port: int | None) -> None:
         ) from None
 
 
-def _guarded(blocks: Any, hosts: Hosts) -> Callable[[Any], AbstractAsyncContextManager[None]]:
-    """What surrounds the server from its first request to its last."""
+def _launched(blocks: Any, hosts: Hosts, host: str, port: int | None, open_browser: bool) -> str:
+    """The address of the page."""
 
     @asynccontextmanager
     async def while_served(app: Any) -> AsyncIterator[None]:
@@ -159,13 +154,9 @@ def _guarded(blocks: Any, hosts: Hosts) -> Callable[[Any], AbstractAsyncContextM
         yield
         sweeping.cancel()
 
-    return while_served
-
-
-def _launched(blocks: Any, hosts: Hosts, name: str, port: int | None, open_browser: bool) -> str:
-    """The address of the page."""
     _, address, _ = blocks.launch(
-        server_name=name,
+        # an IPv6 address stands in brackets, as in a link
+        server_name=f"[{host}]" if ":" in host and "[" not in host else host,
         server_port=port,
         inbrowser=open_browser,
         # said outright: a variable of the environment must not open the page to the world
@@ -181,7 +172,7 @@ def _launched(blocks: Any, hosts: Hosts, name: str, port: int | None, open_brows
         footer_links=["gradio"],
         # nothing here takes files
         max_file_size=0,
-        app_kwargs={"lifespan": _guarded(blocks, hosts)},
+        app_kwargs={"lifespan": while_served},
         **page.look(gradio()),
     )
     return str(address)

@@ -9,37 +9,29 @@ from typing import TYPE_CHECKING
 from unmask.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from unmask.evaluation.reports.frontier_points import frontier_points
-    from unmask.evaluation.reports.reporting import report
-    from unmask.evaluation.request import Request, evaluate, prepare
-    from unmask.evaluation.store.publishing import copy_run
-    from unmask.evaluation.store.run_folder import read_run
-    from unmask.evaluation.store.shards import Shard
-    from unmask.evaluation.worker import ModelSource
+    from unmask.evaluation.reports.html.frontier import frontier_points as frontier_points
+    from unmask.evaluation.reports.reporting import report as report
+    from unmask.evaluation.request import Request as Request
+    from unmask.evaluation.request import evaluate as evaluate
+    from unmask.evaluation.request import prepare as prepare
+    from unmask.evaluation.store.run_folder import read_run as read_run
+    from unmask.evaluation.store.run_writer import copy_run as copy_run
+    from unmask.evaluation.store.shards import Shard as Shard
+    from unmask.evaluation.worker import ModelSource as ModelSource
 
 _HOME = {
     "ModelSource": "worker",
     "Request": "request",
     "Shard": "store.shards",
-    "copy_run": "store.publishing",
+    "copy_run": "store.run_writer",
     "evaluate": "request",
-    "frontier_points": "reports.frontier_points",
+    "frontier_points": "reports.html.frontier",
     "prepare": "request",
     "read_run": "store.run_folder",
     "report": "reports.reporting",
 }
 
-__all__ = [
-    "ModelSource",
-    "Request",
-    "Shard",
-    "copy_run",
-    "evaluate",
-    "frontier_points",
-    "prepare",
-    "read_run",
-    "report",
-]
+__all__ = list(_HOME)
 
 
 __getattr__ = lazy_names(__name__, _HOME)

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from unmask.errors import ModelError
-from unmask.evaluation.model_identity import ModelIdentity
-from unmask.evaluation.plan import sha256
+from unmask.evaluation.plan import ModelIdentity, sha256
 from unmask.language_model import LanguageModel
 from unmask.model.hooks import without_gradients
 from unmask.model.masked_lm import MaskedLM
@@ -36,15 +34,15 @@ _PROBE_LENGTH, _PROBE_OUTCOMES = 24, 16
 _STRIDE = 7919
 
 
-def identify(lm: LanguageModel, *, name: str, dtype: str, compiled: bool) -> ModelIdentity:
+def identify(lm: LanguageModel, *, name: str, dtype: str) -> ModelIdentity:
     """The identity of a loaded model, under the name that tables will have."""
     return ModelIdentity(
         name=name,
         revision=lm.revision,
         weights=weights_digest(lm),
-        vocabulary=vocabulary_digest(lm),
+        # over the tokens in the order of their ids
+        vocabulary=sha256(list(lm.support().names)),
         dtype=dtype,
-        compiled=compiled,
         config=configuration(lm),
         tokenizer=tokenizing(lm),
         probe=probe(lm.model),
@@ -62,13 +60,9 @@ def weights_digest(lm: LanguageModel) -> str:
     total = hashlib.sha256()
     for name, weight in sorted(module.state_dict().items()):
         total.update(f"{name} {weight.dtype} {tuple(weight.shape)}\n".encode())
-        total.update(_bytes(weight))
+        flat = weight.detach().cpu().contiguous().reshape(-1)
+        total.update(flat.view(torch.uint8).numpy().tobytes())
     return total.hexdigest()
-
-
-def vocabulary_digest(lm: LanguageModel) -> str:
-    """SHA-256 over the tokens in the order of their ids."""
-    return sha256(list(lm.support().names))
 
 
 def configuration(lm: LanguageModel) -> dict[str, Any]:
@@ -123,10 +117,9 @@ def probe(model: MaskedLM) -> tuple[float, ...]:
     return tuple(round(float(value), 6) for value in log_p[:, outcomes].reshape(-1))
 
 
-def _json(text: str) -> dict[str, Any]:
+def _json(text: str) -> Any:
     # a plan holds no infinities as numbers, and some configurations have one
-    values: dict[str, Any] = json.loads(text, parse_constant=str)
-    return values
+    return json.loads(text, parse_constant=str)
 
 
 def _settings(value: Any) -> Any:
@@ -145,8 +138,3 @@ def _brief(value: Any) -> Any:
     if isinstance(value, Mapping) and len(value) <= _LONGEST // 10:
         return {name: _brief(inner) for name, inner in value.items()}
     return value if len(json.dumps(value)) <= _LONGEST else sha256([value])
-
-
-def _bytes(weight: Tensor) -> bytes:
-    flat = weight.detach().cpu().contiguous().reshape(-1)
-    return flat.view(torch.uint8).numpy().tobytes()

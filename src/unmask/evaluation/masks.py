@@ -7,7 +7,7 @@ sentence keeps its blanks whatever else is in the corpus.
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -46,16 +46,8 @@ class MaskedPair:
 
 
 @dataclass(frozen=True)
-class Refused:
-    """A sentence that cannot be an example for this model, and why."""
-
-    sentence_id: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class Examples:
-    """Masked pairs in hashed order, and the sentences rejected before the last, counted by why."""
+    """Masked pairs in hashed order, and the sentences rejected before the last, by reason."""
 
     pairs: tuple[MaskedPair, ...]
     refused: Mapping[str, int]
@@ -74,65 +66,44 @@ def examples(
 
     A pair whose tokens are not both in the `support` has no probability there, and is rejected.
     """
-    found = list(outcomes(lm, sentences, mask=mask, limit=limit, seed=seed, support=support))
-    pairs = tuple(one for one in found if isinstance(one, MaskedPair))
-    return Examples(pairs, Counter(one.reason for one in found if isinstance(one, Refused)))
-
-
-def outcomes(
-    lm: LanguageModel,
-    sentences: Iterable[Sentence],
-    *,
-    mask: str,
-    limit: int,
-    seed: int = 0,
-    support: Candidates = "vocabulary",
-) -> Iterator[MaskedPair | Refused]:
-    """Sentences in hashed order, masked or rejected, until `limit` are masked."""
     if mask not in MASKS:
         raise CorpusError(f"a mask is {' or '.join(map(quoted, MASKS))}, not {quoted(mask)}")
-    for name, value, least in (("limit", limit, 1), ("seed", seed, None)):
-        number = whole_number(value)
-        if number is None or (least is not None and number < least):
-            allowed = "a whole number" if least is None else f"a whole number from {least}"
-            raise CorpusError(f"{name} is {allowed}, not {quoted(value)}")
-    return _outcomes(lm, sentences, mask, limit, seed, frozenset(lm.support(support).ids.tolist()))
-
-
-def _outcomes(
-    lm: LanguageModel,
-    sentences: Iterable[Sentence],
-    mask: str,
-    limit: int,
-    seed: int,
-    allowed: Set[int],
-) -> Iterator[MaskedPair | Refused]:
+    if (whole_number(limit) or 0) < 1:
+        raise CorpusError(f"limit is a whole number from 1, not {quoted(limit)}")
+    if whole_number(seed) is None:
+        raise CorpusError(f"seed is a whole number, not {quoted(seed)}")
+    allowed = frozenset(lm.support(support).ids.tolist())
     # a word that the vocabulary does not know is an ordinary word of the text
     special = frozenset(lm.tokenizer.all_special_ids) - {lm.tokenizer.unk_token_id}
-    found = 0
+    pairs: list[MaskedPair] = []
+    refused: Counter[str] = Counter()
     for sentence in sorted(sentences, key=lambda one: _hash(seed, mask, one.id)):
-        one = _masked(lm, sentence, mask, seed, special)
-        if isinstance(one, MaskedPair) and not allowed >= set(one.cloze.gold or ()):
-            one = Refused(sentence.id, "a masked token is outside the support")
-        yield one
-        found += isinstance(one, MaskedPair)
-        if found == limit:
-            return
+        found = _masked(lm, sentence, mask, seed, special)
+        if isinstance(found, str):
+            refused[found] += 1
+        elif not allowed >= set(found.cloze.gold or ()):
+            refused["a masked token is outside the support"] += 1
+        else:
+            pairs.append(found)
+        if len(pairs) == limit:
+            break
+    return Examples(tuple(pairs), refused)
 
 
 def _masked(
     lm: LanguageModel, sentence: Sentence, mask: str, seed: int, special: Set[int]
-) -> MaskedPair | Refused:
+) -> MaskedPair | str:
+    """The sentence with two blanks, or why it cannot be an example for this model."""
     try:
         encoding = lm.tokenizer(
             sentence.text, verbose=False, return_offsets_mapping=lm.tokenizer.is_fast
         )
     except Exception:  # a vocabulary without an unknown token fails on an unknown word
-        return Refused(sentence.id, "not tokenizable")
+        return "not tokenizable"
     ids = list(encoding["input_ids"])
     places = [place for place, token in enumerate(ids) if token not in special]
     if reason := _unfit(lm, ids, places, mask):
-        return Refused(sentence.id, reason)
+        return reason
     blanks = _blanks(places, mask, _hash(seed, mask, sentence.id, "blanks"))
     # counted where examples are drawn: one warning per sentence of a corpus would be too many
     cloze = lm.read(sentence.text, blanks=blanks)

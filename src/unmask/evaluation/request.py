@@ -1,24 +1,30 @@
 """An evaluation from a request to result rows in a folder."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
-from unmask.constructions import CONSTRUCTIONS, check_methods, is_importable
+from unmask.constructions import CONSTRUCTIONS, check_methods, default_options, is_importable
 from unmask.corpora import CorpusSpec, read_corpus
 from unmask.corpora.corpus import Corpus
 from unmask.errors import CorpusError, MethodError
-from unmask.evaluation.executors import Executor
-from unmask.evaluation.executors.local import LocalExecutor
+from unmask.evaluation.executors.local import Executor, LocalExecutor
 from unmask.evaluation.identity import identify
-from unmask.evaluation.masks import MASKS
-from unmask.evaluation.plan import Batch, Plan
-from unmask.evaluation.planning import Drawn, constructions, draw_examples, identify_corpus
+from unmask.evaluation.masks import MASKS, MaskedPair, examples
+from unmask.evaluation.plan import (
+    Batch,
+    Construction,
+    CorpusIdentity,
+    ExampleSelection,
+    Plan,
+    sha256,
+)
 from unmask.evaluation.running import SAVE_EVERY, complete
 from unmask.evaluation.software import change
-from unmask.evaluation.store.run_writer import RunWriter, finished, writing
+from unmask.evaluation.store.run_writer import finished, writing
 from unmask.evaluation.store.shards import Shard
 from unmask.evaluation.worker import SOFTWARE, ModelSource
 from unmask.language_model import LanguageModel
@@ -52,6 +58,13 @@ class Request:
     model_name: str | None = None
 
 
+class Drawn(NamedTuple):
+    """Examples in the order in which they are measured, and how they came about."""
+
+    pairs: tuple[MaskedPair, ...]
+    draw: ExampleSelection
+
+
 @dataclass(frozen=True)
 class Prepared:
     """A request with its corpus, model and examples, and its plan but for a batch size."""
@@ -75,7 +88,8 @@ class Outcome:
 
 def prepare(request: Request, *, standard_input: BinaryIO | None = None) -> Prepared:
     """Read the corpus, load the model, draw the examples."""
-    methods, options = check_methods(request.methods, _plain(request.options))
+    given = {name: dict(options) for name, options in request.options.items()}
+    methods, options = check_methods(request.methods, given)
     _check_known_elsewhere(methods)
     if not request.masks:
         raise CorpusError(f"masks is empty; give {' or '.join(MASKS)}")
@@ -90,24 +104,73 @@ def prepare(request: Request, *, standard_input: BinaryIO | None = None) -> Prep
         seed=request.seed,
         support=support,
     )
-    size = request.settings.batch_size
+    name, settings = request.model_name or _model_name(request.model.place), request.settings
     draft = Plan(
-        model=identify(
-            lm,
-            name=request.model_name or _model_name(request.model.place),
-            dtype=request.model.dtype,
-            compiled=False,
+        model=identify(lm, name=name, dtype=request.model.dtype),
+        corpus=CorpusIdentity(
+            name=request.corpus_name or corpus.name,
+            digest=corpus.digest,
+            sentences=len(corpus.sentences),
         ),
-        corpus=identify_corpus(corpus, request.corpus_name),
         draw=drawn.draw,
         support=support,
         support_size=len(lm.support(support).ids),
         constructions=constructions(methods, options),
-        memory_limit=request.settings.memory_limit,
-        half_tables=request.settings.half_tables,
-        batch=None if size is None else Batch(rows=size),
+        memory_limit=settings.memory_limit,
+        half_tables=settings.half_tables,
+        batch=None if settings.batch_size is None else Batch(rows=settings.batch_size),
     )
     return Prepared(request, corpus, lm, drawn, draft)
+
+
+def draw_examples(
+    lm: LanguageModel,
+    corpus: Corpus,
+    *,
+    masks: Sequence[str],
+    limit: int,
+    seed: int,
+    support: str | Sequence[str],
+) -> Drawn:
+    """At most `limit` examples of every mask that this model can take, masks in turn.
+
+    In turn, so that a run that is stopped early has as many of one as of another.
+    """
+    found = {
+        mask: examples(lm, corpus.sentences, mask=mask, limit=limit, seed=seed, support=support)
+        for mask in dict.fromkeys(masks)
+    }
+    in_turn = zip_longest(*(one.pairs for one in found.values()))
+    pairs = tuple(pair for turn in in_turn for pair in turn if pair is not None)
+    refused = {mask: dict(sorted(one.refused.items())) for mask, one in found.items()}
+    if not pairs:
+        why = "; ".join(
+            f"{mask}: " + ", ".join(f"{count} {reason}" for reason, count in reasons.items())
+            for mask, reasons in refused.items()
+        )
+        raise CorpusError(f"no sentence of {corpus.name} can be an example with this model: {why}")
+    tokens = [[one.id, one.cloze.ids, one.cloze.positions, one.cloze.gold] for one in pairs]
+    draw = ExampleSelection(
+        masks=tuple(found),
+        limit=limit,
+        seed=seed,
+        count=len(pairs),
+        digest=sha256(tokens),
+        refused=refused,
+    )
+    return Drawn(pairs, draw)
+
+
+def constructions(
+    methods: Iterable[str], options: Mapping[str, Mapping[str, object]]
+) -> tuple[Construction, ...]:
+    """Methods with those of their options that are not what they are without."""
+
+    def changed(method: str) -> dict[str, object]:
+        own, given = default_options(method), options.get(method, {})
+        return {name: value for name, value in given.items() if own.get(name, ...) != value}
+
+    return tuple(Construction(method, changed(method)) for method in methods)
 
 
 def evaluate(
@@ -118,7 +181,7 @@ def evaluate(
     executor: Executor | None = None,
     save_every: float = SAVE_EVERY,
     progress: bool | None = None,
-    say: Callable[[str], None] | None = None,
+    say: Callable[[str], object] = lambda _: None,
 ) -> Outcome:
     """Measure what a run's folder lacks; the folder is made if there is none.
 
@@ -135,21 +198,12 @@ def evaluate(
         return place.resolve_batch(pairs, prepared.draft.support, request.settings)
 
     with writing(Path(output), prepared.draft, share, resolve) as writer:
-        for line in _to_be_said(writer):
-            (say or _nothing)(line)
+        if (changed := change(writer.software, SOFTWARE)) is not None:
+            say(changed)
+        if not writer.plan.model.is_whole:
+            say(WEAKLY_KNOWN)
         complete(writer, pairs, place, save_every=save_every, progress=progress)
         return Outcome(writer.plan, len(writer.done), len(writer.failed), writer.set_aside)
-
-
-def _to_be_said(writer: RunWriter) -> Iterator[str]:
-    if (changed := change(writer.software, SOFTWARE)) is not None:
-        yield changed
-    if not writer.plan.model.is_whole:
-        yield WEAKLY_KNOWN
-
-
-def _nothing(_: str) -> None:
-    pass
 
 
 def _check_known_elsewhere(methods: Sequence[str]) -> None:
@@ -160,10 +214,6 @@ def _check_known_elsewhere(methods: Sequence[str]) -> None:
                 f"{method} is known to this process alone; for a run, name the function by where "
                 "it can be imported from, as package.module:function"
             )
-
-
-def _plain(options: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:
-    return {name: dict(given) for name, given in options.items()}
 
 
 def _model_name(place: str) -> str:

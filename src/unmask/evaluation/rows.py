@@ -5,7 +5,7 @@ Knows nothing of files, models or torch, so that a report can be made where no m
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 from unmask.errors import UnmaskError
@@ -30,6 +30,11 @@ class Group(NamedTuple):
     model: str
     support: str
     construction: str
+
+    @property
+    def setting(self) -> "Group":
+        """The same for all constructions: theirs is left empty."""
+        return self._replace(construction="")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +109,12 @@ class Row:
                 " result rows with `failed`"
             )
         return value
+
+    def without_detail(self) -> "Row":
+        """For others: an error may name machines, folders and text, and its kind is enough."""
+        if self.error is None:
+            return self
+        return replace(self, error=self.error.split(":")[0] or "an error")
 
     def to_dict(self) -> dict[str, Any]:
         """The result row as JSON values, with the token distance beside the positions."""

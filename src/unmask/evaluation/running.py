@@ -4,13 +4,12 @@ import io
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Never
 
 from tqdm import tqdm
 
 from unmask.errors import StoreError, UnmaskError
-from unmask.evaluation.executors import Executor
+from unmask.evaluation.executors.local import Executor
 from unmask.evaluation.masks import MaskedPair
 from unmask.evaluation.rows import Row
 from unmask.evaluation.store.run_writer import RunWriter
@@ -21,35 +20,7 @@ SAVE_EVERY = 10.0
 # more than this in a row is a broken machine or model, not an unlucky text
 _FAILURES_IN_A_ROW = 50
 # how often to print a line where there is no terminal for a bar, as in a log of a batch job
-_SECONDS_A_LINE = 30.0
-
-
-@dataclass
-class _Pending:
-    """Result rows that are not saved yet."""
-
-    writer: RunWriter
-    save_every: float
-    rows: list[Row] = field(default_factory=list)
-    saved_at: float = field(default_factory=time.monotonic)
-
-    def add(self, rows: Sequence[Row]) -> None:
-        self.rows += rows
-        if time.monotonic() - self.saved_at >= self.save_every:
-            self.save()
-
-    def save(self) -> None:
-        rows, self.rows = self.rows, []
-        try:
-            self.writer.save(rows)
-        except StoreError:
-            # where the disk is full, there is no sense in trying again on the way out
-            raise
-        except BaseException:
-            # interrupted in the middle of it: not saved, so to be saved on the way out
-            self.rows = rows
-            raise
-        self.saved_at = time.monotonic()
+_SECONDS_PER_LINE = 30.0
 
 
 def complete(
@@ -66,17 +37,32 @@ def complete(
     a terminal; False for none.
     """
     to_do, tried = writer.to_do(pairs), writer.failed
-    pending, failures = _Pending(writer, save_every), 0
+    pending: list[Row] = []
+    failures, saved_at = 0, time.monotonic()
+
+    def save() -> None:
+        # interrupted in the middle of it, result rows are saved on the way out
+        try:
+            writer.save(pending)
+        except StoreError:
+            # where the disk is full, there is no sense in trying that again
+            pending.clear()
+            raise
+        pending.clear()
+
     with _bar(writer, len(to_do), progress) as bar:
         try:
             for rows in executor.run(writer.plan, to_do):
-                pending.add(rows)
+                pending += rows
+                if time.monotonic() - saved_at >= save_every:
+                    save()
+                    saved_at = time.monotonic()
                 bar.update()
                 if rows[0].example_id not in tried:
                     failures = failures + 1 if rows[0].failed else 0
                     _check_failures(failures, rows[0])
         finally:
-            pending.save()
+            save()
 
 
 def _bar(writer: RunWriter, to_do: int, progress: bool | None) -> "tqdm[Never]":
@@ -87,7 +73,7 @@ def _bar(writer: RunWriter, to_do: int, progress: bool | None) -> "tqdm[Never]":
         desc=f"shard {writer.shard}" if writer.shard.count > 1 else None,
         unit=" examples",
         disable=progress is False,
-        mininterval=0.1 if watched else _SECONDS_A_LINE,
+        mininterval=0.1 if watched else _SECONDS_PER_LINE,
         # by time alone: examples differ too much in cost for a guess by their number
         miniters=1,
         smoothing=0.05,

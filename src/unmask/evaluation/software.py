@@ -1,7 +1,7 @@
 """Which versions computed what: result rows name them in a line, as "torch 2.13.0, no numba".
 
 Another version is reported and not rejected: whether the model still computes the same is seen by
-asking it, and the rest may differ in the last digits.
+running it, and the rest may differ in the last digits.
 """
 
 from collections.abc import Collection, Iterable

@@ -5,7 +5,7 @@ Knows neither where its rows go nor which machine it is on.
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import metadata
 from importlib.util import find_spec
 from statistics import median
@@ -30,7 +30,6 @@ from unmask.loading import load
 from unmask.model.row_reader import RowReader
 from unmask.printable import printable
 from unmask.settings import Settings
-from unmask.tables.pair_tables import PairTables
 
 # with numba other code sums over the tables: the same numbers but for the last digits
 SOFTWARE = ", ".join(
@@ -43,6 +42,8 @@ SOFTWARE = ", ".join(
     ]
 )
 _LONGEST_ERROR = 300
+# of a model, as errors name them
+_PARTS = {"config": "settings", "tokenizer": "rules for tokens", "probe": "answers"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,32 +59,20 @@ class ModelSource:
 
     def load(self) -> LanguageModel:
         """The model itself."""
-        return load(
-            self.place,
-            device=self.device,
-            dtype=self.dtype,
-            revision=self.revision,
-            trust_remote_code=self.trust_remote_code,
-            allow_pickle=self.allow_pickle,
-        )
+        options = asdict(self)
+        return load(options.pop("place"), **options)
 
 
 def check_model(lm: LanguageModel, plan: Plan) -> None:
     """Reject another model than the plan's: names and folders may lie."""
     known = plan.model
-    here = identify(lm, name=known.name, dtype=known.dtype, compiled=known.compiled)
+    here = identify(lm, name=known.name, dtype=known.dtype)
     for path, said in model_changes(known, here).items():
+        part = path.split(".")[1]
         raise ModelError(
-            f"{printable(lm.name)} has other {_part_of_model(path)} here than where the run was"
+            f"{printable(lm.name)} has other {_PARTS.get(part, part)} here than where the run was"
             f" planned ({said}); give every machine the same model"
         )
-
-
-def _part_of_model(path: str) -> str:
-    part = path.split(".")[1]
-    return {"config": "settings", "tokenizer": "rules for tokens", "probe": "answers"}.get(
-        part, part
-    )
 
 
 def resolve_batch(
@@ -130,12 +119,22 @@ def describe(error: BaseException) -> str:
 
 
 def _measured(lm: LanguageModel, plan: Plan, example: MaskedPair) -> Iterator[dict[str, Any]]:
-    tables = lm.tables(example.cloze, support=_support(plan), settings=_settings(plan, example))
+    settings = Settings(
+        batch_size=(plan.batch or Batch()).rows_for(len(example.cloze)),
+        memory_limit=plan.memory_limit,
+        half_tables=plan.half_tables,
+        progress=False,
+        announce=False,
+    )
+    support = plan.support if isinstance(plan.support, str) else list(plan.support)
+    tables = lm.tables(example.cloze, support=support, settings=settings)
     tables.both()
     joints = {one.label: construct(one.method, tables, **one.options) for one in plan.constructions}
     first, second = example.cloze.gold or ()
     metrics = pair_metrics(joints, tables, (first, second))
-    trust = _incompatibility(tables)
+    found = agreement(tables)
+    # only where its solver has converged: a rough number would be averaged as a good one
+    trust = found.bits if found.converged else None
     for label, joint in joints.items():
         yield {
             "construction": label,
@@ -160,27 +159,6 @@ def _about(plan: Plan, example: MaskedPair, seconds: float) -> dict[str, Any]:
         "spans": example.spans,
         "seconds": seconds,
     }
-
-
-def _support(plan: Plan) -> str | list[str]:
-    return plan.support if isinstance(plan.support, str) else list(plan.support)
-
-
-def _settings(plan: Plan, example: MaskedPair) -> Settings:
-    batch = plan.batch or Batch()
-    return Settings(
-        batch_size=batch.rows_for(len(example.cloze)),
-        memory_limit=plan.memory_limit,
-        half_tables=plan.half_tables,
-        progress=False,
-        announce=False,
-    )
-
-
-def _incompatibility(tables: PairTables) -> float | None:
-    """J, where its solver has converged: a rough number would be averaged as a good one."""
-    found = agreement(tables)
-    return found.bits if found.converged else None
 
 
 def _solver(joint: Joint) -> dict[str, Any]:

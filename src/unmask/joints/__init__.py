@@ -1,1 +1,1 @@
-"""The distribution that a user holds, and what is asked of it."""
+"""The distribution that a user holds, and what it computes."""

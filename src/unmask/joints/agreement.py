@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+# of the summary numbers, wherever they are written
+UNITS = {"entropy": "nats", "mutual_information": "nats", "incompatibility": "bits"}
 # where the plain words change, in bits
 CLOSE, APART = 0.01, 0.05
 

@@ -1,12 +1,11 @@
 """Where a joint's numbers come from. An engine knows places on axes, nothing of tokens.
 
-`Tiles` reduces one primitive, the scores of some rows of the first axis over all of the others: the
-unnormalised log joint. Other engines know shorter ways, or need fewer rows of the model.
+`Engine` reduces one primitive, the scores of some rows of the first axis over all of the others:
+the unnormalised log joint. Its subclasses know shorter ways, or need fewer rows of the model.
 """
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 import torch
@@ -15,7 +14,6 @@ from torch import Tensor
 
 from unmask.errors import NumericsError
 from unmask.joints.fill import best_cells
-from unmask.joints.tile_sums import log_marginal
 from unmask.lazy import computed_once
 from unmask.logspace import draw, log_sum_exp_by_column, log_zeros, row_blocks
 
@@ -25,72 +23,25 @@ Cell = tuple[int, ...]
 Scored = tuple[Cell, float]
 
 
-class Engine(ABC):
-    """What a joint asks; scores and their sums are unnormalised logarithms in float64."""
-
-    shape: tuple[int, ...]
-
-    @property
-    @abstractmethod
-    def log_normalizer(self) -> float:
-        """The logarithm of the sum of all exponentiated scores."""
-
-    @property
-    @abstractmethod
-    def log_marginals(self) -> tuple[Tensor, ...]:
-        """Log-sums over all other blanks, one tensor per blank."""
-
-    @property
-    @abstractmethod
-    def entropy(self) -> float:
-        """Shannon entropy of the normalised joint, in nats."""
-
-    @abstractmethod
-    def scores(self, rows: slice) -> Float[Tensor, " block *others"]:
-        """Scores of some rows of the first axis, over all of the others."""
-
-    @abstractmethod
-    def scores_of(self, cells: Int[Tensor, "cells blanks"]) -> Float[Tensor, " cells"]:
-        """The scores of some cells; rows of the model that they share run once."""
-
-    @abstractmethod
-    def best(self, n: int) -> list[Scored]:
-        """The `n` highest cells, best first; ties go to the lower place."""
-
-    @abstractmethod
-    def sample(self, n: int, generator: torch.Generator | None) -> list[Scored]:
-        """Independent exact draws."""
-
-    @abstractmethod
-    def log_marginal(self, axes: Sequence[int]) -> Float[Tensor, "..."]:
-        """Log-sums over the blanks that are not named, in the order of those that are."""
-
-    @abstractmethod
-    def log_slice(self, axis: int, places: dict[int, int]) -> Float[Tensor, " size"]:
-        """Scores of one axis with some others fixed and the rest summed out."""
-
-    @abstractmethod
-    def is_tabulated(self) -> bool:
-        """Whether sums over whole blanks run no further row of the model."""
-
-    @abstractmethod
-    def diagnostics(self) -> dict[str, object]:
-        """What has been done so far, where that grows with what is asked."""
-
-
-class Tiles(Engine):
-    """An engine over a function that gives the scores of some rows."""
+class Engine:
+    """What a joint computes; scores and their sums are unnormalised logarithms in float64."""
 
     def __init__(self, shape: Sequence[int], scores: Scores, device: torch.device) -> None:
         self.shape, self.device = tuple(shape), device
         self._scores = scores
+
+    @classmethod
+    def of_table(cls, table: Float[Tensor, "..."]) -> "Engine":
+        """An engine over a table of scores that is all there."""
+        # not a lambda, which could not be pickled
+        return cls(table.shape, partial(_some_rows, table.double()), table.device)
 
     def scores(self, rows: slice) -> Float[Tensor, " block *others"]:
         """Scores of some rows of the first axis, over all of the others."""
         return self._scores(rows)
 
     def scores_of(self, cells: Int[Tensor, "cells blanks"]) -> Float[Tensor, " cells"]:
-        """The scores of some cells."""
+        """The scores of some cells; rows that they share are read once."""
         found = torch.empty(len(cells), dtype=torch.float64)
         for first in cells[:, 0].unique().tolist():
             mine = cells[:, 0] == first
@@ -99,11 +50,11 @@ class Tiles(Engine):
         return found
 
     def is_tabulated(self) -> bool:
-        """Always: scores are at hand."""
+        """Whether sums over whole blanks run no further row of the model."""
         return True
 
     def diagnostics(self) -> dict[str, object]:
-        """Nothing beyond what was known before."""
+        """What has been done so far, where that grows with what is computed."""
         return {}
 
     @computed_once
@@ -118,7 +69,8 @@ class Tiles(Engine):
     def log_marginals(self) -> tuple[Tensor, ...]:
         """Log-sums over all other blanks, one tensor per blank, in one sweep."""
         first, *others = (log_zeros(size, device=self.device) for size in self.shape)
-        for rows, tile in self.tiles():
+        for rows in self._blocks():
+            tile = self.scores(rows)
             first[rows] = torch.logsumexp(tile.reshape(len(tile), -1), dim=1)
             for axis, running in enumerate(others):
                 flat = tile.movedim(axis + 1, -1).reshape(-1, running.shape[0])
@@ -129,14 +81,14 @@ class Tiles(Engine):
     def entropy(self) -> float:
         """Shannon entropy of the normalised joint, in nats."""
         total = 0.0
-        for _, tile in self.tiles():
-            log_p = tile - self.log_normalizer
+        for rows in self._blocks():
+            log_p = self.scores(rows) - self.log_normalizer
             total -= float(torch.special.xlogy(log_p.exp(), log_p.exp()).sum())
         return total
 
     def best(self, n: int) -> list[Scored]:
         """The `n` highest cells, best first; ties go to the lower place."""
-        return best_cells(self.tiles(), n)
+        return best_cells(((rows, self.scores(rows)) for rows in self._blocks()), n)
 
     def sample(self, n: int, generator: torch.Generator | None) -> list[Scored]:
         """Independent exact draws: first the marginal of blank 0, then its conditional."""
@@ -154,42 +106,37 @@ class Tiles(Engine):
                 drawn[k] = ((int(first[k]), *others), float(row[rest]))
         return [drawn[k] for k in range(n)]
 
-    def log_marginal(self, axes: Sequence[int]) -> Float[Tensor, "..."]:
-        """Log-sums over the blanks that are not named, in the order of those that are."""
-        if len(axes) == 1:
+    def log_marginal(
+        self, axes: Sequence[int], given: Mapping[int, int] | None = None
+    ) -> Float[Tensor, "..."]:
+        """Log-sums over the blanks that are not named, in the order of those that are.
+
+        Blanks that are `given` stay at their places, and are not summed over.
+        """
+        if len(axes) == 1 and not given:
             return self.log_marginals[axes[0]]
-        return log_marginal(self.tiles(), self.shape, axes)
-
-    def log_slice(self, axis: int, places: dict[int, int]) -> Float[Tensor, " size"]:
-        """Scores of one axis with some others fixed and the rest summed out."""
-        fixed = places.get(0)
-        blocks = self._blocks() if fixed is None else [slice(fixed, fixed + 1)]
-        sums = log_zeros(self.shape[axis], device=self.device)
-        for rows in blocks:
-            tile = self.scores(rows)
-            for other in sorted((o for o in places if o > 0), reverse=True):
-                tile = tile.select(other, places[other]).unsqueeze(other)
-            flat = tile.movedim(axis, 0).reshape(tile.shape[axis], -1)
-            if axis == 0:
-                sums[rows] = torch.logsumexp(flat, dim=1)
+        kept = sorted(axes)
+        summed = tuple(axis for axis in range(len(self.shape)) if axis not in axes)
+        total = log_zeros(*(self.shape[axis] for axis in kept), device=self.device)
+        for rows, tile in self._tiles(given or {}):
+            part = torch.logsumexp(tile, dim=summed) if summed else tile
+            if kept[0] == 0:
+                total[rows] = part
             else:
-                sums[:] = torch.logaddexp(sums, torch.logsumexp(flat, dim=1))
-        return sums
+                total = torch.logaddexp(total, part)
+        return total.permute([kept.index(axis) for axis in axes])
 
-    def tiles(self) -> Iterator[tuple[slice, Tensor]]:
-        """All rows, some at a time."""
-        return ((rows, self.scores(rows)) for rows in self._blocks())
+    def _tiles(self, given: Mapping[int, int]) -> Iterator[tuple[slice, Tensor]]:
+        """Tile by tile, so that no table is made; given blanks have one place."""
+        first = given.get(0)
+        for rows in self._blocks() if first is None else [slice(first, first + 1)]:
+            tile = self.scores(rows)
+            for axis, place in given.items():
+                tile = tile if axis == 0 else tile.narrow(axis, place, 1)
+            yield rows, tile
 
     def _blocks(self) -> list[slice]:
         return row_blocks(self.shape[0], math.prod(self.shape[1:]))
-
-
-class Table(Tiles):
-    """An engine over a table of scores that is all there."""
-
-    def __init__(self, table: Float[Tensor, "..."]) -> None:
-        # not a lambda, which could not be pickled
-        super().__init__(table.shape, partial(_some_rows, table.double()), table.device)
 
 
 def _some_rows(table: Tensor, rows: slice) -> Tensor:

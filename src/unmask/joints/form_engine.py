@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unmask.errors import SupportError
-from unmask.joints.engine import Table, Tiles
+from unmask.joints.engine import Engine
 from unmask.joints.form_sums import FormSums, can_compile, compiled_for, compiled_sums
 from unmask.joints.forms import Form, Product, by_axis
 from unmask.joints.joint import Joint
@@ -18,7 +18,7 @@ from unmask.tables.pair_tables import PairTables
 from unmask.tables.protocol import Tables
 
 
-class FormEngine(Tiles):
+class FormEngine(Engine):
     """The distribution of two blanks that a form gives over their tables."""
 
     def __init__(self, form: Form, tables: PairTables) -> None:
@@ -55,7 +55,9 @@ class FormEngine(Tiles):
         known = None if found is None else found.entropy
         return super().entropy if known is None else known
 
-    def log_marginal(self, axes: Sequence[int]) -> Float[Tensor, "..."]:
+    def log_marginal(
+        self, axes: Sequence[int], given: Mapping[int, int] | None = None
+    ) -> Float[Tensor, "..."]:
         """Log-sums over the blanks that are not named; a table of both must fit into memory."""
         rows, columns = self.shape
         needed, limit = 8 * rows * columns, self.tables.memory_limit
@@ -65,7 +67,7 @@ class FormEngine(Tiles):
                 f"{readable_bytes(needed)}, above the memory limit of {readable_bytes(limit)}; "
                 "raise the memory limit, or take marginal(0, 1), which makes none"
             )
-        return super().log_marginal(axes)
+        return super().log_marginal(axes, given)
 
     def is_independent(self) -> bool:
         """Whether the blanks are independent of each other: no table matters."""
@@ -93,4 +95,4 @@ def form_joint(
     if isinstance(tables, CandidateTables):
         held = tables.mass_given_others(scores - torch.logsumexp(scores.reshape(-1), dim=0))
         known |= {} if held is None else {"captured_mass_given_others": held}
-    return Joint(Table(scores), tables.supports, method=method, diagnostics=known)
+    return Joint(Engine.of_table(scores), tables.supports, method=method, diagnostics=known)

@@ -1,4 +1,4 @@
-"""What metrics and marginals ask of joints of two blanks: sums over cells, by rows and columns.
+"""What metrics and marginals need of joints of two blanks: sums over cells, by rows and columns.
 
 Read off the compiled passes for many joints at once where they can be used, and streamed through
 torch where not; both give the same.
@@ -97,7 +97,7 @@ def compiled_sums(
 ) -> tuple[dict[str, FormSums], Entropies]:
     """The sums of all joints of known forms, and the tables' own, in few reads of the tables.
 
-    Without `entropies`, products leave out `mean_log`, which takes a logarithm a cell.
+    Without `entropies`, products leave out `mean_log`, which takes a logarithm per cell.
     """
     from unmask.tables.kernels.measures import Own, own_sums
 

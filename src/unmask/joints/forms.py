@@ -31,7 +31,7 @@ class Product:
         return self.log_factors
 
     def scores(self, tables: Tables, rows: slice) -> Float[Tensor, " block *others"]:
-        """The unnormalised log joint of some rows; a table of power zero is not asked for."""
+        """The unnormalised log joint of some rows; a table of power zero is not read."""
         terms = [_some(factor, rows) for factor in self.log_factors]
         for outcome, power in enumerate(self.powers):
             if power:

@@ -1,6 +1,6 @@
 """The distribution that a user holds: one axis per blank, whatever built it.
 
-A joint checks what is asked, turns tokens into places and back, and leaves the numbers to its
+A joint checks its arguments, turns tokens into places and back, and leaves the numbers to its
 engine. Nothing here knows of models or tables, and nothing assumes two blanks.
 """
 
@@ -14,12 +14,11 @@ from torch import Tensor
 
 from unmask.arguments import whole_number
 from unmask.errors import SupportError
-from unmask.joints.agreement import Agreement
-from unmask.joints.engine import Engine, Scores, Table, Tiles
-from unmask.joints.export import UNITS, as_data_frame, as_text
+from unmask.joints.agreement import UNITS, Agreement
+from unmask.joints.engine import Engine, Scores
 from unmask.joints.fill import Fill
-from unmask.joints.odds import changes, log_odds
-from unmask.printable import quoted
+from unmask.joints.odds import changes, fill_ids, log_odds
+from unmask.printable import columns, printable, quoted
 from unmask.text.support import Support, Token, place_at_blank
 
 if TYPE_CHECKING:
@@ -49,10 +48,10 @@ class Joint:
     ) -> None:
         sizes = tuple(len(axis) for axis in supports)
         if not isinstance(engine, Engine):
-            engine = Tiles(sizes, engine, torch.device("cpu"))
-        self.engine: Engine = engine
-        if self.engine.shape != sizes:
-            raise SupportError(f"a table of shape {self.engine.shape} does not fit axes of {sizes}")
+            engine = Engine(sizes, engine, torch.device("cpu"))
+        if engine.shape != sizes:
+            raise SupportError(f"a table of shape {engine.shape} does not fit axes of {sizes}")
+        self.engine = engine
         self.supports, self.method = supports, method
         self._diagnostics = dict(diagnostics or {})
         self._agreement = agreement
@@ -68,7 +67,7 @@ class Joint:
         diagnostics: Mapping[str, object] | None = None,
     ) -> "Joint":
         """A joint from a table of unnormalised log-probabilities, one axis per blank."""
-        return cls(Table(table), supports, method=method, diagnostics=diagnostics)
+        return cls(Engine.of_table(table), supports, method=method, diagnostics=diagnostics)
 
     def named(
         self,
@@ -107,10 +106,8 @@ class Joint:
 
     def log_prob(self, *tokens: Token) -> float:
         """The log-probability, in nats, that these tokens (names or ids) fill the blanks."""
-        return (
-            float(self.engine.scores_of(torch.tensor([self._cell(tokens)]))[0])
-            - self.log_normalizer
-        )
+        score = self.engine.scores_of(torch.tensor([self._cell(tokens)]))[0]
+        return float(score) - self.log_normalizer
 
     def marginal(self, *axes: int) -> "Joint":
         """The distribution of one blank, or of some, whatever fills the others."""
@@ -140,14 +137,14 @@ class Joint:
         for blank in given:
             self._check_axis(blank)
         if axis in given:
-            raise SupportError(f"blank {axis} cannot be both asked for and given")
+            raise SupportError(f"blank {axis} cannot be both requested and given")
         if not given:
             raise SupportError("a conditional needs given={axis: token}; without one use marginal")
         places = {
             other: place_at_blank(self.supports, other, token) for other, token in given.items()
         }
         return Joint.from_scores(
-            self.engine.log_slice(axis, places),
+            self.engine.log_marginal([axis], places),
             (self.supports[axis],),
             method=self.method,
             diagnostics=self._diagnostics,
@@ -219,7 +216,11 @@ class Joint:
         self, mutant: Sequence[Token], wildtype: Sequence[Token], *, base_two: bool = False
     ) -> float:
         """How much likelier one fill is than another: log p(mutant) / p(wildtype), nats or bits."""
-        return log_odds(self, mutant, wildtype) / (math.log(2) if base_two else 1.0)
+        one, other = (
+            fill_ids(self.supports, fill, name)
+            for fill, name in ((mutant, "mutant"), (wildtype, "wildtype"))
+        )
+        return log_odds(self.log_prob, one, other) / (math.log(2) if base_two else 1.0)
 
     def interaction(
         self, mutant: Sequence[Token], wildtype: Sequence[Token], *, base_two: bool = False
@@ -228,7 +229,8 @@ class Joint:
 
         In nats, or bits. 0 where the blanks are independent, or fewer than two of them change.
         """
-        return changes(self, mutant, wildtype).interaction / (math.log(2) if base_two else 1.0)
+        found = changes(self.supports, self.log_prob, mutant, wildtype)
+        return found.interaction / (math.log(2) if base_two else 1.0)
 
     def to_dict(self, n: int = 10) -> dict[str, object]:
         """The likeliest fills and the summary numbers that are free, ready for JSON."""
@@ -246,7 +248,21 @@ class Joint:
 
     def to_pandas(self, n: int = 100) -> "pd.DataFrame":
         """The likeliest fills as a data frame, a row each."""
-        return as_data_frame(self.top(n))
+        try:
+            import pandas as pd
+        except ImportError:
+            said = "to_pandas needs pandas: pip install 'unmask[pandas]', or use to_dict"
+            raise ImportError(said) from None
+        rows = [
+            {
+                **{f"token_{axis}": token for axis, token in enumerate(fill.tokens)},
+                **{f"id_{axis}": token_id for axis, token_id in enumerate(fill.ids)},
+                "probability": fill.probability,
+                "log_prob": fill.log_prob,
+            }
+            for fill in self.top(n)
+        ]
+        return pd.DataFrame(rows)
 
     def plot(self, n: int = 12, *, kind: str = "probability") -> "Figure":
         """A heat map of the `n` likeliest tokens of two blanks; one blank in bars.
@@ -259,9 +275,14 @@ class Joint:
 
     def __repr__(self) -> str:
         """What it is, with the likeliest fills where ranking them is cheap."""
-        size = math.prod(self.shape)
-        cheap = size <= _CELLS_RANKED_IN_TEXT and self.is_tabulated()
-        return as_text(self.method, self.shape, self.top(min(5, size)) if cheap else None)
+        size, count = math.prod(self.shape), len(self.shape)
+        axes = " x ".join(f"{length:,}" for length in self.shape)
+        head = f"Joint over {count} blank{'s' * (count != 1)} ({axes} tokens) by {self.method}"
+        if size > _CELLS_RANKED_IN_TEXT or not self.is_tabulated():
+            return f"<{head}; .top(5) ranks its fills>"
+        fills = self.top(min(5, size))
+        table = [[f"{fill.probability:.4f}", *map(printable, fill.tokens)] for fill in fills]
+        return f"<{head}>\n{columns(table)}"
 
     def _fill(self, cell: tuple[int, ...], score: float) -> Fill:
         axes = list(zip(self.supports, cell, strict=True))

@@ -8,6 +8,7 @@ draw takes a row per blank; the likeliest fills are searched for with beams.
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from typing import NoReturn
 
 import torch
 from jaxtyping import Float, Int
@@ -25,7 +26,7 @@ from unmask.tables.sizes import ALL_ORDERS_UP_TO, DRAWN_ORDERS
 _ORDERS_SEED = 0
 # contexts that are looked up at once
 _STEPS_AT_ONCE = 2**16
-# fills that are scored in full for every one that is asked for, and at least
+# fills that are scored in full for every one that is requested, and at least
 _SCORED_FOR_EACH, _SCORED_AT_LEAST = 3, 32
 
 
@@ -33,12 +34,13 @@ class LazyOrders(Engine):
     """The mean over orders of filling the blanks one after another."""
 
     def __init__(self, reader: BlankReader) -> None:
-        self.shape = tuple(len(axis) for axis in reader.supports)
+        shape = [len(axis) for axis in reader.supports]
+        super().__init__(shape, _needs_a_table, torch.device("cpu"))
         self._reader = reader
         self._search: dict[str, object] = {}
 
     def diagnostics(self) -> dict[str, object]:
-        """What has been done so far: it grows with what is asked."""
+        """What has been done so far."""
         return {
             "mean": "arithmetic",
             "orders": len(self.orders) if self.orders else math.factorial(len(self.shape)),
@@ -108,8 +110,8 @@ class LazyOrders(Engine):
 
         def use(which: Tensor, blank: int, log_p: Tensor) -> None:
             for k, row in enumerate(which.tolist()):
-                asking = by_row[starts[row] : starts[row + 1]]
-                log_given[asking, blank] = log_p[k, fills[owner[asking], blank]]
+                mine = by_row[starts[row] : starts[row + 1]]
+                log_given[mine, blank] = log_p[k, fills[owner[mine], blank]]
 
         self._reader.read(rows, use)
         parts = log_given.split(len(fills))
@@ -167,31 +169,9 @@ class LazyOrders(Engine):
         }
         return ranked[:n]
 
-    @property
-    def log_marginals(self) -> tuple[Tensor, ...]:
-        """There are none."""
-        raise _needs_a_table()
 
-    @property
-    def entropy(self) -> float:
-        """There is none."""
-        raise _needs_a_table()
-
-    def scores(self, rows: slice) -> Tensor:
-        """There are none."""
-        raise _needs_a_table()
-
-    def log_marginal(self, axes: Sequence[int]) -> Tensor:
-        """There is none."""
-        raise _needs_a_table()
-
-    def log_slice(self, axis: int, places: dict[int, int]) -> Tensor:
-        """There is none."""
-        raise _needs_a_table()
-
-
-def _needs_a_table() -> SupportError:
-    return SupportError(
+def _needs_a_table(_: slice) -> NoReturn:
+    raise SupportError(
         "sums over these blanks need a table; give fewer candidates, such as 10, or sample"
     )
 

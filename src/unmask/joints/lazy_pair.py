@@ -1,4 +1,4 @@
-"""A joint that is an even mixture of two orders of filling, and so cheap to ask a little of.
+"""A joint that is an even mixture of two orders of filling, so that a little of it is cheap.
 
 (q(a | b) r_b + q(b | a) r_a) / 2 with given marginals r is normalised as it stands. A pair needs
 one context of each table; ranking and sampling need a few; only sums over a whole blank (marginals,
@@ -19,7 +19,7 @@ from unmask.joints.forms import Sum
 from unmask.logspace import draw, row_blocks
 from unmask.tables.pair_tables import PairTables
 
-# contexts that are asked for at once when ranking
+# contexts that are read at once when ranking
 _BATCH = 16
 
 
@@ -39,7 +39,7 @@ class LazyPair(FormEngine):
         return 0.0
 
     def diagnostics(self) -> dict[str, object]:
-        """What the tables have cost so far: it grows with what is asked."""
+        """What the tables have cost so far: it grows with what is computed."""
         return self.tables.diagnostics()
 
     def is_tabulated(self) -> bool:
@@ -82,7 +82,7 @@ class LazyPair(FormEngine):
     ) -> Iterator[tuple[Int[Tensor, " k"], Float[Tensor, " outcomes"]]]:
         """Each distinct token of a blank: where it stands among `which`, and what it makes likely.
 
-        A few contexts at a time: a distribution a draw would not fit a large vocabulary.
+        A few contexts at a time: a distribution per draw would not fit a large vocabulary.
         """
         given = self.tables.log_a_given if blank else self.tables.log_b_given
         contexts, place = torch.unique(tokens[which], return_inverse=True)
@@ -93,8 +93,8 @@ class LazyPair(FormEngine):
     def best(self, n: int) -> list[Scored]:
         """The likeliest pairs, certified: nothing that was not looked at can be among them.
 
-        A pair of which a context has not been asked for is at most what the other context says,
-        with a probability of one in its place. Contexts are asked for until every such bound is
+        A pair of which a context has not been read is at most what the other context says,
+        with a probability of one in its place. Contexts are read until every such bound is
         below the last of the list.
         """
         if self.tables.holds_all():
@@ -136,7 +136,7 @@ class LazyPair(FormEngine):
 
 
 class _Rows:
-    """Contexts of both tables that have been asked for, by their index, in that order."""
+    """Contexts of both tables that have been read, by their index, in that order."""
 
     def __init__(self, tables: PairTables) -> None:
         self._tables = tables
@@ -144,7 +144,7 @@ class _Rows:
         self.given_b: dict[int, Tensor] = {}
 
     def expand(self, a: Sequence[int], b: Sequence[int]) -> None:
-        """Ask for those that are not there yet."""
+        """Read those that are not there yet."""
         new_a = [context for context in dict.fromkeys(a) if context not in self.given_a]
         new_b = [context for context in dict.fromkeys(b) if context not in self.given_b]
         if new_a:
@@ -157,7 +157,7 @@ class _Rows:
         return sorted(self.given_a), sorted(self.given_b)
 
     def complete(self) -> bool:
-        """Whether there is nothing left to ask for."""
+        """Whether there is nothing left to read."""
         return (len(self.given_a), len(self.given_b)) == self._tables.shape
 
 

@@ -56,10 +56,11 @@ def pair_metrics(
     for name, joint in joints.items():
         if not all(map(_same_axis, joint.supports, tables.supports)):
             raise SupportError(f"the joint {quoted(name)} is not over the tokens of these tables")
-    place = (tables.supports[0].index(gold[0]), tables.supports[1].index(gold[1]))
+    place = a, b = tables.supports[0].index(gold[0]), tables.supports[1].index(gold[1])
     tables.both()
     found, entropies = _reduced(joints, tables)
-    own_unary = _model_unary_nll(tables, place)
+    log_a, log_b = tables.a_given_b.log_prob_at(b)[a], tables.b_given_a.log_prob_at(a)[b]
+    own_unary = -float(log_a + log_b) / 2
     return {
         name: _metrics(joint, found[name], entropies, place, own_unary)
         for name, joint in joints.items()
@@ -101,24 +102,15 @@ def _metrics(
     at_gold = float(joint.scores(slice(a, a + 1))[0, b])
     kl_a = entropies.of_a - found.cross_a + found.log_b
     kl_b = entropies.of_b - found.cross_b + found.log_a
+    independent = isinstance(joint.engine, FormEngine) and joint.engine.is_independent()
     unary = -(2 * at_gold - float(found.log_a[a]) - float(found.log_b[b])) / 2
     return PairMetrics(
         pairwise_nll=-(at_gold - found.log_normalizer) / 2,
-        unary_nll=own_unary if _is_independent(joint) else unary,
+        unary_nll=own_unary if independent else unary,
         all_kl=float(kl_a.sum() + kl_b.sum()) / (len(kl_a) + len(kl_b)),
         gold_kl=float(kl_a[b] + kl_b[a]) / 2,
     )
 
 
-def _is_independent(joint: Joint) -> bool:
-    return isinstance(joint.engine, FormEngine) and joint.engine.is_independent()
-
-
 def _same_axis(one: Support, other: Support) -> bool:
     return one is other or torch.equal(one.ids, other.ids)
-
-
-def _model_unary_nll(tables: PairTables, gold: tuple[int, int]) -> float:
-    log_a = float(tables.a_given_b.log_prob_at(gold[1])[gold[0]])
-    log_b = float(tables.b_given_a.log_prob_at(gold[0])[gold[1]])
-    return -(log_a + log_b) / 2

@@ -6,12 +6,11 @@ odds ratio p(a'b') p(ab) / (p(a'b) p(ab')). Normalisers cancel in both.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from functools import cache
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from unmask.errors import NumericsError, SupportError
@@ -19,24 +18,9 @@ from unmask.logspace import row_blocks
 from unmask.printable import quoted
 from unmask.text.support import Support, Token, place_at_blank
 
-
-@runtime_checkable
-class Distribution(Protocol):
-    """What odds are taken of: a `Joint`."""
-
-    @property
-    def supports(self) -> tuple[Support, ...]:
-        """The tokens of every blank."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """How many tokens each blank ranges over."""
-
-    def log_prob(self, *tokens: Token) -> float:
-        """The log-probability of a fill."""
-
-    def log_rows(self, rows: slice) -> Float[Tensor, " block *others"]:
-        """Log-probabilities for some rows of the first axis."""
+Supports = Sequence[Support]
+# the log-probability of a fill, by its token ids
+LogProb = Callable[..., float]
 
 
 @dataclass(frozen=True)
@@ -52,82 +36,55 @@ class Changes:
         return _defined(self.log_odds - sum(self.single_log_odds))
 
 
-def log_odds(joint: Distribution, mutant: Sequence[Token], wildtype: Sequence[Token]) -> float:
-    """log p(mutant) / p(wildtype), in nats."""
-    ids = [_token_ids(joint, name, fill) for name, fill in _named(mutant, wildtype)]
-    return _Probabilities(joint).log_odds(*ids)
-
-
-def changes(joint: Distribution, mutant: Sequence[Token], wildtype: Sequence[Token]) -> Changes:
+def changes(
+    supports: Supports, log_prob: LogProb, mutant: Sequence[Token], wildtype: Sequence[Token]
+) -> Changes:
     """The log-odds of going from one fill to another, at once and one blank at a time."""
-    after, before = (_token_ids(joint, name, fill) for name, fill in _named(mutant, wildtype))
-    known = _Probabilities(joint)
+    after, before = fill_ids(supports, mutant, "mutant"), fill_ids(supports, wildtype, "wildtype")
+    # a lazy joint runs the model for every fill
+    known = cache(log_prob)
     alone = [(*before[:k], after[k], *before[k + 1 :]) for k in range(len(before))]
-    singles = tuple(known.log_odds(one, before) for one in alone)
-    return Changes(known.log_odds(after, before), singles)
+    singles = tuple(log_odds(known, one, before) for one in alone)
+    return Changes(log_odds(known, after, before), singles)
+
+
+def log_odds(log_prob: LogProb, one: tuple[int, ...], other: tuple[int, ...]) -> float:
+    """log p(one) / p(other), in nats; a fill against itself is not looked up."""
+    return 0.0 if one == other else _defined(log_prob(*one) - log_prob(*other))
+
+
+def fill_ids(supports: Supports, fill: Sequence[Token], name: str) -> tuple[int, ...]:
+    """Ids, so that a name and an id of the same token are the same; errors call the fill `name`."""
+    count = len(supports)
+    if isinstance(fill, str | bytes) or not isinstance(fill, Sequence) or len(fill) != count:
+        raise SupportError(f"{name} is a list of {count} tokens, one per blank, not {quoted(fill)}")
+    places = (place_at_blank(supports, blank, token) for blank, token in enumerate(fill))
+    return tuple(int(axis.ids[at]) for axis, at in zip(supports, places, strict=True))
 
 
 def strongest_interaction(
-    joint: Distribution, wildtype: Sequence[Token]
+    log_rows: Callable[[slice], Tensor], shape: tuple[int, ...], wildtype: Sequence[int]
 ) -> tuple[tuple[int, int], float]:
     """The double change of two blanks that interacts most, up or down: its places, its value.
 
-    Of equals, the one with the lower places.
+    `log_rows` gives log-probabilities of some rows, and the wild type is a place per blank. Of
+    equals, the one with the lower places.
     """
-    a, b = (axis.index(token) for axis, token in zip(joint.supports, wildtype, strict=True))
-    base = joint.log_rows(slice(a, a + 1))[0]
+    a, b = wildtype
+    base = log_rows(slice(a, a + 1))[0]
     best, value = (0, 0), 0.0
-    for rows in row_blocks(*joint.shape):
-        found = _interactions(joint.log_rows(rows), base, b)
-        place = int(found.abs().argmax())
-        first, second = divmod(place, found.shape[1])
+    for rows in row_blocks(*shape):
+        tile = log_rows(rows)
+        # log odds ratios against the wild type's row, and its token in the other blank
+        found = (tile - tile[:, b, None]) - (base - base[b])
+        if not bool(torch.isfinite(found).all()):
+            raise NumericsError(
+                "some fills have probability zero, so that interactions are undefined"
+            )
+        first, second = divmod(int(found.abs().argmax()), found.shape[1])
         if abs(float(found[first, second])) > abs(value):
             best, value = (rows.start + first, second), float(found[first, second])
     return best, value
-
-
-def _interactions(
-    tile: Float[Tensor, "rows b"], base: Float[Tensor, " b"], at: int
-) -> Float[Tensor, "rows b"]:
-    """Log odds ratios against the base row and its token in the other blank."""
-    found = (tile - tile[:, at, None]) - (base - base[at])
-    if not bool(torch.isfinite(found).all()):
-        raise NumericsError("some fills have probability zero, so that interactions are undefined")
-    return found
-
-
-class _Probabilities:
-    """Log-probabilities of fills, each asked for once: a lazy joint pays for every question."""
-
-    def __init__(self, joint: Distribution) -> None:
-        self._joint = joint
-        self._known: dict[tuple[int, ...], float] = {}
-
-    def log_odds(self, one: tuple[int, ...], other: tuple[int, ...]) -> float:
-        # before anything is asked for: a blank that stays costs nothing
-        if one == other:
-            return 0.0
-        return _defined(self._log_prob(one) - self._log_prob(other))
-
-    def _log_prob(self, ids: tuple[int, ...]) -> float:
-        if ids not in self._known:
-            self._known[ids] = self._joint.log_prob(*ids)
-        return self._known[ids]
-
-
-def _named(
-    mutant: Sequence[Token], wildtype: Sequence[Token]
-) -> tuple[tuple[str, Sequence[Token]], ...]:
-    return ("mutant", mutant), ("wildtype", wildtype)
-
-
-def _token_ids(joint: Distribution, name: str, fill: Sequence[Token]) -> tuple[int, ...]:
-    """Ids, so that a name and an id of the same token are the same."""
-    count = len(joint.supports)
-    if isinstance(fill, str | bytes) or not isinstance(fill, Sequence) or len(fill) != count:
-        raise SupportError(f"{name} is a list of {count} tokens, one per blank, not {quoted(fill)}")
-    places = (place_at_blank(joint.supports, blank, token) for blank, token in enumerate(fill))
-    return tuple(int(axis.ids[at]) for axis, at in zip(joint.supports, places, strict=True))
 
 
 def _defined(difference: float) -> float:

@@ -7,7 +7,6 @@ find the model as it was.
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
@@ -18,21 +17,13 @@ from unmask.model.hooks import run_and_undo
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, eq=False)
-class Replaced:
-    """Entries of a model's own dictionaries that a pass replaced."""
+# entries of a model's own dictionaries that a pass replaced: where, by name, before and after
+Replaced = tuple[tuple[dict[str, Any], str, Any, Any], ...]
 
-    entries: tuple[tuple[dict[str, Any], str, Any, Any], ...]
 
-    def put_back(self) -> None:
-        """As it was before the pass."""
-        for owner, name, before, _ in self.entries:
-            owner[name] = before
-
-    def put_in(self) -> None:
-        """As the pass wants it, so that it has nothing to replace."""
-        for owner, name, _, after in self.entries:
-            owner[name] = after
+def _put_back(replaced: Replaced) -> None:
+    for owner, name, before, _ in replaced:
+        owner[name] = before
 
 
 class Arrangement:
@@ -53,13 +44,11 @@ class Arrangement:
         """
         if all(_same(owner, kept) for owner, kept in self._lasting):
             return None
-        return Replaced(
-            tuple(
-                (owner, name, before, owner[name])
-                for owner, kept in (*self._lasting, *self._attributes)
-                for name, before in kept.items()
-                if name in owner and owner[name] is not before
-            )
+        return tuple(
+            (owner, name, before, owner[name])
+            for owner, kept in (*self._lasting, *self._attributes)
+            for name, before in kept.items()
+            if name in owner and owner[name] is not before
         )
 
 
@@ -84,7 +73,7 @@ def run_and_put_back(model: nn.Module, run: Callable[[], Result]) -> tuple[Resul
         replaced = before.replaced()
         if replaced is not None:
             found = replaced
-            replaced.put_back()
+            _put_back(replaced)
             torch.set_rng_state(random_state)
 
     result = run_and_undo(run_silently, put_back)
@@ -95,7 +84,9 @@ def run_rearranged(replaced: Replaced, run: Callable[[], Result]) -> Result:
     """Run with what an earlier pass replaced put in, and put it back."""
 
     def put_in_and_run() -> Result:
-        replaced.put_in()
+        # as the pass wants it, so that it has nothing to replace
+        for owner, name, _, after in replaced:
+            owner[name] = after
         return run()
 
-    return run_and_undo(put_in_and_run, replaced.put_back)
+    return run_and_undo(put_in_and_run, lambda: _put_back(replaced))

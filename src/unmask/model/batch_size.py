@@ -1,7 +1,7 @@
 """How many rows one forward pass takes: the caller's number, a fixed one, or the fastest.
 
 Rows of one length are batched by their tokens. For a small elicitation the number of tokens is
-fixed; for a large one a few are tried once a model and length, and the fastest is kept from then
+fixed; for a large one a few are tried once per model and length, and the fastest is kept from then
 on, so that results do not change with the clock while the process lives.
 """
 
@@ -29,13 +29,13 @@ _TOKENS_TRIED = {
     "cpu": (512, 1024, 2048, 4096, 8192, 16_384),
     "cuda": (16_384, 32_768, 65_536, 131_072, 262_144),
 }
-# an elicitation of fewer tokens is over before trying pays
+# an elicitation of fewer tokens is over before trying is worth it
 _TOKENS_WORTH_TRYING = 2**19
 # what trying may take: seconds, or this part of the elicitation if that is more
 _SECONDS, _PART, _ROUNDS = 2.0, 0.01, 5
 # the smallest batch that is nearly as fast as the fastest takes the least memory
 _NEARLY = 1.03
-# enough to time a batch by, whatever batch size was asked for, and to warm up
+# enough to time a batch by, whatever batch size was requested, and to warm up
 _ROWS_TIMED, _ROWS_TO_WARM_UP = 256, 16
 
 
@@ -65,7 +65,7 @@ def rows_per_batch(model: MaskedLM, length: int, settings: Settings) -> int:
 def resolve_batch_size(
     model: MaskedLM, length: int, settings: Settings, rows: int, run: Run
 ) -> int:
-    """Rows a forward pass, for so many rows of one length; tries some sizes if they are many."""
+    """Rows per forward pass, for so many rows of one length; tries some sizes if they are many."""
     fixed = rows_per_batch(model, length, settings)
     few = rows * length < _TOKENS_WORTH_TRYING
     if settings.batch_size is not None or few or model.output_embedding is None:
@@ -101,9 +101,10 @@ def _fastest(model: MaskedLM, length: int, rows: int, fixed: int, run: Run) -> _
 def _least_times(
     model: MaskedLM, length: int, sizes: list[int], rows: int, run: Run
 ) -> dict[int, float]:
-    """Seconds a row by batch size, taken in turns; the least is the least disturbed."""
+    """Seconds per row by batch size, taken in turns; the least is the least disturbed."""
     sizes = sorted(set(sizes))
-    ids = _varied_ids(model, sizes[-1], length)
+    varied = torch.arange(sizes[-1] * length, device=model.device) % model.vocabulary_size
+    ids = varied.view(-1, length)
     # the first pass is slow for reasons of its own
     _seconds_if_fits(run, ids[: sizes[0]], length // 2)
     times = {sizes[0]: _seconds_if_fits(run, ids[: sizes[0]], length // 2) / sizes[0]}
@@ -117,11 +118,6 @@ def _least_times(
         seconds = _seconds_if_fits(run, ids[:size], length // 2) / size
         times[size] = min(seconds, times.get(size, seconds))
     return times
-
-
-def _varied_ids(model: MaskedLM, rows: int, length: int) -> Int[Tensor, "rows length"]:
-    ids = torch.arange(rows * length, device=model.device) % model.vocabulary_size
-    return ids.view(rows, length)
 
 
 def _seconds_if_fits(run: Run, ids: Tensor, position: int) -> float:

@@ -25,7 +25,7 @@ _LOCKS: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()
 def lock_of(model: Any) -> threading.RLock:
     """The one lock of a model object: held by every caller that runs it through hooks.
 
-    Kept here and not by those who wrap the model: two wrappers of one model share it, and neither
+    Kept here and not by what wraps the model: two wrappers of one model share it, and neither
     holds anything that cannot be pickled.
     """
     # a dictionary's own `setdefault` is one step: of two threads both get the same lock

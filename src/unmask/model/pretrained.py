@@ -1,7 +1,7 @@
 """From a hub name, a folder, or a model and tokenizer in hand, to a masked LM.
 
 Imports transformers only when it is called; beside it only the pipeline does. Safetensors and no
-remote code unless the caller asks; every failure is one sentence.
+remote code unless the caller allows it; every failure is one sentence.
 """
 
 import inspect

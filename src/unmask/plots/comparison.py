@@ -35,12 +35,12 @@ def compare(
     cells = tokens.shown_cells(every, n)
     values = [heat_map.values_of(joint, cells, kind) for joint in every]
     text = _common_text(every) if title is None else quoted(title, limit=300)[1:-1]
-    notes = heat_map.notes_of(joints, values, kind)
+    scale = panels.scale_of(kind, values)
+    notes = [*heat_map.notes_of(joints, values, scale)]
     heads = [legend_name(name) for name in joints]
     labels = tokens.cell_labels(first, cells)
     with drawing([text, *heads, *notes, *chain(*labels)]) as (figure, fonts):
-        rows, columns = map(fonts.shown_labels, labels)
-        scale = panels.scale_of(kind, values)
+        rows, columns = ([*map(fonts.shown_label, names)] for names in labels)
         across = math.ceil(len(every) / math.ceil(len(every) / _MOST_ACROSS))
         grid = _grid(figure, len(every), across)
         meshes = [panels.draw_map(*each, scale) for each in zip(grid, values, strict=True)]

@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from unmask.plots.saving import library, new_figure, own_settings, plain_text
+from unmask.plots.saving import library, plain_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,13 +20,6 @@ BASE = "DejaVu Sans"
 # have a box for every character, colours that matplotlib cannot draw, or formulas' own codes
 _UNFIT = re.compile(r"last ?resort|blank|emoji|nonunicode|stixsize|^cm[a-z]+10$", re.IGNORECASE)
 _MOST_CODES = 2
-
-
-class Face(NamedTuple):
-    """A font family, and the codes of the characters that it can draw."""
-
-    family: str
-    codes: Container[int]
 
 
 class Fonts(NamedTuple):
@@ -42,34 +35,22 @@ class Fonts(NamedTuple):
         parts = [f" U+{ord(ch):04X} " if ch in self.missing else ch for ch in text]
         return " ".join("".join(parts).split())
 
-    def shown_labels(self, labels: Iterable[str]) -> list[str]:
-        """The same for labels, which codes would make too long: the first two, then dots."""
-        return [self.shown(self._cut(label)) for label in labels]
-
-    def _cut(self, label: str) -> str:
+    def shown_label(self, label: str) -> str:
+        """The same for a label, which codes would make too long: the first two, then dots."""
         missing = [place for place, ch in enumerate(label) if ch in self.missing]
-        return label[: missing[_MOST_CODES]] + "..." if len(missing) > _MOST_CODES else label
-
-    def warn(self) -> None:
-        """Say once what is missing and what to install."""
-        if self.missing:
-            warnings.warn(
-                f"no installed font has {len(self.missing)} of the characters shown: they appear "
-                f"as codes, as U+{ord(min(self.missing)):04X}; install a font that has them "
-                "(Debian: fonts-noto-cjk for Chinese, Japanese and Korean, fonts-symbola for "
-                "emoji, fonts-noto-core for others)",
-                stacklevel=2,
-            )
+        if len(missing) > _MOST_CODES:
+            label = label[: missing[_MOST_CODES]] + "..."
+        return self.shown(label)
 
 
-def fonts_for(texts: Iterable[str], faces: Iterable[Face] | None = None) -> Fonts:
+def fonts_for(texts: Iterable[str]) -> Fonts:
     """The families that have the characters of these texts, of those installed."""
     wanted = {ch for text in texts for ch in text if not ch.isspace()}
     families = []
-    for face in installed() if faces is None else faces:
+    for family, codes in installed():
         # a family is needed only for what those before it lack
-        if held := {ch for ch in wanted if ord(ch) in face.codes}:
-            families.append(face.family)
+        if held := {ch for ch in wanted if ord(ch) in codes}:
+            families.append(family)
             wanted -= held
         if not wanted:
             break
@@ -78,30 +59,36 @@ def fonts_for(texts: Iterable[str], faces: Iterable[Face] | None = None) -> Font
 
 @contextmanager
 def drawing(texts: Iterable[str]) -> Iterator[tuple["Figure", Fonts]]:
-    """An empty figure and fonts for these texts; at the end, one warning on what has no glyph."""
+    """An empty figure that a notebook shows, in matplotlib's own style whatever the user's is.
+
+    With fonts for these texts, and one warning at the end on what has no glyph.
+    """
     fonts = fonts_for(texts)
-    with own_settings(fonts.families):
-        figure = new_figure()
+    look = ["default", {"font.family": list(fonts.families)}]
+    with library("matplotlib.style").context(look):
+        figure = library("unmask.plots.shown").ShownFigure(layout="constrained")
         yield figure, fonts
     plain_text(figure)
-    fonts.warn()
+    if fonts.missing:
+        warnings.warn(
+            f"no installed font has {len(fonts.missing)} of the characters shown: they appear "
+            f"as codes, as U+{ord(min(fonts.missing)):04X}; install a font that has them "
+            "(Debian: fonts-noto-cjk for Chinese, Japanese and Korean, fonts-symbola for "
+            "emoji, fonts-noto-core for others)",
+            stacklevel=2,
+        )
 
 
-def installed() -> Iterator[Face]:
-    """The base font, then one face per family, upright and regular, sans-serif ones first."""
-    yield Face(BASE, _codes(BASE))
-    known = _families()
-    yield from (Face(name, _codes(name)) for name in known)
+def installed() -> Iterator[tuple[str, Container[int]]]:
+    """Families with the codes of what they can draw: the base font, then sans-serif ones first."""
+    yield BASE, _codes(BASE)
     _add_new()
-    yield from (Face(name, _codes(name)) for name in _families() if name not in known)
-
-
-def _families() -> list[str]:
     entries = library("matplotlib.font_manager").fontManager.ttflist
     # of a family without such a face matplotlib would draw with another
     regular = [e for e in entries if e.style == "normal" and e.weight in (400, "normal", "regular")]
     names = {entry.name for entry in regular if not _UNFIT.search(entry.name)} - {BASE}
-    return sorted(names, key=lambda name: ("Noto Sans" not in name, "Sans" not in name, name))
+    for name in sorted(names, key=lambda name: ("Noto Sans" not in name, "Sans" not in name, name)):
+        yield name, _codes(name)
 
 
 @functools.cache

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from unmask.arguments import whole_number
 from unmask.errors import SupportError, UnmaskError
 from unmask.joints.joint import Joint
 from unmask.plots import panels, tokens
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 _AROUND_WIDTH, _AROUND_HEIGHT, _BARS = 1.3, 0.9, 0.75
 _LEAST_WIDTH = 5.0
 _LONGEST_TEXT = 140
+# more would be a carpet, and take minutes to write as SVG
+_MOST_TOKENS = 100
+_KINDS = ("probability", "pmi")
 
 
 def plot(joint: Joint, n: int = 12, *, kind: str = "probability") -> "Figure":
@@ -56,8 +60,13 @@ def check(joints: Iterable[Joint], n: object, kind: str) -> None:
 
 
 def _check_options(n: object, kind: str) -> None:
-    tokens.check_number(n)
-    panels.check_kind(kind)
+    number = whole_number(n)
+    if number is None or not 1 <= number <= _MOST_TOKENS:
+        raise SupportError(
+            f"a figure shows 1 to {_MOST_TOKENS} tokens per blank, not {quoted(n)}; take n=12"
+        )
+    if kind not in _KINDS:
+        raise UnmaskError(f"kind is {' or '.join(_KINDS)}, not {quoted(kind)}")
     library("matplotlib.figure")
 
 
@@ -74,13 +83,47 @@ def text_of(joint: Joint) -> str:
     return quoted(text, limit=_LONGEST_TEXT)[1:-1] if isinstance(text, str) else ""
 
 
-def notes_of(joints: Mapping[str, Joint], values: Sequence[Tensor], kind: str) -> list[str]:
+def notes_of(
+    joints: Mapping[str, Joint], values: Sequence[Tensor], scale: panels.Scale
+) -> Iterator[str]:
     """What a reader has to know about the cells, and how far to trust them."""
-    return [*_about_cells(joints, values, kind), *_about_sums(joints), *_about_trust(joints)]
+    # only PMI goes below 0
+    if scale.low < 0:
+        yield "PMI above 0: likelier together than if the blanks were independent."
+    else:
+        yield from _about_probabilities(joints, values, scale)
+    joint, *others = joints.values()
+    if not others and not joint.is_tabulated():
+        yield (
+            f"Tokens of the likeliest pairs; no marginals, which would take {sum(joint.shape):,} "
+            "forward passes."
+        )
+    found = {name: joint.agreement() for name, joint in joints.items()}
+    said = {name: f"{one}." for name, one in found.items() if one is not None}
+    if len(set(said.values())) == 1:
+        yield next(iter(said.values()))
+    else:
+        yield from (f"{printable(name)}: {words}" for name, words in said.items())
+
+
+def _about_probabilities(
+    joints: Mapping[str, Joint], values: Sequence[Tensor], scale: panels.Scale
+) -> Iterator[str]:
+    written = [scale.written(p) for one in values for p in one.reshape(-1).tolist()]
+    if any(written):
+        decimals = max(len(said.partition(".")[2]) for said in written)
+        small = f"; empty ones are below {0.5 * 10**-decimals:g}%" if "" in written else ""
+        yield f"Numbers in cells are percentages{small}."
+    held = [f"{100 * float(one.sum()):.3g}%" for one in values]
+    if len(held) == 1:
+        yield f"All pairs shown have {held[0]} of the probability."
+    else:
+        each = ", ".join(f"{printable(name)} {p}" for name, p in zip(joints, held, strict=True))
+        yield f"Of the probability, all pairs shown have: {each}."
 
 
 def write_around(
-    figure: Any, fonts: Fonts, text: str, notes: Sequence[str], size: tuple[float, float]
+    figure: Any, fonts: Fonts, text: str, notes: Iterable[str], size: tuple[float, float]
 ) -> None:
     """The title above and the notes below, in lines that fit, and the size of it all in inches."""
     wide, high = max(_LEAST_WIDTH, size[0]), size[1]
@@ -100,10 +143,9 @@ def _lines(text: str, cells: float) -> list[str]:
 
 def _two_blanks(joint: Joint, cells: Cells, values: Tensor, kind: str) -> "Figure":
     text, method = text_of(joint), printable(joint.method)
-    labels = tokens.cell_labels(joint, cells)
+    labels, scale = tokens.cell_labels(joint, cells), panels.scale_of(kind, [values])
     with drawing([text, method, *chain(*labels)]) as (figure, fonts):
-        rows, columns = map(fonts.shown_labels, labels)
-        scale = panels.scale_of(kind, [values])
+        rows, columns = ([*map(fonts.shown_label, names)] for names in labels)
         panel, every = _with_bars(figure, joint, cells, fonts.shown(method))
         panels.draw_colour_bar(figure, panels.draw_map(panel, values, scale), every, scale)
         panels.label_rows(panel, rows, "blank 0")
@@ -113,7 +155,7 @@ def _two_blanks(joint: Joint, cells: Cells, values: Tensor, kind: str) -> "Figur
         high = _AROUND_HEIGHT + bars + panels.CELL_HEIGHT * len(rows)
         # labels are slanted
         high += 0.7 * panels.inches(columns) if panels.are_turned(columns) else 0
-        notes = notes_of({joint.method: joint}, [values], kind)
+        notes = notes_of({joint.method: joint}, [values], scale)
         write_around(figure, fonts, text, notes, (wide, high))
     return figure
 
@@ -132,7 +174,7 @@ def _with_bars(figure: Any, joint: Joint, cells: Cells, title: str) -> tuple[Any
     (top, corner), (panel, side) = figure.subplots(2, 2, **shape)
     corner.remove()
     for axis, (where, places) in enumerate(((side, cells.rows), (top, cells.columns))):
-        marginal = tokens.log_marginal(joint, axis)[list(places)].exp().tolist()
+        marginal = tokens.log_marginal(joint, axis)[places].exp().tolist()
         panels.draw_bars(where, marginal, colour, lying=axis == 0)
     # not its title, for which the layout would part the map from the bars above
     where = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "bottom"}
@@ -155,44 +197,8 @@ def _one_blank(joint: Joint, n: int, kind: str) -> "Figure":
         panel: Any = figure.subplots()
         values = [fill.probability for fill in fills]
         panels.draw_bars(panel, values, style_of(joint.method).colour, lying=True)
-        panels.label_rows(panel, fonts.shown_labels(names), "")
+        panels.label_rows(panel, [*map(fonts.shown_label, names)], "")
         panel.set_ylim(len(fills) - 0.5, -0.5)
         panel.set_xlabel("probability, %", fontsize=NORMAL)
         write_around(figure, fonts, text, [], (0, 0.5 + panels.CELL_HEIGHT * len(fills)))
     return figure
-
-
-def _about_cells(joints: Mapping[str, Joint], values: Sequence[Tensor], kind: str) -> Iterator[str]:
-    if kind == "pmi":
-        yield "PMI above 0: likelier together than if the blanks were independent."
-        return
-    scale = panels.scale_of(kind, values)
-    written = [scale.written(p) for one in values for p in one.reshape(-1).tolist()]
-    if any(written):
-        decimals = max(len(said.partition(".")[2]) for said in written)
-        small = f"; empty ones are below {0.5 * 10**-decimals:g}%" if "" in written else ""
-        yield f"Numbers in cells are percentages{small}."
-    held = [f"{100 * float(one.sum()):.3g}%" for one in values]
-    if len(held) == 1:
-        yield f"All pairs shown have {held[0]} of the probability."
-    else:
-        each = ", ".join(f"{printable(name)} {p}" for name, p in zip(joints, held, strict=True))
-        yield f"Of the probability, all pairs shown have: {each}."
-
-
-def _about_sums(joints: Mapping[str, Joint]) -> Iterator[str]:
-    joint, *others = joints.values()
-    if not others and not joint.is_tabulated():
-        yield (
-            f"Tokens of the likeliest pairs; no marginals, which would take {sum(joint.shape):,} "
-            "forward passes."
-        )
-
-
-def _about_trust(joints: Mapping[str, Joint]) -> Iterator[str]:
-    found = {name: joint.agreement() for name, joint in joints.items()}
-    said = {name: f"{one}." for name, one in found.items() if one is not None}
-    if len(set(said.values())) == 1:
-        yield next(iter(said.values()))
-    else:
-        yield from (f"{printable(name)}: {words}" for name, words in said.items())

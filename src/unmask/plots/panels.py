@@ -9,12 +9,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from unmask.errors import UnmaskError
 from unmask.plots.saving import library
 from unmask.plots.styles import NORMAL, SMALL
-from unmask.printable import quoted, width
+from unmask.printable import width
 
-KINDS = ("probability", "pmi")
 # of a cell, in inches
 CELL_WIDTH, CELL_HEIGHT = 0.4, 0.27
 # less than this is the rounding of independent blanks, and gets no strong colours
@@ -33,12 +31,6 @@ class Scale:
     high: float
     label: str
     written: Callable[[float], str]
-
-
-def check_kind(kind: object) -> None:
-    """Reject what a heat map cannot show."""
-    if kind not in KINDS:
-        raise UnmaskError(f"kind is {' or '.join(KINDS)}, not {quoted(kind)}")
 
 
 def scale_of(kind: str, values: Sequence[Tensor]) -> Scale:
@@ -74,7 +66,11 @@ def draw_map(panel: Any, values: Float[Tensor, "rows columns"], scale: Scale) ->
     panel.set_ylim(rows - 0.5, -0.5)
     for row, line in enumerate(values.tolist()):
         for column, value in enumerate(line):
-            _write_cell(panel, mesh, (column, row), value, scale)
+            said, ink = "never", "black"
+            if math.isfinite(value):
+                said, ink = scale.written(value), _ink(mesh, value)
+            if said:
+                panel.text(column, row, said, ha="center", va="center", fontsize=SMALL, color=ink)
     panel.tick_params(length=0)
     return mesh
 
@@ -127,13 +123,6 @@ def draw_colour_bar(figure: Any, mesh: Any, panels: Any, scale: Scale) -> None:
     bar.solids.set_edgecolor("face")
     if scale.low == 0:
         bar.ax.yaxis.set_major_formatter(library("matplotlib.ticker").PercentFormatter(1))
-
-
-def _write_cell(panel: Any, mesh: Any, place: tuple[int, int], value: float, scale: Scale) -> None:
-    said = scale.written(value) if math.isfinite(value) else "never"
-    if said:
-        ink = _ink(mesh, value) if math.isfinite(value) else "black"
-        panel.text(*place, said, ha="center", va="center", fontsize=SMALL, color=ink)
 
 
 def _ink(mesh: Any, value: float) -> str:

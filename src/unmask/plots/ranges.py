@@ -12,16 +12,11 @@ class Interval(Protocol):
     """A value and the ends of its interval, NaN where nothing is known of it."""
 
     @property
-    def value(self) -> float:
-        """The estimate itself."""
-
+    def value(self) -> float: ...
     @property
-    def low(self) -> float:
-        """The lower end."""
-
+    def low(self) -> float: ...
     @property
-    def high(self) -> float:
-        """The upper end."""
+    def high(self) -> float: ...
 
 
 def axis_range(lines: Mapping[str, Sequence[Interval]]) -> tuple[float, float]:

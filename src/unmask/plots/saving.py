@@ -1,8 +1,6 @@
 """Matplotlib as figures here need it: imported late, with its own settings, into whole files."""
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from copy import deepcopy
 from importlib import import_module
 from io import BytesIO
@@ -10,6 +8,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from unmask.durable import replacing
 from unmask.errors import UnmaskError
 from unmask.printable import printable, quoted
 
@@ -23,22 +22,15 @@ FORMATS: Mapping[str, Mapping[str, None]] = {
     ".pdf": {"CreationDate": None},
 }
 _INSTALL = "pip install 'unmask[plots]'"
-# settings that decide how a figure looks; others are about windows and folders
-_LOOKS = (
-    *("axes.", "figure.", "font.", "grid.", "image.", "legend.", "lines.", "patch.", "path."),
-    *("savefig.", "svg.", "pdf.", "text.", "xtick.", "ytick."),
-)
 
 
 def save_figure(figure: "Figure", path: str | Path) -> None:
     """Write a figure as .svg, .png or .pdf; the file appears whole or not at all."""
-    target, suffix = Path(path), check_ending(path)
-    partial = target.with_name(target.name + ".partial")
+    suffix = check_ending(path)
     try:
-        write_figure(figure, partial, suffix)
-        os.replace(partial, target)
+        with replacing(Path(path)) as unfinished:
+            write_figure(figure, unfinished, suffix)
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise UnmaskError(
             f"cannot write {_shown(path)}: {error.strerror}; choose another place"
         ) from None
@@ -52,12 +44,6 @@ def write_figure(figure: "Figure", file: Path | BytesIO, suffix: str) -> None:
         # a copy: drawing moves the axes a little every time, so that the next file would differ
         drawn = deepcopy(figure) if figure.canvas.manager is None else figure
         drawn.savefig(file, format=suffix[1:], dpi=200, metadata=dict(FORMATS[suffix]))
-
-
-def new_figure() -> "Figure":
-    """An empty figure that a notebook shows, without pyplot and its list of open figures."""
-    figure: Figure = library("unmask.plots.shown").ShownFigure(layout="constrained")
-    return figure
 
 
 def check_ending(path: str | Path) -> str:
@@ -76,17 +62,6 @@ def library(name: str, *, install: str = _INSTALL) -> Any:
         return import_module(name)
     except ImportError:
         raise UnmaskError(f"figures need matplotlib: {install}") from None
-
-
-@contextmanager
-def own_settings(families: Sequence[str]) -> Iterator[None]:
-    """Matplotlib's defaults with these fonts, whatever a user's settings say."""
-    matplotlib = library("matplotlib")
-    defaults = {
-        name: value for name, value in matplotlib.rcParamsDefault.items() if name.startswith(_LOOKS)
-    }
-    with matplotlib.rc_context({**defaults, "font.family": list(families)}):
-        yield
 
 
 def plain_text(figure: Any) -> None:

@@ -7,50 +7,35 @@ not free has no marginal here: all its tokens come from the likeliest pairs, in 
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain, zip_longest
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from unmask.arguments import whole_number
-from unmask.errors import SupportError
 from unmask.joints.joint import Joint
 from unmask.printable import printable, quoted
 
-# more would be a carpet, and take minutes to write as SVG
-MOST_TOKENS = 100
 _LONGEST_LABEL = 18
 
 
-@dataclass(frozen=True)
-class Cells:
+class Cells(NamedTuple):
     """The tokens that are shown, as places on both axes."""
 
-    rows: tuple[int, ...]
-    columns: tuple[int, ...]
-
-
-def check_number(n: object) -> None:
-    """Reject a number of tokens that cannot be drawn."""
-    number = whole_number(n)
-    if number is None or not 1 <= number <= MOST_TOKENS:
-        raise SupportError(
-            f"a figure shows 1 to {MOST_TOKENS} tokens of a blank, not {quoted(n)}; take n=12"
-        )
+    rows: list[int]
+    columns: list[int]
 
 
 def shown_cells(joints: Sequence[Joint], n: int) -> Cells:
     """The same tokens for all of these joints, which take turns in choosing."""
-    rows, columns = (_chosen(joints, axis, n) for axis in (0, 1))
-    return Cells(rows, columns)
+    return Cells(_chosen(joints, 0, n), _chosen(joints, 1, n))
 
 
 def log_cells(joint: Joint, cells: Cells) -> Float[Tensor, "rows columns"]:
     """Log-probabilities of all pairs of these tokens; no forward pass that they do not need."""
     if joint.is_tabulated():
-        each = [joint.log_rows(slice(row, row + 1))[0, list(cells.columns)] for row in cells.rows]
+        each = [joint.log_rows(slice(row, row + 1))[0, cells.columns] for row in cells.rows]
         return torch.stack(each).cpu()
     pairs = torch.cartesian_prod(torch.tensor(cells.rows), torch.tensor(cells.columns))
     log_p = joint.engine.scores_of(pairs) - joint.log_normalizer
@@ -64,8 +49,8 @@ def log_marginal(joint: Joint, axis: int) -> Float[Tensor, " size"]:
 
 def pmi(joint: Joint, cells: Cells) -> Float[Tensor, "rows columns"]:
     """How much likelier every pair is than its tokens apart, in nats."""
-    log_a = log_marginal(joint, 0)[list(cells.rows)]
-    log_b = log_marginal(joint, 1)[list(cells.columns)]
+    log_a = log_marginal(joint, 0)[cells.rows]
+    log_b = log_marginal(joint, 1)[cells.columns]
     return log_cells(joint, cells) - log_a[:, None] - log_b
 
 
@@ -73,7 +58,7 @@ def cell_labels(joint: Joint, cells: Cells) -> tuple[list[str], list[str]]:
     """The tokens of rows and of columns as a figure shows them."""
     rows, columns = (
         [label(axis.names[place]) for place in places]
-        for axis, places in zip(joint.supports, (cells.rows, cells.columns), strict=True)
+        for axis, places in zip(joint.supports, cells, strict=True)
     )
     return rows, columns
 
@@ -87,7 +72,7 @@ def label(name: str) -> str:
     return printable(name)
 
 
-def _chosen(joints: Sequence[Joint], axis: int, n: int) -> tuple[int, ...]:
+def _chosen(joints: Sequence[Joint], axis: int, n: int) -> list[int]:
     turns = zip_longest(*(_wanted(joint, axis, n) for joint in joints))
     found = (place for place in chain(*turns) if place is not None)
     places = list(dict.fromkeys(found))[:n]
@@ -95,7 +80,7 @@ def _chosen(joints: Sequence[Joint], axis: int, n: int) -> tuple[int, ...]:
     if free:
         total = torch.stack(free).sum(dim=0)
         places.sort(key=lambda place: (-float(total[place]), place))
-    return tuple(places)
+    return places
 
 
 def _wanted(joint: Joint, axis: int, n: int) -> list[int]:

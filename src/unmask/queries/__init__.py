@@ -1,1 +1,1 @@
-"""What a LanguageModel is asked about one text or many."""
+"""What a `LanguageModel` computes of one text or many."""

@@ -23,14 +23,8 @@ def of_tokens(
         if cloze.widths is not None:
             rest = iter(fill.ids)
             tokens = [list(islice(rest, width)) for width in cloze.widths]
-        results.append(
-            {
-                "score": fill.probability,
-                **_fields(tokenizer, tokens),
-                "sequence": sequence(tokenizer, cloze, fill.ids),
-                "method": method,
-            }
-        )
+        said = sequence(tokenizer, cloze, fill.ids)
+        results.append(_result(tokenizer, tokens, fill.probability, said, method))
     return results
 
 
@@ -45,17 +39,13 @@ def of_words(tokenizer: Tokenizer, fills: Sequence[WordFill], method: str) -> li
     results = []
     for fill in fills:
         ids = [list(word.ids) for word in fill.words]
-        tokens: list[Any] = [one[0] if len(one) == 1 else one for one in ids]
-        pieces = [len(one) for one in ids]
-        single = len(ids) == 1
+        tokens = [one[0] if len(one) == 1 else one for one in ids]
+        said = sequence(tokenizer, fill.cloze, [i for one in ids for i in one])
         results.append(
             {
-                "score": fill.score,
-                **_fields(tokenizer, tokens),
-                "sequence": sequence(tokenizer, fill.cloze, [i for one in ids for i in one]),
-                "method": method,
-                "word": fill.words[0].word if single else [word.word for word in fill.words],
-                "pieces": pieces[0] if single else pieces,
+                **_result(tokenizer, tokens, fill.score, said, method),
+                "word": _single([word.word for word in fill.words]),
+                "pieces": _single([len(one) for one in ids]),
                 "log_prob_given_pieces": fill.log_prob,
                 "log_prior_of_pieces": fill.log_prior,
             }
@@ -68,10 +58,18 @@ def sequence(tokenizer: Tokenizer, cloze: Cloze, tokens: Sequence[int]) -> str:
     return tokenizer.decode(cloze.filled(tokens), skip_special_tokens=True)
 
 
-def _fields(tokenizer: Tokenizer, tokens: list[Any]) -> dict[str, Any]:
+def _result(
+    tokenizer: Tokenizer, tokens: list[Any], score: float, said: str, method: str
+) -> dict[str, Any]:
     texts = [tokenizer.decode(one if isinstance(one, list) else [one]) for one in tokens]
-    single = len(tokens) == 1
     return {
-        "token": tokens[0] if single else tokens,
-        "token_str": texts[0] if single else texts,
+        "score": score,
+        "token": _single(tokens),
+        "token_str": _single(texts),
+        "sequence": said,
+        "method": method,
     }
+
+
+def _single(each: list[Any]) -> Any:
+    return each[0] if len(each) == 1 else each

@@ -20,13 +20,14 @@ from unmask.constructions import (
 )
 from unmask.constructions.besag import check_pivot
 from unmask.errors import MethodError, SupportError
-from unmask.joints.engine import Table
+from unmask.joints.engine import Engine
 from unmask.joints.joint import Joint
 from unmask.joints.lazy_orders import LazyOrders
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import RowReader
-from unmask.queries.costs.cost import Cost
-from unmask.queries.costs.estimate import estimate, estimate_rows
+from unmask.queries.costs.cost import Cost, predicted
+from unmask.queries.costs.estimate import measured
+from unmask.queries.costs.flops import weight_bytes
 from unmask.queries.costs.forward_passes import all_needs, forward_passes
 from unmask.settings import Settings
 from unmask.tables.beams import growing_rows
@@ -222,7 +223,7 @@ def _own_distribution(
     reader = RowReader(model, request.settings, forward_passes=axes.forward_passes)
     ((log_p, captured),) = masked_distributions(reader, request.cloze, axes.supports)
     return Joint(
-        Table(log_p),
+        Engine.of_table(log_p),
         axes.supports,
         method="mlm",
         diagnostics={
@@ -254,41 +255,29 @@ def cost(
     if request.blanks > 2:
         # what will be rejected has no cost
         _check_fits(request, axes)
-    above = 0 if timed else sys.maxsize
-    return _cost(request, model, axes, examples=examples, measured_above=above)
+    found = _counted(request, model, axes)
+    return measured(model, request.cloze, found, request.settings, examples) if timed else found
 
 
-def _cost(
-    request: JointRequest,
-    model: MaskedLM,
-    axes: tuple[Support, ...],
-    *,
-    examples: int = 1,
-    measured_above: int = sys.maxsize,
-) -> Cost:
-    grown = sizes_of(request.support, request.blanks, model.vocabulary_size)
-    growing = growing_rows(request.blanks) if grown else 0
+def _counted(request: JointRequest, model: MaskedLM, axes: tuple[Support, ...]) -> Cost:
+    """The cost as far as it is known before the model runs."""
+    shape, layer = tuple(len(axis) for axis in axes), model.output_embedding
     if request.blanks > 2:
-        known = _cost_of_several(request, tuple(len(axis) for axis in axes))
-        return estimate_rows(
-            model,
-            request.cloze,
-            replace(known, forward_passes=known.forward_passes + growing),
-            request.settings,
-            examples=examples,
-            measured_above=measured_above,
+        found = _cost_of_several(request, shape)
+    else:
+        found = predicted(
+            request.methods,
+            shape,
+            length=len(request.cloze),
+            width=None if layer is None else layer.weight.shape[1],
+            settings=request.settings,
+            model_bytes=weight_bytes(model),
+            whole_vocabulary=all(axis.is_whole(model.vocabulary_size) for axis in axes),
+            options=request.options,
         )
-    found = estimate(
-        model,
-        request.cloze,
-        request.methods,
-        axes,
-        request.settings,
-        request.options,
-        examples=examples,
-        measured_above=measured_above,
-    )
-    return replace(found, forward_passes=found.forward_passes + growing)
+    if not sizes_of(request.support, request.blanks, model.vocabulary_size):
+        return found
+    return replace(found, forward_passes=found.forward_passes + growing_rows(request.blanks))
 
 
 def _cost_of_several(request: JointRequest, shape: tuple[int, ...]) -> Cost:
@@ -313,7 +302,7 @@ def _announcement(
         return None
 
     def announce(seconds_per_row: float) -> None:
-        found = _cost(request, model, axes)
+        found = _counted(request, model, axes)
         seconds = found.forward_passes * seconds_per_row
         if seconds > _LONG_SECONDS:
             said = replace(found, seconds=seconds)

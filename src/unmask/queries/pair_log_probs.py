@@ -1,14 +1,14 @@
-"""The log-probability of one pair a text, for many texts, by the joints that need few rows.
+"""The log-probability of one pair per text, for many texts, by the joints that need few rows.
 
 No table is elicited: rows of all texts run together, in batches of equal length, so that none is
 padded.
 """
 
-import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -35,15 +35,13 @@ _TEXTS_PER_WINDOW = 2**16
 _TOKENS_PER_CHUNK = 2**20
 _FOR_ONE = "; for one, give lm.log_prob([text], [pair])"
 
-
 Supports = tuple[Support, Support]
 
 
 # --- reading both blanks ---------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class PairRows:
+class PairRows(NamedTuple):
     """Rows of one length with two blanks each, and the token to read there, as a place."""
 
     ids: Int[Tensor, "rows length"]
@@ -51,45 +49,17 @@ class PairRows:
     places: Int[Tensor, "rows 2"]
     read: Bool[Tensor, "rows 2"]
 
-    def __len__(self) -> int:
-        """How many rows."""
-        return len(self.ids)
-
-    def given(self, blank: int, tokens: Int[Tensor, "rows k"]) -> "PairRows":
-        """Each token written into one blank of its row, the other blank read: k times the rows."""
-        ids, positions, places = (
-            part.repeat_interleave(tokens.shape[1], dim=0)
-            for part in (self.ids, self.positions, self.places)
-        )
-        ids.scatter_(1, positions[:, blank, None], tokens.reshape(-1, 1))
-        read = torch.tensor([blank == 1, blank == 0]).expand(len(ids), 2)
-        return PairRows(ids, positions, places, read)
-
-
-def joined(*several: PairRows) -> PairRows:
-    """One after the other."""
-    return PairRows(
-        torch.cat([rows.ids for rows in several]),
-        torch.cat([rows.positions for rows in several]),
-        torch.cat([rows.places for rows in several]),
-        torch.cat([rows.read for rows in several]),
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class Contexts:
-    """The likeliest tokens of one blank, as places, and their weights among each other."""
-
-    places: Int[Tensor, "rows k"]
-    log_weights: Float[Tensor, "rows k"]
-
 
 @dataclass(frozen=True, eq=False)
 class Readings:
-    """What was read at both blanks; where a row was not to be read, zeros."""
+    """What was read at both blanks, and the likeliest tokens there, as places.
+
+    Zeros where a row was not to be read, and where a support has fewer tokens.
+    """
 
     log_probs: Float[Tensor, "rows 2"]
-    contexts: tuple[Contexts, Contexts]
+    logits: Float[Tensor, "rows 2 k"]
+    places: Int[Tensor, "rows 2 k"]
 
 
 class PairReader:
@@ -105,40 +75,42 @@ class PairReader:
 
     def read(self, rows: PairRows, contexts: int = 0) -> Readings:
         """Log-probabilities of the given tokens in float64, and so many likeliest ones."""
-        a, b = (torch.zeros(len(rows), min(contexts, len(axis))) for axis in self.supports)
-        kept = Readings(
-            torch.zeros(len(rows), 2, dtype=torch.float64),
-            (Contexts(a.long(), a.double()), Contexts(b.long(), b.double())),
-        )
+        count, most = len(rows.ids), min(contexts, max(map(len, self.supports)))
+        logits = torch.zeros(count, 2, most)
+        kept = Readings(torch.zeros(count, 2, dtype=torch.float64), logits, logits.long())
 
         def fold(batch: slice, readouts: Tensor) -> None:
-            self._fold(rows, batch, readouts, contexts, kept)
+            for blanks, outcomes in self._parts:
+                row, blank = (rows.read[batch] & blanks).nonzero(as_tuple=True)
+                if not len(row):
+                    continue
+                chosen = readouts[row.to(readouts.device), blank.to(readouts.device)]
+                places = rows.places[batch][row, blank, None]
+                log_probs, likeliest = folded(chosen, outcomes, places, contexts)
+                kept.log_probs[batch][row, blank] = log_probs[:, 0].cpu()
+                found = likeliest.places.shape[1]
+                kept.logits[batch][row, blank, :found] = likeliest.logits.float().cpu()
+                kept.places[batch][row, blank, :found] = likeliest.places.cpu()
 
         # lengths are many and rows of each few, so that no batch size is tried out
-        ids = Rows.of(rows.ids)
-        self.rows.at_blanks(ids, rows.positions, rows.read, fold, batch_for=0)
+        self.rows.at_blanks(Rows.of(rows.ids), rows.positions, rows.read, fold, batch_for=0)
         return kept
 
-    def _fold(
-        self, rows: PairRows, batch: slice, readouts: Tensor, contexts: int, kept: Readings
-    ) -> None:
-        device = readouts.device
-        for blanks, outcomes in self._parts:
-            row, blank = (rows.read[batch] & blanks).nonzero(as_tuple=True)
-            if not len(row):
-                continue
-            log_probs, likeliest = folded(
-                readouts[row.to(device), blank.to(device)],
-                outcomes,
-                rows.places[batch][row, blank, None],
-                contexts,
-            )
-            kept.log_probs[batch][row, blank] = log_probs[:, 0].cpu()
-            log_weights = torch.log_softmax(likeliest.logits.double(), dim=1).cpu()
-            for which in blanks.nonzero()[:, 0].tolist():
-                mine, found = blank == which, kept.contexts[which]
-                found.places[batch][row[mine]] = likeliest.places.cpu()[mine]
-                found.log_weights[batch][row[mine]] = log_weights[mine]
+    def given(self, rows: PairRows, blank: int, places: Int[Tensor, "rows k"]) -> PairRows:
+        """Tokens written into one blank of their row, the other blank read: k times the rows."""
+        tokens = self.supports[blank].ids.cpu().long()[places]
+        ids, positions, others = (
+            part.repeat_interleave(places.shape[1], dim=0)
+            for part in (rows.ids, rows.positions, rows.places)
+        )
+        ids.scatter_(1, positions[:, blank, None], tokens.reshape(-1, 1))
+        read = torch.tensor([blank == 1, blank == 0]).expand(len(ids), 2)
+        return PairRows(ids, positions, others, read)
+
+
+def joined(*several: PairRows) -> PairRows:
+    """One after the other."""
+    return PairRows(*map(torch.cat, zip(*several, strict=True)))
 
 
 @without_gradients
@@ -154,11 +126,10 @@ def pair_log_probs(
 ) -> Float[Tensor, " texts"]:
     """The log-probability of a pair of tokens in every text, in float64 on the CPU.
 
-    Pairs are places on the supports (`Support.index`); `method` is "mlm", "orders" or "sweep".
-    Clozes are taken as they are needed, so that they may come from a generator.
+    Pairs are places on the supports (`places_of`); `method` is "mlm", "orders" or "sweep". There is
+    one cloze of two blanks per pair (`checked_clozes`), taken as it is needed.
     """
     rows = rows_per_text(method, supports, options)
-    _check_pairs(pairs, supports)
     log_probs = torch.empty(len(pairs), dtype=torch.float64)
     reader = PairReader(model, supports, settings)
     with reader.rows.counted(method, total=rows * len(pairs)):
@@ -170,21 +141,19 @@ def pair_log_probs(
 def rows_per_text(
     method: object, supports: Supports, options: Mapping[str, object] | None = None
 ) -> int:
-    """How many rows of the model one text takes; refuses what cannot be scored."""
+    """How many rows of the model one text takes; raises for what cannot be scored."""
     if not isinstance(method, str) or method not in _SCORES:
         raise MethodError(
             f"many texts have no method {quoted(method)}; methods: {', '.join(_SCORES)}; "
             "lm.joint(text, method=...).log_prob(...) gives the others"
         )
-    parameters = inspect.signature(_SCORES[method]).parameters.values()
-    chosen = {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+    allowed = _OPTIONS.get(method, {})
     for option, value in (options or {}).items():
-        if option not in chosen:
-            raise MethodError(f"{method} of many texts has no {unknown_option(option, chosen)}")
-        _CHECKS[option](value)
-        chosen[option] = value
+        if option not in allowed:
+            raise MethodError(f"{method} of many texts has no {unknown_option(option, allowed)}")
+        allowed[option](value)
     shape = tuple(len(axis) for axis in supports)
-    return construction(method).needs(shape, chosen).rows(shape)
+    return construction(method).needs(shape, options or {}).rows(shape)
 
 
 # --- the joints --------------------------------------------------------------------------------
@@ -197,8 +166,8 @@ def _independent(reader: PairReader, texts: PairRows) -> Float[Tensor, " texts"]
 
 def _orders(reader: PairReader, texts: PairRows) -> Float[Tensor, " texts"]:
     """The mean of m_b(b) A(a|b) and m_a(a) B(b|a)."""
-    given = [_given(reader, texts, blank, texts.places[:, blank, None]) for blank in (0, 1)]
-    masked, given_a, given_b = reader.read(joined(texts, *given)).log_probs.split(len(texts))
+    given = [reader.given(texts, blank, texts.places[:, blank, None]) for blank in (0, 1)]
+    masked, given_a, given_b = reader.read(joined(texts, *given)).log_probs.split(len(texts.ids))
     return _log_mean(masked[:, 1] + given_b[:, 0], masked[:, 0] + given_a[:, 1])
 
 
@@ -210,27 +179,27 @@ def _sweep(
     r_b is what B makes of the likeliest a, with a floor of m_b under it; r_a likewise.
     """
     masked = reader.read(texts, int(contexts))
-    rows = []
-    for blank, likeliest in enumerate(masked.contexts):
+    rows, log_weights = [], []
+    for blank, axis in enumerate(reader.supports):
+        most = min(int(contexts), len(axis))
         # the pair's own token in front of the contexts
-        places = torch.cat([texts.places[:, blank, None], likeliest.places], dim=1)
-        rows.append(_given(reader, texts, blank, places))
-    given_a, given_b = reader.read(joined(*rows)).log_probs.split([len(part) for part in rows])
-    log_b_given = given_a[:, 1].view(len(texts), -1)
-    log_a_given = given_b[:, 0].view(len(texts), -1)
-    log_r_b = _mixed(masked.contexts[0], log_b_given[:, 1:], masked.log_probs[:, 1], floor)
-    log_r_a = _mixed(masked.contexts[1], log_a_given[:, 1:], masked.log_probs[:, 0], floor)
-    return _log_mean(log_a_given[:, 0] + log_r_b, log_b_given[:, 0] + log_r_a)
+        places = [texts.places[:, blank, None], masked.places[:, blank, :most]]
+        rows.append(reader.given(texts, blank, torch.cat(places, dim=1)))
+        log_weights.append(torch.log_softmax(masked.logits[:, blank, :most].double(), dim=1))
+    found = reader.read(joined(*rows)).log_probs.split([len(part.ids) for part in rows])
+    # by the blank that is given: the other one's token under the pair's own, and under the contexts
+    log_given, log_swept = [], []
+    for blank in (0, 1):
+        log_probs = found[blank][:, 1 - blank].view(len(texts.ids), -1)
+        log_given.append(log_probs[:, 0])
+        swept = torch.logsumexp(log_weights[blank] + log_probs[:, 1:], dim=1)
+        own = math.log(floor) + masked.log_probs[:, 1 - blank]
+        log_swept.append(torch.logaddexp(math.log1p(-floor) + swept, own))
+    return _log_mean(log_given[1] + log_swept[0], log_given[0] + log_swept[1])
 
 
-def _mixed(
-    contexts: Contexts,
-    log_given: Float[Tensor, "texts k"],
-    log_masked: Float[Tensor, " texts"],
-    floor: float,
-) -> Float[Tensor, " texts"]:
-    swept = torch.logsumexp(contexts.log_weights + log_given, dim=1)
-    return torch.logaddexp(math.log1p(-floor) + swept, math.log(floor) + log_masked)
+def _log_mean(x: Tensor, y: Tensor) -> Tensor:
+    return torch.logaddexp(x, y) - math.log(2)
 
 
 _SCORES: dict[str, Callable[..., Tensor]] = {
@@ -238,18 +207,9 @@ _SCORES: dict[str, Callable[..., Tensor]] = {
     "orders": _orders,
     "sweep": _sweep,
 }
-
-_CHECKS: dict[str, Callable[[object], None]] = {"contexts": check_contexts, "floor": check_floor}
-
-
-def _given(
-    reader: PairReader, texts: PairRows, blank: int, places: Int[Tensor, "texts k"]
-) -> PairRows:
-    return texts.given(blank, reader.supports[blank].ids.cpu().long()[places])
-
-
-def _log_mean(x: Tensor, y: Tensor) -> Tensor:
-    return torch.logaddexp(x, y) - math.log(2)
+_OPTIONS: dict[str, dict[str, Callable[[object], None]]] = {
+    "sweep": {"contexts": check_contexts, "floor": check_floor}
+}
 
 
 # --- the texts ---------------------------------------------------------------------------------
@@ -261,47 +221,21 @@ def _equally_long(
     """Texts of one length, both blanks masked and read, and where they stand among all."""
     source, start = iter(clozes), 0
     while window := list(islice(source, _TEXTS_PER_WINDOW)):
-        for place, cloze in enumerate(window):
-            _check_cloze(cloze, start + place, len(pairs))
         for length, members in longest_first(enumerate(map(len, window))):
             for chunk in row_blocks(len(members), length * rows_each, _TOKENS_PER_CHUNK):
                 chosen = [window[place] for place in members[chunk]]
                 where = torch.tensor(members[chunk]) + start
-                yield (
-                    where,
-                    PairRows(
-                        torch.tensor([cloze.ids for cloze in chosen]),
-                        torch.tensor([cloze.positions for cloze in chosen]),
-                        pairs[where],
-                        torch.ones(len(chosen), 2, dtype=torch.bool),
-                    ),
+                rows = PairRows(
+                    torch.tensor([cloze.ids for cloze in chosen]),
+                    torch.tensor([cloze.positions for cloze in chosen]),
+                    pairs[where],
+                    torch.ones(len(chosen), 2, dtype=torch.bool),
                 )
+                yield where, rows
         start += len(window)
-    if start < len(pairs):
-        raise UnmaskError(f"there are {start} texts but {len(pairs)} pairs; give one pair a text")
 
 
-def _check_cloze(cloze: Cloze, place: int, texts: int) -> None:
-    if place >= texts:
-        raise UnmaskError(f"there are more texts than the {texts} pairs; give one pair a text")
-    if len(cloze.positions) != 2:
-        raise ClozeError(f"text {place} has {len(cloze.positions)} blanks; a pair takes two")
-
-
-def _check_pairs(pairs: Int[Tensor, "texts 2"], supports: Supports) -> None:
-    for blank, axis in enumerate(supports):
-        outside = ((pairs[:, blank] < 0) | (pairs[:, blank] >= len(axis))).nonzero()
-        if len(outside):
-            text = int(outside[0])
-            raise SupportError(
-                f"the pair of text {text} has place {int(pairs[text, blank])} for blank {blank}, "
-                f"whose support has places 0 to {len(axis) - 1}"
-            )
-
-
-def places_of(
-    pairs: Sequence[Sequence[Token]], supports: tuple[Support, Support]
-) -> Int[Tensor, "texts 2"]:
+def places_of(pairs: Sequence[Sequence[Token]], supports: Supports) -> Int[Tensor, "texts 2"]:
     """Where each token stands on its axis; a token that is not there is named with its text."""
     if isinstance(pairs, str) or not isinstance(pairs, Sequence):
         raise UnmaskError(f"pairs is a list of two tokens per text, not {quoted(pairs)}{_FOR_ONE}")
@@ -319,43 +253,36 @@ def places_of(
     return places
 
 
-class Clozes:
-    """Clozes of texts, read anew each time; all are checked first, before anything is paid for."""
-
-    def __init__(
-        self,
-        texts: Sequence[str | Cloze],
-        pairs: Sized,
-        read: Callable[[str | Cloze], Cloze],
-        tokenizer: Tokenizer,
-    ) -> None:
-        if isinstance(texts, str) or not isinstance(texts, Sequence):
-            raise ClozeError(
-                "texts is a list of texts, with a list of pairs, one per text, not "
-                f"{quoted(texts)}{_FOR_ONE}"
-            )
-        if len(texts) != len(pairs):
-            raise UnmaskError(
-                f"there are {len(texts)} texts but {len(pairs)} pairs; give one pair a text"
-            )
-        self._texts, self._read = texts, read
-        # the last of a million texts is rejected now, not after hours
-        warn_of_texts(tokenizer, [_unknown(tokenizer, n, one) for n, one in enumerate(self)])
-
-    def __iter__(self) -> Iterator[Cloze]:
-        """Each in turn; a bad one is named by its number."""
-        for number, text in enumerate(self._texts):
-            try:
-                cloze = self._read(text)
-            except ClozeError as error:
-                raise ClozeError(f"text {number}: {error}") from None
-            if len(cloze.positions) != 2:
-                raise ClozeError(
-                    f"text {number} has {len(cloze.positions)} blanks; a pair takes two"
-                )
-            yield cloze
+def checked_clozes(
+    texts: Sequence[str | Cloze],
+    pairs: Sized,
+    read: Callable[[str | Cloze], Cloze],
+    tokenizer: Tokenizer,
+) -> Iterator[Cloze]:
+    """Clozes of texts, read anew as they are needed; all are checked now, not after hours."""
+    if isinstance(texts, str) or not isinstance(texts, Sequence):
+        raise ClozeError(
+            "texts is a list of texts, with a list of pairs, one per text, not "
+            f"{quoted(texts)}{_FOR_ONE}"
+        )
+    if len(texts) != len(pairs):
+        raise UnmaskError(
+            f"there are {len(texts)} texts but {len(pairs)} pairs; give one pair per text"
+        )
+    unknown = []
+    for number, cloze in enumerate(_clozes(texts, read)):
+        check_known(tokenizer, cloze.unknown, cloze.ids, f"text {number}")
+        unknown.append(cloze.unknown)
+    warn_of_texts(tokenizer, unknown)
+    return _clozes(texts, read)
 
 
-def _unknown(tokenizer: Tokenizer, number: int, cloze: Cloze) -> tuple[str, ...]:
-    check_known(tokenizer, cloze.unknown, cloze.ids, f"text {number}")
-    return cloze.unknown
+def _clozes(texts: Sequence[str | Cloze], read: Callable[[str | Cloze], Cloze]) -> Iterator[Cloze]:
+    for number, text in enumerate(texts):
+        try:
+            cloze = read(text)
+        except ClozeError as error:
+            raise ClozeError(f"text {number}: {error}") from None
+        if len(cloze.positions) != 2:
+            raise ClozeError(f"text {number} has {len(cloze.positions)} blanks; a pair takes two")
+        yield cloze

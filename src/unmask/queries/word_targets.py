@@ -9,7 +9,6 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -18,18 +17,21 @@ from torch import Tensor
 from unmask.arguments import real_number, whole_number
 from unmask.constructions import construction
 from unmask.constructions.needs import Needs
-from unmask.errors import MethodError, SupportError
+from unmask.errors import ClozeError, MethodError, SupportError
 from unmask.joints.joint import Joint
 from unmask.joints.lazy_orders import LazyOrders
 from unmask.model.masked_lm import MaskedLM
+from unmask.model.row_reader import RowReader
 from unmask.printable import quoted
 from unmask.settings import Settings
-from unmask.tables.blank_reader import EMPTY, BlankReader
+from unmask.tables.blank_reader import BlankReader
+from unmask.tables.elicited import masked_distributions
 from unmask.tables.proposals import choose_axes
 from unmask.tables.sizes import rows_of_a_fill
+from unmask.text.candidates import check_blanks
 from unmask.text.cloze import Cloze, Tokenizer
 from unmask.text.support import Support, Token
-from unmask.text.word_pieces import Candidate, pieces_in_context, with_widths
+from unmask.text.word_pieces import Candidate, pieces_in_context
 
 # words for a blank: the same for all, a list for each, or by blank
 Targets = str | Sequence[str] | Sequence[Sequence[str]] | Mapping[int, Sequence[str]]
@@ -80,49 +82,32 @@ def fill_targets(
     piece_prior: PiecePrior | None,
     joint_of: Callable[[Cloze], Joint],
 ) -> list[WordFill]:
-    """Fills by targets, likeliest first; blanks without any take tokens that the model proposes."""
+    """Every combination of targets, likeliest first.
+
+    Blanks without any take tokens that the model proposes. Probabilities are over whole
+    vocabularies: a word competes with everything that could stand there. `orders` scores any number
+    of pieces from a few rows; `mlm` from one, as if pieces were independent; other constructions
+    take two pieces in all, from the `joint_of` each text.
+    """
     blanks = len(about.cloze.blank_widths)
     given = targets_by_blank(targets, blanks)
     count = _proposals(blanks - len(given))
-    words: list[Sequence[Token]] = [
-        given[blank] if blank in given else _proposed(about, blank, count)
+    each = [
+        _candidates(
+            about, blank, given[blank] if blank in given else _proposed(about, blank, count)
+        )
         for blank in range(blanks)
     ]
-    return word_fills(about, words, method=method, piece_prior=piece_prior, joint_of=joint_of)
-
-
-def _proposals(blanks: int) -> int:
-    """How many tokens are tried in each of so many blanks without targets."""
-    return _PROPOSALS if blanks < 2 else max(2, int(_PROPOSED_FILLS ** (1 / blanks) + 1e-9))
-
-
-def _proposed(about: WordQuestion, blank: int, count: int) -> list[int]:
-    narrow = with_widths(about.tokenizer, about.cloze, [1] * len(about.cloze.blank_widths))
-    spec = {blank: min(count, len(about.whole))}
-    axes = choose_axes(about.model, about.whole, narrow, spec, about.settings)
-    return [int(token) for token in axes.supports[blank].ids]
-
-
-def word_fills(
-    about: WordQuestion,
-    words: Sequence[Sequence[Token]],
-    *,
-    method: str,
-    piece_prior: PiecePrior | None,
-    joint_of: Callable[[Cloze], Joint],
-) -> list[WordFill]:
-    """Every combination of the words of each blank, likeliest first.
-
-    Probabilities are over whole vocabularies: a word competes with everything that could stand
-    there. `orders` scores any number of pieces from a few rows; `mlm` from one, as if pieces were
-    independent; other constructions take two pieces in all, from their `joint_of` a text.
-    """
-    each = [_candidates(about, blank, words[blank]) for blank in range(len(words))]
     _check_affordable(each, method)
     priors = [_log_priors(piece_prior, found, blank) for blank, found in enumerate(each)]
     found = []
     for widths, together in _by_widths(each):
-        cloze = with_widths(about.tokenizer, about.cloze, widths, max_length=about.max_length)
+        cloze = about.cloze.with_widths(widths)
+        if about.max_length is not None and len(cloze) > about.max_length:
+            raise ClozeError(
+                f"with blanks of {', '.join(map(str, widths))} tokens the text has {len(cloze)}; "
+                f"this model takes at most {about.max_length}"
+            )
         ids = torch.tensor([[i for word in fill for i in word.ids] for fill in together])
         log_probs = _log_probs(about, cloze, ids, method, joint_of)
         log_prior = sum(prior[width] for prior, width in zip(priors, widths, strict=True))
@@ -131,6 +116,18 @@ def word_fills(
             for fill, log_prob in zip(together, log_probs.tolist(), strict=True)
         ]
     return sorted(found, key=lambda fill: -(fill.log_prob + fill.log_prior))
+
+
+def _proposals(blanks: int) -> int:
+    """How many tokens are tried in each of so many blanks without targets."""
+    return _PROPOSALS if blanks < 2 else max(2, int(_PROPOSED_FILLS ** (1 / blanks) + 1e-9))
+
+
+def _proposed(about: WordQuestion, blank: int, count: int) -> list[int]:
+    spec = {blank: min(count, len(about.whole))}
+    narrow = about.cloze.one_token_each()
+    axes = choose_axes(about.model, about.whole, narrow, spec, about.settings)
+    return [int(token) for token in axes.supports[blank].ids]
 
 
 def _candidates(about: WordQuestion, blank: int, words: Sequence[Token]) -> list[Candidate]:
@@ -148,7 +145,7 @@ def _check_affordable(each: Sequence[Sequence[Candidate]], method: str) -> None:
     if rows > _MOST_ROWS:
         raise SupportError(
             f"{fills:,} combinations of candidates would take up to {rows:,} forward passes, more "
-            f"than {_MOST_ROWS:,}; give fewer targets a blank, or targets for more of the blanks"
+            f"than {_MOST_ROWS:,}; give fewer targets per blank, or targets for more of the blanks"
         )
 
 
@@ -172,13 +169,15 @@ def _log_probs(
     method: str,
     joint_of: Callable[[Cloze], Joint],
 ) -> Float[Tensor, " fills"]:
-    positions = len(cloze.positions)
-    reader = BlankReader(about.model, cloze, (about.whole,) * positions, about.settings)
-    known = construction(method)
+    positions, known = len(cloze.positions), construction(method)
+    whole = (about.whole,) * positions
     if known.without_tables({}) or positions == 1:
+        reader = BlankReader(about.model, cloze, whole, about.settings)
         return LazyOrders(reader).scores_of(ids)
     if known.needs((2, 2), {}) == Needs(masked=True):
-        return _independent(reader, ids)
+        masked = masked_distributions(RowReader(about.model, about.settings), cloze, whole)
+        each = [log_p.cpu()[ids[:, blank]] for blank, (log_p, _) in enumerate(masked)]
+        return torch.stack(each).sum(dim=0)
     if positions > 2:
         raise MethodError(
             f"{method} of words takes two pieces in all, and some have {positions} together; "
@@ -186,18 +185,6 @@ def _log_probs(
         )
     joint = joint_of(cloze)
     return torch.tensor([joint.log_prob(*fill) for fill in ids.tolist()], dtype=torch.float64)
-
-
-def _independent(
-    reader: BlankReader, ids: Int[Tensor, "fills positions"]
-) -> Float[Tensor, " fills"]:
-    total = torch.zeros(len(ids), dtype=torch.float64)
-
-    def use(_: Tensor, blank: int, log_p: Tensor) -> None:
-        total.add_(log_p[0, ids[:, blank]])
-
-    reader.read(torch.full((1, ids.shape[1]), EMPTY), use)
-    return total
 
 
 def _log_priors(
@@ -213,19 +200,13 @@ def _log_priors(
             "their number do not compare; state how likely each number is by a piece prior, "
             f"such as {widths[0]}=0.8,{widths[1]}=0.2, or 'uniform'"
         )
-    if isinstance(prior, str):
-        if prior != "uniform":
-            raise SupportError(
-                f"piece_prior is 'uniform' or a dictionary from numbers of pieces to their "
-                f"probabilities, not {quoted(prior)}"
-            )
+    if isinstance(prior, str) and prior == "uniform":
         return dict.fromkeys(widths, -math.log(len(widths)))
-    return _given_prior(prior, widths, blank)
-
-
-def _given_prior(prior: object, widths: Sequence[int], blank: int) -> dict[int, float]:
     if not isinstance(prior, Mapping):
-        raise SupportError(f"piece_prior is 'uniform' or a dictionary, not {quoted(prior)}")
+        raise SupportError(
+            "piece_prior is 'uniform' or a dictionary from numbers of pieces to their "
+            f"probabilities, not {quoted(prior)}"
+        )
     known = {whole_number(pieces): real_number(weight) for pieces, weight in prior.items()}
     if None in known:
         raise SupportError(f"piece_prior has numbers of pieces as keys, not {quoted(dict(prior))}")
@@ -257,7 +238,7 @@ def targets_by_blank(targets: object, blanks: int) -> dict[int, list[str]]:
     if isinstance(targets, str):
         targets = [targets]
     if isinstance(targets, Mapping) and targets:
-        _check_blanks(targets, blanks)
+        check_blanks(targets, blanks, "targets name")
         return {int(blank): _words(words) for blank, words in targets.items()}
     if isinstance(targets, bytes) or not isinstance(targets, Sequence) or not targets:
         raise SupportError(f"targets is a list of words, or one per blank, not {quoted(targets)}")
@@ -266,19 +247,12 @@ def targets_by_blank(targets: object, blanks: int) -> dict[int, list[str]]:
     for one in targets:
         if one is not None and (isinstance(one, str | bytes) or not isinstance(one, Sequence)):
             raise SupportError(
-                f"targets is a list of words, or a list of words a blank; {quoted(one)} is neither"
+                "targets is a list of words, or a list of words per blank; "
+                f"{quoted(one)} is neither"
             )
     if len(targets) != blanks:
         raise SupportError(f"targets has {len(targets)} lists; the text has {blanks} blanks")
     return {blank: _words(words) for blank, words in enumerate(targets) if words is not None}
-
-
-def _check_blanks(targets: Mapping[Any, object], blanks: int) -> None:
-    for blank in targets:
-        if whole_number(blank) not in range(blanks):
-            raise SupportError(
-                f"targets name blank {quoted(blank)}; this text has blanks 0 to {blanks - 1}"
-            )
 
 
 def _words(words: object) -> list[str]:

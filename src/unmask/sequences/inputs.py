@@ -25,8 +25,8 @@ from unmask.corpora.files import (
 )
 from unmask.corpora.lines import checked_lines
 from unmask.errors import CorpusError
+from unmask.markup import from_data_cell
 from unmask.printable import quoted
-from unmask.table_cells import from_data_cell
 
 # what holds the text of a file with columns, unless something else is named
 TEXT_COLUMN = "text"
@@ -48,31 +48,17 @@ class Item:
 
 def given_texts(texts: Iterable[str]) -> list[Item]:
     """Texts as they are, under the column `text`."""
-    return [
-        Item((_text(text, f"text {number}", TEXT_COLUMN),), {TEXT_COLUMN: text})
-        for number, text in enumerate(texts, start=1)
-    ]
+    return [Item((text,), {TEXT_COLUMN: text}) for text in texts]
 
 
 def read_items(
-    place: str,
-    columns: Sequence[str] = (),
-    *,
-    format: str | None = None,
-    limit: int | None = None,
-    standard_input: BinaryIO | None = None,
+    place: str, columns: Sequence[str] = (), *, format: str | None = None, limit: int | None = None
 ) -> list[Item]:
     """The rows of a file, or of standard input for `-`, with the texts of the columns named.
 
     Plain text has one text per line; blank lines are left out. What cannot be read raises a
     `CorpusError` of one sentence.
     """
-    if format is not None and format not in FORMATS:
-        raise CorpusError(f"format is one of {listed(FORMATS)}, not {quoted(format)}")
-    if place == "-":
-        source = standard_input or _standard_input()
-        shown = Place("stdin", "standard input")
-        return list(_read(source, format or "txt", columns, shown, limit))
     return list(ItemFile(place, columns, format, limit))
 
 
@@ -87,6 +73,16 @@ class ItemFile:
 
     def __iter__(self) -> Iterator[Item]:
         """Each row in turn; the first that cannot be read raises a `CorpusError`."""
+        if self.format is not None and self.format not in FORMATS:
+            raise CorpusError(f"format is one of {listed(FORMATS)}, not {quoted(self.format)}")
+        if self.place == "-":
+            if sys.stdin is None:
+                raise CorpusError("there is no standard input to read from; give a file")
+            place = Place("stdin", "standard input")
+            yield from _read(
+                sys.stdin.buffer, self.format or "txt", self.columns, place, self.limit
+            )
+            return
         path = Path(os.path.expanduser(self.place))
         place = Place(path.stem, quoted(self.place, limit=150))
         kind = self.format or _format_of(path, place)
@@ -99,18 +95,9 @@ class ItemFile:
 
 def can_be_read_again(place: str) -> bool:
     """Whether a place is a file, and not a pipe or a terminal, which give their lines once."""
-    return os.path.isfile(os.path.expanduser(place)) and not _is_device(place)
-
-
-def _is_device(place: str) -> bool:
     # /dev/stdin and /dev/fd/3 may stand for a file, which on some systems has been read then
-    return os.path.abspath(place).startswith("/dev/")
-
-
-def _standard_input() -> BinaryIO:
-    if sys.stdin is None:
-        raise CorpusError("there is no standard input to read from; give a file")
-    return sys.stdin.buffer
+    is_device = os.path.abspath(place).startswith("/dev/")
+    return os.path.isfile(os.path.expanduser(place)) and not is_device
 
 
 def _format_of(path: Path, place: Place) -> str:
@@ -166,14 +153,19 @@ def _json_rows(lines: Lines, place: Place) -> Rows:
     for number, line in lines:
         if line.strip():
             where = f"line {number} of {place.shown}"
-            row = json_object(line, where)
-            try:
-                json.dumps(row, allow_nan=False)
-            except ValueError:
-                raise CorpusError(
-                    f"{where} holds NaN or an infinite number, which JSON does not have; write null"
-                ) from None
-            yield row, where
+            yield json_row(line, where), where
+
+
+def json_row(line: str, where: str) -> Mapping[str, object]:
+    """The object that a line holds, whose numbers can be written again."""
+    row = json_object(line, where)
+    try:
+        json.dumps(row, allow_nan=False)
+    except ValueError:
+        raise CorpusError(
+            f"{where} holds NaN or an infinite number, which JSON does not have; write null"
+        ) from None
+    return row
 
 
 def _table_rows(

@@ -10,7 +10,7 @@ paradigms would change. Knows nothing of models and files.
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import NormalDist
 
 from unmask.errors import UnmaskError
@@ -57,17 +57,12 @@ class Accuracy:
 
     def to_dict(self) -> dict[str, float | None]:
         """The numbers by name, JSON-ready."""
-        value = None if math.isnan(self.value) else self.value
+        numbers: dict[str, float | None] = asdict(self)
+        value = numbers.pop("value")
         return {
-            "accuracy": value,
-            "low": self.low,
-            "high": self.high,
-            "pairs": self.pairs,
-            "compared": self.compared,
+            "accuracy": None if math.isnan(self.value) else value,
+            **numbers,
             "coverage": self.coverage,
-            "ties": self.ties,
-            "paradigms": self.paradigms,
-            "forward_passes": self.forward_passes,
         }
 
 

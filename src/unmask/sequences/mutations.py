@@ -5,6 +5,7 @@ Log-odds are in nats, log p(mutant) / p(wild type) given all other residues.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -23,8 +24,6 @@ from unmask.sequences.residues import (
 from unmask.settings import Settings
 from unmask.text.alphabets import bare_letter
 from unmask.text.candidates import Candidates
-from unmask.text.cloze import Cloze
-from unmask.text.support import Support
 
 DEFAULT_SUPPORT = "amino-acids"
 
@@ -127,36 +126,30 @@ def mutation_effects(
     """
     residues, axis = check_sequence(sequence), lm.support(support)
     parsed = [parse_mutations(one, residues) for one in mutants]
-    clozes = {at: residue_cloze(lm, residues, at) for at in dict.fromkeys(map(_positions, parsed))}
-    tokens = [_tokens(lm, one, clozes[_positions(one)], axis) for one in parsed]
-    joints: dict[tuple[int, ...], Joint] = {}
-    found = []
-    for mutations, (mutant, wildtype) in zip(parsed, tokens, strict=True):
-        at = _positions(mutations)
-        if at not in joints:
-            joints[at] = lm.joint(
-                clozes[at], method=method, support=axis, settings=settings, **options
-            )
-        found.append(_effect(mutations, mutant, wildtype, joints[at]))
-    return found
+    places = [tuple(one.position for one in mutations) for mutations in parsed]
+    clozes = {at: residue_cloze(lm, residues, at) for at in dict.fromkeys(places)}
 
+    def tokens(kind: str) -> list[list[int]]:
+        return [
+            residue_tokens(lm, [getattr(one, kind) for one in mutations], clozes[at], axis)
+            for mutations, at in zip(parsed, places, strict=True)
+        ]
 
-def _positions(mutations: tuple[Mutation, ...]) -> tuple[int, ...]:
-    return tuple(one.position for one in mutations)
-
-
-def _tokens(
-    lm: LanguageModel, mutations: tuple[Mutation, ...], cloze: Cloze, axis: Support
-) -> tuple[list[int], list[int]]:
-    """The tokens of the mutant and of the wild type."""
-    mutant = residue_tokens(lm, [one.mutant for one in mutations], cloze, axis)
-    return mutant, residue_tokens(lm, [one.wildtype for one in mutations], cloze, axis)
+    # all of them first: a residue outside the support is rejected before the model runs
+    mutated, wildtypes = tokens("mutant"), tokens("wildtype")
+    joint_at = cache(
+        lambda at: lm.joint(clozes[at], method=method, support=axis, settings=settings, **options)
+    )
+    return [
+        _effect(mutations, mutant, wildtype, joint_at(at))
+        for mutations, mutant, wildtype, at in zip(parsed, mutated, wildtypes, places, strict=True)
+    ]
 
 
 def _effect(
     mutations: tuple[Mutation, ...], mutant: list[int], wildtype: list[int], joint: Joint
 ) -> MutationEffect:
-    found = changes(joint, mutant, wildtype)
+    found = changes(joint.supports, joint.log_prob, mutant, wildtype)
     return MutationEffect(
         mutations=mutations,
         joint=joint,
@@ -182,27 +175,30 @@ def interaction_map(
 
     Pairs come in the order of `itertools.combinations` of the sorted positions.
     """
-    residues = check_sequence(sequence)
-    chosen = check_positions(positions, residues)
-    axis = lm.support(support)
-    pairs = list(combinations(chosen, 2))
+    residues, axis = check_sequence(sequence), lm.support(support)
+    pairs = list(combinations(check_positions(positions, residues), 2))
     clozes = [residue_cloze(lm, residues, pair) for pair in pairs]
     # all of them first: a residue outside the support is rejected before the model runs
     wildtypes = [
         residue_tokens(lm, [residues[position - 1] for position in pair], cloze, axis)
         for pair, cloze in zip(pairs, clozes, strict=True)
     ]
-    found = []
-    for pair, cloze, wildtype in zip(pairs, clozes, wildtypes, strict=True):
-        joint = lm.joint(cloze, method=method, support=axis, settings=settings, **options)
-        found.append(_pair_interaction(joint, residues, pair, wildtype))
-    return found
+    return [
+        _pair_interaction(
+            lm.joint(cloze, method=method, support=axis, settings=settings, **options),
+            residues,
+            pair,
+            wildtype,
+        )
+        for pair, cloze, wildtype in zip(pairs, clozes, wildtypes, strict=True)
+    ]
 
 
 def _pair_interaction(
     joint: Joint, residues: str, pair: tuple[int, int], wildtype: list[int]
 ) -> PairInteraction:
-    places, value = strongest_interaction(joint, wildtype)
+    here = [axis.index(token) for axis, token in zip(joint.supports, wildtype, strict=True)]
+    places, value = strongest_interaction(joint.log_rows, joint.shape, here)
     one, other = (
         Mutation(residues[position - 1], position, bare_letter(axis.names[place]))
         for position, axis, place in zip(pair, joint.supports, places, strict=True)

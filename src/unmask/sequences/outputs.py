@@ -7,9 +7,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from unmask import table_cells
-from unmask.errors import UnmaskError
-from unmask.printable import columns, printable, quoted
+from unmask import markup
+from unmask.printable import columns, printable
 from unmask.sequences.minimal_pairs import Accuracy, correct
 from unmask.sequences.scores import LogRatio, TextScore, Unscored
 
@@ -102,12 +101,10 @@ def written(
     """
     if format == "jsonl":
         return "".join(f"{json.dumps(row, allow_nan=False)}\n" for row in rows)
-    if format not in FORMATS:
-        raise UnmaskError(f"the output is csv, jsonl or tsv, not {quoted(format)}")
     tabs = format == "tsv"
-    table = [[table_cells.data_cell(name, tabs=tabs) for name in names]] if header else []
+    table = [[markup.data_cell(name, tabs=tabs) for name in names]] if header else []
     table += [[cell(row.get(name), tabs=tabs) for name in names] for row in rows]
-    if format == "tsv":
+    if tabs:
         # without quotes, as tables of that kind are read here
         return "".join("\t".join(line) + "\n" for line in table)
     file = io.StringIO()
@@ -122,7 +119,7 @@ def cell(value: object, *, tabs: bool = False) -> str:
     if isinstance(value, bool | int | float):
         return json.dumps(value, allow_nan=False)
     said = value if isinstance(value, str) else json.dumps(value)
-    return table_cells.data_cell(said, tabs=tabs)
+    return markup.data_cell(said, tabs=tabs)
 
 
 # -- tables to read

@@ -9,19 +9,26 @@ that.
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations
 
+import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from unmask.arguments import whole_number
+from unmask.errors import UnmaskError
 from unmask.logspace import row_blocks
 from unmask.model.batches import longest_first
+from unmask.printable import quoted
+from unmask.sequences.pll import TOKENS_PER_CHUNK, TokenReader, at_places
 from unmask.sequences.scores import LogRatio
 from unmask.sequences.texts import TokenisedText
-from unmask.sequences.token_rows import TOKENS_PER_CHUNK, TokenReader
-from unmask.sequences.walks import Walks, drawn_orders, plan_walks
 
 Pair = tuple[TokenisedText, TokenisedText]
+# more orders than this are a slip of the hand
+_LIMITS = {"orders": (1, 10_000), "seed": (0, 2**31 - 1)}
 
 
 def path_log_ratios(
@@ -71,32 +78,83 @@ def why_no_path(pair: Pair) -> str | None:
     return None
 
 
-def _along(reader: TokenReader, walks: Walks, pairs: list[Pair]) -> Float[Tensor, "pairs orders"]:
+def _along(reader: TokenReader, walks: "Walks", pairs: list[Pair]) -> Float[Tensor, "pairs orders"]:
     """The log-ratio of every pair along every order."""
     first, second = (torch.tensor([pair[side].ids for pair in pairs]) for side in (0, 1))
     places = (first != second).nonzero()[:, 1].view(len(pairs), -1)
     read = places[:, walks.place_read]
     tokens = torch.stack([first.gather(1, read), second.gather(1, read)], dim=2)
-    ids = _inputs(first, second, places, walks).scatter_(2, read[:, :, None], reader.mask_id)
+    # the first text's tokens at the places that are filled, the second's elsewhere
+    filled = at_places(walks.filled.expand(len(pairs), -1, -1), places, first.shape[1])
+    ids = torch.where(filled, first[:, None], second[:, None])
+    ids.scatter_(2, read[:, :, None], reader.model.mask_id)
     found = reader.log_probs(ids.flatten(0, 1), read.view(-1, 1), tokens.view(-1, 1, 2))
     ratios = (found[:, 0, 0] - found[:, 0, 1]).view(read.shape)
     return ratios[:, walks.pass_at].sum(dim=2)
 
 
-def _inputs(
-    first: Int[Tensor, "pairs length"],
-    second: Int[Tensor, "pairs length"],
-    places: Int[Tensor, "pairs places"],
-    walks: Walks,
-) -> Int[Tensor, "pairs passes length"]:
-    """The first text's tokens at the places that are filled, the second's elsewhere."""
-    shape = (len(places), *walks.filled.shape)
-    walked = torch.zeros(*shape[:2], first.shape[1], dtype=torch.bool)
-    walked.scatter_(2, places[:, None].expand(shape), walks.filled.expand(shape))
-    return torch.where(walked, first[:, None], second[:, None])
-
-
-def _averaged(ratios: Float[Tensor, " orders"], walks: Walks) -> LogRatio:
+def _averaged(ratios: Float[Tensor, " orders"], walks: "Walks") -> LogRatio:
     orders, places = walks.orders.shape
     error = float(ratios.std()) / math.sqrt(orders) if orders > 1 else None
     return LogRatio(float(ratios.mean()), error, orders, places, walks.forward_passes)
+
+
+# --- orders, and the forward passes that all of them need together -----------------------------
+
+
+def check_orders(orders: object, seed: object) -> None:
+    """Reject a number of orders, or a seed, that cannot be used."""
+    for (name, (least, most)), given in zip(_LIMITS.items(), (orders, seed), strict=True):
+        count = whole_number(given)
+        if count is None or not least <= count <= most:
+            raise UnmaskError(
+                f"{name} is a whole number from {least} to {most:,}, not {quoted(given)}"
+            )
+
+
+def drawn_orders(places: int, orders: int, entropy: Sequence[int]) -> Int[Tensor, "orders places"]:
+    """So many different orders of the places, or all if there are no more than that.
+
+    The generator is seeded by `entropy` alone.
+    """
+    if places < 20 and math.factorial(places) <= orders:
+        return torch.tensor(list(permutations(range(places)))).view(-1, places)
+    generator = np.random.default_rng(list(entropy))
+    found: dict[tuple[int, ...], None] = {}
+    while len(found) < orders:
+        found[tuple(generator.permutation(places).tolist())] = None
+    return torch.tensor(list(found))
+
+
+@dataclass(frozen=True, eq=False)
+class Walks:
+    """Orders of filling places, and the forward passes that they need: none twice.
+
+    A forward pass has some places `filled` and reads one, `place_read`; the number of the one that
+    an order needs at a step is `pass_at[order, step]`.
+    """
+
+    orders: Int[Tensor, "orders places"]
+    filled: Bool[Tensor, "passes places"]
+    place_read: Int[Tensor, " passes"]
+    pass_at: Int[Tensor, "orders places"]
+
+    @property
+    def forward_passes(self) -> int:
+        """How many forward passes one pair of texts takes."""
+        return len(self.filled)
+
+
+def plan_walks(orders: Int[Tensor, "orders places"]) -> Walks:
+    """The forward passes that walking these orders needs."""
+    filled = orders.argsort(dim=1)[:, None, :] < torch.arange(orders.shape[1])[:, None]
+    read = torch.nn.functional.one_hot(orders, orders.shape[1]).bool()
+    packed = np.packbits(torch.cat([filled, read], dim=2).flatten(0, 1).numpy(), axis=1)
+    _, first, number = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+    chosen = torch.from_numpy(first)
+    return Walks(
+        orders,
+        filled.flatten(0, 1)[chosen],
+        orders.flatten()[chosen],
+        torch.from_numpy(number).view(orders.shape),
+    )

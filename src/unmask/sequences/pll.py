@@ -13,9 +13,21 @@ from torch import Tensor
 
 from unmask.logspace import row_blocks
 from unmask.model.batches import longest_first
+from unmask.model.row_reader import RowReader
 from unmask.sequences.scores import TextScore, WordScore
 from unmask.sequences.texts import TokenisedText
-from unmask.sequences.token_rows import TOKENS_PER_CHUNK, TokenReader
+
+# ids of inputs written out at a time, 8 bytes each: many batches on a CPU, sixteen on a GPU
+TOKENS_PER_CHUNK = 2**20
+
+
+class TokenReader(RowReader):
+    """Reads a model over its whole vocabulary; `expect` announces forward passes to its bar."""
+
+    def expect(self, count: int) -> None:
+        """Count on so many more forward passes."""
+        if self._bar is not None:
+            self._bar.total = (self._bar.total or 0) + count
 
 
 def pseudo_log_likelihoods(
@@ -40,22 +52,19 @@ def _log_probs(
     ids = torch.tensor([text.ids for text in texts])
     places = torch.tensor([text.places for text in texts])
     hidden = _with_later_pieces(texts) if later_too else torch.eye(places.shape[1]).bool()
-    masked = masked_inputs(ids, places, hidden.expand(len(texts), -1, -1), reader.mask_id)
+    masks = at_places(hidden.expand(len(texts), -1, -1), places, ids.shape[1])
+    masked = torch.where(masks, reader.model.mask_id, ids[:, None]).flatten(0, 1)
     tokens = ids.gather(1, places)
     found = reader.log_probs(masked, places.view(-1, 1), tokens.view(-1, 1, 1))
     return found.view(tokens.shape)
 
 
-def masked_inputs(
-    ids: Int[Tensor, "texts length"],
-    places: Int[Tensor, "texts tokens"],
-    hidden: Bool[Tensor, "texts passes tokens"],
-    mask_id: int,
-) -> Int[Tensor, "texts*passes length"]:
-    """Every text with the hidden ones of its tokens masked, one forward pass after the other."""
-    masks = torch.zeros(*hidden.shape[:2], ids.shape[1], dtype=torch.bool)
-    masks.scatter_(2, places[:, None].expand(hidden.shape), hidden)
-    return ids[:, None].expand(masks.shape).masked_fill(masks, mask_id).flatten(0, 1)
+def at_places(
+    chosen: Bool[Tensor, "texts passes tokens"], places: Int[Tensor, "texts tokens"], length: int
+) -> Bool[Tensor, "texts passes length"]:
+    """Which positions are chosen in every forward pass, given which tokens of the text are."""
+    found = torch.zeros(*chosen.shape[:2], length, dtype=torch.bool)
+    return found.scatter_(2, places[:, None].expand(chosen.shape), chosen)
 
 
 def _with_later_pieces(texts: list[TokenisedText]) -> Bool[Tensor, "texts tokens tokens"]:

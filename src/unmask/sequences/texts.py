@@ -79,34 +79,27 @@ Encoded = tuple[tuple[int, ...], tuple[int, ...], tuple[Word, ...]]
 
 
 def _windows(lm: LanguageModel, texts: Sequence[str], name: Name) -> Iterator[list[TokenisedText]]:
+    read = _read_fast if lm.tokenizer.is_fast else _read_slow
     for start in range(0, len(texts), TEXTS_PER_WINDOW):
         window = list(texts[start : start + TEXTS_PER_WINDOW])
+        names = [name(start + place) for place in range(len(window))]
+        for text, named in zip(window, names, strict=True):
+            _check_text(text, named)
         found: list[TokenisedText] = []
-        for text, encoded in zip(window, _encoded(lm, window, start, name), strict=True):
-            unknown = unknown_parts(text, encoded[0], lm.tokenizer)
-            one = TokenisedText(text, *encoded, unknown)
-            _check(lm, one, name(start + len(found)))
-            found.append(one)
+        for place, encoded in enumerate(read(lm.tokenizer, window, names)):
+            unknown = unknown_parts(window[place], encoded[0], lm.tokenizer)
+            found.append(TokenisedText(window[place], *encoded, unknown))
+            _check(lm, found[-1], names[place])
         yield found
 
 
-def _encoded(lm: LanguageModel, texts: list[str], start: int, name: Name) -> Iterator[Encoded]:
-    for number, text in enumerate(texts, start):
-        try:
-            checked_text(text)
-        except ClozeError as error:
-            raise ClozeError(f"{name(number)}: {error}") from None
-    read = _read_fast if lm.tokenizer.is_fast else _read_slow
-    return read(lm.tokenizer, texts, start, name)
-
-
-def _read_fast(tokenizer: Any, texts: list[str], start: int, name: Name) -> Iterator[Encoded]:
+def _read_fast(tokenizer: Any, texts: list[str], names: list[str]) -> Iterator[Encoded]:
     options = {"return_offsets_mapping": True, "return_special_tokens_mask": True}
     try:
         batch = tokenizer(texts, verbose=False, **options)
     except Exception:  # a vocabulary without an unknown token fails on an unknown word
-        for number, text in enumerate(texts, start):
-            _read_one(tokenizer, text, name(number))
+        for text, name in zip(texts, names, strict=True):
+            _read_one(tokenizer, text, name)
         raise
     special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
     for index, text in enumerate(texts):
@@ -118,13 +111,13 @@ def _read_fast(tokenizer: Any, texts: list[str], start: int, name: Name) -> Iter
         yield tuple(ids), tuple(places), words
 
 
-def _read_slow(tokenizer: Any, texts: list[str], start: int, name: Name) -> Iterator[Encoded]:
+def _read_slow(tokenizer: Any, texts: list[str], names: list[str]) -> Iterator[Encoded]:
     special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
-    for number, text in enumerate(texts, start):
-        ids = tuple(int(t) for t in _read_one(tokenizer, text, name(number))["input_ids"])
+    for text, name in zip(texts, names, strict=True):
+        ids = tuple(int(t) for t in _read_one(tokenizer, text, name)["input_ids"])
         places = tuple(p for p, t in enumerate(ids) if t not in special)
-        names = tokenizer.convert_ids_to_tokens([ids[p] for p in places])
-        words = (Word(rank, rank + 1, -1, -1, str(name)) for rank, name in enumerate(names))
+        tokens = tokenizer.convert_ids_to_tokens([ids[p] for p in places])
+        words = (Word(rank, rank + 1, -1, -1, str(token)) for rank, token in enumerate(tokens))
         yield ids, places, tuple(words)
 
 
@@ -144,10 +137,12 @@ def _words(
     """Pieces that belong together; a piece of nothing but space belongs to what follows it."""
     found: list[Word] = []
     for rank, place in enumerate(places):
-        start, end = _without_spaces(text, offsets[place])
+        start, end = offsets[place]
+        if text[start:end].strip():
+            start, end = trimmed(text, (start, end))
         before = found[-1] if rank and word_ids[places[rank - 1]] == word_ids[place] else None
         blank = before is not None and not before.text.strip()
-        if before is None or (not blank and _has_space(text[before.end : start])):
+        if before is None or (not blank and any(map(str.isspace, text[before.end : start]))):
             found.append(Word(rank, rank + 1, start, end, text[start:end]))
             continue
         low, high = start if blank else before.start, max(end, before.end)
@@ -155,15 +150,14 @@ def _words(
     return tuple(found)
 
 
-def _without_spaces(text: str, span: tuple[int, int]) -> tuple[int, int]:
-    return trimmed(text, span) if text[span[0] : span[1]].strip() else span
-
-
-def _has_space(text: str) -> bool:
-    return any(character.isspace() for character in text)
-
-
 # --- what is rejected --------------------------------------------------------------------------
+
+
+def _check_text(text: object, name: str) -> None:
+    try:
+        checked_text(text)
+    except ClozeError as error:
+        raise ClozeError(f"{name}: {error}") from None
 
 
 def _check(lm: LanguageModel, text: TokenisedText, name: str) -> None:
@@ -175,17 +169,13 @@ def _check(lm: LanguageModel, text: TokenisedText, name: str) -> None:
         raise ClozeError(
             f"{name} has {len(text.ids)} tokens; this model takes at most {lm.max_length}"
         )
-    _check_ids(lm, text.ids, name)
-    check_known(lm.tokenizer, text.unknown, text.ids, name)
-    if not text.places:
-        raise ClozeError(f"{name} has no token to score: {quoted(text.text)}")
-
-
-def _check_ids(lm: LanguageModel, ids: Sequence[int], name: str) -> None:
     size = lm.model.vocabulary_size
-    beyond = [token for token in ids if token >= size and token != lm.model.mask_id]
+    beyond = [token for token in text.ids if token >= size and token != lm.model.mask_id]
     if beyond:
         raise ClozeError(
             f"{name} has token id {beyond[0]}, but the model knows {size}; the tokenizer "
             "and the model do not belong together"
         )
+    check_known(lm.tokenizer, text.unknown, text.ids, name)
+    if not text.places:
+        raise ClozeError(f"{name} has no token to score: {quoted(text.text)}")

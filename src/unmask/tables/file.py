@@ -1,11 +1,10 @@
-"""Tables in a safetensors file: elicited where the GPU is, studied where the person is.
+"""Tables in a safetensors file: elicited where the GPU is, studied on another machine.
 
 No pickle: tensors plus one JSON header with the token names, where the tables came from and a
 checksum over all of it.
 """
 
 import json
-import os
 from importlib.metadata import version
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from unmask.durable import replacing
 from unmask.errors import TablesFileError, UnmaskError
 from unmask.printable import printable, quoted
 from unmask.settings import DEFAULT_MEMORY_LIMIT, Settings
@@ -50,10 +50,9 @@ def save_tables(tables: PairTables, path: str | Path) -> None:
         "provenance": json.dumps({**tables.diagnostics(), "versions": _versions()}, default=str),
     }
     header[CHECKSUM] = digest(own, header)
-    partial = target.with_name(target.name + ".partial")
     try:
-        save_file(own, partial, metadata=header)
-        os.replace(partial, target)
+        with replacing(target) as unfinished:
+            save_file(own, unfinished, metadata=header)
     except (OSError, SafetensorError) as error:
         raise TablesFileError(f"cannot write {quoted(str(path), limit=150)}: {error}") from None
 

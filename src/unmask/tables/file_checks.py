@@ -73,8 +73,7 @@ def checked_source(own: Mapping[str, Tensor], texts: Contents) -> StoredSource:
     shape = len(supports[0]), len(supports[1])
     source = StoredSource(
         supports,
-        _table(tensors, "a_given_b", "b", shape),
-        _table(tensors, "b_given_a", "a", shape),
+        (_table(tensors, "a_given_b", "b", shape), _table(tensors, "b_given_a", "a", shape)),
         None if captured is None else _marginals(tensors, captured, shape),
         provenance,
     )

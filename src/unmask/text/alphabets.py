@@ -1,10 +1,10 @@
-"""Small alphabets by name: the letters that a model of sequences has a token each for."""
+"""Small alphabets by name: letters that a model of sequences has one token each for."""
 
 from collections.abc import Iterator
 
 from unmask.errors import SupportError
 from unmask.printable import quoted
-from unmask.text.support import SPACE_MARKERS, Support
+from unmask.text.support import SPACE_MARKERS, Support, without_space_marker
 
 # letters in upper case; a vocabulary may have them in lower case, or behind a space marker
 ALPHABETS = {
@@ -36,8 +36,7 @@ def places_of_letters(name: str, whole: Support) -> list[int]:
 
 def bare_letter(token: str) -> str:
     """A token without its space marker, in upper case: the letter that it stands for."""
-    marker = next((m for m in SPACE_MARKERS if token.startswith(m)), "")
-    return token.removeprefix(marker).upper()
+    return without_space_marker(token).upper()
 
 
 def _spellings(letters: str) -> Iterator[list[list[str]]]:

@@ -57,12 +57,12 @@ def choose_each(
     return tuple(choose(spec.get(axis, NAMED[0]), whole, special_ids) for axis in range(blanks))
 
 
-def check_blanks(spec: Mapping[Any, object], blanks: int) -> None:
+def check_blanks(spec: Mapping[Any, object], blanks: int, what: str = "support names") -> None:
     """Reject candidates of a blank that the text does not have."""
     for axis in spec:
         if whole_number(axis) not in range(blanks):
             raise SupportError(
-                f"support names blank {quoted(axis)}; this text has blanks 0 to {blanks - 1}"
+                f"{what} blank {quoted(axis)}; this text has blanks 0 to {blanks - 1}"
             )
 
 

@@ -14,7 +14,6 @@ from unmask.text.spans import Blank as Blank
 from unmask.text.spans import (
     Span,
     checked_blanks,
-    place_of_index,
     places_of_span,
     span_of_place,
     span_of_word,
@@ -77,14 +76,27 @@ class Cloze:
         rest = iter(self.positions)
         return tuple(tuple(islice(rest, width)) for width in self.blank_widths)
 
+    def with_widths(self, widths: Sequence[int]) -> "Cloze":
+        """The mask of each blank repeated so many times; other widths leave no `gold`."""
+        if tuple(widths) == self.blank_widths:
+            return self
+        runs = self.positions_by_blank
+        width_at = {run[0]: width for run, width in zip(runs, widths, strict=True)}
+        dropped = {place for run in runs for place in run[1:]}
+        ids: list[int] = []
+        new_runs: dict[int, range] = {}
+        for place, token in enumerate(self.ids):
+            if place not in dropped:
+                width = width_at.get(place, 1)
+                new_runs[place] = range(len(ids), len(ids) + width)
+                ids += [token] * width
+        positions = tuple(place for run in runs for place in new_runs[run[0]])
+        kept = None if len(positions) == len(runs) else tuple(widths)
+        return replace(self, ids=tuple(ids), positions=positions, gold=None, widths=kept)
+
     def one_token_each(self) -> "Cloze":
         """The same blanks with one position each, for single tokens: what stood there is let go."""
-        firsts = [places[0] for places in self.positions_by_blank]
-        dropped = {p for places in self.positions_by_blank for p in places[1:]}
-        moved = {p: p - sum(d < p for d in dropped) for p in firsts}
-        ids = tuple(token for place, token in enumerate(self.ids) if place not in dropped)
-        positions = tuple(moved[p] for p in firsts)
-        return replace(self, ids=ids, positions=positions, gold=None, widths=None)
+        return replace(self.with_widths([1] * len(self.blank_widths)), gold=None)
 
     def filled(self, tokens: Sequence[int]) -> list[int]:
         """The ids with tokens written into the blanks."""
@@ -222,8 +234,11 @@ def _with_blanks(
 def _places(blank: int | Span, text: str, tokens: int, offsets: Sequence[Span]) -> range:
     if isinstance(blank, tuple):
         return places_of_span(blank, text, offsets)
-    place = place_of_index(blank, tokens)
-    return range(place, place + 1)
+    if not 0 <= blank < tokens:
+        raise ClozeError(
+            f"there is no token {quoted(blank)}; the text has tokens 0 to {tokens - 1}"
+        )
+    return range(blank, blank + 1)
 
 
 def _spans(

@@ -3,6 +3,7 @@
 Knows a text and the character offsets of its tokens, neither tokenizer nor model.
 """
 
+import re
 import unicodedata
 from collections.abc import Sequence
 
@@ -39,15 +40,6 @@ def _checked_blank(blank: object) -> Blank:
     raise ClozeError(
         f"a blank is a token index, a span (start, end) or a word of the text, not {quoted(blank)}"
     )
-
-
-def place_of_index(index: int, tokens: int) -> int:
-    """The index itself, if there is such a token."""
-    if not 0 <= index < tokens:
-        raise ClozeError(
-            f"there is no token {quoted(index)}; the text has tokens 0 to {tokens - 1}"
-        )
-    return index
 
 
 def places_of_span(span: Span, text: str, offsets: Sequence[Span]) -> range:
@@ -124,22 +116,16 @@ def trimmed(text: str, span: Span) -> Span:
 
 
 def _occurrences(sought: str, text: str) -> list[Span]:
-    found, start = [], text.find(sought)
-    while start >= 0:
-        found.append((start, start + len(sought)))
-        start = text.find(sought, start + 1)
-    return found
+    # a lookahead: they may overlap
+    starts = (found.start() for found in re.finditer(f"(?={re.escape(sought)})", text))
+    return [(start, start + len(sought)) for start in starts]
 
 
 def _inside_a_word(span: Span, text: str) -> bool:
     start, end = span
     before, after = text[start - 1 : start] if start else "", text[end : end + 1]
-    return _joined(before, text[start]) or _joined(text[end - 1], after)
-
-
-def _joined(left: str, right: str) -> bool:
-    """Whether two neighbouring characters belong to one word."""
-    return all(_in_words(ch) for ch in (left, right))
+    pairs = ((before, text[start]), (text[end - 1], after))
+    return any(_in_words(left) and _in_words(right) for left, right in pairs)
 
 
 def _in_words(ch: str) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from unmask.text.cloze import Tokenizer
-from unmask.text.support import SPACE_MARKERS
+from unmask.text.support import SPACE_MARKERS, without_space_marker
 
 
 def ids_of_text(tokenizer: Tokenizer, text: str) -> list[int]:
@@ -64,7 +64,7 @@ def continuation(tokenizer: Tokenizer, word: str) -> tuple[int, ...]:
     if not chunks:
         return ()
     prefix = _continuation_prefix(tokenizer)
-    bare = chunks[0] if prefix else chunks[0].removeprefix(_first_marker(chunks[0]))
+    bare = chunks[0] if prefix else without_space_marker(chunks[0])
     chunks[0] = prefix + bare
     try:
         return tuple(p.id for chunk in chunks if chunk for p in backend.model.tokenize(chunk))
@@ -96,10 +96,6 @@ def _normalised(tokenizer: Tokenizer, text: str) -> str:
 
 def _squeezed(text: str) -> str:
     return "".join(text.replace("▁", " ").split())
-
-
-def _first_marker(chunk: str) -> str:
-    return next((marker for marker in SPACE_MARKERS if chunk.startswith(marker)), "")
 
 
 def _continuation_prefix(tokenizer: Tokenizer) -> str:

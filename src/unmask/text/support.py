@@ -24,13 +24,18 @@ Token = str | SupportsIndex  # a vocabulary name, or an id; numpy's integers too
 SPACE_MARKERS = ("Ġ", "▁")
 
 
+def without_space_marker(piece: str) -> str:
+    """The characters of a piece."""
+    return piece[1:] if piece.startswith(SPACE_MARKERS) else piece
+
+
 @dataclass(frozen=True, eq=False)
 class Support:
     """The tokens that one blank ranges over, in order."""
 
     ids: Int[Tensor, " size"]
     names: Sequence[str]
-    # how the tokenizer cuts a word, where it is known: for those who ask for one that is cut
+    # how the tokenizer cuts a word, where it is known: to say so of one that is cut
     cut: Callable[[str], Sequence[str]] | None = None
 
     def __post_init__(self) -> None:

@@ -11,13 +11,13 @@ from collections.abc import Collection, Sequence
 
 from unmask.errors import ClozeError, UnknownTokenWarning, warn
 from unmask.printable import printable, quoted
+from unmask.text.alphabets import ALPHABETS
 from unmask.text.cloze import Cloze, Tokenizer
 from unmask.text.spelling import id_of_name
 
 # a whole text may be unknown: a warning stays one readable line
 _LISTED = 4
 _RESIDUES_SHOWN = 8
-_AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
 
 
 def note(tokenizer: Tokenizer, cloze: Cloze) -> str | None:
@@ -63,7 +63,7 @@ def _listed(unknown: Sequence[str]) -> str:
 
 def _residues(tokenizer: Tokenizer, part: str) -> str | None:
     """The part with spaces, if that is how a vocabulary of residues wants it."""
-    if not (part.isascii() and part.isalpha()) or not _has_all(tokenizer, _AMINO_ACIDS):
+    if not (part.isascii() and part.isalpha()) or not _has_all(tokenizer, ALPHABETS["amino-acids"]):
         return None
     letters = next((way for way in (part, part.upper()) if _has_all(tokenizer, way)), None)
     if letters is None or id_of_name(tokenizer, "##" + letters[-1]) is not None:

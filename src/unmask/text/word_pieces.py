@@ -9,8 +9,7 @@ blank: on the right the text is cut off, and on the left the word is taken as th
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import dataclass
 
 from unmask.arguments import whole_number
 from unmask.errors import ClozeError, SupportError
@@ -47,18 +46,17 @@ class _Frame:
 
 
 def pieces_in_context(
-    tokenizer: Tokenizer, cloze: Cloze, blank: int, words: object
+    tokenizer: Tokenizer, cloze: Cloze, blank: int, words: Sequence[object]
 ) -> list[Candidate]:
     """The pieces of every word at a blank of a cloze, in the order given.
 
     A word is what you would type there: at `The <mask>` and `The<mask>`, `man` is `Ġman` and
-    `man`. One leading space asks for the word after a space wherever the blank is. A name of the
-    vocabulary with its marker (`##ing`, `Ġman`) or an id is a single piece as given. Words are
-    typed as an object because anything but a list of them is answered too, with a `SupportError`.
+    `man`. One leading space means the word after a space wherever the blank is. A name of the
+    vocabulary with its marker (`##ing`, `Ġman`) or an id is a single piece as given.
     """
     frames = _frames(tokenizer, cloze, blank)
     found: dict[tuple[int, ...], Candidate] = {}
-    for word in _checked_list(words):
+    for word in words:
         one = _as_given(tokenizer, word) or _in_context(tokenizer, frames, str(word))
         if one.ids in found:
             raise SupportError(_given_twice(tokenizer, found[one.ids], one))
@@ -66,69 +64,16 @@ def pieces_in_context(
     return list(found.values())
 
 
-def covers(tokenizer: Tokenizer, candidate: Candidate) -> bool:
-    """Whether the pieces spell the whole word, up to the tokenizer's own normalisation."""
-    return same_spelling(tokenizer, candidate.word, candidate.ids)
-
-
-def with_widths(
-    tokenizer: Tokenizer, cloze: Cloze, widths: Sequence[int], *, max_length: int | None = None
-) -> Cloze:
-    """The cloze with each blank's mask repeated so many times; other widths leave no `gold`."""
-    if len(widths) != len(cloze.blank_widths):
-        raise ClozeError(
-            f"there are {len(widths)} widths for {len(cloze.blank_widths)} blanks; give one each"
-        )
-    if any(whole_number(width) is None or width < 1 for width in widths):
-        raise ClozeError(f"a blank is one or more tokens wide; the widths are {quoted(widths)}")
-    if tuple(widths) == cloze.blank_widths:
-        return cloze
-    ids, places = _one_mask_each(cloze)
-    length = len(ids) + sum(widths) - len(widths)
-    if max_length is not None and length > max_length:
-        raise ClozeError(
-            f"with blanks of {', '.join(map(str, widths))} tokens the text has {length}; "
-            f"this model takes at most {max_length}"
-        )
-    return _widened(cloze, ids, places, tuple(widths), tokenizer.mask_token_id)
-
-
-def _widened(
-    cloze: Cloze, ids: list[int], places: list[int], widths: tuple[int, ...], mask: int
-) -> Cloze:
-    width_at = dict(zip(places, widths, strict=True))
-    starts: dict[int, int] = {}
-    row: list[int] = []
-    for place, token in enumerate(ids):
-        starts[place] = len(row)
-        row += [mask] * width_at[place] if place in width_at else [token]
-    runs = (range(starts[place], starts[place] + width_at[place]) for place in places)
-    positions = tuple(chain.from_iterable(runs))
-    kept = None if len(positions) == len(widths) else widths
-    return replace(cloze, ids=tuple(row), positions=positions, gold=None, widths=kept)
-
-
-def _one_mask_each(cloze: Cloze) -> tuple[list[int], list[int]]:
-    """The ids with every blank one mask wide, and where these masks are."""
-    runs = cloze.positions_by_blank
-    surplus = {position for run in runs for position in run[1:]}
-    ids = [token for place, token in enumerate(cloze.ids) if place not in surplus]
-    return ids, [run[0] - sum(extra < run[0] for extra in surplus) for run in runs]
-
-
 def _frames(tokenizer: Tokenizer, cloze: Cloze, blank: int) -> list[_Frame]:
-    blanks = len(cloze.blank_widths)
-    if not 0 <= blank < blanks:
-        raise SupportError(f"there is no blank {quoted(blank)}; the text has 0 to {blanks - 1}")
-    ids, places = _one_mask_each(cloze)
-    spans = cloze.spans or _spans_of_masks(tokenizer, cloze.text, ids, places)
-    (start, end), place, mask = spans[blank], places[blank], tokenizer.mask_token
+    narrow, mask = cloze.one_token_each(), tokenizer.mask_token
+    spans = cloze.spans or _spans_of_masks(tokenizer, narrow)
+    (start, end), place = spans[blank], narrow.positions[blank]
     left = _with_masks(cloze.text, 0, start, spans, mask)
     right = _with_masks(cloze.text, end, len(cloze.text), spans, mask)
     if cloze.spans is None:
         left = _one_space_at_end(tokenizer, left, mask + right)
-    frames = [_Frame(left, right, tuple(ids[:place]), tuple(ids[place + 1 :]))]
-    if cloze.spans and cloze.gold and blanks > 1:
+    frames = [_Frame(left, right, narrow.ids[:place], narrow.ids[place + 1 :])]
+    if cloze.spans and cloze.gold and len(spans) > 1:
         # a mask that parts a word may change what is left of it: then the other blanks hold theirs
         gold, run = cloze.filled(cloze.gold), cloze.positions_by_blank[blank]
         around = tuple(gold[: run[0]]), tuple(gold[run[-1] + 1 :])
@@ -136,11 +81,10 @@ def _frames(tokenizer: Tokenizer, cloze: Cloze, blank: int) -> list[_Frame]:
     return frames
 
 
-def _spans_of_masks(
-    tokenizer: Tokenizer, text: str, ids: list[int], places: list[int]
-) -> list[Span]:
-    spans = [found.span() for found in re.finditer(re.escape(tokenizer.mask_token), text)]
-    if len(spans) != len(places) or ids_of_text(tokenizer, text) != ids:
+def _spans_of_masks(tokenizer: Tokenizer, cloze: Cloze) -> list[Span]:
+    spans = [found.span() for found in re.finditer(re.escape(tokenizer.mask_token), cloze.text)]
+    read = tuple(ids_of_text(tokenizer, cloze.text))
+    if len(spans) != len(cloze.positions) or read != cloze.ids:
         raise ClozeError(
             "the blanks of this cloze cannot be found in its text, which words need; read it with "
             "this tokenizer, with mask tokens in the text, or blanks as spans or words"
@@ -164,14 +108,6 @@ def _one_space_at_end(tokenizer: Tokenizer, left: str, rest: str) -> str:
         return left
     same = ids_of_text(tokenizer, single + rest) == ids_of_text(tokenizer, left + rest)
     return single if same else left
-
-
-def _checked_list(words: object) -> Sequence[object]:
-    if isinstance(words, str | bytes) or not isinstance(words, Sequence):
-        raise SupportError(f"candidates are a list of words or token ids, not {quoted(words)}")
-    if not words:
-        raise SupportError("there is no candidate; give at least one word")
-    return words
 
 
 def _as_given(tokenizer: Tokenizer, word: object) -> Candidate | None:
@@ -205,8 +141,8 @@ def _in_context(tokenizer: Tokenizer, frames: Sequence[_Frame], word: str) -> Ca
     for ids in _attempts(tokenizer, frames, word):
         tried.append(ids)
         _reject_special(tokenizer, word, ids)
-        if ids and covers(tokenizer, candidate := Candidate(word, ids)):
-            return candidate
+        if ids and same_spelling(tokenizer, word, ids):
+            return Candidate(word, ids)
     if tried and not any(tried):
         raise SupportError(f"{quoted(word)} is not a word: the tokenizer makes no piece of it here")
     raise SupportError(
@@ -241,7 +177,7 @@ def _continues(tokenizer: Tokenizer, frame: _Frame, word: str) -> bool:
 
 
 def _joined(left: str, word: str) -> str:
-    """A space that the caller asks for is one space, also where the text has it already."""
+    """A space that the caller writes is one space, also where the text has it already."""
     return left + (word.removeprefix(" ") if left.endswith(" ") else word)
 
 

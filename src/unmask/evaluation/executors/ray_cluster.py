@@ -9,32 +9,34 @@ import signal
 import socket
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Any, Self
 
+from unmask import __version__
 from unmask.arguments import whole_number
 from unmask.errors import UnmaskError
-from unmask.evaluation.executors.ray_pool import Failure, Limits, Pool
-from unmask.evaluation.executors.ray_workers import (
-    Measuring,
-    Needs,
-    RayTransport,
-    ResolvingBatch,
-    Task,
-)
+from unmask.evaluation.executors.ray_pool import PATIENCE, Failure, Pool
+from unmask.evaluation.executors.ray_workers import Needs, RayTransport, Task
 from unmask.evaluation.masks import MaskedPair
 from unmask.evaluation.plan import Batch, Plan
 from unmask.evaluation.rows import Row
-from unmask.evaluation.worker import ModelSource, describe, failed
+from unmask.evaluation.worker import (
+    ModelSource,
+    check_model,
+    describe,
+    failed,
+    measure,
+    resolve_batch,
+)
+from unmask.language_model import LanguageModel
 from unmask.printable import printable, quoted
 from unmask.settings import Settings
 
 AUTO, LOCAL = "auto", "local"
-_SECONDS_A_PROBE = 10.0
+_SECONDS_TO_PROBE = 10.0
 # a requested number of workers may need nodes that are only then started
-PATIENCE, PATIENCE_FOR_WORKERS = 120.0, 900.0
+_PATIENCE_FOR_WORKERS = 900.0
 _FIX = "start one with `ray start --head`, give the address of one, or use --ray local"
 
 
@@ -43,12 +45,14 @@ class Cluster:
     """Which cluster, and how much of it: as many workers as there is room for, unless said.
 
     `address` is "auto" (that of RAY_ADDRESS, or the one that runs on this machine), "local" (one on
-    this machine, for as long as the run takes) or where a head node listens.
+    this machine, for as long as the run takes) or where a head node listens. Without `patience`, in
+    seconds, it waits two minutes for a place, and a quarter of an hour for `workers`.
     """
 
     address: str = AUTO
     workers: int | None = None
     cpus_per_worker: int = 1
+    patience: float | None = None
 
     def __post_init__(self) -> None:
         """Reject what is not an address or a whole number."""
@@ -64,39 +68,26 @@ class Cluster:
 
 
 class RayExecutor:
-    """A Ray cluster, joined for as long as the context lasts.
+    """A Ray cluster, joined for as long as the context lasts."""
 
-    Without `limits`, it waits two minutes for a place, and a quarter of an hour for `workers`.
-    """
-
-    def __init__(
-        self, source: ModelSource, cluster: Cluster | None = None, *, limits: Limits | None = None
-    ) -> None:
+    def __init__(self, source: ModelSource, cluster: Cluster | None = None) -> None:
         self._source, self._cluster = with_whole_path(source), cluster or Cluster()
-        patience = PATIENCE_FOR_WORKERS if self._cluster.workers else PATIENCE
-        self._limits = limits or Limits(patience=patience)
+        waits = _PATIENCE_FOR_WORKERS if self._cluster.workers else PATIENCE
+        self._patience = self._cluster.patience or waits
         self._ray: Any = None
-        self._joined = False
-        self._transports: list[RayTransport] = []
+        self._held = ExitStack()
 
     def __enter__(self) -> Self:
         """Join the cluster, or start one."""
-        self._ray, self._joined = connect(self._cluster.address)
+        self._ray, joined = connect(self._cluster.address)
+        if joined:
+            self._held.callback(self._ray.shutdown)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Leave, with every worker ended; a cluster that was started for this ends as well."""
-        for transport in self._transports:
-            transport.close()
-        self._transports.clear()
-        ray, self._ray = self._ray, None
-        if self._joined:
-            ray.shutdown()
+        self._held.close()
+        self._ray = None
 
     def resolve_batch(
         self, examples: Sequence[MaskedPair], support: str | Sequence[str], settings: Settings
@@ -109,10 +100,13 @@ class RayExecutor:
             why = ", ".join(filter(None, (failure.said, failure.details)))
             raise UnmaskError(f"no batch size could be found: {printable(why)}")
 
-        transport = self._transport(ResolvingBatch(support, settings))
+        # there is no plan yet that a model could contradict
+        task = Task(lambda _: None, lambda lm, job: resolve_batch(lm, job, support, settings))
+        transport = self._transport(task)
         self._workers(transport.needs)
-        pool: Pool[Sequence[MaskedPair], Batch] = Pool(transport, 1, give_up, limits=self._limits)
-        return next(iter(list(pool.run([of_median_length(examples)]))))
+        pool = Pool(transport, 1, give_up, patience=self._patience)
+        (found,) = pool.run([of_median_length(examples)])
+        return found
 
     def run(self, plan: Plan, examples: Iterable[MaskedPair]) -> Iterator[list[Row]]:
         """The result rows of every example, as they come."""
@@ -121,10 +115,12 @@ class RayExecutor:
             # result rows are published: no `details`
             return failed(plan, example, printable(failure.said))
 
-        transport = self._transport(Measuring(plan))
+        task = Task(
+            lambda lm: _check_worker(lm, plan), lambda lm, example: measure(lm, plan, example)
+        )
+        transport = self._transport(task)
         workers = self._workers(transport.needs)
-        pool: Pool[MaskedPair, list[Row]] = Pool(transport, workers, give_up, limits=self._limits)
-        yield from pool.run(examples)
+        yield from Pool(transport, workers, give_up, patience=self._patience).run(examples)
 
     def _workers(self, needs: Needs) -> int:
         return self._cluster.workers or capacity(self._ray.nodes(), needs)
@@ -132,13 +128,23 @@ class RayExecutor:
     def _transport(self, task: Task) -> RayTransport:
         if self._ray is None:
             raise UnmaskError("a RayExecutor works inside its context: with RayExecutor(...) as it")
-        gpus = has_gpus(self._ray.nodes())
+        nodes = self._ray.nodes()
+        gpus = any(one["Alive"] and one["Resources"].get("GPU", 0) >= 1 for one in nodes)
         source = on_workers(self._source, gpus=gpus)
-        wants_gpu = source.device is not None and source.device.startswith("cuda")
-        needs = Needs(cpus=self._cluster.cpus_per_worker, gpus=int(wants_gpu))
+        needs = Needs(self._cluster.cpus_per_worker, gpus=int(source.device == "cuda"))
         transport = RayTransport(self._ray, source, task, needs)
-        self._transports.append(transport)
+        self._held.callback(transport.close)
         return transport
+
+
+def _check_worker(lm: LanguageModel, plan: Plan) -> None:
+    """The software and the model of the plan."""
+    if plan.software != f"unmask {__version__}":
+        raise UnmaskError(
+            f"unmask {__version__} is installed there and {printable(plan.software)} made"
+            " the plan; give every machine the same version"
+        )
+    check_model(lm, plan)
 
 
 def with_whole_path(source: ModelSource) -> ModelSource:
@@ -155,24 +161,20 @@ def of_median_length(examples: Sequence[MaskedPair]) -> Sequence[MaskedPair]:
 
 def on_workers(source: ModelSource, *, gpus: bool) -> ModelSource:
     """The source for a worker, whose own GPU is the only one it sees."""
-    asked = source.device
-    if asked is None:
-        return replace(source, device="cuda" if gpus else "cpu")
-    if asked.startswith("cuda"):
-        if not gpus:
-            raise UnmaskError(f"--device {quoted(asked)}, and no node of the cluster has a GPU")
-        return replace(source, device="cuda")
-    return source
-
-
-def has_gpus(nodes: Sequence[dict[str, Any]]) -> bool:
-    """Whether any living node has one."""
-    return any(node["Alive"] and node["Resources"].get("GPU", 0) >= 1 for node in nodes)
+    device = source.device or ("cuda" if gpus else "cpu")
+    if device.startswith("cuda") and not gpus:
+        raise UnmaskError(f"--device {quoted(device)}, and no node of the cluster has a GPU")
+    return replace(source, device="cuda" if device.startswith("cuda") else device)
 
 
 def capacity(nodes: Sequence[dict[str, Any]], needs: Needs) -> int:
     """How many workers fit on the living nodes, were there nothing else on them."""
-    found = sum(_fitting(node["Resources"], needs) for node in nodes if node["Alive"])
+    wanted = {name: n for name, n in (("CPU", needs.cpus), ("GPU", needs.gpus)) if n}
+    found = sum(
+        min(int(node["Resources"].get(name, 0) // n) for name, n in wanted.items())
+        for node in nodes
+        if node["Alive"]
+    )
     if not found:
         gpu = " and a GPU" if needs.gpus else ""
         raise UnmaskError(
@@ -180,11 +182,6 @@ def capacity(nodes: Sequence[dict[str, Any]], needs: Needs) -> int:
             " --cpus-per-worker, or --workers if the cluster grows on demand"
         )
     return found
-
-
-def _fitting(resources: dict[str, float], needs: Needs) -> int:
-    wanted = {"CPU": needs.cpus, "GPU": needs.gpus}
-    return min(int(resources.get(name, 0) // n) for name, n in wanted.items() if n)
 
 
 def connect(address: str) -> tuple[Any, bool]:
@@ -210,7 +207,10 @@ def connect(address: str) -> tuple[Any, bool]:
         try:
             ray.init(address=address, **options)
         except Exception as error:  # Ray raises whatever its parts raise
-            raise UnmaskError(_unreachable(address, error)) from None
+            if address == AUTO and isinstance(error, ConnectionError):
+                raise UnmaskError(f"no Ray cluster runs on this machine; {_FIX}") from None
+            why = describe(error)
+            raise UnmaskError(f"cannot use Ray at {quoted(address)}: {why}") from None
     return ray, True
 
 
@@ -220,17 +220,11 @@ def _probe(address: str) -> None:
     if "://" in address or not host or not port.isdigit():
         return
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_A_PROBE).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_TO_PROBE).close()
     except (OSError, OverflowError) as error:
         raise UnmaskError(
             f"no Ray cluster answers at {quoted(address)} ({describe(error)}); {_FIX}"
         ) from None
-
-
-def _unreachable(address: str, error: Exception) -> str:
-    if address == AUTO and isinstance(error, ConnectionError):
-        return f"no Ray cluster runs on this machine; {_FIX}"
-    return f"cannot use Ray at {quoted(address)}: {describe(error)}"
 
 
 @contextmanager

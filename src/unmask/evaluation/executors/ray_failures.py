@@ -5,8 +5,7 @@ Knows errors by name and text alone, neither Ray nor the pool.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from unmask.errors import UnmaskError
 from unmask.evaluation.rows import Row
@@ -27,8 +26,7 @@ _MISSING = re.compile(r"(ModuleNotFound|Import|Attribute)Error\b")
 _MEMORY = re.compile(r"out of memory|ALLOC_FAILED", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(NamedTuple):
     """Why a model could not be loaded; one that `lasts` would be the same for another worker."""
 
     why: str
@@ -61,11 +59,9 @@ def accelerator_failure(found: Any) -> str | None:
     """
     if not isinstance(found, list) or not all(isinstance(one, Row) and one.error for one in found):
         return None
-    errors = [one.error for one in found]
-    sick = bool(errors) and all(
-        _ACCELERATOR.search(one) and not _MEMORY.search(one) for one in errors
-    )
-    return errors[0] if sick else None
+    errors: list[str] = [one.error for one in found]
+    sick = all(_ACCELERATOR.search(one) and not _MEMORY.search(one) for one in errors)
+    return errors[0] if errors and sick else None
 
 
 def lacks_software(error: Exception) -> bool:

@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from unmask.errors import UnmaskError
 from unmask.printable import printable
@@ -19,63 +19,40 @@ Job = TypeVar("Job")
 Outcome = TypeVar("Outcome")
 
 # one that runs and one that waits: a worker is never idle for the time of a message
-_JOBS_A_WORKER = 2
-_SECONDS_A_POLL = 1.0
+_JOBS_PER_WORKER = 2
+_SECONDS_PER_POLL = 1.0
+PATIENCE = 120.0
+# so many deaths, and at least so many for each worker, without any job done between, are too many
+_DEATHS, _DEATHS_PER_WORKER = 10, 3
 
 
-@dataclass(frozen=True)
-class Placed:
-    """A worker has its place in the cluster, and gets ready there."""
-
-    worker: int
-
-
-@dataclass(frozen=True)
-class Ready:
-    """A worker can take jobs."""
+class Placed(NamedTuple):
+    """A worker has its place in the cluster; one that is `ready` can take jobs."""
 
     worker: int
+    ready: bool = False
 
 
-@dataclass(frozen=True)
-class Refused:
-    """A worker runs and says that it cannot do what it is for: another would say the same."""
+class Died(NamedTuple):
+    """A worker is gone, whatever it had; another would come to the same end if that `lasts`."""
 
     worker: int
     why: str
+    lasts: bool = False
 
 
-@dataclass(frozen=True)
-class Died:
-    """A worker is gone, whatever it had."""
-
-    worker: int
-    why: str
-
-
-@dataclass(frozen=True)
-class Answered:
-    """A job is done."""
+class Answered(NamedTuple):
+    """A job is done, or its value is the `Failure` that it ended in; its worker lives."""
 
     worker: int
     job: int
     value: Any
 
 
-@dataclass(frozen=True)
-class Raised:
-    """A job ended in an error of its own; its worker lives."""
-
-    worker: int
-    job: int
-    why: str
+Event = Placed | Died | Answered
 
 
-Event = Placed | Ready | Refused | Died | Answered | Raised
-
-
-@dataclass(frozen=True)
-class Failure:
+class Failure(NamedTuple):
     """Why a job cannot be done: `said` names no machine, `details` may."""
 
     said: str
@@ -98,25 +75,6 @@ class Transport(Protocol):
         """End a worker, or withdraw its request; one that is gone already is not an error."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """How long to bear with what goes wrong.
-
-    `tries` of a job that was running when its worker died; `patience` in seconds while no worker
-    runs, importing its libraries included; `deaths` of workers, and at least so many for each,
-    without any job done between.
-    """
-
-    tries: int = 3
-    patience: float = 120.0
-    deaths: int = 10
-    deaths_a_worker: int = 3
-
-    def deaths_in_a_row(self, workers: int) -> int:
-        """How many deaths are too many."""
-        return max(self.deaths, self.deaths_a_worker * workers)
-
-
 @dataclass
 class _Worker(Generic[Job]):
     placed: bool = False
@@ -128,7 +86,9 @@ class _Worker(Generic[Job]):
 class Pool(Generic[Job, Outcome]):
     """Workers that are kept at a number while there is something to do.
 
-    `give_up` makes the outcome of a job that cannot be done, from the job and the reason.
+    `give_up` makes the outcome of a job that cannot be done, from the job and the reason: after
+    `tries` where its worker died while it ran. `patience` is in seconds, while no worker runs,
+    importing its libraries included.
     """
 
     def __init__(
@@ -137,16 +97,17 @@ class Pool(Generic[Job, Outcome]):
         workers: int,
         give_up: Callable[[Job, Failure], Outcome],
         *,
-        limits: Limits | None = None,
+        patience: float = PATIENCE,
+        tries: int = 3,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._transport, self._wanted, self._give_up = transport, workers, give_up
-        self._limits, self._clock = limits or Limits(), clock
+        self._patience, self._tries, self._clock = patience, tries, clock
         self._workers: dict[int, _Worker[Job]] = {}
         # taken from the source and with no worker
         self._returned: deque[tuple[int, Job]] = deque()
-        self._charges: Counter[int] = Counter()
-        self._deaths = 0
+        self._deaths_of: Counter[int] = Counter()
+        self._deaths_in_a_row = 0
         self._alone_since = clock()
 
     def run(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
@@ -159,7 +120,11 @@ class Pool(Generic[Job, Outcome]):
             for _ in range(len(self._returned)):
                 self._start()
             while self._distribute(source):
-                yield from self._listen()
+                for event in self._transport.wait(_SECONDS_PER_POLL):
+                    # what a worker says that was given up is late: its jobs are others' now
+                    if event.worker in self._workers:
+                        yield from self._take(event)
+                self._check_alone()
         finally:
             for worker in list(self._workers):
                 self._stop(worker)
@@ -180,72 +145,52 @@ class Pool(Generic[Job, Outcome]):
         room = {
             number: len(one.jobs)
             for number, one in self._workers.items()
-            if one.ready and len(one.jobs) < _JOBS_A_WORKER
+            if one.ready and len(one.jobs) < _JOBS_PER_WORKER
         }
         return min(room, key=room.__getitem__) if room else None
-
-    def _listen(self) -> Iterator[Outcome]:
-        for event in self._transport.wait(_SECONDS_A_POLL):
-            # what a worker says that was given up is late: its jobs are others' now
-            if event.worker in self._workers:
-                yield from self._take(event)
-        self._check_alone()
 
     def _take(self, event: Event) -> Iterator[Outcome]:
         worker = self._workers[event.worker]
         match event:
-            case Placed():
-                worker.placed = True
-            case Ready():
-                worker.placed = worker.ready = True
-            case Refused(why=why):
+            case Placed(ready=ready):
+                worker.placed, worker.ready = True, worker.ready or ready
+            case Died(why=why, lasts=True):
                 raise UnmaskError(why)
-            case Died(why=why):
-                yield from self._replace_dead_worker(event.worker, why)
-            case Answered(job=number) | Raised(job=number) if number in worker.jobs:
-                yield self._outcome(event, worker.jobs.pop(number))
-
-    def _outcome(self, event: Answered | Raised, job: Job) -> Outcome:
-        self._deaths = 0
-        if isinstance(event, Raised):
-            return self._give_up(job, Failure(event.why))
-        value: Outcome = event.value
-        return value
+            case Died(number, why):
+                yield from self._replace_dead_worker(number, why)
+            case Answered(job=number, value=value) if number in worker.jobs:
+                self._deaths_in_a_row = 0
+                job = worker.jobs.pop(number)
+                yield self._give_up(job, value) if isinstance(value, Failure) else value
 
     def _replace_dead_worker(self, number: int, why: str) -> Iterator[Outcome]:
         """Take back the jobs of a dead worker, and request another."""
         jobs = list(self._workers[number].jobs.items())
         self._stop(number)
-        self._deaths += 1
+        self._deaths_in_a_row += 1
         for running, job in jobs[:1]:
-            self._charges[running] += 1
-            if self._charges[running] >= self._limits.tries:
-                yield self._give_up(job, self._failure_after_retries(why))
+            self._deaths_of[running] += 1
+            if self._deaths_of[running] >= self._tries:
+                said = f"its worker ended {self._tries} times while it ran"
+                yield self._give_up(job, Failure(said, f"the last time with: {why}"))
                 del jobs[0]
         self._returned.extendleft(reversed(jobs))
-        self._check_deaths(why)
-        self._start()
-
-    def _failure_after_retries(self, why: str) -> Failure:
-        said = f"its worker ended {self._limits.tries} times while it ran"
-        return Failure(said, f"the last time with: {why}")
-
-    def _check_deaths(self, why: str) -> None:
-        if self._deaths >= self._limits.deaths_in_a_row(self._wanted):
+        if self._deaths_in_a_row >= max(_DEATHS, _DEATHS_PER_WORKER * self._wanted):
             raise UnmaskError(
-                f"workers died {self._deaths} times without finishing an example, the last with:"
-                f" {printable(why)}. What was finished is kept; mend the cause (often memory: use"
-                " fewer --workers) and start again"
+                f"workers died {self._deaths_in_a_row} times without finishing an example, the last"
+                f" with: {printable(why)}. What was finished is kept; mend the cause (often memory:"
+                " use fewer --workers) and start again"
             )
+        self._start()
 
     def _check_alone(self) -> None:
         """Waiting for a place is only in order while somebody works or gets ready to."""
         if any(one.placed for one in self._workers.values()):
             self._alone_since = self._clock()
-        elif self._clock() - self._alone_since >= self._limits.patience:
+        elif self._clock() - self._alone_since >= self._patience:
             raise UnmaskError(
-                f"the cluster had no room for a worker for {self._limits.patience:g} s: its nodes"
-                " are gone, busy, too small or not there yet. What was finished is kept; see `ray"
+                f"the cluster had no room for a worker for {self._patience:g} s: its nodes are"
+                " gone, busy, too small or not there yet. What was finished is kept; see `ray"
                 " status`, request fewer --cpus-per-worker or more --patience, and start again"
             )
 

@@ -64,10 +64,6 @@ class Estimate:
         """Whether the whole interval lies on one side of zero."""
         return self.low > 0 or self.high < 0
 
-    def to_dict(self) -> dict[str, float]:
-        """The four numbers by name."""
-        return {"value": self.value, "stderr": self.stderr, "low": self.low, "high": self.high}
-
 
 DEFAULT = Resampling()
 
@@ -93,13 +89,19 @@ def ratios(
     Sentences with more examples weigh more, as they do in the mean over examples.
     """
     values, sizes = np.asarray(columns, dtype=np.float64), np.asarray(weights, dtype=np.float64)
-    _check(values, sizes, sentences)
+    if not len(sentences):
+        raise UnmaskError("a mean needs at least one example")
+    if not (np.isfinite(values).all() and np.isfinite(sizes).all()):
+        raise UnmaskError("a mean is of finite numbers: leave out the examples that failed")
     totals, sizes = _by_sentence(values.T, sentences), _by_sentence(sizes, sentences)
     if not sizes.sum() > 0:
         raise UnmaskError("weights add up to 0, but a mean needs a sum above 0: leave them out")
     value = totals.sum(axis=0) / sizes.sum()
-    stderr, ends = _stderr(totals, sizes), _ends(totals, sizes, resampling)
-    return [Estimate(*map(float, numbers)) for numbers in zip(value, stderr, *ends, strict=True)]
+    spread = np.full((3, len(value)), np.nan)
+    if len(sizes) > 1:
+        spread[0] = _stderr(totals - sizes[:, None] * value, sizes.sum())
+        spread[1:] = _ends(np.concatenate([totals, sizes[:, None]], axis=1), resampling)
+    return [Estimate(*map(float, numbers)) for numbers in zip(value, *spread, strict=True)]
 
 
 def paired_differences(
@@ -117,18 +119,6 @@ def paired_differences(
     return means(gap, sentences, resampling)
 
 
-def _check(values: Numbers, sizes: Numbers, sentences: Sequence[Hashable]) -> None:
-    if not len(sentences):
-        raise UnmaskError("a mean needs at least one example")
-    if values.ndim != 2 or values.shape[1] != len(sentences) or sizes.shape != values.shape[1:]:
-        raise UnmaskError(
-            f"columns of shape {values.shape} and weights of shape {sizes.shape} do not fit"
-            f" {len(sentences)} sentence ids: give one number per example"
-        )
-    if not (np.isfinite(values).all() and np.isfinite(sizes).all()):
-        raise UnmaskError("a mean is of finite numbers: leave out the examples that failed")
-
-
 def _by_sentence(values: Numbers, sentences: Sequence[Hashable]) -> Numbers:
     """The sum of each sentence's examples, sentences sorted."""
     # by a dict, because numpy takes "a" and "a\0" for the same text; sorted, so that resamples
@@ -140,23 +130,15 @@ def _by_sentence(values: Numbers, sentences: Sequence[Hashable]) -> Numbers:
     return sums
 
 
-def _stderr(totals: Numbers, sizes: Numbers) -> Numbers:
+def _stderr(rest: Numbers, size: float) -> Numbers:
     """That of a ratio of sums over sentences, linearised; s / sqrt(n) if each has one example."""
-    count = len(sizes)
-    if count < 2:
-        return np.full(totals.shape[1], np.nan)
-    value = totals.sum(axis=0) / sizes.sum()
-    rest = totals - sizes[:, None] * value
-    squares = (rest**2).sum(axis=0) * count / (count - 1)
-    found: Numbers = np.sqrt(squares) / sizes.sum()
+    count = len(rest)
+    found: Numbers = np.sqrt((rest**2).sum(axis=0) * count / (count - 1)) / size
     return found
 
 
-def _ends(totals: Numbers, sizes: Numbers, resampling: Resampling) -> Numbers:
-    """Low and high ends a column."""
-    if len(sizes) < 2:
-        return np.full((2, totals.shape[1]), np.nan)
-    sums = np.concatenate([totals, sizes[:, None]], axis=1)
+def _ends(sums: Numbers, resampling: Resampling) -> Numbers:
+    """Low and high ends per column but the last, which all others are divided by."""
     drawn = _resampled(sums, resampling)
     with np.errstate(invalid="ignore", divide="ignore"):
         found = drawn[:, :-1] / drawn[:, -1:]

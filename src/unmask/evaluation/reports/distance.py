@@ -37,25 +37,25 @@ def by_distance(
     resampling: Resampling = DEFAULT,
     distances: Mapping[str, int] | None = None,
 ) -> list[DistanceBin]:
-    """Mean NLLs a distance; rare distances are pooled, so that no bin is nearly empty.
+    """Mean NLLs per distance; rare distances are pooled, so that no bin is nearly empty.
 
     The distance is that in tokens, or what `distances` has for the example's id; examples that it
     does not have are left out. All constructions of a setting get the same bins, so that their
     lines can be laid over each other. A setting with fewer than `least_count` examples is one bin,
     of the examples it has.
     """
-    if least_count < 1:
-        raise UnmaskError(f"least_count is a number from 1, not {quoted(least_count)}")
-    distance: Callable[[Row], int] = _token_distance
+
+    def distance(row: Row) -> int:
+        return row.token_distance if distances is None else distances[row.example_id]
+
     if distances is not None:
         rows = [row for row in rows if row.example_id in distances]
         # two models may mask different words under one id, which then has no one distance
         by_example(rows)
-        distance = _looked_up(distances)
     settings: dict[Group, dict[Group, list[Row]]] = {}
     for group, found in grouped(rows).items():
         if usable := measured(found):
-            settings.setdefault(group._replace(construction=""), {})[group] = usable
+            settings.setdefault(group.setting, {})[group] = usable
     return [
         one
         for constructions in settings.values()
@@ -81,7 +81,7 @@ def by_setting(bins: Iterable[DistanceBin]) -> dict[Group, list[DistanceBin]]:
     """Bins by what they share but for the construction, which the keys leave empty."""
     settings: dict[Group, list[DistanceBin]] = {}
     for one in bins:
-        settings.setdefault(one.group._replace(construction=""), []).append(one)
+        settings.setdefault(one.group.setting, []).append(one)
     return settings
 
 
@@ -104,14 +104,6 @@ def pooled(counts: Mapping[int, int], least_count: int) -> list[tuple[int, int]]
     return bins
 
 
-def _token_distance(row: Row) -> int:
-    return row.token_distance
-
-
-def _looked_up(distances: Mapping[str, int]) -> Callable[[Row], int]:
-    return lambda row: distances[row.example_id]
-
-
 def _setting_bins(
     constructions: Mapping[Group, Sequence[Row]],
     distance: Callable[[Row], int],
@@ -125,14 +117,8 @@ def _setting_bins(
     bins = pooled(counts, least_count)
     for group, rows in constructions.items():
         for first, last in bins:
-            inside = [row for row in rows if first <= distance(row) <= last]
-            if inside:
-                yield _bin(group, (first, last), inside, resampling)
-
-
-def _bin(
-    group: Group, ends: tuple[int, int], rows: Sequence[Row], resampling: Resampling
-) -> DistanceBin:
-    columns = [[row.metric(name) for row in rows] for name in ("pairwise_nll", "unary_nll")]
-    pairwise, unary = means(columns, [row.sentence_id for row in rows], resampling)
-    return DistanceBin(group, *ends, len(rows), pairwise, unary)
+            if inside := [row for row in rows if first <= distance(row) <= last]:
+                names = ("pairwise_nll", "unary_nll")
+                columns = [[row.metric(name) for row in inside] for name in names]
+                nlls = means(columns, [row.sentence_id for row in inside], resampling)
+                yield DistanceBin(group, first, last, len(inside), *nlls)

@@ -1,33 +1,30 @@
-"""Pictures of NLLs against the distance between the blanks.
+"""Pictures of NLLs against the distance between the blanks, and their numbers, as files.
 
 Imports matplotlib only when it is called. Figures are made without pyplot, so that nothing needs a
 screen, and no figure stays open.
 """
 
+import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unmask.errors import UnmaskError
+from unmask.durable import make_folder, write_text
 from unmask.evaluation.reports.bootstrap import Estimate
-from unmask.evaluation.reports.distance import DistanceBin, by_setting
+from unmask.evaluation.reports.distance import LEAST_COUNT, DistanceBin, by_setting
+from unmask.evaluation.reports.rendering import comma_separated
+from unmask.evaluation.reports.reporting import Report, table
+from unmask.evaluation.reports.tables import shown_setting
+from unmask.evaluation.rows import Group
 from unmask.plots.ranges import axis_range, mark_outside, outside
 from unmask.plots.saving import library, plain_text, save_figure, wrapped
-from unmask.plots.styles import (
-    LARGE,
-    NORMAL,
-    SMALL,
-    STYLES,
-    Style,
-    construction_styles,
-    legend_name,
-)
+from unmask.plots.styles import LARGE, NORMAL, SMALL, Style, construction_styles, legend_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["STYLES", "axis_range", "construction_styles", "distance_figure", "save_figure"]
 
 PANELS = {"pairwise_nll": "Pairwise NLL", "unary_nll": "Unary NLL"}
 READING = (
@@ -42,6 +39,42 @@ _HEIGHT = 7.8
 _SPREAD = 0.7
 _library = partial(library, install="pip install 'unmask[plots]', or take the tables")
 
+_LONGEST_NAME = 100
+AXES = {
+    "distance": "tokens between the blanks",
+    "syntax": "edges between the blanks' words in the dependency tree",
+}
+
+
+def draw(
+    it: Report, folder: Path, format: str = "svg", *, say: Callable[[str], object] = lambda _: None
+) -> Iterator[Path]:
+    """One figure per setting and kind of distance, one CSV per kind; yields what was written.
+
+    `say` gets a line for every figure that is not drawn.
+    """
+    make_folder(folder)
+    kinds: Mapping[str, Sequence[DistanceBin]] = {
+        "distance": it.token_bins(),
+        **({"syntax": it.syntactic_bins()} if it.syntactic else {}),
+    }
+    for kind, bins in kinds.items():
+        path = folder / f"{kind}.csv"
+        write_text(path, comma_separated(table(it, kind)))
+        yield path
+        if not bins:
+            say(f"no figure of {AXES[kind]}: no example has a distance and metrics")
+        for group, found in by_setting(bins).items():
+            ends = sorted({(one.first, one.last) for one in found})
+            title = shown_setting(group)
+            # one bin is a point, of which the table says everything
+            if len(ends) > 1:
+                path = folder / f"{kind}-{_file_name(group)}.{format}"
+                save_figure(distance_figure(found, title=title, axis_label=AXES[kind]), path)
+                yield path
+            else:
+                say(f"no figure of {title}: {_one_bin(kind, *ends[0])}")
+
 
 def distance_figure(bins: Sequence[DistanceBin], *, title: str, axis_label: str) -> "Figure":
     """Pairwise and unary NLL against distance in one setting, over the counts of examples.
@@ -49,7 +82,6 @@ def distance_figure(bins: Sequence[DistanceBin], *, title: str, axis_label: str)
     One line per construction, side by side within a bin. Where one would flatten all others it
     leaves the axis, and the panel says which and where it went.
     """
-    _check_setting(bins)
     figure: Figure = _library("matplotlib.figure").Figure(layout="constrained")
     *panels, strip = figure.subplots(3, sharex=True, height_ratios=(6, 6, 1.2))
     lines = _lines(bins)
@@ -66,15 +98,6 @@ def distance_figure(bins: Sequence[DistanceBin], *, title: str, axis_label: str)
     figure.set_size_inches(_WIDTH, _HEIGHT + 0.18 * rows)
     plain_text(figure)
     return figure
-
-
-def _check_setting(bins: Sequence[DistanceBin]) -> None:
-    settings = by_setting(bins)
-    if len(settings) != 1:
-        raise UnmaskError(
-            f"a figure is of one setting, and these bins are of {len(settings)}: draw one figure"
-            " for each that `by_setting` finds"
-        )
 
 
 def _lines(bins: Iterable[DistanceBin]) -> dict[str, list[DistanceBin]]:
@@ -153,3 +176,24 @@ def _draw_legend(figure: Any, panel: Any) -> int:
 
 def _between(first: int, last: int) -> str:
     return str(first) if first == last else f"{first}–{last}"
+
+
+def _one_bin(kind: str, first: int, last: int) -> str:
+    if first == last:
+        return f"all examples have {first} {AXES[kind]}"
+    return (
+        f"its {first} to {last} {AXES[kind]} are one bin, since each takes {LEAST_COUNT} examples "
+        "or more; evaluate more examples"
+    )
+
+
+def _file_name(group: Group) -> str:
+    """Letters and digits only: names come from anywhere, and may hold slashes.
+
+    What that leaves out goes into a hash.
+    """
+    said = "-".join([group.model, group.corpus, group.mask, group.support])
+    plain = re.sub(r"[^a-z0-9]+", "-", said.lower()).strip("-")
+    if len(plain) <= _LONGEST_NAME and said.isascii():
+        return plain
+    return f"{plain[:_LONGEST_NAME]}-{hashlib.sha256(said.encode()).hexdigest()[:8]}"

@@ -7,10 +7,10 @@ cell. CSV is for programs: every column, full precision, four columns per estima
 import csv
 import io
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from unmask import table_cells
+from unmask import markup
 from unmask.evaluation.reports.bootstrap import Estimate
 from unmask.evaluation.reports.tables import Cell, Column, Table
 from unmask.printable import columns as aligned
@@ -55,21 +55,22 @@ def text(table: Table) -> str:
 def markdown(table: Table) -> str:
     """The table in Markdown; differences that leave out zero are bold."""
     shown = table.compact()
-    head = [table_cells.markdown(column.name) for column in shown.columns]
+    head = [markup.markdown(column.name) for column in shown.columns]
     rule = [":---" if left else "---:" for left in _left(shown)]
-    body = _written(shown, table_cells.markdown, lambda number: f"**{number}**")
+    body = _written(shown, markup.markdown, lambda number: f"**{number}**")
     lines = "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *body])
-    title = f"**{table_cells.markdown(shown.title)}**"
-    return "\n\n".join([title, lines, *map(table_cells.markdown, shown.notes)]) + "\n"
+    title = f"**{markup.markdown(shown.title)}**"
+    return "\n\n".join([title, lines, *map(markup.markdown, shown.notes)]) + "\n"
 
 
 def latex(table: Table) -> str:
     """The table in LaTeX, for the package booktabs; differences that leave out zero are bold."""
     shown = table.compact()
-    head = [table_cells.latex(column.name) for column in shown.columns]
-    body = _written(shown, table_cells.latex, lambda number: f"\\textbf{{{number}}}", minus="$-$")
+    head = [markup.latex(column.name) for column in shown.columns]
+    body = _written(shown, markup.latex, lambda number: f"\\textbf{{{number}}}", minus="$-$")
     kinds = "".join("l" if left else "r" for left in _left(shown))
-    caption = " ".join(map(table_cells.latex, [f"{shown.title}.", *shown.notes]))
+    lines = [" & ".join(cells) + r" \\" for cells in [head, *body]]
+    caption = " ".join(map(markup.latex, [f"{shown.title}.", *shown.notes]))
     return "\n".join(
         [
             r"% needs \usepackage{booktabs}",
@@ -77,9 +78,9 @@ def latex(table: Table) -> str:
             r"\centering",
             rf"\begin{{tabular}}{{{kinds}}}",
             r"\toprule",
-            _latex_row(head),
+            *lines[:1],
             r"\midrule",
-            *map(_latex_row, body),
+            *lines[1:],
             r"\bottomrule",
             r"\end{tabular}",
             rf"\caption{{{caption}}}",
@@ -93,7 +94,7 @@ def comma_separated(table: Table) -> str:
     """The table in CSV: an estimate as value, standard error and the ends of its interval."""
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
-    writer.writerow([table_cells.csv(name) for c in table.columns for name in _csv_names(c)])
+    writer.writerow([markup.csv(name) for c in table.columns for name in _csv_names(c)])
     for row in table.rows:
         cells = zip(table.columns, row, strict=True)
         writer.writerow([part for column, cell in cells for part in _csv_cells(column, cell)])
@@ -138,10 +139,6 @@ def _left(table: Table) -> list[bool]:
     ]
 
 
-def _latex_row(cells: Iterable[str]) -> str:
-    return " & ".join(cells) + r" \\"
-
-
 def _csv_names(column: Column) -> list[str]:
     parts = ["", " stderr", " low", " high"] if column.estimate else [""]
     return [column.name + part for part in parts]
@@ -149,7 +146,7 @@ def _csv_names(column: Column) -> list[str]:
 
 def _csv_cells(column: Column, cell: Cell) -> list[str]:
     if not column.estimate:
-        return [table_cells.csv(cell) if isinstance(cell, str) else _csv_number(cell)]
+        return [markup.csv(cell) if isinstance(cell, str) else _csv_number(cell)]
     if not isinstance(cell, Estimate):
         return [""] * 4
     return [_csv_number(part) for part in (cell.value, cell.stderr, cell.low, cell.high)]

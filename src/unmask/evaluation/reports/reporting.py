@@ -10,8 +10,7 @@ from typing import Any
 
 from unmask.corpora.corpus import Corpus
 from unmask.errors import StoreError
-from unmask.evaluation.model_identity import ModelIdentity, same_function
-from unmask.evaluation.plan import Plan
+from unmask.evaluation.plan import Plan, same_function
 from unmask.evaluation.reports.bootstrap import Resampling
 from unmask.evaluation.reports.distance import DistanceBin, by_distance
 from unmask.evaluation.reports.summary import BASELINE, Difference, Summary, differences, summarise
@@ -151,19 +150,18 @@ def config(it: Report) -> dict[str, Any]:
 
 def _reject_namesakes(plans: Iterable[Plan]) -> None:
     """Two models, or two corpora, under one name would be averaged together."""
-    models: dict[str, ModelIdentity] = {}
-    corpora: dict[str, str] = {}
+    first: dict[str, Plan] = {}
     for plan in plans:
-        model, corpus = plan.model, plan.corpus
-        first_corpus = corpora.setdefault(corpus.name, corpus.digest)
-        for kind, name, same in (
-            ("model", model.name, same_function(models.setdefault(model.name, model), model)),
-            ("corpus", corpus.name, first_corpus == corpus.digest),
+        model = first.setdefault(f"model {plan.model.name}", plan).model
+        corpus = first.setdefault(f"corpus {plan.corpus.name}", plan).corpus
+        for kind, kinds, name, same in (
+            ("model", "models", model.name, same_function(model, plan.model)),
+            ("corpus", "corpora", corpus.name, corpus.digest == plan.corpus.digest),
         ):
             if not same:
                 raise StoreError(
-                    f"two runs name different {'models' if kind == 'model' else 'corpora'}"
-                    f" {quoted(name)}; report them apart, or evaluate one with --{kind}-name"
+                    f"two runs name different {kinds} {quoted(name)}; report them apart, or"
+                    f" evaluate one with --{kind}-name"
                 )
 
 
@@ -193,12 +191,12 @@ def _run_notes(run: Run) -> list[str]:
         )
     for mask, reasons in plan.draw.refused.items():
         if reasons:
-            told = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
-            said.append(f"{where}, {mask}: sentences rejected before the last example: {told}.")
+            listed = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
+            said.append(f"{where}, {mask}: sentences rejected before the last example: {listed}.")
     said += [f"{where}: {one.why}; {_remedy(one)}" for one in run.damaged]
     if mixed := differing({row.software for row in run.rows if row.software}):
-        told = "; ".join(f"{name} {' and '.join(each)}" for name, each in mixed.items())
-        said.append(f"{where}: result rows were computed with several versions: {told}.")
+        listed = "; ".join(f"{name} {' and '.join(each)}" for name, each in mixed.items())
+        said.append(f"{where}: result rows were computed with several versions: {listed}.")
     return said + [f"{where}: {one}" for one in _unsolved(run)]
 
 
@@ -217,18 +215,15 @@ def _failed(run: Run) -> dict[str, str]:
 
 def _unsolved(run: Run) -> list[str]:
     """Convergence is reported, never assumed."""
-    solved = [row for row in run.rows if row.converged is not None]
-    all_of, missed = (
-        Counter(row.construction for row in solved if row.converged in allowed)
-        for allowed in ((True, False), (False,))
-    )
+    solved = Counter(row.construction for row in run.rows if row.converged is not None)
+    missed = Counter(row.construction for row in run.rows if row.converged is False)
     return [
-        f"{name} did not converge on {missed[name]} of {all_of[name]} examples." for name in missed
+        f"{name} did not converge on {missed[name]} of {solved[name]} examples." for name in missed
     ]
 
 
 def syntactic_note(it: Report) -> str:
     """What syntactic distances count, and which examples have none."""
     left_out = sum((Counter(one) for one in it.apart), Counter[str]())
-    told = ", ".join(f"{count} {reason}" for reason, count in sorted(left_out.items()))
-    return f"{SYNTACTIC_DISTANCES} Examples left out: {told or 'none'}."
+    listed = ", ".join(f"{count} {reason}" for reason, count in sorted(left_out.items()))
+    return f"{SYNTACTIC_DISTANCES} Examples left out: {listed or 'none'}."

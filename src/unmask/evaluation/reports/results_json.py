@@ -21,36 +21,34 @@ TASK_VERSION = 1
 _MEASURES = (*MEASURES, "unary_nats_per_byte", "pairwise_nats_per_byte")
 
 
-def results(
-    summaries: Sequence[Summary],
-    differences: Sequence[Difference] = (),
-    config: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """The document as Python values; `config` is what the caller knows of the run.
-
-    That is the seed, the date, the model's revision, library versions and the like.
-    """
-    tasks = {task_name(summary.group): summary for summary in summaries}
-    return {
-        "results": {name: _numbers(name, summary) for name, summary in tasks.items()},
-        "intervals": {name: _intervals(summary) for name, summary in tasks.items()},
-        "differences": {task_name(one.group): _difference(one) for one in differences},
-        "configs": {name: _config(summary) for name, summary in tasks.items()},
-        "versions": dict.fromkeys(tasks, TASK_VERSION),
-        "n-samples": {name: _samples(summary) for name, summary in tasks.items()},
-        "higher_is_better": {name: dict.fromkeys(_MEASURES, False) for name in tasks},
-        "config": dict(config or {}),
-        "unmask_version": __version__,
-    }
-
-
 def results_json(
     summaries: Sequence[Summary],
     differences: Sequence[Difference] = (),
     config: Mapping[str, Any] | None = None,
 ) -> str:
-    """The document as text: pure ASCII, names kept exactly, what is not finite as null."""
-    found = results(summaries, differences, config)
+    """The document as text: pure ASCII, names kept exactly, what is not finite as null.
+
+    `config` is what the caller knows of the run: the seed, the date, the model's revision, library
+    versions and the like.
+    """
+    tasks = {task_name(summary.group): summary for summary in summaries}
+    found = {
+        "results": {name: _numbers(name, summary) for name, summary in tasks.items()},
+        "intervals": {
+            name: {measure: _ends(getattr(summary, measure)) for measure in _MEASURES}
+            for name, summary in tasks.items()
+        },
+        "differences": {task_name(one.group): _difference(one) for one in differences},
+        "configs": {name: _config(summary) for name, summary in tasks.items()},
+        "versions": dict.fromkeys(tasks, TASK_VERSION),
+        "n-samples": {
+            name: {"original": one.examples + one.failed, "effective": one.examples}
+            for name, one in tasks.items()
+        },
+        "higher_is_better": {name: dict.fromkeys(_MEASURES, False) for name in tasks},
+        "config": dict(config or {}),
+        "unmask_version": __version__,
+    }
     return json.dumps(found, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
 
 
@@ -63,21 +61,17 @@ def _numbers(name: str, summary: Summary) -> dict[str, Any]:
     found: dict[str, Any] = {"alias": name}
     for measure in _MEASURES:
         estimate: Estimate | None = getattr(summary, measure)
-        found[f"{measure},none"] = _finite(estimate.value if estimate else None)
-        found[f"{measure}_stderr,none"] = _finite(estimate.stderr if estimate else None)
+        found[f"{measure},none"] = _part(estimate, "value")
+        found[f"{measure}_stderr,none"] = _part(estimate, "stderr")
     return found
-
-
-def _intervals(summary: Summary) -> dict[str, list[float | None] | None]:
-    return {measure: _ends(getattr(summary, measure)) for measure in _MEASURES}
 
 
 def _difference(one: Difference) -> dict[str, Any]:
     found: dict[str, Any] = {"baseline": one.baseline, "examples": one.examples}
     for metric in METRICS:
         estimate: Estimate | None = getattr(one, metric)
-        found[metric] = _finite(estimate.value if estimate else None)
-        found[f"{metric}_stderr"] = _finite(estimate.stderr if estimate else None)
+        found[metric] = _part(estimate, "value")
+        found[f"{metric}_stderr"] = _part(estimate, "stderr")
         found[f"{metric}_interval"] = _ends(estimate)
     return found
 
@@ -88,13 +82,10 @@ def _config(summary: Summary) -> dict[str, Any]:
     return {**summary.group._asdict(), "seconds": summary.seconds, **beside}
 
 
-def _samples(summary: Summary) -> dict[str, int]:
-    return {"original": summary.examples + summary.failed, "effective": summary.examples}
-
-
 def _ends(estimate: Estimate | None) -> list[float | None] | None:
-    return [_finite(estimate.low), _finite(estimate.high)] if estimate else None
+    return [_part(estimate, "low"), _part(estimate, "high")] if estimate else None
 
 
-def _finite(value: float | None) -> float | None:
+def _part(estimate: Estimate | None, name: str) -> float | None:
+    value: float | None = getattr(estimate, name, None)
     return value if value is not None and math.isfinite(value) else None

@@ -90,18 +90,15 @@ def differences(
     ]
 
 
-def vocabularies_differ(
-    summaries: Iterable[Summary], vocabularies: Mapping[str, str] | None = None
-) -> bool:
+def vocabularies_differ(summaries: Iterable[Summary], vocabularies: Mapping[str, str]) -> bool:
     """Whether these are of models whose tokens are not the same.
 
     `vocabularies` names the vocabulary of a model, by a hash for example. A model that it does
     not name is taken to have one of its own: a comparison that is not known to be fair is not made.
     """
     models = {summary.group.model for summary in summaries}
-    known = vocabularies or {}
     # a pair, so that no model without a vocabulary is taken for the name of one
-    return len({(model in known, known.get(model, model)) for model in models}) > 1
+    return len({(model in vocabularies, vocabularies.get(model, model)) for model in models}) > 1
 
 
 def _summary(group: Group, rows: Sequence[Row], resampling: Resampling) -> Summary:
@@ -144,19 +141,14 @@ def _difference(
 ) -> Difference:
     others = {row.example_id: row for row in measured(baseline)}
     pairs = [(row, others[row.example_id]) for row in measured(rows) if row.example_id in others]
-    by_metric: dict[str, Estimate] = {}
+    by_metric: dict[str, Estimate | None] = dict.fromkeys(METRICS)
     if pairs:
         own = [[row.metric(name) for row, _ in pairs] for name in METRICS]
         theirs = [[other.metric(name) for _, other in pairs] for name in METRICS]
         sentences = _sentences([row for row, _ in pairs])
         estimates = paired_differences(own, theirs, sentences, resampling)
         by_metric = dict(zip(METRICS, estimates, strict=True))
-    return Difference(
-        group=group,
-        baseline=baseline[0].construction,
-        examples=len(pairs),
-        **{name: by_metric.get(name) for name in METRICS},
-    )
+    return Difference(group, baseline[0].construction, len(pairs), **by_metric)
 
 
 def _sentences(rows: Sequence[Row]) -> list[str]:

@@ -8,6 +8,7 @@ head. Words are the parser's. Blanks come as characters, so that any tokenizer w
 The only module that imports spaCy, and only when it is called.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -30,7 +31,6 @@ NO_OFFSETS = "the tokenizer keeps no offsets"
 NO_CHARACTERS = "a blank has no characters"
 NO_WORD = "a blank touches no word"
 TWO_SENTENCES = "the blanks are in different parsed sentences"
-REASONS = (NO_OFFSETS, NO_CHARACTERS, NO_WORD, TWO_SENTENCES)
 
 
 class Word(NamedTuple):
@@ -42,7 +42,7 @@ class Word(NamedTuple):
 
 
 Parse = Sequence[Word]
-# one parse a text, in the same order
+# one parse per text, in the same order
 Parser = Callable[[Iterable[str]], Iterable[Parse]]
 
 
@@ -63,7 +63,7 @@ def syntactic_distances(
     text is parsed once.
     """
     found: dict[str, int] = {}
-    apart = dict.fromkeys(REASONS, 0)
+    apart: Counter[str] = Counter()
     by_text: dict[str, list[Row]] = {}
     for row in by_example(rows).values():
         text = _text(row, texts)
@@ -176,11 +176,10 @@ def _loaded(spacy: Any, model: str) -> Any:
         for name in (model, _STAND_INS.get(model)):
             if name and (spacy.util.is_package(name) or Path(name).is_dir()):
                 return spacy.load(name, exclude=_NOT_NEEDED)
-            if name and _importable(name):
+            # a package that is there, installed by pip or not
+            if name and name.isidentifier() and find_spec(name) is not None:
                 return import_module(name).load()
-    except (
-        Exception
-    ) as error:  # a damaged model fails in many ways; all mean the same to the caller
+    except Exception as error:  # a damaged model fails in many ways; all mean the same
         reason = quoted(str(error).strip() or type(error).__name__, limit=200)
         raise UnmaskError(
             f"cannot load the spaCy model {shown} ({reason}); install it anew, or choose another"
@@ -189,8 +188,3 @@ def _loaded(spacy: Any, model: str) -> Any:
         f"there is no spaCy model {shown}, neither installed nor as a folder:"
         f" python -m spacy download {model if model.isidentifier() else DEFAULT_MODEL}"
     )
-
-
-def _importable(name: str) -> bool:
-    """Whether there is such a package, installed by pip or not."""
-    return name.isidentifier() and find_spec(name) is not None

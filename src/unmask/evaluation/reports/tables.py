@@ -3,6 +3,7 @@
 Cells stay numbers here. How a number or a hostile name is written is for the output formats.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -11,13 +12,16 @@ from unmask.evaluation.reports.bootstrap import Estimate
 from unmask.evaluation.reports.distance import DistanceBin
 from unmask.evaluation.reports.paper import CITATION, MEASURES, published
 from unmask.evaluation.reports.summary import Difference, Summary, vocabularies_differ
-from unmask.evaluation.reports.supports import shown_supports
-from unmask.evaluation.rows import Group
+from unmask.evaluation.rows import WHOLE_VOCABULARY, Group
 
 Grouped = TypeVar("Grouped", Summary, Difference, DistanceBin)
 Cell = str | int | float | Estimate | None
 
 _FEW = 30
+# up to so many tokens of a support are listed; of more, the first few
+_MOST_LISTED, _FIRST = 8, 3
+# lists are joined by commas, and a comma is a token too
+_TOKEN = re.compile(r"(,|[^,]+)(?:,|$)")
 
 AVERAGES = (
     "Perplexities are exponentials of the mean NLL per token over examples, A-KL and G-KL means in"
@@ -92,22 +96,20 @@ class Table:
             if column.setting and len({row[place] for row in self.rows}) == 1
         ]
         kept = [place for place in range(len(self.columns)) if place not in same]
-        told = [f"{self.columns[place].name} {self.rows[0][place]}" for place in same]
+        listed = [f"{self.columns[place].name} {self.rows[0][place]}" for place in same]
         return replace(
             self,
-            title=": ".join([self.title, ", ".join(told)] if told else [self.title]),
+            title=": ".join([self.title, ", ".join(listed)] if listed else [self.title]),
             columns=tuple(self.columns[place] for place in kept),
             rows=tuple(tuple(row[place] for place in kept) for row in self.rows),
         )
 
 
-def summary_table(
-    summaries: Sequence[Summary], vocabularies: Mapping[str, str] | None = None
-) -> Table:
+def summary_table(summaries: Sequence[Summary], vocabularies: Mapping[str, str]) -> Table:
     """All numbers of every construction, with the paper's beside where they are of the same.
 
     Rows come in the order of the summaries. `vocabularies` says which models share one, as in
-    `vocabularies_differ`; by default none do.
+    `vocabularies_differ`.
     """
     measures = [*MEASURES, "unary_nats_per_byte", "pairwise_nats_per_byte"]
     beside = [m for m in MEASURES if any(published(s.group, m) is not None for s in summaries)]
@@ -128,7 +130,8 @@ def summary_table(
         *map(_estimates, measures),
         *(Column(name=f"{_NAMES[m]}, paper", digits=_digits(m)) for m in beside),
     )
-    return Table("Results", columns, tuple(rows), _summary_notes(summaries, vocabularies))
+    notes = _summary_notes(summaries, vocabularies, paper=bool(beside))
+    return Table("Results", columns, tuple(rows), notes)
 
 
 def difference_table(differences: Sequence[Difference]) -> Table:
@@ -165,6 +168,29 @@ def distance_table(
     return Table(f"NLL by {distance}", columns, tuple(rows), (note,))
 
 
+def shown_support(support: str) -> str:
+    """A long list of tokens shortened; plans and JSON have all of it."""
+    tokens = _TOKEN.findall(support)
+    if len(tokens) <= _MOST_LISTED:
+        return support
+    return f"{len(tokens)} tokens: {', '.join(tokens[:_FIRST])}, ..."
+
+
+def shown_supports(supports: Iterable[str]) -> dict[str, str]:
+    """The same for the supports of one table; whole where two would look alike."""
+    shown = {support: shown_support(support) for support in supports}
+    alike = len(set(shown.values())) < len(shown)
+    return {support: support for support in shown} if alike else shown
+
+
+def shown_setting(group: Group) -> str:
+    """Model, corpus, blanks and support of a setting, as a title."""
+    said = f"{group.model}, {group.corpus}, {group.mask} blanks"
+    if group.support == WHOLE_VOCABULARY:
+        return said
+    return f"{said}, support {shown_support(group.support)}"
+
+
 def _with_groups(found: Sequence[Grouped]) -> Iterable[tuple[Group, Grouped]]:
     """Each beside its group as a reader sees it."""
     shown = shown_supports(one.group.support for one in found)
@@ -185,14 +211,13 @@ def _digits(measure: str) -> int:
 
 
 def _summary_notes(
-    summaries: Sequence[Summary], vocabularies: Mapping[str, str] | None
+    summaries: Sequence[Summary], vocabularies: Mapping[str, str], *, paper: bool
 ) -> tuple[str, ...]:
-    paper = f"The paper's numbers: {CITATION}, 1,000 examples, which are not these."
     said = {
         AVERAGES: True,
         VOCABULARIES: vocabularies_differ(summaries, vocabularies),
         FAILURES: any(summary.failed for summary in summaries),
         FEW: any(0 < summary.examples < _FEW for summary in summaries),
-        paper: any(published(s.group, m) is not None for s in summaries for m in MEASURES),
+        f"The paper's numbers: {CITATION}, 1,000 examples, which are not these.": paper,
     }
     return tuple(note for note, holds in said.items() if holds)

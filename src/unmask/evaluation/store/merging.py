@@ -31,10 +31,17 @@ def part_name(first: int, last: int | None = None) -> str:
 
 def replaced(paths: Iterable[Path]) -> set[Path]:
     """The parts that a merged part among them stands for."""
-    by_folder: dict[Path, list[Path]] = {}
-    for path in paths:
-        by_folder.setdefault(path.parent, []).append(path)
-    return {path for each in by_folder.values() for path in _replaced_in_one_folder(each)}
+    spans = {path: saves(path.name) for path in paths}
+    merged: dict[Path, list[tuple[int, int]]] = {}
+    for path, (first, last) in spans.items():
+        if first < last:
+            merged.setdefault(path.parent, []).append((first, last))
+    return {
+        path
+        for path, (first, last) in spans.items()
+        for a, b in merged.get(path.parent, ())
+        if a <= first and last <= b and (a, b) != (first, last)
+    }
 
 
 def due(names: Iterable[str]) -> Sequence[str]:
@@ -46,13 +53,3 @@ def due(names: Iterable[str]) -> Sequence[str]:
 def merged_name(names: Sequence[str]) -> str:
     """The name of the part that stands for these."""
     return part_name(saves(names[0])[0], saves(names[-1])[1])
-
-
-def _replaced_in_one_folder(paths: Sequence[Path]) -> list[Path]:
-    spans = {path: saves(path.name) for path in paths}
-    merged = [span for span in spans.values() if span[0] < span[1]]
-    return [
-        path
-        for path, (first, last) in spans.items()
-        if any(a <= first and last <= b and (a, b) != (first, last) for a, b in merged)
-    ]

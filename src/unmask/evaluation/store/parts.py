@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unmask.durable import write_file
 from unmask.errors import StoreError, UnmaskError
 from unmask.evaluation.rows import Row
-from unmask.evaluation.store.durable import write_file
 from unmask.printable import quoted
 
 if TYPE_CHECKING:

@@ -18,12 +18,7 @@ from unmask.errors import StoreError
 from unmask.evaluation.plan import Plan
 from unmask.evaluation.rows import Row
 from unmask.evaluation.store.merging import SUFFIX, replaced
-from unmask.evaluation.store.parts import (
-    DamagedPartError,
-    OtherPlanError,
-    read_contents,
-    read_part,
-)
+from unmask.evaluation.store.parts import DamagedPartError, OtherPlanError, read_contents, read_part
 from unmask.printable import quoted
 
 PLAN, ROWS, LOCKS, MANIFEST = "plan.json", "rows", "locks", "manifest.json"
@@ -67,8 +62,11 @@ def read_run(place: str | Path) -> Run:
         raise StoreError(
             f"{quoted(str(folder), limit=150)} is not the folder of an evaluation: it has no {PLAN}"
         )
-    rows, damaged = read_rows(folder, plan)
-    return Run(folder, plan, tuple(sorted(rows, key=_order(plan))), tuple(damaged))
+    found, damaged = _read_each(folder, lambda path: read_part(path, plan.digest))
+    rows = _settled((path, row) for path, part in found for row in part)
+    places = {one.label: place for place, one in enumerate(plan.constructions)}
+    rows.sort(key=lambda row: (row.mask, row.example_id, places.get(row.construction, len(places))))
+    return Run(folder, plan, tuple(rows), tuple(damaged))
 
 
 def read_plan(folder: Path) -> Plan | None:
@@ -103,20 +101,12 @@ class Progress:
 
 def read_progress(folder: Path, plan: Plan) -> Progress:
     """What a process must know to go on: ids alone, so that millions of examples fit."""
-    done: set[str] = set()
-    failed: set[str] = set()
     found, damaged = _read_each(folder, lambda path: read_contents(path, plan.digest))
-    for _, contents in found:
-        for name, error in contents.errors.items():
-            (done if error is None else failed).add(name)
+    tried = [example for _, contents in found for example in contents.errors.items()]
+    done = frozenset(name for name, error in tried if error is None)
+    failed = frozenset(name for name, error in tried if error is not None) - done
     software = frozenset(line for _, contents in found for line in contents.software)
-    return Progress(frozenset(done), frozenset(failed - done), tuple(damaged), software)
-
-
-def read_rows(folder: Path, plan: Plan) -> tuple[list[Row], list[Damaged]]:
-    """Result rows of all shards, and the parts that cannot be read."""
-    found, damaged = _read_each(folder, lambda path: read_part(path, plan.digest))
-    return _settled((path, row) for path, rows in found for row in rows), damaged
+    return Progress(done, failed, tuple(damaged), software)
 
 
 def parts(folder: Path) -> list[Path]:
@@ -148,8 +138,7 @@ def _read_each(
                 try:
                     found.append((path, read(path)))
                 except DamagedPartError as error:
-                    other = isinstance(error, OtherPlanError)
-                    damaged.append(Damaged(path, str(error), other))
+                    damaged.append(Damaged(path, str(error), isinstance(error, OtherPlanError)))
         except FileNotFoundError:
             continue
         return found, damaged
@@ -177,19 +166,5 @@ def _settled(rows: Iterable[tuple[Path, Row]]) -> list[Row]:
 
 
 def _numbers(row: Row) -> Row:
-    """What a repetition must agree in."""
+    # what a repetition must agree in
     return replace(row, seconds=0.0, device=None, software=None)
-
-
-def _order(plan: Plan) -> "_Key":
-    return _Key({one.label: place for place, one in enumerate(plan.constructions)})
-
-
-@dataclass(frozen=True)
-class _Key:
-    """Result rows by mask and example, and constructions as the plan has them."""
-
-    places: dict[str, int]
-
-    def __call__(self, row: Row) -> tuple[str, str, int]:
-        return row.mask, row.example_id, self.places.get(row.construction, len(self.places))

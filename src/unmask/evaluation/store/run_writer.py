@@ -9,26 +9,21 @@ of the same count share a folder.
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from unmask.durable import explained, make_folder, remove_unfinished, write_text
 from unmask.errors import StoreError
 from unmask.evaluation.masks import MaskedPair
-from unmask.evaluation.plan import Batch, Plan, canonical, check_same, settled
+from unmask.evaluation.plan import Batch, Plan, canonical, check_same
 from unmask.evaluation.rows import Row
-from unmask.evaluation.store.durable import explained, make_folder, remove_unfinished, write_file
-from unmask.evaluation.store.merging import (
-    SUFFIX,
-    due,
-    merged_name,
-    part_name,
-    replaced,
-    saves,
-)
+from unmask.evaluation.store.merging import SUFFIX, due, merged_name, part_name, replaced, saves
 from unmask.evaluation.store.parts import DamagedPartError, read_part, write_part
 from unmask.evaluation.store.run_folder import (
     LOCKS,
@@ -36,6 +31,7 @@ from unmask.evaluation.store.run_folder import (
     PLAN,
     ROWS,
     Damaged,
+    Run,
     read_plan,
     read_progress,
 )
@@ -64,7 +60,8 @@ class RunWriter:
         with explained(self._folder):
             self._parts = {path.name: _contents(path) for path in self._own_parts()}
         self._number = max((saves(name)[1] for name in self._parts), default=0)
-        self._merge()
+        if self._merge():
+            self._write_manifest()
 
     def _own_parts(self) -> list[Path]:
         """This shard's parts, after those are removed that a merged one stands for."""
@@ -101,20 +98,17 @@ class RunWriter:
         write_part(path, rows, self.plan.digest)
         self._number += 1
         self._parts[path.name] = _contents(path)
-        done = {row.example_id for row in rows if not row.failed}
-        self._done |= done
+        self._done |= {row.example_id for row in rows if not row.failed}
         self._failed = (self._failed | {row.example_id for row in rows}) - self._done
         self.software |= {row.software for row in rows if row.software}
-        if not self._merge():
-            self._write_manifest()
+        self._merge()
+        self._write_manifest()
 
     def _merge(self) -> bool:
         """Merge parts while there are enough of them; says whether there were."""
         merged = False
         while (names := due(self._parts)) and self._merge_some(names):
             merged = True
-        if merged:
-            self._write_manifest()
         return merged
 
     def _merge_some(self, names: Sequence[str]) -> bool:
@@ -144,8 +138,7 @@ class RunWriter:
             "parts": [{"name": name, **self._parts[name]} for name in sorted(self._parts)],
             "updated": datetime.now(UTC).isoformat(timespec="seconds"),
         }
-        text = json.dumps(manifest, indent=1).encode()
-        write_file(self._folder / MANIFEST, lambda file: file.write(text))
+        write_text(self._folder / MANIFEST, json.dumps(manifest, indent=1))
 
 
 @contextmanager
@@ -171,6 +164,20 @@ def writing(
         yield RunWriter(folder, plan, shard)
 
 
+def copy_run(run: Run, folder: Path) -> None:
+    """A run in few files in a new folder, to be kept beside a paper or in a repository.
+
+    The copy is the folder of a run like any other. It holds ids of examples and no text.
+    """
+    if os.path.exists(folder) and any(os.scandir(folder)):
+        raise StoreError(f"{_shown(folder)} is not empty; a run is copied into a new folder")
+    # a run that was begun has its batch size: none is to be found
+    with writing(folder, run.plan, Shard(), Batch) as writer:
+        writer.save([row.without_detail() for row in run.rows])
+    # nothing will be written here again
+    shutil.rmtree(folder / LOCKS)
+
+
 def finished(folder: Path, draft: Plan, shard: Shard, pairs: Sequence[MaskedPair]) -> Plan | None:
     """The plan of a folder that cannot be written to, if nothing of the share is missing.
 
@@ -184,7 +191,7 @@ def finished(folder: Path, draft: Plan, shard: Shard, pairs: Sequence[MaskedPair
     missing = [one for one in shard.of(pairs) if one.id not in done]
     if missing:
         raise StoreError(
-            f"{quoted(str(folder), limit=150)} cannot be written to, and {len(missing)} of"
+            f"{_shown(folder)} cannot be written to, and {len(missing)} of"
             f" {len(shard.of(pairs))} examples are not done; copy the folder to a disk that can be"
             " written to, and give the copy as --output"
         )
@@ -195,9 +202,8 @@ def _agreed(folder: Path, draft: Plan, resolve: Callable[[], Batch]) -> Plan:
     """The plan of the folder, after one was written if there was none."""
     stored = read_plan(folder)
     if stored is None:
-        stored = settled(draft, resolve)
-        text = canonical(stored.to_dict()).encode()
-        write_file(folder / PLAN, lambda file: file.write(text))
+        stored = draft if draft.batch is not None else replace(draft, batch=resolve())
+        write_text(folder / PLAN, canonical(stored.to_dict()))
     check_same(stored, draft)
     return stored
 
@@ -211,7 +217,7 @@ def _lock(folder: Path, name: str, timeout: float = 0) -> AbstractContextManager
         if isinstance(error, Timeout):
             raise
         raise StoreError(
-            f"cannot lock {quoted(str(folder), limit=150)}: {quoted(str(error))}; put the output on"
+            f"cannot lock {_shown(folder)}: {quoted(str(error))}; put the output on"
             " a file system with locks (flock)"
         ) from None
 
@@ -221,20 +227,19 @@ def _lock_shard(folder: Path, shard: Shard) -> AbstractContextManager[object]:
         return _lock(folder, shard.folder)
     except Timeout:
         raise StoreError(
-            f"another process is writing shard {shard} of {quoted(str(folder), limit=150)}; let it"
-            " finish, or share the work: --shard 0/2 for one process and 1/2 for the other"
+            f"another process is writing shard {shard} of {_shown(folder)}; let it finish, or share"
+            " the work: --shard 0/2 for one process and 1/2 for the other"
         ) from None
 
 
 def _reject_other(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
-        raise StoreError(f"{quoted(str(folder), limit=150)} is a file; give a folder")
+        raise StoreError(f"{_shown(folder)} is a file; give a folder")
     if folder.is_dir() and not (folder / PLAN).exists():
-        others = [one.name for one in folder.iterdir() if one.name not in (LOCKS, ROWS, PLAN)]
-        others = [name for name in others if not name.startswith(".")]
-        if others:
+        names = {one.name for one in folder.iterdir()} - {LOCKS, ROWS, PLAN}
+        if others := [name for name in names if not name.startswith(".")]:
             raise StoreError(
-                f"{quoted(str(folder), limit=150)} holds {quoted(sorted(others)[0])} and no"
+                f"{_shown(folder)} holds {quoted(sorted(others)[0])} and no"
                 " evaluation; give a new or an empty folder"
             )
 
@@ -250,7 +255,7 @@ def _reject_other_counts(folder: Path, shard: Shard) -> None:
         except Timeout:
             shown = path.stem.replace("-of-", "/")
             raise StoreError(
-                f"another process is writing shard {shown} of {quoted(str(folder), limit=150)},"
+                f"another process is writing shard {shown} of {_shown(folder)},"
                 f" which overlaps with {shard}; let it finish, or divide by the same number"
             ) from None
 
@@ -272,3 +277,7 @@ def _set_aside(part: Damaged) -> str:
 def _contents(path: Path) -> dict[str, object]:
     content = path.read_bytes()
     return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def _shown(folder: Path) -> str:
+    return quoted(str(folder), limit=150)

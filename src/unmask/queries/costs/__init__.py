@@ -1,6 +1,6 @@
-"""What joints cost, said before it is paid.
+"""What joints will cost.
 
-`needs` says what a construction asks of the model, `passes` how often tables are read, `flops` and
-`timing` what both take here, `accelerators` what they would take elsewhere; `cost` is the value
-that tells it all, and `estimate` makes it for a text.
+`forward_passes` counts rows of the model, `passes` sweeps over the tables, `flops` counts a model's
+arithmetic, `accelerators` knows other machines; `cost` is the value that holds it all, and
+`estimate` makes it for a text.
 """

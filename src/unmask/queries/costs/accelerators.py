@@ -13,9 +13,9 @@ UTILISATION = 0.4
 
 @dataclass(frozen=True)
 class Accelerator:
-    """Published peaks: FLOP a second without sparsity, bytes per second, bytes.
+    """Published peaks: FLOP per second without sparsity, bytes per second, bytes.
 
-    `float32` is that of ordinary arithmetic: torch does not round products to TF32 unless told.
+    `float32` is that of ordinary arithmetic: by default torch does not round products to TF32.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Accelerator:
     bfloat16: bool = True
 
     def peak(self, dtype: str) -> float:
-        """FLOP a second in float32, bfloat16 or float16."""
+        """FLOP per second in float32, bfloat16 or float16."""
         if dtype == "bfloat16" and not self.bfloat16:
             raise UnmaskError(
                 f"{self.name} has no bfloat16 arithmetic; use dtype float16 or float32"

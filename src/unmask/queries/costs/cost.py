@@ -1,4 +1,4 @@
-"""What joints will cost, said before it is paid: forward passes, FLOP, memory, time."""
+"""What joints will cost: forward passes, FLOP, memory, time."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -24,7 +24,7 @@ class Cost:
     ("streamed"), `storage_why` for what reason; None where there are no tables. `flop` is that of
     the forward passes, `table_flop` that of the output layer; a multiply-add counts as two.
     `table_traffic` is what passes over the tables move where they are not compiled. `seconds` are
-    those of this machine, `table_seconds` the part of them that goes into the tables.
+    those of the forward passes on this machine.
     """
 
     forward_passes: int
@@ -40,10 +40,9 @@ class Cost:
     flop: int | None = None
     table_flop: int = 0
     table_traffic: int = 0
-    table_seconds: float = 0.0
 
     def __str__(self) -> str:
-        """One line for a person; what takes less than a second is not worth more than its rows."""
+        """One line; what takes less than a second is not worth more than its rows."""
         passes = f"{self.forward_passes:,} forward pass{'es' * (self.forward_passes != 1)}"
         said = f"{passes} of {self.length} tokens"
         long = self.seconds is not None and self.seconds >= 1
@@ -102,7 +101,7 @@ def predicted(
 
 
 def readable_flop(count: float) -> str:
-    """A number of floating-point operations as a person writes it: 1.2 TFLOP."""
+    """A number of floating-point operations, readable: 1.2 TFLOP."""
     for unit in ("", "k", "M", "G", "T", "P"):
         if count < 1000:
             return f"{count:.0f} {unit}FLOP" if count >= 100 else f"{count:.2g} {unit}FLOP"

@@ -1,4 +1,4 @@
-"""How often the tables will be read, and how, told before it is done."""
+"""How often the tables will be read, and how."""
 
 from collections.abc import Iterable, Mapping
 from typing import Literal
@@ -20,7 +20,7 @@ STATIONARY_PASSES, CONTEST_PASSES = 30, 28
 # a joint that is shown: its marginals, its entropy
 _SUMS = 2
 
-# bytes a cell that one pass moves where it is not compiled, as on a GPU: counted over the inputs
+# bytes per cell that one pass moves where it is not compiled, as on a GPU: counted over the inputs
 # and outputs of its tensor operations, with the solvers' copy there
 _TRAFFIC: Mapping[Kind, int] = {
     "made": 70,

@@ -1,12 +1,14 @@
 """Draws from the model's own distribution at one blank of each of many rows.
 
-Rows that are the same are run once, and those met last are remembered: chains that agree, or come
-back, pay once. Distributions are drawn from as they come, so that no more than a tile of them is
-there at a time.
+Rows that are the same run once, and those met last are remembered, for chains that agree or come
+back. Distributions are drawn from as they come, so that no more than a tile of them is there at a
+time.
 """
 
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import torch
 from jaxtyping import Float, Int
@@ -15,11 +17,32 @@ from torch import Tensor
 from unmask.lazy import computed_once
 from unmask.logspace import draw
 from unmask.model.row_reader import Outcomes, RowReader, Rows
-from unmask.queries.sampling.memory import Recent
 from unmask.queries.sampling.target import Target
 
-# of distributions that may be asked for again
+# of distributions that may be needed again
 _REMEMBERED_BYTES = 2**26
+
+Thing = TypeVar("Thing")
+
+
+class Recent(Generic[Thing]):
+    """The things used last, by a key, up to so many; the newest always stays."""
+
+    def __init__(self, most: int) -> None:
+        self._most = max(1, most)
+        self._kept: OrderedDict[Hashable, Thing] = OrderedDict()
+
+    def get(self, key: Hashable) -> Thing | None:
+        """What was kept under a key, if it still is."""
+        if key in self._kept:
+            self._kept.move_to_end(key)
+        return self._kept.get(key)
+
+    def keep(self, key: Hashable, thing: Thing) -> None:
+        """Keep one more, and let go of the one that was not used for the longest."""
+        self._kept[key] = thing
+        if len(self._kept) > self._most:
+            self._kept.popitem(last=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,11 +53,8 @@ class Drawn:
     log_probs: Float[Tensor, " *shape"]
 
 
-Found = Callable[[int, Tensor], None]
-
-
 class Conditionals:
-    """Asks a model what stands at the blanks of a cloze, and draws from its answers."""
+    """Reads a model at the blanks of a cloze, and draws from what it says."""
 
     def __init__(self, target: Target) -> None:
         self._reader = RowReader(target.model, target.settings)
@@ -42,7 +62,8 @@ class Conditionals:
         self._supports, cloze = target.supports, target.cloze
         self._row = torch.tensor(cloze.ids)
         self._positions = torch.tensor(cloze.positions)
-        self._remembered: Recent[Tensor] = Recent(_REMEMBERED_BYTES)
+        each = 8 * max(map(len, self._supports))
+        self._remembered: Recent[Tensor] = Recent(_REMEMBERED_BYTES // each)
 
     @property
     def forward_passes(self) -> int:
@@ -59,61 +80,46 @@ class Conditionals:
 
         Uniforms in [0, 1) decide; which rows are shared or remembered changes no draw.
         """
-        keys = torch.cat([fillings, blanks[:, None]], dim=1)
-        asked, which = torch.unique(keys, dim=0, return_inverse=True)
-        askers = torch.argsort(which, stable=True).split(torch.bincount(which).tolist())
+        rows, which = torch.unique(
+            torch.cat([fillings, blanks[:, None]], dim=1), dim=0, return_inverse=True
+        )
+        keys = [tuple(row) for row in rows.tolist()]
+        members = torch.argsort(which, stable=True).split(torch.bincount(which).tolist())
         drawn = Drawn(torch.empty_like(blanks), torch.empty_like(uniforms))
 
-        def found(question: int, log_p: Tensor) -> None:
-            places = draw(log_p, uniforms[askers[question]].to(log_p.device))
-            support = self._supports[int(asked[question, -1])]
-            drawn.tokens[askers[question]] = support.ids[places.cpu()]
-            drawn.log_probs[askers[question]] = log_p[places].cpu()
+        def draw_row(row: int, log_p: Tensor) -> None:
+            places = draw(log_p, uniforms[members[row]].to(log_p.device))
+            drawn.tokens[members[row]] = self._supports[keys[row][-1]].ids[places.cpu()]
+            drawn.log_probs[members[row]] = log_p[places].cpu()
 
-        self._answer(asked, found)
-        return drawn
-
-    def _answer(self, asked: Int[Tensor, "questions key"], found: Found) -> None:
-        """Hand over a distribution a question: first those remembered, then the model's."""
-        keys = [tuple(key) for key in asked.tolist()]
         new = []
-        for question, key in enumerate(keys):
+        for row, key in enumerate(keys):
             log_p = self._remembered.get(key)
             if log_p is None:
-                new.append(question)
+                new.append(row)
             else:
-                found(question, log_p)
+                draw_row(row, log_p)
 
-        def keep(place: int, log_p: Tensor) -> None:
-            found(new[place], log_p)
-            # a copy: a view would hold on to its whole tile
-            self._remembered.keep(keys[new[place]], log_p.clone(), 8 * len(log_p))
+        def use(some: Tensor, _: int, log_p: Tensor) -> None:
+            for place, one in zip(some.tolist(), log_p, strict=True):
+                draw_row(new[place], one)
+                # a copy: a view would hold on to its whole tile
+                self._remembered.keep(keys[new[place]], one.clone())
 
         if new:
-            self._ask(asked[new, :-1], asked[new, -1], keep)
-
-    def _ask(
-        self, fillings: Int[Tensor, "rows blanks"], blanks: Int[Tensor, " rows"], found: Found
-    ) -> None:
-        rows = self._row.repeat(len(fillings), 1)
-        rows[:, self._positions] = fillings
-        wanted = torch.zeros(fillings.shape, dtype=torch.bool)
-        wanted[torch.arange(len(blanks)), blanks] = True
-
-        def use(which: Tensor, _: int, log_p: Tensor) -> None:
-            for row, one in zip(which.tolist(), log_p, strict=True):
-                found(row, one)
-
-        # an update has few rows, so that no batch size is tried out
-        self._reader.distributions(
-            Rows.of(rows),
-            self._positions.expand(len(rows), -1),
-            wanted,
-            self._outcomes,
-            use,
-            what="drawing",
-            batch_for=0,
-        )
+            ids = self._row.repeat(len(new), 1)
+            ids[:, self._positions] = rows[new, :-1]
+            # an update has few rows, so that no batch size is tried out
+            self._reader.distributions(
+                Rows.of(ids),
+                self._positions.expand(len(new), -1),
+                torch.arange(self.blanks) == rows[new, -1:],
+                self._outcomes,
+                use,
+                what="drawing",
+                batch_for=0,
+            )
+        return drawn
 
     @computed_once
     def _outcomes(self) -> list[Outcomes]:

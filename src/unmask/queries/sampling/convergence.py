@@ -2,7 +2,7 @@
 
 Rank-normalised split R-hat and bulk effective sample size, from the formulas of Vehtari, Gelman,
 Simpson, Carpenter & Bürkner (2021, Bayesian Analysis 16:667-718). Knows series of numbers, a row
-a chain, and nothing of tokens. No result is ever NaN:
+per chain, and nothing of tokens. No result is ever NaN:
 
 - a series that never varies, in any chain, has R-hat 1 and counts every draw as independent;
 - chains that never vary but differ have an infinite R-hat;

@@ -16,9 +16,8 @@ from unmask.constructions import method_name
 from unmask.errors import UnmaskError
 from unmask.model.masked_lm import MaskedLM
 from unmask.printable import quoted
-from unmask.queries.sampling.chains import Schedule, Trace, generator, run, start
+from unmask.queries.sampling.chains import Schedule, Trace, generator, mixing_of, run, start
 from unmask.queries.sampling.conditionals import Conditionals
-from unmask.queries.sampling.functionals import mixing_of
 from unmask.queries.sampling.pair_blocks import OrdersBlock, PairBlock, TablesBlock
 from unmask.queries.sampling.samples import Draw, Samples
 from unmask.queries.sampling.target import Target
@@ -29,8 +28,6 @@ from unmask.text.support import Support
 DEFAULT_CHAINS = 4
 # sweeps; R-hat tells where they were too few
 DEFAULT_WARM_UP = 50
-# supports of 500 tokens per blank
-DEFAULT_ROWS_PER_UPDATE = 1001
 
 
 def sample_blanks(
@@ -46,23 +43,20 @@ def sample_blanks(
     seed: int = 0,
     settings: Settings | None = None,
     options: Mapping[str, object] | None = None,
-    rows_per_update: int = DEFAULT_ROWS_PER_UPDATE,
 ) -> Samples:
     """`n` draws of all blanks together, over `chains` chains, with R-hat and effective sample size.
 
     Chains start from the model's distributions with all blanks masked, make `warm_up` sweeps that
     are thrown away, and keep a state every `thin` sweeps; a sweep is as many updates of pairs as
     draw each blank once on average. `method` is "orders" (two rows per update, any vocabulary) or
-    another construction, with its `options`, over tables of at most `rows_per_update` rows. Over
+    another construction, with its `options`, over tables of at most some thousand rows. Over
     candidates that leave out much of the vocabulary prefer tables: what "orders" draws first, it
     draws with the other blank free to be any token. The same seed and batch size give the same
     draws.
     """
-    check_counts(n=(n, 1), chains=(chains, 1), warm_up=(warm_up, 0), thin=(thin, 1))
-    check_counts(seed=(seed, 0), rows_per_update=(rows_per_update, 1))
+    check_counts(n=(n, 1), chains=(chains, 1), warm_up=(warm_up, 0), thin=(thin, 1), seed=(seed, 0))
     name, how = method_name(method), settings or Settings()
     target = Target(model, cloze, supports, name, dict(options or {}), how)
-    target.check_cost(rows_per_update)
     several = min(chains, n)
     schedule = Schedule(several, -(-n // several), warm_up, thin, seed)
     if target.is_one_block:
@@ -120,7 +114,7 @@ def _draw(ids: tuple[int, ...], supports: tuple[Support, ...]) -> Draw:
 
 
 def check_counts(**counts: tuple[object, int]) -> None:
-    """Refuse what is not a whole number from the least that its name allows."""
+    """Reject what is not a whole number from the least that its name allows."""
     for name, (value, least) in counts.items():
         number = whole_number(value)
         if number is None or number < least:

@@ -6,8 +6,8 @@ even mixture of both orders. Every other construction takes tables of the pair, 
 them, for each context that the other blanks make.
 """
 
+import math
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Int
@@ -15,8 +15,7 @@ from torch import Tensor
 
 from unmask.constructions import construct, construction
 from unmask.joints.joint import Joint
-from unmask.queries.sampling.conditionals import Conditionals, Drawn
-from unmask.queries.sampling.memory import Recent
+from unmask.queries.sampling.conditionals import Conditionals, Drawn, Recent
 from unmask.queries.sampling.target import Target
 from unmask.tables.elicited import ElicitedSource
 from unmask.tables.pair_tables import PairTables
@@ -28,25 +27,10 @@ Pair = tuple[int, int]
 _REMEMBERED_BYTES = 2**27
 
 
-@runtime_checkable
-class PairBlock(Protocol):
-    """Draws pairs of blanks, and counts what it asked the model for tables."""
-
-    @property
-    def table_rows(self) -> int:
-        """Rows of the model that were run for tables."""
-
-    @property
-    def unsolved(self) -> int:
-        """Pair joints whose solver did not converge."""
-
-    def draw(self, tokens: Int[Tensor, "chains blanks"], pair: Pair) -> Drawn:
-        """New tokens for both blanks of the pair, a row a chain."""
-
-
 class OrdersBlock:
-    """The even mixture of both orders of filling, from two rows a chain."""
+    """The even mixture of both orders of filling, from two rows per chain."""
 
+    # it has neither tables nor solvers
     table_rows = unsolved = 0
 
     def __init__(self, conditionals: Conditionals, generator: torch.Generator) -> None:
@@ -72,14 +56,17 @@ class OrdersBlock:
 
 @dataclass(frozen=True, eq=False)
 class _Kept:
-    """A joint of a pair in one context, and the source that it may still ask."""
+    """A joint of a pair in one context, and the source that it may still read."""
 
     joint: Joint
     source: ElicitedSource
 
 
 class TablesBlock:
-    """Any construction, over tables of the pair in the context of each chain."""
+    """Any construction, over tables of the pair in the context of each chain.
+
+    Counts the rows that the model ran for tables, and joints whose solver did not converge.
+    """
 
     def __init__(self, target: Target, generator: torch.Generator) -> None:
         self.table_rows = self.unsolved = 0
@@ -88,7 +75,9 @@ class TablesBlock:
         settings = target.settings
         shown = target.is_one_block or callable(settings.progress)
         self._settings = settings if shown else replace(settings, progress=False)
-        self._remembered: Recent[_Kept] = Recent(_REMEMBERED_BYTES)
+        # two dense float32 tables; factored ones take less
+        each = 8 * math.prod(sorted(map(len, target.supports))[-2:])
+        self._remembered: Recent[_Kept] = Recent(_REMEMBERED_BYTES // each)
 
     def draw(self, tokens: Int[Tensor, "chains blanks"], pair: Pair) -> Drawn:
         """Independent draws for the chains of each context, contexts in the order of their ids."""
@@ -104,11 +93,11 @@ class TablesBlock:
 
     def _sampled(self, context: tuple[int, ...], pair: Pair, n: int) -> Drawn:
         kept = self._remembered.get((pair, context))
-        paid = kept.source.forward_passes if kept else 0
+        before = kept.source.forward_passes if kept else 0
         kept = kept or self._built(context, pair)
         fills = kept.joint.sample(n, generator=self._generator)
-        # a mixture asks for more contexts as it is sampled
-        self.table_rows += kept.source.forward_passes - paid
+        # a mixture reads more contexts as it is sampled
+        self.table_rows += kept.source.forward_passes - before
         log_probs = torch.tensor([fill.log_prob for fill in fills], dtype=torch.float64)
         # a half for each blank, so that a sum over blanks counts the pair once
         halves = (log_probs / 2)[:, None].repeat(1, 2)
@@ -127,6 +116,8 @@ class TablesBlock:
             tables.both()
         kept = _Kept(construct(target.method, tables, **target.options), source)
         self.unsolved += kept.joint.diagnostics.get("converged") is False
-        # two dense float32 tables; factored ones take less
-        self._remembered.keep((pair, context), kept, 8 * len(axes[0]) * len(axes[1]))
+        self._remembered.keep((pair, context), kept)
         return kept
+
+
+PairBlock = OrdersBlock | TablesBlock

@@ -43,13 +43,7 @@ class Frequency:
 
     def to_dict(self) -> dict[str, object]:
         """Plain values, ready for JSON."""
-        return {
-            "tokens": list(self.tokens),
-            "ids": list(self.ids),
-            "count": self.count,
-            "frequency": self.frequency,
-            "standard_error": self.standard_error,
-        }
+        return {**vars(self), "tokens": list(self.tokens), "ids": list(self.ids)}
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,16 +1,19 @@
 """What is sampled: the blanks of a text, their tokens, and the construction of a pair's joint."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 
 from unmask.constructions import check_options, construction
 from unmask.constructions.besag import check_pivot
-from unmask.errors import ClozeError, MethodError
+from unmask.errors import MethodError
 from unmask.model.masked_lm import MaskedLM
 from unmask.settings import Settings
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
+
+# of one update of one chain: supports of 500 tokens per blank
+_ROWS_PER_UPDATE = 1001
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,19 +23,23 @@ class Target:
     model: MaskedLM
     cloze: Cloze
     supports: tuple[Support, ...]
-    method: str = "orders"
-    options: Mapping[str, object] = field(default_factory=dict)
-    settings: Settings = field(default_factory=Settings)
+    method: str
+    options: Mapping[str, object]
+    settings: Settings
 
     def __post_init__(self) -> None:
-        """Refuse axes and options that do not fit, before anything is paid."""
-        if not self.cloze.positions:
-            raise ClozeError("the text has no blank to draw a token for")
-        if len(self.supports) != self.blanks:
-            raise ClozeError(f"{self.blanks} blanks need a support each, not {len(self.supports)}")
+        """Reject options that do not fit, and updates of too many rows, before anything runs."""
         check_options(self.method, dict(self.options))
         for pair in combinations(self.supports, 2):
             check_pivot(self.options, pair)
+        # a single pair is joined once for all draws
+        rows = 0 if self.is_one_block else self.rows_per_update()
+        if rows > _ROWS_PER_UPDATE:
+            raise MethodError(
+                f"{self.method} takes {rows:,} rows of the model for one update of one chain, "
+                f"above the limit of {_ROWS_PER_UPDATE:,}; use method 'orders' (2 rows), or give "
+                "fewer candidates"
+            )
 
     @property
     def blanks(self) -> int:
@@ -60,14 +67,3 @@ class Target:
             # three more to draw, and to say how likely that was
             return min(both, parts.rows(shape) + 3)
         return both if parts.whole else 1
-
-    def check_cost(self, limit: int) -> None:
-        """Refuse updates of more rows than allowed; a single pair is joined once for all draws."""
-        if self.is_one_block or self.rows_per_update() <= limit:
-            return
-        rows = self.rows_per_update()
-        raise MethodError(
-            f"{self.method} takes {rows:,} rows of the model for one update of one chain, above "
-            f"the limit of {limit:,}; use method 'orders' (2 rows), give fewer candidates, or "
-            f"confirm with rows_per_update={rows}"
-        )

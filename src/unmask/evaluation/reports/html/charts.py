@@ -7,7 +7,6 @@ attributes plain attributes, since the page's policy forbids inline styles.
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
-from importlib import import_module
 from importlib.util import find_spec
 from io import BytesIO
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from markupsafe import Markup
 
 from unmask.evaluation.reports.distance import DistanceBin
 from unmask.evaluation.reports.figures import distance_figure
+from unmask.plots.saving import library, write_figure
 from unmask.printable import printable
 
 if TYPE_CHECKING:
@@ -49,10 +49,8 @@ def chart(bins: Sequence[DistanceBin], *, key: str, title: str, axis_label: str)
 def drawn(figure: "Figure", *, key: str, label: str) -> Markup:
     """A figure of matplotlib's as an element of a page."""
     written = BytesIO()
-    # the same figure is the same bytes: no random ids, no date, nothing from a user's settings
-    settings = {"svg.hashsalt": "unmask", "svg.fonttype": "path"}
-    with import_module("matplotlib").rc_context(settings):
-        figure.savefig(written, format="svg", metadata={"Date": None})
+    with library("matplotlib").rc_context({"svg.fonttype": "path"}):
+        write_figure(figure, written, ".svg")
     return inline(written.getvalue(), key=key, label=label)
 
 

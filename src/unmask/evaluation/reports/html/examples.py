@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unmask.constructions import CONSTRUCTIONS
-from unmask.evaluation.reports.supports import shown_setting
+from unmask.evaluation.reports.tables import shown_setting
 from unmask.evaluation.rows import Group, Row, grouped
 
 # where these differ it is because the model's conditionals contradict each other
@@ -39,7 +39,7 @@ class Example:
     def sound(self) -> list[Row]:
         """Those of the sound constructions from the lowest pairwise NLL, none if there is one."""
         found = [self.rows[label] for label in SOUND if label in self.rows]
-        return sorted(found, key=_pairwise) if len(found) > 1 else []
+        return sorted(found, key=lambda row: row.metric("pairwise_nll")) if len(found) > 1 else []
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Setting:
 
     def has(self, group: Group) -> bool:
         """Whether this group is one of its constructions."""
-        return group[:-1] == self.group[:-1]
+        return group.setting == self.group
 
     def disagreements(self, count: int) -> list[Example]:
         """The examples of the largest spread, the largest first, ties in order of ids."""
@@ -110,21 +110,16 @@ def script_data(setting: Setting, columns: Sequence[NumberColumn]) -> dict[str, 
 
 def settings_of(rows: Iterable[Row]) -> list[Setting]:
     """Result rows by setting, settings and constructions as they first appear."""
-    found: dict[Group, dict[str, list[Row]]] = {}
+    found: dict[Group, tuple[list[str], dict[str, list[Row]]]] = {}
     for group, of_group in grouped(rows).items():
-        found.setdefault(group._replace(construction=""), {})[group.construction] = of_group
-    return [
-        Setting(group, tuple(by_construction), tuple(_examples(by_construction.values())))
-        for group, by_construction in found.items()
-    ]
-
-
-def _examples(by_construction: Iterable[Sequence[Row]]) -> Iterable[Example]:
-    by_id: dict[str, list[Row]] = {}
-    for rows in by_construction:
-        for row in rows:
+        constructions, by_id = found.setdefault(group.setting, ([], {}))
+        constructions.append(group.construction)
+        for row in of_group:
             by_id.setdefault(row.example_id, []).append(row)
-    return (_example(by_id[one]) for one in sorted(by_id))
+    return [
+        Setting(group, tuple(constructions), tuple(_example(by_id[one]) for one in sorted(by_id)))
+        for group, (constructions, by_id) in found.items()
+    ]
 
 
 def _example(rows: Sequence[Row]) -> Example:
@@ -140,7 +135,3 @@ def _example(rows: Sequence[Row]) -> Example:
 
 def _metric(label: str, metric: str) -> Callable[[Example], float | None]:
     return lambda one: one.rows[label].metric(metric) if label in one.rows else None
-
-
-def _pairwise(row: Row) -> float:
-    return row.metric("pairwise_nll")

@@ -2,24 +2,24 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import NamedTuple
 
-from unmask.evaluation.plan import Construction, Plan
+from unmask.errors import UnmaskError
+from unmask.evaluation.plan import Plan
 from unmask.evaluation.reports.bootstrap import Estimate
-from unmask.evaluation.reports.frontier_points import frontier_points
 from unmask.evaluation.reports.html.charts import WITHOUT, drawn
 from unmask.evaluation.reports.summary import Summary
 from unmask.evaluation.reports.tables import Column, Table
 from unmask.evaluation.rows import WHOLE_VOCABULARY
 from unmask.plots.trade_off import Point, frontier
+from unmask.printable import quoted
 from unmask.queries.costs.forward_passes import forward_passes
 
 _COLUMNS = (Column(name="construction"), Column(name="forward passes"), Column(name="P-NLL"))
 
 
-@dataclass(frozen=True)
-class Frontier:
+class Frontier(NamedTuple):
     """The figure, or a sentence that says why there is none, and its numbers."""
 
     picture: str
@@ -32,18 +32,46 @@ def passes_by_label(plans: Iterable[Plan], support: str) -> dict[str, int]:
     Earlier versions did not keep how many tokens a support has: their plans are not counted.
     """
     return {
-        one.label: _passes(one, plan.support_size, whole=plan.support == WHOLE_VOCABULARY)
+        one.label: forward_passes(
+            [one.method],
+            (plan.support_size, plan.support_size),
+            whole_vocabulary=plan.support == WHOLE_VOCABULARY,
+            options={one.method: one.options},
+        )
         for plan in plans
         if plan.support_name == support and plan.support_size is not None
         for one in plan.constructions
     }
 
 
+def frontier_points(
+    summaries: Iterable[Summary], forward_passes: Mapping[str, float]
+) -> list[Point]:
+    """Points of a run's summaries of one setting; what a pair costs is given by construction."""
+    found = [one for one in summaries if one.pairwise_ppl is not None]
+    if len({one.group.setting for one in found}) > 1:
+        raise UnmaskError("a frontier is of one setting: give the summaries of one model and mask")
+    unknown = {one.group.construction for one in found} - forward_passes.keys()
+    if unknown:
+        raise UnmaskError(f"what does {quoted(min(unknown))} cost? Give its forward passes")
+    return [
+        Point(name, forward_passes[name], *map(math.log, (ppl.value, ppl.low, ppl.high)))
+        for one in found
+        if (ppl := one.pairwise_ppl) and (name := one.group.construction)
+    ]
+
+
 def frontier_part(
     summaries: Sequence[Summary], passes: Mapping[str, int], *, key: str, title: str
 ) -> Frontier | None:
     """Figure and table of a setting's constructions; None where there are no two to compare."""
-    found = [one for one in summaries if one.group.construction in passes and _is_finite(one)]
+    found = [
+        one
+        for one in summaries
+        if one.group.construction in passes
+        and one.pairwise_ppl is not None
+        and math.isfinite(one.pairwise_ppl.value)
+    ]
     if len(found) < 2:
         return None
     points = sorted(frontier_points(found, passes), key=lambda one: one.forward_passes)
@@ -56,16 +84,6 @@ def frontier_part(
         for one in points
     ]
     return Frontier(_figure(points, key=key, title=title), Table("", _COLUMNS, tuple(rows)))
-
-
-def _passes(one: Construction, size: int, *, whole: bool) -> int:
-    return forward_passes(
-        [one.method], (size, size), whole_vocabulary=whole, options={one.method: one.options}
-    )
-
-
-def _is_finite(one: Summary) -> bool:
-    return one.pairwise_ppl is not None and math.isfinite(one.pairwise_ppl.value)
 
 
 def _figure(points: Sequence[Point], *, key: str, title: str) -> str:

@@ -5,17 +5,14 @@ The same runs are the same bytes: nothing is said of when or where the page was 
 
 import base64
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from importlib.resources import files
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from unmask.evaluation.reports.distance import DistanceBin
-from unmask.evaluation.reports.drawing import AXES
-from unmask.evaluation.reports.figures import construction_styles
+from unmask.evaluation.reports.figures import AXES
 from unmask.evaluation.reports.html.charts import chart
 from unmask.evaluation.reports.html.examples import (
     SOUND,
@@ -31,14 +28,13 @@ from unmask.evaluation.reports.reporting import Report, notes, syntactic_note
 from unmask.evaluation.reports.summary import Difference, Summary
 from unmask.evaluation.reports.tables import (
     DISTANCES,
-    Table,
     difference_table,
     distance_table,
     summary_table,
 )
-from unmask.evaluation.store.publishing import without_detail
 from unmask.evaluation.store.run_folder import Damaged, Run
-from unmask.markup import escaped
+from unmask.markup import asset, templates
+from unmask.plots.styles import construction_styles
 
 
 class Distances(NamedTuple):
@@ -56,8 +52,8 @@ def page(it: Report) -> str:
     models = dict.fromkeys(run.plan.model.name for run in it.runs)
     return environment.get_template("page.html.j2").render(
         title=f"Evaluation: {', '.join(models)}",
-        style=Markup(_asset("style.css")),
-        script=Markup(_asset("script.js")),
+        style=Markup(asset(__package__, "style.css")),
+        script=Markup(asset(__package__, "script.js")),
         sound=SOUND,
         runs=[run_part(run) for run in shared.runs],
         command=report_command(shared),
@@ -67,7 +63,9 @@ def page(it: Report) -> str:
 
 def _without_detail(run: Run) -> Run:
     damaged = (Damaged(one.path, f"{one.path.name} cannot be read") for one in run.damaged)
-    return replace(run, rows=tuple(map(without_detail, run.rows)), damaged=tuple(damaged))
+    return replace(
+        run, rows=tuple(row.without_detail() for row in run.rows), damaged=tuple(damaged)
+    )
 
 
 def _results(it: Report) -> dict[str, Any]:
@@ -100,52 +98,35 @@ def _setting(
     distances: Sequence[Distances],
 ) -> dict[str, Any]:
     own = [one for one in summaries if setting.has(one.group)]
+    tables = [("Results", summary_table(own, it.vocabularies))]
+    if apart := [one for one in differences if setting.has(one.group)]:
+        caption = f"Paired differences to {apart[0].baseline}"
+        tables.append((caption, difference_table(apart)))
     plans = [run.plan for run in it.runs if run.plan.model.name == setting.group.model]
     passes = passes_by_label(plans, setting.group.support)
     columns = number_columns(setting)
     return {
         "setting": setting,
-        "tables": [
-            ("Results", summary_table(own, it.vocabularies)),
-            *_differences([one for one in differences if setting.has(one.group)]),
-        ],
+        "tables": tables,
         "frontier": frontier_part(own, passes, key=f"frontier-{place}", title=setting.title),
         "distances": [
-            _distance(one, found, setting, f"figure-{place}-{one.kind.split()[0]}")
+            {
+                "kind": one.kind,
+                "picture": chart(
+                    bins,
+                    key=f"figure-{place}-{one.kind.split()[0]}",
+                    title=setting.title,
+                    axis_label=one.axis_label,
+                ),
+                "table": distance_table(bins, distance=one.kind),
+                "note": one.note,
+            }
             for one in distances
-            if (found := [bin for bin in one.bins if setting.has(bin.group)])
+            if (bins := [bin for bin in one.bins if setting.has(bin.group)])
         ],
         "columns": columns,
         "data": script_data(setting, columns),
     }
-
-
-def _differences(found: Sequence[Difference]) -> Iterator[tuple[str, Table]]:
-    if found:
-        yield f"Paired differences to {found[0].baseline}", difference_table(found)
-
-
-def _distance(
-    one: Distances, bins: Sequence[DistanceBin], setting: Setting, key: str
-) -> dict[str, Any]:
-    return {
-        "kind": one.kind,
-        "picture": chart(bins, key=key, title=setting.title, axis_label=one.axis_label),
-        "table": distance_table(bins, distance=one.kind),
-        "note": one.note,
-    }
-
-
-def _asset(file: str) -> str:
-    """A file of this package; line ends as a browser sees them, since it hashes them."""
-    return "\n".join(files(__package__).joinpath(file).read_text(encoding="utf-8").splitlines())
-
-
-def _inert(value: object) -> Markup:
-    """Whatever a template shows that is not markup: escaped, controls and overrides visible."""
-    if isinstance(value, Markup):
-        return value
-    return Markup(escaped(str(value)))
 
 
 def _fixed(value: float | None, digits: int) -> str:
@@ -156,14 +137,7 @@ def _sha256(source: str) -> str:
     return base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
 
 
-environment = Environment(
-    loader=FunctionLoader(_asset),
-    autoescape=True,
-    undefined=StrictUndefined,
-    finalize=_inert,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+environment = templates(__package__)
 environment.filters |= {
     "fixed": _fixed,
     "sha256": _sha256,

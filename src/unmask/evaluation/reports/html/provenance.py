@@ -7,16 +7,16 @@ elsewhere.
 import json
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 from markupsafe import Markup
 
+from unmask import markup
 from unmask.evaluation.plan import Plan
 from unmask.evaluation.reports.reporting import Report
 from unmask.evaluation.store.run_folder import MANIFEST, ROWS, Run
-from unmask.markup import escaped
 
 _OPTIONS = ("steps", "mean", "contexts")
 _LONGEST_PART = 100
@@ -37,7 +37,7 @@ def run_part(run: Run) -> dict[str, Any]:
 def whole_options(command: str) -> Markup:
     """A command whose options are not broken after their hyphens."""
     # of what is escaped, so that nothing but letters and hyphens gets within a tag
-    return Markup(_OPTION.sub(r"<span>\1</span>", escaped(command)))
+    return Markup(_OPTION.sub(r"<span>\1</span>", markup.html(command)))
 
 
 def evaluate_command(plan: Plan) -> str:
@@ -48,7 +48,9 @@ def evaluate_command(plan: Plan) -> str:
     words += ["--mask", ",".join(plan.draw.masks), "--examples", str(plan.draw.limit)]
     words += ["--seed", str(plan.draw.seed), "--support", plan.support_name]
     words += ["--method", ",".join(one.method for one in plan.constructions)]
-    words += [word for pair in _method_options(plan).items() for word in pair]
+    for option in _OPTIONS:
+        given = [one.options[option] for one in plan.constructions if option in one.options]
+        words += [f"--{option}", str(given[-1])] if given else []
     words += ["--dtype", plan.model.dtype, "--memory-limit", str(plan.memory_limit)]
     if plan.batch is not None and plan.batch.rows is not None:
         words += ["--batch-size", str(plan.batch.rows)]
@@ -88,8 +90,10 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "Precision", plan.model.dtype + (", compiled" if plan.model.compiled else "")
     yield "Corpus", f"{plan.corpus.name}, {plan.corpus.sentences:,} distinct sentences"
     yield "SHA-256 of the corpus", plan.corpus.digest
-    yield "Examples", _examples(run)
-    yield "SHA-256 of the examples", plan.draw.digest
+    draw, masks = plan.draw, ", ".join(plan.draw.masks)
+    done = f"{draw.count - run.missing:,} of {draw.count:,} are here"
+    yield "Examples", f"{done}; at most {draw.limit:,} per mask ({masks}), seed {draw.seed}"
+    yield "SHA-256 of the examples", draw.digest
     yield "Support", plan.support_name
     yield "Constructions", ", ".join(one.label for one in plan.constructions)
     yield "Texts per forward pass", _batch(plan)
@@ -97,13 +101,8 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "Planned by", plan.software
     yield "Computed by", "; ".join(sorted({row.software for row in run.rows if row.software}))
     yield "Devices", ", ".join(sorted({row.device for row in run.rows if row.device}))
-    yield "Last written", ", ".join(_ends(updated(run)))
-
-
-def _examples(run: Run) -> str:
-    draw = run.plan.draw
-    done = f"{draw.count - run.missing:,} of {draw.count:,} are here"
-    return f"{done}; at most {draw.limit:,} per mask ({', '.join(draw.masks)}), seed {draw.seed}"
+    dates = updated(run)
+    yield "Last written", ", ".join(dict.fromkeys([*dates[:1], *dates[-1:]]))
 
 
 def _batch(plan: Plan) -> str:
@@ -112,16 +111,3 @@ def _batch(plan: Plan) -> str:
     if plan.batch.rows is not None:
         return str(plan.batch.rows)
     return f"as many as have {plan.batch.tokens} tokens"
-
-
-def _method_options(plan: Plan) -> dict[str, str]:
-    return {
-        f"--{option}": str(one.options[option])
-        for one in plan.constructions
-        for option in _OPTIONS
-        if option in one.options
-    }
-
-
-def _ends(dates: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys([*dates[:1], *dates[-1:]]))

@@ -1,8 +1,8 @@
 """Files that are there whole or not at all, whenever the machine stops or the disk is full."""
 
-import contextlib
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -12,25 +12,40 @@ from unmask.printable import quoted
 _UNFINISHED = ".unfinished"
 
 
-def write_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write beside the place, through to the disk, then rename onto it."""
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A place to write to, beside `path` and renamed onto it at the end; gone if that fails."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}{_UNFINISHED}")
-    with explained(path):
-        try:
-            with unfinished.open("wb") as file:
-                write(file)
-            put_in_place(unfinished, path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+    try:
+        yield unfinished
+        put_in_place(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def put_in_place(unfinished: Path, path: Path) -> None:
     """Rename a file that was written beside a place onto it, through to the disk."""
-    with explained(path):
-        with unfinished.open("rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-        _sync_folder(path.parent)
+    with unfinished.open("rb+") as file:
+        os.fsync(file.fileno())
+    os.replace(unfinished, path)
+    # the new name, too, must survive a power cut; Windows has no call for it
+    if os.name != "nt":
+        handle = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def write_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Write a file of results; what goes wrong is a `StoreError`."""
+    with explained(path), replacing(path) as unfinished, unfinished.open("wb") as file:
+        write(file)
+
+
+def write_text(path: Path, text: str) -> None:
+    """A text as a file of results, with the line ends that it has."""
+    write_file(path, lambda file: file.write(text.encode()))
 
 
 def make_folder(path: Path) -> None:
@@ -46,18 +61,7 @@ def remove_unfinished(folder: Path) -> None:
             left.unlink(missing_ok=True)
 
 
-def _sync_folder(folder: Path) -> None:
-    """The new name, too, must survive a power cut; Windows has no call for it."""
-    if os.name == "nt":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-@contextlib.contextmanager
+@contextmanager
 def explained(path: Path) -> Iterator[None]:
     """Errors of the disk in one sentence."""
     try:
