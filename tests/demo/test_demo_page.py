@@ -77,6 +77,8 @@ def write(page: Any, text: str) -> None:
         "last => [...document.querySelectorAll('#words button')].at(-1)?.innerText == last",
         arg=last[-1] if "\u4e00" <= last[-1] <= "\u9fff" else last,
     )
+    # the answer to what was typed first may come last, and is then put right
+    page.wait_for_timeout(500)
 
 
 def ask(page: Any) -> float:
