@@ -180,7 +180,7 @@ def test_dense_factored_and_streamed_tables_agree(
     # tiles of a single row, and AG without a copy of the tables
     monkeypatch.setattr(logspace, "TILE_CELLS", 1)
     tables = factored(examples.random(*shape, seed=0), width=16)
-    tables.memory_limit = 0
+    tables.settings = unmask.Settings(memory_limit=0)
     streamed = unmask.construct(method, tables, **options)
     assert len(tables.blocks()) == shape[0]
     assert gap(log_table(streamed), whole) < 1e-5
