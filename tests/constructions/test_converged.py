@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from toy_lm import ToyMaskedLM, ToyTokenizer
 
 import unmask
+from unmask.constructions.incompatibility import agreement
 from unmask.constructions.solvers import fits, groups, pair_graph, pair_passes
-from unmask.evaluation.worker import _incompatibility
 from unmask.language_model import LanguageModel
 from unmask.tables import kernels
 from unmask.tables.probabilities import probabilities
@@ -260,6 +260,6 @@ def test_fill_does_not_warn_of_impossible_tokens_nor_is_j_left_out(
     text = tiny_models.two_blanks(lm.tokenizer)
     _, said = fill(text, "--method", ",".join(SEARCHED))
     assert "converged" not in said
-    found = _incompatibility(lm.tables(text))
-    assert found is not None
-    assert found > 0
+    found = agreement(lm.tables(text))
+    assert found.converged
+    assert found.bits > 0

@@ -344,8 +344,9 @@ def kept(pattern: "re.Pattern[str]") -> list[str]:
         todo = gc.get_referents(one)
         while todo:
             part = todo.pop()
-            if isinstance(part, str | bytes | bytearray):
-                text = part if isinstance(part, str) else bytes(part).decode("latin-1")
+            # by type: a weak proxy answers `isinstance` for what it stands for, which may be gone
+            if issubclass(type(part), str | bytes | bytearray):
+                text = part if issubclass(type(part), str) else bytes(part).decode("latin-1")
                 found += pattern.findall(text)
             elif type(part) in (tuple, dict) and not gc.is_tracked(part):
                 # held by this object alone, as far as the collector knows

@@ -1,6 +1,7 @@
 """Tables in memory and on disk."""
 
 import gc
+import os
 import weakref
 from pathlib import Path
 
@@ -9,9 +10,12 @@ import numpy as np
 import pytest
 import torch
 from examples import log_table
+from jaxtyping import TypeCheckError
 from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 
 import unmask
+from unmask.model.row_reader import Outcomes
+from unmask.tables.source import MaskedMarginals
 
 
 def elicited(*, factored: bool = True, **options: int) -> unmask.PairTables:
@@ -195,3 +199,11 @@ def test_tables_are_freed_with_the_joints_that_used_them(method: str) -> None:
         assert gone() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.skipif(os.environ.get("UNMASK_TEST_SHAPES") == "0", reason="shapes are not checked")
+def test_shapes_in_annotations_are_checked_while_tests_run() -> None:
+    with pytest.raises(TypeCheckError, match="log_b"):
+        MaskedMarginals(torch.zeros(2), torch.zeros(2, 2))
+    with pytest.raises(TypeCheckError, match="readouts"):
+        Outcomes(2, torch.zeros(2, 3), None, None).logits(torch.zeros(3))

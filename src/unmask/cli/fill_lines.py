@@ -46,7 +46,7 @@ class Request:
     """What is requested for a text, by options or by the fields of its line."""
 
     blanks: Any = None
-    method: str | None = None
+    method: Any = None
     support: Any = "auto"
     targets: Any = None
     piece_prior: Any = None

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import IO, TYPE_CHECKING
 
 from unmask.cli import options
 from unmask.printable import quoted
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class RowWriter:
     """Writes rows in one of the formats, a part at a time, and counts the texts they are of."""
 
-    def __init__(self, file: TextIO, names: Sequence[str], format: str) -> None:
+    def __init__(self, file: IO[str], names: Sequence[str], format: str) -> None:
         self._file, self._names, self._format = file, names, format
         self.texts = 0
 
