@@ -13,8 +13,9 @@ from tiny_tokenizers import byte_level, word_piece
 from unmask import Cloze, ClozeError
 from unmask.text.cloze import parse_cloze
 
-# each goes through two tokenizers
-EXAMPLES = 5_000
+# each goes through two tokenizers; a budget per kind, for what hypothesis draws often depends on
+# the modules that happen to be imported
+EXAMPLES = {"anything": 3_500, "masks": 1_500}
 
 ORDINARY = ("the", " the", " man", " cat", " dog.", "manmade", "unhappy", " ", ".")
 MASKS = ("[MASK]", "<mask>")
@@ -112,19 +113,22 @@ def outcome(text, blanks, tokenizer) -> str:
 def test_every_outcome_is_a_valid_cloze_or_one_line_of_refusal():
     outcomes: Counter[str] = Counter()
 
-    @settings(
-        max_examples=EXAMPLES,
-        deadline=None,
-        derandomize=True,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(mixed | masked | no_texts, blanks_given)
     def check(text, blanks):
         for tokenizer in (word_piece(), byte_level()):
             outcomes[outcome(text, blanks, tokenizer)] += 1
 
-    check()
+    for kind, texts, blanks in (
+        ("anything", mixed | masked | no_texts, blanks_given),
+        ("masks", masked, st.none()),
+    ):
+        settings(
+            max_examples=EXAMPLES[kind],
+            deadline=None,
+            derandomize=True,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        )(given(texts, blanks)(check))()
     # the examples reach every kind of outcome often: otherwise nothing was shown
-    assert outcomes.total() >= 2 * EXAMPLES
-    assert all(outcomes[k] >= EXAMPLES // 25 for k in ("refused", "masks", "blanks")), outcomes
+    total = outcomes.total()
+    assert total >= 2 * sum(EXAMPLES.values())
+    assert all(outcomes[k] >= total // 50 for k in ("refused", "masks", "blanks")), outcomes
