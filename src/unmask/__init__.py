@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from unmask.tables.conditional import DenseLogits, FactoredLogits
     from unmask.tables.file import load_tables, save_tables
     from unmask.tables.pair_tables import PairTables
+    from unmask.tables.sketch import Sketch
     from unmask.tables.source import MaskedMarginals
     from unmask.text.cloze import Cloze
     from unmask.text.support import Support
@@ -71,6 +72,7 @@ _HOME = {
     "Progress": "progress",
     "Samples": "queries.sampling.samples",
     "Settings": "settings",
+    "Sketch": "tables.sketch",
     "StoreError": "errors",
     "Support": "text.support",
     "SupportError": "errors",
@@ -117,6 +119,7 @@ __all__ = [
     "Progress",
     "Samples",
     "Settings",
+    "Sketch",
     "StoreError",
     "Support",
     "SupportError",

@@ -52,7 +52,8 @@ from unmask.queries.sampling.samples import Samples
 from unmask.queries.word_targets import PiecePrior, Targets, WordQuestion, fill_targets
 from unmask.settings import Settings
 from unmask.tables.pair_tables import PairTables
-from unmask.tables.proposals import AUTO, choose_axes
+from unmask.tables.proposals import AUTO, choose_axes, resolved
+from unmask.tables.sketch import Sketch
 from unmask.text import unknown_tokens
 from unmask.text.candidates import (
     Candidates,
@@ -67,7 +68,8 @@ from unmask.text.support import Support, Token
 
 # candidates, or how many of them the model is to propose: for all blanks, or by blank
 Proposed = Candidates | SupportsIndex
-Axes = Proposed | Mapping[int, Proposed]
+# or a sketch of the vocabulary
+Axes = Proposed | Mapping[int, Proposed] | Sketch
 
 
 class LanguageModel:
@@ -138,8 +140,10 @@ class LanguageModel:
 
         `support` is "vocabulary" (every output of the model, as in the paper), "no-special", an
         alphabet ("amino-acids"), a list of tokens or ids, a number of candidates that the model
-        proposes itself, or a dictionary of those by blank. "auto" is the whole vocabulary for one
-        or two blanks, and for more as many candidates as some thousand forward passes allow.
+        proposes itself, or a dictionary of those by blank. "auto" is the whole vocabulary: for two
+        blanks estimated from some hundred forward passes, with error bars (a `Sketch`, whose
+        precision you can give), unless it is small. For more blanks it is as many candidates as
+        some thousand forward passes allow.
         `method` is log-pool unless there are so many blanks that it has no table; then `orders`.
         `options` go to the construction (`pivot=`, `steps=`, `contexts=`). Axes follow mask tokens
         left to right, and `blanks` in the order given. One blank is the model's own distribution.
@@ -168,7 +172,11 @@ class LanguageModel:
         """
         cloze = self._as_cloze(text, blanks)
         request = check_request(
-            cloze, methods=methods, support=support, settings=settings, options=options
+            cloze,
+            methods=methods,
+            support=self._resolved(support, cloze),
+            settings=settings,
+            options=options,
         )
         return build_joints(request, self.model, self._vocabulary, self._provenance(cloze))
 
@@ -361,9 +369,16 @@ class LanguageModel:
         cloze = self._as_cloze(text, blanks)
         named = methods or [default_method(len(cloze.positions), support)]
         request = check_request(
-            cloze, methods=named, support=support, settings=settings, options=options
+            cloze,
+            methods=named,
+            support=self._resolved(support, cloze),
+            settings=settings,
+            options=options,
         )
         return cost(request, self.model, self._vocabulary, examples=examples, timed=timed)
+
+    def _resolved(self, support: Axes, cloze: Cloze) -> object:
+        return resolved(support, len(cloze.positions), self.model.vocabulary_size)
 
     def _read_quietly(self, text: str | Cloze) -> Cloze:
         return self._given(text) if isinstance(text, Cloze) else self.read(text)

@@ -25,6 +25,10 @@ DESCRIPTION = (
     "known."
 )
 EXAMPLE = 'unmask fill -m bert-base-cased "The [MASK] [MASK] at the casino." --method log-pool,mlm'
+# above this a shorter way is named
+_LONG_SECONDS = 60.0
+# no more forward passes are timed beforehand
+_FEW_PASSES = 5_000
 _RANK_WORDS = "rank words of any number of pieces with --targets"
 _DEFAULT = "log-pool; orders for --targets, or where there are too many blanks for tables"
 
@@ -135,7 +139,7 @@ def run(chosen: argparse.Namespace) -> int:
     request = Request(
         blanks=None if chosen.blank is None else [_blank(one) for one in chosen.blank],
         method=names[0] if chosen.method else None,
-        support=options.support_by_blank(chosen.support),
+        support=options.support_by_blank(chosen),
         targets=chosen.targets and options.by_blank(chosen.targets, "--targets", _words),
         piece_prior=_piece_prior(chosen.piece_prior),
     )
@@ -174,14 +178,18 @@ def _fill_tokens(chosen: argparse.Namespace, answerer: Answerer, cloze: "Cloze")
         "settings": answerer.settings,
         "options": {name: values for name, values in answerer.how.items() if values},
     }
-    if chosen.pivot is not None and not isinstance(support, dict | int):
+    if chosen.pivot is not None and isinstance(support, str | list):
         # raises on an unknown pivot before the model runs
         lm.support("vocabulary" if support == "auto" else support).index(chosen.pivot)
     if blanks > 1 and not chosen.quiet:
-        cost = lm.cost(cloze, **given)
+        counted = lm.cost(cloze, timed=False, **given)
+        # timing the model takes a second: only where it is a small part of the work
+        cost = lm.cost(cloze, **given) if counted.forward_passes > _FEW_PASSES else counted
         searched = blanks > 2 and not cost.table_bytes
         more = " for one fill; the search for the likeliest runs more" if searched else ""
         print(f"{', '.join(methods)}: {cost}{more}", file=sys.stderr)
+        if support == "vocabulary" and (cost.seconds or 0.0) > _LONG_SECONDS:
+            options.say("without --exact the same is estimated from some hundred forward passes")
     joints = lm.joints(cloze, **given)
     if blanks == 1:
         # every construction of one blank is the model's own distribution

@@ -86,6 +86,18 @@ def add_support_by_blank(group: Group) -> None:
         "as some thousand forward passes allow. To give blanks different tokens, repeat the "
         "option: 0=man,woman and 1=20, counting blanks from 0 (default: auto)",
     )
+    group.add_argument(
+        "--precision",
+        type=float,
+        metavar="NATS",
+        help="two blanks over the whole vocabulary are estimated from some hundred forward passes, "
+        "as many as bring the standard error of log-probabilities below this (default: 0.05)",
+    )
+    group.add_argument(
+        "--exact",
+        action="store_true",
+        help="run every token of the vocabulary instead, as in the paper: as --support vocabulary",
+    )
 
 
 def add_running(parser: argparse.ArgumentParser, *, tables: bool = True) -> Group:
@@ -237,9 +249,22 @@ def support(text: str) -> str | list[str]:
     return [token for token in text.split(",") if token] if "," in text else text
 
 
-def support_by_blank(given: list[str] | None) -> "Axes":
+def support_by_blank(chosen: argparse.Namespace) -> "Axes":
     """What `add_support_by_blank` was given."""
-    return "auto" if given is None else by_blank(given, "--support", _candidates)
+    named = {
+        "--support": chosen.support,
+        "--precision": chosen.precision,
+        "--exact": chosen.exact or None,
+    }
+    if len(given := [name for name, value in named.items() if value is not None]) > 1:
+        raise UnmaskError(f"{' and '.join(given)} exclude each other; give one of them")
+    if chosen.precision is not None:
+        from unmask.tables.sketch import Sketch
+
+        return Sketch(precision=chosen.precision)
+    if chosen.exact:
+        return "vocabulary"
+    return "auto" if chosen.support is None else by_blank(chosen.support, "--support", _candidates)
 
 
 def _candidates(text: str) -> "Proposed":

@@ -22,7 +22,7 @@ WordFills = dict[str, list[dict[str, Any]]]
 def as_table(lm: "LanguageModel", cloze: "Cloze", joints: Joints, top: int) -> str:
     """The likeliest fills of every joint side by side, and below them how far to trust them."""
     ranked = {
-        name: [[*_cells(lm, cloze, fill), f"{fill.probability:.4f}"] for fill in joint.top(top)]
+        name: [[*_cells(lm, cloze, fill), fill.written()] for fill in joint.top(top)]
         for name, joint in joints.items()
     }
     return _table(ranked, len(cloze.blank_widths), ["prob"], _notes(lm, joints))
@@ -64,6 +64,7 @@ def as_json(lm: "LanguageModel", cloze: "Cloze", joints: Joints, top: int) -> st
             "mutual_information": joint.mutual_information() if free else None,
             "incompatibility": None if agreement is None else agreement.bits,
             "verdict": None if agreement is None else agreement.words(),
+            **({"standard_errors": joint.standard_errors()} if joint.is_sketched() else {}),
             "diagnostics": joint.diagnostics,
         }
     return _json(lm, cloze, results)
@@ -114,26 +115,65 @@ def _each(fill: dict[str, Any], key: str) -> list[Any]:
 
 def _notes(lm: "LanguageModel", joints: Joints) -> list[str]:
     lines = []
-    first = next(iter(joints.values()))
+    first = next((one for one in joints.values() if one.is_sketched()), None)
+    errors = {} if first is None else first.standard_errors()
+    first = first or next(iter(joints.values()))
     agreement = first.agreement()
     if agreement is not None:
-        lines.append(str(agreement))
+        lines.append(agreement.said(errors.get("incompatibility")))
     dependent = {
         name: joint.mutual_information()
         for name, joint in joints.items()
         if len(joint.supports) > 1 and joint.is_tabulated()
     }
     if dependent:
-        said = ", ".join(f"{abs(value):.2f} nats ({name})" for name, value in dependent.items())
+        said = ", ".join(
+            f"{abs(value):.2f}{_error(joints[name])} nats ({name})"
+            for name, value in dependent.items()
+        )
         lines.append(f"mutual information: {said}")
-    return [*lines, *_captured(first, lm.model.vocabulary_size), *_searched(joints)]
+    vocabulary = lm.model.vocabulary_size
+    return [
+        *lines,
+        *_estimated(joints, vocabulary),
+        *_captured(first, vocabulary),
+        *_searched(joints),
+    ]
+
+
+def _error(joint: "Joint") -> str:
+    found = joint.standard_errors().get("mutual_information") if joint.is_sketched() else None
+    return "" if found is None else f" +- {found:.2f}"
+
+
+def _estimated(joints: Joints, vocabulary_size: int) -> Iterator[str]:
+    """What the error bars are, and where they are larger than was asked for."""
+    sketched = {name: joint for name, joint in joints.items() if joint.is_sketched()}
+    if not sketched:
+        return
+    passes = max(int(str(joint.diagnostics["forward_passes"])) for joint in sketched.values())
+    yield (
+        f"estimated from {passes:,} forward passes of {2 * vocabulary_size + 1:,}; +- is one "
+        "standard error (--exact runs all)"
+    )
+    for name, joint in sketched.items():
+        if joint.diagnostics.get("precision_reached") is False:
+            yield (
+                f"{name}: log-probabilities have a standard error of "
+                f"{joint.diagnostics['standard_error']:.2f}, above the precision: too many tokens "
+                "carry mass here for this many passes"
+            )
 
 
 def _captured(joint: "Joint", vocabulary_size: int) -> Iterator[str]:
     """How much of the model's own probability the candidates have."""
     did: dict[str, Any] = joint.diagnostics
     held = did.get("captured_mass_given_others") or did.get("captured_mass")
-    if held is None or all(axis.is_whole(vocabulary_size) for axis in joint.supports):
+    if (
+        held is None
+        or joint.is_sketched()
+        or all(axis.is_whole(vocabulary_size) for axis in joint.supports)
+    ):
         return
     counts = _listed([f"{len(axis):,}" for axis in joint.supports])
     place = "place" if len(held) == 1 else "places, in order"

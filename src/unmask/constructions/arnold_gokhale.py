@@ -5,7 +5,7 @@ import math
 import torch
 
 from unmask.arguments import real_number
-from unmask.constructions.construction import Construction
+from unmask.constructions.construction import COUNTS_ALL, Construction
 from unmask.constructions.solvers.fits import (
     Factors,
     log_masked_others,
@@ -100,10 +100,12 @@ AG = Construction(
     solver="contest",
     sound=True,
     of_two=("pseudo_counts", "towards"),
+    unsketched=COUNTS_ALL,
 )
 WEIGHTED_AG = Construction(
     weighted_arnold_gokhale,
     "the same with likely contexts counting more",
     solver="contest",
     sound=True,
+    unsketched=COUNTS_ALL,
 )

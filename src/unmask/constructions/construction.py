@@ -10,6 +10,8 @@ from unmask.joints.joint import Joint
 from unmask.printable import quoted
 
 Given = Mapping[str, object]
+# why a sketch does not do, of constructions that come from all contexts
+COUNTS_ALL = "its contexts count whether they are likely or not, and a sketch sees the likely ones"
 NeedsOf = Callable[[tuple[int, ...], Given], Needs]
 
 # arguments of the functions that hand options on: a slip in one of these lands among the options
@@ -38,7 +40,7 @@ class Construction:
     It is `sound` if it needs the conditionals alone and gives back the joint that has them, where
     there is one. `of_two` are the options that only two blanks have; with `only_two` only they have
     the construction. `without_tables` says whether any fill can be scored by a few rows, whatever
-    the supports.
+    the supports. `unsketched` says why a sketch of the vocabulary does not do; empty where it does.
     """
 
     build: Callable[..., Joint]
@@ -49,6 +51,7 @@ class Construction:
     of_two: tuple[str, ...] = ()
     only_two: bool = False
     without_tables: Callable[[Given], bool] = _never
+    unsketched: str = "nobody has shown that it holds over one"
 
     def options(self, blanks: int = 2) -> dict[str, object]:
         """The options that it takes, with their defaults."""

@@ -22,4 +22,5 @@ MLM = Construction(
     independent,
     "one independent guess per blank, multiplied: the baseline",
     needs=lambda shape, options: Needs(masked=True),
+    unsketched="",
 )

@@ -31,9 +31,17 @@ def markov_field_of_logits(tables: Tables) -> Joint:
     return form_joint(form, tables, method="mrf-logit", diagnostics={})
 
 
-MRF = Construction(markov_field, "all conditionals multiplied and renormalised", only_conditionals)
+_ELSEWHERE = "much of its mass lies on fills that are absurd in the text, and a sketch misses them"
+
+MRF = Construction(
+    markov_field,
+    "all conditionals multiplied and renormalised",
+    only_conditionals,
+    unsketched=_ELSEWHERE,
+)
 MRF_LOGIT = Construction(
     markov_field_of_logits,
     "all raw logits added and renormalised: for comparison",
     only_conditionals,
+    unsketched=_ELSEWHERE,
 )

@@ -107,4 +107,5 @@ ORDERS = Construction(
     "filling the blanks one after another, averaged over all orders",
     _needs,
     without_tables=_is_arithmetic,
+    unsketched="",
 )

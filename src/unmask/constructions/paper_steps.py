@@ -9,7 +9,7 @@ from torch import Tensor
 
 from unmask.arguments import whole_number
 from unmask.constructions.arnold_gokhale import nearest_joint
-from unmask.constructions.construction import Construction, only_conditionals
+from unmask.constructions.construction import COUNTS_ALL, Construction, only_conditionals
 from unmask.constructions.solvers import pair_passes
 from unmask.constructions.solvers.fits import Factors, log_uniform_others
 from unmask.errors import MethodError, NumericsError
@@ -109,4 +109,5 @@ AG_PAPER = Construction(
     "fifty steps towards that joint, as the paper takes them",
     only_conditionals,
     solver="steps",
+    unsketched=COUNTS_ALL,
 )

@@ -38,10 +38,12 @@ PSEUDO_GIBBS = Construction(
     "where resampling one blank given the others ends",
     solver="stationary",
     sound=True,
+    unsketched="",
 )
 LOG_POOL = Construction(
     log_pool,
     "a fill must be likely whichever blank is drawn last",
     solver="stationary",
     sound=True,
+    unsketched="",
 )

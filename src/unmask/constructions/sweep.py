@@ -89,4 +89,5 @@ SWEEP = Construction(
     "one sweep of pseudo-Gibbs over the likeliest contexts: no tables",
     _needs,
     only_two=True,
+    unsketched="",
 )

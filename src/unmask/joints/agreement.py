@@ -22,7 +22,12 @@ class Agreement:
 
     def __str__(self) -> str:
         """The bits and what they mean, as every output says it."""
-        return f"J = {self.bits:.3f} bits: {self.words()}"
+        return self.said()
+
+    def said(self, error: float | None = None) -> str:
+        """The same with a standard error, where it was estimated."""
+        bar = "" if error is None else f" +- {error:.3f}"
+        return f"J = {self.bits:.3f}{bar} bits: {self.words()}"
 
     def words(self) -> str:
         """The same in plain words."""

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -102,7 +103,7 @@ class Engine:
                 assert tile is not None
                 row = tile[int(first[k]) - rows.start].reshape(-1)
                 rest = int(draw(row, uniforms[1, k : k + 1])) if row.numel() > 1 else 0
-                others = [int(i) for i in torch.unravel_index(torch.tensor(rest), self.shape[1:])]
+                others = map(int, np.unravel_index(rest, self.shape[1:]))
                 drawn[k] = ((int(first[k]), *others), float(row[rest]))
         return [drawn[k] for k in range(n)]
 

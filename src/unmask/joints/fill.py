@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,20 +13,38 @@ from unmask.printable import quoted
 
 @dataclass(frozen=True)
 class Fill:
-    """Tokens that fill the blanks together, with their log-probability."""
+    """Tokens that fill the blanks together, with their log-probability.
+
+    `error` is the standard error of that, in nats, where it was estimated from a sketch.
+    """
 
     tokens: tuple[str, ...]
     ids: tuple[int, ...]
     log_prob: float
+    error: float | None = None
 
     def __repr__(self) -> str:
         """The tokens and their probability, on one line."""
-        return f"Fill({' '.join(map(quoted, self.tokens))}, probability={self.probability:.4g})"
+        said = f"{self.probability:.4g}"
+        if self.probability_error is not None:
+            said += f" +- {self.probability_error:.2g}"
+        return f"Fill({' '.join(map(quoted, self.tokens))}, probability={said})"
 
     @property
     def probability(self) -> float:
         """The probability itself; 0.0 where it is below what a float can hold."""
         return math.exp(self.log_prob)
+
+    @property
+    def probability_error(self) -> float | None:
+        """The standard error of the probability, where it was estimated."""
+        return None if self.error is None else self.probability * self.error
+
+    def written(self, digits: int = 4) -> str:
+        """The probability with so many decimals, and its standard error where it has one."""
+        said = f"{self.probability:.{digits}f}"
+        error = self.probability_error
+        return said if error is None else f"{said} +- {error:.{digits}f}"
 
     def to_dict(self) -> dict[str, object]:
         """Plain values, ready for JSON."""
@@ -34,6 +53,7 @@ class Fill:
             "ids": list(self.ids),
             "log_prob": self.log_prob,
             "probability": self.probability,
+            **({} if self.error is None else {"standard_error": self.error}),
         }
 
 
@@ -51,7 +71,7 @@ def best_cells(
             score = float(tile.reshape(-1)[place])
             if len(best) == n and score <= floor:
                 break
-            first, *others = (int(i) for i in torch.unravel_index(torch.tensor(place), tile.shape))
+            first, *others = map(int, np.unravel_index(place, tile.shape))
             best.append((score, (rows.start + first, *others)))
         # on equal scores the lower index comes first, so the ranking is the same on every machine
         best = sorted(best, key=lambda found: (-found[0], found[1]))[:n]

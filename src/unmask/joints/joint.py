@@ -9,15 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, final
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from unmask.arguments import whole_number
 from unmask.errors import SupportError
 from unmask.joints.agreement import UNITS, Agreement
-from unmask.joints.engine import Engine, Scores
-from unmask.joints.fill import Fill
+from unmask.joints.engine import Engine, Scored, Scores
+from unmask.joints.fill import Fill, best_cells
 from unmask.joints.odds import changes, fill_ids, log_odds
+from unmask.joints.sketched import Sketched, spread
 from unmask.printable import columns, printable, quoted
 from unmask.text.support import Support, Token, place_at_blank
 
@@ -45,6 +46,7 @@ class Joint:
         method: str = "given",
         diagnostics: Mapping[str, object] | None = None,
         agreement: Callable[[], Agreement | None] | None = None,
+        sketch: "Sketched[Joint] | None" = None,
     ) -> None:
         sizes = tuple(len(axis) for axis in supports)
         if not isinstance(engine, Engine):
@@ -54,7 +56,7 @@ class Joint:
         self.engine = engine
         self.supports, self.method = supports, method
         self._diagnostics = dict(diagnostics or {})
-        self._agreement = agreement
+        self._agreement, self._sketch = agreement, sketch
         self._ranked: dict[int, list[Fill]] = {}
 
     @classmethod
@@ -65,21 +67,28 @@ class Joint:
         *,
         method: str = "given",
         diagnostics: Mapping[str, object] | None = None,
+        sketch: "Sketched[Joint] | None" = None,
     ) -> "Joint":
         """A joint from a table of unnormalised log-probabilities, one axis per blank."""
-        return cls(Engine.of_table(table), supports, method=method, diagnostics=diagnostics)
+        engine = Engine.of_table(table)
+        return cls(engine, supports, method=method, diagnostics=diagnostics, sketch=sketch)
 
     def named(
         self,
         method: str,
         diagnostics: Mapping[str, object] | None = None,
         agreement: Callable[[], Agreement | None] | None = None,
+        sketch: "Sketched[Joint] | None" = None,
     ) -> "Joint":
         """The same distribution under another name, with more diagnostics."""
-        known = {**self._diagnostics, **(diagnostics or {})}
-        joint = Joint(self.engine, self.supports, method=method, diagnostics=known)
-        joint._agreement = agreement or self._agreement
-        return joint
+        return Joint(
+            self.engine,
+            self.supports,
+            method=method,
+            diagnostics={**self._diagnostics, **(diagnostics or {})},
+            agreement=agreement or self._agreement,
+            sketch=sketch or self._sketch,
+        )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -89,7 +98,13 @@ class Joint:
     @property
     def diagnostics(self) -> dict[str, object]:
         """What was done to get this joint, and how: passes, residuals, storage, captured mass."""
-        return {"method": self.method, **self._diagnostics, **self.engine.diagnostics()}
+        sketched = {} if self._sketch is None else self._sketch.diagnostics()
+        known = {**self._diagnostics, **self.engine.diagnostics(), **sketched}
+        return {"method": self.method, **known}
+
+    def is_sketched(self) -> bool:
+        """Whether this is an estimate, with error bars, from some contexts of a vocabulary."""
+        return self._sketch is not None
 
     @property
     def log_normalizer(self) -> float:
@@ -102,12 +117,36 @@ class Joint:
 
     def log_rows(self, rows: slice) -> Float[Tensor, " block *others"]:
         """Normalised log-probabilities for some rows of the first axis."""
-        return self.scores(rows) - self.log_normalizer
+        log_p = self.scores(rows) - self.log_normalizer
+        for axis, weights in enumerate(self._log_weights()):
+            shape = [-1 if other == axis else 1 for other in range(log_p.ndim)]
+            log_p = log_p - (weights[rows] if axis == 0 else weights).reshape(shape)
+        return log_p
 
     def log_prob(self, *tokens: Token) -> float:
         """The log-probability, in nats, that these tokens (names or ids) fill the blanks."""
-        score = self.engine.scores_of(torch.tensor([self._cell(tokens)]))[0]
-        return float(score) - self.log_normalizer
+        joint, cell = self._at(tokens)
+        return float(joint._log_probs(torch.tensor([cell]))[0])
+
+    def standard_error(self, statistic: Callable[["Joint"], float]) -> float:
+        """How far off a number of a sketch may be, by the sample of contexts that it stands on.
+
+        The number is what the function returns of a joint: `joint.standard_error(Joint.entropy)`,
+        or `joint.standard_error(lambda j: j.log_prob("hot", "dog"))`. 0 for an exact joint.
+        """
+        if self._sketch is None:
+            return 0.0
+        return spread(statistic(self), [statistic(one) for one in self._sketch.replicates()])
+
+    def standard_errors(self) -> dict[str, float | None]:
+        """The standard errors of the summary numbers; zeros for an exact joint."""
+        return {
+            "entropy": self.standard_error(Joint.entropy),
+            "mutual_information": self.standard_error(Joint.mutual_information),
+            "incompatibility": None
+            if self.incompatibility() is None
+            else self.standard_error(lambda joint: joint.incompatibility() or 0.0),
+        }
 
     def marginal(self, *axes: int) -> "Joint":
         """The distribution of one blank, or of some, whatever fills the others."""
@@ -120,8 +159,9 @@ class Joint:
             return self
         scores = self.engine.log_marginal(axes) - self.log_normalizer
         supports = tuple(self.supports[axis] for axis in axes)
+        known = self._sketch and self._sketch.derived(axes, lambda joint: joint.marginal(*axes))
         return Joint.from_scores(
-            scores, supports, method=self.method, diagnostics=self._diagnostics
+            scores, supports, method=self.method, diagnostics=self._diagnostics, sketch=known
         )
 
     def conditional(self, axis: int, *, given: Mapping[int, Token]) -> "Joint":
@@ -140,14 +180,16 @@ class Joint:
             raise SupportError(f"blank {axis} cannot be both requested and given")
         if not given:
             raise SupportError("a conditional needs given={axis: token}; without one use marginal")
-        places = {
-            other: place_at_blank(self.supports, other, token) for other, token in given.items()
-        }
+        joint, places = self._placed(given)
+        known = self._sketch and self._sketch.derived(
+            [axis], lambda joint: joint.conditional(axis, given=given)
+        )
         return Joint.from_scores(
-            self.engine.log_marginal([axis], places),
-            (self.supports[axis],),
+            joint.engine.log_marginal([axis], places),
+            (joint.supports[axis],),
             method=self.method,
             diagnostics=self._diagnostics,
+            sketch=known,
         )
 
     def top(self, n: int = 10) -> list[Fill]:
@@ -155,7 +197,7 @@ class Joint:
         if (whole_number(n) or 0) < 1:
             raise SupportError(f"top takes a number of fills from 1, not {quoted(n)}")
         if n not in self._ranked:
-            self._ranked[n] = [self._fill(cell, score) for cell, score in self.engine.best(n)]
+            self._ranked[n] = self._fills(self._best(n))
         return list(self._ranked[n])
 
     def sample(self, n: int, *, generator: torch.Generator | None = None) -> list[Fill]:
@@ -173,11 +215,16 @@ class Joint:
             )
         if not draws:
             return []
-        return [self._fill(cell, score) for cell, score in self.engine.sample(draws, generator)]
+        return self._fills(self.engine.sample(draws, generator))
 
     def entropy(self, *, base_two: bool = False) -> float:
         """Shannon entropy in nats, or bits."""
-        return self.engine.entropy / (math.log(2) if base_two else 1.0)
+        total = self.engine.entropy
+        for axis, weights in enumerate(self._log_weights()):
+            # the mass of a token of a sketch is spread over as many as it stands for
+            log_mass = self.engine.log_marginals[axis] - self.log_normalizer
+            total += float(log_mass.exp() @ weights)
+        return total / (math.log(2) if base_two else 1.0)
 
     def mutual_information(self, *, base_two: bool = False) -> float:
         """How much the blanks tell about each other, in nats or bits; 0 when independent.
@@ -185,7 +232,7 @@ class Joint:
         With more than two blanks this is their total correlation.
         """
         marginal = sum(self.marginal(axis).entropy() for axis in range(len(self.supports)))
-        return (marginal - self.engine.entropy) / (math.log(2) if base_two else 1.0)
+        return (marginal - self.entropy()) / (math.log(2) if base_two else 1.0)
 
     def is_tabulated(self) -> bool:
         """Whether sums over whole blanks (entropy, marginals) run no further row of the model."""
@@ -207,10 +254,9 @@ class Joint:
 
         In nats, or bits; `plot(kind="pmi")` draws it in nats.
         """
-        cell = self._cell(tokens)
-        apart = sum(float(log[i]) for log, i in zip(self.engine.log_marginals, cell, strict=True))
-        apart -= len(cell) * self.log_normalizer
-        return (self.log_prob(*tokens) - apart) / (math.log(2) if base_two else 1.0)
+        joint, _ = self._at(tokens)
+        apart = sum(joint.marginal(axis).log_prob(token) for axis, token in enumerate(tokens))
+        return (joint.log_prob(*tokens) - apart) / (math.log(2) if base_two else 1.0)
 
     def log_odds(
         self, mutant: Sequence[Token], wildtype: Sequence[Token], *, base_two: bool = False
@@ -235,6 +281,7 @@ class Joint:
     def to_dict(self, n: int = 10) -> dict[str, object]:
         """The likeliest fills and the summary numbers that are free, ready for JSON."""
         free = self.is_tabulated()
+        errors = {"standard_errors": self.standard_errors()} if self.is_sketched() else {}
         return {
             "method": self.method,
             "shape": list(self.shape),
@@ -242,6 +289,7 @@ class Joint:
             "entropy": self.entropy() if free else None,
             "mutual_information": self.mutual_information() if free else None,
             "incompatibility": self.incompatibility(),
+            **errors,
             "units": UNITS,
             "diagnostics": self.diagnostics,
         }
@@ -259,6 +307,7 @@ class Joint:
                 **{f"id_{axis}": token_id for axis, token_id in enumerate(fill.ids)},
                 "probability": fill.probability,
                 "log_prob": fill.log_prob,
+                **({} if fill.error is None else {"standard_error": fill.error}),
             }
             for fill in self.top(n)
         ]
@@ -277,29 +326,77 @@ class Joint:
         """What it is, with the likeliest fills where ranking them is cheap."""
         size, count = math.prod(self.shape), len(self.shape)
         axes = " x ".join(f"{length:,}" for length in self.shape)
+        if self._sketch is not None:
+            ranged = " x ".join(f"{len(axis):,}" for axis in self._sketch.whole)
+            axes = f"{ranged} tokens, sketched by {axes}"
         head = f"Joint over {count} blank{'s' * (count != 1)} ({axes} tokens) by {self.method}"
         if size > _CELLS_RANKED_IN_TEXT or not self.is_tabulated():
             return f"<{head}; .top(5) ranks its fills>"
         fills = self.top(min(5, size))
-        table = [[f"{fill.probability:.4f}", *map(printable, fill.tokens)] for fill in fills]
+        table = [[fill.written(4), *map(printable, fill.tokens)] for fill in fills]
         return f"<{head}>\n{columns(table)}"
 
-    def _fill(self, cell: tuple[int, ...], score: float) -> Fill:
-        axes = list(zip(self.supports, cell, strict=True))
-        return Fill(
-            tokens=tuple(axis.names[place] for axis, place in axes),
-            ids=tuple(int(axis.ids[place]) for axis, place in axes),
-            log_prob=score - self.log_normalizer,
-        )
+    def _best(self, n: int) -> list[Scored]:
+        if not self._log_weights():
+            return self.engine.best(n)
+        # a sketch is small, and ranked by probability, not by what its tokens stand for
+        cells = [
+            cell
+            for cell, _ in best_cells([(slice(0, self.shape[0]), self.log_rows(slice(None)))], n)
+        ]
+        scores = self.engine.scores_of(torch.tensor(cells)).tolist()
+        return list(zip(cells, scores, strict=True))
 
-    def _cell(self, tokens: tuple[Token, ...]) -> tuple[int, ...]:
+    def _fills(self, scored: Sequence[Scored]) -> list[Fill]:
+        errors: list[float | None] = [None] * len(scored)
+        cells = torch.tensor([cell for cell, _ in scored])
+        scores = torch.tensor([score for _, score in scored], dtype=torch.float64)
+        log_probs = self._normalised(cells, scores).tolist()
+        if self._sketch is not None:
+            others = [one._log_probs(cells).tolist() for one in self._sketch.replicates()]
+            errors = list(map(spread, log_probs, zip(*others, strict=True)))
+        axes = self.supports
+        return [
+            Fill(
+                tokens=tuple(axis.names[place] for axis, place in zip(axes, cell, strict=True)),
+                ids=tuple(int(axis.ids[place]) for axis, place in zip(axes, cell, strict=True)),
+                log_prob=log_prob,
+                error=error,
+            )
+            for (cell, _), log_prob, error in zip(scored, log_probs, errors, strict=True)
+        ]
+
+    def _log_probs(self, cells: Int[Tensor, "cells blanks"]) -> Float[Tensor, " cells"]:
+        return self._normalised(cells, self.engine.scores_of(cells))
+
+    def _normalised(
+        self, cells: Int[Tensor, "cells blanks"], scores: Float[Tensor, " cells"]
+    ) -> Float[Tensor, " cells"]:
+        found = scores - self.log_normalizer
+        for axis, weights in enumerate(self._log_weights()):
+            found = found - weights[cells[:, axis]]
+        return found
+
+    def _log_weights(self) -> list[Tensor]:
+        """Of each axis, how many tokens its tokens stand for; nothing unless this is a sketch."""
+        weights = [axis.log_weights for axis in self.supports]
+        return [one for one in weights if one is not None]
+
+    def _at(self, tokens: Sequence[Token]) -> tuple["Joint", tuple[int, ...]]:
+        """This joint, or of a sketch one that holds these tokens too, and the cell they are."""
         if len(tokens) != len(self.supports):
             raise SupportError(
                 f"{len(self.supports)} blanks need that many tokens, not {len(tokens)}"
             )
-        return tuple(
-            place_at_blank(self.supports, axis, token) for axis, token in enumerate(tokens)
-        )
+        joint, places = self._placed(dict(enumerate(tokens)))
+        return joint, tuple(places.values())
+
+    def _placed(self, tokens: Mapping[int, Token]) -> tuple["Joint", dict[int, int]]:
+        if self._sketch is not None:
+            return self._sketch.at(self, tokens)
+        return self, {
+            axis: place_at_blank(self.supports, axis, token) for axis, token in tokens.items()
+        }
 
     def _check_axis(self, axis: int) -> None:
         if not isinstance(axis, int) or not 0 <= axis < len(self.supports):

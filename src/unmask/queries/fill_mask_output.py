@@ -15,7 +15,7 @@ def of_tokens(
     """Ranked fills of a joint: a token per blank, or a list of them where a blank is wider.
 
     `method` is the construction of the joint, which the score depends on; `mlm`, the model's own
-    distribution, where there is one blank.
+    distribution, where there is one blank. `score_error` is the standard error of an estimate.
     """
     results = []
     for fill in fills:
@@ -24,7 +24,10 @@ def of_tokens(
             rest = iter(fill.ids)
             tokens = [list(islice(rest, width)) for width in cloze.widths]
         said = sequence(tokenizer, cloze, fill.ids)
-        results.append(_result(tokenizer, tokens, fill.probability, said, method))
+        found = _result(tokenizer, tokens, fill.probability, said, method)
+        if fill.error is not None:
+            found["score_error"] = fill.probability_error
+        results.append(found)
     return results
 
 

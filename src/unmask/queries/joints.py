@@ -29,6 +29,12 @@ from unmask.queries.costs.cost import Cost, predicted
 from unmask.queries.costs.estimate import measured
 from unmask.queries.costs.flops import weight_bytes
 from unmask.queries.costs.forward_passes import all_needs, forward_passes
+from unmask.queries.sketched import (
+    check_sketched,
+    cost_of_sketch,
+    needs_sketch,
+    sketched_joints,
+)
 from unmask.settings import Settings
 from unmask.tables.beams import growing_rows
 from unmask.tables.blank_reader import BlankReader
@@ -44,6 +50,7 @@ from unmask.tables.proposals import (
     sizes_of,
 )
 from unmask.tables.sizes import AFFORDABLE_ROWS, check_fits, rows_of_a_fill, table_bytes
+from unmask.tables.sketch import Sketch
 from unmask.text.cloze import Cloze
 from unmask.text.pieces import blanks_of, made_of_pieces
 from unmask.text.support import Support
@@ -98,7 +105,11 @@ def check_request(
     if methods is None:
         beyond = _beyond_tables(blanks, support)
         methods = [METHOD_WITHOUT_TABLES] if beyond else constructions_of(blanks)
+        if isinstance(support, Sketch):
+            methods = [name for name in methods if not construction(name).unsketched]
     names, chosen = check_methods(methods, options, max(2, blanks))
+    if isinstance(support, Sketch) and blanks == 2:
+        check_sketched(names)
     if cloze.widths is not None and isinstance(support, Mapping):
         raise SupportError(
             f"{made_of_pieces(cloze)}, and support by blank takes one piece each; give words as "
@@ -151,6 +162,9 @@ def build_joints(
     check_pivot(request.options.get("hcb", {}), axes.supports)
     if request.is_scored_by_fills(tuple(len(axis) for axis in axes.supports)):
         return {request.methods[0]: _joint_by_fills(request, model, axes, about)}
+    if isinstance(request.support, Sketch):
+        not_elicited = pair_tables(request.cloze, model, axes, request.settings, about)
+        return sketched_joints(request.methods, request.options, not_elicited, request.support)
     tables = _tables(request, model, axes, about)
     # together and first, so that single contexts are found in whole tables; a function of the
     # caller's may still reject its options
@@ -264,6 +278,11 @@ def _counted(request: JointRequest, model: MaskedLM, axes: tuple[Support, ...]) 
     shape, layer = tuple(len(axis) for axis in axes), model.output_embedding
     if request.blanks > 2:
         found = _cost_of_several(request, shape)
+    elif isinstance(request.support, Sketch) and needs_sketch(
+        request.methods, shape, request.options
+    ):
+        found = cost_of_sketch(request.support, shape, request.settings, len(request.cloze))
+        found = replace(found, model_bytes=weight_bytes(model))
     else:
         found = predicted(
             request.methods,

@@ -11,11 +11,14 @@ from unmask.settings import Settings
 from unmask.tables.beams import grown
 from unmask.tables.blank_reader import BlankReader
 from unmask.tables.sizes import AFFORDABLE_ROWS
+from unmask.tables.sketch import Sketch
 from unmask.text.candidates import check_blanks, choose, choose_each
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
 AUTO = "auto"
+# so many forward passes are no more than a sketch would take
+_FEW_PASSES = 1_000
 # with fewer candidates per blank, a table leaves out too much to be worth its rows
 _FEWEST = 8
 
@@ -37,6 +40,17 @@ class Axes:
         if self.held is None:
             return {}
         return {"candidates_from": "model", "candidates_mass": list(self.held)}
+
+
+def resolved(spec: object, blanks: int, vocabulary_size: int) -> object:
+    """What "auto" stands for where that is one thing: a sketch, or a vocabulary that is small."""
+    if isinstance(spec, Sketch) and blanks > 2:
+        raise SupportError(
+            f"a sketch is of two blanks, and this text has {blanks}; give a number of candidates"
+        )
+    if not (isinstance(spec, str) and spec == AUTO) or blanks > 2:
+        return spec
+    return Sketch() if blanks == 2 and 2 * vocabulary_size > _FEW_PASSES else "vocabulary"
 
 
 def affordable_size(blanks: int) -> int | None:
@@ -101,4 +115,5 @@ def _given(spec: object, sizes: Mapping[int, int]) -> object:
     """What is left of a request when the blanks to be grown are taken out of it."""
     if isinstance(spec, Mapping):
         return {blank: one for blank, one in spec.items() if blank not in sizes}
-    return "vocabulary" if sizes or (isinstance(spec, str) and spec == AUTO) else spec
+    left_open = isinstance(spec, Sketch) or (isinstance(spec, str) and spec == AUTO)
+    return "vocabulary" if sizes or left_open else spec

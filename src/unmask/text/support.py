@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import SupportsIndex
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from unmask.arguments import whole_number
@@ -37,6 +37,8 @@ class Support:
     names: Sequence[str]
     # how the tokenizer cuts a word, where it is known: to say so of one that is cut
     cut: Callable[[str], Sequence[str]] | None = None
+    # of a sketch: the logarithm of how many tokens each stands for
+    log_weights: Float[Tensor, " size"] | None = None
 
     def __post_init__(self) -> None:
         """Reject axes that are not a set of named tokens."""
@@ -66,8 +68,10 @@ class Support:
 
     def part(self, places: Sequence[int]) -> "Support":
         """Some of these tokens, in the order given."""
-        ids = self.ids[torch.tensor(places, dtype=torch.long, device=self.ids.device)]
-        return replace(self, ids=ids, names=[self.names[place] for place in places])
+        where = torch.tensor(places, dtype=torch.long, device=self.ids.device)
+        weights = None if self.log_weights is None else self.log_weights[where]
+        names = [self.names[place] for place in places]
+        return replace(self, ids=self.ids[where], names=names, log_weights=weights)
 
     def is_whole(self, vocabulary_size: int) -> bool:
         """Whether this is every id of a vocabulary, in its own order."""
@@ -88,13 +92,17 @@ class Support:
             raise SupportError(f"a token is a string or an id, not {type(token).__name__}")
         return self._index_of_id(token_id)
 
+    def place_of_id(self, token_id: int) -> int | None:
+        """Where an id stands on this axis; None where it does not."""
+        return self._place_of_id.get(token_id)
+
     def _index_of_id(self, token_id: int) -> int:
-        try:
-            return self._place_of_id[token_id]
-        except KeyError:
+        place = self.place_of_id(token_id)
+        if place is None:
             raise SupportError(
                 f"token id {quoted(token_id)} is not among the {len(self)} tokens of this blank"
-            ) from None
+            )
+        return place
 
     def _index_of_name(self, name: str) -> int:
         places = self._place_of_name

@@ -24,7 +24,8 @@ class Cost:
     ("streamed"), `storage_why` for what reason; None where there are no tables. `flop` is that of
     the forward passes, `table_flop` that of the output layer; a multiply-add counts as two.
     `table_traffic` is what passes over the tables move where they are not compiled. `seconds` are
-    those of the forward passes on this machine.
+    those of the forward passes on this machine. `at_most`: a sketch ends sooner where its precision
+    is reached.
     """
 
     forward_passes: int
@@ -40,10 +41,13 @@ class Cost:
     flop: int | None = None
     table_flop: int = 0
     table_traffic: int = 0
+    at_most: bool = False
 
     def __str__(self) -> str:
         """One line; what takes less than a second is not worth more than its rows."""
         passes = f"{self.forward_passes:,} forward pass{'es' * (self.forward_passes != 1)}"
+        if self.at_most:
+            passes = f"at most {passes}"
         said = f"{passes} of {self.length} tokens"
         long = self.seconds is not None and self.seconds >= 1
         if long and self.flop is not None:

@@ -1,0 +1,225 @@
+"""Hold sketches of the vocabulary against exact joints: a row of JSON per pair of blanks.
+
+    python runs/sketch.py exact --model DIR --corpus FILE --mask contiguous --limit 100 \
+        --output exact.jsonl
+    python runs/sketch.py sketch --model DIR --corpus FILE --mask contiguous --limit 100 \
+        --exact exact.jsonl --output rows.jsonl
+
+Without a corpus, the texts of this file, whose blanks are two adjacent characters. Rows hold
+example ids, never text. Started again on the same file, it does only what is missing.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import unmask
+from unmask.constructions import construct
+from unmask.corpora import CorpusSpec, read_corpus
+from unmask.evaluation.masks import MASKS, examples
+from unmask.joints.metrics import pair_metrics
+from unmask.queries.sketched import precise_joints
+from unmask.tables.sketch import Sketch, SketchedPair
+
+METHODS = ("log-pool", "pseudo-gibbs", "hcb")
+PASSES = (200, 400, 800, 1_600)
+LISTED = 10
+QUIET = unmask.Settings(progress=False, announce=False)
+
+# by language: texts of our own, with the place of the first of two characters
+TEXTS = {
+    "chinese": [
+        ("法國的首都是巴黎。", "巴黎"),
+        ("他每天早上喝一杯咖啡。", "咖啡"),
+        ("我喜歡吃葡萄和蘋果。", "葡萄"),
+        ("老師在學校裡教學生寫字。", "學生"),
+        ("明天可能會下雨，記得帶雨傘。", "雨傘"),
+        ("醫生說他需要多休息。", "休息"),
+        ("這本小說的作者很有名。", "作者"),
+        ("火車從台北開往高雄。", "高雄"),
+        ("媽媽在廚房裡做晚飯。", "廚房"),
+        ("他們坐飛機去日本旅行。", "旅行"),
+        ("政府決定提高最低工資。", "政府"),
+        ("夏天的天氣非常炎熱。", "天氣"),
+        ("這座城市有很多博物館。", "城市"),
+        ("她從小就學習彈鋼琴。", "鋼琴"),
+        ("我們應該保護自然環境。", "環境"),
+        ("這家公司生產電腦和手機。", "電腦"),
+        ("足球比賽在週末舉行。", "比賽"),
+        ("小狗在公園裡跑來跑去。", "公園"),
+        ("經濟發展帶來了許多問題。", "經濟"),
+        ("請把窗戶打開讓空氣流通。", "空氣"),
+    ],
+    "korean": [
+        ("대한민국의 수도는 서울 특별시이다.", "서울"),
+        ("나는 아침에 커피를 마신다.", "아침"),
+        ("그는 학교에서 학생들을 가르친다.", "학교"),
+        ("내일은 비가 올 것이다.", "내일"),
+        ("우리는 기차를 타고 부산에 갔다.", "기차"),
+    ],
+}
+
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A text with two blanks and what stood there."""
+
+    id: str
+    cloze: unmask.Cloze
+
+
+def pairs_of(lm: unmask.LanguageModel, chosen: argparse.Namespace) -> Iterator[Pair]:
+    """The pairs that a command names."""
+    if chosen.corpus:
+        sentences = read_corpus(CorpusSpec(chosen.corpus)).sentences
+        drawn = examples(lm, sentences, mask=chosen.mask, limit=chosen.limit)
+        yield from (Pair(one.id, one.cloze) for one in drawn.pairs)
+        return
+    for number, (text, word) in enumerate(TEXTS[chosen.texts]):
+        start = text.index(word)
+        cloze = lm.read(text, blanks=[(start, start + len(word))])
+        if len(cloze.positions) < 2:
+            # one token: the next one is masked with it
+            after = start + len(word)
+            cloze = lm.read(text, blanks=[(start, after), (after, after + 1)])
+        yield Pair(f"{chosen.texts}/{number}", cloze)
+
+
+def exact(lm: unmask.LanguageModel, pair: Pair) -> dict[str, object]:
+    """What the whole tables say."""
+    began = time.perf_counter()
+    tables = lm.tables(pair.cloze, support="vocabulary", settings=QUIET)
+    joints = {name: construct(name, tables) for name in METHODS}
+    a, b = pair.cloze.gold or ()
+    metrics = pair_metrics(joints, tables, (a, b))
+    found: dict[str, object] = {"id": pair.id, "vocabulary": lm.model.vocabulary_size}
+    for name, joint in joints.items():
+        found[name] = {
+            "pairwise_nll": metrics[name].pairwise_nll,
+            "unary_nll": metrics[name].unary_nll,
+            "entropy": joint.entropy(),
+            "mutual_information": joint.mutual_information(),
+            "contexts": [_carrying(joint.marginal(axis)) for axis in (0, 1)],
+            "fills": [[*fill.ids, fill.log_prob] for fill in joint.top(LISTED)],
+        }
+    found["incompatibility"] = joints["log-pool"].incompatibility()
+    return {**found, "seconds": time.perf_counter() - began}
+
+
+def _carrying(marginal: unmask.Joint, part: float = 0.99) -> int:
+    """How many tokens carry this part of the mass."""
+    log_p = marginal.log_rows(slice(None))
+    return 1 + int((torch.sort(log_p.exp(), descending=True).values.cumsum(0) < part).sum())
+
+
+def sketched(
+    lm: unmask.LanguageModel, pair: Pair, known: Row, seeds: int
+) -> Iterator[dict[str, object]]:
+    """How far sketches are from it: with fixed passes, and with the default precision."""
+    plans: list[tuple[str, Sketch]] = [
+        *(("passes", Sketch(precision=None, passes=1 + n)) for n in PASSES),
+        *(("precision", Sketch(seed=seed)) for seed in range(seeds)),
+    ]
+    a, b = pair.cloze.gold or ()
+    for kind, sketch in plans:
+        for name in METHODS:
+            began = time.perf_counter()
+            whole = lm.tables(pair.cloze, support="vocabulary", settings=QUIET)
+            # a fixed number of passes is spent on the gold pair too, as the evaluation does
+            at = ([a], [b]) if kind == "passes" else ((), ())
+            grown = SketchedPair(whole, seed=sketch.seed, given=at)
+            joint = precise_joints({name: {}}, grown, sketch)[name]
+            seconds = time.perf_counter() - began
+            yield {
+                "id": pair.id,
+                "kind": kind,
+                "method": name,
+                "asked": sketch.passes - 1 if kind == "passes" else sketch.precision,
+                "seed": sketch.seed,
+                "seconds": seconds,
+                **compared(joint, known[name], (a, b)),
+            }
+
+
+def compared(joint: unmask.Joint, known: Row, gold: tuple[int, int]) -> dict[str, object]:
+    """Differences from the exact joint, sketch less exact, and the stated standard errors."""
+    passes = joint.diagnostics["forward_passes"]
+    listed = {fill.ids for fill in joint.top(LISTED)}
+    fills = [((a, b), log_p) for a, b, log_p in known["fills"]]
+    axes = [{int(token) for token in axis.ids} for axis in joint.supports]
+    held = [(ids, log_p) for ids, log_p in fills if ids[0] in axes[0] and ids[1] in axes[1]]
+    off = [joint.log_prob(*ids) - log_p for ids, log_p in held]
+    (best, log_best) = fills[0]
+    pairwise = -joint.log_prob(*gold) / 2
+    return {
+        "forward_passes": passes,
+        "found": sum(ids in listed for ids, _ in fills) / len(fills),
+        "held": len(held) / len(fills),
+        "log_prob_off": [sum(map(abs, off)) / len(off), sum(off) / len(off)] if off else None,
+        "best_off": joint.log_prob(*best) - log_best,
+        "best_error": joint.standard_error(lambda one: one.log_prob(*best)),
+        "pairwise_off": pairwise - known["pairwise_nll"],
+        "pairwise_error": joint.standard_error(lambda one: one.log_prob(*gold)) / 2,
+        "unary_off": unary_nll(joint, gold) - known["unary_nll"],
+        "unary_error": joint.standard_error(lambda one: unary_nll(one, gold)),
+        "entropy_off": joint.entropy() - known["entropy"],
+        "entropy_error": joint.standard_error(unmask.Joint.entropy),
+        "information_off": joint.mutual_information() - known["mutual_information"],
+        "information_error": joint.standard_error(unmask.Joint.mutual_information),
+        "precision_reached": joint.diagnostics.get("precision_reached"),
+    }
+
+
+def unary_nll(joint: unmask.Joint, gold: tuple[int, int]) -> float:
+    """The mean NLL of each gold token given the other."""
+    each = [joint.conditional(t, given={1 - t: gold[1 - t]}).log_prob(gold[t]) for t in (0, 1)]
+    return -sum(each) / 2
+
+
+def written(output: Path) -> dict[str, Row]:
+    """The rows that are there already, by example."""
+    if not output.exists():
+        return {}
+    return {row["id"]: row for row in map(json.loads, output.read_text().splitlines())}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("exact", "sketch"))
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--corpus")
+    parser.add_argument("--texts", choices=tuple(TEXTS), default="chinese")
+    parser.add_argument("--mask", choices=MASKS, default="contiguous")
+    parser.add_argument("--limit", type=int, default=100)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--exact", type=Path)
+    parser.add_argument("--output", type=Path, required=True)
+    chosen = parser.parse_args()
+    lm = unmask.load(chosen.model)
+    done = written(chosen.output)
+    known = written(chosen.exact) if chosen.exact else {}
+    with chosen.output.open("a") as output:
+        for pair in pairs_of(lm, chosen):
+            if pair.id in done:
+                continue
+            if chosen.what == "exact":
+                rows = [exact(lm, pair)]
+            elif pair.id in known:
+                rows = list(sketched(lm, pair, known[pair.id], chosen.seeds))
+            else:
+                continue
+            output.writelines(json.dumps(row) + "\n" for row in rows)
+            output.flush()
+
+
+if __name__ == "__main__":
+    main()

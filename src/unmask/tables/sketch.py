@@ -1,0 +1,284 @@
+"""Two blanks over a whole vocabulary from some hundred contexts.
+
+A forward pass gives a whole conditional, so that only contexts cost, and nearly all of a vocabulary
+carries no mass in a given text. A sketch runs the likeliest tokens of each blank, its head, and a
+sample of the others, its tail, in which a token stands for as many as its weight says. A table
+whose cells are multiplied by the weights of its outcomes is again a conditional table, of masses:
+constructions whose cells are products of such masses do not know that they read a sketch, and the
+probability of a fill is its mass divided by the weights of its tokens.
+
+The mass of the tail under each context is known exactly, since the context's whole row is: only how
+it is shared out among the tail is estimated. Other weights, drawn as the sample was, say how far
+that can be trusted.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from unmask.arguments import real_number, whole_number
+from unmask.errors import SupportError
+from unmask.printable import quoted
+from unmask.tables.conditional import DenseLogits
+from unmask.tables.pair_tables import PairTables
+from unmask.tables.source import MaskedMarginals
+
+# contexts per blank of the first sweep, by which the others are proposed
+_FIRST = 25
+# sweeps between both blanks over the contexts that have run
+_SWEEPS = 3
+# part of a proposal that is the doubly masked distribution, so that what is possible can be drawn
+_DEFENSIVE = 0.1
+# part of the contexts that is the head
+_HEAD = 0.65
+# what a token weighs that counts for nothing in sums, but has a probability
+_NO_WEIGHT = -60.0
+# other weights that the sample might have had
+REPLICATES = 32
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """How two blanks are joined over a vocabulary from some of its contexts.
+
+    Contexts are added until the log-probabilities of the likeliest fills have a standard error
+    below `precision`, in nats, or `passes` forward passes have run; with a precision of None just
+    so many run. The same `seed` gives the same answer.
+    """
+
+    precision: float | None = 0.05
+    passes: int = 2_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Reject what cannot be aimed at."""
+        wanted = None if self.precision is None else real_number(self.precision)
+        if self.precision is not None and not (wanted is not None and 0 < wanted < float("inf")):
+            raise SupportError(
+                f"a precision is a number of nats above 0, or None, not {quoted(self.precision)}"
+            )
+        if (whole_number(self.passes) or 0) < _FEWEST_PASSES:
+            raise SupportError(
+                f"a sketch takes forward passes from {_FEWEST_PASSES}, not {quoted(self.passes)}"
+            )
+        if not 0 <= (-1 if whole_number(self.seed) is None else self.seed) < 2**63:
+            raise SupportError(f"a seed is a whole number from 0, not {quoted(self.seed)}")
+
+
+_FEWEST_PASSES = 4 * _FIRST + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """The contexts of one blank, in the order of its axis; the tail has weights above one."""
+
+    places: Int[Tensor, " size"]
+    log_weights: Float[Tensor, " size"]
+    tail: Bool[Tensor, " size"]
+
+    @property
+    def certain(self) -> Bool[Tensor, " size"]:
+        """The head: neither drawn, nor beside it all for its probability alone."""
+        return ~self.tail & (self.log_weights == 0.0)
+
+    @classmethod
+    def of(cls, head: Sequence[int], drawn: Tensor, log_weights: Tensor) -> "Side":
+        """So many certain tokens, and others with their weights."""
+        places = torch.cat([torch.tensor(head, dtype=torch.long), drawn])
+        weights = torch.cat([torch.zeros(len(head), dtype=torch.float64), log_weights])
+        order = torch.argsort(places)
+        return cls(places[order], weights[order], weights[order] > 0.0)
+
+    def with_probes(self, probes: Sequence[int]) -> "Side":
+        """Beside them tokens that count for nothing in sums."""
+        known = set(self.places.tolist())
+        new = torch.tensor([p for p in dict.fromkeys(probes) if p not in known], dtype=torch.long)
+        weights = torch.full((len(new),), _NO_WEIGHT, dtype=torch.float64)
+        places = torch.cat([self.places, new])
+        order = torch.argsort(places)
+        return Side(
+            places[order],
+            torch.cat([self.log_weights, weights])[order],
+            torch.cat([self.tail, torch.zeros(len(new), dtype=torch.bool)])[order],
+        )
+
+    def replicate(self, generator: torch.Generator) -> "Side":
+        """Weights that vary as those of other samples would.
+
+        A token that stands for w others was drawn with probability 1 / w: multiplying its weight by
+        a factor of mean one and variance 1 - 1 / w gives every sum the variance of the sample.
+        """
+        log_w = self.log_weights[self.tail]
+        # exponential: of mean and variance one, and never negative
+        other = torch.empty_like(log_w).exponential_(generator=generator) - 1.0
+        factors = 1.0 + (-torch.expm1(-log_w)).sqrt() * other
+        changed = self.log_weights.clone()
+        changed[self.tail] = log_w + factors.clamp(min=1e-12).log()
+        return replace(self, log_weights=changed)
+
+
+class SketchedPair:
+    """A growing set of contexts of both blanks, and the tables of masses that they give.
+
+    `whole` are tables over the whole vocabulary that have not been elicited; `given` are places of
+    tokens that are in the head whatever happens.
+    """
+
+    def __init__(
+        self, whole: PairTables, *, seed: int = 0, given: Sequence[Sequence[int]] = ((), ())
+    ) -> None:
+        self.whole, self._seed, self._given = whole, seed, given
+        masked = whole.masked
+        self._masked = [log.cpu().double().exp() for log in (masked.log_a, masked.log_b)]
+        self._proposal = list(self._masked)
+        self._generator = torch.Generator().manual_seed(seed)
+        # the rows that have run, by context: what the other blank may be, over its whole axis
+        self._rows: tuple[dict[int, Tensor], dict[int, Tensor]] = ({}, {})
+        self.sides: tuple[Side, Side] | None = None
+
+    @property
+    def size(self) -> int:
+        """How many contexts of a blank have run, at most."""
+        return max(map(len, self._rows))
+
+    def grow(self, size: int) -> None:
+        """Have so many contexts per blank: all that have run are certain, the sample is new."""
+        heads = [list(rows) for rows in self._rows]
+        for blank, places in enumerate(self._given):
+            heads[blank] += [p for p in dict.fromkeys(places) if p not in self._rows[blank]]
+        wanted, step = round(_HEAD * size), max(_FIRST, self.size)
+        while True:
+            step = min(step, wanted)
+            for blank in (0, 1):
+                heads[blank] += self._likeliest(blank, step - len(heads[blank]), heads[blank])
+                self._run(blank, heads[blank])
+            self._sweep(heads)
+            if step >= wanted:
+                break
+            step *= 2
+        first, second = (self._drawn(blank, heads[blank], size) for blank in (0, 1))
+        for blank, side in enumerate((first, second)):
+            self._run(blank, side.places.tolist())
+        self.sides = first, second
+        self._cells = self._gathered((first, second))
+
+    def _likeliest(self, blank: int, count: int, without: Sequence[int]) -> list[int]:
+        if count <= 0:
+            return []
+        left = self._proposal[blank].clone()
+        left[list(without)] = -1.0
+        order = torch.sort(left, descending=True, stable=True).indices
+        return order[: min(count, len(left) - len(without))].tolist()
+
+    def _run(self, blank: int, contexts: Sequence[int]) -> None:
+        """Have the rows of these contexts."""
+        missing = [place for place in contexts if place not in self._rows[blank]]
+        if missing:
+            given = self.whole.log_a_given if blank else self.whole.log_b_given
+            self._rows[blank].update(zip(missing, given(missing).cpu().float(), strict=True))
+
+    def _sweep(self, heads: Sequence[Sequence[int]]) -> None:
+        """Propose by what the contexts that have run say of each other."""
+        rows = [torch.stack([self._rows[t][c] for c in heads[t]]).exp() for t in (0, 1)]
+        now = list(self._proposal)
+        for _ in range(_SWEEPS):
+            shares = [now[t][list(heads[t])] for t in (0, 1)]
+            first, second = ((share / share.sum()).float() for share in shares)
+            now = [(second @ rows[1]).double(), (first @ rows[0]).double()]
+        self._proposal = [
+            (1 - _DEFENSIVE) * one / one.sum() + _DEFENSIVE * masked
+            for one, masked in zip(now, self._masked, strict=True)
+        ]
+
+    def _drawn(self, blank: int, head: Sequence[int], size: int) -> Side:
+        """A priority sample of what is not in the head (Duffield, Lund & Thorup 2007).
+
+        Each token has a uniform number of its own, so that rounding of the proposal changes no
+        draw, and none is drawn twice. What is certain to be drawn has a weight of one.
+        """
+        left = self._proposal[blank].clone()
+        left[list(head)] = 0.0
+        uniform = torch.rand(len(left), dtype=torch.float64, generator=self._generator)
+        priority = left / uniform.clamp(min=1e-300)
+        count = min(max(0, size - len(head)), int((left > 0).sum()))
+        best = torch.topk(priority, min(count + 1, len(left)))
+        drawn = best.indices[:count]
+        bar = best.values[count] if count < len(best.values) else priority.new_zeros(())
+        return Side.of(head, drawn, (bar / left[drawn]).clamp(min=1.0).log())
+
+    def _gathered(self, sides: tuple[Side, Side]) -> list[tuple[Tensor, Tensor]]:
+        """For each blank as the outcome: the cells, by context, and the log mass of the tail."""
+        found = []
+        for outcome in (0, 1):
+            side, contexts = sides[outcome], sides[1 - outcome].places.tolist()
+            rows = self._rows[1 - outcome]
+            certain = side.places[side.certain]
+            cells, masses = [], []
+            for context in contexts:
+                row = rows[context].double()
+                cells.append(row[side.places])
+                row[certain] = -torch.inf
+                masses.append(torch.logsumexp(row, dim=0))
+            found.append((torch.stack(cells), torch.stack(masses)))
+        return found
+
+    def tables(
+        self, *, replicate: int | None = None, probes: Sequence[Sequence[int]] = ((), ())
+    ) -> PairTables:
+        """The tables of masses; with other weights, or with further tokens beside them."""
+        assert self.sides is not None
+        sides, cells = self.sides, self._cells
+        if any(probes):
+            for blank in (0, 1):
+                self._run(blank, probes[blank])
+            sides = sides[0].with_probes(probes[0]), sides[1].with_probes(probes[1])
+            cells = self._gathered(sides)
+        if replicate is not None:
+            generator = torch.Generator().manual_seed(
+                (self._seed * REPLICATES + replicate + 1) % 2**63
+            )
+            sides = sides[0].replicate(generator), sides[1].replicate(generator)
+        logs = [_masses(cells[outcome], sides[outcome]) for outcome in (0, 1)]
+        masked = []
+        for blank, side in enumerate(sides):
+            own = self._masked[blank].log()
+            held = own.clone()
+            held[side.places[side.certain]] = -torch.inf
+            tail = torch.logsumexp(held, dim=0)
+            masked.append(_masses((own[side.places][None], tail[None]), side)[0])
+        first, second = (
+            replace(self.whole.supports[t].part(side.places.tolist()), log_weights=side.log_weights)
+            for t, side in enumerate(sides)
+        )
+        return PairTables.from_logits(
+            DenseLogits(logs[0].T.contiguous()),
+            DenseLogits(logs[1]),
+            supports=(first, second),
+            marginals=MaskedMarginals(masked[0], masked[1]),
+        )
+
+    def diagnostics(self) -> dict[str, object]:
+        """What has run, and how many tokens are certain and drawn."""
+        assert self.sides is not None
+        return {
+            **self.whole.diagnostics(),
+            "head": [int(side.certain.sum()) for side in self.sides],
+            "tail": [int(side.tail.sum()) for side in self.sides],
+        }
+
+
+def _masses(
+    cells: tuple[Float[Tensor, "contexts outcomes"], Float[Tensor, " contexts"]], side: Side
+) -> Float[Tensor, "contexts outcomes"]:
+    """Log masses that sum to one: the head as it is, what is left shared out by weight."""
+    log_p, log_left = cells
+    if not side.tail.any():
+        return torch.log_softmax(log_p + side.log_weights, dim=1)
+    tail = torch.log_softmax(log_p[:, side.tail] + side.log_weights[side.tail], dim=1)
+    found = log_p + side.log_weights
+    found[:, side.tail] = tail + log_left[:, None]
+    # what is impossible in float32 is unlikely here: logarithms stay finite
+    return torch.log_softmax(found.clamp(min=-1e4), dim=1)
