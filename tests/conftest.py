@@ -7,11 +7,11 @@ from contextlib import nullcontext
 from typing import Any
 
 import pytest
-from jaxtyping import install_import_hook
+from shape_checks import checks_of_shapes
 
 # before the first import of any of its modules; without it tests start some ten seconds sooner
 unchecked = os.environ.get("UNMASK_TEST_SHAPES") == "0"
-with nullcontext() if unchecked else install_import_hook("unmask", "shape_checks.checked"):
+with nullcontext() if unchecked else checks_of_shapes("unmask"):
     import unmask
     import unmask.cli
     import unmask.joints.metrics

@@ -1,19 +1,92 @@
-"""How annotations are checked under pytest: shapes by jaxtyping, with beartype for the rest."""
+"""How annotations are checked under pytest: shapes by jaxtyping, with beartype for the rest.
 
+jaxtyping has an import hook of its own. It wraps every function, also those that name no shape and
+those made anew at each call of another, and checks arguments twice: tests took twice as long.
+"""
+
+import ast
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import is_dataclass
+from functools import wraps
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from types import CodeType, ModuleType
 from typing import Any
 
 from beartype import BeartypeConf, beartype
+from jaxtyping import TypeCheckError, jaxtyped
 
 # an int may stand where a float is asked for, as everywhere else in Python
-_checked = beartype(conf=BeartypeConf(is_pep484_tower=True))
+_checked = beartype(conf=BeartypeConf(is_pep484_tower=True, violation_type=TypeCheckError))
+
+
+@contextmanager
+def checks_of_shapes(package: str) -> Iterator[None]:
+    """Modules of the package that are imported meanwhile check the shapes that they name."""
+    finder = _Finder(package)
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
 
 
 def checked(what: Any) -> Any:
-    """Check a function that names shapes: mypy has checked all others.
+    """Check a function or a dataclass that names shapes: mypy has checked all others."""
+    if isinstance(what, type):
+        if is_dataclass(what) and "__init__" in vars(what):
+            what.__init__ = checked(what.__init__)
+        return what
+    if "jaxtyping." not in repr(getattr(what, "__annotations__", {})):
+        return what
+    typed = _checked(what)
 
-    A function inside another is made, and would be compiled, anew at each call of that one, several
-    times slower than all that it does.
-    """
-    inside = "<locals>" in getattr(what, "__qualname__", "")
-    with_shapes = "jaxtyping." in repr(getattr(what, "__annotations__", {}))
-    return _checked(what) if with_shapes and not inside else what
+    @wraps(what)
+    def within_its_own_sizes(*arguments: Any, **options: Any) -> Any:
+        with jaxtyped("context"):
+            return typed(*arguments, **options)
+
+    return within_its_own_sizes
+
+
+class _Decorations(ast.NodeTransformer):
+    """Functions and classes of a module; not functions inside others, made anew at each call."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        # innermost: other decorators hide annotations
+        node.decorator_list.append(_decorator(node))
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        # outermost: a dataclass gets its `__init__` from a decorator
+        node.decorator_list.insert(0, _decorator(node))
+        return self.generic_visit(node)
+
+
+def _decorator(node: ast.stmt) -> ast.expr:
+    call = ast.parse("__import__('shape_checks').checked", mode="eval").body
+    return ast.fix_missing_locations(ast.copy_location(call, node))
+
+
+class _Loader(SourceFileLoader):
+    def get_code(self, fullname: str) -> CodeType:
+        # neither from nor into the cache of compiled modules, which holds them as they are written
+        tree = ast.parse(self.get_data(self.path), self.path)
+        return compile(_Decorations().visit(tree), self.path, "exec", dont_inherit=True)
+
+
+class _Finder(MetaPathFinder):
+    def __init__(self, package: str) -> None:
+        self.package = package
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname.partition(".")[0] != self.package:
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = _Loader(spec.loader.name, spec.loader.path)
+        return spec
