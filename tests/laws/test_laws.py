@@ -1,5 +1,6 @@
 """What must hold of every construction, and where one breaks a law by its nature, that it does."""
 
+from functools import cache
 from itertools import pairwise
 
 import examples
@@ -13,6 +14,7 @@ import unmask
 from unmask import logspace
 
 METHODS = list(unmask.CONSTRUCTIONS)
+NAMED = {example.name: example for example in EXAMPLES}
 SOME = [e for e in EXAMPLES if e.A.shape in [(2, 5), (7, 3), (40, 40)]]
 
 
@@ -20,9 +22,15 @@ def by_name(example: Example) -> str:
     return example.name
 
 
-def on_the_way(method: str, *those: Example) -> bool:
-    """Whether a search does not end on these: where it then stands, no law says."""
-    return not all(converged(build(method, example)) for example in those)
+@cache
+def named(method: str, name: str) -> unmask.Joint:
+    """The joint of one of EXAMPLES, found once: several laws compare with it."""
+    return build(method, NAMED[name])
+
+
+def on_the_way(*joints: unmask.Joint) -> bool:
+    """Whether a search did not end with these: where it then stands, no law says."""
+    return not all(map(converged, joints))
 
 
 def gap(one: examples.Array, other: examples.Array) -> float:
@@ -108,27 +116,25 @@ def test_independence_survives_plain_steps_of_ag_in_the_limit_only() -> None:
 def test_relabelling_tokens_commutes(method: str, example: Example) -> None:
     rng = np.random.default_rng(3)
     orders = [rng.permutation(size) for size in example.A.shape]
-    relabelled = example.relabelled(*orders)
-    if on_the_way(method, example, relabelled):
+    joint, relabelled = named(method, example.name), build(method, example.relabelled(*orders))
+    if on_the_way(joint, relabelled):
         return
-    moved = log_table(build(method, relabelled))
-    assert gap(moved, log_table(build(method, example))[np.ix_(*orders)]) < 1e-6
+    assert gap(log_table(relabelled), log_table(joint)[np.ix_(*orders)]) < 1e-6
 
 
 @pytest.mark.parametrize("method", [m for m in METHODS if m != "hcb"])
 @pytest.mark.parametrize("example", SOME, ids=by_name)
 def test_swapping_the_blanks_transposes(method: str, example: Example) -> None:
-    if on_the_way(method, example, example.swapped()):
+    joint, swapped = named(method, example.name), build(method, example.swapped())
+    if on_the_way(joint, swapped):
         return
-    assert (
-        gap(log_table(build(method, example.swapped())), log_table(build(method, example)).T) < 1e-6
-    )
+    assert gap(log_table(swapped), log_table(joint).T) < 1e-6
 
 
 @pytest.mark.parametrize("example", SOME, ids=by_name)
 def test_swapping_the_blanks_of_hcb_swaps_its_pivot_axis(example: Example) -> None:
     other = build("hcb", example.swapped(), pivot_axis=1)
-    assert gap(log_table(other), log_table(build("hcb", example)).T) < 1e-6
+    assert gap(log_table(other), log_table(named("hcb", example.name)).T) < 1e-6
 
 
 def test_hcb_itself_depends_on_the_order_of_the_blanks() -> None:
@@ -139,7 +145,7 @@ def test_hcb_itself_depends_on_the_order_of_the_blanks() -> None:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("example", EXAMPLES, ids=by_name)
 def test_joint_rows_and_columns_normalise(method: str, example: Example) -> None:
-    joint = build(method, example)
+    joint = named(method, example.name)
     table = log_table(joint)
     assert np.exp(table).sum() == pytest.approx(1, abs=1e-12)
     for axis in (0, 1):
@@ -169,7 +175,7 @@ def factored(example: Example, width: int) -> unmask.PairTables:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("shape", [(2, 2), (7, 3), (150, 90)])
+@pytest.mark.parametrize("shape", [(2, 2), (7, 3), (50, 90)])
 def test_dense_factored_and_streamed_tables_agree(
     method: str, shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,7 +234,8 @@ def test_a_shift_of_one_contexts_logits_changes_only_mrf_logit(
         example.m_a,
         example.m_b,
     )
-    if on_the_way(method, example, shifted):
+    joint, moved = named(method, example.name), build(method, shifted)
+    if on_the_way(joint, moved):
         return
-    change = gap(log_table(build(method, shifted)), log_table(build(method, example)))
+    change = gap(log_table(moved), log_table(joint))
     assert change > 0.1 if method == "mrf-logit" else change < 1e-4
