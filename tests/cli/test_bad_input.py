@@ -282,7 +282,7 @@ def test_a_named_exception_and_the_same_sentence_with_exit_code_2(bad, models, c
     check_one_line(err, sentence)
 
 
-@pytest.mark.parametrize("kind", ["unknown method", "no folder", "half a character"])
+@pytest.mark.parametrize("kind", ["no folder", "half a character"])
 def test_the_same_in_a_process_of_its_own(kind, models):
     (bad,) = (bad for bad in TABLE if bad.kind == kind)
     command = [sys.executable, "-m", "unmask", *arguments(bad, models)]

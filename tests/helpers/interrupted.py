@@ -19,7 +19,7 @@ from unmask.model import arrangement, hooks, hugging_face, trimming
 QUIET = unmask.Settings(progress=False, announce=False)
 TWO = "the [MASK] sat on [MASK] mat."
 ONE = "the cat sat on [MASK] mat."
-TRIALS = 2000
+TRIALS = 800
 
 
 class Subject:

@@ -17,7 +17,7 @@ from torch import Tensor
 import unmask
 from unmask.model.hooks import _LOCKS, lock_of
 
-THREADS, EACH, DIFFERENT = 4, 200, 40
+THREADS, EACH, DIFFERENT = 4, 80, 40
 QUIET = unmask.Settings(progress=False, announce=False)
 ONE = "the {} sat on the [MASK]."
 TWO = "the [MASK] sat on [MASK] {}."
@@ -179,21 +179,23 @@ def test_wrappers_of_one_model_share_its_lock_and_no_lock_outlives_it():
 @pytest.mark.real
 @pytest.mark.slow
 def test_threads_that_share_a_model_are_as_fast_as_one(record_property):
-    """In turns, the better of three: other work on the machine disturbs either."""
+    """In turns, the best of three: other work on the machine disturbs either."""
     lm = unmask.load(real_model("caption-bert"))
     words = ("man", "woman", "boy", "girl")
     texts = [f"A {word} is playing [MASK] on the [MASK]." for word in words]
 
     def ask(text: str) -> float:
-        return lm.joint(text, support=100, settings=QUIET).top(1)[0].log_prob
+        return lm.joint(text, support=50, settings=QUIET).top(1)[0].log_prob
 
     def seconds(threads: int) -> float:
         with ThreadPoolExecutor(threads) as pool:
             start = time.perf_counter()
-            list(pool.map(ask, texts * 4))
+            list(pool.map(ask, texts * 2))
             return time.perf_counter() - start
 
     seconds(1)
-    ratios = [seconds(1) / seconds(THREADS) for _ in range(3)]
+    ratios: list[float] = []
+    while len(ratios) < 3 and max(ratios, default=0.0) < 0.9:
+        ratios.append(seconds(1) / seconds(THREADS))
     record_property("throughput", ratios)
     assert max(ratios) >= 0.9, ratios
