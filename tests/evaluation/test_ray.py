@@ -33,7 +33,7 @@ from unmask.settings import Settings
 
 # residues of the loops that bind: the support as well, so that an example is a few dozen rows
 RESIDUES = "ARDY"
-EXAMPLES = 140
+EXAMPLES = 90
 # a few, one with a solver: the tiny model does them all
 METHODS = ("mlm", "hcb", "pseudo-gibbs")
 WORDS = ("cat", "dog", "man", "woman")
@@ -87,11 +87,6 @@ def here(prepared: Prepared) -> dict[Any, dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def expected(prepared: Prepared) -> dict[Any, dict[str, Any]]:
-    return here(prepared)
-
-
-@pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoNodes]:
     settings = private()
     with pytest.MonkeyPatch.context() as patch:
@@ -112,24 +107,6 @@ def test_two_nodes_find_the_rows_of_one_process_with_a_tiny_model(tiny, cluster,
     model = replace(tiny.request.model, place=folder.name)
     assert len(tiny.drawn.pairs) == FEW_EXAMPLES
     assert table(measured(tiny, cluster, model=model)) == here(tiny)
-
-
-@needs_ray
-@pytest.mark.real
-@pytest.mark.slow
-def test_two_nodes_find_the_rows_of_one_process(prepared, expected, cluster):
-    assert len(expected) == EXAMPLES * len(prepared.draft.constructions)
-    seen = set()
-
-    def who(_: int) -> None:
-        seen.update(n for n, node in enumerate((cluster.head, cluster.other)) if workers(node))
-
-    assert table(measured(prepared, cluster, who)) == expected
-    assert seen == {0, 1}
-
-
-def workers(node: Any) -> list[int]:
-    return node.pids("ray::Worker")
 
 
 def refusal(source: ModelSource, plan: Plan, prepared: Prepared, nodes: TwoNodes) -> str:
@@ -189,22 +166,26 @@ def test_nodes_that_are_too_small_are_refused_at_once(prepared, cluster):
 @needs_ray
 @pytest.mark.real
 @pytest.mark.slow
-def test_the_same_rows_although_workers_are_killed_and_a_node_stops(
-    prepared, expected, cluster, capfd
-):
+def test_the_same_rows_although_workers_are_killed_and_a_node_stops(prepared, cluster, capfd):
+    expected = here(prepared)
+    assert len(expected) == EXAMPLES * len(prepared.draft.constructions)
     killed: list[str] = []
+    both = (cluster.head, cluster.other)
+    at_work = set()
 
     def disturb(done: int) -> None:
+        at_work.update(n for n, node in enumerate(both) if node.pids("ray::Worker"))
         for name, at, node, title in (
-            ("a worker", 20, cluster.other, "ray::Worker"),
-            ("a worker", 50, cluster.head, "ray::Worker"),
-            ("a node", 80, cluster.other, "raylet/raylet"),
+            ("a worker", 10, cluster.other, "ray::Worker"),
+            ("a worker", 30, cluster.head, "ray::Worker"),
+            ("a node", 50, cluster.other, "raylet/raylet"),
         ):
             if done == at and node.kill(title):
                 killed.append(name)
 
     assert table(measured(prepared, cluster, disturb)) == expected
     assert killed == ["a worker", "a worker", "a node"]
+    assert at_work == {0, 1}
     assert not cluster.other.pids("raylet/raylet")
     assert capfd.readouterr() == ("", "")
 

@@ -1,6 +1,6 @@
 """Commands of unmask in processes that a test can kill: forked from a server that has imported all.
 
-So a start costs a second instead of ten, and twenty kills are affordable.
+So a start costs a second instead of ten, and ten kills are affordable.
 """
 
 import multiprocessing
