@@ -169,22 +169,22 @@ def test_nodes_that_are_too_small_are_refused_at_once(prepared, cluster):
 def test_the_same_rows_although_workers_are_killed_and_a_node_stops(prepared, cluster, capfd):
     expected = here(prepared)
     assert len(expected) == EXAMPLES * len(prepared.draft.constructions)
-    killed: list[str] = []
     both = (cluster.head, cluster.other)
     at_work = set()
+    kills = [
+        (10, cluster.other, "ray::Worker"),
+        (30, cluster.head, "ray::Worker"),
+        (50, cluster.other, "raylet/raylet"),
+    ]
 
     def disturb(done: int) -> None:
         at_work.update(n for n, node in enumerate(both) if node.pids("ray::Worker"))
-        for name, at, node, title in (
-            ("a worker", 10, cluster.other, "ray::Worker"),
-            ("a worker", 30, cluster.head, "ray::Worker"),
-            ("a node", 50, cluster.other, "raylet/raylet"),
-        ):
-            if done == at and node.kill(title):
-                killed.append(name)
+        # or later: a worker may take longer to start than others take for many examples
+        if kills and done >= kills[0][0] and kills[0][1].kill(kills[0][2]):
+            del kills[0]
 
     assert table(measured(prepared, cluster, disturb)) == expected
-    assert killed == ["a worker", "a worker", "a node"]
+    assert not kills
     assert at_work == {0, 1}
     assert not cluster.other.pids("raylet/raylet")
     assert capfd.readouterr() == ("", "")
