@@ -419,11 +419,12 @@ def test_a_closed_demo_ends_its_work() -> None:
 
 
 def test_a_long_text_is_cut_before_anything_looks_at_it() -> None:
-    began = time.monotonic()
+    # not by the clock: others may use the machine too
+    began = time.process_time()
     found = handlers().edited("x " * 500_000, "y " * 500_000, "0")
     assert len(found.text) == LONGEST_TEXT + 1
     handlers().first_answer(Question("x " * 500_000))
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize(
