@@ -159,6 +159,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _fill_tokens(chosen: argparse.Namespace, answerer: Answerer, cloze: "Cloze") -> None:
+    from unmask.tables import kernels
     from unmask.text.pieces import one_blank_for_each
 
     lm, support = answerer.lm, answerer.request.support
@@ -190,12 +191,13 @@ def _fill_tokens(chosen: argparse.Namespace, answerer: Answerer, cloze: "Cloze")
         print(f"{', '.join(methods)}: {cost}{more}", file=sys.stderr)
         if support == "vocabulary" and (cost.seconds or 0.0) > _LONG_SECONDS:
             options.say("without --exact the same is estimated from some hundred forward passes")
-    joints = lm.joints(cloze, **given)
-    if blanks == 1:
-        # every construction of one blank is the model's own distribution
-        joints = {"mlm": next(iter(joints.values()))}
     written = show.as_json if chosen.json else show.as_table
-    print(written(lm, cloze, joints, chosen.top))
+    with kernels.for_one_text():
+        joints = lm.joints(cloze, **given)
+        if blanks == 1:
+            # every construction of one blank is the model's own distribution
+            joints = {"mlm": next(iter(joints.values()))}
+        print(written(lm, cloze, joints, chosen.top), flush=True)
     if chosen.figure is not None:
         _draw(chosen, joints)
     _warn(joints)

@@ -41,10 +41,11 @@ class Fill:
         return None if self.error is None else self.probability * self.error
 
     def written(self, digits: int = 4) -> str:
-        """The probability with so many decimals, and its standard error where it has one."""
-        said = f"{self.probability:.{digits}f}"
-        error = self.probability_error
-        return said if error is None else f"{said} +- {error:.{digits}f}"
+        """The probability with so many decimals, if it shows, and its standard error."""
+        said, error = f"{self.probability:.{digits}f}", self.probability_error
+        if not float(said):
+            said = f"{self.probability:.2g}"
+        return said if error is None else f"{said} +- {error:.1g}"
 
     def to_dict(self) -> dict[str, object]:
         """Plain values, ready for JSON."""

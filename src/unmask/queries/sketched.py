@@ -1,15 +1,18 @@
 """Joints of two blanks from a sketch of the vocabulary, as large as the precision asks for."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from unmask.arguments import Options
 from unmask.constructions import construct, construction
 from unmask.constructions.besag import walked_path
+from unmask.constructions.incompatibility import agreement
 from unmask.constructions.solvers.fits import STATIONARY_LAW, direct_law
 from unmask.errors import MethodError
+from unmask.joints.agreement import Agreement
+from unmask.joints.engine import Engine
 from unmask.joints.joint import Joint
 from unmask.joints.sketched import Sketched
 from unmask.lazy import computed_once
@@ -86,21 +89,32 @@ def precise_joints(
 ) -> dict[str, Joint]:
     """Grow a sketch until its joints are as precise as requested, at the likeliest fills or one."""
     whole = pair.whole
-    axes, limit = whole.supports, most_contexts(whole.shape, sketch, whole.settings)
-    size = limit if sketch.precision is None else min(_FIRST_SIZE, limit)
-    while True:
+    limit = min(most_contexts(whole.shape, sketch, whole.settings), max(whole.shape))
+    for size in _sizes(limit):
         pair.grow(size)
-        built = [_Built(pair, name, given) for name, given in methods.items()]
-        joints = {one.method: one.joint() for one in built}
+        if sketch.precision is None and size < limit:
+            continue
+        joints = {name: _Built(pair, name, given).joint() for name, given in methods.items()}
         error = max(_largest_error(joint, fill) for joint in joints.values())
         reached = sketch.precision is None or error <= sketch.precision
-        if reached or pair.size >= min(limit, max(map(len, axes))):
+        if reached:
             break
-        size = min(limit, math.ceil(_GROWTH * size))
     known = {"standard_error": error, "precision_reached": reached}
     if sketch.precision is None:
         del known["precision_reached"]
     return {name: joint.named(name, known) for name, joint in joints.items()}
+
+
+def _sizes(limit: int) -> Iterator[int]:
+    """Ever larger sketches, the last of just so many contexts per blank.
+
+    Also where only the last is wanted: what its sample is drawn by comes from the samples before.
+    """
+    size = _FIRST_SIZE
+    while size < limit / math.sqrt(_GROWTH):
+        yield size
+        size = math.ceil(_GROWTH * size)
+    yield limit
 
 
 def most_contexts(shape: tuple[int, ...], sketch: Sketch, settings: Settings) -> int:
@@ -129,39 +143,52 @@ def _pivots(
 
 @dataclass(frozen=True, eq=False)
 class _Built:
-    """One construction over a sketch, with tokens besides: its joint, and how far that is sure."""
+    """One construction over a sketch, or a replicate of it, with tokens besides."""
 
     pair: SketchedPair
     method: str
     options: Mapping[str, object]
     probes: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+    replicate: int | None = None
 
-    def joint(self, replicate: int | None = None) -> Joint:
-        """The joint, or one of its replicates, which has none of its own."""
-        tables = self.pair.tables(replicate=replicate, probes=self.probes)
-        if replicate is not None:
-            tables.remember(STATIONARY_LAW, partial(direct_law, tables))
-        return construct(self.method, tables, **self.options).named(
-            self.method,
-            sketch=Sketched(
-                self.pair.whole.supports,
-                partial(self.holding, replicate=replicate),
-                partial(self._replicates, replicate),
-                self.pair.diagnostics,
-            ),
+    def joint(self) -> Joint:
+        """The joint. Of a replicate its table alone is kept: there are many of them."""
+        tables = self._tables()
+        joint = construct(self.method, tables, **self.options)
+        sketch = Sketched(
+            self.pair.whole.supports, self.holding, self.replicates, self.pair.diagnostics
+        )
+        if self.replicate is None:
+            return joint.named(self.method, sketch=sketch)
+        return Joint(
+            Engine.of_table(joint.scores(slice(0, tables.shape[0]))),
+            tables.supports,
+            method=self.method,
+            agreement=self._agreement,
+            sketch=sketch,
         )
 
-    def _replicates(self, of: int | None) -> list[Joint]:
-        return self.replicates if of is None else []
+    def _tables(self) -> PairTables:
+        tables = self.pair.tables(replicate=self.replicate, probes=self.probes)
+        if self.replicate is not None:
+            tables.remember(STATIONARY_LAW, partial(direct_law, tables))
+        return tables
+
+    def _agreement(self) -> Agreement:
+        return agreement(self._tables())
+
+    def replicates(self) -> list[Joint]:
+        """The joint as other samples might have given it; a replicate has none of its own."""
+        return self._replicates if self.replicate is None else []
 
     @computed_once
-    def replicates(self) -> list[Joint]:
-        """The joint as other samples might have given it."""
-        return [self.joint(replicate) for replicate in range(REPLICATES)]
+    def _replicates(self) -> list[Joint]:
+        # each by an object of its own: one that kept itself would live until a collection
+        return [replace(self, replicate=number).joint() for number in range(REPLICATES)]
 
-    def holding(self, places: Mapping[int, int], replicate: int | None = None) -> Joint:
+    def holding(self, places: Mapping[int, int]) -> Joint:
         """The joint with further tokens on its axes: up to a forward pass for each."""
         first, second = (
             (*self.probes[axis], *([places[axis]] if axis in places else [])) for axis in (0, 1)
         )
-        return _Built(self.pair, self.method, self.options, (first, second)).joint(replicate)
+        return replace(self, probes=(first, second)).joint()

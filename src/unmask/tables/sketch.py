@@ -120,6 +120,11 @@ class Side:
         return replace(self, log_weights=changed)
 
 
+# both sides, and by outcome the cells and the log mass of the tail
+Gathered = tuple[tuple[Side, Side], list[tuple[Tensor, Tensor]]]
+NO_PROBES: tuple[tuple[int, ...], ...] = ((), ())
+
+
 class SketchedPair:
     """A growing set of contexts of both blanks, and the tables of masses that they give.
 
@@ -137,19 +142,25 @@ class SketchedPair:
         self._generator = torch.Generator().manual_seed(seed)
         # the rows that have run, by context: what the other blank may be, over its whole axis
         self._rows: tuple[dict[int, Tensor], dict[int, Tensor]] = ({}, {})
-        self.sides: tuple[Side, Side] | None = None
+        # what tables are made of, by the tokens that were added for their probability
+        self._gathered: dict[tuple[tuple[int, ...], ...], Gathered] = {}
 
     @property
-    def size(self) -> int:
-        """How many contexts of a blank have run, at most."""
-        return max(map(len, self._rows))
+    def sides(self) -> tuple[Side, Side]:
+        """The contexts of both blanks."""
+        return self._gathered[NO_PROBES][0]
+
+    @property
+    def forward_passes(self) -> int:
+        """Those of the contexts that have run, and of the masked text."""
+        return 1 + sum(map(len, self._rows))
 
     def grow(self, size: int) -> None:
         """Have so many contexts per blank: all that have run are certain, the sample is new."""
         heads = [list(rows) for rows in self._rows]
         for blank, places in enumerate(self._given):
             heads[blank] += [p for p in dict.fromkeys(places) if p not in self._rows[blank]]
-        wanted, step = round(_HEAD * size), max(_FIRST, self.size)
+        wanted, step = round(_HEAD * size), max(_FIRST, *map(len, self._rows))
         while True:
             step = min(step, wanted)
             for blank in (0, 1):
@@ -162,8 +173,7 @@ class SketchedPair:
         first, second = (self._drawn(blank, heads[blank], size) for blank in (0, 1))
         for blank, side in enumerate((first, second)):
             self._run(blank, side.places.tolist())
-        self.sides = first, second
-        self._cells = self._gathered((first, second))
+        self._gathered = {NO_PROBES: ((first, second), self._cells_of((first, second)))}
 
     def _likeliest(self, blank: int, count: int, without: Sequence[int]) -> list[int]:
         if count <= 0:
@@ -209,7 +219,7 @@ class SketchedPair:
         bar = best.values[count] if count < len(best.values) else priority.new_zeros(())
         return Side.of(head, drawn, (bar / left[drawn]).clamp(min=1.0).log())
 
-    def _gathered(self, sides: tuple[Side, Side]) -> list[tuple[Tensor, Tensor]]:
+    def _cells_of(self, sides: tuple[Side, Side]) -> list[tuple[Tensor, Tensor]]:
         """For each blank as the outcome: the cells, by context, and the log mass of the tail."""
         found = []
         for outcome in (0, 1):
@@ -225,17 +235,24 @@ class SketchedPair:
             found.append((torch.stack(cells), torch.stack(masses)))
         return found
 
-    def tables(
-        self, *, replicate: int | None = None, probes: Sequence[Sequence[int]] = ((), ())
-    ) -> PairTables:
-        """The tables of masses; with other weights, or with further tokens beside them."""
-        assert self.sides is not None
-        sides, cells = self.sides, self._cells
-        if any(probes):
+    def _with(self, probes: tuple[tuple[int, ...], ...]) -> Gathered:
+        """The sides and cells with further tokens; the last ones are kept, for the replicates."""
+        if probes not in self._gathered:
             for blank in (0, 1):
                 self._run(blank, probes[blank])
-            sides = sides[0].with_probes(probes[0]), sides[1].with_probes(probes[1])
-            cells = self._gathered(sides)
+            first, second = self.sides
+            probed = first.with_probes(probes[0]), second.with_probes(probes[1])
+            self._gathered = {
+                NO_PROBES: self._gathered[NO_PROBES],
+                probes: (probed, self._cells_of(probed)),
+            }
+        return self._gathered[probes]
+
+    def tables(
+        self, *, replicate: int | None = None, probes: Sequence[Sequence[int]] = NO_PROBES
+    ) -> PairTables:
+        """The tables of masses; with other weights, or with further tokens beside them."""
+        sides, cells = self._with(tuple(map(tuple, probes)))
         if replicate is not None:
             generator = torch.Generator().manual_seed(
                 (self._seed * REPLICATES + replicate + 1) % 2**63
@@ -262,7 +279,6 @@ class SketchedPair:
 
     def diagnostics(self) -> dict[str, object]:
         """What has run, and how many tokens are certain and drawn."""
-        assert self.sides is not None
         return {
             **self.whole.diagnostics(),
             "head": [int(side.certain.sum()) for side in self.sides],

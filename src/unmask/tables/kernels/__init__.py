@@ -6,8 +6,9 @@ results do not depend on the number of threads.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
 
@@ -20,8 +21,10 @@ Index = NDArray[np.int64]
 # float32, or bfloat16 seen as unsigned integers
 Table = NDArray[np.float32] | NDArray[np.uint16]
 
-# compiling takes a second or two: below this many cells a plain pass is done sooner
+# compiling takes seconds: tables of fewer cells are read sooner by plain passes
 FEWEST_CELLS = 2**20
+# the same where a process ends with one text, and what was compiled with it
+_FEWEST_CELLS_OF_ONE_TEXT = 2**26
 # rows that a kernel takes at once: they share what is read of the columns, and one division
 GROUP = 4
 _BANDS = 16
@@ -46,6 +49,17 @@ def worthwhile(tile: torch.Tensor, cells: int | None = None) -> bool:
     known = tile.dtype in (torch.float32, torch.bfloat16)
     plain = tile.device.type == "cpu" and known and tile.is_contiguous()
     return large and plain and available()
+
+
+@contextmanager
+def for_one_text() -> Iterator[None]:
+    """While a process answers its only text: compile where that text alone pays for it."""
+    global FEWEST_CELLS
+    before, FEWEST_CELLS = FEWEST_CELLS, _FEWEST_CELLS_OF_ONE_TEXT
+    try:
+        yield
+    finally:
+        FEWEST_CELLS = before
 
 
 def in_range(log_a: Vector, log_b: Vector) -> bool:

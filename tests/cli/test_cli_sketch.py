@@ -1,0 +1,60 @@
+"""`unmask fill` over a vocabulary that is sketched: caption-bert, 4,096 tokens."""
+
+import json
+
+import pytest
+from assets import real_model
+
+from unmask.cli import main
+
+TEXT = "Two [MASK] are playing [MASK] on the beach."
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def run(capsys):
+    def answered(*arguments: str) -> tuple[int, str, str]:
+        code = main(["fill", TEXT, "-m", str(real_model("caption-bert")), *arguments])
+        return code, *capsys.readouterr()
+
+    return answered
+
+
+def test_every_probability_has_an_error_bar(run):
+    code, out, err = run("--top", "3", "--method", "log-pool,mlm")
+    assert code == 0
+    assert "at most 1,999 forward passes" in err
+    first = out.splitlines()[1].split()
+    assert first[1:3] == ["women", "volleyball"]
+    assert first[4] == "+-"
+    assert abs(float(first[3]) - 0.1277) < 5 * float(first[5]) + 0.001
+    assert "forward passes of 8,193; +- is one standard error (--exact runs all)" in out
+    assert "J = 0.02" in out
+    # mlm is exact as it is
+    assert out.splitlines()[1].count("+-") == 1
+
+
+def test_json_has_the_errors_beside_the_numbers(run):
+    _, out, _ = run("--json", "--top", "2", "--precision", "0.1", "--quiet")
+    found = json.loads(out)["results"]["log-pool"]
+    assert set(found["standard_errors"]) == {"entropy", "mutual_information", "incompatibility"}
+    assert all(fill["score_error"] > 0 for fill in found["fills"])
+    assert found["diagnostics"]["precision_reached"] is True
+    assert found["diagnostics"]["standard_error"] <= 0.1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--exact", "--precision", "0.1"], "--precision and --exact exclude each other"),
+        (["--exact", "--support", "50"], "--support and --exact exclude each other"),
+        (["--precision", "0"], "a precision is a number of nats above 0"),
+        (["--method", "ag"], "ag cannot be had from a sketch of the vocabulary"),
+    ],
+)
+def test_what_does_not_go_together_is_one_line(run, arguments, said):
+    code, out, err = run(*arguments)
+    assert code == 2
+    assert out == ""
+    assert said in err
+    assert err.count("\n") == 1
