@@ -3,7 +3,10 @@
     python runs/sketch.py exact --model DIR --corpus FILE --mask contiguous --limit 100 \
         --output exact.jsonl
     python runs/sketch.py sketch --model DIR --corpus FILE --mask contiguous --limit 100 \
-        --exact exact.jsonl --output rows.jsonl
+        --exact exact.jsonl --source "caption-bert, contiguous" --output docs/results/sketch.jsonl
+    python runs/sketch.py size --model DIR --texts korean --source albert-kor-base --output ...
+
+`size` runs the default alone, where exact joints take too long.
 
 Without a corpus, the texts of this file, whose blanks are two adjacent characters. Rows hold
 example ids, never text. Started again on the same file, it does only what is missing.
@@ -119,9 +122,12 @@ def exact(lm: unmask.LanguageModel, pair: Pair) -> Row:
 
 
 def _carrying(marginal: unmask.Joint, part: float = 0.99) -> int:
-    """How many tokens carry this part of the mass."""
-    log_p = marginal.log_rows(slice(None))
-    return 1 + int((torch.sort(log_p.exp(), descending=True).values.cumsum(0) < part).sum())
+    """How many tokens carry this part of the mass; those of a sketch stand for several."""
+    log_p, weights = marginal.log_rows(slice(None)), marginal.supports[0].log_weights
+    order = torch.sort(log_p, descending=True).indices
+    counts = torch.ones(len(log_p)) if weights is None else weights.exp()
+    mass = (log_p.exp() * counts)[order].cumsum(0)
+    return 1 + int(counts[order][mass < part].sum())
 
 
 def sketched(lm: unmask.LanguageModel, pair: Pair, known: Row, *, large: bool) -> Iterator[Row]:
@@ -152,6 +158,28 @@ def sketched(lm: unmask.LanguageModel, pair: Pair, known: Row, *, large: bool) -
                 "seconds": seconds,
                 **compared(joint, known[name], (a, b)),
             }
+
+
+def sized(lm: unmask.LanguageModel, pair: Pair) -> Row:
+    """How many passes the default takes, and how many contexts it finds to carry mass."""
+    began = time.perf_counter()
+    joint = lm.joint(pair.cloze, settings=QUIET)
+    seconds = time.perf_counter() - began
+    return {
+        "id": pair.id,
+        "vocabulary": lm.model.vocabulary_size,
+        "kind": "precision 0.05",
+        "method": "log-pool",
+        "forward_passes": joint.diagnostics["forward_passes"],
+        "precision_reached": joint.diagnostics["precision_reached"],
+        "contexts": [_carrying(joint.marginal(axis)) for axis in (0, 1)],
+        "seconds": seconds,
+    }
+
+
+def _short(row: Row) -> Row:
+    """Six digits: rows are many."""
+    return {key: float(f"{v:.6g}") if isinstance(v, float) else v for key, v in row.items()}
 
 
 def remembering(tables: PairTables) -> PairTables:
@@ -209,7 +237,8 @@ def written(output: Path) -> dict[str, Row]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("exact", "sketch"))
+    parser.add_argument("what", choices=("exact", "sketch", "size"))
+    parser.add_argument("--source", help="what rows of sketches are called in the report")
     parser.add_argument("--model", required=True)
     parser.add_argument("--corpus")
     parser.add_argument("--texts", choices=tuple(TEXTS), default="chinese")
@@ -228,11 +257,14 @@ def main() -> None:
                 continue
             if chosen.what == "exact":
                 rows: list[Row] = [exact(lm, pair)]
+            elif chosen.what == "size":
+                rows = [sized(lm, pair)]
             elif pair.id in known:
                 rows = list(sketched(lm, pair, known[pair.id], large=number < chosen.large))
             else:
                 continue
-            output.writelines(json.dumps(row) + "\n" for row in rows)
+            source = {} if chosen.what == "exact" else {"source": chosen.source}
+            output.writelines(json.dumps({**source, **_short(row)}) + "\n" for row in rows)
             output.flush()
 
 

@@ -43,6 +43,13 @@ def test_json_has_the_errors_beside_the_numbers(run):
     assert found["diagnostics"]["standard_error"] <= 0.1
 
 
+def test_a_figure_compares_sketched_joints_with_exact_ones(run, tmp_path):
+    place = tmp_path / "pairs.svg"
+    code, _, _ = run("--method", "mlm,log-pool", "--figure", str(place), "--quiet")
+    assert code == 0
+    assert "volleyball" in place.read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -201,7 +201,7 @@ class Joint:
         return list(self._ranked[n])
 
     def sample(self, n: int, *, generator: torch.Generator | None = None) -> list[Fill]:
-        """Independent exact samples.
+        """Independent samples, exact ones but from a sketch: there a rare token stands for others.
 
         The generator is a CPU generator, so that a seed gives the same draws on every device.
         """

@@ -87,6 +87,9 @@ def _label(every: Sequence[Any], across: int, rows: Sequence[str], columns: Sequ
 def _check_axes(joints: Sequence[tuple[str, Joint]]) -> None:
     if not joints:
         raise SupportError("there is no joint to compare; give {name: joint, ...}")
+    # sketches of one text have axes of their own, and those that need none the whole vocabulary
+    if any(joint.is_sketched() for _, joint in joints):
+        return
     (_, first), *others = joints
     for name, joint in others:
         pairs = zip(first.supports, joint.supports, strict=True)

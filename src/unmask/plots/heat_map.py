@@ -173,7 +173,8 @@ def _with_bars(figure: Any, joint: Joint, cells: Cells, title: str) -> tuple[Any
     shape = {"sharex": "col", "sharey": "row", "width_ratios": across, "height_ratios": down}
     (top, corner), (panel, side) = figure.subplots(2, 2, **shape)
     corner.remove()
-    for axis, (where, places) in enumerate(((side, cells.rows), (top, cells.columns))):
+    for axis, (where, ids) in enumerate(((side, cells.rows), (top, cells.columns))):
+        places = tokens.places(joint, axis, ids)
         marginal = tokens.log_marginal(joint, axis)[places].exp().tolist()
         panels.draw_bars(where, marginal, colour, lying=axis == 0)
     # not its title, for which the layout would part the map from the bars above

@@ -21,7 +21,7 @@ _LONGEST_LABEL = 18
 
 
 class Cells(NamedTuple):
-    """The tokens that are shown, as places on both axes."""
+    """The tokens that are shown, by their ids: sketches of one text differ in their axes."""
 
     rows: list[int]
     columns: list[int]
@@ -34,12 +34,18 @@ def shown_cells(joints: Sequence[Joint], n: int) -> Cells:
 
 def log_cells(joint: Joint, cells: Cells) -> Float[Tensor, "rows columns"]:
     """Log-probabilities of all pairs of these tokens; no forward pass that they do not need."""
+    rows, columns = (places(joint, axis, ids) for axis, ids in enumerate(cells))
     if joint.is_tabulated():
-        each = [joint.log_rows(slice(row, row + 1))[0, cells.columns] for row in cells.rows]
+        each = [joint.log_rows(slice(row, row + 1))[0, columns] for row in rows]
         return torch.stack(each).cpu()
-    pairs = torch.cartesian_prod(torch.tensor(cells.rows), torch.tensor(cells.columns))
+    pairs = torch.cartesian_prod(torch.tensor(rows), torch.tensor(columns))
     log_p = joint.engine.scores_of(pairs) - joint.log_normalizer
-    return log_p.reshape(len(cells.rows), len(cells.columns))
+    return log_p.reshape(len(rows), len(columns))
+
+
+def places(joint: Joint, axis: int, ids: Sequence[int]) -> list[int]:
+    """Where these tokens stand on one axis of a joint."""
+    return [joint.supports[axis].index(token) for token in ids]
 
 
 def log_marginal(joint: Joint, axis: int) -> Float[Tensor, " size"]:
@@ -49,16 +55,17 @@ def log_marginal(joint: Joint, axis: int) -> Float[Tensor, " size"]:
 
 def pmi(joint: Joint, cells: Cells) -> Float[Tensor, "rows columns"]:
     """How much likelier every pair is than its tokens apart, in nats."""
-    log_a = log_marginal(joint, 0)[cells.rows]
-    log_b = log_marginal(joint, 1)[cells.columns]
+    log_a, log_b = (
+        log_marginal(joint, axis)[places(joint, axis, ids)] for axis, ids in enumerate(cells)
+    )
     return log_cells(joint, cells) - log_a[:, None] - log_b
 
 
 def cell_labels(joint: Joint, cells: Cells) -> tuple[list[str], list[str]]:
     """The tokens of rows and of columns as a figure shows them."""
     rows, columns = (
-        [label(axis.names[place]) for place in places]
-        for axis, places in zip(joint.supports, cells, strict=True)
+        [label(joint.supports[axis].names[place]) for place in places(joint, axis, ids)]
+        for axis, ids in enumerate(cells)
     )
     return rows, columns
 
@@ -74,22 +81,29 @@ def label(name: str) -> str:
 
 def _chosen(joints: Sequence[Joint], axis: int, n: int) -> list[int]:
     turns = zip_longest(*(_wanted(joint, axis, n) for joint in joints))
-    found = (place for place in chain(*turns) if place is not None)
-    places = list(dict.fromkeys(found))[:n]
-    free = [log_marginal(joint, axis).exp() for joint in joints if joint.is_tabulated()]
+    axes = [joint.supports[axis] for joint in joints]
+    # a token that one of the sketches does not hold has no cell there
+    ids = [
+        token
+        for token in dict.fromkeys(token for token in chain(*turns) if token is not None)
+        if all(one.place_of_id(token) is not None for one in axes)
+    ][:n]
+    free = [joint for joint in joints if joint.is_tabulated()]
     if free:
-        total = torch.stack(free).sum(dim=0)
-        places.sort(key=lambda place: (-float(total[place]), place))
-    return places
+        each = [log_marginal(joint, axis)[places(joint, axis, ids)].exp() for joint in free]
+        total = dict(zip(ids, torch.stack(each).sum(dim=0).tolist(), strict=True))
+        ids.sort(key=lambda token: (-total[token], axes[0].index(token)))
+    return ids
 
 
 def _wanted(joint: Joint, axis: int, n: int) -> list[int]:
     """What a joint would show of a blank, most wanted first."""
     free = joint.is_tabulated()
     pairs = joint.top(min(2 * n, math.prod(joint.shape)))
-    of_pairs = dict.fromkeys(joint.supports[axis].index(fill.ids[axis]) for fill in pairs)
+    of_pairs = dict.fromkeys(fill.ids[axis] for fill in pairs)
     chosen = list(of_pairs)[: math.ceil(n / 2) if free else n]
     if free:
         by_marginal = torch.sort(log_marginal(joint, axis), descending=True, stable=True).indices
-        chosen += [place for place in by_marginal[: 2 * n].tolist() if place not in chosen]
+        likely = joint.supports[axis].ids.cpu()[by_marginal[: 2 * n]].tolist()
+        chosen += [token for token in likely if token not in chosen]
     return chosen[:n]

@@ -24,6 +24,8 @@ from unmask.text.support import place_at_blank
 
 # contexts per blank of the first sketch, and how much larger every further one is
 _FIRST_SIZE, _GROWTH = 100, 1.6
+# a smaller sketch does not know how wrong it is: on dev pairs its error bars were too short
+_SMALLEST_TRUSTED = 160
 # the fills whose standard errors are held to the precision
 _LISTED = 10
 
@@ -92,7 +94,7 @@ def precise_joints(
     limit = min(most_contexts(whole.shape, sketch, whole.settings), max(whole.shape))
     for size in _sizes(limit):
         pair.grow(size)
-        if sketch.precision is None and size < limit:
+        if size < (limit if sketch.precision is None else min(limit, _SMALLEST_TRUSTED)):
             continue
         joints = {name: _Built(pair, name, given).joint() for name, given in methods.items()}
         error = max(_largest_error(joint, fill) for joint in joints.values())
@@ -183,8 +185,14 @@ class _Built:
 
     @computed_once
     def _replicates(self) -> list[Joint]:
-        # each by an object of its own: one that kept itself would live until a collection
-        return [replace(self, replicate=number).joint() for number in range(REPLICATES)]
+        found = []
+        # watched and cancelled like sweeps over tables: of a large sketch they take seconds
+        with self.pair.whole.bar("error bars", REPLICATES) as bar:
+            for number in range(REPLICATES):
+                # by an object of its own: one that kept itself would live until a collection
+                found.append(replace(self, replicate=number).joint())
+                bar.update(1)
+        return found
 
     def holding(self, places: Mapping[int, int]) -> Joint:
         """The joint with further tokens on its axes: up to a forward pass for each."""
