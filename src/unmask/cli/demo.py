@@ -42,18 +42,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--max-passes",
         type=int,
-        default=1_000,
+        default=500,
         metavar="N",
         help="most forward passes by which two blanks are estimated over a large vocabulary "
-        "(default: 1000)",
+        "(default: 500)",
     )
     add(
         "--max-waiting",
         type=int,
-        default=16,
+        default=8,
         metavar="N",
         help="answers that may be computed or wait at a time; further requests are rejected "
-        "(default: 16)",
+        "(default: 8)",
     )
     options.add_running(parser)
 

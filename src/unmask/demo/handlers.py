@@ -13,8 +13,8 @@ from unmask.demo.question import LONGEST_TEXT, LOOKED_AT, Question, check, numbe
 from unmask.demo.scheduler import Job, Scheduler
 from unmask.demo.words import pieces
 
-# seconds between two looks at an answer
-_EVERY = 0.25
+# seconds between two looks at an answer, and at one that waits: those of many take time too
+_EVERY, _WAITING = 0.25, 2.0
 
 
 class Handlers:
@@ -111,8 +111,9 @@ class Handlers:
     def _watched(self, job: Job, visitor: str) -> Iterator[Shown]:
         self._running[visitor] = job
         try:
-            while not wait([job.future], _EVERY).done and not job.is_cancelled:
+            while not job.is_cancelled and not job.future.done():
                 yield Shown(panels.progress(job))
+                wait([job.future], _EVERY if job.has_begun else _WAITING)
             if self._running.get(visitor) is not job:
                 # the visitor looks at the answer to another question
                 yield Shown()

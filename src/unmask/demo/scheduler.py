@@ -4,6 +4,7 @@ Two forward passes at once are no faster than one after the other, and memory is
 that of many, each for one answer, would never be given back.
 """
 
+import gc
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
@@ -38,8 +39,9 @@ class Job:
         self.has_begun, self.is_cancelled = False, False
         self.passes_done, self.passes_expected = 0, 0
         self._done_by_piece: dict[str, int] = {}
+        self._places = scheduler.places
         self.future = scheduler.thread.submit(self._run, work)
-        self.future.add_done_callback(lambda _: scheduler.places.release())
+        self.future.add_done_callback(self._ended)
 
     def tick(self, progress: unmask.Progress) -> None:
         """Note how much is done, and end if cancelled."""
@@ -64,3 +66,8 @@ class Job:
         except Exception as error:
             # without the frames that hold its tables
             raise error.with_traceback(None) from None
+
+    def _ended(self, _: object) -> None:
+        # estimates are cycles of objects, whose tables would stay for some answers more
+        gc.collect()
+        self._places.release()

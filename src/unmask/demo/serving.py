@@ -27,9 +27,9 @@ class Limits:
     blanks that are estimated; other answers take some thousand.
     """
 
-    waiting: int = 16
-    # with more, error bars of flat distributions take longer than the forward passes
-    passes: int = 1_000
+    waiting: int = 8
+    # with more, the error bars of a flat distribution take seconds and some hundred MB
+    passes: int = 500
 
 
 class Demo:
