@@ -121,20 +121,18 @@ def ray_page(found: dict[str, Any]) -> Iterator[str]:
 
 def demo_page(found: dict[str, Any]) -> Iterator[str]:
     told = found["told"]
-    full = sum(count for name, count in told.items() if name.endswith(("busy", "queue full")))
+    full = told.get("busy", 0) + told.get("queue full", 0)
     yield "# Many visitors of the demo at once\n"
     yield f"{found['users']} visitors for {found['seconds']:.0f} s of `unmask demo` with"
-    yield f"{found['model']}, one thread of a CPU, limits as they are by default. Each asks for a"
-    yield "quick answer, then for the exact one (100 candidates per blank), thinks for 0.5 to 3 s"
-    yield "and asks again; one in five leaves in the middle of an exact answer. One of the four"
-    yield "texts is full of markup. Produced by `benchmarks/demo_load.py`; its output is"
+    yield f"{found['model']}, one thread of a CPU, limits as they are by default. Each asks for two"
+    yield "blanks by mlm and log-pool, thinks for 0.5 to 3 s and asks again; one in five leaves in"
+    yield "the middle. One of the four texts is full of markup. Produced by"
+    yield "`benchmarks/demo_load.py`; its output is"
     yield "[demo.json](demo.json)."
     yield "\n| | |\n|---|---|"
-    yield f"| quick answers | {told.get('first: answered', 0):,} |"
-    yield f"| seconds until one | {_waits(found['first_seconds'])} |"
-    yield f"| exact answers | {told.get('exact: answered', 0):,} |"
-    yield f"| seconds until one | {_waits(found['exact_seconds'])} |"
-    yield f"| left in the middle | {told.get('exact: left', 0):,} |"
+    yield f"| answers | {told.get('answered', 0):,} |"
+    yield f"| seconds until one | {_waits(found['answer_seconds'])} |"
+    yield f"| left in the middle | {told.get('left', 0):,} |"
     yield f"| asked to try again in a moment | {full:,} |"
     yield f"| errors | {found['error_count']:,} |"
     before, after = found["memory_second_quarter_mb"], found["memory_end_mb"]

@@ -18,7 +18,7 @@ _ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-backgrou
 
 
 def photographed(address: str, output: Path) -> None:
-    """Click the first example, wait for the exact answer, and take a picture of the page."""
+    """Click the first example, wait for the answer, and take a picture of the page."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:

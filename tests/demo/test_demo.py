@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -25,39 +26,46 @@ from unmask.demo.panels import Shown
 from unmask.demo.question import (
     LONGEST_TEXT,
     MOST_BLANKS,
-    Offer,
     Question,
     check,
     from_query,
-    methods_for,
     numbers,
     toggled,
 )
 from unmask.demo.scheduler import Job, Scheduler
-from unmask.demo.serving import candidate_choices
 from unmask.demo.words import blanked, pieces
 from unmask.text.support import Support
 
 SOURCE = Path(unmask.__file__).parent
 HOSTILE = "<script>x()</script> \"><img src=x onerror=x()> ${x()} {{x}} '`\u202e abc e\u0301 עברית"
 V = 6
-OFFER = Offer("[MASK]", (0, 100), 20_000)
+# more tokens than are all run for two blanks
+LARGE = 520
 
 
-def toy(blanks: int = 3) -> unmask.LanguageModel:
-    joint = np.random.default_rng(3).dirichlet(np.ones(V**blanks)).reshape((V,) * blanks)
-    return unmask.LanguageModel(ToyMaskedLM(joint, noise=0.3), ToyTokenizer(V))  # type: ignore[arg-type]
+def toy(blanks: int = 3, size: int = V) -> unmask.LanguageModel:
+    alpha = np.full(size**blanks, 1.0 if size == V else 1e-3)
+    joint = np.random.default_rng(3).dirichlet(alpha).reshape((size,) * blanks) + 1e-12
+    return unmask.LanguageModel(ToyMaskedLM(joint, noise=0.3), ToyTokenizer(size))  # type: ignore[arg-type]
 
 
-def handlers(*, places: int = 2, lm: unmask.LanguageModel | None = None) -> Handlers:
-    default = Question("t1 t2 t3", ())
+def handlers(
+    *,
+    places: int = 2,
+    lm: unmask.LanguageModel | None = None,
+    sketch: unmask.Sketch | None = None,
+) -> Handlers:
     return Handlers(
         lm or toy(),
         settings=unmask.Settings(batch_size=2),
-        offer=OFFER,
-        default=default,
+        sketch=sketch or unmask.Sketch(),
+        default=Question("t1 t2 t3", ()),
         places=places,
     )
+
+
+def last(at: Handlers, question: Question, visitor: str = "") -> Shown:
+    return list(at.answer(question, visitor))[-1]
 
 
 # --- words -------------------------------------------------------------------------------------
@@ -100,12 +108,11 @@ def test_blanks_are_written_where_words_stood() -> None:
 
 
 def test_a_link_asks_the_same_question_again() -> None:
-    asked = Question(HOSTILE, (0, 4), ("ag", "orders"), 100)
-    assert from_query("?" + asked.to_query(), Question("other"), OFFER) == asked
-    # what this demo does not offer is not asked for
-    other = Question(HOSTILE, (0,), ("ag",), 999)
-    found = from_query(other.to_query(), Question("", candidates=100), OFFER)
-    assert found == Question(HOSTILE, (0,), ("ag",), 100)
+    asked = Question(HOSTILE, (0, 4), ("ag", "orders"))
+    assert from_query("?" + asked.to_query(), Question("other")) == asked
+    # what there is not is not asked for
+    other = Question(HOSTILE, (0,), ("ag", "nonsense"))
+    assert from_query(other.to_query(), Question("")) == Question(HOSTILE, (0,), ("ag",))
 
 
 @pytest.mark.parametrize(
@@ -120,9 +127,8 @@ def test_a_link_asks_the_same_question_again() -> None:
     ],
 )
 def test_a_garbled_link_is_no_error(query: str) -> None:
-    default = Question("begin", (), ("mlm",), 0)
-    found = from_query(query, default, OFFER)
-    assert found is None or (found.chosen, found.methods, found.candidates) == ((), ("mlm",), 0)
+    found = from_query(query, Question("begin", (), ("mlm",)))
+    assert found is None or (found.chosen, found.methods) == ((), ("mlm",))
 
 
 def test_numbers_are_digits_alone() -> None:
@@ -150,21 +156,12 @@ def test_a_word_is_blanked_and_filled_again() -> None:
         (Question("[MASK]", (), ()), "choose a construction"),
         (Question("[MASK]", (), ("nonsense",)), "no construction 'nonsense'"),
         (Question("[MASK]", (), tuple(unmask.CONSTRUCTIONS)), "has room for"),
-        (Question("[MASK]", (), ("ag",), 999), "choose how many candidates"),
-        (Question("[MASK]", (), ("ag",), -1), "choose how many candidates"),
+        (Question("[MASK] [MASK] [MASK]", (), ("sweep",)), "sweep: for two blanks alone"),
     ],
 )
 def test_what_cannot_be_answered_is_rejected_in_one_line(question: Question, said: str) -> None:
     with pytest.raises(unmask.UnmaskError, match=said):
-        check(question, OFFER)
-
-
-def test_something_answers_at_once() -> None:
-    assert methods_for(Question("", (), ("log-pool",)), 2) == (["orders"], ["log-pool"])
-    assert methods_for(Question("", (), ("sweep", "ag", "mlm")), 2) == (["sweep", "mlm"], ["ag"])
-    assert methods_for(Question("", (), ("sweep",)), 3) == (["orders"], [])
-    assert methods_for(Question("", (), ("mlm", "orders", "ag")), 3) == (["orders"], ["mlm", "ag"])
-    assert methods_for(Question("", (), ("ag",)), 1) == (["mlm"], [])
+        check(question, "[MASK]")
 
 
 # --- the scheduler -----------------------------------------------------------------------------
@@ -181,44 +178,31 @@ def occupied(scheduler: Scheduler) -> Iterator[None]:
         ended.set()
 
 
-def test_quick_computations_come_in_the_order_of_requests() -> None:
-    scheduler, order = Scheduler(1), list[int]()
-    threads = []
+def test_answers_come_in_the_order_of_questions() -> None:
+    scheduler, order = Scheduler(5), list[int]()
     with occupied(scheduler):
-        for number in range(5):
-            thread = threading.Thread(
-                target=lambda n=number: scheduler.run(lambda: order.append(n))
-            )
-            thread.start()
-            threads.append(thread)
-            time.sleep(0.02)
-    for thread in threads:
-        thread.join(5)
+        jobs = [scheduler.begin(lambda _, n=number: order.append(n)) for number in range(5)]
+    assert not wait([job.future for job in jobs if job], 5).not_done
     assert order == [0, 1, 2, 3, 4]
 
 
-def test_what_a_quick_computation_raises_reaches_the_caller_alone() -> None:
-    scheduler = Scheduler(1)
-    job = scheduler.begin(_ticking)
+def test_what_a_computation_raises_is_its_own() -> None:
+    scheduler = Scheduler(2)
+    failing, job = scheduler.begin(lambda _: 1 / 0), scheduler.begin(lambda _: 3)
+    assert failing is not None
     assert job is not None
-    with pytest.raises(ZeroDivisionError):
-        scheduler.run(lambda: 1 / 0)
-    assert scheduler.run(lambda: 3) == 3
-    assert not job.future.done()
-    job.cancel()
+    assert isinstance(failing.future.exception(5), ZeroDivisionError)
+    assert job.future.result(5) == 3
 
 
-def test_what_waits_is_computed_when_the_scheduler_closes() -> None:
-    scheduler, found = Scheduler(1), list[int]()
-    with occupied(scheduler):
-        thread = threading.Thread(target=lambda: found.append(scheduler.run(lambda: 3)))
-        thread.start()
-        time.sleep(0.05)
-        scheduler.close()
-    thread.join(5)
-    assert found == [3]
-    with pytest.raises(RuntimeError):
-        scheduler.run(lambda: 3)
+def test_forward_passes_are_counted_once() -> None:
+    """Pieces of work have the same name again and again, in any size."""
+    job = Scheduler(1).begin(lambda _: 1)
+    assert job is not None
+    for done, total in ((16, 25), (25, 25), (16, 16), (25, 25), (16, 40)):
+        job.tick(unmask.Progress("rows", done, total, "row"))
+    job.tick(unmask.Progress("solver", 7, None, "pass"))
+    assert job.passes_done == 25 + 16 + 25 + 16
 
 
 def _ticking(job: Job) -> int:
@@ -245,92 +229,75 @@ def test_a_job_that_is_cancelled_ends_and_frees_its_place() -> None:
         with pytest.raises(CancelledError):
             job.future.result()
     assert scheduler.places.acquire(timeout=5)
-    assert scheduler.run(lambda: 3) == 3
-
-
-def test_a_quick_computation_runs_between_two_batches() -> None:
-    scheduler = Scheduler(1)
-    job = scheduler.begin(_ticking)
-    assert job is not None
-    assert scheduler.run(lambda: 3) == scheduler.run(lambda: 3) == 3
-    assert not job.future.done()
-    job.cancel()
 
 
 # --- answers -----------------------------------------------------------------------------------
 
 
-def test_the_first_answer_is_that_of_the_constructions() -> None:
+def test_the_answer_is_that_of_the_constructions() -> None:
     lm = toy()
-    shown = handlers(lm=lm).first_answer(Question("t1 t2 t3", (2, 4), ("mlm", "log-pool")))
-    best = lm.joint("t1 [MASK] [MASK]", method="mlm").top(1)[0]
-    assert shown.cards is not None
-    assert panels.percentage(best.probability) in shown.cards
-    assert all(f">{token}<" in shown.cards for token in best.tokens)
-    assert "What stood there" in shown.cards
-    assert "Comes with the exact answer" in shown.cards
-    assert shown.status is not None
-    assert "follows" in shown.status
-    assert shown.picture == ""
-
-
-def test_the_exact_answer_is_that_of_the_constructions() -> None:
-    lm = toy()
-    *before, last = handlers(lm=lm).exact_answer(Question("t1 t2 t3", (2, 4), ("mlm", "log-pool")))
+    *before, shown = handlers(lm=lm).answer(Question("t1 t2 t3", (2, 4), ("mlm", "log-pool")))
     joint = lm.joint("t1 [MASK] [MASK]", method="log-pool")
     assert all(one.cards is None for one in before)
-    assert last.cards is not None
-    assert last.trust is not None
-    assert last.picture is not None
+    assert shown.cards is not None
+    assert shown.trust is not None
+    assert shown.maps is not None
     for fill in joint.top(8):
-        assert panels.percentage(fill.probability) in last.cards
-    gold = panels.percentage(np.exp(joint.log_prob("t2", "t3")))
-    assert "What stood there: " in last.cards
-    assert gold in last.cards
-    assert f"J = {joint.incompatibility():.3f} bits" in last.trust
-    assert f"{joint.mutual_information():.3f} nats (log-pool)" in last.trust
-    assert f"Cost: {2 * V + 1} forward passes" in last.trust
-    assert '<img src="data:image/svg+xml;base64,' in last.picture
+        assert f">{panels.written(fill.probability)}<" in shown.cards
+    gold = panels.written(np.exp(joint.log_prob("t2", "t3")))
+    assert re.search(rf"What stood there: .* {gold}</p>", shown.cards)
+    assert f"J = {joint.incompatibility():.3f} bits" in shown.trust
+    assert f"{joint.mutual_information():.3f} nats (log-pool)" in shown.trust
+    assert f"Cost: {2 * V + 1} forward passes" in shown.trust
+    # a small vocabulary is run whole
+    assert "±" not in shown.cards + shown.trust
+    assert shown.maps.count("<table>") == 2
+    best = joint.top(1)[0]
+    assert f">{best.probability:.3f}</td>" in shown.maps
+
+
+def test_bars_of_all_constructions_have_one_scale() -> None:
+    lm = toy()
+    cards = last(handlers(lm=lm), Question("t1 t2 t3", (2, 4), ("mlm", "ag"))).cards
+    found = lm.joints("t1 [MASK] [MASK]", methods=["mlm", "ag"])
+    most = max(joint.top(1)[0].probability for joint in found.values())
+    wide = [float(width) for width in re.findall(r"width: ([\d.]+)%", str(cards))]
+    each = [100 * fill.probability / most for one in found.values() for fill in one.top(8)]
+    assert wide == pytest.approx(each, abs=0.06)
 
 
 def test_one_blank_and_three() -> None:
-    one = handlers().first_answer(Question("t1 t2 t3", (2,), ("log-pool",)))
+    one = last(handlers(), Question("t1 t2 t3", (2,), ("log-pool",)))
     assert one.cards is not None
     assert one.cards.count("<section") == 1
     asked = Question("t1 t2 t3", (0, 2, 4), ("mlm", "orders", "log-pool", "sweep"))
-    *_, three = handlers().exact_answer(asked)
+    three = last(handlers(), asked)
     assert three.cards is not None
     assert three.cards.count("<section") == 3
     assert "log-pool" in three.cards
     assert "sweep is for two blanks" in str(three.trust)
-    assert three.picture == ""
+    assert three.maps == ""
 
 
-def test_two_exact_answers_at_once_are_those_of_one_after_the_other() -> None:
+def test_several_answers_at_once_are_those_of_one_after_the_other() -> None:
     asked = [Question("t1 t2 t3", places, ("ag",)) for places in ((0, 2), (2, 4), (0, 4))]
-    alone = [_last(handlers(), one) for one in asked]
+    alone = [last(handlers(), one) for one in asked]
     shared, found = handlers(places=3), dict[int, Shown]()
     threads = [
-        threading.Thread(target=lambda n=n: found.update({n: _last(shared, asked[n], str(n))}))
+        threading.Thread(target=lambda n=n: found.update({n: last(shared, asked[n], str(n))}))
         for n in range(3)
     ]
     for thread in threads:
         thread.start()
-    for _ in range(5):
-        shared.first_answer(asked[0])
     for thread in threads:
         thread.join(30)
     assert [found[n].cards for n in range(3)] == [one.cards for one in alone]
 
 
-def _last(at: Handlers, question: Question, visitor: str = "") -> Shown:
-    return list(at.exact_answer(question, visitor))[-1]
-
-
 def test_without_a_free_place_the_page_says_so() -> None:
     at = handlers(places=1)
     assert at._scheduler.places.acquire(blocking=False)
-    (shown,) = at.exact_answer(Question("t1 t2 t3", (2, 4), ("ag",)))
+    (shown,) = at.answer(Question("t1 t2 t3", (2, 4), ("ag",)))
     assert shown.status is not None
     assert "Please try again" in shown.status
 
@@ -339,7 +306,7 @@ def test_an_answer_that_nobody_waits_for_is_not_finished() -> None:
     lm = toy()
     at = handlers(places=1, lm=lm)
     with occupied(at._scheduler):
-        answer = at.exact_answer(Question("t1 t2 t3", (2, 4), ("ag",)))
+        answer = at.answer(Question("t1 t2 t3", (2, 4), ("ag",)))
         assert "waits for its turn" in str(next(answer).status)
         answer.close()
     assert at._scheduler.places.acquire(timeout=5)
@@ -350,7 +317,7 @@ def test_a_visitor_cancels_what_is_theirs() -> None:
     at = handlers(places=2)
     question = Question("t1 t2 t3", (2, 4), ("ag",))
     with occupied(at._scheduler):
-        mine, others = at.exact_answer(question, "me"), at.exact_answer(question, "others")
+        mine, others = at.answer(question, "me"), at.answer(question, "others")
         assert "waits" in str(next(mine).status)
         assert "waits" in str(next(others).status)
         assert "Cancelled" in str(at.cancel("me").status)
@@ -360,28 +327,22 @@ def test_a_visitor_cancels_what_is_theirs() -> None:
     assert "J = " in str([*others][-1].trust)
     # there is nothing more to cancel
     assert at.cancel("me") == at.cancel("others") == Shown()
-    # but what they are about to wait for is not begun
-    (shown,) = at.exact_answer(question, "me")
-    assert "Cancelled" in str(shown.status)
-    # unless they ask again
-    at.cancel("me")
-    at.first_answer(question, "me")
-    assert "J = " in str([*at.exact_answer(question, "me")][-1].trust)
+    assert "J = " in str(last(at, question, "me").trust)
 
 
 def test_a_second_question_gets_its_answer_and_not_that_of_the_first() -> None:
     at = handlers(places=1)
     old, new = (Question("t1 t2 t3", places, ("ag",)) for places in ((0, 2), (2, 4)))
     with occupied(at._scheduler):
-        first = at.exact_answer(old, "me")
+        first = at.answer(old, "me")
         assert "waits" in str(next(first).status)
-        second = at.exact_answer(new, "other")
+        second = at.answer(new, "other")
         assert "Please try again" in str(next(second).status)
-    answers = at.exact_answer(new, "me")
+    answers = at.answer(new, "me")
     shown = [*answers][-1]
     # what watched the old one shows nothing more
     assert [*first] == [Shown()]
-    assert shown.cards == _last(handlers(), new).cards
+    assert shown.cards == last(handlers(), new).cards
 
 
 def test_what_fails_is_said_without_what_was_written(capsys: pytest.CaptureFixture[str]) -> None:
@@ -392,30 +353,20 @@ def test_what_fails_is_said_without_what_was_written(capsys: pytest.CaptureFixtu
 
     at.lm.model.readouts = readouts  # type: ignore[method-assign, assignment]
     question = Question("t1 t2 t3", (2, 4), ("ag",))
-    for shown in (at.first_answer(question), [*at.exact_answer(question)][-1]):
-        assert "Something failed" in str(shown.status)
-        assert shown.cards == ""
-    said = capsys.readouterr().err
-    assert said == "unmask: the demo could not answer: RuntimeError\n" * 2
-
-
-def test_no_answer_costs_more_than_the_limit() -> None:
-    lm = toy()
-    offer = Offer("[MASK]", (0,), V)
-    at = Handlers(lm, settings=unmask.Settings(), offer=offer, default=Question(""), places=1)
-    *_, shown = at.exact_answer(Question("t1 t2 t3", (2, 4), ("ag",)))
-    assert f"takes {2 * V + 1} forward passes, and the demo up to {V}" in str(shown.status)
-    assert lm.model.rows_asked == 0  # type: ignore[attr-defined]
+    shown = last(at, question)
+    assert "Something failed" in str(shown.status)
+    assert shown.cards == ""
+    assert capsys.readouterr().err == "unmask: the demo could not answer: RuntimeError\n"
 
 
 def test_a_closed_demo_ends_its_work() -> None:
     at = handlers()
     with occupied(at._scheduler):
-        answer = at.exact_answer(Question("t1 t2 t3", (2, 4), ("ag",)))
+        answer = at.answer(Question("t1 t2 t3", (2, 4), ("ag",)))
         next(answer)
         at.close()
         assert "Cancelled" in str([*answer][-1].status)
-    assert "Something failed" in str(at.first_answer(Question("t1 t2 t3", (2, 4))).status)
+    assert "Something failed" in str(last(at, Question("t1 t2 t3", (2, 4))).status)
 
 
 def test_a_long_text_is_cut_before_anything_looks_at_it() -> None:
@@ -423,7 +374,7 @@ def test_a_long_text_is_cut_before_anything_looks_at_it() -> None:
     began = time.process_time()
     found = handlers().edited("x " * 500_000, "y " * 500_000, "0")
     assert len(found.text) == LONGEST_TEXT + 1
-    handlers().first_answer(Question("x " * 500_000))
+    last(handlers(), Question("x " * 500_000))
     assert time.process_time() - began < 5
 
 
@@ -436,10 +387,9 @@ def test_a_long_text_is_cut_before_anything_looks_at_it() -> None:
     ],
 )
 def test_bad_input_is_one_line_and_no_exception(question: Question) -> None:
-    shown = handlers().first_answer(question)
+    (shown,) = handlers().answer(question)
     assert shown.status is not None
     assert "rejected" in shown.status
-    assert [one.status for one in handlers().exact_answer(question)] == [None]
 
 
 def test_words_stay_blank_while_the_text_is_edited() -> None:
@@ -449,22 +399,25 @@ def test_words_stay_blank_while_the_text_is_edited() -> None:
     assert at.edited("two play", "two men play", "2").chosen == ()
 
 
-def test_one_batch_is_all_that_a_quick_question_waits_for() -> None:
-    """A quick answer comes while an exact one is being computed, not after it."""
-    at = handlers(lm=toy(), places=1)
-    slow = at.lm.model.readouts
+def test_two_blanks_of_a_large_vocabulary_are_estimated() -> None:
+    """By constructions that a sketch does for; the others are over candidates, and say so."""
+    asked = Question("t1 t2", (0, 2), ("mlm", "log-pool", "ag"))
+    shown = last(handlers(lm=toy(2, LARGE), sketch=unmask.Sketch(passes=150)), asked)
+    cards = dict(zip(asked.methods, str(shown.cards).split("<section")[1:], strict=True))
+    assert "±" not in cards["mlm"] + cards["ag"]
+    assert cards["log-pool"].count(" ± ") >= 8
+    assert "Among 100 candidates per blank alone, which hold" in cards["ag"]
+    assert "Among" not in cards["mlm"] + cards["log-pool"]
+    assert re.search(r"J = [\d.]+ ± [\d.]+ bits", str(shown.trust))
+    assert re.search(rf"from \d+ of its {2 * LARGE + 1:,} forward passes", str(shown.trust))
+    assert str(shown.maps).count("<table>") == 3
 
-    def readouts(ids: object, positions: object) -> object:
-        time.sleep(0.05)
-        return slow(ids, positions)  # type: ignore[arg-type]
 
-    at.lm.model.readouts = readouts  # type: ignore[method-assign, assignment]
-    answer = at.exact_answer(Question("t1 t2 t3", (2, 4), ("ag",)))
-    while "forward passes" not in str(next(answer).status):
-        pass
-    shown = at.first_answer(Question("t1 t2 t3", (2, 4), ("mlm",)))
-    assert shown.cards
-    assert next(answer).cards is None
+def test_an_estimate_that_is_rough_is_said_to_be() -> None:
+    sketch = unmask.Sketch(precision=1e-9, passes=101)
+    at = handlers(lm=toy(2, LARGE), sketch=sketch)
+    trust = str(last(at, Question("t1 t2", (0, 2), ("log-pool",))).trust)
+    assert re.search(r"Less precise than wanted: likely fills may be off by \d+%", trust)
 
 
 # --- what is shown -----------------------------------------------------------------------------
@@ -475,9 +428,9 @@ def test_whatever_is_written_is_inert() -> None:
     joint = unmask.Joint.from_scores(torch.zeros(2, 2), (names, names), method="mlm")
     every = [
         panels.words(Question(HOSTILE, (0,)), "[MASK]"),
-        panels.cards({HOSTILE: joint}, {HOSTILE: 0.1}, (HOSTILE,), (1, 1), [HOSTILE], ()),
+        panels.cards({HOSTILE: joint}, {HOSTILE: 0.1}, (HOSTILE,), (1, 1)),
         panels.trust([HOSTILE]),
-        panels.picture(HOSTILE, [HOSTILE]).replace("<img", "", 1),
+        panels.maps({HOSTILE: joint}),
         panels.line(HOSTILE),
         panels.page_head(HOSTILE, 10),
     ]
@@ -489,64 +442,61 @@ def test_whatever_is_written_is_inert() -> None:
 
 
 @pytest.mark.parametrize(
-    ("probability", "said"),
+    ("probability", "error", "said"),
     [
-        (0.1284, "12.8%"),
-        (0.00095, "0.1%"),
-        (2e-5, "0.002%"),
-        (1e-12, "1e-10%"),
-        (0.0, "0%"),
-        (0.9999, ">99.9%"),
+        (0.1284, None, "0.128"),
+        (2e-5, None, "2.0e-05"),
+        (0.0, None, "0.000"),
+        (0.9999, None, ">0.999"),
+        (0.1284, 0.004, "0.128 ± 0.004"),
+        (0.1284, 0.0002, "0.1284 ± 0.0002"),
+        (0.1284, 1e-9, "0.1284 ± <0.0001"),
+        (2e-5, 1e-6, "2.0e-05 ± 1e-06"),
     ],
 )
-def test_probabilities_are_readable(probability: float, said: str) -> None:
-    assert panels.percentage(probability) == said
+def test_probabilities_are_readable(probability: float, error: float | None, said: str) -> None:
+    assert panels.written(probability, error) == said
 
 
 def test_every_construction_has_a_meaning() -> None:
     for name in unmask.CONSTRUCTIONS:
-        assert panels.meaning_of(name)
+        assert 1 <= len(panels.meaning_of(name).split()) <= 7
     assert panels.meaning_of("log-pool").endswith("; the default")
-
-
-def test_candidates_stay_within_the_limit() -> None:
-    assert candidate_choices(4_096, 20_000)[0][1] == 0
-    assert candidate_choices(30_000, 20_000)[0][1] == 300
-    assert [count for _, count in candidate_choices(30, 20_000)] == [0]
-    assert [count for _, count in candidate_choices(30_000, 300)] == [100]
-    with pytest.raises(unmask.UnmaskError, match="raise the limit"):
-        candidate_choices(30_000, 10)
 
 
 def test_a_text_that_is_too_long_is_said_to_be() -> None:
     """Wherever it comes from: typed, clicked, or from a link."""
     # its blank is beyond what is looked at
     at, long = handlers(), f"{'a ' * 250}[MASK]"
-    link = from_query(Question(long).to_query(), Question(""), OFFER)
+    link = from_query(Question(long).to_query(), Question(""))
     for found in (at.edited(long, "", ""), at.clicked(long, "", 0, "a"), link):
         assert found is not None
         assert panels.TOO_LONG in panels.words(found, "[MASK]")
-    assert "the demo takes 400" in str(at.first_answer(Question(long)).status)
+    assert "the demo takes 400" in str(last(at, Question(long)).status)
     fits = at.edited("a " * 200, "", "")
     assert len(fits.text) == LONGEST_TEXT
     assert panels.TOO_LONG not in panels.words(fits, "[MASK]")
 
 
 def test_filling_without_blanks_says_that_there_are_none() -> None:
-    status = str(handlers().first_answer(Question("t1 t2 t3")).status)
+    status = str(last(handlers(), Question("t1 t2 t3")).status)
     assert "There is no blank to fill yet" in status
     assert status != panels.line(panels.HINT)
 
 
-def test_the_time_left_is_rounded() -> None:
-    scheduler = Scheduler(2)
-    for seconds, said in ((0.4, ", less than a second left."), (5.2, ", about 5 s left.")):
+def test_how_far_an_answer_is() -> None:
+    scheduler = Scheduler(1)
+    with occupied(scheduler):
         job = scheduler.begin(lambda _: 1)
         assert job is not None
-        job.future.result()
-        job.passes_expected, job.passes_done = 100, 50
-        job.began = time.monotonic() - seconds
-        assert said in panels.progress(job)
+        assert "waits for its turn" in panels.progress(job)
+    job.future.result(5)
+    job.passes_expected, job.passes_done = 1_999, 201
+    assert "201 of at most 1,999 forward passes" in panels.progress(job)
+    assert 'aria-valuenow="10"' in panels.progress(job)
+    # a search may take more than was known before
+    job.passes_done = 2_500
+    assert ">2,500 forward passes<" in panels.progress(job)
 
 
 # --- what it is made of ------------------------------------------------------------------------
@@ -590,7 +540,8 @@ def test_without_gradio_one_line_says_what_to_install(tmp_path: Path) -> None:
     ("options", "said"),
     [
         (["--port", "0"], "--port takes a number from 1 to 65535, not 0"),
-        (["--max-exact", "0"], "--max-exact takes a number from 1, not 0"),
+        (["--max-waiting", "0"], "--max-waiting takes a number from 1, not 0"),
+        (["--max-passes", "5"], "a sketch takes forward passes from 101, not 5"),
         (["--method", "nonsense"], "no method 'nonsense'"),
         (["--method", "all"], "has room for"),
         (["--host", "not.a.host.invalid"], "cannot listen on 'not.a.host.invalid'"),

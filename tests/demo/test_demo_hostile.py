@@ -21,7 +21,7 @@ from unmask import cli
 from unmask.demo import Limits, forgetting, serve
 from unmask.demo.door import LARGEST_BODY, Hosts
 from unmask.demo.handlers import Handlers
-from unmask.demo.question import Offer, Question
+from unmask.demo.question import Question
 
 JOIN, DATA, RUN = ("/gradio_api/queue/join", "/gradio_api/queue/data", "/gradio_api/run/predict")
 TEXT = "the cat sat on the mat."
@@ -81,7 +81,7 @@ def tiny() -> unmask.LanguageModel:
 
 @pytest.fixture(scope="module")
 def demo() -> Iterator[Any]:
-    with serve(tiny(), limits=Limits(exact=2)) as served:
+    with serve(tiny(), limits=Limits(waiting=4)) as served:
         yield served
 
 
@@ -108,8 +108,8 @@ def slow(lm: unmask.LanguageModel, seconds: float, seen: Callable[[], None]) -> 
 
 
 def handlers(lm: unmask.LanguageModel) -> Handlers:
-    offer = Offer("[MASK]", (0,), 20_000)
-    return Handlers(lm, settings=unmask.Settings(), offer=offer, default=Question(TEXT), places=2)
+    settings, sketch = unmask.Settings(), unmask.Sketch()
+    return Handlers(lm, settings=settings, sketch=sketch, default=Question(TEXT), places=4)
 
 
 def test_the_model_never_runs_twice_at_once() -> None:
@@ -128,13 +128,13 @@ def test_the_model_never_runs_twice_at_once() -> None:
 
     slow(lm, 0.05, seen)
     lm.model.model.register_forward_hook(ended)  # type: ignore[attr-defined]
-    question, found = Question(TEXT, (2, 4), ("mlm",)), list[Any]()
+    found = list[Any]()
+    mine, other = (Question(TEXT, (2, 4), (method,)) for method in ("mlm", "log-pool"))
     threads = [
         threading.Thread(target=at.warm_up, args=(Question(TEXT, (2, 4)),)),
-        threading.Thread(target=lambda: found.extend(at.exact_answer(exact_question, "other"))),
-        threading.Thread(target=lambda: found.append(at.first_answer(question, "me"))),
+        threading.Thread(target=lambda: found.extend(at.answer(other, "other"))),
+        threading.Thread(target=lambda: found.extend(at.answer(mine, "me"))),
     ]
-    exact_question = Question(TEXT, (2, 4), ("log-pool",))
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -151,13 +151,13 @@ def test_a_model_that_reads_no_example_is_served_all_the_same(
     at = handlers(tiny())
     at.warm_up(Question("今天 [MASK] [MASK]"))
     assert capsys.readouterr().err == "unmask: the demo could not warm up: ClozeError\n"
-    assert at.first_answer(Question(TEXT, (2, 4), ("mlm",))).cards
+    assert [*at.answer(Question(TEXT, (2, 4), ("mlm",)))][-1].cards
     at.close()
 
 
 # --- what is let in ----------------------------------------------------------------------------
 
-EVERY = ("/", "/config", JOIN, RUN, "/gradio_api/upload", "/gradio_api/call/first", "/nowhere")
+EVERY = ("/", "/config", JOIN, RUN, "/gradio_api/upload", "/gradio_api/call/answer", "/nowhere")
 
 
 @pytest.mark.parametrize("path", EVERY)
@@ -206,7 +206,7 @@ def test_a_length_that_is_not_one(client: Client, length: str) -> None:
         "/gradio_api/file=http://127.0.0.1:9/secret",
         "/gradio_api/proxy=http://127.0.0.1:9/secret",
         "/gradio_api/upload_progress?upload_id=1",
-        "/gradio_api/call/first/1",
+        "/gradio_api/call/answer/1",
         "/gradio_api/runs",
         "/gradio_api/dev/reload",
         "/monitoring",
@@ -363,7 +363,7 @@ def wait_until_idle(demo: Any) -> None:
 
 
 def question(word: str) -> list[Any]:
-    return [f"the {word} sat on the [MASK] [MASK].", "", ["mlm", "log-pool"], 0]
+    return [f"the {word} sat on the [MASK] [MASK].", "", ["mlm", "log-pool"]]
 
 
 def test_nothing_that_visitors_write_stays(
@@ -377,12 +377,11 @@ def test_nothing_that_visitors_write_stays(
         assert client.call("edited", [f"{secret()} [MASK]", secret(), "0"])[0] == 200
         clicked = {"place": 0, "word": secret()}
         assert client.call("clicked", [secret(), ""], event_data=clicked)[0] == 200
-        assert "Cost: " in client.answer("first", question(secret()), "page1")
-        assert "J = " in client.answer("exact", question(secret()), "page1")
+        assert "J = " in client.answer("answer", question(secret()), "page1")
         # who does not come for the answer
-        assert client.join("exact", question(secret()), "page2")[0] == 200
+        assert client.join("answer", question(secret()), "page2")[0] == 200
         # what cannot be answered
-        client.answer("first", [secret(), "0", [secret()], secret()], "page3")
+        client.answer("answer", [secret(), "0", [secret()]], "page3")
         client.call("edited", [secret()])
         client.post(JOIN, {"data": [secret()], "fn_index": 999, "session_hash": "page4"})
         client.ask("POST", RUN, secret().encode(), Content_Type="application/json")
@@ -402,7 +401,7 @@ def test_nothing_that_visitors_write_stays(
 def test_a_page_has_a_short_name(client: Client) -> None:
     """Gradio's tables of pages hold their names, which a program may choose as it likes."""
     for name in ("x" * 65, "the cat sat", "\u1234"):
-        status, said = client.join("first", question("cat"), name)
+        status, said = client.join("answer", question("cat"), name)
         assert (status, json.loads(said)) == (400, {"detail": "That is not the name of a page."})
 
 
@@ -411,7 +410,7 @@ def test_tables_of_pages_stay_small(
 ) -> None:
     monkeypatch.setattr(forgetting, "KEPT_SECONDS", 0.4)
     for number in range(5):
-        client.answer("first", ["the cat sat", "", ["mlm"], 0], f"visitor{number}")
+        client.answer("answer", ["the cat sat", "", ["mlm"]], f"visitor{number}")
     wait_until_idle(demo)
     queue, app = demo._blocks._queue, demo._blocks.app
     assert not queue.pending_event_ids_session
@@ -428,7 +427,7 @@ def test_memory_is_flat_after_large_questions(client: Client) -> None:
     def posts(count: int) -> int:
         for number in range(count):
             session = f"{secrets.token_hex(4)}{number}"
-            assert "the demo takes" in client.answer("first", [word, "0", ["mlm"], 0], session)
+            assert "the demo takes" in client.answer("answer", [word, "0", ["mlm"]], session)
             assert client.call("edited", [word, word[:10], "0"], session_hash=session)[0] == 200
         gc.collect()
         return psutil.Process().memory_info().rss
@@ -450,10 +449,10 @@ def test_bad_requests_are_one_line_each_without_what_was_sent(
         lambda: client.call("edited", [{word: word}, word, word]),
         lambda: client.call("edited", [word, word, word], fn_index=word),
         lambda: client.call("edited", [word, word, word], fn_index=999),
-        lambda: client.answer("first", [word, "0", [word], word], "bad1"),
-        lambda: client.answer("exact", [word, "0", word, [word]], "bad2"),
-        lambda: client.answer("exact", ["\ud800", "0", [word], 0], "bad3"),
-        lambda: client.answer("first", [word], "bad4"),
+        lambda: client.answer("answer", [word, "0", [word], word], "bad1"),
+        lambda: client.answer("answer", [word, [word], word], "bad2"),
+        lambda: client.answer("answer", ["\ud800", "0", [word]], "bad3"),
+        lambda: client.answer("answer", [word], "bad4"),
         lambda: client.post(RUN, [word]),
         lambda: client.post(RUN, {"data": [word], "fn_index": 0, "session_hash": word * 9}),
         lambda: client.post(RUN, {"data": word, "trigger_id": word, "event_data": word}),
@@ -464,7 +463,7 @@ def test_bad_requests_are_one_line_each_without_what_was_sent(
         lambda: client.ask("GET", "/", X_Forwarded_Host=f"[{word}"),
         lambda: client.post(
             JOIN,
-            {"data": question(word), "fn_index": client._functions["first"], "session_hash": "b"},
+            {"data": question(word), "fn_index": client._functions["answer"], "session_hash": "b"},
             X_Forwarded_Host=f"[{word}",
         ),
     ]
@@ -480,7 +479,7 @@ def test_bad_requests_are_one_line_each_without_what_was_sent(
         lines
     )
     # and it goes on
-    assert "Cost: " in client.answer("first", question("cat"), "good")
+    assert "Cost: " in client.answer("answer", question("cat"), "good")
 
 
 def test_another_page_of_the_process_keeps_its_tracebacks(

@@ -101,17 +101,18 @@ def heads(page: Any) -> list[str]:
 
 
 def choose(page: Any, method: str) -> None:
-    page.locator("#methods label", has_text=re.compile(rf"^\s*{method}\s*$")).locator(
-        "input"
-    ).click()
+    page.locator("#methods label", has_text=re.compile(rf"^\s*{method}: ")).locator("input").click()
 
 
-def candidates(page: Any, said: str) -> None:
-    page.locator("#candidates label", has_text=said).locator("input").click()
+def ask_for_long_work(page: Any) -> None:
+    """An example of three blanks by tables: some thousand forward passes."""
+    page.wait_for_selector("#words button")
+    page.locator("button.example").last.click()
+    page.wait_for_selector("[role=progressbar]", timeout=PATIENCE)
 
 
 def test_a_visit(browser: Any, english: str) -> None:
-    """Type, click words, wait for both answers, change the construction, come back by the link."""
+    """Type, click words, wait for the answer, change the construction, come back by the link."""
     with opened(browser, english) as page:
         page.wait_for_selector("#words button")
         screenshot(page, "demo-begin")
@@ -121,28 +122,26 @@ def test_a_visit(browser: Any, english: str) -> None:
         assert blanks(page) == ["man", "guitar"]
 
         first = ask(page)
-        assert heads(page) == ["mlm", "log-pool"]
-        seen = progress(page)
-        screenshot(page, "demo-progress")
         done(page)
-        assert len(seen) >= 2, seen
         assert heads(page) == ["mlm", "log-pool"]
-        assert re.search(r"J = \d\.\d{3} bits: the two conditionals", page.inner_text("#trust"))
-        assert "Mutual information" in page.inner_text("#trust")
-        assert "8,193 forward passes" in page.inner_text("#trust")
-        assert page.evaluate("document.querySelector('#picture img').naturalWidth") > 400
-        assert not page.is_visible("#picture figcaption")
+        assert re.search(r"\d\.\d+ ± <?0\.\d+", page.inner_text("#cards"))
+        trust = page.inner_text("#trust")
+        assert re.search(r"J = \d\.\d{3} ± \d\.\d{3} bits: the two conditionals", trust)
+        assert "Mutual information" in trust
+        assert re.search(r"from \d{3} of its 8,193 forward passes", trust)
+        assert page.locator("#maps table").count() == 2
         screenshot(page, "demo-done")
 
         choose(page, "mlm")
-        choose(page, "hcb")
-        candidates(page, "100 likeliest")
+        choose(page, "ag")
         again = ask(page)
         # on a machine that others use too, the better of two
-        assert min(first, again) < 3
+        assert min(first, again) < 6
         done(page)
-        assert heads(page) == ["log-pool", "hcb"]
-        assert "given 100 candidates per blank" in page.inner_text("#trust")
+        assert heads(page) == ["log-pool", "ag"]
+        assert "Among 100 candidates per blank alone" in page.inner_text("#cards")
+        # no text of Gradio's own without a translation
+        assert "common." not in page.inner_text("body")
         cards = page.inner_text("#cards")
         link = page.input_value("#link textarea")
         assert page.url == link
@@ -152,16 +151,25 @@ def test_a_visit(browser: Any, english: str) -> None:
         done(page)
         assert blanks(page) == ["man", "guitar"]
         assert page.inner_text("#cards") == cards
-        assert page.locator("#candidates input:checked").input_value() == "100"
         assert fits(page)
-        # the heat map is wider than the window: it says so, and all of it can be reached
-        assert page.is_visible("#picture figcaption")
-        wide = "document.querySelector('#picture .wide')"
+        # a heat map is wider than the window, and all of it can be reached
+        wide = "document.querySelector('#maps .wide')"
         assert page.evaluate(f"{wide}.scrollWidth > {wide}.clientWidth")
         page.evaluate(f"{wide}.scrollLeft = 10000")
-        ends = "document.querySelector('#picture img').getBoundingClientRect().right"
+        ends = "document.querySelector('#maps table').getBoundingClientRect().right"
         assert page.evaluate(f"{ends} <= window.innerWidth")
         screenshot(page, "demo-link-phone-dark")
+
+
+def test_how_far_it_is_and_bars_of_one_scale(browser: Any, english: str) -> None:
+    with opened(browser, english) as page:
+        ask_for_long_work(page)
+        seen = progress(page)
+        screenshot(page, "demo-progress")
+        done(page)
+        assert len(seen) >= 2, seen
+        wide = "[...document.querySelectorAll('#cards .part')].map(part => part.style.width)"
+        assert page.evaluate(wide).count("100%") == 1
 
 
 def progress(page: Any) -> list[int]:
@@ -170,11 +178,11 @@ def progress(page: Any) -> list[int]:
     until = time.monotonic() + 60
     while len(seen) < 3 and time.monotonic() < until:
         said = page.inner_text("#status")
-        found = re.search(r"Exact answer: ([\d,]+) of 8,193 forward passes", said)
+        found = re.search(r"([\d,]+) of at most [\d,]+ forward passes", said)
         if found and int(found[1].replace(",", "")) not in seen:
             seen.append(int(found[1].replace(",", "")))
             bar = page.get_attribute("[role=progressbar]", "aria-valuenow")
-            assert bar is None or 0 <= int(bar) <= 100
+            assert 0 <= int(bar or 0) <= 100
         if said.strip() == "Done.":
             break
         time.sleep(0.1)
@@ -184,64 +192,51 @@ def progress(page: Any) -> list[int]:
 
 def test_cancelling_ends_the_work(browser: Any, english: str) -> None:
     with opened(browser, english) as page:
-        page.wait_for_selector("#words button")
-        page.locator("button.example").first.click()
-        page.wait_for_selector("[role=progressbar]", timeout=PATIENCE)
+        ask_for_long_work(page)
         page.click("#cancel")
         page.wait_for_function("document.querySelector('#status').innerText.trim() == 'Cancelled.'")
-        # the quick answer stays, and what was cancelled does not come
-        assert page.query_selector("#cards li")
+        # what was cancelled does not come
         time.sleep(1.5)
         assert page.inner_text("#status").strip() == "Cancelled."
+        assert not page.query_selector("#cards li")
         screenshot(page, "demo-cancelled")
-        # the machine is free again: an exact answer over few candidates comes at once
-        candidates(page, "100 likeliest")
-        ask(page)
+        # the machine is free again
+        page.locator("button.example").first.click()
         began = time.monotonic()
         done(page)
-        assert time.monotonic() - began < 8
+        assert time.monotonic() - began < 10
 
 
 def test_a_page_that_is_closed_is_not_waited_for(browser: Any, english: str) -> None:
-    """An exact answer ends when its page is closed: the next is not behind it."""
+    """An answer ends when its page is closed: the next is not behind it."""
+    with opened(browser, english) as page:
+        ask_for_long_work(page)
     with opened(browser, english) as page:
         page.wait_for_selector("#words button")
-        page.locator("button.example").first.click()
-        page.wait_for_selector("[role=progressbar]", timeout=PATIENCE)
-    with opened(browser, english) as page:
-        page.wait_for_selector("#words button")
-        candidates(page, "100 likeliest")
         page.locator("button.example").first.click()
         began = time.monotonic()
         done(page)
-        assert time.monotonic() - began < 8
+        assert time.monotonic() - began < 10
 
 
 def test_asking_again_while_an_answer_is_computed(browser: Any, english: str) -> None:
     """The page ends with the answer to what it shows."""
     with opened(browser, english) as page:
-        page.wait_for_selector("#words button")
-        click_word(page, "men")
-        ask(page)
-        click_word(page, "beach")
-        ask(page)
-        page.wait_for_selector("[role=progressbar]", timeout=PATIENCE)
-        click_word(page, "men")
-        click_word(page, "football")
-        candidates(page, "100 likeliest")
+        ask_for_long_work(page)
+        click_word(page, "running")
         ask(page)
         done(page)
         time.sleep(1)
-        assert "What stood there: football … beach" in page.inner_text("#cards")
-        assert "given 100 candidates per blank" in page.inner_text("#trust")
+        assert "What stood there: dog … snow" in page.inner_text("#cards")
+        assert "±" in page.inner_text("#cards")
         assert page.inner_text("#status").strip() == "Done."
+        assert "blanks=2%2C12" in page.url
 
 
 def test_hostile_text_is_inert(browser: Any, english: str) -> None:
     with opened(browser, english) as page:
         page.wait_for_selector("#words button")
         write(page, f"A [MASK] {HOSTILE} {DIRECTIONS} is ____ here.")
-        candidates(page, "100 likeliest")
         ask(page)
         done(page)
         assert page.evaluate("window.met") is None
@@ -288,7 +283,7 @@ def ask_nothing(page: Any) -> None:
 
 
 def test_a_chinese_model(browser: Any) -> None:
-    """Every character is a word, the examples are Chinese, and so is the heat map."""
+    """Every character is a word, the examples are Chinese, and so are the heat maps."""
     with (
         served("albert-tiny-chinese") as address,
         opened(browser, address, width=1100) as page,
@@ -302,7 +297,7 @@ def test_a_chinese_model(browser: Any) -> None:
         ask(page)
         done(page)
         assert re.search(r"[\u4e00-\u9fff]", page.inner_text("#cards li"))
-        assert "given 300 candidates per blank" in page.inner_text("#trust")
-        assert page.evaluate("document.querySelector('#picture img').naturalWidth") > 400
+        assert "of its 42,257 forward passes" in page.inner_text("#trust")
+        assert re.search(r"[\u4e00-\u9fff]", page.inner_text("#maps"))
         assert fits(page)
         screenshot(page, "demo-chinese-done")

@@ -11,7 +11,7 @@ from transformers import EsmConfig, EsmForMaskedLM, pipeline
 import unmask
 from unmask import JointFillMaskPipeline, UnknownTokenWarning, UnmaskError
 from unmask.cli import main
-from unmask.demo.answers import quick
+from unmask.demo.handlers import Handlers
 from unmask.demo.question import Question
 from unmask.sequences.scoring import log_ratios, score_texts
 from unmask.text.cloze import parse_cloze
@@ -199,22 +199,26 @@ def test_evaluate_counts_examples_with_unknown_tokens(folder, capsys, tmp_path):
     assert "unmask: " not in said  # one count for a corpus, no warning per sentence
 
 
+def shown_by_the_demo(lm, question):
+    at = Handlers(lm, settings=QUIET, sketch=unmask.Sketch(), default=question, places=1)
+    return [*at.answer(question)][-1]
+
+
 def test_the_demo_says_it_on_the_page_and_keeps_texts_out_of_the_log(lm):
     question = Question("the cat saw zebra [MASK].", (), ("mlm",))
-    found = question.blanked("[MASK]")
     answers = []
-    assert warned(lambda: answers.append(quick(lm, question, found, QUIET))) == []
+    assert warned(lambda: answers.append(shown_by_the_demo(lm, question))) == []
     assert "The vocabulary has no token for" in answers[0].trust
     assert "zebra" in answers[0].trust
     asked = Question("zebra [MASK].", (), ("mlm",))
     # the full stop is known
-    assert "no token for" in quick(lm, asked, asked.blanked("[MASK]"), QUIET).trust
+    assert "no token for" in shown_by_the_demo(lm, asked).trust
 
 
 def test_the_demo_has_no_probability_of_a_word_that_is_unknown(lm):
     for word, is_known in {"zebra": False, "cat": True}.items():
         question = Question(f"the {word} sat.", (2,), ("mlm",))
-        cards = quick(lm, question, question.blanked("[MASK]"), QUIET).cards
+        cards = shown_by_the_demo(lm, question).cards
         assert ("What stood there" in cards) is is_known
 
 

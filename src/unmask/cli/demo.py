@@ -9,10 +9,9 @@ from unmask.errors import UnmaskError
 SUMMARY = "serve a page where words are blanked by clicking them"
 DESCRIPTION = (
     "Serve a page about a model: type a text, click the words to blank, and see what fills them "
-    "together by several constructions, with heat maps and how far to trust them. Quick answers "
-    "come first, exact ones when they are computed. It listens on this machine alone unless "
-    "--host says otherwise, sends nothing anywhere, and keeps nothing that visitors write, neither "
-    "on disk nor in memory. Ctrl+C ends it. Needs the extra demo."
+    "together by several constructions, with heat maps and how far to trust them. It listens on "
+    "this machine alone unless --host says otherwise, sends nothing anywhere, and keeps nothing "
+    "that visitors write, neither on disk nor in memory. Ctrl+C ends it. Needs the extra demo."
 )
 EXAMPLE = "unmask demo -m bert-base-cased --open"
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -43,25 +42,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--max-passes",
         type=int,
-        default=20_000,
+        default=500,
         metavar="N",
-        help="most forward passes of one exact answer; where the whole vocabulary would take more, "
-        "likely candidates are offered instead (default: 20000)",
-    )
-    add(
-        "--max-exact",
-        type=int,
-        default=4,
-        metavar="N",
-        help="exact answers that may run or wait at a time; further requests are rejected "
-        "(default: 4)",
+        help="most forward passes by which two blanks are estimated over a large vocabulary "
+        "(default: 500)",
     )
     add(
         "--max-waiting",
         type=int,
-        default=16,
+        default=8,
         metavar="N",
-        help="requests that may wait at a time (default: 16)",
+        help="answers that may be computed or wait at a time; further requests are rejected "
+        "(default: 8)",
     )
     options.add_running(parser)
 
@@ -78,14 +70,16 @@ def run(chosen: argparse.Namespace) -> int:
     from unmask.demo.door import Hosts
     from unmask.demo.question import check_methods
     from unmask.demo.serving import check_place
+    from unmask.tables.sketch import Sketch
 
     check_methods(methods)
+    Sketch(passes=chosen.max_passes)
     Hosts(chosen.host, chosen.allow_host)
     check_place(chosen.host, chosen.port)
     lm = options.load_model(chosen)
     from unmask.demo import Limits, serve
 
-    limits = Limits(chosen.max_waiting, chosen.max_exact, chosen.max_passes)
+    limits = Limits(chosen.max_waiting, chosen.max_passes)
     with serve(
         lm,
         host=chosen.host,
@@ -108,7 +102,5 @@ def run(chosen: argparse.Namespace) -> int:
 def _check(chosen: argparse.Namespace) -> None:
     if chosen.port is not None and not 1 <= chosen.port <= 65_535:
         raise UnmaskError(f"--port takes a number from 1 to 65535, not {chosen.port}")
-    for name in ("max_passes", "max_exact", "max_waiting"):
-        if getattr(chosen, name) < 1:
-            option = f"--{name.replace('_', '-')}"
-            raise UnmaskError(f"{option} takes a number from 1, not {getattr(chosen, name)}")
+    if chosen.max_waiting < 1:
+        raise UnmaskError(f"--max-waiting takes a number from 1, not {chosen.max_waiting}")

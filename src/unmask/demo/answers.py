@@ -1,109 +1,87 @@
-"""Answers to a question, as a page shows them: fills by construction, trust, cost, a picture.
+"""An answer to a question, as a page shows it: fills by construction, trust, cost, heat maps.
 
 Joints and their tables end with the call that made them; a page that stays open holds only text.
 """
 
-import base64
-import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from io import BytesIO
 from typing import Any
 
 import unmask
-from unmask import plots
-from unmask.constructions import DEFAULT_METHOD
+from unmask.constructions import DEFAULT_METHOD, METHOD_WITHOUT_TABLES
 from unmask.demo import panels
 from unmask.demo.panels import Shown
-from unmask.demo.question import QUICK, Offer, Question, left_out, methods_for
+from unmask.demo.question import Question, left_out
 from unmask.demo.scheduler import Job
 from unmask.demo.words import Blanked
 from unmask.text.unknown_tokens import note
 
-# tokens per side of a heat map
-MAP = 8
+# candidates per blank for constructions that a sketch would get wrong
+CANDIDATES = 100
+# a vocabulary of so few tokens is run whole: a sketch would take as many forward passes
+_SMALL = 500
 # what is less is shown as 0.000
 _LEAST_SHARED = 5e-4
+# errors are rounded up to this: 0.000 would say that there is none
+_LEAST_ERROR = 1e-3
 
 
-def quick(
-    lm: unmask.LanguageModel, question: Question, found: Blanked, how: unmask.Settings
-) -> Shown:
-    """By the constructions that need no tables, while the others are still to come."""
-    methods, to_come = methods_for(question, len(found.words))
-    return _answer(lm, question, found, [methods], how, to_come)
-
-
-def exact(
+def answer(
     lm: unmask.LanguageModel,
     question: Question,
     found: Blanked,
     how: unmask.Settings,
-    offer: Offer,
+    sketch: unmask.Sketch,
     job: Job,
 ) -> Shown:
-    """By all that were chosen: those that need no tables then read the ones that are there."""
-    groups = [[*question.methods]]
-    if len(found.words) > 2:
-        # the quick one has no candidates then, and shares nothing with the others
-        groups = [[QUICK]] * (QUICK in question.methods)
-        groups.append(methods_for(question, len(found.words))[1])
-    cost = lm.cost(
-        lm.read(found.text),
-        methods=groups[-1],
-        support=_support(question, found),
-        settings=how,
-        timed=False,
-    )
-    if cost.forward_passes > offer.passes:
-        raise unmask.UnmaskError(
-            f"this takes {cost.forward_passes:,} forward passes, and the demo up to "
-            f"{offer.passes:,}: choose fewer candidates or blanks"
-        )
-    job.passes_expected = cost.forward_passes
-    return _answer(lm, question, found, groups, replace(how, progress=job.tick))
-
-
-def _answer(
-    lm: unmask.LanguageModel,
-    question: Question,
-    found: Blanked,
-    groups: Sequence[Sequence[str]],
-    how: unmask.Settings,
-    to_come: Sequence[str] = (),
-) -> Shown:
+    """By all constructions that were chosen; `job` is told how far it is, and may end it."""
     began = time.monotonic()
-    cloze, support = lm.read(found.text), _support(question, found)
-    joints: dict[str, unmask.Joint] = {}
-    for methods in groups:
-        joints |= lm.joints(cloze, methods=methods, support=support, settings=how)
+    cloze, groups = lm.read(found.text), _groups(lm, question, len(found.words), sketch)
+    costs = [
+        lm.cost(cloze, methods=methods, support=support, settings=how, timed=False)
+        for methods, support in groups
+    ]
+    job.passes_expected = sum(cost.forward_passes for cost in costs)
+    made: dict[str, unmask.Joint] = {}
+    for methods, support in groups:
+        watched = replace(how, progress=job.tick)
+        made |= lm.joints(cloze, methods=methods, support=support, settings=watched)
+    joints = {name: made[name] for name in question.methods if name in made} or made
     # of others it would take more passes
     free = {name: one for name, one in joints.items() if len(one.shape) == 2 and one.is_tabulated()}
     shared = {name: joint.mutual_information() for name, joint in free.items()}
     stood = _tokens_that_stood(lm, question, found, cloze)
-    cards = panels.cards(joints, shared, found.words, stood, to_come, set(question.methods))
+    cards, maps = panels.cards(joints, shared, found.words, stood), panels.maps(free)
     # what is unknown is said on the page: a warning would put a visitor's text into the log
     unknown = note(lm.tokenizer, cloze) or ""
-    said = [unknown[:1].upper() + unknown[1:], *_trust(lm, shared, [*joints.values()][-1])]
+    said = [unknown[:1].upper() + unknown[1:], *_trust(lm, joints, shared)]
     said += [f"{name} is for two blanks." for name in left_out(question, len(found.words))]
     done: dict[str, Any] = {name: one.diagnostics["forward_passes"] for name, one in joints.items()}
-    passes = sum(max(done[name] for name in each) for each in groups)
+    passes = sum(max(done[name] for name in methods) for methods, _ in groups)
     seconds = time.monotonic() - began
     said.append(f"Cost: {passes:,} forward pass{'es' * (passes != 1)}, {seconds:.1f} s.")
-    # drawing takes longer than answering: not for a picture that is soon replaced
-    is_drawn = len(found.words) == 2 and not to_come
-    return Shown(
-        panels.line("The exact answer follows.", "waiting") if to_come else panels.DONE,
-        cards,
-        panels.trust(said),
-        panels.picture(_figure(joints), joints) if is_drawn else "",
-    )
+    return Shown(panels.DONE, cards, panels.trust(said), maps)
 
 
-def _support(question: Question, found: Blanked) -> int | str:
-    """More blanks than two have as many candidates as some thousand passes allow."""
-    return question.candidates if len(found.words) == 2 and question.candidates else "auto"
+def _groups(
+    lm: unmask.LanguageModel, question: Question, blanks: int, sketch: unmask.Sketch
+) -> list[tuple[list[str], Any]]:
+    """Constructions that are computed together, and over what."""
+    if blanks == 1:
+        return [(["mlm"], "auto")]
+    methods = [name for name in question.methods if name not in left_out(question, blanks)]
+    if blanks == 2 and lm.model.vocabulary_size <= _SMALL:
+        return [(methods, "vocabulary")]
+    over: tuple[Any, Any] = "auto", "auto"
+    if blanks == 2:
+        first = [name for name in methods if not unmask.CONSTRUCTIONS[name].unsketched]
+        over = sketch, CANDIDATES
+    else:
+        # what needs no table ranges over everything, where it is alone
+        first = [name for name in methods if name == METHOD_WITHOUT_TABLES]
+    parts = first, [name for name in methods if name not in first]
+    return [(part, axes) for part, axes in zip(parts, over, strict=True) if part]
 
 
 def _tokens_that_stood(
@@ -121,26 +99,36 @@ def _tokens_that_stood(
 
 
 def _trust(
-    lm: unmask.LanguageModel, shared: Mapping[str, float], last: unmask.Joint
+    lm: unmask.LanguageModel, joints: Mapping[str, unmask.Joint], shared: Mapping[str, float]
 ) -> Iterator[str]:
-    """J, the mutual information and the part that candidates hold, in plain words."""
-    if (agreement := last.agreement()) is not None:
-        rough = "" if agreement.converged else " (its solver has not converged: rough)"
-        yield f"{agreement}{rough}"
+    """J, the mutual information and what error bars are, in plain words."""
+    yield next(filter(None, map(_agreement, joints.values())), "")
     # of the default construction, or else of one that has some at all
     some = [method for method, nats in shared.items() if nats >= _LEAST_SHARED]
     if DEFAULT_METHOD in shared or some:
         method = DEFAULT_METHOD if DEFAULT_METHOD in shared else some[-1]
+        error = joints[method].standard_error(unmask.Joint.mutual_information)
+        bar = f" ± {max(error, _LEAST_ERROR):.3f}" if joints[method].is_sketched() else ""
         nats = shared[method]
-        yield f"Mutual information {nats:.3f} nats ({method}): {_meaning_of_shared(nats)}"
-    sizes = [len(axis) for axis in last.supports]
-    captured: Any = last.diagnostics.get("captured_mass")
-    if captured and min(sizes) < lm.model.vocabulary_size:
-        held = math.floor(1000 * min(captured)) / 10
+        yield f"Mutual information {nats:.3f}{bar} nats ({method}): {_meaning_of_shared(nats)}"
+    sketched: Sequence[Any] = [one.diagnostics for one in joints.values() if one.is_sketched()]
+    if sketched:
+        passes = max(did["forward_passes"] for did in sketched)
         yield (
-            f"Probabilities are given {max(sizes):,} candidates per blank, which hold "
-            f"{held:.1f}% of the blank's own distribution or more."
+            f"Estimated over the whole vocabulary from {passes:,} of its "
+            f"{2 * lm.model.vocabulary_size + 1:,} forward passes; ± is one standard error."
         )
+    if any(did.get("precision_reached") is False for did in sketched):
+        off = max(did["standard_error"] for did in sketched)
+        yield f"Less precise than wanted: likely fills may be off by {100 * off:.0f}%."
+
+
+def _agreement(joint: unmask.Joint) -> str:
+    if (found := joint.agreement()) is None:
+        return ""
+    rough = "" if found.converged else " (its solver has not converged: rough)"
+    error = joint.standard_errors()["incompatibility"] if joint.is_sketched() else None
+    return found.said(error and max(error, _LEAST_ERROR)).replace("+-", "±") + rough
 
 
 def _meaning_of_shared(nats: float) -> str:
@@ -149,11 +137,3 @@ def _meaning_of_shared(nats: float) -> str:
     if nats < 0.35:
         return "the blanks lean on each other, and independent guesses mislead for some pairs"
     return "the blanks depend on each other strongly, and independent guesses mislead"
-
-
-def _figure(joints: Mapping[str, unmask.Joint]) -> str:
-    """A picture as the address of an image: a browser runs nothing that is in one."""
-    figure = plots.compare(joints, MAP, title="")
-    written = BytesIO()
-    figure.savefig(written, format="svg", metadata={"Date": None})
-    return "data:image/svg+xml;base64," + base64.b64encode(written.getvalue()).decode("ascii")

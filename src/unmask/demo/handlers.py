@@ -7,34 +7,20 @@ from difflib import SequenceMatcher
 
 import unmask
 from unmask.demo import failures, panels
-from unmask.demo.answers import exact, quick
+from unmask.demo.answers import answer
 from unmask.demo.panels import Shown
-from unmask.demo.question import (
-    LONGEST_TEXT,
-    LOOKED_AT,
-    QUICK,
-    Offer,
-    Question,
-    check,
-    methods_for,
-    numbers,
-    toggled,
-)
+from unmask.demo.question import LONGEST_TEXT, LOOKED_AT, Question, check, numbers, toggled
 from unmask.demo.scheduler import Job, Scheduler
 from unmask.demo.words import pieces
 
-# seconds between two looks at an exact answer
-_EVERY = 0.25
-_MOST_REMEMBERED = 1000
-
-
-_CANCELLED = Shown(panels.line(panels.CANCELLED, "done"))
+# seconds between two looks at an answer, and at one that waits: those of many take time too
+_EVERY, _WAITING = 0.25, 2.0
 
 
 class Handlers:
     """Answers questions about one model, for many visitors.
 
-    A visitor has one exact answer at a time: the next question cancels it.
+    A visitor has one answer at a time: the next question cancels it.
     """
 
     def __init__(
@@ -42,23 +28,22 @@ class Handlers:
         lm: unmask.LanguageModel,
         *,
         settings: unmask.Settings,
-        offer: Offer,
+        sketch: unmask.Sketch,
         default: Question,
         places: int,
     ) -> None:
-        self.lm, self.offer, self.default, self.places = lm, offer, default, places
+        self.lm, self.default, self.places = lm, default, places
+        self.mask = str(lm.tokenizer.mask_token)
         self._settings = replace(settings, progress=False, announce=False)
-        self._scheduler = Scheduler(places)
+        self._sketch, self._scheduler = sketch, Scheduler(places)
         self._running: dict[str, Job] = {}
-        # visitors that have cancelled an exact answer before it began
-        self._unwanted: set[str] = set()
 
     def warm_up(self, question: Question) -> None:
-        """Answer something small, so that the first visitor does not wait for what is done once."""
-        found = check(question, self.offer)
-        small = replace(question, methods=(QUICK,))
+        """Answer something, so that the first visitor does not wait for what is done once."""
+        job = self._begun(question)
+        assert job is not None, "nobody can have asked yet"
         try:
-            self._scheduler.run(lambda: quick(self.lm, small, found, self._settings))
+            job.future.result()
         except unmask.UnmaskError as error:
             # no example may mean anything to this model, which can still answer
             failures.say("warm up", error)
@@ -74,7 +59,7 @@ class Handlers:
     def edited(self, text: str, before: str, chosen: str) -> Question:
         """The question after the text was changed: words that are still there stay blank."""
         old, new = (
-            [piece.text for piece in pieces(whole[:LONGEST_TEXT], self.offer.mask)]
+            [piece.text for piece in pieces(whole[:LONGEST_TEXT], self.mask)]
             for whole in (before, text)
         )
         blank = set(numbers(chosen))
@@ -89,68 +74,52 @@ class Handlers:
     def clicked(self, text: str, chosen: str, place: object, word: object) -> Question:
         """The question after a click on a word, which may be of an earlier text."""
         question = Question(text[:LOOKED_AT], numbers(chosen))
-        return toggled(question, place, word, self.offer.mask)
+        return toggled(question, place, word, self.mask)
 
     # --- answers -------------------------------------------------------------------------------
 
-    def first_answer(self, question: Question, visitor: str = "") -> Shown:
-        """By constructions that need no tables, while the others are still to come."""
-        self._unwanted.discard(visitor)
-        self._cancel_running(visitor)
-        try:
-            found = check(question, self.offer)
-            return self._scheduler.run(lambda: quick(self.lm, question, found, self._settings))
-        except Exception as error:
-            return _failed(error)
-
-    def exact_answer(self, question: Question, visitor: str = "") -> Iterator[Shown]:
-        """How far it is, again and again, and then by all constructions; ends when nobody looks.
+    def answer(self, question: Question, visitor: str = "") -> Iterator[Shown]:
+        """How far it is, again and again, and then the answer; ends when nobody looks.
 
         `visitor` is the one that may cancel it.
         """
+        if before := self._running.pop(visitor, None):
+            before.cancel()
         try:
-            found = check(question, self.offer)
-            to_come = methods_for(question, len(found.words))[1]
-        except unmask.UnmaskError:
-            # the first answer has said so
-            to_come = []
-        if not to_come:
-            yield Shown()
+            job = self._begun(question)
+        except Exception as error:
+            yield _failed(error)
             return
-        if visitor in self._unwanted:
-            self._unwanted.discard(visitor)
-            yield _CANCELLED
-            return
-        self._cancel_running(visitor)
-        job = self._scheduler.begin(
-            lambda job: exact(self.lm, question, found, self._settings, self.offer, job)
-        )
         if job is None:
-            yield Shown(panels.line(panels.BUSY, "busy"))
+            yield _instead(panels.BUSY, "busy")
         else:
             yield from self._watched(job, visitor)
 
     def cancel(self, visitor: str) -> Shown:
-        """End the exact answer that a visitor waits for, or that is about to begin."""
+        """End the answer that a visitor waits for."""
         if job := self._running.get(visitor):
             job.cancel()
-            return _CANCELLED
-        if len(self._unwanted) >= _MOST_REMEMBERED:
-            self._unwanted.clear()
-        self._unwanted.add(visitor)
+            return _instead(panels.CANCELLED, "done")
         return Shown()
+
+    def _begun(self, question: Question) -> Job | None:
+        found = check(question, self.mask)
+        return self._scheduler.begin(
+            lambda job: answer(self.lm, question, found, self._settings, self._sketch, job)
+        )
 
     def _watched(self, job: Job, visitor: str) -> Iterator[Shown]:
         self._running[visitor] = job
         try:
-            while not wait([job.future], _EVERY).done and not job.is_cancelled:
+            while not job.is_cancelled and not job.future.done():
                 yield Shown(panels.progress(job))
+                wait([job.future], _EVERY if job.has_begun else _WAITING)
             if self._running.get(visitor) is not job:
                 # the visitor looks at the answer to another question
                 yield Shown()
             elif job.is_cancelled:
                 # it ends by itself soon, but nobody has to wait for that
-                yield _CANCELLED
+                yield _instead(panels.CANCELLED, "done")
             else:
                 error = job.future.exception()
                 yield _failed(error) if error else job.future.result()
@@ -158,10 +127,6 @@ class Handlers:
             job.cancel()
             if self._running.get(visitor) is job:
                 del self._running[visitor]
-
-    def _cancel_running(self, visitor: str) -> None:
-        if job := self._running.pop(visitor, None):
-            job.cancel()
 
 
 def _failed(error: BaseException) -> Shown:
@@ -171,4 +136,9 @@ def _failed(error: BaseException) -> Shown:
     else:
         failures.say("answer", error)
         said = panels.FAILED
-    return Shown(panels.line(said, "rejected"), "", "", "")
+    return _instead(said, "rejected")
+
+
+def _instead(said: str, kind: str) -> Shown:
+    """A line in place of an answer: one to another question would be taken for its own."""
+    return Shown(panels.line(said, kind), "", "", "")

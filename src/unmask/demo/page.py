@@ -20,30 +20,23 @@ from unmask.demo.panels import Shown
 from unmask.demo.question import LONGEST_TEXT, Question, from_query, numbers
 from unmask.markup import asset
 
-# one is computed while another is read and written
-_QUICK_AT_ONCE = 2
-
 _QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 # small work that nobody waits for
 _AT_ONCE: dict[str, Any] = {"queue": False, **_QUIET}
 
 
-def build(
-    handlers: Handlers,
-    *,
-    examples: Sequence[Question],
-    candidates: Sequence[tuple[str, int]],
-    queue: int,
-) -> Any:
+def build(handlers: Handlers, *, examples: Sequence[Question]) -> Any:
     """The page as Gradio's Blocks, with a bounded queue; not yet served."""
     gr = gradio()
     with gr.Blocks(title="unmask", analytics_enabled=False, fill_width=False) as page:
         gr.HTML(panels.page_head(_short_name(handlers.lm.name), handlers.lm.model.vocabulary_size))
-        parts = _Parts(gr, handlers, examples, candidates)
+        parts = _Parts(gr, handlers, examples)
         parts.follow_text(gr)
         parts.restore(page)
         parts.answer(gr)
-    page.queue(max_size=queue, default_concurrency_limit=_QUICK_AT_ONCE, api_open=False)
+    # two more than there are places, so that whoever finds none is told so
+    limits = {"max_size": handlers.places, "default_concurrency_limit": handlers.places + 2}
+    page.queue(**limits, api_open=False)
     page.process_api = plain_values_only(page.process_api)
     quieten(gr.queueing, gr.routes, gr.route_utils)
     return page
@@ -66,15 +59,9 @@ def look(gr: Any) -> dict[str, Any]:
 class _Parts:
     """The parts of the page, in their order, and what they call."""
 
-    def __init__(
-        self,
-        gr: Any,
-        handlers: Handlers,
-        examples: Sequence[Question],
-        candidates: Sequence[tuple[str, int]],
-    ) -> None:
+    def __init__(self, gr: Any, handlers: Handlers, examples: Sequence[Question]) -> None:
         self.handlers, self.examples = handlers, examples
-        default, mask = handlers.default, handlers.offer.mask
+        default, mask = handlers.default, handlers.mask
         self.text = gr.Textbox(
             default.text,
             label="Text",
@@ -91,35 +78,24 @@ class _Parts:
         small: dict[str, Any] = {"size": "sm", "elem_classes": "example"}
         with gr.Row():
             self.example_buttons = [gr.Button(label(one), **small) for one in examples]
-        with gr.Row(equal_height=True):
-            self.methods = gr.CheckboxGroup(
-                list(unmask.CONSTRUCTIONS),
-                value=list(default.methods),
-                label="Constructions",
-                elem_id="methods",
-                scale=3,
-                min_width=300,
-            )
-            self.candidates = gr.Radio(
-                list(candidates),
-                value=default.candidates,
-                label="Candidates per blank",
-                elem_id="candidates",
-                scale=2,
-                min_width=300,
-            )
+        self.methods = gr.CheckboxGroup(
+            [(f"{name}: {panels.meaning_of(name)}", name) for name in unmask.CONSTRUCTIONS],
+            value=list(default.methods),
+            label="Constructions",
+            elem_id="methods",
+        )
         with gr.Row():
             self.fill = gr.Button("Fill the blanks", variant="primary", elem_id="fill")
             self.cancel = gr.Button("Cancel", elem_id="cancel")
         self.answered = [gr.HTML(panels.line(panels.HINT), elem_id="status")]
-        self.answered += [gr.HTML("", elem_id=name) for name in ("cards", "trust", "picture")]
+        self.answered += [gr.HTML("", elem_id=name) for name in ("cards", "trust", "maps")]
         self.link = gr.Textbox(
             "", label="Link to this question", interactive=False, buttons=["copy"], elem_id="link"
         )
         hidden = [gr.Textbox(value, visible="hidden") for value in (default.text, "", "", "", "0")]
         self.before, self.chosen, self.query, self.came_by_link, self.behind = hidden
         self.state = [self.words, self.chosen, self.before]
-        self.everything = [self.text, *self.state, self.methods, self.candidates]
+        self.everything = [self.text, *self.state, self.methods]
 
     def follow_text(self, gr: Any) -> None:
         """Words are those of the text, and blank when they are clicked."""
@@ -145,7 +121,7 @@ class _Parts:
         everything = [*self.everything, self.came_by_link]
 
         def restored(query: str | None) -> list[Any]:
-            found = from_query(query or "", self.handlers.default, self.handlers.offer)
+            found = from_query(query or "", self.handlers.default)
             if found is None:
                 # a visitor may already be typing: what no link asks for stays as it is
                 return [gradio().skip()] * len(everything)
@@ -154,70 +130,46 @@ class _Parts:
         page.load(restored, [self.query], everything, js=scripts.ASKED_BY_LINK, **_AT_ONCE)
 
     def answer(self, gr: Any) -> None:
-        """Quick answers and then exact ones, from every way to ask; and a button to cancel them."""
+        """An answer from every way to ask, its link, and a button that cancels it."""
 
         # Gradio gives the request by its place among the parameters
-        def first(
-            text: str, chosen: str, methods: list[str], candidates: int, request: gr.Request
-        ) -> list[Any]:
-            question = _question(text, chosen, methods, candidates)
-            shown = self.handlers.first_answer(question, _visitor(request))
-            return [*_values(shown), question.to_query() if shown.cards else ""]
-
-        def exact(
-            text: str, chosen: str, methods: list[str], candidates: int, request: gr.Request
+        def answer(
+            text: str, chosen: str, methods: list[str], request: gr.Request
         ) -> Iterator[list[Any]]:
-            question = _question(text, chosen, methods, candidates)
-            yield from map(_values, self.handlers.exact_answer(question, _visitor(request)))
+            question = _question(text, chosen, methods)
+            for shown in self.handlers.answer(question, _visitor(request)):
+                link = shown.cards and question.to_query()
+                yield [*_values(shown), gr.skip() if link is None else link]
 
         def cancelled(request: gr.Request) -> list[Any]:
             return _values(self.handlers.cancel(_visitor(request)))
 
-        asked = [self.text, self.chosen, self.methods, self.candidates]
+        asked, answered = [self.text, self.chosen, self.methods], [*self.answered, self.query]
         begun = [self.fill.click, self.text.submit, self.came_by_link.change]
         begun += map(self._take_example, self.examples, self.example_buttons)
         for begin in begun:
-            quick = begin(
-                first,
-                asked,
-                [*self.answered, self.query],
-                concurrency_id="quick",
-                concurrency_limit=_QUICK_AT_ONCE,
-                show_progress="minimal",
-                api_visibility="private",
-            )
-            address = ([self.query], [self.link])
-            quick.then(None, *address, js=scripts.INTO_ADDRESS, show_progress="hidden")
-            quick.success(
-                exact,
-                asked,
-                self.answered,
-                concurrency_id="exact",
-                concurrency_limit=self.handlers.places + 2,
-                # a new question while an exact answer runs gets its own, not the old one
-                trigger_mode="multiple",
-                **_QUIET,
-            )
+            # a new question while an answer is computed gets its own, not the old one
+            begin(answer, asked, answered, trigger_mode="multiple", **_QUIET)
+        address = ([self.query], [self.link])
+        self.query.change(None, *address, js=scripts.INTO_ADDRESS, show_progress="hidden")
         self.cancel.click(cancelled, None, self.answered, **_AT_ONCE)
 
     def _take_example(self, example: Question, button: Any) -> Any:
         """An example by one click, with the chosen constructions; gives what comes then."""
 
-        def taken(methods: list[str] | None, candidates: int) -> list[Any]:
-            question = _question(example.text, "", methods, candidates)
+        def taken(methods: list[str] | None) -> list[Any]:
+            question = _question(example.text, "", methods)
             return self._whole(replace(question, chosen=example.chosen))
 
-        given = [self.methods, self.candidates]
-        return button.click(taken, given, self.everything, **_AT_ONCE).then
+        return button.click(taken, [self.methods], self.everything, **_AT_ONCE).then
 
     def _state(self, question: Question) -> list[str]:
         """Words, chosen places and text, as the page keeps them."""
         chosen = ",".join(map(str, question.chosen))
-        return [panels.words(question, self.handlers.offer.mask), chosen, question.text]
+        return [panels.words(question, self.handlers.mask), chosen, question.text]
 
     def _whole(self, question: Question) -> list[Any]:
-        choice = [list(question.methods), question.candidates]
-        return [question.text, *self._state(question), *choice]
+        return [question.text, *self._state(question), list(question.methods)]
 
 
 def _values(shown: Shown) -> list[Any]:
@@ -230,8 +182,7 @@ def _visitor(request: Any) -> str:
     return str(request.session_hash)
 
 
-def _question(text: object, chosen: object, methods: object, candidates: object) -> Question:
+def _question(text: object, chosen: object, methods: object) -> Question:
     """What a page sends, or anything else: what it cannot be is rejected when it is checked."""
     named = tuple(map(str, methods)) if isinstance(methods, list) else ()
-    count = candidates if isinstance(candidates, int) else -1
-    return Question(str(text or ""), numbers(str(chosen or "")), named, count)
+    return Question(str(text or ""), numbers(str(chosen or "")), named)

@@ -1,10 +1,11 @@
-"""What the page shows, as HTML: words to click, cards of fills, trust, cost, progress.
+"""What the page shows, as HTML: words to click, progress, cards of fills, trust, heat maps.
 
 The markup is `panels.html.j2`, which escapes everything that a visitor wrote or a model said.
 """
 
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, zip_longest
 from typing import Any, NamedTuple
 
 import unmask
@@ -14,15 +15,29 @@ from unmask.demo.question import LONGEST_TEXT, Question
 from unmask.demo.scheduler import Job
 from unmask.demo.words import pieces
 from unmask.markup import templates
-from unmask.printable import readable_seconds
 
 HINT = "Click the words to blank, or write [MASK] into the text. Then fill the blanks."
 BUSY = "Too many people are asking at the moment. Please try again in a few seconds."
 CANCELLED = "Cancelled."
 TOO_LONG = f"The text is longer than the {LONGEST_TEXT} characters that the demo takes: shorten it."
 FAILED = "Something failed while this was computed. The demo goes on."
-# fills that a card shows
-TOP = 8
+# fills that a card shows, those among which heat maps find their tokens, and tokens per side
+TOP, _RANKED, MAP = 8, 20, 8
+
+# each construction in a few words; `unmask.CONSTRUCTIONS` has a sentence
+_WORDS = {
+    "mlm": "independent guesses",
+    "mrf": "conditionals multiplied",
+    "mrf-logit": "raw logits added",
+    "hcb": "a walk from one fill to all",
+    "ag-paper": "nearest conditionals, in 50 steps",
+    "ag": "nearest conditionals",
+    "weighted-ag": "nearest where contexts are likely",
+    "pseudo-gibbs": "where resampling ends",
+    "log-pool": "likely whichever blank comes last",
+    "orders": "one blank after the other",
+    "sweep": "one sweep of resampling",
+}
 
 
 class Shown(NamedTuple):
@@ -31,15 +46,12 @@ class Shown(NamedTuple):
     status: str | None = None
     cards: str | None = None
     trust: str | None = None
-    picture: str | None = None
+    maps: str | None = None
 
 
 def meaning_of(method: str) -> str:
     """What a construction is, in a few words."""
-    known = unmask.CONSTRUCTIONS.get(method)
-    if known is None:
-        return ""
-    return known.meaning + ("; the default" if method == DEFAULT_METHOD else "")
+    return _WORDS.get(method, "") + ("; the default" if method == DEFAULT_METHOD else "")
 
 
 def colour_of(method: str) -> str:
@@ -47,32 +59,54 @@ def colour_of(method: str) -> str:
     return plots.construction_styles([method])[method].colour
 
 
-def percentage(probability: float) -> str:
-    """A probability in few digits."""
-    percent = 100 * probability
-    if percent == 0:
-        return "0%"
-    if percent >= 99.95:
-        return ">99.9%"
-    if percent >= 0.095:
-        return f"{percent:.1f}%"
-    return f"{percent:.2g}%" if percent >= 1e-4 else f"{percent:.0e}%"
+def written(probability: float, error: float | None = None) -> str:
+    """A probability in few digits, with its standard error where it was estimated."""
+    if 0 < probability < 1e-3:
+        return f"{probability:.1e}" + ("" if error is None else f" ± {error:.0e}")
+    if error is None:
+        return ">0.999" if probability >= 0.9995 else f"{probability:.3f}"
+    # as many decimals as tell the error
+    decimals = 3 if error >= 5e-4 else 4
+    bar = f"{error:.{decimals}f}" if error >= 5e-5 else "<0.0001"
+    return f"{probability:.{decimals}f} ± {bar}"
+
+
+def _fill(fill: unmask.Fill) -> str:
+    return written(fill.probability, fill.probability_error)
 
 
 def _ranked(joint: unmask.Joint) -> Sequence[unmask.Fill]:
-    return joint.top(min(TOP, math.prod(joint.shape)))
+    return joint.top(min(_RANKED, math.prod(joint.shape)))
 
 
 def _chance(joint: unmask.Joint, tokens: Sequence[int]) -> str:
+    """How likely these tokens are, with an error where that takes no more forward passes."""
     try:
-        return percentage(math.exp(joint.log_prob(*tokens)))
+        probability = math.exp(joint.log_prob(*tokens))
     except unmask.SupportError:
         return "not among the candidates"
+    axes = zip(joint.supports, tokens, strict=True)
+    if not joint.is_sketched() or any(axis.place_of_id(token) is None for axis, token in axes):
+        return written(probability)
+    error = joint.standard_error(lambda one: one.log_prob(*tokens))
+    return written(probability, probability * error)
+
+
+def _among(joint: unmask.Joint) -> str:
+    """What probabilities are given, where that is less than the vocabulary."""
+    did: dict[str, Any] = joint.diagnostics
+    if "candidates_from" not in did:
+        return ""
+    said = f"Among {max(joint.shape):,} candidates per blank alone"
+    if captured := did.get("captured_mass"):
+        held = math.floor(1000 * min(captured)) / 10
+        said += f", which hold {held:.1f}% of the blank's own distribution or more"
+    return f"{said}."
 
 
 _templates = templates("unmask.demo")
-_templates.filters |= {"colour": colour_of, "meaning": meaning_of, "percentage": percentage}
-_templates.filters |= {"ranked": _ranked, "chance": _chance}
+_templates.filters |= {"colour": colour_of, "meaning": meaning_of, "written": _fill}
+_templates.filters |= {"ranked": _ranked, "chance": _chance, "among": _among}
 _html: Any = _templates.get_template("panels.html.j2").module
 
 
@@ -91,19 +125,13 @@ DONE = line("Done.", "done")
 
 
 def progress(job: Job) -> str:
-    """How far the exact answer is."""
-    expected, done, left = job.passes_expected, job.passes_done, job.seconds_left()
-    if job.began is None:
-        return line("The exact answer waits for its turn.", "waiting")
-    if not expected or left is None:
-        part, said = 0.0, "The exact answer begins."
-    elif done >= expected or job.is_solving:
-        part, said = 1.0, "The forward passes are done; now the constructions."
-    else:
-        when = "less than a second" if left < 1 else f"about {readable_seconds(left)}"
-        part = done / expected
-        said = f"Exact answer: {done:,} of {expected:,} forward passes, {when} left."
-    return str(_html.bar(f"{98 * part:.0f}", said))
+    """How far an answer is."""
+    done, most = job.passes_done, job.passes_expected
+    if not job.has_begun:
+        return line("Your question waits for its turn.", "waiting")
+    # how many a search takes is not known before
+    of = f" of at most {most:,}" if done <= most else ""
+    return str(_html.bar(f"{98 * min(1, done / max(1, most)):.0f}", f"{done:,}{of} forward passes"))
 
 
 def cards(
@@ -111,15 +139,14 @@ def cards(
     shared: Mapping[str, float],
     words: Sequence[str | None],
     stood: Sequence[int] | None,
-    to_come: Sequence[str],
-    chosen: Container[str],
 ) -> str:
-    """One card per construction, and an empty one for each that is still to come.
+    """One card per construction, with bars of one scale.
 
     `shared` is mutual information in nats, where it is known; `words` are those that stood in the
-    blanks and `stood` their tokens, if each is one. What is not `chosen` stands in for what is.
+    blanks and `stood` their tokens, if each is one.
     """
-    return str(_html.cards(joints, shared, words, stood, to_come, chosen))
+    most = max(_ranked(joint)[0].probability for joint in joints.values())
+    return str(_html.cards(joints, most or 1, TOP, shared, words, stood))
 
 
 def trust(sentences: Iterable[str]) -> str:
@@ -127,9 +154,31 @@ def trust(sentences: Iterable[str]) -> str:
     return str(_html.trust(filter(None, sentences)))
 
 
-def picture(figure: str, methods: Iterable[str]) -> str:
-    """The heat map of two blanks."""
-    return str(_html.picture(figure, ", ".join(methods)))
+def maps(joints: Mapping[str, unmask.Joint]) -> str:
+    """Heat maps of two blanks: the same tokens for all, and one scale of colours."""
+    every = list(joints.values())
+    rows, columns = (_tokens_for_all(every, axis) for axis in (0, 1))
+    if not rows or not columns:
+        return ""
+    tables = {name: _cells(joint, list(rows), list(columns)) for name, joint in joints.items()}
+    most = max(max(map(max, table)) for table in tables.values())
+    return str(_html.maps(tables, most or 1, list(rows.values()), list(columns.values())))
+
+
+def _tokens_for_all(joints: Sequence[unmask.Joint], axis: int) -> dict[int, str]:
+    """Names by id of tokens of the likeliest fills, which joints that hold them take turns in."""
+    turns = chain(*zip_longest(*map(_ranked, joints)))
+    found = {fill.ids[axis]: fill.tokens[axis] for fill in turns if fill}
+    axes = [joint.supports[axis] for joint in joints]
+    held = [one for one in found if all(axis.place_of_id(one) is not None for axis in axes)]
+    return {one: found[one] for one in held[:MAP]}
+
+
+def _cells(joint: unmask.Joint, rows: Sequence[int], columns: Sequence[int]) -> list[list[float]]:
+    first, second = joint.supports
+    places = [second.index(token) for token in columns]
+    each = [first.index(token) for token in rows]
+    return [joint.log_rows(slice(at, at + 1))[0, places].exp().tolist() for at in each]
 
 
 def page_head(model: str, size: int) -> str:

@@ -5,14 +5,10 @@ from dataclasses import dataclass, replace
 from urllib.parse import parse_qs, urlencode
 
 import unmask
-from unmask.constructions import DEFAULT_METHOD, METHOD_WITHOUT_TABLES, constructions_of
+from unmask.constructions import DEFAULT_METHOD, constructions_of
 from unmask.demo.words import Blanked, blanked, pieces
 from unmask.printable import quoted
 
-# constructions that need no whole table: a first answer while others wait for theirs
-CHEAP = tuple(name for name, one in unmask.CONSTRUCTIONS.items() if not one.needs((2, 2), {}).whole)
-# the one of them that answers for any number of blanks where none was chosen
-QUICK = METHOD_WITHOUT_TABLES
 DEFAULT_METHODS = ("mlm", DEFAULT_METHOD)
 # what a page has room for, and a machine that others use too
 LONGEST_TEXT, MOST_BLANKS, MOST_METHODS = 400, 4, 4
@@ -21,28 +17,12 @@ LOOKED_AT = LONGEST_TEXT + 1
 
 
 @dataclass(frozen=True)
-class Offer:
-    """What visitors may choose from: the model's mask token, and numbers of candidates per blank.
-
-    `passes` is the limit of forward passes for one exact answer.
-    """
-
-    mask: str
-    candidates: tuple[int, ...]
-    passes: int
-
-
-@dataclass(frozen=True)
 class Question:
-    """A text, which of its pieces are blank, by which constructions, over how many candidates.
-
-    `candidates` is how many the model proposes per blank; 0 stands for the whole vocabulary.
-    """
+    """A text, which of its pieces are blank, and by which constructions they are filled."""
 
     text: str
     chosen: tuple[int, ...] = ()
     methods: tuple[str, ...] = DEFAULT_METHODS
-    candidates: int = 0
 
     def blanked(self, mask: str) -> Blanked:
         """The text as the model reads it."""
@@ -55,24 +35,21 @@ class Question:
                 "text": self.text,
                 "blanks": ",".join(map(str, self.chosen)),
                 "methods": ",".join(self.methods),
-                "candidates": self.candidates,
             }
         )
 
 
-def from_query(query: str, default: Question, offer: Offer) -> Question | None:
+def from_query(query: str, default: Question) -> Question | None:
     """The question of a link, None where it has no text. What is not on offer is left out."""
     fields = {key: values[-1] for key, values in parse_qs(query.lstrip("?")[:8_000]).items()}
     if not fields.get("text"):
         return None
     named = fields.get("methods", "").split(",")
     methods = [name for name in named if name in unmask.CONSTRUCTIONS]
-    candidates = next(iter(numbers(fields.get("candidates", ""))), default.candidates)
     return Question(
         fields["text"][:LOOKED_AT],
         numbers(fields.get("blanks", "")),
         tuple(dict.fromkeys(methods))[:MOST_METHODS] or default.methods,
-        candidates if candidates in offer.candidates else default.candidates,
     )
 
 
@@ -93,7 +70,7 @@ def toggled(question: Question, place: object, word: object, mask: str) -> Quest
     return replace(question, chosen=tuple(sorted((set(question.chosen) & words) ^ {place})))
 
 
-def check(question: Question, offer: Offer) -> Blanked:
+def check(question: Question, mask: str) -> Blanked:
     """The text as the model reads it; rejects what the page cannot answer, in one line.
 
     A page sends what it offers; others can send anything.
@@ -102,7 +79,7 @@ def check(question: Question, offer: Offer) -> Blanked:
         raise unmask.ClozeError(
             f"the text has {len(question.text):,} characters; the demo takes {LONGEST_TEXT}"
         )
-    found = question.blanked(offer.mask)
+    found = question.blanked(mask)
     if not found.words:
         raise unmask.ClozeError(
             "There is no blank to fill yet. "
@@ -115,8 +92,10 @@ def check(question: Question, offer: Offer) -> Blanked:
     if not question.methods:
         raise unmask.MethodError("choose a construction")
     check_methods(question.methods)
-    if question.candidates not in offer.candidates:
-        raise unmask.SupportError("choose how many candidates each blank has")
+    if len(left_out(question, len(found.words))) == len(question.methods):
+        raise unmask.MethodError(
+            f"{', '.join(question.methods)}: for two blanks alone; choose another construction"
+        )
     return found
 
 
@@ -129,20 +108,6 @@ def check_methods(methods: Sequence[str]) -> None:
     for name in methods:
         if name not in unmask.CONSTRUCTIONS:
             raise unmask.MethodError(f"there is no construction {quoted(name)}")
-
-
-def methods_for(question: Question, blanks: int) -> tuple[list[str], list[str]]:
-    """The chosen constructions that answer at once, and those that need tables.
-
-    One of the first kind is always there, so that nobody waits in front of an empty page. With more
-    than two blanks that is `orders` alone; others, `mlm` too, have to find their candidates first.
-    """
-    if blanks == 1:
-        return ["mlm"], []
-    at_once = CHEAP if blanks == 2 else (QUICK,)
-    unfit = left_out(question, blanks)
-    cheap = [name for name in question.methods if name in at_once]
-    return cheap or [QUICK], [n for n in question.methods if n not in (*at_once, *unfit)]
 
 
 def left_out(question: Question, blanks: int) -> list[str]:

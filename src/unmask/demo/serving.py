@@ -14,27 +14,22 @@ from unmask.demo.door import Door, Hosts
 from unmask.demo.examples import examples_for
 from unmask.demo.handlers import Handlers
 from unmask.demo.library import gradio
-from unmask.demo.question import DEFAULT_METHODS, Offer, Question, check_methods
+from unmask.demo.question import DEFAULT_METHODS, Question, check_methods
 from unmask.errors import UnmaskError
 from unmask.printable import printable, quoted
-
-FEW, SOME = 100, 300
-# passes in which the model proposes candidates of two blanks, at most
-_TO_PROPOSE = 60
 
 
 @dataclass(frozen=True)
 class Limits:
     """What the machine does for visitors, at most.
 
-    `queue` is how many questions may wait, `exact` how many exact answers may be computed or wait
-    for it, `passes` the most forward passes of one.
+    `waiting` is how many answers may be computed or wait for it, `passes` the forward passes of two
+    blanks that are estimated; other answers take some thousand.
     """
 
-    queue: int = 16
-    exact: int = 4
-    # exact joints of a larger vocabulary take minutes on a CPU
-    passes: int = 20_000
+    waiting: int = 8
+    # with more, the error bars of a flat distribution take seconds and some hundred MB
+    passes: int = 500
 
 
 class Demo:
@@ -85,19 +80,17 @@ def serve(
     hosts = Hosts(host, allow_hosts)
     bounds = limits or Limits()
     examples = examples_for(lm)
-    choices = candidate_choices(lm.model.vocabulary_size, bounds.passes)
-    counts = tuple(count for _, count in choices)
     # nothing is blank: the first click is the visitor's
-    default = Question(examples[0].text, (), tuple(methods), counts[0])
+    default = Question(examples[0].text, (), tuple(methods))
     handlers = Handlers(
         lm,
         settings=settings or unmask.Settings(),
-        offer=Offer(str(lm.tokenizer.mask_token), counts, bounds.passes),
+        sketch=unmask.Sketch(passes=bounds.passes),
         default=default,
-        places=bounds.exact,
+        places=bounds.waiting,
     )
     handlers.warm_up(replace(default, chosen=examples[0].chosen))
-    blocks = page.build(handlers, examples=examples, candidates=choices, queue=bounds.queue)
+    blocks = page.build(handlers, examples=examples)
     try:
         address = _launched(blocks, hosts, host, port, open_browser)
     except Exception as error:
@@ -107,23 +100,6 @@ def serve(
         said = printable(str(error).strip().split("\n")[0])
         raise UnmaskError(f"cannot serve the page at {quoted(host)}: {said}") from None
     return Demo(blocks, handlers, address)
-
-
-def candidate_choices(vocabulary_size: int, most_passes: int) -> list[tuple[str, int]]:
-    """How many candidates a blank may have, the default first."""
-    few = [
-        (f"{count:,} likeliest (about {2 * count:,} forward passes)", count)
-        for count in (SOME, FEW)
-        if count < vocabulary_size and 2 * count + _TO_PROPOSE <= most_passes
-    ]
-    passes = 2 * vocabulary_size + 1
-    whole = [(f"whole vocabulary ({passes:,} forward passes)", 0)] if passes <= most_passes else []
-    if not whole and not few:
-        raise UnmaskError(
-            f"an exact answer over {FEW} candidates takes up to {2 * FEW + _TO_PROPOSE} forward "
-            f"passes, more than the limit of {most_passes}: raise the limit"
-        )
-    return [*whole, *few]
 
 
 def check_place(host: str, port: int | None) -> None:
