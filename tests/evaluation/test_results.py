@@ -15,6 +15,7 @@ sys.path[:0] = [str(ROOT / "runs"), str(ROOT / "benchmarks")]
 
 import better_joints_report as report  # noqa: E402
 import pages  # noqa: E402
+import sketch_report  # noqa: E402
 import table1_here_report  # noqa: E402
 
 
@@ -42,6 +43,13 @@ def test_rows_carry_ids_and_no_text() -> None:
             assert row["id"].endswith(("/premise", "/hypothesis"))
             strings = [value for value in row.values() if isinstance(value, str)]
             assert strings == [row["id"], row["mask"]]
+
+
+def test_the_page_of_sketches_is_made_of_its_rows() -> None:
+    found = sketch_report.read(RESULTS / "sketch.jsonl")
+    assert sketch_report.page(found) == (RESULTS / "sketch.md").read_text(encoding="utf-8")
+    named = {"source", "id", "kind", "method"}
+    assert all({k for k, v in row.items() if isinstance(v, str)} == named for row in found)
 
 
 def test_enough_examples_were_measured() -> None:
