@@ -111,7 +111,7 @@ def test_csv_has_every_column_at_full_precision() -> None:
     assert float(line["P-PPL, paper"]) == 19.01
 
 
-def test_what_is_not_known_is_left_empty() -> None:
+def test_what_is_not_known_is_left_empty_and_an_estimate_is_a_dash() -> None:
     columns = (Column(name="x", estimate=True), Column(name="y"))
     nan = math.nan
     table = Table("t", columns, ((Estimate(1.0, nan, nan, nan), None), (None, 2e9)))
@@ -119,7 +119,7 @@ def test_what_is_not_known_is_left_empty() -> None:
         ["1.0", "", "", "", ""],
         ["", "", "", "", "2000000000.0"],
     ]
-    assert "| 1.000 |  |\n|  | 2.000e+09 |" in markdown(table)
+    assert "| 1.000 |  |\n| – | 2.000e+09 |" in markdown(table)
     assert "nan" not in text(table)
 
 

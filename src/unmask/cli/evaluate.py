@@ -17,6 +17,7 @@ from unmask.printable import printable, quoted
 if TYPE_CHECKING:
     from unmask.evaluation.executors.local import Executor
     from unmask.evaluation.request import Outcome, Prepared, Request
+    from unmask.tables.sketch import Sketch
 
 SUMMARY = "measure constructions on many masked examples of a corpus"
 DESCRIPTION = (
@@ -55,13 +56,42 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="examples per kind of mask; the same for all runs on a folder (default: 1000)",
     )
-    add("--seed", type=int, default=0, metavar="N", help="seed of the examples (default: 0)")
+    add(
+        "--seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="seed of the examples and sketches (default: 0)",
+    )
     add("--dry-run", action="store_true", help="print the plan and its cost, and run nothing")
     add("--quiet", action="store_true", help="print no progress bar, only errors")
     options.add_corpus(parser)
-    options.add_joints(parser, default="all")
+    _add_sketch(options.add_joints(parser, default="all"))
     _add_sharing(options.add_running(parser))
     _add_ray(parser)
+
+
+def _add_sketch(group: options.Group) -> None:
+    group.add_argument(
+        "--sketch",
+        action="store_true",
+        help="estimate the metrics of an example, with standard errors, from some hundred forward "
+        "passes instead of all tokens of the vocabulary; for mlm, hcb, pseudo-gibbs, log-pool, "
+        "orders and sweep, which all stands for then, and without A-KL",
+    )
+    group.add_argument(
+        "--precision",
+        type=float,
+        metavar="NATS",
+        help="with --sketch: run as many forward passes as bring the standard error of the true "
+        "pair's log-probability below this (default: 0.05)",
+    )
+    group.add_argument(
+        "--max-passes",
+        type=int,
+        metavar="N",
+        help="with --sketch: most forward passes of an example (default: 2000)",
+    )
 
 
 def _add_sharing(group: options.Group) -> None:
@@ -128,6 +158,9 @@ def _check(chosen: argparse.Namespace) -> None:
             raise UnmaskError(f"{option} is for a cluster; give --ray auto, local or an address")
     if chosen.patience is not None and not 0 < chosen.patience < math.inf:
         raise UnmaskError(f"--patience takes seconds, a number above 0, not {chosen.patience:g}")
+    for name in ("precision", "max_passes"):
+        if getattr(chosen, name) is not None and not chosen.sketch:
+            raise UnmaskError(f"--{name.replace('_', '-')} is of a sketch; give --sketch too")
     if not chosen.save_every >= 0:
         raise UnmaskError(f"--save-every takes seconds from 0, not {chosen.save_every}")
 
@@ -181,7 +214,10 @@ def _run(chosen: argparse.Namespace, request: "Request", cluster: "Executor | No
 
 
 def _request(chosen: argparse.Namespace) -> "Request":
-    methods = options.methods(chosen, default="all")
+    from unmask.queries.sketched import sketchable
+
+    sketch = _sketch(chosen)
+    methods = options.methods(chosen, default="all", every=sketchable() if sketch else None)
     how = options.method_options(chosen, methods)
 
     from unmask.evaluation.masks import MASKS
@@ -194,12 +230,25 @@ def _request(chosen: argparse.Namespace) -> "Request":
         examples=chosen.examples,
         seed=chosen.seed,
         support=options.support(chosen.support),
+        sketch=sketch,
         methods=methods,
         options=how,
         settings=options.settings(chosen, progress=False),
         corpus_name=chosen.corpus_name,
         model_name=chosen.model_name,
     )
+
+
+def _sketch(chosen: argparse.Namespace) -> "Sketch | None":
+    """The sketch that the options ask for: one seed decides examples and draws."""
+    if not chosen.sketch:
+        return None
+
+    from unmask.tables.sketch import Sketch
+
+    given = {"precision": chosen.precision, "passes": chosen.max_passes}
+    known = {name: value for name, value in given.items() if value is not None}
+    return Sketch(seed=chosen.seed, **known)
 
 
 def _announcement(prepared: "Prepared") -> str:
@@ -231,12 +280,16 @@ def _unknown(prepared: "Prepared") -> str:
 
 def _cost(prepared: "Prepared") -> str:
     """What the run would cost here, by an example of median length."""
+    from unmask.constructions import DEFAULT_METHOD
+
     pairs = sorted(prepared.drawn.pairs, key=lambda one: len(one.cloze))
     draft = prepared.draft
+    methods = [one.method for one in draft.constructions]
     cost = prepared.lm.cost(
         pairs[len(pairs) // 2].cloze,
-        methods=[one.method for one in draft.constructions],
-        support=draft.support,
+        # a sketch is run whatever is read from it
+        methods=methods if draft.sketch is None else [*methods, DEFAULT_METHOD],
+        support=draft.sketch or draft.support,
         settings=prepared.request.settings,
         options={one.method: dict(one.options) for one in draft.constructions},
         examples=len(pairs),

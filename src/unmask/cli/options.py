@@ -35,15 +35,17 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 def add_joints(
     parser: argparse.ArgumentParser, default: str = "log-pool", *, support: str = "vocabulary"
-) -> None:
+) -> Group:
     """The joints of a command, and the tokens that they range over."""
-    add_methods(parser, default).add_argument(
+    group = add_methods(parser, default)
+    group.add_argument(
         "--support",
         default=support,
         metavar="NAME|TOKENS",
         help=f"tokens that a blank may hold: {_NAMED}, or tokens separated by commas, such as "
         f"man,woman; a single token ends with a comma (default: {support})",
     )
+    return group
 
 
 class _Names:

@@ -30,9 +30,9 @@ def sweep(tables: PairTables, *, contexts: int = CONTEXTS, floor: float = FLOOR)
     by their probability, mixed with a part `floor` of the masked marginal itself; r_a likewise.
     Normalised over the whole support as it stands, for 2 * contexts + 3 forward passes per pair.
     """
-    masked = tables.masked
-    log_b, covered_a = _swept(masked.log_a, masked.log_b, tables.log_b_given, contexts, floor)
-    log_a, covered_b = _swept(masked.log_b, masked.log_a, tables.log_a_given, contexts, floor)
+    masked, (first, second) = tables.masked, (_log_contexts(tables, blank) for blank in (0, 1))
+    log_b, covered_a = _swept(first, masked.log_b, tables.log_b_given, contexts, floor)
+    log_a, covered_b = _swept(second, masked.log_a, tables.log_a_given, contexts, floor)
     return Joint(
         LazyPair(tables, log_a, log_b),
         tables.supports,
@@ -49,6 +49,13 @@ def sweep(tables: PairTables, *, contexts: int = CONTEXTS, floor: float = FLOOR)
 def likeliest(log_p: Float[Tensor, " size"], contexts: int) -> Tensor:
     """The likeliest contexts; on equal probabilities the lower index comes first."""
     return torch.sort(log_p, descending=True, stable=True).indices[:contexts]
+
+
+def _log_contexts(tables: PairTables, blank: int) -> Float[Tensor, " size"]:
+    log_p = tables.masked.log_b if blank else tables.masked.log_a
+    weights = tables.supports[blank].log_weights
+    # of a sketch: those of its head, not what stands for many
+    return log_p if weights is None else log_p.masked_fill(weights != 0, -math.inf)
 
 
 def _swept(

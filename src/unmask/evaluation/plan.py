@@ -18,7 +18,9 @@ from typing import Any
 
 from unmask import __version__
 from unmask.errors import StoreError
+from unmask.evaluation.rows import SKETCHED_VOCABULARY
 from unmask.printable import quoted
+from unmask.tables.sketch import Sketch
 
 FORMAT = 1
 _SHOWN_CHANGES = 5
@@ -123,6 +125,7 @@ class Plan:
 
     A plan whose `batch` is None is a draft: its batch size is yet to be found, once for all.
     `support_size` is how many tokens a blank may have; plans of earlier versions have None.
+    With a `sketch` examples are estimated from some contexts of the vocabulary.
     """
 
     model: ModelIdentity
@@ -135,6 +138,7 @@ class Plan:
     batch: Batch | None
     software: str = f"unmask {__version__}"
     support_size: int | None = None
+    sketch: Sketch | None = None
 
     @property
     def digest(self) -> str:
@@ -145,16 +149,18 @@ class Plan:
     def support_name(self) -> str:
         """How result rows and tables name the support."""
         if isinstance(self.support, str):
-            return self.support
+            # another name, so that estimates and exact numbers are never averaged together
+            return self.support if self.sketch is None else SKETCHED_VOCABULARY
         # a list of one token must not be taken for a name
         return ",".join(self.support) + ("," if len(self.support) == 1 else "")
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON values."""
         values = {"format": FORMAT, **asdict(self), "model": self.model.to_dict()}
-        if self.support_size is None:
-            # the digest of a plan that was written without it is of a text without it
-            del values["support_size"]
+        for later in ("support_size", "sketch"):
+            if values[later] is None:
+                # the digest of a plan that was written without it is of a text without it
+                del values[later]
         return values
 
     @classmethod
@@ -286,6 +292,7 @@ def _brief(value: Any) -> str:
 
 def _plan(values: dict[str, Any]) -> Plan:
     draw, support, batch = values["draw"], values["support"], values["batch"]
+    sketch = values.get("sketch")
     return Plan(
         **{
             **values,
@@ -295,5 +302,6 @@ def _plan(values: dict[str, Any]) -> Plan:
             "support": support if isinstance(support, str) else tuple(support),
             "constructions": tuple(Construction(**one) for one in values["constructions"]),
             "batch": None if batch is None else Batch(**batch),
+            "sketch": None if sketch is None else Sketch(**sketch),
         }
     )

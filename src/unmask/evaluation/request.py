@@ -10,7 +10,7 @@ from typing import BinaryIO, NamedTuple
 from unmask.constructions import CONSTRUCTIONS, check_methods, default_options, is_importable
 from unmask.corpora import CorpusSpec, read_corpus
 from unmask.corpora.corpus import Corpus
-from unmask.errors import CorpusError, MethodError
+from unmask.errors import CorpusError, MethodError, SupportError
 from unmask.evaluation.executors.local import Executor, LocalExecutor
 from unmask.evaluation.identity import identify
 from unmask.evaluation.masks import MASKS, MaskedPair, examples
@@ -22,13 +22,16 @@ from unmask.evaluation.plan import (
     Plan,
     sha256,
 )
+from unmask.evaluation.rows import WHOLE_VOCABULARY
 from unmask.evaluation.running import SAVE_EVERY, complete
 from unmask.evaluation.software import change
 from unmask.evaluation.store.run_writer import finished, writing
 from unmask.evaluation.store.shards import Shard
 from unmask.evaluation.worker import SOFTWARE, ModelSource
 from unmask.language_model import LanguageModel
+from unmask.queries.sketched import check_sketched, sketchable
 from unmask.settings import Settings
+from unmask.tables.sketch import Sketch
 
 WEAKLY_KNOWN = (
     "this run was begun by an earlier version, which kept hashes of weights and vocabulary alone:"
@@ -40,9 +43,10 @@ WEAKLY_KNOWN = (
 class Request:
     """What is to be measured: a model, a corpus, which examples, and which constructions.
 
-    At most `examples` per mask. `options` are those of a method, by its name. Tables name corpus
-    and model by `corpus_name` and `model_name`; without them by their own, folders by their last
-    part.
+    At most `examples` per mask. `methods` are all unless given; `options` are those of a method, by
+    its name. With a `sketch`, examples are estimated from some contexts of the vocabulary, by the
+    constructions that it does for. Tables name corpus and model by `corpus_name` and `model_name`;
+    without them by their own, folders by their last part.
     """
 
     corpus: CorpusSpec
@@ -51,7 +55,8 @@ class Request:
     examples: int = 1000
     seed: int = 0
     support: str | Sequence[str] = "vocabulary"
-    methods: Sequence[str] = tuple(CONSTRUCTIONS)
+    sketch: Sketch | None = None
+    methods: Sequence[str] | None = None
     options: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     settings: Settings = field(default_factory=Settings)
     corpus_name: str | None = None
@@ -89,8 +94,10 @@ class Outcome:
 def prepare(request: Request, *, standard_input: BinaryIO | None = None) -> Prepared:
     """Read the corpus, load the model, draw the examples."""
     given = {name: dict(options) for name, options in request.options.items()}
-    methods, options = check_methods(request.methods, given)
+    every = list(CONSTRUCTIONS) if request.sketch is None else sketchable()
+    methods, options = check_methods(request.methods or every, given)
     _check_known_elsewhere(methods)
+    _check_sketch(request, methods)
     if not request.masks:
         raise CorpusError(f"masks is empty; give {' or '.join(MASKS)}")
     corpus = read_corpus(request.corpus, standard_input=standard_input)
@@ -119,6 +126,7 @@ def prepare(request: Request, *, standard_input: BinaryIO | None = None) -> Prep
         memory_limit=settings.memory_limit,
         half_tables=settings.half_tables,
         batch=None if settings.batch_size is None else Batch(rows=settings.batch_size),
+        sketch=request.sketch,
     )
     return Prepared(request, corpus, lm, drawn, draft)
 
@@ -204,6 +212,16 @@ def evaluate(
             say(WEAKLY_KNOWN)
         complete(writer, pairs, place, save_every=save_every, progress=progress)
         return Outcome(writer.plan, len(writer.done), len(writer.failed), writer.set_aside)
+
+
+def _check_sketch(request: Request, methods: Sequence[str]) -> None:
+    if request.sketch is None:
+        return
+    if request.support != WHOLE_VOCABULARY:
+        raise SupportError(
+            "a sketch is of the whole vocabulary, and takes no other support; leave out one of both"
+        )
+    check_sketched(methods, "leave it out, or leave out the sketch (--sketch)")
 
 
 def _check_known_elsewhere(methods: Sequence[str]) -> None:

@@ -12,7 +12,10 @@ from unmask.errors import UnmaskError
 from unmask.printable import quoted
 
 METRICS = ("pairwise_nll", "unary_nll", "all_kl", "gold_kl")
+# the standard errors of those metrics that have one in a sketch
+ERRORS = {"pairwise_nll": "pairwise_error", "unary_nll": "unary_error"}
 WHOLE_VOCABULARY = "vocabulary"
+SKETCHED_VOCABULARY = "vocabulary (sketch)"
 _DERIVED = "token_distance"
 
 
@@ -48,7 +51,8 @@ class Row:
     the joint is over all of it. `construction` carries its options, so that two settings of one
     method differ in it. `seconds` are those of the whole example, which all of its rows share.
     `passes` and `converged` are of constructions with a solver; `software` and `device` are what
-    computed the row.
+    computed the row. Rows of a sketch are estimates: they have standard errors and the forward
+    passes of the example, and no `all_kl`, which averages over contexts that did not run.
     """
 
     corpus: str
@@ -73,22 +77,31 @@ class Row:
     software: str | None = None
     device: str | None = None
     error: str | None = None
+    pairwise_error: float | None = None
+    unary_error: float | None = None
+    forward_passes: int | None = None
 
     def __post_init__(self) -> None:
         """Reject numbers that are not finite: a mean over examples would not be one either."""
-        if self.incompatibility is not None:
-            _check_finite("incompatibility", self.incompatibility)
+        for name in ("incompatibility", *ERRORS.values()):
+            if getattr(self, name) is not None:
+                _check_finite(name, getattr(self, name))
         for name in METRICS:
             value = getattr(self, name)
-            if self.error is None:
+            if self.error is None and not (name == "all_kl" and value is None and self.sketched):
                 _check_finite(name, value)
-            elif value is not None:
+            elif self.error is not None and value is not None:
                 raise UnmaskError(f"a result row with an error has no metrics, not {name}")
 
     @property
     def failed(self) -> bool:
         """Whether there is an error in place of metrics."""
         return self.error is not None
+
+    @property
+    def sketched(self) -> bool:
+        """Whether the metrics are estimates, with standard errors."""
+        return self.pairwise_error is not None
 
     @property
     def token_distance(self) -> int:
@@ -104,9 +117,9 @@ class Row:
         """One of the four metrics of a result row that has them."""
         value: float | None = getattr(self, name)
         if value is None:
+            why = "failed: leave out result rows with `failed`" if self.failed else "is of a sketch"
             raise UnmaskError(
-                f"the example {quoted(self.example_id)} has no {name}, because it failed: leave out"
-                " result rows with `failed`"
+                f"the example {quoted(self.example_id)} has no {name}, because it {why}"
             )
         return value
 
@@ -156,6 +169,15 @@ def grouped(rows: Iterable[Row]) -> dict[Group, list[Row]]:
 def measured(rows: Iterable[Row]) -> list[Row]:
     """The result rows that have metrics."""
     return [row for row in rows if not row.failed]
+
+
+def total_error(rows: Iterable[Row], metric: str) -> float:
+    """The standard error of the sum of a metric, as far as it is estimated: 0 of exact rows.
+
+    Sketches of different examples are drawn independently, so that their variances add up.
+    """
+    name = ERRORS.get(metric)
+    return 0.0 if name is None else math.hypot(*(getattr(row, name) or 0.0 for row in rows))
 
 
 def _check_finite(name: str, value: float | None) -> None:

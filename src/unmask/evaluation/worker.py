@@ -5,7 +5,7 @@ Knows neither where its rows go nor which machine it is on.
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from importlib.util import find_spec
 from statistics import median
@@ -21,8 +21,10 @@ from unmask.constructions.incompatibility import agreement
 from unmask.errors import ModelError
 from unmask.evaluation.identity import identify
 from unmask.evaluation.masks import MaskedPair
-from unmask.evaluation.plan import Batch, Plan, model_changes
+from unmask.evaluation.plan import Batch, Plan, model_changes, sha256
 from unmask.evaluation.rows import Row
+from unmask.evaluation.sketched import sketched_metrics
+from unmask.joints.agreement import Agreement
 from unmask.joints.joint import Joint
 from unmask.joints.metrics import pair_metrics
 from unmask.language_model import LanguageModel
@@ -30,6 +32,7 @@ from unmask.loading import load
 from unmask.model.row_reader import RowReader
 from unmask.printable import printable
 from unmask.settings import Settings
+from unmask.tables.pair_tables import PairTables
 
 # with numba other code sums over the tables: the same numbers but for the last digits
 SOFTWARE = ", ".join(
@@ -128,20 +131,32 @@ def _measured(lm: LanguageModel, plan: Plan, example: MaskedPair) -> Iterator[di
     )
     support = plan.support if isinstance(plan.support, str) else list(plan.support)
     tables = lm.tables(example.cloze, support=support, settings=settings)
-    tables.both()
-    joints = {one.label: construct(one.method, tables, **one.options) for one in plan.constructions}
     first, second = example.cloze.gold or ()
-    metrics = pair_metrics(joints, tables, (first, second))
-    found = agreement(tables)
+    joints, numbers, found = _metrics(plan, example, tables, (first, second))
     # only where its solver has converged: a rough number would be averaged as a good one
     trust = found.bits if found.converged else None
-    for label, joint in joints.items():
+    for one in plan.constructions:
         yield {
-            "construction": label,
+            "construction": one.label,
             "incompatibility": trust,
-            **metrics[label].to_dict(),
-            **_solver(joint),
+            **numbers[one.method],
+            **_solver(joints[one.method]),
         }
+
+
+def _metrics(
+    plan: Plan, example: MaskedPair, tables: PairTables, gold: tuple[int, int]
+) -> tuple[dict[str, Joint], dict[str, dict[str, Any]], Agreement]:
+    """Joints and their numbers by method, and J."""
+    methods = {one.method: one.options for one in plan.constructions}
+    if plan.sketch is not None:
+        # another one per example, so that the errors of a mean cancel
+        seed = int(sha256([plan.sketch.seed, example.id])[:15], 16)
+        return sketched_metrics(methods, tables, replace(plan.sketch, seed=seed), gold)
+    tables.both()
+    joints = {name: construct(name, tables, **options) for name, options in methods.items()}
+    metrics = pair_metrics(joints, tables, gold)
+    return joints, {name: one.to_dict() for name, one in metrics.items()}, agreement(tables)
 
 
 def _about(plan: Plan, example: MaskedPair, seconds: float) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from unmask.queries.sketched import (
     check_sketched,
     cost_of_sketch,
     needs_sketch,
+    sketchable,
     sketched_joints,
 )
 from unmask.settings import Settings
@@ -106,7 +107,7 @@ def check_request(
         beyond = _beyond_tables(blanks, support)
         methods = [METHOD_WITHOUT_TABLES] if beyond else constructions_of(blanks)
         if isinstance(support, Sketch):
-            methods = [name for name in methods if not construction(name).unsketched]
+            methods = [name for name in methods if name in sketchable()]
     names, chosen = check_methods(methods, options, max(2, blanks))
     if isinstance(support, Sketch) and blanks == 2:
         check_sketched(names)

@@ -5,11 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from unmask.arguments import Options
-from unmask.constructions import construct, construction
+from unmask.arguments import Options, whole_number
+from unmask.constructions import CONSTRUCTIONS, construct, construction
 from unmask.constructions.besag import walked_path
 from unmask.constructions.incompatibility import agreement
 from unmask.constructions.solvers.fits import STATIONARY_LAW, direct_law
+from unmask.constructions.sweep import CONTEXTS, likeliest
 from unmask.errors import MethodError
 from unmask.joints.agreement import Agreement
 from unmask.joints.engine import Engine
@@ -30,15 +31,23 @@ _SMALLEST_TRUSTED = 160
 _LISTED = 10
 
 
-def check_sketched(methods: Sequence[str]) -> None:
-    """Raise for constructions that a sketch would get wrong."""
+_INSTEAD = (
+    "give support='vocabulary' (--exact), which runs all of it, or candidates, such as support=300"
+)
+
+
+def check_sketched(methods: Sequence[str], instead: str = _INSTEAD) -> None:
+    """Raise for constructions that a sketch would get wrong; `instead` says what to do."""
     for name in methods:
         if why := construction(name).unsketched:
             raise MethodError(
-                f"{name} cannot be had from a sketch of the vocabulary: {why}; give "
-                "support='vocabulary' (--exact), which runs all of it, or candidates, such as "
-                "support=300"
+                f"{name} cannot be had from a sketch of the vocabulary: {why}; {instead}"
             )
+
+
+def sketchable() -> list[str]:
+    """The names of the library's constructions that a sketch does for."""
+    return [name for name, one in CONSTRUCTIONS.items() if not one.unsketched]
 
 
 def needs_sketch(methods: Sequence[str], shape: tuple[int, ...], options: Options) -> list[str]:
@@ -117,6 +126,33 @@ def _sizes(limit: int) -> Iterator[int]:
         yield size
         size = math.ceil(_GROWTH * size)
     yield limit
+
+
+def joints_at(
+    methods: Mapping[str, Mapping[str, object]],
+    whole: PairTables,
+    sketch: Sketch,
+    fill: tuple[int, int],
+) -> tuple[dict[str, Joint], SketchedPair]:
+    """The joints of a sketch that is precise at one fill, given by its ids, and that sketch.
+
+    All of them are read from its masses, those too that need no table: so their sums are known.
+    """
+    certain = [[axis.index(one)] for axis, one in zip(whole.supports, fill, strict=True)]
+    for blank, pivot in enumerate(_pivots(whole, methods.get("hcb", {}), list(methods))):
+        certain[blank] += pivot
+    if "sweep" in methods:
+        contexts = whole_number(methods["sweep"].get("contexts")) or CONTEXTS
+        for blank, log_p in enumerate((whole.masked.log_a, whole.masked.log_b)):
+            certain[blank] += likeliest(log_p, contexts).tolist()
+    pair = SketchedPair(whole, seed=sketch.seed, given=certain)
+    # at a fill that is certain the others are exact: they do not say how large a sketch must be
+    growing = needs_sketch(list(methods), whole.shape, methods) or list(methods)
+    found = precise_joints({name: methods[name] for name in growing}, pair, sketch, fill)
+    return {
+        name: found[name] if name in found else _Built(pair, name, given).joint()
+        for name, given in methods.items()
+    }, pair
 
 
 def most_contexts(shape: tuple[int, ...], sketch: Sketch, settings: Settings) -> int:

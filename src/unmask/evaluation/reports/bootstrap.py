@@ -21,6 +21,8 @@ Numbers = NDArray[np.float64]
 
 # the ends of an interval: it covers 95% of the resamples
 PERCENTILES = (2.5, 97.5)
+# how many standard errors such an interval reaches to each side of a normal mean
+_NORMAL = 1.96
 # counts of so many cells are held at once: 32 MB
 _CELLS = 2**22
 
@@ -59,6 +61,22 @@ class Estimate:
         """
         value = _exp(self.value)
         return Estimate(value, value * self.stderr, _exp(self.low), _exp(self.high))
+
+    def widened(self, error: float) -> "Estimate":
+        """With a further independent standard error, of numbers that are estimates themselves.
+
+        Variances add up; each end moves out as if its distance were that of a normal error.
+        """
+        if not error:
+            return self
+        below, above = self.value - self.low, self.high - self.value
+        reach = _NORMAL * error
+        return Estimate(
+            self.value,
+            math.hypot(self.stderr, error),
+            self.value - math.hypot(below, reach),
+            self.value + math.hypot(above, reach),
+        )
 
     def leaves_out_zero(self) -> bool:
         """Whether the whole interval lies on one side of zero."""

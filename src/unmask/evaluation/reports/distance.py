@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from unmask.errors import UnmaskError
 from unmask.evaluation.reports.bootstrap import DEFAULT, Estimate, Resampling, means
-from unmask.evaluation.rows import Group, Row, grouped, measured
+from unmask.evaluation.rows import Group, Row, grouped, measured, total_error
 from unmask.printable import quoted
 
 LEAST_COUNT = 30
@@ -121,4 +121,8 @@ def _setting_bins(
                 names = ("pairwise_nll", "unary_nll")
                 columns = [[row.metric(name) for row in inside] for name in names]
                 nlls = means(columns, [row.sentence_id for row in inside], resampling)
-                yield DistanceBin(group, first, last, len(inside), *nlls)
+                known = [
+                    one.widened(total_error(inside, name) / len(inside))
+                    for name, one in zip(names, nlls, strict=True)
+                ]
+                yield DistanceBin(group, first, last, len(inside), *known)

@@ -120,7 +120,9 @@ def _shown(column: Column, cell: Cell) -> Shown:
         value, low, high = (_rounded(one, column) for one in (cell.value, cell.low, cell.high))
         interval = "" if math.isnan(cell.low) else f"[{low}, {high}]"
         return Shown(value, interval, marked=column.signed and cell.leaves_out_zero())
-    return Shown("" if cell is None else _rounded(cell, column))
+    if cell is None:
+        return Shown("–" if column.estimate else "")
+    return Shown(_rounded(cell, column))
 
 
 def _rounded(value: int | float, column: Column) -> str:

@@ -17,7 +17,7 @@ from unmask.evaluation.reports.bootstrap import (
     paired_differences,
     ratios,
 )
-from unmask.evaluation.rows import METRICS, Group, Row, grouped, measured
+from unmask.evaluation.rows import METRICS, Group, Row, grouped, measured, total_error
 from unmask.printable import quoted
 
 BASELINE = "mlm"
@@ -103,10 +103,15 @@ def vocabularies_differ(summaries: Iterable[Summary], vocabularies: Mapping[str,
 
 def _summary(group: Group, rows: Sequence[Row], resampling: Resampling) -> Summary:
     found = measured(rows)
+    names = _measured_metrics(found)
     by_metric: dict[str, Estimate] = {}
     if found:
-        columns = [[row.metric(name) for row in found] for name in METRICS]
-        by_metric = dict(zip(METRICS, means(columns, _sentences(found), resampling), strict=True))
+        columns = [[row.metric(name) for row in found] for name in names]
+        estimates = means(columns, _sentences(found), resampling)
+        by_metric = {
+            name: one.widened(total_error(found, name) / len(found))
+            for name, one in zip(names, estimates, strict=True)
+        }
     pairwise, unary = by_metric.get("pairwise_nll"), by_metric.get("unary_nll")
     pairwise_bytes, unary_bytes = _nats_per_byte(found, resampling)
     return Summary(
@@ -132,7 +137,10 @@ def _nats_per_byte(
         return None, None
     names = ("pairwise_nll", "unary_nll")
     nats = [[_TOKENS * row.metric(name) for row in rows] for name in names]
-    pairwise, unary = ratios(nats, counts, _sentences(rows), resampling)
+    pairwise, unary = (
+        one.widened(_TOKENS * total_error(rows, name) / sum(counts))
+        for name, one in zip(names, ratios(nats, counts, _sentences(rows), resampling), strict=True)
+    )
     return pairwise, unary
 
 
@@ -143,12 +151,24 @@ def _difference(
     pairs = [(row, others[row.example_id]) for row in measured(rows) if row.example_id in others]
     by_metric: dict[str, Estimate | None] = dict.fromkeys(METRICS)
     if pairs:
-        own = [[row.metric(name) for row, _ in pairs] for name in METRICS]
-        theirs = [[other.metric(name) for _, other in pairs] for name in METRICS]
+        names = _measured_metrics([row for row, _ in pairs])
+        own = [[row.metric(name) for row, _ in pairs] for name in names]
+        theirs = [[other.metric(name) for _, other in pairs] for name in names]
         sentences = _sentences([row for row, _ in pairs])
         estimates = paired_differences(own, theirs, sentences, resampling)
-        by_metric = dict(zip(METRICS, estimates, strict=True))
+        # as if both constructions of an example erred independently: what their errors share is not
+        # known, and both variances together are at least that of the difference unless they oppose
+        both = [row for pair in pairs for row in pair]
+        by_metric |= {
+            name: one.widened(total_error(both, name) / len(pairs))
+            for name, one in zip(names, estimates, strict=True)
+        }
     return Difference(group, baseline[0].construction, len(pairs), **by_metric)
+
+
+def _measured_metrics(rows: Sequence[Row]) -> list[str]:
+    """The metrics that these rows have: those of a sketch lack one."""
+    return [name for name in METRICS if all(getattr(row, name) is not None for row in rows)]
 
 
 def _sentences(rows: Sequence[Row]) -> list[str]:

@@ -12,7 +12,7 @@ from unmask.evaluation.reports.bootstrap import Estimate
 from unmask.evaluation.reports.distance import DistanceBin
 from unmask.evaluation.reports.paper import CITATION, MEASURES, published
 from unmask.evaluation.reports.summary import Difference, Summary, vocabularies_differ
-from unmask.evaluation.rows import WHOLE_VOCABULARY, Group
+from unmask.evaluation.rows import SKETCHED_VOCABULARY, WHOLE_VOCABULARY, Group
 
 Grouped = TypeVar("Grouped", Summary, Difference, DistanceBin)
 Cell = str | int | float | Estimate | None
@@ -51,6 +51,10 @@ DISTANCES = (
 SYNTACTIC_DISTANCES = (
     "Mean NLL in nats per token by the number of edges between the blanks' words in the dependency"
     " tree, 0 within one word. Intervals: 95% bootstrap percentiles, resampled by sentence."
+)
+SKETCHES = (
+    "Estimates from sketches of the vocabulary: intervals hold the standard errors of the examples"
+    " too, and there is no A-KL, for most contexts did not run."
 )
 _NAMES = {
     "unary_ppl": "U-PPL",
@@ -217,6 +221,7 @@ def _summary_notes(
         AVERAGES: True,
         VOCABULARIES: vocabularies_differ(summaries, vocabularies),
         FAILURES: any(summary.failed for summary in summaries),
+        SKETCHES: any(s.group.support == SKETCHED_VOCABULARY for s in summaries),
         FEW: any(0 < summary.examples < _FEW for summary in summaries),
         f"The paper's numbers: {CITATION}, 1,000 examples, which are not these.": paper,
     }

@@ -25,8 +25,10 @@ _NUMBERS = (
     "gold_kl",
     "incompatibility",
     "seconds",
+    "pairwise_error",
+    "unary_error",
 )
-_COUNTS = ("gold_bytes", "length", "token_distance", "passes")
+_COUNTS = ("gold_bytes", "length", "token_distance", "passes", "forward_passes")
 _NOTES = ("software", "device", "error", _PLAN)
 
 

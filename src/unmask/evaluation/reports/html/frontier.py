@@ -29,7 +29,8 @@ class Frontier(NamedTuple):
 def passes_by_label(plans: Iterable[Plan], support: str) -> dict[str, int]:
     """The forward passes of one pair by the label of a construction, over the support of that name.
 
-    Earlier versions did not keep how many tokens a support has: their plans are not counted.
+    Earlier versions did not keep how many tokens a support has: their plans are not counted, nor
+    are those of sketches, whose constructions share as many as the precision asks for.
     """
     return {
         one.label: forward_passes(
@@ -39,7 +40,7 @@ def passes_by_label(plans: Iterable[Plan], support: str) -> dict[str, int]:
             options={one.method: one.options},
         )
         for plan in plans
-        if plan.support_name == support and plan.support_size is not None
+        if plan.support_name == support and plan.support_size is not None and plan.sketch is None
         for one in plan.constructions
     }
 

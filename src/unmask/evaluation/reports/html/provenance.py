@@ -17,6 +17,7 @@ from unmask import markup
 from unmask.evaluation.plan import Plan
 from unmask.evaluation.reports.reporting import Report
 from unmask.evaluation.store.run_folder import MANIFEST, ROWS, Run
+from unmask.tables.sketch import Sketch
 
 _OPTIONS = ("steps", "mean", "contexts")
 _LONGEST_PART = 100
@@ -46,7 +47,8 @@ def evaluate_command(plan: Plan) -> str:
     words += ["--corpus-name", plan.corpus.name, "--model-name", plan.model.name]
     words += ["--revision", plan.model.revision] if plan.model.revision else []
     words += ["--mask", ",".join(plan.draw.masks), "--examples", str(plan.draw.limit)]
-    words += ["--seed", str(plan.draw.seed), "--support", plan.support_name]
+    words += ["--seed", str(plan.draw.seed)]
+    words += ["--support", plan.support_name] if plan.sketch is None else _sketch_words(plan.sketch)
     words += ["--method", ",".join(one.method for one in plan.constructions)]
     for option in _OPTIONS:
         given = [one.options[option] for one in plan.constructions if option in one.options]
@@ -56,6 +58,11 @@ def evaluate_command(plan: Plan) -> str:
         words += ["--batch-size", str(plan.batch.rows)]
     words += ["--half-tables"] if plan.half_tables else []
     return shlex.join(words)
+
+
+def _sketch_words(sketch: Sketch) -> list[str]:
+    precision = ["--precision", str(sketch.precision)] if sketch.precision is not None else []
+    return ["--sketch", *precision, "--max-passes", str(sketch.passes)]
 
 
 def report_command(it: Report) -> str:
