@@ -13,7 +13,7 @@ class _HasAxes(Protocol):
     def supports(self) -> tuple[Support, ...]: ...
 
 
-_WIDENED = 1.3
+_WIDENED = 1.45
 
 Joint = TypeVar("Joint", bound=_HasAxes)
 

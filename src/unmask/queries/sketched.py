@@ -7,7 +7,6 @@ from functools import partial
 
 from unmask.arguments import Options, whole_number
 from unmask.constructions import CONSTRUCTIONS, construct, construction
-from unmask.constructions.besag import walked_path
 from unmask.constructions.incompatibility import agreement
 from unmask.constructions.solvers.fits import STATIONARY_LAW, direct_law
 from unmask.constructions.sweep import CONTEXTS, likeliest
@@ -21,7 +20,6 @@ from unmask.queries.costs.cost import Cost
 from unmask.settings import Settings
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.sketch import REPLICATES, Sketch, SketchedPair
-from unmask.text.support import place_at_blank
 
 # contexts per blank of the first sketch, and how much larger every further one is
 _FIRST_SIZE, _GROWTH = 100, 1.6
@@ -82,9 +80,7 @@ def sketched_joints(
     sketchy = needs_sketch(methods, whole.shape, options)
     found: dict[str, Joint] = {}
     if sketchy:
-        pair = SketchedPair(
-            whole, seed=sketch.seed, given=_pivots(whole, given.get("hcb", {}), sketchy)
-        )
+        pair = SketchedPair(whole, seed=sketch.seed)
         found = precise_joints({name: given[name] for name in sketchy}, pair, sketch)
     return {
         name: found[name] if name in found else construct(name, whole, **given[name])
@@ -139,8 +135,6 @@ def joints_at(
     All of them are read from its masses, those too that need no table: so their sums are known.
     """
     certain = [[axis.index(one)] for axis, one in zip(whole.supports, fill, strict=True)]
-    for blank, pivot in enumerate(_pivots(whole, methods.get("hcb", {}), list(methods))):
-        certain[blank] += pivot
     if "sweep" in methods:
         contexts = whole_number(methods["sweep"].get("contexts")) or CONTEXTS
         for blank, log_p in enumerate((whole.masked.log_a, whole.masked.log_b)):
@@ -165,18 +159,6 @@ def _largest_error(joint: Joint, fill: tuple[int, int] | None) -> float:
         return joint.standard_error(lambda one: one.log_prob(*fill))
     errors = [one.error or 0.0 for one in joint.top(min(_LISTED, math.prod(joint.shape)))]
     return math.sqrt(math.fsum(error**2 for error in errors) / len(errors))
-
-
-def _pivots(
-    whole: PairTables, options: Mapping[str, object], methods: Sequence[str]
-) -> Sequence[Sequence[int]]:
-    """The pivot of hcb, which must be certain to be there."""
-    pivot = options.get("pivot")
-    if "hcb" not in methods or pivot is None:
-        return (), ()
-    *_, last = walked_path(options.get("path"), options.get("pivot_axis", 0), 2)
-    place = [place_at_blank(whole.supports, last, pivot)]
-    return ((), place) if last else (place, ())
 
 
 @dataclass(frozen=True, eq=False)
