@@ -66,7 +66,7 @@ def table(joints: dict[str, unmask.Joint]) -> Iterator[str]:
 
 
 def section(lm: unmask.LanguageModel, name: str, text: str) -> Iterator[str]:
-    joints = lm.joints(text, methods=METHODS)
+    joints = lm.joints(text, methods=METHODS, support="vocabulary")
     passes = max(int(str(j.diagnostics["forward_passes"])) for j in joints.values())
     yield f"\n## {escaped(text)}\n"
     yield f"{name}, {passes:,} forward passes for all.\n"

@@ -93,10 +93,10 @@ def pairs_of(lm: unmask.LanguageModel, chosen: argparse.Namespace) -> Iterator[P
     for number, (text, word) in enumerate(TEXTS[chosen.texts]):
         start = text.index(word)
         cloze = lm.read(text, blanks=[(start, start + len(word))])
-        if len(cloze.positions) < 2:
-            # one token: the next one is masked with it
-            after = start + len(word)
-            cloze = lm.read(text, blanks=[(start, after), (after, after + 1)])
+        if len(cloze.positions) != 2:
+            # a word of one token, or of more: its first and the next one
+            first = cloze.positions[0]
+            cloze = lm.read(text, blanks=[first, first + 1])
         yield Pair(f"{chosen.texts}/{number}", cloze)
 
 

@@ -46,7 +46,7 @@ def check(joints: dict[str, unmask.Joint], text: str) -> None:
 
 def test_english(caption_bert: unmask.LanguageModel) -> None:
     text = "Two [MASK] are playing [MASK] on the beach."
-    joints = caption_bert.joints(text, methods=columns(text))
+    joints = caption_bert.joints(text, methods=columns(text), support="vocabulary")
     assert all(joint.shape == (4096, 4096) for joint in joints.values())
     check(joints, text)
 
@@ -55,7 +55,7 @@ def test_chinese() -> None:
     text = "法國的首都是[MASK][MASK]。"
     lm = unmask.load(real_model("albert-tiny-chinese"))
     # not all of them: each further table is 21,128 rows, and every solver's pass 446 million cells
-    joints = lm.joints(text, methods=["mlm", "hcb"])
+    joints = lm.joints(text, methods=["mlm", "hcb"], support="vocabulary")
     assert all(joint.shape == (21_128, 21_128) for joint in joints.values())
     paid = max(int(str(joint.diagnostics["forward_passes"])) for joint in joints.values())
     assert paid == 21_128 + 2
