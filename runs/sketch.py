@@ -37,7 +37,7 @@ PASSES = (200, 400, 800, 1_600)
 LISTED = 10
 QUIET = unmask.Settings(progress=False, announce=False)
 
-# by language: texts of our own, with the place of the first of two characters
+# by language: texts of our own, and where the first of two adjacent tokens begins
 TEXTS = {
     "chinese": [
         ("法國的首都是巴黎。", "巴黎"),
@@ -92,11 +92,9 @@ def pairs_of(lm: unmask.LanguageModel, chosen: argparse.Namespace) -> Iterator[P
         return
     for number, (text, word) in enumerate(TEXTS[chosen.texts]):
         start = text.index(word)
-        cloze = lm.read(text, blanks=[(start, start + len(word))])
-        if len(cloze.positions) != 2:
-            # a word of one token, or of more: its first and the next one
-            first = cloze.positions[0]
-            cloze = lm.read(text, blanks=[first, first + 1])
+        offsets = lm.tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
+        first = next(i for i, (low, high) in enumerate(offsets) if low <= start < high)
+        cloze = lm.read(text, blanks=[first, first + 1])
         yield Pair(f"{chosen.texts}/{number}", cloze)
 
 

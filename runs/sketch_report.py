@@ -28,16 +28,17 @@ how much error bars are widened, was chosen on pairs of SNLI *dev* sentences.
 *Found*: the part of the exact ten likeliest pairs that are among the sketch's ten. *log p off*:
 the mean absolute difference of their log-probabilities, in nats. *P-NLL*, *U-NLL*: sketch less
 exact, nats per token, with the 95% interval of the mean; *absolute*: the mean of absolute
-differences. *Covered*: how often two stated standard errors hold the exact log-probability of the
-likeliest pair.
+differences. Under *error bars*, how often two stated standard errors hold the exact number.
 """
 
 FOOTER = """\
 ## What limits it
 
-- Where mass is spread over many tokens, as between random characters, a fixed number of passes
-  sees less of it; with a precision instead of a number the sketch grows, or says that it did not
-  get there.
+- Where mass is spread over many tokens and pairs of them are locked, as between the characters of
+  Chinese words, a fixed number of passes sees too little of it: a thousand do not find all of the
+  ten likeliest pairs there, and their log-probabilities are off by a tenth or more.
+- With a precision instead of a number of passes the sketch grows, but it stops where its error bar
+  is small, and so more often where that is too small: it holds a little less often than it should.
 - A pair that nothing hints at, neither the masked text nor a context that was run, is missed
   without a sign. `tests/queries/test_sketch.py` has such tables.
 - `hcb` is rejected for these figures: between adjacent blanks it found nine of the ten likeliest
