@@ -29,8 +29,9 @@ from unmask.corpora import CorpusSpec, read_corpus
 from unmask.evaluation.masks import MASKS, examples
 from unmask.joints.metrics import pair_metrics
 from unmask.queries.sketched import precise_joints
+from unmask.settings import Sketch
 from unmask.tables.pair_tables import PairTables
-from unmask.tables.sketch import Sketch, SketchedPair
+from unmask.tables.sketch import SketchedPair
 
 METHODS: tuple[str, ...] = ("log-pool", "pseudo-gibbs", "hcb")
 PASSES = (200, 400, 800, 1_600)

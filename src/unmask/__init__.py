@@ -39,11 +39,10 @@ if TYPE_CHECKING:
     from unmask.queries.sampling.samples import Samples
     from unmask.sequences.mutations import interaction_map, mutation_effect, mutation_effects
     from unmask.sequences.scoring import log_ratios, score_texts
-    from unmask.settings import Settings
+    from unmask.settings import Settings, Sketch
     from unmask.tables.conditional import DenseLogits, FactoredLogits
     from unmask.tables.file import load_tables, save_tables
     from unmask.tables.pair_tables import PairTables
-    from unmask.tables.sketch import Sketch
     from unmask.tables.source import MaskedMarginals
     from unmask.text.cloze import Cloze
     from unmask.text.support import Support
@@ -72,7 +71,7 @@ _HOME = {
     "Progress": "progress",
     "Samples": "queries.sampling.samples",
     "Settings": "settings",
-    "Sketch": "tables.sketch",
+    "Sketch": "settings",
     "StoreError": "errors",
     "Support": "text.support",
     "SupportError": "errors",

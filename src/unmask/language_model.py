@@ -50,10 +50,9 @@ from unmask.queries.sampling.gibbs import (
 )
 from unmask.queries.sampling.samples import Samples
 from unmask.queries.word_targets import PiecePrior, Targets, WordQuestion, fill_targets
-from unmask.settings import Settings
+from unmask.settings import Settings, Sketch
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.proposals import AUTO, choose_axes, resolved
-from unmask.tables.sketch import Sketch
 from unmask.text import unknown_tokens
 from unmask.text.candidates import (
     Candidates,

@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 
-from unmask.arguments import whole_number
-from unmask.errors import UnmaskError
+from unmask.arguments import real_number, whole_number
+from unmask.errors import SupportError, UnmaskError
 from unmask.printable import quoted
 from unmask.progress import Shown
 
 # what may be of size V x V, in bytes, when a caller says nothing
 DEFAULT_MEMORY_LIMIT = 4 * 10**9
+# the first sweep of a sketch, and as many again
+_FEWEST_PASSES = 101
 
 
 @dataclass(frozen=True)
@@ -43,3 +45,31 @@ class Settings:
         shown = self.progress
         if not (shown is None or isinstance(shown, bool) or callable(shown)):
             raise UnmaskError(f"progress is True, False, None or a function, not {quoted(shown)}")
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """How two blanks are joined over a vocabulary from some of its contexts.
+
+    Contexts are added until the log-probabilities of the likeliest fills have a standard error
+    below `precision`, in nats, or `passes` forward passes have run; with a precision of None just
+    so many run. The same `seed` gives the same answer.
+    """
+
+    precision: float | None = 0.05
+    passes: int = 2_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Reject what cannot be aimed at."""
+        wanted = None if self.precision is None else real_number(self.precision)
+        if self.precision is not None and not (wanted is not None and 0 < wanted < float("inf")):
+            raise SupportError(
+                f"a precision is a number of nats above 0, or None, not {quoted(self.precision)}"
+            )
+        if (whole_number(self.passes) or 0) < _FEWEST_PASSES:
+            raise SupportError(
+                f"a sketch takes forward passes from {_FEWEST_PASSES}, not {quoted(self.passes)}"
+            )
+        if not 0 <= (-1 if whole_number(self.seed) is None else self.seed) < 2**63:
+            raise SupportError(f"a seed is a whole number from 0, not {quoted(self.seed)}")

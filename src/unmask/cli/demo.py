@@ -70,7 +70,7 @@ def run(chosen: argparse.Namespace) -> int:
     from unmask.demo.door import Hosts
     from unmask.demo.question import check_methods
     from unmask.demo.serving import check_place
-    from unmask.tables.sketch import Sketch
+    from unmask.settings import Sketch
 
     check_methods(methods)
     Sketch(passes=chosen.max_passes)

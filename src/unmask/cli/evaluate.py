@@ -17,7 +17,7 @@ from unmask.printable import printable, quoted
 if TYPE_CHECKING:
     from unmask.evaluation.executors.local import Executor
     from unmask.evaluation.request import Outcome, Prepared, Request
-    from unmask.tables.sketch import Sketch
+    from unmask.settings import Sketch
 
 SUMMARY = "measure constructions on many masked examples of a corpus"
 DESCRIPTION = (
@@ -244,7 +244,7 @@ def _sketch(chosen: argparse.Namespace) -> "Sketch | None":
     if not chosen.sketch:
         return None
 
-    from unmask.tables.sketch import Sketch
+    from unmask.settings import Sketch
 
     given = {"precision": chosen.precision, "passes": chosen.max_passes}
     known = {name: value for name, value in given.items() if value is not None}

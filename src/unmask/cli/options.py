@@ -261,7 +261,7 @@ def support_by_blank(chosen: argparse.Namespace) -> "Axes":
     if len(given := [name for name, value in named.items() if value is not None]) > 1:
         raise UnmaskError(f"{' and '.join(given)} exclude each other; give one of them")
     if chosen.precision is not None:
-        from unmask.tables.sketch import Sketch
+        from unmask.settings import Sketch
 
         return Sketch(precision=chosen.precision)
     if chosen.exact:

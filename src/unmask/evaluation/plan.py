@@ -20,7 +20,7 @@ from unmask import __version__
 from unmask.errors import StoreError
 from unmask.evaluation.rows import SKETCHED_VOCABULARY
 from unmask.printable import quoted
-from unmask.tables.sketch import Sketch
+from unmask.settings import Sketch
 
 FORMAT = 1
 _SHOWN_CHANGES = 5

@@ -30,8 +30,7 @@ from unmask.evaluation.store.shards import Shard
 from unmask.evaluation.worker import SOFTWARE, ModelSource
 from unmask.language_model import LanguageModel
 from unmask.queries.sketched import check_sketched, sketchable
-from unmask.settings import Settings
-from unmask.tables.sketch import Sketch
+from unmask.settings import Settings, Sketch
 
 WEAKLY_KNOWN = (
     "this run was begun by an earlier version, which kept hashes of weights and vocabulary alone:"

@@ -8,8 +8,8 @@ from unmask.joints.agreement import Agreement
 from unmask.joints.joint import Joint
 from unmask.joints.metrics import pair_metrics
 from unmask.queries.sketched import joints_at
+from unmask.settings import Sketch
 from unmask.tables.pair_tables import PairTables
-from unmask.tables.sketch import Sketch
 
 Numbers = dict[str, Any]
 

@@ -36,7 +36,7 @@ from unmask.queries.sketched import (
     sketchable,
     sketched_joints,
 )
-from unmask.settings import Settings
+from unmask.settings import Settings, Sketch
 from unmask.tables.beams import growing_rows
 from unmask.tables.blank_reader import BlankReader
 from unmask.tables.candidate_tables import CandidateTables
@@ -51,7 +51,6 @@ from unmask.tables.proposals import (
     sizes_of,
 )
 from unmask.tables.sizes import AFFORDABLE_ROWS, check_fits, rows_of_a_fill, table_bytes
-from unmask.tables.sketch import Sketch
 from unmask.text.cloze import Cloze
 from unmask.text.pieces import blanks_of, made_of_pieces
 from unmask.text.support import Support

@@ -17,9 +17,9 @@ from unmask.joints.joint import Joint
 from unmask.joints.sketched import Sketched
 from unmask.lazy import computed_once
 from unmask.queries.costs.cost import Cost
-from unmask.settings import Settings
+from unmask.settings import Settings, Sketch
 from unmask.tables.pair_tables import PairTables
-from unmask.tables.sketch import REPLICATES, Sketch, SketchedPair
+from unmask.tables.sketch import REPLICATES, SketchedPair
 
 # contexts per blank of the first sketch, and how much larger every further one is
 _FIRST_SIZE, _GROWTH = 100, 1.6

@@ -7,11 +7,10 @@ from unmask.arguments import whole_number
 from unmask.errors import SupportError
 from unmask.model.masked_lm import MaskedLM
 from unmask.printable import quoted
-from unmask.settings import Settings
+from unmask.settings import Settings, Sketch
 from unmask.tables.beams import grown
 from unmask.tables.blank_reader import BlankReader
 from unmask.tables.sizes import AFFORDABLE_ROWS
-from unmask.tables.sketch import Sketch
 from unmask.text.candidates import check_blanks, choose, choose_each
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support

@@ -19,9 +19,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from unmask.arguments import real_number, whole_number
-from unmask.errors import SupportError
-from unmask.printable import quoted
 from unmask.tables.conditional import DenseLogits
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.source import MaskedMarginals
@@ -38,37 +35,6 @@ _HEAD = 0.65
 _NO_WEIGHT = -60.0
 # other weights that the sample might have had
 REPLICATES = 32
-
-
-@dataclass(frozen=True)
-class Sketch:
-    """How two blanks are joined over a vocabulary from some of its contexts.
-
-    Contexts are added until the log-probabilities of the likeliest fills have a standard error
-    below `precision`, in nats, or `passes` forward passes have run; with a precision of None just
-    so many run. The same `seed` gives the same answer.
-    """
-
-    precision: float | None = 0.05
-    passes: int = 2_000
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        """Reject what cannot be aimed at."""
-        wanted = None if self.precision is None else real_number(self.precision)
-        if self.precision is not None and not (wanted is not None and 0 < wanted < float("inf")):
-            raise SupportError(
-                f"a precision is a number of nats above 0, or None, not {quoted(self.precision)}"
-            )
-        if (whole_number(self.passes) or 0) < _FEWEST_PASSES:
-            raise SupportError(
-                f"a sketch takes forward passes from {_FEWEST_PASSES}, not {quoted(self.passes)}"
-            )
-        if not 0 <= (-1 if whole_number(self.seed) is None else self.seed) < 2**63:
-            raise SupportError(f"a seed is a whole number from 0, not {quoted(self.seed)}")
-
-
-_FEWEST_PASSES = 4 * _FIRST + 1
 
 
 @dataclass(frozen=True, eq=False)

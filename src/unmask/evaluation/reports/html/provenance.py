@@ -17,7 +17,7 @@ from unmask import markup
 from unmask.evaluation.plan import Plan
 from unmask.evaluation.reports.reporting import Report
 from unmask.evaluation.store.run_folder import MANIFEST, ROWS, Run
-from unmask.tables.sketch import Sketch
+from unmask.settings import Sketch
 
 _OPTIONS = ("steps", "mean", "contexts")
 _LONGEST_PART = 100
