@@ -34,8 +34,8 @@ ROLES = {
 }
 SPECIAL = list(ROLES.values())
 PAD, MASK = SPECIAL.index("[PAD]"), SPECIAL.index("[MASK]")
-# characters that get a token of their own, the commonest first; others become [UNK]
-_ALPHABET = 500
+# characters that get tokens of their own, the commonest first; others become [UNK]
+_ALPHABET = 110
 # as many sentences are held out, but no more than one in twenty
 _HELD_OUT = 1000
 _CHOSEN, _AS_MASK, _AS_RANDOM = 0.15, 0.8, 0.1
@@ -138,16 +138,36 @@ def _padded(sentences: Sequence[Sequence[int]]) -> Tensor:
     return torch.tensor([[*one, *[PAD] * (longest - len(one))] for one in sentences])
 
 
-def hide(ids: Tensor, vocabulary: int, draw: torch.Generator) -> MaskedBatch:
-    """BERT's recipe: of 15% of the ordinary tokens 80% masked, 10% replaced, 10% left."""
-    ordinary = (ids >= len(SPECIAL)) | (ids == SPECIAL.index("[UNK]"))
-    chosen = ordinary & (torch.rand(ids.shape, generator=draw) < _CHOSEN)
+def hide(ids: Tensor, vocabulary: int, draw: torch.Generator, few: float) -> MaskedBatch:
+    """Tokens to guess: in a share `few` of the sentences one or two adjacent ones, else BERT's 15%.
+
+    One and two are as likely, and always masked; of the 15%, 80% are masked, 10% replaced, 10%
+    left. An [UNK] is never to be guessed.
+    """
+    ordinary = ids >= len(SPECIAL)
+    kind = torch.rand((len(ids), 1), generator=draw)
+    many = ordinary & (torch.rand(ids.shape, generator=draw) < _CHOSEN) & (kind >= few)
+    one = _first_of(ordinary, draw)
+    followed = ordinary & torch.nn.functional.pad(ordinary[:, 1:], (0, 1))
+    start = _first_of(followed, draw)
+    two = start | torch.nn.functional.pad(start[:, :-1], (1, 0))
+    two = torch.where(followed.any(1, keepdim=True), two, one)
+    masked = torch.where(kind < few / 2, one, two) & (kind < few)
+    fate = torch.rand(ids.shape, generator=draw)
+    others = torch.randint(len(SPECIAL), vocabulary, ids.shape, generator=draw)
+    hidden = torch.where(masked | (many & (fate < _AS_MASK)), MASK, ids)
+    replaced = many & (fate >= _AS_MASK) & (fate < _AS_MASK + _AS_RANDOM)
+    hidden = torch.where(replaced, others, hidden)
+    chosen = masked | many
     if not chosen.any():
         # a mean over nothing has no gradient; every sentence has a token after [CLS]
         chosen[0, 1] = True
-    fate = torch.rand(ids.shape, generator=draw)
-    others = torch.randint(len(SPECIAL), vocabulary, ids.shape, generator=draw)
-    hidden = torch.where(chosen & (fate < _AS_MASK), MASK, ids)
-    replaced = chosen & (fate >= _AS_MASK) & (fate < _AS_MASK + _AS_RANDOM)
-    hidden = torch.where(replaced, others, hidden)
     return MaskedBatch(hidden, (ids != PAD).long(), chosen, ids[chosen])
+
+
+def _first_of(allowed: Tensor, draw: torch.Generator) -> Tensor:
+    """In each row one of the allowed cells, all as likely; none in a row without any."""
+    place = torch.rand(allowed.shape, generator=draw).masked_fill(~allowed, -1.0).argmax(1)
+    drawn = torch.zeros_like(allowed)
+    drawn[torch.arange(len(allowed)), place] = True
+    return drawn & allowed

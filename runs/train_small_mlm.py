@@ -1,11 +1,15 @@
-"""Train a small English masked LM of caption-bert's shape on a CPU, into a Hugging Face folder.
+"""Train a small English masked LM on a CPU, into a Hugging Face folder: tiny-english's recipe.
 
     python runs/train_small_mlm.py --corpus snli --without snli --output DIR   # from the hub
-    python runs/train_small_mlm.py --corpus train-sentences.txt --output DIR --steps 6000
+    python runs/train_small_mlm.py --corpus snli.txt --corpus tatoeba.txt --output DIR --steps 9000
 
-BERT with 4 layers of 256, 64 positions, and a cased WordPiece vocabulary of 4,096 that is trained
+BERT with 4 layers of 256, 128 positions, and a cased WordPiece vocabulary of 8,192 that is trained
 first. `--corpus snli` is the training split; `--without` leaves out the sentences of other corpora
-(of `snli` the test split), compared without case and punctuation.
+(of `snli` the test split), compared without case and punctuation. Of each corpus up to 1,000
+sentences are held out.
+
+Blanks are what the model is for: at first BERT's 15% of the tokens are hidden, and in a growing
+share of the sentences, two thirds at the end, one token or two adjacent ones.
 
 The learning rate follows a number of steps, never the clock: the same corpus, seed and `--steps`
 give the same weights on the same kind of machine with as many threads (elsewhere, up to rounding).
@@ -15,6 +19,7 @@ last checkpoint (DIR/training/), to the same weights as a run without a break.
 """
 
 import argparse
+import json
 import math
 import os
 import sys
@@ -43,13 +48,13 @@ REPORTS = 20
 
 @dataclass(frozen=True)
 class Shape:
-    """caption-bert's, unless a test wants less."""
+    """tiny-english's, unless a test wants less."""
 
-    vocabulary: int = 4096
+    vocabulary: int = 8192
     layers: int = 4
     hidden: int = 256
     heads: int = 4
-    positions: int = 64
+    positions: int = 128
 
 
 @dataclass(frozen=True)
@@ -59,9 +64,10 @@ class Plan:
     steps: int
     seed: int = 0
     corpus: str = ""
-    cells: int = 1024
-    peak: float = 1e-3
+    cells: int = 2048
+    peak: float = 1.5e-3
     warm_up: float = 0.05
+    few: float = 2 / 3
     shape: Shape = Shape()
 
     def learning_rate(self, step: int) -> float:
@@ -69,6 +75,10 @@ class Plan:
         rising = max(1, round(self.warm_up * self.steps))
         falling = max(1, self.steps - rising)
         return self.peak * min((step + 1) / rising, (self.steps - step) / falling)
+
+    def share_of_few(self, step: int) -> float:
+        """Of the sentences, those with one blank or two: from none to `few`."""
+        return self.few * step / self.steps
 
 
 @dataclass(frozen=True)
@@ -80,8 +90,13 @@ class Data:
     held_out: list[list[int]]
 
 
-def prepare(sentences: Sequence[Sentence], shape: Shape) -> Data:
-    texts, rest = split(sentences)
+def prepare(corpora: Sequence[Sequence[Sentence]], shape: Shape) -> Data:
+    texts: list[str] = []
+    rest: list[str] = []
+    for sentences in corpora:
+        kept, held_out = split(sentences)
+        texts += kept
+        rest += held_out
     tokenizer = train_tokenizer(texts, shape.vocabulary, shape.positions)
     training = encode(tokenizer, texts, shape.positions)
     say(f"{len(training):,} sentences to learn from, {len(texts) - len(training)} too long")
@@ -133,7 +148,8 @@ def training_batches(data: Data, plan: Plan, start: int) -> Iterator[MaskedBatch
             sorted_out = batches(data.training, plan.cells, draw)
             continue
         ids = sorted_out[step % len(sorted_out)]
-        yield hide(ids, len(data.tokenizer), generator(plan.seed, "step", step))
+        draw = generator(plan.seed, "step", step)
+        yield hide(ids, len(data.tokenizer), draw, plan.share_of_few(step))
         step += 1
 
 
@@ -150,10 +166,10 @@ def take_step(model: BertForMaskedLM, optimizer: AdamW, batch: MaskedBatch, rate
 
 @torch.no_grad()
 def held_out_loss(model: BertForMaskedLM, data: Data, plan: Plan) -> float:
-    """Nats a masked token, on the same masks every time."""
+    """Nats per masked token, on the same masks every time."""
     total, count = 0.0, 0
     for number, ids in enumerate(batches(data.held_out, plan.cells, generator("held out"))):
-        batch = hide(ids, len(data.tokenizer), generator("held out", number))
+        batch = hide(ids, len(data.tokenizer), generator("held out", number), plan.few)
         total += float(loss_sum(model, batch))
         count += len(batch.targets)
     return total / count
@@ -203,17 +219,24 @@ def report(step: int, steps: int, seconds: float, held_out: float, recent: list[
     mean = math.fsum(recent) / len(recent)
     recent.clear()
     say(
-        f"step {step:,} of {steps:,}, {seconds / 60:.1f} min: held-out loss {held_out:.3f} nats a"
+        f"step {step:,} of {steps:,}, {seconds / 60:.1f} min: held-out loss {held_out:.3f} nats per"
         f" masked token, training {mean:.3f}"
     )
 
 
 def export(model: BertForMaskedLM, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
-    """An ordinary Hugging Face folder, each file put in place whole."""
+    """An ordinary Hugging Face folder, each file put in place whole.
+
+    Weights take half the room as float16; the configuration asks for float32, so that whoever
+    loads them computes in that.
+    """
     fresh = folder / "training" / "finished"
     disable_progress_bar()
-    model.eval().save_pretrained(fresh)
+    model.eval().half().save_pretrained(fresh)
     tokenizer.save_pretrained(fresh)
+    config = fresh / "config.json"
+    said = json.loads(config.read_text("utf-8"))
+    config.write_text(json.dumps(said | {"dtype": "float32"}, indent=2) + "\n", "utf-8")
     for path in sorted(fresh.iterdir()):
         path.replace(folder / path.name)
     fresh.rmdir()
@@ -237,14 +260,26 @@ def plain(text: str) -> str:
     return "".join(ch for ch in text.casefold() if ch.isalnum())
 
 
-def corpus(chosen: argparse.Namespace) -> tuple[list[Sentence], str]:
-    """The sentences to learn from, and a digest of the whole."""
-    split_name = chosen.split or ("train" if chosen.corpus in KNOWN else None)
-    found = read_corpus(CorpusSpec(chosen.corpus, split=split_name))
-    others = [read_corpus(CorpusSpec(place)) for place in chosen.without]
-    unwanted = {plain(one.text) for other in others for one in other.sentences}
-    kept = [one for one in found.sentences if plain(one.text) not in unwanted]
-    return kept, " less ".join(one.digest for one in (found, *others))
+def read_corpora(
+    places: Sequence[str], without: Sequence[str], split_name: str | None = None
+) -> tuple[list[list[Sentence]], str]:
+    """The sentences to learn from, corpus by corpus, none twice, and a digest of the whole."""
+    found = [
+        read_corpus(CorpusSpec(place, split=split_name or ("train" if place in KNOWN else None)))
+        for place in places
+    ]
+    others = [read_corpus(CorpusSpec(place)) for place in without]
+    seen = {plain(one.text) for other in others for one in other.sentences}
+    kept: list[list[Sentence]] = []
+    for one in found:
+        kept.append([])
+        for sentence in one.sentences:
+            key = plain(sentence.text)
+            if key not in seen:
+                seen.add(key)
+                kept[-1].append(sentence)
+    learnt = " and ".join(one.digest for one in found)
+    return kept, " less ".join([learnt, *(one.digest for one in others)])
 
 
 def run(chosen: argparse.Namespace) -> None:
@@ -252,9 +287,9 @@ def run(chosen: argparse.Namespace) -> None:
         if getattr(chosen, name) is not None and not getattr(chosen, name) > 0:
             raise unmask.UnmaskError(f"--{name} takes a number above 0")
     torch.set_num_threads(chosen.threads)
-    sentences, digest = corpus(chosen)
+    corpora, digest = read_corpora(chosen.corpus or ["snli"], chosen.without, chosen.split)
     plan = Plan(chosen.steps or 1, chosen.seed, digest)
-    data = prepare(sentences, plan.shape)
+    data = prepare(corpora, plan.shape)
     about = read_about(chosen.output / "training" / "state.safetensors")
     # a run that was begun keeps its number of steps, whatever this machine would make of the budget
     begun = None if about is None else int(about["plan"]["steps"])
@@ -270,8 +305,13 @@ def say(text: str) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Train a small masked LM on a CPU.")
     add: Any = parser.add_argument
-    add("--corpus", default="snli", help="snli, a dataset, or a file of sentences")
-    add("--split", help="of a dataset (default: train)")
+    add(
+        "--corpus",
+        action="append",
+        metavar="CORPUS",
+        help="snli, a dataset, or a file of sentences; may be repeated (default: snli)",
+    )
+    add("--split", help="of the datasets (default: train)")
     add("--without", action="append", default=[], metavar="CORPUS", help="leave out its sentences")
     add("--output", type=Path, required=True, metavar="DIR")
     budget = parser.add_mutually_exclusive_group()

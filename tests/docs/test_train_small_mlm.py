@@ -1,5 +1,7 @@
 """The run that trains a small masked LM: it learns, resumes to the same weights, and loads."""
 
+import json
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -7,15 +9,18 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
+from transformers import AutoModelForMaskedLM
 
 import unmask
 from unmask.corpora.corpus import Sentence
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "runs"))
 
+import measure_mlm as measuring
 import small_mlm_data as data_making
 import train_small_mlm as run
 
+WORDS = re.compile("[A-Za-z]+")
 SHAPE = run.Shape(vocabulary=150, layers=1, hidden=32, heads=2, positions=16)
 PLAN = run.Plan(steps=40, seed=3, corpus="made up", cells=256, peak=1e-2, shape=SHAPE)
 
@@ -32,7 +37,7 @@ def sentences() -> list[Sentence]:
 @pytest.fixture(scope="module")
 def data() -> run.Data:
     assert len(sentences()) == 200
-    return run.prepare(sentences(), SHAPE)
+    return run.prepare([sentences()], SHAPE)
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +79,10 @@ def test_the_folder_loads_and_fills(folder: Path) -> None:
         "tokenizer.json",
         "tokenizer_config.json",
     ]
+    assert {one.dtype for one in load_file(folder / "model.safetensors").values()} == {
+        torch.float16
+    }
+    assert AutoModelForMaskedLM.from_pretrained(folder).dtype == torch.float32
     lm = unmask.load(folder)
     assert lm.max_length == SHAPE.positions
     (best,) = lm.joint("A man [MASK] the [MASK] number 3 .").top(1)
@@ -109,7 +118,7 @@ def test_batches_hold_every_sentence_once() -> None:
 def test_hidden_tokens_are_as_many_as_bert_hides() -> None:
     ids = torch.randint(5, 1000, (400, 50), generator=data_making.generator("ids"))
     ids[:, 0], ids[:, -1] = 2, 0
-    batch = data_making.hide(ids, 1000, data_making.generator("masks"))
+    batch = data_making.hide(ids, 1000, data_making.generator("masks"), few=0.0)
     chosen = batch.chosen
     assert not chosen[:, 0].any()
     assert not chosen[:, -1].any()
@@ -119,6 +128,53 @@ def test_hidden_tokens_are_as_many_as_bert_hides() -> None:
     assert float(chosen[:, 1:-1].float().mean()) == pytest.approx(0.15, abs=0.01)
     assert float((batch.ids[chosen] == 4).float().mean()) == pytest.approx(0.8, abs=0.03)
     assert float((batch.ids[chosen] == ids[chosen]).float().mean()) == pytest.approx(0.1, abs=0.03)
+
+
+def test_few_blanks_are_one_or_two_adjacent_ones() -> None:
+    ids = torch.randint(5, 1000, (3000, 9), generator=data_making.generator("ids"))
+    # [CLS] and padding at the ends, an [UNK] in the middle, and rows of a single word
+    ids[:, 0], ids[:, -1], ids[:, 4] = 2, 0, 1
+    ids[:100, 2:] = 0
+    batch = data_making.hide(ids, 1000, data_making.generator("masks"), few=1.0)
+    chosen = batch.chosen
+    assert torch.equal(batch.ids == 4, chosen)
+    assert torch.equal(batch.targets, ids[chosen])
+    assert not chosen[:, [0, 4, 8]].any()
+    assert torch.equal(chosen[:100].sum(1), torch.ones(100))
+    places = Counter(tuple(row.nonzero().flatten().tolist()) for row in chosen[100:])
+    singles = [(place,) for place in (1, 2, 3, 5, 6, 7)]
+    pairs = [(1, 2), (2, 3), (5, 6), (6, 7)]
+    assert places.keys() == {*singles, *pairs}
+    for which in (singles, pairs):
+        expected = 2900 / 2 / len(which)
+        assert all(places[place] == pytest.approx(expected, rel=0.25) for place in which)
+
+
+def test_the_share_of_few_blanks_grows() -> None:
+    plan = run.Plan(steps=100)
+    assert plan.share_of_few(0) == 0
+    assert plan.share_of_few(50) == pytest.approx(1 / 3)
+    ids = torch.randint(5, 1000, (3000, 40), generator=data_making.generator("ids"))
+    batch = data_making.hide(ids, 1000, data_making.generator("masks"), few=0.5)
+    few = ((batch.chosen.sum(1) <= 2) & (batch.chosen.sum(1) > 0)).float().mean()
+    # of the sentences with 15% hidden, one in twenty has one or two as well
+    assert float(few) == pytest.approx(0.5 + 0.5 * 0.048, abs=0.03)
+
+
+def test_corpora_hold_no_sentence_twice_and_none_that_is_left_out(tmp_path: Path) -> None:
+    for name, lines in (
+        ("one.txt", ["A man sleeps.", "A dog runs.", "Hello there you"]),
+        ("two.txt", ["a dog RUNS", "A cat sits."]),
+        ("test.txt", ["Hello, there: you!"]),
+    ):
+        (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    places = [str(tmp_path / name) for name in ("one.txt", "two.txt")]
+    corpora, digest = run.read_corpora(places, [str(tmp_path / "test.txt")])
+    assert [[one.text for one in corpus] for corpus in corpora] == [
+        ["A man sleeps.", "A dog runs."],
+        ["A cat sits."],
+    ]
+    assert digest.count(" and ") == digest.count(" less ") == 1
 
 
 def test_the_rate_rises_and_falls() -> None:
@@ -140,3 +196,29 @@ def test_bad_options_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[
         shown = capsys.readouterr().err
         assert said in shown
         assert shown.count("\n") == 1
+
+
+def test_measured_perplexities(folder: Path, tmp_path: Path) -> None:
+    """Against one forward pass per sentence; words are the same for both models."""
+    texts = [one.text for one in sentences()[::10]]
+    (tmp_path / "some.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
+    output = tmp_path / "rows.jsonl"
+    corpus = ["--corpus", f"some={tmp_path / 'some.txt'}", "--output", str(output)]
+    assert measuring.main(["--model", str(folder), "--model", str(folder), *corpus]) == 0
+    token, word, *again = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
+    assert [token["blank"], word["blank"]] == ["token", "word"]
+    assert again == [token, word]
+    model = measuring.Model(str(folder))
+    losses = []
+    for text in texts:
+        found = measuring.token_blank(model, text)
+        assert found is not None
+        ids, place = list(found[0]), found[1]
+        assert ids[place] not in model.tokenizer.all_special_ids
+        gold, ids[place] = ids[place], model.tokenizer.mask_token_id
+        logits = model.model(torch.tensor([ids])).logits[0, place].double()
+        losses.append(-float(logits.log_softmax(-1)[gold].detach()))
+    assert token["examples"] == len(texts)
+    assert token["nll"] == pytest.approx(sum(losses) / len(losses), abs=1e-5)
+    ((ids, place),) = measuring.word_blanks([model], texts[0]) or []
+    assert WORDS.fullmatch(model.tokenizer.convert_ids_to_tokens(ids)[place])
