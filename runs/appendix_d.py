@@ -10,7 +10,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -109,7 +109,7 @@ def whose(found: Record) -> Iterator[str]:
         return
     yield f"Measured with {name}, which has {found['vocabulary']:,} tokens. **The paper's values"
     yield f"are of another model** ({' or '.join(PAPERS_MODELS)}; the appendix does not say which)"
-    yield "and stand here for comparison of the pattern, not of the numbers.\n"
+    yield "and are here for comparison of the pattern, not of the numbers.\n"
 
 
 def number(value: float) -> str:
@@ -151,14 +151,44 @@ def reading(one: Record) -> Iterator[str]:
     yield f'Mass on "{gold}" as a multiple of that of `mlm`: {", ".join(factors)}.'
 
 
+def conclusion(found: Record) -> Iterator[str]:
+    """Whether the appendix's pattern comes out: the first text is printed as the paper has it."""
+    one = found["texts"][0]
+    cells = {(c["blank"], c["token"], c["given"]): c["probability"] for c in one["conditionals"]}
+
+    def lead(table: Mapping[tuple[int, str, str], float]) -> float:
+        """How many times the product of the conditionals of the gold pair is its rival's."""
+        gold, rival = (table[1, b, a] * table[0, a, b] for a, b in (GOLD, RIVAL))
+        return gold / rival
+
+    gold, rival = (f'"{" ".join(pair)}"' for pair in (GOLD, RIVAL))
+    share = one["masses"]["mrf"][" ".join(GOLD)] / one["masses"]["mlm"][" ".join(GOLD)]
+    here, papers = lead(cells), lead(CONDITIONALS)
+    yield "**What comes out.**"
+    if here > 1:
+        yield f"The paper's pattern does not: there the product of both conditionals makes {rival}"
+        yield f"{1 / papers:,.0f} times likelier than {gold}; here {gold} is {here:,.3g} times"
+        yield f"likelier than {rival}, because this model finds {gold} likely from both sides."
+    else:
+        yield f"The paper's pattern does: there the product of both conditionals makes {rival}"
+        yield f"{1 / papers:,.0f} times likelier than {gold}, here {1 / here:,.3g} times."
+    if share < 1:
+        yield f"What MRFs do to the pair does: `mrf` gives {gold} {share:.2g} of the mass that two"
+        yield "independent guesses (`mlm`) give it.\n"
+    else:
+        yield f"What MRFs do to the pair does not: `mrf` gives {gold} {share:.2g} times the mass"
+        yield "that two independent guesses (`mlm`) give it.\n"
+
+
 def page(found: Record) -> Iterator[str]:
-    yield "# The casino\n"
+    yield "# Appendix D: the casino\n"
     yield 'Appendix D of the paper shows how MRFs fail, with two blanks before "at the casino" that'
-    yield 'were "man is": both conditionals multiplied give it next to nothing beside "man was".'
-    yield "Here are the four conditionals that it names and the mass that every joint gives the"
-    yield "pair, exact over the whole vocabulary, special tokens included. Produced by"
-    yield "`runs/appendix_d.sh`; the same figures are in a JSON file beside this page.\n"
+    yield 'were "man is": both conditionals multiplied give it next to nothing compared with'
+    yield '"man was". Here are the four conditionals that it names and the mass that every joint'
+    yield "gives the pair, exact over the whole vocabulary, special tokens included. Produced by"
+    yield "`runs/appendix_d.sh`; the same figures are in a JSON file next to this page.\n"
     yield from whose(found)
+    yield from conclusion(found)
     yield "The paper prints the text without a full stop, and most sentences of SNLI have one; both"
     yield "are measured, unless the run was given other texts."
     for one in found["texts"]:

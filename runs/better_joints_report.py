@@ -66,7 +66,7 @@ vocabulary. Distinct sentences, two blanks each, drawn by a hash of their ids
 P-PPL and U-PPL are exponentials of the mean NLL per token over examples, A-KL and G-KL means in
 nats; lower is better everywhere. Differences are to `ag-paper`, the paper's 50 steps from uniform,
 example by example, with 95% bootstrap intervals (percentiles of 10,000 resamples of sentences).
-**Bold**: the interval leaves out zero. One model and one corpus: another model may sit elsewhere.
+**Bold**: the interval leaves out zero. One model and one corpus: another model may differ.
 """
 
 

@@ -36,6 +36,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
     for item in items:
+        for mark in item.iter_markers("assets"):
+            if not (mark.args and str(mark.args[0]).strip()):
+                raise pytest.UsageError(f"{item.nodeid}: give the reason, assets('...')")
         if item.path.name in REACHED_ELSEWHERE:
             item.add_marker("no_cover")
 
@@ -64,5 +67,5 @@ def results(fill: Callable[..., tuple[str, str]]) -> Callable[..., Any]:
 
 
 @pytest.fixture(scope="session")
-def caption_bert() -> "unmask.LanguageModel":
-    return unmask.load(real_model("caption-bert"))
+def tiny_english() -> "unmask.LanguageModel":
+    return unmask.load(real_model("tiny-english"))

@@ -363,18 +363,18 @@ def test_blimp_by_paradigm_field_and_overall(score, rows, lm, tmp_path) -> None:
 
 
 @pytest.mark.real
-def test_a_real_model_prefers_what_is_grammatical(caption_bert: unmask.LanguageModel) -> None:
+def test_a_real_model_prefers_what_is_grammatical(tiny_english: unmask.LanguageModel) -> None:
     pairs = [
         ("A man is playing a guitar.", "A man are playing a guitar."),
         ("Two dogs are running in the grass.", "Two dogs is running in the grass."),
         ("A woman is sitting on a bench.", "A woman is sit on a bench."),
     ]
     for method in ("pll", "hcb-path"):
-        for one in log_ratios(caption_bert, pairs, method=method):
+        for one in log_ratios(tiny_english, pairs, method=method):
             assert one.log_ratio is None or one.log_ratio > 0
 
 
-@pytest.mark.real
+@pytest.mark.assets("BLiMP")
 def test_a_paradigm_of_the_real_blimp(score, tmp_path) -> None:
     place = real_data("blimp/anaphor_number_agreement.jsonl").parent
     out, _ = score(

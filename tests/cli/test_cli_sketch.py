@@ -1,4 +1,4 @@
-"""`unmask fill` over a vocabulary that is sketched: caption-bert, 4,096 tokens."""
+"""`unmask fill` over a vocabulary that is sketched: tiny-english, 8,192 tokens."""
 
 import json
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.real
 @pytest.fixture
 def run(capsys):
     def answered(*arguments: str) -> tuple[int, str, str]:
-        code = main(["fill", TEXT, "-m", str(real_model("caption-bert")), *arguments])
+        code = main(["fill", TEXT, "-m", str(real_model("tiny-english")), *arguments])
         return code, *capsys.readouterr()
 
     return answered
@@ -28,7 +28,7 @@ def test_every_probability_has_an_error_bar(run):
     assert first[1:3] == ["women", "volleyball"]
     assert first[4] == "+-"
     assert abs(float(first[3]) - 0.1277) < 5 * float(first[5]) + 0.001
-    assert "forward passes of 8,193; +- is one standard error (--exact runs all)" in out
+    assert "forward passes of 16,385; +- is one standard error (--exact runs all)" in out
     assert "J = 0.02" in out
     # mlm is exact as it is
     assert out.splitlines()[1].count("+-") == 1

@@ -510,7 +510,7 @@ def test_what_there_is_only_for_two_blanks() -> None:
 
 @pytest.mark.real
 def test_a_trained_model_against_loops_over_its_own_logits() -> None:
-    lm = unmask.load(real_model("caption-bert"))
+    lm = unmask.load(real_model("tiny-english"))
     words = [["black", "white", "red"], ["shirt", "dress", "hat"], ["playing", "holding"]]
     cloze = lm.cloze("A man in a [MASK] [MASK] is [MASK] a guitar.")
     axes = [[int(i) for i in lm.support(w).ids] for w in words]
@@ -527,7 +527,7 @@ def test_a_trained_model_against_loops_over_its_own_logits() -> None:
         return reference.normalised(np.exp(chosen - chosen.max()))
 
     wanted = {n: expected(n, given, (3, 3, 2)) for n in ("mlm", "mrf", "hcb", "log-pool", "orders")}
-    lm = unmask.load(real_model("caption-bert"))
+    lm = unmask.load(real_model("tiny-english"))
     joints = lm.joints(cloze, methods=list(wanted), support=dict(enumerate(words)), settings=QUIET)
     for name, joint in joints.items():
         np.testing.assert_allclose(

@@ -256,7 +256,7 @@ def test_known_names_stand_for_hub_datasets(place, name, columns, monkeypatch):
 # -- the corpora themselves
 
 
-@pytest.mark.real
+@pytest.mark.assets("the corpora themselves")
 @pytest.mark.parametrize(
     ("name", "first", "count", "repeated"),
     [

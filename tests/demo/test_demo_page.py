@@ -46,7 +46,7 @@ def served(model: str, *options: str) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def english() -> Iterator[str]:
-    with served("caption-bert") as address:
+    with served("tiny-english") as address:
         yield address
 
 
@@ -128,7 +128,7 @@ def test_a_visit(browser: Any, english: str) -> None:
         trust = page.inner_text("#trust")
         assert re.search(r"J = \d\.\d{3} ± \d\.\d{3} bits: the two conditionals", trust)
         assert "Mutual information" in trust
-        assert re.search(r"from \d{3} of its 8,193 forward passes", trust)
+        assert re.search(r"from \d{3} of its 16,385 forward passes", trust)
         assert page.locator("#maps table").count() == 2
         screenshot(page, "demo-done")
 
@@ -282,6 +282,7 @@ def ask_nothing(page: Any) -> None:
     assert not page.query_selector("#cards li")
 
 
+@pytest.mark.assets("the Chinese model")
 def test_a_chinese_model(browser: Any) -> None:
     """Every character is a word, the examples are Chinese, and so are the heat maps."""
     with (

@@ -144,7 +144,7 @@ def test_stand_ins_are_those_of_the_environment(
         (place / model / "config.json").write_text("{}", "utf-8")
     monkeypatch.setenv("UNMASK_TEST_MODELS", str(tmp_path / "fetched"))
     assert kernels.stand_ins(str(tmp_path)) == {
-        "bert-base-cased": str(tmp_path / "models" / "caption-bert"),
+        "bert-base-cased": str(tmp_path / "models" / "tiny-english"),
         "ckiplab/albert-tiny-chinese": str(tmp_path / "fetched" / "albert-tiny-chinese"),
         "antiberty": str(tmp_path / "fetched" / "antiberty"),
     }
@@ -201,7 +201,7 @@ Its [rows](results/table1-here/rows/).
 @pytest.mark.slow
 def test_a_page_is_run_and_a_folder_listed(tmp_path: Path) -> None:
     pytest.importorskip("myst_nb")
-    real_model("caption-bert")
+    real_model("tiny-english")
     docs = tmp_path / "docs"
     docs.mkdir()
     for name in ("conf.py", "_sphinx", "_static"):

@@ -44,13 +44,14 @@ def check(joints: dict[str, unmask.Joint], text: str) -> None:
             assert rank > 0 or joint.top(1)[0].tokens == tokens
 
 
-def test_english(caption_bert: unmask.LanguageModel) -> None:
+def test_english(tiny_english: unmask.LanguageModel) -> None:
     text = "Two [MASK] are playing [MASK] on the beach."
-    joints = caption_bert.joints(text, methods=columns(text), support="vocabulary")
-    assert all(joint.shape == (4096, 4096) for joint in joints.values())
+    joints = tiny_english.joints(text, methods=columns(text), support="vocabulary")
+    assert all(joint.shape == (8192, 8192) for joint in joints.values())
     check(joints, text)
 
 
+@pytest.mark.assets("the Chinese model")
 def test_chinese() -> None:
     text = "法國的首都是[MASK][MASK]。"
     lm = unmask.load(real_model("albert-tiny-chinese"))

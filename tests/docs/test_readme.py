@@ -23,7 +23,7 @@ def blocks(language: str) -> list[str]:
 
 @pytest.mark.real
 def test_command_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    model = real_model("caption-bert")
+    model = real_model("tiny-english")
     (command,) = [b for b in blocks("sh") if b.startswith('unmask fill "The')]
     words = shlex.split(command.replace("bert-base-cased", model.as_posix()))
     assert cli.main(words[1:]) == 0

@@ -40,7 +40,7 @@ def table(lines: list[str], first: str) -> dict[str, list[str]]:
 # the casino
 
 
-def casino(model: str = "caption-bert") -> appendix_d.Record:
+def casino(model: str = "tiny-english") -> appendix_d.Record:
     one = {
         "text": "The [MASK] [MASK] at the casino",
         "tokens": ["The", "[MASK]", HOSTILE],

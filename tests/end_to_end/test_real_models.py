@@ -17,7 +17,7 @@ from unmask import LanguageModel, Settings
 pytestmark = pytest.mark.real
 
 TEXT = "A man is playing a [MASK] [MASK]."
-CONTEXTS = list(range(5, 4096, 13))
+CONTEXTS = list(range(5, 8192, 26))
 EVERY = slice(None)
 
 
@@ -50,7 +50,7 @@ def plain_logits(model, ids: list[int], at: int, place: int, tokens: list[int]) 
 
 # --- how far numbers wander --------------------------------------------------------------------
 
-# measured: caption-bert 1.3e-5, albert-tiny-chinese 9.9e-5; kernels for other batch shapes add in
+# measured: tiny-english 1.3e-5, albert-tiny-chinese 9.9e-5; kernels for other batch shapes add in
 # another order
 BATCH_SPREAD = 3e-4
 # measured: 1.2e-5, on log-probabilities down to -23
@@ -60,30 +60,30 @@ BFLOAT16_ERROR = 0.3
 
 
 @pytest.fixture(scope="module")
-def one_by_one(caption_bert) -> Tensor:
-    return log_a_given_b(caption_bert, CONTEXTS, 1)
+def one_by_one(tiny_english) -> Tensor:
+    return log_a_given_b(tiny_english, CONTEXTS, 1)
 
 
 @pytest.mark.parametrize("size", [7, 64, None])
-def test_batch_size_hardly_matters(caption_bert, one_by_one, record_property, size: int | None):
-    spread = worst(log_a_given_b(caption_bert, CONTEXTS, size), one_by_one)
+def test_batch_size_hardly_matters(tiny_english, one_by_one, record_property, size: int | None):
+    spread = worst(log_a_given_b(tiny_english, CONTEXTS, size), one_by_one)
     record_property(f"batch_spread_{size}", spread)
     assert spread <= BATCH_SPREAD
 
 
 @pytest.mark.slow
-def test_batch_size_hardly_matters_over_the_whole_vocabulary(caption_bert, record_property):
-    every = list(range(caption_bert.model.vocabulary_size))
-    spread = worst(log_a_given_b(caption_bert, every, 7), log_a_given_b(caption_bert, every, 64))
+def test_batch_size_hardly_matters_over_the_whole_vocabulary(tiny_english, record_property):
+    every = list(range(tiny_english.model.vocabulary_size))
+    spread = worst(log_a_given_b(tiny_english, every, 7), log_a_given_b(tiny_english, every, 64))
     record_property("batch_spread_whole_vocabulary", spread)
     assert spread <= BATCH_SPREAD
 
 
 @pytest.fixture(scope="module")
-def in_float64(caption_bert) -> Tensor:
+def in_float64(tiny_english) -> Tensor:
     """The table of a float64 copy of the model."""
-    model = copy.deepcopy(caption_bert.model.model).double()
-    cloze = caption_bert.cloze(TEXT)
+    model = copy.deepcopy(tiny_english.model.model).double()
+    cloze = tiny_english.cloze(TEXT)
     a, b = cloze.positions
     rows = torch.tensor(cloze.ids).repeat(len(CONTEXTS), 1)
     rows[:, b] = torch.tensor(CONTEXTS)
@@ -93,14 +93,14 @@ def in_float64(caption_bert) -> Tensor:
     return torch.log_softmax(logits, dim=1).T
 
 
-def test_float32_is_near_float64(caption_bert, in_float64, record_property):
-    error = worst(log_a_given_b(caption_bert, CONTEXTS), in_float64)
+def test_float32_is_near_float64(tiny_english, in_float64, record_property):
+    error = worst(log_a_given_b(tiny_english, CONTEXTS), in_float64)
     record_property("float64_error", error)
     assert error <= FLOAT64_ERROR
 
 
 def test_bfloat16_is_worse_but_bounded(in_float64, record_property):
-    lm = unmask.load(real_model("caption-bert"), dtype="bfloat16")
+    lm = unmask.load(real_model("tiny-english"), dtype="bfloat16")
     error = worst(log_a_given_b(lm, CONTEXTS), in_float64)
     record_property("bfloat16_error", error)
     assert FLOAT64_ERROR < error <= BFLOAT16_ERROR
@@ -110,7 +110,7 @@ def test_bfloat16_is_worse_but_bounded(in_float64, record_property):
 
 ANTIBODY = "E V Q L V E S G G G L V Q P G G S L R L S C A A S [MASK] F T F S"
 ONE_BLANK = {
-    "caption-bert": ["A man is playing a [MASK].", "[MASK] dogs run through the snow", "[MASK]"],
+    "tiny-english": ["A man is playing a [MASK].", "[MASK] dogs run through the snow", "[MASK]"],
     "albert-tiny-chinese": ["今天天氣真[MASK]。", "我[MASK]歡喝咖啡，不喝茶。"],
     "antiberty": [ANTIBODY, "[MASK] V Q L"],
 }
@@ -132,7 +132,16 @@ def assert_is_fill_mask(lm: LanguageModel, text: str, *, top: int, error: float 
 
 
 @pytest.mark.parametrize(
-    ("name", "text"), [(name, text) for name, texts in ONE_BLANK.items() for text in texts]
+    ("name", "text"),
+    [
+        pytest.param(
+            name,
+            text,
+            marks=() if name == "tiny-english" else pytest.mark.assets("other vocabularies"),
+        )
+        for name, texts in ONE_BLANK.items()
+        for text in texts
+    ],
 )
 def test_one_blank_is_transformers_fill_mask(name: str, text: str):
     lm = unmask.load(real_model(name))
@@ -184,6 +193,7 @@ def found_joints(antiberty, request) -> dict[str, unmask.Joint]:
     return antiberty.joints(PAIR, settings=Settings(memory_limit=request.param))
 
 
+@pytest.mark.assets("a vocabulary so small that loops over it are quick")
 @pytest.mark.parametrize("method", list(unmask.CONSTRUCTIONS))
 def test_antibody_joints_are_exact(found_joints, antibody_joints, method: str):
     joint = found_joints[method]
@@ -194,6 +204,7 @@ def test_antibody_joints_are_exact(found_joints, antibody_joints, method: str):
     assert joint.top(1)[0].ids == best
 
 
+@pytest.mark.assets("a vocabulary so small that loops over it are quick")
 def test_antibody_blanks_are_dependent(antibody_joints):
     # otherwise any construction would do, and the test above would show little
     assert reference.mutual_information(antibody_joints["ag"]) > 1e-3
@@ -202,6 +213,7 @@ def test_antibody_blanks_are_dependent(antibody_joints):
 # --- albert-tiny-chinese: readouts narrower than the trunk, a large vocabulary -----------------
 
 
+@pytest.mark.assets("an architecture with narrow readouts")
 def test_albert_is_factored_and_equals_a_naive_loop(albert_chinese, record_property):
     embedding = albert_chinese.model.output_embedding
     assert embedding is not None

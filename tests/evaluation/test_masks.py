@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from assets import real_data
+from assets import real_data, real_model
 from scipy.stats import chisquare
 from tiny_tokenizers import save_bert, tiny_bert, without_unknown, word_piece
 
@@ -185,6 +185,11 @@ def test_a_model_of_another_tokenizer_is_an_error_and_not_a_refusal():
         examples(unmask.load((model, word_piece())), [SENTENCE], mask="random", limit=1)
 
 
+@pytest.fixture(scope="module")
+def caption_bert() -> unmask.LanguageModel:
+    return unmask.load(real_model("caption-bert"))
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -202,6 +207,7 @@ def test_bad_options(options, sentence, lm):
 
 
 @pytest.mark.real
+@pytest.mark.assets("corpora, and the model of rows that are published")
 @pytest.mark.parametrize(("name", "mask", "seed"), PUBLISHED)
 def test_examples_as_before(name, mask, seed, caption_bert):
     corpus = read_corpus(CorpusSpec(str(real_data(name))))
@@ -211,6 +217,7 @@ def test_examples_as_before(name, mask, seed, caption_bert):
 
 
 @pytest.mark.real
+@pytest.mark.assets("a corpus, and the model of rows that are published")
 @pytest.mark.parametrize("mask", MASKS)
 def test_the_examples_of_published_results_come_out_again(mask, caption_bert, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "runs"))

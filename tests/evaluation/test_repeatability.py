@@ -27,7 +27,7 @@ def run(*settings: tuple[int, int, int]) -> list[dict[str, Any]]:
     """What one new process finds, with each of the settings in turn."""
     triples = [",".join(map(str, one)) for one in settings]
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), str(real_model("caption-bert")), *triples],
+        [sys.executable, str(SCRIPT), str(real_model("tiny-english")), *triples],
         capture_output=True,
         text=True,
         check=True,

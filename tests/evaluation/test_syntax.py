@@ -277,7 +277,7 @@ def test_without_spacy_the_error_says_what_to_install(monkeypatch: pytest.Monkey
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.real
+@pytest.mark.assets("sentences of SNLI")
 def test_distances_in_captions(parse: Parser) -> None:
     """Neighbours in a caption are near in its tree, nearer than its first and last token."""
     with real_data("snli/test.jsonl").open() as lines:

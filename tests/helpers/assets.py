@@ -1,23 +1,31 @@
-"""Where the real models and corpora are: outside the repository, named by the environment."""
+"""Where the real models and corpora are: the project's own model in the repository, others outside.
+
+Tests marked `real` run a trained model; those that need more than `models/tiny-english` are marked
+`assets("why")` as well.
+"""
 
 import os
 from pathlib import Path
 
 import pytest
 
+OWN = Path(__file__).parents[2] / "models"
+
 
 def _assets() -> Path:
     where = os.environ.get("UNMASK_TEST_ASSETS")
     if not where:
-        pytest.skip("UNMASK_TEST_ASSETS is not set: no real models and corpora")
+        pytest.skip("UNMASK_TEST_ASSETS is not set: no real corpora, and no models but our own")
     return Path(where)
 
 
 def real_model(name: str) -> Path:
     """The folder of a real model; missing while the assets are there is a failure."""
-    places = [_assets() / "models" / name]
-    if fetched := os.environ.get("UNMASK_TEST_MODELS"):
-        places.append(Path(fetched) / name)
+    places = [OWN / name]
+    if not places[0].exists() and name != "tiny-english":
+        places = [_assets() / "models" / name]
+        if fetched := os.environ.get("UNMASK_TEST_MODELS"):
+            places.append(Path(fetched) / name)
     found = next((place for place in places if (place / "config.json").exists()), None)
     if found is None:
         pytest.fail(f"model {name} is in none of {', '.join(map(str, places))}")

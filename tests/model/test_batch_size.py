@@ -132,7 +132,7 @@ def test_other_errors_are_not_taken_for_memory():
 
 @pytest.mark.real
 def test_a_run_is_repeated_bit_for_bit_with_the_size_it_names(monkeypatch):
-    lm = unmask.load(real_model("caption-bert"))
+    lm = unmask.load(real_model("tiny-english"))
     monkeypatch.setattr(batch_size, "_TOKENS_WORTH_TRYING", 1000)
     text = "Two [MASK] are playing [MASK] on the beach."
     support = list(range(700))

@@ -103,7 +103,14 @@ def test_each_row_may_be_read_at_a_position_of_its_own(name: str):
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("folder", ["caption-bert", "albert-tiny-chinese", "antiberty"])
+@pytest.mark.parametrize(
+    "folder",
+    [
+        "tiny-english",
+        pytest.param("albert-tiny-chinese", marks=pytest.mark.assets("another architecture")),
+        pytest.param("antiberty", marks=pytest.mark.assets("another alphabet")),
+    ],
+)
 def test_a_real_model_is_trimmed_and_reads_the_same(folder: str):
     model = unmask.load(real_model(folder)).model
     ids = rows(model, 14)

@@ -612,6 +612,7 @@ def test_the_page_runs(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.real
+@pytest.mark.assets("the Chinese model")
 def test_a_real_model_of_another_script(tmp_path: Path) -> None:
     lm = unmask.load(real_model("albert-tiny-chinese"))
     one = lm.joint("法國的首都是[MASK][MASK]。", method="orders")

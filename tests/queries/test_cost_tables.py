@@ -162,11 +162,11 @@ def test_flop_of_bert_are_those_of_the_closed_formula(length: int) -> None:
 
 
 @pytest.mark.real
-def test_flop_of_a_real_bert(caption_bert: unmask.LanguageModel) -> None:
+def test_flop_of_a_real_bert(tiny_english: unmask.LanguageModel) -> None:
     d, layers = 256, 4
     for length in (8, 64):
         formula = 24 * d**2 * layers * length + 4 * d * length**2 * layers + 2 * d**2 * length
-        assert row_flop(caption_bert.model, length) == formula
+        assert row_flop(tiny_english.model, length) == formula
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)

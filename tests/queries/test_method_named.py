@@ -124,6 +124,7 @@ def test_docstrings_name_the_unit(name):
 
 
 @pytest.mark.real
+@pytest.mark.assets("the antibody model")
 def test_mutations_name_method_and_units(capsys):
     antibodies = str(real_model("antiberty"))
     asked = ["mutations", "-m", antibodies, "--sequence", "EVQLVESGG"]

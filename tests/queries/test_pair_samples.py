@@ -85,12 +85,12 @@ def test_sampling_two_blanks_draws_from_their_joint(method: str) -> None:
 
 
 @pytest.mark.real
-def test_two_blanks_of_a_real_model(caption_bert: unmask.LanguageModel) -> None:
-    mask = caption_bert.tokenizer.mask_token
-    cloze = caption_bert.cloze(f"a {mask} is {mask} .")
+def test_two_blanks_of_a_real_model(tiny_english: unmask.LanguageModel) -> None:
+    mask = tiny_english.tokenizer.mask_token
+    cloze = tiny_english.cloze(f"a {mask} is {mask} .")
     words = [["man", "woman", "dog", "boy"], ["running", "sleeping", "sitting", "young"]]
-    axes = tuple(caption_bert.support(candidates) for candidates in words)
-    samples = sample_blanks(caption_bert.model, cloze, axes, DRAWS, seed=6)
-    joint = caption_bert.joint(cloze, method="orders", support=dict(enumerate(words)))
+    axes = tuple(tiny_english.support(candidates) for candidates in words)
+    samples = sample_blanks(tiny_english.model, cloze, axes, DRAWS, seed=6)
+    joint = tiny_english.joint(cloze, method="orders", support=dict(enumerate(words)))
     places = [(axes[0].index(a), axes[1].index(b)) for a, b in (d.ids for d in samples.fills)]
     assert p_value(places, table_of(joint)) > FAILURE_RATE

@@ -184,8 +184,8 @@ BATCH_SPREAD = 1e-4
 @pytest.mark.real
 @pytest.mark.parametrize("candidates", ["vocabulary", "no-special"])
 @pytest.mark.parametrize("method", METHODS)
-def test_a_trained_model_scores_as_its_joints_do(caption_bert, method: str, candidates: str):
-    lm = caption_bert
+def test_a_trained_model_scores_as_its_joints_do(tiny_english, method: str, candidates: str):
+    lm = tiny_english
     clozes, support = [lm.cloze(text) for text, _ in TEXTS], lm.support(candidates)
     pairs = torch.tensor([[support.index(token) for token in pair] for _, pair in TEXTS])
     found = pair_log_probs(lm.model, clozes, pairs, (support,) * 2, Settings(), method=method)

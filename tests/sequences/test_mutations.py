@@ -357,6 +357,7 @@ def plain_tables() -> np.ndarray:
 
 
 @pytest.mark.real
+@pytest.mark.assets("the antibody model")
 @pytest.mark.parametrize("method", ["log-pool", "mrf"])
 def test_an_antibodys_interactions_are_those_of_a_plain_loop(antiberty, plain_tables, method):
     """All 19 x 19 double mutants of two residues, from 20 + 20 rows and one for captured mass."""

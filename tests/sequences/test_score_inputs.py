@@ -260,7 +260,7 @@ def test_a_hub_that_does_not_answer(hub: list[Any], monkeypatch: pytest.MonkeyPa
         read_blimp("nyu-mll/blimp")
 
 
-@pytest.mark.real
+@pytest.mark.assets("BLiMP")
 def test_the_real_blimp() -> None:
     folder = real_data("blimp/adjunct_island.jsonl").parent
     items = read_blimp(str(folder))

@@ -277,11 +277,11 @@ def test_nothing_is_scored_of_no_texts(bert: LanguageModel):
 
 
 @pytest.mark.real
-def test_a_real_model_is_scored_as_its_own_logits_say(caption_bert: LanguageModel):
+def test_a_real_model_is_scored_as_its_own_logits_say(tiny_english: LanguageModel):
     texts = ["A man is skateboarding in the park.", "Two dogs run, antidisestablished!"]
     for method in ("pll", "pll-word-l2r"):
-        for score in score_texts(caption_bert, texts, method=method, settings=QUIET):
+        for score in score_texts(tiny_english, texts, method=method, settings=QUIET):
             pieces = [word.pieces for word in score.words]
-            expected = loop(caption_bert, score.text, pieces, l2r=method != "pll")
+            expected = loop(tiny_english, score.text, pieces, l2r=method != "pll")
             assert score.score == pytest.approx(math.fsum(expected), abs=1e-5)
     assert max(pieces) > 2

@@ -231,6 +231,7 @@ def antibodies() -> unmask.LanguageModel:
 
 
 @pytest.mark.real
+@pytest.mark.assets("the antibody model")
 def test_residues_without_spaces_are_rejected_with_the_fix(antibodies):
     with pytest.raises(UnmaskError) as caught:
         antibodies.joint("EVQL[MASK]ESGG[MASK]LVQPGG")
@@ -242,6 +243,7 @@ def test_residues_without_spaces_are_rejected_with_the_fix(antibodies):
 
 
 @pytest.mark.real
+@pytest.mark.assets("the antibody model")
 @pytest.mark.parametrize(
     ("text", "fix"),
     [
@@ -257,6 +259,7 @@ def test_what_the_fix_is(antibodies, text, fix):
 
 
 @pytest.mark.real
+@pytest.mark.assets("the antibody model")
 def test_mutations_read_residues_one_by_one_and_have_nothing_unknown(antibodies):
     found: list = []
     ask = lambda: found.append(unmask.mutation_effect(antibodies, "EVQLVESGG", "V2A:Q3K"))  # noqa: E731
@@ -266,7 +269,7 @@ def test_mutations_read_residues_one_by_one_and_have_nothing_unknown(antibodies)
 
 @pytest.mark.real
 def test_other_scripts_in_an_english_model():
-    lm = unmask.load(real_model("caption-bert"))
+    lm = unmask.load(real_model("tiny-english"))
     (said,) = warned(lambda: lm.fill("A man 日本 😀 is [MASK].", top=1))
     assert "'日', '本', '😀'" in said
     assert "residues" not in said

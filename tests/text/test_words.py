@@ -283,7 +283,7 @@ def test_tokenizers_written_in_python(tmp_path):
 
 @pytest.mark.real
 def test_a_real_word_piece_vocabulary():
-    tokenizer = AutoTokenizer.from_pretrained(real_model("caption-bert"))
+    tokenizer = AutoTokenizer.from_pretrained(real_model("tiny-english"))
     assert names(tokenizer, "A [MASK] is near.", "casino") == ["cas", "##ino"]
     assert names(tokenizer, "A un[MASK] man.", "able") == ["##able"]
     assert names(tokenizer, "A man at the casino.", "beach", blanks=["casino"]) == ["beach"]

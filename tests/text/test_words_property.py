@@ -142,7 +142,13 @@ def test_words_of_tiny_vocabularies(tokenizer: Any, spelled, normal):
 
 @pytest.mark.real
 @pytest.mark.parametrize(
-    ("name", "normal"), [("caption-bert", without_controls), ("albert-tiny-chinese", plain)]
+    ("name", "normal"),
+    [
+        ("tiny-english", without_controls),
+        pytest.param(
+            "albert-tiny-chinese", plain, marks=pytest.mark.assets("a vocabulary of characters")
+        ),
+    ],
 )
 def test_words_of_real_vocabularies(name, normal):
     tokenizer = AutoTokenizer.from_pretrained(real_model(name))
