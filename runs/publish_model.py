@@ -39,7 +39,8 @@ def check(folder: Path) -> None:
         raise unmask.UnmaskError(f"there is no card {quoted(str(card))}: write one")
     try:
         licence = ModelCard.load(card).data.license
-    except ValueError as error:
+    # of YAML, or of the Hub's own rules for cards
+    except Exception as error:
         raise unmask.UnmaskError(f"the metadata of {quoted(str(card))}: {error}") from None
     if not licence:
         raise unmask.UnmaskError(

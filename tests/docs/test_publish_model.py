@@ -54,7 +54,7 @@ def test_a_dry_run_lists_and_publishes_nothing(
         (lambda place: (place / "README.md").unlink(), "there is no card"),
         (lambda place: (place / "README.md").write_text("# A model\n"), "names no licence"),
         (lambda place: (place / "README.md").write_text("---\na: [\n---\n"), "the metadata of"),
-        (lambda place: (place / "model.safetensors").unlink(), "model.safetensors"),
+        (lambda place: (place / "model.safetensors").unlink(), "has no weights"),
     ],
 )
 def test_what_cannot_be_published_is_refused_in_one_line(
