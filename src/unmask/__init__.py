@@ -1,4 +1,4 @@
-"""Explicit joint distributions over several blanks, from any masked language model.
+"""Explicit joint distributions over several blanks, from most masked language models.
 
 `import unmask` imports neither torch nor transformers: names are resolved when first used.
 """
