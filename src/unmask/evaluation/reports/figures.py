@@ -69,7 +69,7 @@ def draw(
             ends, title = _ends(found), shown_setting(group)
             # one bin is a point, of which the table says everything
             if len(ends) > 1:
-                path = folder / f"{kind}-{_file_name(group)}.{format}"
+                path = folder / f"{kind}-{file_name(group)}.{format}"
                 save_figure(distance_figure(found, title=title, axis_label=AXES[kind]), path)
                 yield path
             else:
@@ -239,7 +239,7 @@ def _one_bin(kind: str, first: int, last: int) -> str:
     )
 
 
-def _file_name(group: Group) -> str:
+def file_name(group: Group) -> str:
     """Letters and digits only: names come from anywhere, and may hold slashes.
 
     What that leaves out goes into a hash.
