@@ -38,7 +38,7 @@ from unmask.evaluation.reports.html.provenance import evaluate_command, report_c
 from unmask.evaluation.reports.html.sentences import sentence
 from unmask.evaluation.reports.reporting import Report, report, with_text
 from unmask.evaluation.reports.reporting import tables as made_tables
-from unmask.evaluation.reports.tables import TERMS
+from unmask.evaluation.reports.tables import DISTANCES, TERMS
 from unmask.evaluation.rows import Row
 from unmask.evaluation.store.run_folder import Run, read_run
 from unmask.plots.styles import STYLES
@@ -508,7 +508,8 @@ def test_terms_are_explained_once_and_before_they_are_used() -> None:
     said = read(page(a_report(a_run(rows)))).text
     for name in ("contiguous", "random", "vocabulary", "P-NLL", "U-NLL", "P-PPL", "A-KL", "G-KL"):
         assert said.count(TERMS[name]) == 1
-        assert said.index(TERMS[name]) < said.index("U-PPL\n")
+        assert said.index(TERMS[name]) < said.index("U nats/byte")
+    assert said.count(DISTANCES) == 1
     for start in ("Spread: the highest P-NLL", "J: how far the model's two conditionals"):
         assert said.count(start) == 1
         assert said.index(start) < said.index("Where constructions disagree most")

@@ -245,8 +245,8 @@ def _run_notes(run: Run) -> list[str]:
         said.append(f"{where}: {len(failed)} examples failed, {count} of them with: {most}")
     if run.missing:
         said.append(
-            f"{where}: {run.missing} of {plan.draw.count} examples are not done yet; those that"
-            " are were taken in hashed order"
+            f"{where}: {run.missing} of {plan.draw.count} examples are not done yet; they come in"
+            " hashed order, so those that are done are a random sample."
         )
     for mask, reasons in plan.draw.refused.items():
         if reasons:

@@ -90,7 +90,7 @@ def _results(it: Report) -> dict[str, Any]:
     tables = [summary_table(summaries, it.vocabularies)]
     tables += [difference_table(differences)] if differences else []
     terms = [term for one in tables for term in one.terms]
-    said = [note for one in tables for note in one.notes]
+    said = [note for one in tables for note in one.notes] + [one.counted for one in distances]
     resampled = f"Bootstrap: {it.resampling.resamples:,} resamples, seed {it.resampling.seed}."
     labels = list(dict.fromkeys(row.construction for row in it.rows))
     return {
@@ -141,7 +141,6 @@ def _distance_part(one: Distances, setting: Setting, *, key: str) -> dict[str, A
     how = {"kind": one.kind, "counted": one.counted}
     return {
         "kind": one.kind,
-        "counted": one.counted,
         "picture": chart(apart, key=key, title=setting.title, axis_label=one.axis_label),
         # of one bin the table of all examples has the differences
         "differences": distance_difference_table(apart, **how) if several else None,
