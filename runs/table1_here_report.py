@@ -178,11 +178,11 @@ def drawn_bins(file: Path) -> list[DistanceBin]:
 def _bin(line: Mapping[str, str]) -> DistanceBin:
     group = Group(*(line[name] for name in Group._fields))
     first, last, count = (int(line[name]) for name in ("distance from", "to", "examples"))
-    nlls = [
+    pairwise, unary = (
         Estimate(*(float(line[name + part]) for part in ("", " stderr", " low", " high")))
         for name in ("P-NLL", "U-NLL")
-    ]
-    return DistanceBin(group, first, last, count, *nlls, line["less"])
+    )
+    return DistanceBin(group, first, last, count, pairwise, unary, line["less"])
 
 
 def figure_lines(figures: Path, said: set[str]) -> Iterator[str]:

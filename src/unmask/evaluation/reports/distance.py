@@ -70,7 +70,7 @@ def differences_by_distance(
     """Mean differences to the baseline per distance, paired by example, in bins as above.
 
     Of four constructions: the paper's and the default as far as they were measured, otherwise the
-    first four. Settings without the baseline have none. Bins come by distance, then construction.
+    first four. Settings without the baseline have none. They come by distance, then construction.
     """
     distance = _distance_of(distances)
     return [
@@ -167,11 +167,11 @@ def _setting_bins(
                 names = ("pairwise_nll", "unary_nll")
                 columns = [[row.metric(name) for row in inside] for name in names]
                 nlls = means(columns, [row.sentence_id for row in inside], resampling)
-                known = [
+                pairwise, unary = (
                     one.widened(total_error(inside, name) / len(inside))
                     for name, one in zip(names, nlls, strict=True)
-                ]
-                yield DistanceBin(group, first, last, len(inside), *known)
+                )
+                yield DistanceBin(group, first, last, len(inside), pairwise, unary)
 
 
 def _difference_bins(

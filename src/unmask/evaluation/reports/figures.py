@@ -25,6 +25,7 @@ from unmask.evaluation.rows import Group
 from unmask.plots.ranges import axis_range, mark_outside, outside
 from unmask.plots.saving import library, plain_text, save_figure, wrapped
 from unmask.plots.styles import LARGE, NORMAL, SMALL, Style, construction_styles, legend_name
+from unmask.printable import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -227,7 +228,7 @@ def _between(first: int, last: int) -> str:
 def _nothing(it: Report) -> str:
     if it.baseline is None:
         return "there is no mlm to compare with; choose a construction with --baseline"
-    return f"no other construction than {it.baseline} has a distance and metrics"
+    return f"no setting has {printable(it.baseline)} and a construction to compare with it"
 
 
 def _one_bin(kind: str, first: int, last: int) -> str:
