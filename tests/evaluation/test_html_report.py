@@ -504,7 +504,11 @@ def test_one_document_explains_terms_and_notes_once() -> None:
 
 
 def test_terms_are_explained_once_and_before_they_are_used() -> None:
-    rows = [*rows_of("mlm", "ag", mask="random"), *rows_of("mlm", "ag", mask="contiguous")]
+    rows = [
+        row
+        for mask in ("random", "contiguous")
+        for row in rows_of("mlm", "ag", "log-pool", mask=mask)
+    ]
     said = read(page(a_report(a_run(rows)))).text
     for name in ("contiguous", "random", "vocabulary", "P-NLL", "U-NLL", "P-PPL", "A-KL", "G-KL"):
         assert said.count(TERMS[name]) == 1
