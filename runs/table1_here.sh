@@ -5,14 +5,14 @@
 #   UNMASK_TEST_ASSETS=DIR runs/table1_here.sh            measure, then write the pages
 #   UNMASK_TEST_ASSETS=DIR runs/table1_here.sh --report   write the pages of what is done so far
 #
-#   EXAMPLES   examples a mask of SNLI (250)
+#   EXAMPLES   examples per mask of SNLI (250)
 #   SUMMARIES  examples of XSum (1000: as many as fit the model's 64 positions)
 #   PROCESSES  how many work side by side, one thread each (2)
 #   OUTPUT     folder of the runs (runs/rows/table1-here)
 #   RESULTS    folder of the pages (docs/results)
 #   PARSER     spaCy model for syntactic distances (en_core_web_sm)
 #
-# About ten seconds of one core an example of SNLI, twenty of XSum. Stopped at any time and started
+# About ten seconds of one core per example of SNLI, twenty per example of XSum. Stopped at any time and started
 # again, it does what is missing; the pages say how much that is. Examples come in hashed order, so
 # that what is done so far is a random sample.
 set -euo pipefail
@@ -63,6 +63,7 @@ fi
 results=${RESULTS:-docs/results}
 published=$results/table1-here
 new=$(mktemp -d)
+# what is published has ids and no text: no page --with-text is made here
 for run in snli xsum; do
     unmask report "$output/$run" --copy-to "$new/$run" > /dev/null
 done

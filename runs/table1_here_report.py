@@ -1,12 +1,17 @@
 """Write docs/results/table1-here.md from the runs that runs/table1_here.sh published.
 
-python runs/table1_here_report.py --runs FOLDER... --output FILE
+python runs/table1_here_report.py --runs FOLDER... --figures FOLDER --output FILE
+
+Distances come from what `unmask report --figures` drew and wrote: the texts that syntactic ones
+need are not published.
 """
 
 import argparse
+import csv
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,9 +19,18 @@ from unmask import markup
 from unmask.errors import UnmaskError
 from unmask.evaluation.reports import rendering
 from unmask.evaluation.reports.bootstrap import DEFAULT, Estimate, paired_differences
-from unmask.evaluation.reports.distance import pooled
+from unmask.evaluation.reports.distance import DistanceBin, by_setting
+from unmask.evaluation.reports.figures import AXES, described, file_name
 from unmask.evaluation.reports.paper import TABLE
-from unmask.evaluation.reports.reporting import Report, report, table
+from unmask.evaluation.reports.reporting import report, table
+from unmask.evaluation.reports.tables import (
+    DISTANCES,
+    SYNTACTIC_DISTANCES,
+    TOKEN_DISTANCE,
+    Table,
+    distance_difference_table,
+    shown_setting,
+)
 from unmask.evaluation.rows import Group, Row, grouped, measured
 from unmask.evaluation.store.run_folder import Run, read_run
 
@@ -28,7 +42,7 @@ over the whole vocabulary, the four metrics. The model is caption-bert (4 layers
 trained on captions) instead of BERT, so the numbers are not the paper's and are not meant to be:
 what can be compared is which construction is better than which. Measured by `runs/table1_here.sh`;
 plans and rows, with example ids and no text, are in [table1-here](table1-here), and
-`unmask report` reads them. Perplexities are exponentials of mean NLLs.
+`unmask report` reads them.
 """
 
 READING = """\
@@ -149,57 +163,74 @@ def claim_lines(rows: Sequence[Row]) -> Iterator[str]:
         yield ""
 
 
-def distance_lines(rows: Sequence[Row], least_count: int = 30) -> Iterator[str]:
-    """How much is gained over the product of single guesses, by tokens between random blanks."""
-    for group, by in settings(rows).items():
-        if group.mask != "random":
-            continue
-        counts: dict[int, int] = {}
-        for row in by["mlm"]:
-            counts[row.token_distance] = counts.get(row.token_distance, 0) + 1
-        yield _line(["tokens between", "examples", "ag-paper less mlm", "log-pool less mlm"])
-        yield _line(["---:", "---:", ":---", ":---"])
-        for first, last in pooled(counts, least_count):
-            near = {
-                name: [row for row in by[name] if first <= row.token_distance <= last]
-                for name in ("mlm", "ag-paper", "log-pool")
-            }
-            gains = [
-                less(near[name], near["mlm"], "pairwise_nll") for name in ("ag-paper", "log-pool")
-            ]
-            told = [f"{one.value:+.3f} [{one.low:+.3f}, {one.high:+.3f}]" for one in gains]
-            span = f"{first}" if first == last else f"{first} to {last}"
-            yield _line([span, str(len(near["mlm"])), *told])
-        yield ""
+KINDS = {
+    "distance": (TOKEN_DISTANCE, DISTANCES),
+    "syntax": ("syntactic distance", SYNTACTIC_DISTANCES),
+}
 
 
-def page(runs: Sequence[Run], figures: Sequence[str]) -> Iterator[str]:
-    """The page, part by part."""
+def drawn_bins(file: Path) -> list[DistanceBin]:
+    """The differences that figures draw, from the CSV next to them."""
+    with file.open(encoding="utf-8", newline="") as lines:
+        return [_bin(line) for line in csv.DictReader(lines)]
+
+
+def _bin(line: Mapping[str, str]) -> DistanceBin:
+    group = Group(*(line[name] for name in Group._fields))
+    first, last, count = (int(line[name]) for name in ("distance from", "to", "examples"))
+    pairwise, unary = (
+        Estimate(*(float(line[name + part]) for part in ("", " stderr", " low", " high")))
+        for name in ("P-NLL", "U-NLL")
+    )
+    return DistanceBin(group, first, last, count, pairwise, unary, line["less"])
+
+
+def figure_lines(figures: Path, said: set[str]) -> Iterator[str]:
+    """Every figure, what it shows in words, and its numbers as a table."""
+    for kind, (named, counted) in KINDS.items():
+        for group, bins in by_setting(drawn_bins(figures / f"{kind}-differences.csv")).items():
+            name, title = f"{kind}-{file_name(group)}.svg", shown_setting(group)
+            if (figures / name).exists():
+                alt = described(bins, title=title, axis_label=AXES[kind])
+                yield f"### By {named}: {markup.markdown(title)}\n"
+                yield f"![{markup.markdown(alt)}](table1-here/figures/{name})\n"
+                yield _told(distance_difference_table(bins, kind=named, counted=counted), said)
+
+
+def page(runs: Sequence[Run], figures: Path) -> Iterator[str]:
+    """The page, part by part; what was explained once is not explained again."""
     by_mlm = report(runs, resampling=DEFAULT, baseline="mlm")
+    by_ag = report(runs, resampling=DEFAULT, baseline="ag-paper")
+    said: set[str] = set()
     yield HEADER
     yield "## Results\n"
-    yield from _tables(by_mlm, "results")
+    yield _told(table(by_mlm, "results"), said)
     yield "## What the paper found, and what is found here\n"
     yield (
         "Paired differences, left less right, in nats; below zero the finding holds. `ag-paper` is"
-        " the paper's AG: 50 steps from uniform. *Undecided*: the 95% interval holds zero. In the"
-        " paper: in how many of its four settings of model and corpus, and the range.\n"
+        " the paper's AG: 50 steps from uniform. *Undecided*: the 95% confidence interval holds"
+        " zero. In the paper: in how many of its four settings of model and corpus, and the"
+        " range.\n"
     )
     yield from claim_lines(by_mlm.rows)
     yield READING
-    yield "## Gain over single guesses by distance\n"
-    yield "P-NLL in nats per token, SNLI, random blanks; bins of at least 30 examples.\n"
-    yield from distance_lines(by_mlm.rows)
+    yield "## Differences to single guesses by distance\n"
+    yield (
+        "Of the paper's AG, HCB and MRF and of `log-pool`, each less `mlm` on the same examples, in"
+        " bins of at least 30. [figures](table1-here/figures) has the numbers as CSV, and the NLLs"
+        " of all constructions.\n"
+    )
+    yield from figure_lines(figures, said)
     yield "## Paired differences to the paper's AG\n"
-    yield from _tables(report(runs, resampling=DEFAULT, baseline="ag-paper"), "differences")
-    yield "## Figures\n"
-    yield "Their numbers are in [figures](table1-here/figures), as CSV.\n"
-    for name in figures:
-        yield f"![NLL against distance](table1-here/figures/{name})\n"
+    yield _told(table(by_ag, "differences"), said)
 
 
-def _tables(it: Report, name: str) -> Iterator[str]:
-    yield rendering.markdown(table(it, name))
+def _told(made: Table, said: set[str]) -> str:
+    """A table without the terms and notes that an earlier one had."""
+    terms = tuple(one for one in made.terms if one not in said)
+    notes = tuple(one for one in made.notes if one not in said)
+    said.update(terms, notes)
+    return rendering.markdown(replace(made, terms=terms, notes=notes))
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -214,9 +245,8 @@ def main() -> None:
     parser.add_argument("--figures", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
     chosen = parser.parse_args()
-    figures = sorted(path.name for path in chosen.figures.glob("*.svg"))
     try:
-        made = "\n".join(page([read_run(folder) for folder in chosen.runs], figures))
+        made = "\n".join(page([read_run(folder) for folder in chosen.runs], chosen.figures))
         chosen.output.write_text(made, encoding="utf-8")
     except (UnmaskError, OSError) as error:
         print(f"table1_here_report: {error}", file=sys.stderr)

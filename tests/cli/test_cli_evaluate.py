@@ -299,6 +299,8 @@ def test_tables_by_name(report, done: Path) -> None:
     out = report(done, "--table", "distance", "--resamples", "50")
     assert "NLL by token distance" in out
     assert "Results" not in out
+    out = report(done, "--table", "distance-differences", "--resamples", "50")
+    assert "Paired differences by token distance" in out
     out = report(done, "--baseline", "ag", "--resamples", "50")
     assert "less ag" in out
 
@@ -308,7 +310,8 @@ def test_numbers_by_distance_are_written_where_there_is_nothing_to_draw(
 ) -> None:
     report(done, "--figures", tmp_path / "figures", "--resamples", "50")
     # so few examples are one bin, and one bin is no figure
-    assert [path.name for path in (tmp_path / "figures").iterdir()] == ["distance.csv"]
+    names = sorted(path.name for path in (tmp_path / "figures").iterdir())
+    assert names == ["distance-differences.csv", "distance.csv"]
 
 
 def test_runs_that_must_not_be_mixed_are_not(
@@ -334,6 +337,9 @@ REPORTS_REFUSED = {
     "csv": (["--format", "csv", "--table", "results,distance"], "csv holds one table, not 2"),
     "parser": (["--table", "syntax"], "--table syntax needs --parser"),
     "corpus": (["--parser", "en_core_web_sm"], "give both, or neither"),
+    "text": (["--with-text", "--html", "x"], "--with-text reads the texts of --corpus; give both"),
+    "no page": (["--with-text", "--corpus", "x.txt"], "--with-text is for the page of --html"),
+    "unread": (["--corpus", "x.txt"], "--corpus is read for --parser or --with-text; give one"),
     "baseline": (["--baseline", "magic"], "no result row is of the baseline 'magic'"),
     "figure": (["--figures", "f", "--figure-format", "exe"], "--figure-format is one of"),
     "resamples": (["--resamples", "0"], "resamples is a number from 1"),

@@ -40,8 +40,8 @@ def a_report(*corpora: str) -> Report:
 def test_a_figure_a_setting_and_one_table(tmp_path: Path) -> None:
     written = list(draw(a_report("a", "b"), tmp_path))
     names = [path.name for path in written]
-    assert names[0] == "distance.csv"
-    assert names[1:] == [
+    assert names[:2] == ["distance.csv", "distance-differences.csv"]
+    assert names[2:] == [
         f"distance-bert-base-cased-{name}-random-vocabulary.svg" for name in ("a", "b")
     ]
     with written[0].open() as file:
@@ -50,12 +50,27 @@ def test_a_figure_a_setting_and_one_table(tmp_path: Path) -> None:
         ("0", "35"),
         ("3", "35"),
     ]
-    assert all(path.read_text().count("<svg") == 1 for path in written[1:])
+    with written[1].open() as file:
+        drawn = list(csv.DictReader(file))
+    # ag less mlm in two bins of two settings
+    assert [(row["construction"], row["less"], row["to"]) for row in drawn] == [
+        ("ag", "mlm", "0"),
+        ("ag", "mlm", "3"),
+    ] * 2
+    assert all(path.read_text().count("<svg") == 1 for path in written[2:])
+
+
+def test_without_a_baseline_a_line_says_why_nothing_is_drawn(tmp_path: Path) -> None:
+    said: list[str] = []
+    written = list(draw(replace(a_report("a"), baseline=None), tmp_path, say=said.append))
+    assert [path.name for path in written] == ["distance.csv", "distance-differences.csv"]
+    (line,) = said
+    assert "there is no mlm to compare with; choose a construction with --baseline" in line
 
 
 def test_names_that_no_file_name_holds_do_not_replace_each_other(tmp_path: Path) -> None:
     written = list(draw(a_report("\u65b0", "\u5c0f"), tmp_path))
-    assert len(written) == len(set(written)) == 3
+    assert len(written) == len(set(written)) == 4
     assert all(path.name.isascii() for path in written)
 
 
@@ -63,4 +78,5 @@ def test_syntactic_distances_are_drawn_where_texts_were_parsed(tmp_path: Path) -
     far = {f"s{i:04}/random": i % 2 for i in range(70)}
     it = replace(a_report("a"), syntactic=(far,), apart=({"no offsets": 3},))
     names = {path.name for path in draw(it, tmp_path, "png")}
-    assert {"syntax.csv", "syntax-bert-base-cased-a-random-vocabulary.png"} <= names
+    assert {"syntax.csv", "syntax-differences.csv"} <= names
+    assert {"syntax-bert-base-cased-a-random-vocabulary.png"} <= names

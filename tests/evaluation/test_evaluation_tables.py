@@ -12,21 +12,24 @@ from evaluation_rows import HOSTILE, a_row
 
 from unmask import markup
 from unmask.evaluation.reports.bootstrap import Estimate, Resampling
-from unmask.evaluation.reports.distance import by_distance
+from unmask.evaluation.reports.distance import by_distance, differences_by_distance
 from unmask.evaluation.reports.rendering import comma_separated, latex, markdown, text
 from unmask.evaluation.reports.results_json import results_json, task_name
 from unmask.evaluation.reports.summary import differences, summarise
 from unmask.evaluation.reports.tables import (
+    CANDIDATES,
     FAILURES,
     FEW,
+    TERMS,
     VOCABULARIES,
     Column,
     Table,
     difference_table,
+    distance_difference_table,
     distance_table,
     summary_table,
 )
-from unmask.evaluation.rows import Row
+from unmask.evaluation.rows import SKETCHED_VOCABULARY, Row
 
 QUICK = Resampling(resamples=200)
 RENDERERS = [text, markdown, latex, comma_separated]
@@ -47,6 +50,7 @@ def tables(found: list[Row]) -> list[Table]:
         summary_table(summarise(found, QUICK), {}),
         difference_table(differences(found, resampling=QUICK)),
         distance_table(by_distance(found, resampling=QUICK)),
+        distance_difference_table(differences_by_distance(found, "mlm", resampling=QUICK)),
     ]
 
 
@@ -59,7 +63,7 @@ def hostile_tables(name: str) -> list[Table]:
 
 def test_a_reader_sees_settings_once_and_the_paper_beside() -> None:
     shown = text(summary_table(summarise(rows(), QUICK), {}))
-    title, table, *notes = shown.rstrip("\n").split("\n\n")
+    title, _, table, *notes = shown.rstrip("\n").split("\n\n")
     assert title == ("Results: corpus snli, mask random, model bert-base-cased, support vocabulary")
     head, mlm, paper = table.splitlines()
     assert head.split("  ")[0] == "construction"
@@ -91,6 +95,27 @@ def test_few_examples_are_noted() -> None:
     assert FEW not in summary_table(summarise(many, QUICK), {}).notes
     pairs = [*few, *(a_row(i, construction="ag") for i in range(29))]
     assert FEW in difference_table(differences(pairs, resampling=QUICK)).notes
+
+
+def test_terms_stand_before_the_table_that_has_them() -> None:
+    table = summary_table(summarise(rows(), QUICK), {})
+    for render in (text, markdown):
+        _, terms, lines, *_ = render(table).split("\n\n")
+        assert "U-PPL" in lines
+        for name in ("random", "vocabulary", "P-NLL", "U-NLL", "P-PPL", "A-KL", "G-KL"):
+            assert TERMS[name] in terms.replace("\\", "")
+        assert TERMS["contiguous"] not in terms
+        assert CANDIDATES not in terms
+    assert all(term.rstrip(".") in latex(table) for term in table.terms)
+    (sketched,) = {one.terms for one in tables(rows(support=SKETCHED_VOCABULARY))[2:]}
+    assert TERMS[SKETCHED_VOCABULARY] in sketched
+    assert TERMS["vocabulary"] not in sketched
+    assert CANDIDATES in tables(rows(support="a,b"))[2].terms
+
+
+def test_a_term_is_one_sentence() -> None:
+    for term in (*TERMS.values(), CANDIDATES):
+        assert re.fullmatch(r"[^.]+: [^.]+\.", term.replace("UTF-8", "UTF8"))
 
 
 def test_differences_that_leave_out_zero_are_marked() -> None:
@@ -139,7 +164,7 @@ def test_no_control_character_comes_through(name: str, render) -> None:
 def test_names_add_neither_lines_nor_columns_to_markdown(name: str) -> None:
     for table in hostile_tables(name):
         shown = table.compact()
-        lines = markdown(table).split("\n\n")[1].splitlines()
+        lines = markdown(table).split("\n\n")[2].splitlines()
         assert len(lines) == 2 + len(shown.rows)
         assert {len(BARE_BAR.findall(line)) for line in lines} == {len(shown.columns) + 1}
         assert not re.search(r"<|(?<!\\)`", markdown(table))

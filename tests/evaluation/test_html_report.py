@@ -27,13 +27,18 @@ from plans import a_plan
 from unmask import cli, markup
 from unmask.cli import evaluate
 from unmask.constructions import CONSTRUCTIONS
+from unmask.corpora.corpus import Occurrence, gather
+from unmask.errors import StoreError
 from unmask.evaluation.plan import Batch, Construction
 from unmask.evaluation.reports.bootstrap import Estimate, Resampling
 from unmask.evaluation.reports.html.charts import WITHOUT, inline
 from unmask.evaluation.reports.html.examples import SOUND, settings_of
 from unmask.evaluation.reports.html.page import environment, page
 from unmask.evaluation.reports.html.provenance import evaluate_command, report_command
-from unmask.evaluation.reports.reporting import Report, report
+from unmask.evaluation.reports.html.sentences import sentence
+from unmask.evaluation.reports.reporting import Report, report, with_text
+from unmask.evaluation.reports.reporting import tables as made_tables
+from unmask.evaluation.reports.tables import DISTANCES, TERMS
 from unmask.evaluation.rows import Row
 from unmask.evaluation.store.run_folder import Run, read_run
 from unmask.plots.styles import STYLES
@@ -473,6 +478,134 @@ def test_syntactic_distances_stand_beside_those_in_tokens() -> None:
     assert "--parser PARSER --corpus CORPUS" in root.text
 
 
+def test_differences_by_distance_stand_under_their_figure_as_text() -> None:
+    it = a_report(a_run(list(rows_of("mlm", "hcb", "ag-paper"))))
+    root = read(page(it))
+    ((heads, *cells),) = tables(root, "Differences to mlm by token distance")
+    assert heads[:4] == ["construction", "distance from", "to", "examples"]
+    drawn = it.token_differences()
+    assert [row[:4] for row in cells] == [
+        [one.group.construction, str(one.first), str(one.last), str(one.examples)] for one in drawn
+    ]
+    for row, one in zip(cells, drawn, strict=True):
+        star = " *" if one.pairwise_nll.leaves_out_zero() else ""
+        assert row[4] == shown(one.pairwise_nll, 3, "+", star)
+    if find_spec("matplotlib"):
+        (figure,) = root.all("figure")
+        assert "hcb from " in figure.all("svg")[0].attributes["aria-label"]
+
+
+def test_one_document_explains_terms_and_notes_once() -> None:
+    names = ["results", "differences", "distance-differences"]
+    found = made_tables(a_report(), names)
+    for kind in ("terms", "notes"):
+        said = [one for table in found for one in getattr(table, kind)]
+        assert len(said) == len(set(said)) > 2
+
+
+def test_terms_are_explained_once_and_before_they_are_used() -> None:
+    rows = [
+        row
+        for mask in ("random", "contiguous")
+        for row in rows_of("mlm", "ag", "log-pool", mask=mask)
+    ]
+    said = read(page(a_report(a_run(rows)))).text
+    for name in ("contiguous", "random", "vocabulary", "P-NLL", "U-NLL", "P-PPL", "A-KL", "G-KL"):
+        assert said.count(TERMS[name]) == 1
+        assert said.index(TERMS[name]) < said.index("U nats/byte")
+    assert said.count(DISTANCES) == 1
+    for start in ("Spread: the highest P-NLL", "J: how far the model's two conditionals"):
+        assert said.count(start) == 1
+        assert said.index(start) < said.index("Where constructions disagree most")
+
+
+# --- sentences ---------------------------------------------------------------------------------
+
+
+def with_sentences(text: str, count: int = 70, **changes: object) -> Report:
+    found = rows_of("mlm", "hcb", "ag", "log-pool", count=count, **changes)
+    it = a_report(a_run(list(found)))
+    return replace(it, texts={"snli": {row.sentence_id: text for row in it.rows}})
+
+
+def test_sentences_are_shown_on_request_alone() -> None:
+    it = with_sentences("A man rides a horse.", count=6, spans=((2, 5), (14, 19)))
+    root = read(page(it))
+    caption = "Where constructions disagree most: bert-base-cased, snli, random blanks"
+    (table,) = (one for one in root.all("table") if one.all("caption")[0].text == caption)
+    for row in table.all("tbody")[0].all("tr"):
+        assert row.all("th")[0].text.endswith("A man rides a horse.")
+        assert [one.text for one in row.all("mark")] == ["man", "horse"]
+    (values,) = data(root)
+    assert values["sentences"][0] == [
+        *(["A ", False], ["man", True], [" rides a ", False], ["horse", True], [".", False])
+    ]
+    assert "Publish it only if you may publish the corpus" in root.text
+    assert "--with-text --corpus CORPUS" in root.text
+    plain = page(replace(it, texts={}))
+    for absent in ("horse", '"sentences"', "<mark>", "Publish it only"):
+        assert absent not in plain
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_hostile_sentences_stay_text(text: str) -> None:
+    spans = ((0, len(text)), (len(text) + 5, 10**6))
+    root = read(page(with_sentences(f"{text} and {text}", count=2, spans=spans)))
+    check_self_contained(root)
+    assert printable(text) in {one.text for one in root.all("mark")}
+    (values,) = data(root)
+    assert values["sentences"][0][0] == [text, True]
+    assert len(root.all("script")) == 2
+
+
+@pytest.mark.parametrize(
+    ("spans", "pieces"),
+    [
+        (((0, 1), (2, 3)), [("a", True), (" ", False), ("b", True), (" c", False)]),
+        (((2, 3), (0, 1)), [("a", True), (" ", False), ("b", True), (" c", False)]),
+        # two tokens of one character; a token without any; no offsets
+        (((2, 3), (2, 3)), [("a ", False), ("b", True), (" c", False)]),
+        (((2, 2), (4, 5)), [("a ", False), ("b ", False), ("c", True)]),
+        (None, [("a b c", False)]),
+    ],
+)
+def test_the_pieces_of_a_sentence(spans, pieces: list[tuple[str, bool]]) -> None:
+    found = sentence(a_row(spans=spans), {"s0000": "a b c"})
+    assert [tuple(one) for one in found] == pieces
+    assert sentence(a_row(spans=spans), {}) == ()
+
+
+def test_long_sentences_are_cut_away_from_their_blanks() -> None:
+    text = "x" * 500 + "B" + "y" * 500 + "C" + "z" * 500
+    found = sentence(a_row(spans=((500, 501), (1001, 1002))), {"s0000": text})
+    cut = "\N{HORIZONTAL ELLIPSIS}"
+    assert [one.text for one in found] == [
+        *(cut + "x" * 120, "B", "y" * 120 + cut + "y" * 120, "C", "z" * 120 + cut)
+    ]
+
+
+def test_examples_that_failed_are_listed_with_their_sentence() -> None:
+    rows = [*rows_of("mlm", spans=((0, 1), (2, 3))), *rows_of("ag", spans=((0, 1), (2, 3)))]
+    rows[3] = a_row(3, error="KeyError: the text of C:\\secret", spans=((0, 1), (2, 3)))
+    it = replace(a_report(a_run(rows)), texts={"snli": {"s0003": "a b c"}})
+    root = read(page(it))
+    ((_, *cells),) = tables(root, "Examples that failed: bert-base-cased, snli, random blanks")
+    assert [[" ".join(cell.split()) for cell in row] for row in cells] == [
+        ["s0003/randoma b c", "mlm", "KeyError"]
+    ]
+
+
+def test_texts_are_those_of_the_corpus_that_was_measured() -> None:
+    it = a_report()
+    corpus = gather("c", "c", [Occurrence("s0000", "a b c", "line 1")])
+    with pytest.raises(StoreError, match="none of the corpora given is 'snli' as it was measured"):
+        with_text(it, [corpus])
+    run = it.runs[0]
+    measured = replace(run.plan, corpus=replace(run.plan.corpus, digest=corpus.digest))
+    it = replace(it, runs=(replace(run, plan=measured),))
+    assert with_text(it, [corpus]).texts == {"snli": {"s0000": "a b c"}}
+
+
 def test_a_plan_with_the_size_of_its_support_has_a_frontier_to_scale() -> None:
     pytest.importorskip("matplotlib")
     names = ("mlm", "ag", "log-pool")
@@ -644,6 +777,8 @@ for (const [what, value] of input.actions) {
   else { get(what).value = value; get(what).heard.input(); }
   said.push({
     ids: get("tbody").children.map((row) => row.children[0].children[0].textContent),
+    sentences: get("tbody").children.map((row) => row.children[0].children.slice(1)
+      .flatMap((one) => one.children.map((piece) => piece.textContent)).join("")),
     cells: get("tbody").children.map((row) => row.children.slice(1).map((c) => c.textContent)),
     sort: buttons.map((one) => one.head.attributes["aria-sort"]),
     shown: get(".shown").textContent, all: !get(".all").hidden,
@@ -708,6 +843,14 @@ def test_the_script_sorts_filters_and_shows_all() -> None:
     assert kept["shown"] == "10 of 250 examples are shown; 10 match."
     # these are all at distance 0
     assert near["ids"] == []
+
+
+def test_the_script_shows_sentences_as_the_template_does() -> None:
+    text = page(with_sentences("A \u202eman rides a <b>.", count=6, spans=((2, 6), (15, 18))))
+    (part,) = filter(is_examples, read(text).all("div"))
+    first = part.all("tbody")[0].all("tr")[0]
+    (shown,) = played(text, [("sort", 0)])
+    assert shown["sentences"][-1] == first.all("bdi")[1].text == "A \\u202eman rides a <b>."
 
 
 def test_the_script_shows_what_python_shows() -> None:

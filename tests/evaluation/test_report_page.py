@@ -87,6 +87,8 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
         *names,
     )
     quiet("report", run, "--resamples", "20", "--html", page)
+    text = ["--with-text", "--corpus", corpus]
+    quiet("report", run, "--resamples", "20", "--html", folder / "text.html", *text)
     assert page.stat().st_size < 5_000_000
     return page
 
@@ -142,6 +144,46 @@ def test_nothing_of_a_text_becomes_markup(hostile: Path, browser: Any) -> None:
         page.locator(".examples .filter").first.fill("<img src=x onerror=alert(1)>")
         assert page.evaluate("window.__said") == []
         screenshot(page, "report-hostile-1200")
+
+
+def test_sentences_are_text_too(hostile: Path, browser: Any) -> None:
+    assert "cat sat" not in hostile.read_text(encoding="utf-8")
+    with opened(browser, hostile.with_name("text.html"), before=TRAP) as page:
+        part = page.locator(".examples").first
+        sentences = part.locator("tbody th .sentence")
+        before = sentences.all_inner_texts()
+        assert len(before) == len(rows(part)) > 10
+        assert all("on " in one for one in before)
+        assert part.locator("tbody tr").first.locator("mark").count() == 2
+        # as the script writes them
+        part.locator("th button").first.click()
+        assert sentences.all_inner_texts() == before[::-1]
+        for tag in ("img", "i", "b"):
+            assert count(page, tag) == 0, tag
+        assert count(page, "script:not([type])") == 1
+        assert page.evaluate("window.__said") == []
+        screenshot(page, "report-text-1200")
+
+
+WIDTHS = "all => all.map((one) => [one.ariaLabel, one.scrollWidth, one.clientWidth])"
+SCROLL = "all => all.every((one) => getComputedStyle(one).overflowX === 'auto')"
+
+
+@pytest.mark.parametrize("width", [1200, 400])
+def test_no_table_is_clipped(published: Path, hostile: Path, browser: Any, width: int) -> None:
+    for address in (published, hostile, hostile.with_name("text.html")):
+        with opened(browser, address, width=width) as page:
+            page.evaluate("document.querySelectorAll('details').forEach((one) => one.open = true)")
+            assert fits(page)
+            # every table is in a box that is no wider than the window, and moves within it
+            assert count(page, "table") == count(page, ".scroll > table")
+            boxes = page.locator(".scroll")
+            assert boxes.evaluate_all(SCROLL)
+            found = boxes.evaluate_all(WIDTHS)
+            assert all(seen <= width for _, _, seen in found)
+            # every number of every example is wider than any window; all others fit a desk
+            wide = {label for label, whole, seen in found if whole > seen}
+            assert width < 1200 or all(label.startswith("Examples: ") for label in wide), wide
 
 
 def test_a_filter_is_text_and_no_pattern(hostile: Path, browser: Any) -> None:

@@ -3,11 +3,14 @@
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from unmask.evaluation import read_run
+from unmask.evaluation.reports.bootstrap import Resampling
+from unmask.evaluation.reports.reporting import report as report_of
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
@@ -78,10 +81,33 @@ TABLE1 = RESULTS / "table1-here"
 @pytest.mark.slow
 def test_the_page_of_table_1_is_made_of_its_rows() -> None:
     runs = [read_run(TABLE1 / name) for name in ("snli", "xsum")]
-    figures = sorted(path.name for path in (TABLE1 / "figures").glob("*.svg"))
-    made = "\n".join(table1_here_report.page(runs, figures))
+    made = "\n".join(table1_here_report.page(runs, TABLE1 / "figures"))
     assert made == (RESULTS / "table1-here.md").read_text(encoding="utf-8")
-    assert figures
+
+
+def test_every_figure_of_table_1_has_its_own_words_and_its_numbers() -> None:
+    page = (RESULTS / "table1-here.md").read_text(encoding="utf-8")
+    figures = sorted(path.name for path in (TABLE1 / "figures").glob("*.svg"))
+    alts = re.findall(r"!\[([^\n]+)\]\(table1-here/figures/([^)]+)\)\n\n(\S+)", page)
+    assert sorted(name for _, name, _ in alts) == figures
+    assert len({alt for alt, _, _ in alts}) == len(figures) == 4
+    for alt, _, after in alts:
+        assert "less those of mlm" in alt
+        assert all(name in alt for name in ("ag-paper", "hcb", "mrf", "log-pool"))
+        assert after.startswith("**Paired")
+
+
+def test_the_differences_by_token_distance_are_those_of_the_rows() -> None:
+    runs = [read_run(TABLE1 / name) for name in ("snli", "xsum")]
+    few = Resampling(resamples=2)
+    drawn = table1_here_report.drawn_bins(TABLE1 / "figures" / "distance-differences.csv")
+    again = report_of(runs, resampling=few, baseline="mlm").token_differences()
+    assert [replace(one, pairwise_nll=0, unary_nll=0) for one in drawn] == [
+        replace(one, pairwise_nll=0, unary_nll=0) for one in again
+    ]
+    for one, other in zip(drawn, again, strict=True):
+        assert one.pairwise_nll.value == pytest.approx(other.pairwise_nll.value)
+        assert one.unary_nll.value == pytest.approx(other.unary_nll.value)
 
 
 def test_enough_of_table_1_was_measured() -> None:

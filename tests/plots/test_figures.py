@@ -4,6 +4,7 @@ import math
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,14 @@ from matplotlib.lines import Line2D
 from unmask import UnmaskError
 from unmask.constructions import CONSTRUCTIONS
 from unmask.evaluation.reports.bootstrap import Estimate, Resampling
-from unmask.evaluation.reports.distance import DistanceBin, by_distance, by_setting
-from unmask.evaluation.reports.figures import distance_figure
+from unmask.evaluation.reports.distance import (
+    DistanceBin,
+    by_distance,
+    by_setting,
+    compared,
+    differences_by_distance,
+)
+from unmask.evaluation.reports.figures import described, distance_figure
 from unmask.evaluation.reports.rendering import text
 from unmask.evaluation.reports.tables import SYNTACTIC_DISTANCES, distance_table
 from unmask.plots.ranges import axis_range
@@ -30,7 +37,7 @@ STARTS = {".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}
 
 
 def bins(*names: str, far: str = "", **changes: object) -> list[DistanceBin]:
-    """Distances 0 to 4 of each construction, `far` far above the others."""
+    """Distances 0 to 4 of each construction, `far` far above the others, as if less a baseline."""
     rows = [
         a_row(
             place,
@@ -43,7 +50,7 @@ def bins(*names: str, far: str = "", **changes: object) -> list[DistanceBin]:
         for order, name in enumerate(names)
         for place in range(20)
     ]
-    return by_distance(rows, 4, QUICK)
+    return [replace(one, baseline="base") for one in by_distance(rows, 4, QUICK)]
 
 
 def drawn(found: list[DistanceBin], title: str = "title", axis_label: str = "tokens") -> Figure:
@@ -78,10 +85,70 @@ def test_bins_by_any_distance() -> None:
 
 def test_the_table_says_which_distance() -> None:
     bins = by_distance([a_row()], 1, QUICK, {"s0000/random": 1})
-    shown = text(distance_table(bins, distance="syntactic distance", note=SYNTACTIC_DISTANCES))
+    shown = text(distance_table(bins, kind="syntactic distance", counted=SYNTACTIC_DISTANCES))
     assert shown.startswith("NLL by syntactic distance: ")
     assert SYNTACTIC_DISTANCES in shown
     assert text(distance_table(bins)).startswith("NLL by token distance: ")
+
+
+def test_differences_are_paired_by_example_and_shown_by_distance() -> None:
+    # examples differ by far more than the two constructions do, and one has no partner
+    rows = [
+        a_row(
+            place,
+            construction=name,
+            positions=(1, 2 + place // 10),
+            pairwise_nll=100.0 * place + shift * (1 + place // 10),
+            unary_nll=50.0 * place,
+        )
+        for name, shift in (("mlm", 0.0), ("ag-paper", -0.25), ("orders", 1.0))
+        for place in range(20)
+    ]
+    rows[25] = a_row(5, construction="ag-paper", positions=(1, 2), error="broken")
+    found = differences_by_distance(rows, "mlm", 5, QUICK)
+    # orders is not among those that are drawn
+    assert [(one.group.construction, one.baseline) for one in found] == [("ag-paper", "mlm")] * 2
+    assert [(one.first, one.last, one.examples) for one in found] == [(0, 0, 9), (1, 1, 10)]
+    assert [one.pairwise_nll.value for one in found] == pytest.approx([-0.25, -0.5])
+    # without pairs, intervals would be hundreds of nats wide
+    assert all(one.pairwise_nll.high - one.pairwise_nll.low < 1e-9 for one in found)
+    assert [one.unary_nll.value for one in found] == [0, 0]
+    assert differences_by_distance(rows[20:], "mlm", 5, QUICK) == []
+
+
+def test_four_constructions_are_drawn() -> None:
+    every = list(CONSTRUCTIONS)
+    assert compared(every, "mlm") == ["ag-paper", "hcb", "mrf", "log-pool"]
+    assert compared(every, "ag-paper") == ["mlm", "hcb", "mrf", "log-pool"]
+    assert compared(["mlm", "orders", "hcb"], "mlm") == ["hcb"]
+    assert compared(["mlm", "a", "b", "c", "d", "e"], "mlm") == ["a", "b", "c", "d"]
+
+
+def test_the_baseline_is_a_line_at_zero_that_is_always_in_sight() -> None:
+    figure = drawn(bins("mrf", "ag"))
+    for panel in figure.axes[:2]:
+        low, high = panel.get_ylim()
+        assert low < 0 < high
+        assert any(list(one.get_ydata()) == [0, 0] for one in panel.lines)
+    assert figure.axes[0].get_title(loc="left") == "P-NLL less that of base"
+    assert "better than base" in figure.legends[0].get_title().get_text()
+
+
+def test_a_figure_is_told_in_words() -> None:
+    group, unclear = a_row().group, Estimate(0.0, 0.1, -0.2, 0.2)
+    below, above = Estimate(-0.3, 0.1, -0.5, -0.1), Estimate(0.1, 0.01, 0.08, 0.12)
+    line = [
+        DistanceBin(group, 0, 0, 40, below, unclear, "base"),
+        DistanceBin(group, 1, 1, 40, below, unclear, "base"),
+        DistanceBin(group, 2, 2, 40, unclear, unclear, "base"),
+        DistanceBin(group, 3, 9, 40, above, unclear, "base"),
+    ]
+    told = described(line, title="a setting", axis_label="tokens between the blanks")
+    assert told.startswith("P-NLL and U-NLL less those of base by tokens between the blanks: a set")
+    assert (
+        "mlm from -0.300 at 0 to +0.100 at 3–9, below zero at 0 and 1 and above zero at 3–9" in told
+    )
+    assert "nowhere clear of zero" in described(line[2:3], title="", axis_label="")
 
 
 def test_a_line_a_construction_over_the_same_bins() -> None:

@@ -22,7 +22,10 @@ EXAMPLE = "unmask report runs/snli runs/xsum --format markdown -o results.md"
 
 _FORMATS = ("text", "markdown", "latex", "csv", "json")
 _FIGURES = ("svg", "png", "pdf")
-_TABLES = ("results", "differences", "distance", "syntax")
+_TABLES = (
+    *("results", "differences"),
+    *("distance", "distance-differences", "syntax", "syntax-differences"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,8 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--table",
         action="append",
         metavar="NAME",
-        help="results, differences, distance or syntax; separate several by commas (default: "
-        "results,differences; for csv, which holds one table, results)",
+        help="results, differences, distance, distance-differences, syntax or syntax-differences; "
+        "separate several by commas (default: results,differences; for csv, which holds one table, "
+        "results)",
     )
     add("-o", "--output", metavar="FILE", help="file for the tables, instead of stdout")
     add(
@@ -54,13 +58,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--figures",
         metavar="FOLDER",
-        help="also draw NLL against distance, one figure per setting, with its numbers as CSV",
+        help="also draw differences to the baseline by distance, one figure per setting, with the "
+        "numbers as CSV",
     )
     add("--figure-format", default="svg", help="svg, png or pdf (default: svg)")
     add(
         "--html",
         metavar="FILE",
         help="also write one page for a browser: tables, figures, examples by id, provenance",
+    )
+    add(
+        "--with-text",
+        action="store_true",
+        help="with --html: show the sentences of examples, with the masked tokens marked, next to "
+        "their ids; needs --corpus, and is not for pages that you publish",
     )
     add(
         "--parser",
@@ -71,7 +82,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--corpus",
         action="append",
         metavar="CORPUS",
-        help="corpus of a run, to be parsed; repeat the option for runs on several corpora",
+        help="corpus of a run, for --parser or --with-text; repeat the option for runs on several "
+        "corpora",
     )
     options.add_corpus(parser)
     add(
@@ -97,8 +109,7 @@ def run(chosen: argparse.Namespace) -> int:
             f"--html and --output are two files, and both are {quoted(chosen.html, limit=150)}; "
             "rename one"
         )
-    if (chosen.parser is None) != (chosen.corpus is None):
-        raise UnmaskError("--parser reads the texts of --corpus; give both, or neither")
+    _check_corpus(chosen)
 
     from unmask.evaluation.reports.bootstrap import Resampling
     from unmask.evaluation.reports.reporting import report
@@ -109,8 +120,8 @@ def run(chosen: argparse.Namespace) -> int:
     it = report(runs, resampling=resampling, baseline=chosen.baseline)
     if chosen.copy_to is not None:
         _copy(it, Path(chosen.copy_to))
-    if chosen.parser is not None:
-        it = _parsed(it, chosen)
+    if chosen.corpus is not None:
+        it = _with_corpora(it, chosen)
     _write(_document(it, tables, chosen.format), chosen.output)
     if chosen.figures is not None:
         _draw(it, Path(chosen.figures), chosen.figure_format)
@@ -129,27 +140,43 @@ def _tables(chosen: argparse.Namespace) -> list[str]:
         options.check_choice("--table", name, _TABLES)
     if one and len(named) > 1:
         raise UnmaskError(f"csv holds one table, not {len(named)}; write each with --table NAME")
-    if "syntax" in named and chosen.parser is None:
-        raise UnmaskError("--table syntax needs --parser, a spaCy model, and --corpus")
+    for name in named:
+        if name.startswith("syntax") and chosen.parser is None:
+            raise UnmaskError(f"--table {name} needs --parser, a spaCy model, and --corpus")
     if chosen.format == "json" and chosen.table:
         raise UnmaskError("json holds results and differences; leave --table out, or take csv")
     return named
 
 
-def _parsed(it: "Report", chosen: argparse.Namespace) -> "Report":
-    """The report with syntactic distances; a run and its corpus are matched by a hash."""
+def _check_corpus(chosen: argparse.Namespace) -> None:
+    """Texts are read where something is made of them, and shown where that was asked for."""
+    if chosen.with_text and chosen.html is None:
+        raise UnmaskError("--with-text is for the page of --html; give a file with --html")
+    if chosen.corpus is None:
+        for option, given in (("--parser", chosen.parser), ("--with-text", chosen.with_text)):
+            if given:
+                raise UnmaskError(f"{option} reads the texts of --corpus; give both, or neither")
+    elif chosen.parser is None and not chosen.with_text:
+        raise UnmaskError("--corpus is read for --parser or --with-text; give one of them too")
+
+
+def _with_corpora(it: "Report", chosen: argparse.Namespace) -> "Report":
+    """The report with what is made of texts; a run and its corpus are matched by a hash."""
     from unmask.corpora import read_corpus
-    from unmask.evaluation.reports.reporting import with_syntax
+    from unmask.evaluation.reports.reporting import with_syntax, with_text
     from unmask.evaluation.reports.syntax import spacy_parser
 
-    parse = spacy_parser(chosen.parser)
+    parse = None if chosen.parser is None else spacy_parser(chosen.parser)
     corpora = [read_corpus(options.corpus_spec(chosen, place)) for place in chosen.corpus]
-    return with_syntax(it, corpora, parse)
+    if parse is not None:
+        it = with_syntax(it, corpora, parse)
+    return with_text(it, corpora) if chosen.with_text else it
 
 
 def _document(it: "Report", tables: list[str], format: str) -> str:
     from unmask.evaluation.reports import rendering
-    from unmask.evaluation.reports.reporting import config, notes, table
+    from unmask.evaluation.reports.reporting import config, notes
+    from unmask.evaluation.reports.reporting import tables as made
     from unmask.evaluation.reports.results_json import results_json
 
     if format == "json":
@@ -165,8 +192,8 @@ def _document(it: "Report", tables: list[str], format: str) -> str:
         "csv": rendering.comma_separated,
     }[format]
     if it.baseline is None:
-        tables = [name for name in tables if name != "differences"]
-    return "\n".join(write(table(it, name)) for name in tables)
+        tables = [name for name in tables if not name.endswith("differences")]
+    return "\n".join(map(write, made(it, tables)))
 
 
 def _write(document: str, output: str | None) -> None:

@@ -1,6 +1,7 @@
 """NLLs by how far apart the blanks are, as the paper's distance analysis has it.
 
-By the number of tokens between them, or by any other distance (see `syntax`). Only the numbers;
+By the number of tokens between them, or by any other distance (see `syntax`): the NLLs of every
+construction, and how far some of them are from a baseline, example by example. Only the numbers;
 drawing them is for `figures`.
 """
 
@@ -10,17 +11,23 @@ from dataclasses import dataclass
 
 from unmask.errors import UnmaskError
 from unmask.evaluation.reports.bootstrap import DEFAULT, Estimate, Resampling, means
+from unmask.evaluation.reports.summary import differences
 from unmask.evaluation.rows import Group, Row, grouped, measured, total_error
 from unmask.printable import quoted
 
 LEAST_COUNT = 30
+# whose differences are drawn, where they were measured: more lines than these nobody can read
+_DRAWN = ("mlm", "ag-paper", "hcb", "mrf", "log-pool")
+_MOST_DRAWN = 4
+_Settings = Mapping[Group, Mapping[Group, Sequence[Row]]]
 
 
 @dataclass(frozen=True)
 class DistanceBin:
     """The examples whose distance is from `first` to `last`, of one construction.
 
-    NLLs are means in nats per token.
+    NLLs are means in nats per token; with a `baseline`, of the construction's NLL less the
+    baseline's on the same example.
     """
 
     group: Group
@@ -29,6 +36,7 @@ class DistanceBin:
     examples: int
     pairwise_nll: Estimate
     unary_nll: Estimate
+    baseline: str | None = None
 
 
 def by_distance(
@@ -44,23 +52,38 @@ def by_distance(
     lines can be laid over each other. A setting with fewer than `least_count` examples is one bin,
     of the examples it has.
     """
-
-    def distance(row: Row) -> int:
-        return row.token_distance if distances is None else distances[row.example_id]
-
-    if distances is not None:
-        rows = [row for row in rows if row.example_id in distances]
-        # two models may mask different words under one id, which then has no one distance
-        by_example(rows)
-    settings: dict[Group, dict[Group, list[Row]]] = {}
-    for group, found in grouped(rows).items():
-        if usable := measured(found):
-            settings.setdefault(group.setting, {})[group] = usable
+    distance = _distance_of(distances)
     return [
         one
-        for constructions in settings.values()
+        for constructions in _settings(rows, distances).values()
         for one in _setting_bins(constructions, distance, least_count, resampling)
     ]
+
+
+def differences_by_distance(
+    rows: Iterable[Row],
+    baseline: str,
+    least_count: int = LEAST_COUNT,
+    resampling: Resampling = DEFAULT,
+    distances: Mapping[str, int] | None = None,
+) -> list[DistanceBin]:
+    """Mean differences to the baseline per distance, paired by example, in bins as above.
+
+    Of four constructions: the paper's and the default as far as they were measured, otherwise the
+    first four. Settings without the baseline have none. They come by distance, then construction.
+    """
+    distance = _distance_of(distances)
+    return [
+        one
+        for constructions in _settings(rows, distances).values()
+        for one in _difference_bins(constructions, baseline, distance, least_count, resampling)
+    ]
+
+
+def compared(constructions: Iterable[str], baseline: str) -> list[str]:
+    """The constructions whose differences to the baseline are drawn."""
+    others = [name for name in constructions if name != baseline]
+    return ([name for name in _DRAWN if name in others] or others)[:_MOST_DRAWN]
 
 
 def by_example(rows: Iterable[Row]) -> dict[str, Row]:
@@ -104,25 +127,68 @@ def pooled(counts: Mapping[int, int], least_count: int) -> list[tuple[int, int]]
     return bins
 
 
+def _distance_of(distances: Mapping[str, int] | None) -> Callable[[Row], int]:
+    return lambda row: row.token_distance if distances is None else distances[row.example_id]
+
+
+def _settings(rows: Iterable[Row], distances: Mapping[str, int] | None) -> _Settings:
+    """Measured rows that have a distance, by setting and construction."""
+    if distances is not None:
+        rows = [row for row in rows if row.example_id in distances]
+        # two models may mask different words under one id, which then has no one distance
+        by_example(rows)
+    settings: dict[Group, dict[Group, Sequence[Row]]] = {}
+    for group, found in grouped(rows).items():
+        if usable := measured(found):
+            settings.setdefault(group.setting, {})[group] = usable
+    return settings
+
+
+def _ends(
+    constructions: Iterable[Sequence[Row]], distance: Callable[[Row], int], least_count: int
+) -> list[tuple[int, int]]:
+    counted = [Counter(map(distance, rows)) for rows in constructions]
+    # the smallest count of any construction: where some failed, bins hold for them too
+    every = set().union(*counted)
+    counts = {far: min(count[far] for count in counted) for far in every}
+    return pooled(counts, least_count)
+
+
 def _setting_bins(
     constructions: Mapping[Group, Sequence[Row]],
     distance: Callable[[Row], int],
     least_count: int,
     resampling: Resampling,
 ) -> Iterable[DistanceBin]:
-    counted = [Counter(map(distance, rows)) for rows in constructions.values()]
-    # the smallest count of any construction: where some failed, bins hold for them too
-    every = set().union(*counted)
-    counts = {far: min(count[far] for count in counted) for far in every}
-    bins = pooled(counts, least_count)
+    bins = _ends(constructions.values(), distance, least_count)
     for group, rows in constructions.items():
         for first, last in bins:
             if inside := [row for row in rows if first <= distance(row) <= last]:
                 names = ("pairwise_nll", "unary_nll")
                 columns = [[row.metric(name) for row in inside] for name in names]
                 nlls = means(columns, [row.sentence_id for row in inside], resampling)
-                known = [
+                pairwise, unary = (
                     one.widened(total_error(inside, name) / len(inside))
                     for name, one in zip(names, nlls, strict=True)
-                ]
-                yield DistanceBin(group, first, last, len(inside), *known)
+                )
+                yield DistanceBin(group, first, last, len(inside), pairwise, unary)
+
+
+def _difference_bins(
+    constructions: Mapping[Group, Sequence[Row]],
+    baseline: str,
+    distance: Callable[[Row], int],
+    least_count: int,
+    resampling: Resampling,
+) -> Iterable[DistanceBin]:
+    by_name = {group.construction: rows for group, rows in constructions.items()}
+    if baseline not in by_name:
+        return
+    names = compared(by_name, baseline)
+    chosen = [by_name[name] for name in (*names, baseline)]
+    for first, last in _ends(chosen, distance, least_count):
+        inside = [row for rows in chosen for row in rows if first <= distance(row) <= last]
+        for one in differences(inside, baseline, resampling):
+            if one.pairwise_nll is not None and one.unary_nll is not None:
+                nlls = (one.pairwise_nll, one.unary_nll)
+                yield DistanceBin(one.group, first, last, one.examples, *nlls, baseline)

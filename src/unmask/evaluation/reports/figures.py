@@ -1,4 +1,7 @@
-"""Pictures of NLLs against the distance between the blanks, and their numbers, as files.
+"""Pictures of how NLLs differ by the distance between the blanks, and their numbers, as files.
+
+They draw differences to a baseline, paired by example: what makes examples hard at some distance
+would otherwise hide what the constructions do there.
 
 Imports matplotlib only when it is called. Figures are made without pyplot, so that nothing needs a
 screen, and no figure stays open.
@@ -22,21 +25,18 @@ from unmask.evaluation.rows import Group
 from unmask.plots.ranges import axis_range, mark_outside, outside
 from unmask.plots.saving import library, plain_text, save_figure, wrapped
 from unmask.plots.styles import LARGE, NORMAL, SMALL, Style, construction_styles, legend_name
+from unmask.printable import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PANELS = {"pairwise_nll": "Pairwise NLL", "unary_nll": "Unary NLL"}
-READING = (
-    "Mean NLL, lower is better. Bars: 95% bootstrap intervals, resampled by sentence.\n"
-    "Constructions share examples: those with overlapping bars may differ all the same."
-)
+PANELS = {"pairwise_nll": "P-NLL", "unary_nll": "U-NLL"}
 
 # of a page between its margins, in inches
 _WIDTH = 6.9
-_HEIGHT = 7.8
+_HEIGHT = 6.8
 # the part of a bin that constructions stand side by side in: on one spot they would hide each other
-_SPREAD = 0.7
+_SPREAD = 0.6
 _library = partial(library, install="pip install 'unmask[plots]', or take the tables")
 
 _LONGEST_NAME = 100
@@ -49,27 +49,28 @@ AXES = {
 def draw(
     it: Report, folder: Path, format: str = "svg", *, say: Callable[[str], object] = lambda _: None
 ) -> Iterator[Path]:
-    """One figure per setting and kind of distance, one CSV per kind; yields what was written.
+    """One figure per setting and kind of distance, two CSVs per kind; yields what was written.
 
-    `say` gets a line for every figure that is not drawn.
+    Of the NLLs of all constructions, and of the differences that are drawn. `say` gets a line for
+    every figure that is not drawn.
     """
     make_folder(folder)
     kinds: Mapping[str, Sequence[DistanceBin]] = {
-        "distance": it.token_bins(),
-        **({"syntax": it.syntactic_bins()} if it.syntactic else {}),
+        "distance": it.token_differences(),
+        **({"syntax": it.syntactic_differences()} if it.syntactic else {}),
     }
     for kind, bins in kinds.items():
-        path = folder / f"{kind}.csv"
-        write_text(path, comma_separated(table(it, kind)))
-        yield path
+        for name in (kind, f"{kind}-differences"):
+            path = folder / f"{name}.csv"
+            write_text(path, comma_separated(table(it, name)))
+            yield path
         if not bins:
-            say(f"no figure of {AXES[kind]}: no example has a distance and metrics")
+            say(f"no figure of {AXES[kind]}: {_nothing(it)}")
         for group, found in by_setting(bins).items():
-            ends = sorted({(one.first, one.last) for one in found})
-            title = shown_setting(group)
+            ends, title = _ends(found), shown_setting(group)
             # one bin is a point, of which the table says everything
             if len(ends) > 1:
-                path = folder / f"{kind}-{_file_name(group)}.{format}"
+                path = folder / f"{kind}-{file_name(group)}.{format}"
                 save_figure(distance_figure(found, title=title, axis_label=AXES[kind]), path)
                 yield path
             else:
@@ -77,27 +78,64 @@ def draw(
 
 
 def distance_figure(bins: Sequence[DistanceBin], *, title: str, axis_label: str) -> "Figure":
-    """Pairwise and unary NLL against distance in one setting, over the counts of examples.
+    """Differences in pairwise and unary NLL by distance in one setting, over counts of examples.
 
-    One line per construction, side by side within a bin. Where one would flatten all others it
-    leaves the axis, and the panel says which and where it went.
+    One line per construction, side by side within a bin, around the baseline's zero. Where one
+    would flatten all others it leaves the axis, and the panel says which and where it went.
     """
     figure: Figure = _library("matplotlib.figure").Figure(layout="constrained")
     *panels, strip = figure.subplots(3, sharex=True, height_ratios=(6, 6, 1.2))
     lines = _lines(bins)
     styles = construction_styles(lines)
-    ends = sorted({(one.first, one.last) for one in bins})
-    places = {pair: place for place, pair in enumerate(ends)}
+    places = {pair: place for place, pair in enumerate(_ends(bins))}
+    baseline = legend_name(_baseline(bins))
     for panel, (metric, name) in zip(panels, PANELS.items(), strict=True):
-        panel.set_title(name, loc="left", fontsize=NORMAL, fontweight="bold")
+        less = wrapped(f"{name} less that of {baseline}", 60)
+        panel.set_title(less, loc="left", fontsize=NORMAL, fontweight="bold")
         _draw_lines(panel, lines, styles, places, metric)
     _draw_counts(strip, bins, places)
     strip.set_xlabel(wrapped(axis_label), fontsize=NORMAL)
     figure.suptitle(wrapped(title), fontsize=LARGE)
-    rows = _draw_legend(figure, panels[0])
+    rows = _draw_legend(figure, panels[0], baseline)
     figure.set_size_inches(_WIDTH, _HEIGHT + 0.18 * rows)
     plain_text(figure)
     return figure
+
+
+def described(bins: Sequence[DistanceBin], *, title: str, axis_label: str) -> str:
+    """What a figure shows, in words: the course of every line of its first panel."""
+    lines = "; ".join(_course(name, line) for name, line in _lines(bins).items())
+    return (
+        f"P-NLL and U-NLL less those of {_baseline(bins)} by {axis_label}: {title}. In P-NLL:"
+        f" {lines}. The table has all numbers."
+    )
+
+
+def _course(name: str, line: Sequence[DistanceBin]) -> str:
+    """From the first bin of a line to its last, and the bins whose intervals leave out zero."""
+    found = [(_between(one.first, one.last), one.pairwise_nll) for one in line]
+    (near, first), (far, last) = found[0], found[-1]
+    below = _listed([at for at, one in found if one.high < 0])
+    above = _listed([at for at, one in found if one.low > 0])
+    clear = [f"below zero at {below}"] * bool(below) + [f"above zero at {above}"] * bool(above)
+    return (
+        f"{name} from {first.value:+.3f} at {near} to {last.value:+.3f} at {far},"
+        f" {' and '.join(clear) or 'nowhere clear of zero'}"
+    )
+
+
+def _listed(places: Sequence[str]) -> str:
+    *most, last = places or [""]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _baseline(bins: Sequence[DistanceBin]) -> str:
+    (name,) = {one.baseline or "" for one in bins}
+    return name
+
+
+def _ends(bins: Iterable[DistanceBin]) -> list[tuple[int, int]]:
+    return sorted({(one.first, one.last) for one in bins})
 
 
 def _lines(bins: Iterable[DistanceBin]) -> dict[str, list[DistanceBin]]:
@@ -116,7 +154,11 @@ def _draw_lines(
 ) -> None:
     found = {name: [getattr(one, metric) for one in line] for name, line in lines.items()}
     low, high = axis_range(found)
+    margin = 0.05 * (high - low)
+    # the baseline is always in sight
+    low, high = min(low, -margin), max(high, margin)
     panel.set_ylim(low, high)
+    panel.axhline(0, color="#333333", linewidth=0.8, zorder=1)
     step = _SPREAD / len(lines)
     for order, (name, line) in enumerate(lines.items()):
         shift = (order - (len(lines) - 1) / 2) * step
@@ -137,11 +179,12 @@ def _draw_line(
     panel: Any, xs: Sequence[float], line: Sequence[Estimate], style: Style, label: str
 ) -> None:
     lows, highs = [one.low for one in line], [one.high for one in line]
-    # not bands: those of many constructions are one grey cloud, whose points stand side by side
-    panel.vlines(xs, lows, highs, style.colour, linewidth=0.8, alpha=0.5)
+    # not bands, which would lie over each other; points stand side by side
+    panel.vlines(xs, lows, highs, style.colour, linewidth=1.2)
     values = [one.value for one in line]
     look = {"marker": style.marker, "markersize": style.marker_size}
-    look |= {"markeredgecolor": "white", "markeredgewidth": 0.25, "linewidth": 0.9}
+    # a thin line leads the eye: nothing was measured between two bins
+    look |= {"markeredgecolor": "white", "markeredgewidth": 0.25, "linewidth": 0.5}
     panel.plot(xs, values, color=style.colour, linestyle=style.dashes, label=label, **look)
     mark_outside(panel, xs, values, style.colour)
 
@@ -164,18 +207,28 @@ def _draw_counts(
     strip.set_ylabel("examples", fontsize=NORMAL)
 
 
-def _draw_legend(figure: Any, panel: Any) -> int:
+def _draw_legend(figure: Any, panel: Any, baseline: str) -> int:
     """Under the axes, where it covers nothing; how many rows it has."""
     handles, labels = panel.get_legend_handles_labels()
     columns = min(6, max(1, 100 // (max(map(len, labels)) + 8)))
     look = {"fontsize": SMALL, "title_fontsize": SMALL, "frameon": False, "handlelength": 2.8}
     where = {"loc": "outside lower center", "ncols": columns}
-    figure.legend(handles, labels, title=READING, **where, **look)
+    reading = (
+        f"Below zero: better than {baseline} on the same examples.\n"
+        "Bars: 95% bootstrap confidence intervals of the paired difference."
+    )
+    figure.legend(handles, labels, title=reading, **where, **look)
     return math.ceil(len(labels) / columns)
 
 
 def _between(first: int, last: int) -> str:
     return str(first) if first == last else f"{first}–{last}"
+
+
+def _nothing(it: Report) -> str:
+    if it.baseline is None:
+        return "there is no mlm to compare with; choose a construction with --baseline"
+    return f"no setting has {printable(it.baseline)} and a construction to compare with it"
 
 
 def _one_bin(kind: str, first: int, last: int) -> str:
@@ -187,7 +240,7 @@ def _one_bin(kind: str, first: int, last: int) -> str:
     )
 
 
-def _file_name(group: Group) -> str:
+def file_name(group: Group) -> str:
     """Letters and digits only: names come from anywhere, and may hold slashes.
 
     What that leaves out goes into a hash.

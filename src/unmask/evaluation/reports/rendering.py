@@ -46,10 +46,9 @@ def text(table: Table) -> str:
     shown = table.compact()
     head = [printable(column.name) for column in shown.columns]
     body = _written(shown, printable, lambda number: f"{number} *")
-    return (
-        "\n\n".join([printable(shown.title), aligned([head, *body]), *map(printable, shown.notes)])
-        + "\n"
-    )
+    before, after = [shown.title, *_terms(shown)], shown.notes
+    parts = [*map(printable, before), aligned([head, *body]), *map(printable, after)]
+    return "\n\n".join(parts) + "\n"
 
 
 def markdown(table: Table) -> str:
@@ -60,7 +59,8 @@ def markdown(table: Table) -> str:
     body = _written(shown, markup.markdown, lambda number: f"**{number}**")
     lines = "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *body])
     title = f"**{markup.markdown(shown.title)}**"
-    return "\n\n".join([title, lines, *map(markup.markdown, shown.notes)]) + "\n"
+    terms, notes = (map(markup.markdown, said) for said in (_terms(shown), shown.notes))
+    return "\n\n".join([title, *terms, lines, *notes]) + "\n"
 
 
 def latex(table: Table) -> str:
@@ -70,7 +70,7 @@ def latex(table: Table) -> str:
     body = _written(shown, markup.latex, lambda number: f"\\textbf{{{number}}}", minus="$-$")
     kinds = "".join("l" if left else "r" for left in _left(shown))
     lines = [" & ".join(cells) + r" \\" for cells in [head, *body]]
-    caption = " ".join(map(markup.latex, [f"{shown.title}.", *shown.notes]))
+    caption = " ".join(map(markup.latex, [f"{shown.title}.", *shown.terms, *shown.notes]))
     return "\n".join(
         [
             r"% needs \usepackage{booktabs}",
@@ -99,6 +99,11 @@ def comma_separated(table: Table) -> str:
         cells = zip(table.columns, row, strict=True)
         writer.writerow([part for column, cell in cells for part in _csv_cells(column, cell)])
     return written.getvalue()
+
+
+def _terms(table: Table) -> list[str]:
+    """What explains the names of a table as one paragraph, if there is anything to explain."""
+    return [" ".join(table.terms)] if table.terms else []
 
 
 def _written(

@@ -5,20 +5,25 @@ Needs no model: a report can be made where none runs.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from unmask.corpora.corpus import Corpus
 from unmask.errors import StoreError
 from unmask.evaluation.plan import Plan, same_function
 from unmask.evaluation.reports.bootstrap import Resampling
-from unmask.evaluation.reports.distance import DistanceBin, by_distance
+from unmask.evaluation.reports.distance import (
+    DistanceBin,
+    by_distance,
+    differences_by_distance,
+)
 from unmask.evaluation.reports.summary import BASELINE, Difference, Summary, differences, summarise
 from unmask.evaluation.reports.syntax import Parser, syntactic_distances
 from unmask.evaluation.reports.tables import (
     SYNTACTIC_DISTANCES,
     Table,
     difference_table,
+    distance_difference_table,
     distance_table,
     summary_table,
 )
@@ -33,7 +38,8 @@ class Report:
     """Runs that are reported together.
 
     `syntactic` has a distance for examples by run, in the order of the runs, where texts were
-    parsed; `apart` what was left out of it.
+    parsed; `apart` what was left out of it. `texts` are the sentences by corpus and id, where they
+    are to be shown.
     """
 
     runs: tuple[Run, ...]
@@ -41,6 +47,7 @@ class Report:
     baseline: str | None
     syntactic: tuple[Mapping[str, int], ...] = ()
     apart: tuple[Mapping[str, int], ...] = ()
+    texts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def rows(self) -> list[Row]:
@@ -74,6 +81,27 @@ class Report:
             for one in by_distance(run.rows, resampling=self.resampling, distances=distances)
         ]
 
+    def token_differences(self) -> list[DistanceBin]:
+        """NLLs less the baseline's by token distance."""
+        return self._differences(self.rows, None)
+
+    def syntactic_differences(self) -> list[DistanceBin]:
+        """NLLs less the baseline's by syntactic distance."""
+        return [
+            one
+            for run, distances in zip(self.runs, self.syntactic, strict=True)
+            for one in self._differences(run.rows, distances)
+        ]
+
+    def _differences(
+        self, rows: Sequence[Row], distances: Mapping[str, int] | None
+    ) -> list[DistanceBin]:
+        if self.baseline is None:
+            return []
+        return differences_by_distance(
+            rows, self.baseline, resampling=self.resampling, distances=distances
+        )
+
 
 def report(runs: Sequence[Run], *, resampling: Resampling, baseline: str | None = None) -> Report:
     """Put runs together; without a baseline it is the paper's, where it was measured."""
@@ -91,14 +119,8 @@ def report(runs: Sequence[Run], *, resampling: Resampling, baseline: str | None 
 
 def with_syntax(it: Report, corpora: Sequence[Corpus], parse: Parser) -> Report:
     """The report with syntactic distances from the texts of its runs."""
-    texts = {corpus.digest: {one.id: one.text for one in corpus.sentences} for corpus in corpora}
-    for run in it.runs:
-        if run.plan.corpus.digest not in texts:
-            raise StoreError(
-                f"none of the corpora given is {quoted(run.plan.corpus.name)} as it was measured"
-                f" ({run.plan.corpus.digest[:12]}); give its file, with the same columns"
-            )
-    found = [syntactic_distances(run.rows, texts[run.plan.corpus.digest], parse) for run in it.runs]
+    texts = _texts(it, corpora)
+    found = [syntactic_distances(run.rows, texts[run.plan.corpus.name], parse) for run in it.runs]
     return replace(
         it,
         syntactic=tuple(one.by_example for one in found),
@@ -106,20 +128,45 @@ def with_syntax(it: Report, corpora: Sequence[Corpus], parse: Parser) -> Report:
     )
 
 
+def with_text(it: Report, corpora: Sequence[Corpus]) -> Report:
+    """The report with the sentences of its examples: for readers who may see the corpus."""
+    return replace(it, texts=_texts(it, corpora))
+
+
 TABLES: Mapping[str, Callable[[Report], Table]] = {
     "results": lambda it: summary_table(it.summaries(), it.vocabularies),
     "differences": lambda it: difference_table(it.differences()),
     "distance": lambda it: distance_table(it.token_bins()),
+    "distance-differences": lambda it: distance_difference_table(it.token_differences()),
     "syntax": lambda it: distance_table(
-        it.syntactic_bins(), distance="syntactic distance", note=syntactic_note(it)
+        it.syntactic_bins(), kind="syntactic distance", counted=syntactic_note(it)
+    ),
+    "syntax-differences": lambda it: distance_difference_table(
+        it.syntactic_differences(), kind="syntactic distance", counted=syntactic_note(it)
     ),
 }
 
 
 def table(it: Report, name: str) -> Table:
-    """One of `TABLES`, with what must be said beside it."""
+    """One of `TABLES`, with what must be said next to it."""
     made = TABLES[name](it)
     return replace(made, notes=(*made.notes, *notes(it)))
+
+
+def tables(it: Report, names: Iterable[str]) -> list[Table]:
+    """Tables of one document: a term or a note is explained in the first that has it."""
+    found: list[Table] = []
+    for made in (table(it, name) for name in names):
+        terms = [term for one in found for term in one.terms]
+        said = [note for one in found for note in one.notes]
+        found.append(
+            replace(
+                made,
+                terms=tuple(term for term in made.terms if term not in terms),
+                notes=tuple(note for note in made.notes if note not in said),
+            )
+        )
+    return found
 
 
 def notes(it: Report) -> list[str]:
@@ -146,6 +193,18 @@ def config(it: Report) -> dict[str, Any]:
         "baseline": it.baseline,
         "aggregation": "mean NLL over examples, then the exponential",
     }
+
+
+def _texts(it: Report, corpora: Sequence[Corpus]) -> dict[str, dict[str, str]]:
+    """Sentences by corpus and id; a run and its corpus are matched by a hash."""
+    texts = {corpus.digest: {one.id: one.text for one in corpus.sentences} for corpus in corpora}
+    for run in it.runs:
+        if run.plan.corpus.digest not in texts:
+            raise StoreError(
+                f"none of the corpora given is {quoted(run.plan.corpus.name)} as it was measured"
+                f" ({run.plan.corpus.digest[:12]}); give its file, with the same columns"
+            )
+    return {run.plan.corpus.name: texts[run.plan.corpus.digest] for run in it.runs}
 
 
 def _reject_namesakes(plans: Iterable[Plan]) -> None:
@@ -186,8 +245,8 @@ def _run_notes(run: Run) -> list[str]:
         said.append(f"{where}: {len(failed)} examples failed, {count} of them with: {most}")
     if run.missing:
         said.append(
-            f"{where}: {run.missing} of {plan.draw.count} examples are not done yet; those that"
-            " are were taken in hashed order"
+            f"{where}: {run.missing} of {plan.draw.count} examples are not done yet; they come in"
+            " hashed order, so those that are done are a random sample."
         )
     for mask, reasons in plan.draw.refused.items():
         if reasons:

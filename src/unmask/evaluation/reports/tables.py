@@ -23,10 +23,38 @@ _MOST_LISTED, _FIRST = 8, 3
 # lists are joined by commas, and a comma is a token too
 _TOKEN = re.compile(r"(,|[^,]+)(?:,|$)")
 
-AVERAGES = (
-    "Perplexities are exponentials of the mean NLL per token over examples, A-KL and G-KL means in"
-    " nats; lower is better. Intervals: 95% bootstrap percentiles, resampled by sentence."
-)
+# one sentence per term, for the document in which it first stands
+TERMS = {
+    "contiguous": "Contiguous: the two blanks are neighbours.",
+    "random": "Random: the two blanks are any two tokens of the sentence.",
+    WHOLE_VOCABULARY: "Support vocabulary: the joint is exact over the whole vocabulary.",
+    SKETCHED_VOCABULARY: (
+        "Support vocabulary (sketch): the numbers are sketched, that is, estimated from some of"
+        " the vocabulary's contexts, with standard errors."
+    ),
+    "P-NLL": (
+        "P-NLL: minus the natural logarithm of the joint probability of the two true tokens,"
+        " divided by two, so in nats per token."
+    ),
+    "U-NLL": (
+        "U-NLL: the same for one true token given the other, averaged over the two; for mlm the"
+        " model's own conditionals are taken, as in the paper."
+    ),
+    "P-PPL": "P-PPL and U-PPL: perplexities, the exponentials of the mean P-NLL and U-NLL.",
+    "A-KL": (
+        "A-KL: the Kullback-Leibler divergence from the model's own conditionals to those of the"
+        " joint, averaged over all contexts, in nats."
+    ),
+    "G-KL": "G-KL: the same divergence, in the contexts of the two true tokens alone.",
+    "P nats/byte": (
+        "Nats/byte: all nats of the true tokens over all UTF-8 bytes that they stand for."
+    ),
+}
+# the term for every other support
+CANDIDATES = "A list of tokens as support: the joint is exact over these candidates."
+
+INTERVALS = "In brackets: 95% bootstrap confidence intervals, resampled by sentence."
+AVERAGES = "Means are over examples, and lower is better."
 VOCABULARIES = (
     "These models have different vocabularies, or none is known to be shared: do not compare them"
     " by perplexity per token, but by nats per byte, and note that different tokens were masked."
@@ -37,25 +65,23 @@ FAILURES = (
 )
 FEW = (
     f"Some rows are over fewer than {_FEW} examples: bootstrap intervals of so few are too narrow,"
-    " and no mark beside a difference should be relied on."
+    " and no mark next to a difference should be relied on."
 )
 DIFFERENCES = (
-    "Means over shared examples of the construction's number less the baseline's, in nats per"
-    " token; below zero is better than the baseline. Intervals: 95% bootstrap percentiles,"
-    " resampled by sentence. Marked: the interval leaves out zero."
+    "Differences: means of the construction's number less the baseline's, paired per example;"
+    " below zero, the construction is better. Marked: the interval leaves out zero."
 )
-DISTANCES = (
-    "Mean NLL in nats per token by the number of tokens between the blanks. Intervals: 95%"
-    " bootstrap percentiles, resampled by sentence."
-)
+DISTANCES = "Distance: the number of tokens between the blanks, 0 for neighbours."
 SYNTACTIC_DISTANCES = (
-    "Mean NLL in nats per token by the number of edges between the blanks' words in the dependency"
-    " tree, 0 within one word. Intervals: 95% bootstrap percentiles, resampled by sentence."
+    "Distance: the number of edges between the blanks' words in the dependency tree, 0 within one"
+    " word."
 )
 SKETCHES = (
-    "Estimates from sketches of the vocabulary: intervals hold the standard errors of the examples"
-    " too, and there is no A-KL, for most contexts did not run."
+    "Intervals of sketched numbers include the standard errors of the examples. Sketches have no"
+    " A-KL, because most contexts were not run."
 )
+TOKEN_DISTANCE = "token distance"
+_NLLS = ("pairwise_nll", "unary_nll")
 _NAMES = {
     "unary_ppl": "U-PPL",
     "pairwise_ppl": "P-PPL",
@@ -85,12 +111,13 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns, rows of as many cells, a title and notes."""
+    """Columns, rows of as many cells, a title and notes; `terms` explain its names."""
 
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
+    terms: tuple[str, ...] = ()
 
     def compact(self) -> "Table":
         """The same table for a reader: settings that are the same in all rows in the title."""
@@ -135,7 +162,8 @@ def summary_table(summaries: Sequence[Summary], vocabularies: Mapping[str, str])
         *(Column(name=f"{_NAMES[m]}, paper", digits=_digits(m)) for m in beside),
     )
     notes = _summary_notes(summaries, vocabularies, paper=bool(beside))
-    return Table("Results", columns, tuple(rows), notes)
+    terms = _terms(summaries, ["pairwise_nll", "unary_nll", *measures])
+    return Table("Results", columns, tuple(rows), notes, terms)
 
 
 def difference_table(differences: Sequence[Difference]) -> Table:
@@ -152,24 +180,46 @@ def difference_table(differences: Sequence[Difference]) -> Table:
         *(Column(name=_NAMES[metric], signed=True, estimate=True) for metric in metrics),
     )
     few = any(0 < one.examples < _FEW for one in differences)
-    notes = (DIFFERENCES, FEW) if few else (DIFFERENCES,)
-    return Table("Paired differences", columns, tuple(rows), notes)
+    notes = (DIFFERENCES, INTERVALS, *((FEW,) if few else ()))
+    terms = _terms(differences, metrics)
+    return Table("Paired differences", columns, tuple(rows), notes, terms)
 
 
 def distance_table(
-    bins: Iterable[DistanceBin], *, distance: str = "token distance", note: str = DISTANCES
+    bins: Sequence[DistanceBin], *, kind: str = TOKEN_DISTANCE, counted: str = DISTANCES
 ) -> Table:
-    """NLLs by distance; what it is called in the title, and a note that says what it counts."""
+    """NLLs by a kind of distance; `counted` is the sentence on what that counts."""
     rows = [
         (*group, one.first, one.last, one.examples, one.pairwise_nll, one.unary_nll)
-        for group, one in _with_groups(list(bins))
+        for group, one in _with_groups(bins)
     ]
     columns = (
         *_group_columns(),
         *(Column(name=name) for name in ("distance from", "to", "examples")),
-        *map(_estimates, ("pairwise_nll", "unary_nll")),
+        *map(_estimates, _NLLS),
     )
-    return Table(f"NLL by {distance}", columns, tuple(rows), (note,))
+    notes = (f"Mean NLLs per distance. {counted}", INTERVALS)
+    return Table(f"NLL by {kind}", columns, tuple(rows), notes, _terms(bins, _NLLS))
+
+
+def distance_difference_table(
+    bins: Sequence[DistanceBin], *, kind: str = TOKEN_DISTANCE, counted: str = DISTANCES
+) -> Table:
+    """Paired differences to a baseline by a kind of distance, as figures draw them."""
+    rows = [
+        (*group, one.baseline, one.first, one.last, one.examples, one.pairwise_nll, one.unary_nll)
+        for group, one in _with_groups(bins)
+    ]
+    columns = (
+        *_group_columns(),
+        Column(name="less", setting=True),
+        *(Column(name=name) for name in ("distance from", "to", "examples")),
+        *(Column(name=_NAMES[metric], signed=True, estimate=True) for metric in _NLLS),
+    )
+    few = any(one.examples < _FEW for one in bins)
+    notes = (counted, DIFFERENCES, INTERVALS, *((FEW,) if few else ()))
+    title = f"Paired differences by {kind}"
+    return Table(title, columns, tuple(rows), notes, _terms(bins, _NLLS))
 
 
 def shown_support(support: str) -> str:
@@ -193,6 +243,15 @@ def shown_setting(group: Group) -> str:
     if group.support == WHOLE_VOCABULARY:
         return said
     return f"{said}, support {shown_support(group.support)}"
+
+
+def _terms(found: Sequence[Grouped], measures: Sequence[str]) -> tuple[str, ...]:
+    """What explains the masks, supports and measures of a table, in the order of `TERMS`."""
+    groups = [one.group for one in found]
+    used = {name for group in groups for name in (group.mask, group.support)}
+    used |= {_NAMES[measure] for measure in measures}
+    lists = any(group.support not in TERMS for group in groups)
+    return (*(term for name, term in TERMS.items() if name in used), *[CANDIDATES][: int(lists)])
 
 
 def _with_groups(found: Sequence[Grouped]) -> Iterable[tuple[Group, Grouped]]:
@@ -219,6 +278,7 @@ def _summary_notes(
 ) -> tuple[str, ...]:
     said = {
         AVERAGES: True,
+        INTERVALS: True,
         VOCABULARIES: vocabularies_differ(summaries, vocabularies),
         FAILURES: any(summary.failed for summary in summaries),
         SKETCHES: any(s.group.support == SKETCHED_VOCABULARY for s in summaries),

@@ -1,4 +1,4 @@
-"""Figures as SVG within a page: several of them beside each other, and no style of theirs.
+"""Figures as SVG within a page: several of them next to each other, and no style of theirs.
 
 matplotlib writes an SVG as a document of its own. Here its ids become unique, and its style
 attributes plain attributes, since the page's policy forbids inline styles.
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from unmask.evaluation.reports.distance import DistanceBin
-from unmask.evaluation.reports.figures import distance_figure
+from unmask.evaluation.reports.figures import described, distance_figure
 from unmask.plots.saving import library, write_figure
 from unmask.printable import printable
 
@@ -26,6 +26,7 @@ WITHOUT = (
     " page again."
 )
 _ONE_BIN = "All examples are in one bin of distances, so there is nothing to draw."
+_NO_BASELINE = "There are no differences to a baseline, so there is nothing to draw by distance."
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 # what matplotlib says in a style element, which would be of the whole page
 _INHERITED = {"stroke-linejoin": "round", "stroke-linecap": "butt"}
@@ -37,12 +38,14 @@ def chart(bins: Sequence[DistanceBin], *, key: str, title: str, axis_label: str)
 
     Its ids begin with `key`.
     """
+    if not bins:
+        return _NO_BASELINE
     if len({(one.first, one.last) for one in bins}) < 2:
         return _ONE_BIN
     if find_spec("matplotlib") is None:
         return WITHOUT
     figure = distance_figure(bins, title=title, axis_label=axis_label)
-    label = f"NLL against distance: {title}. The table beside has the same numbers."
+    label = described(bins, title=title, axis_label=axis_label)
     return drawn(figure, key=key, label=label)
 
 

@@ -1,6 +1,7 @@
 """Every example of a setting as numbers: what the page shows, sorts and filters.
 
-Result rows hold ids, positions and numbers, and no text; nothing else gets here.
+Result rows hold ids, positions and numbers, and no text. Sentences come from the corpus, where the
+report has it and was asked to show them.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -8,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unmask.constructions import CONSTRUCTIONS
+from unmask.evaluation.reports.html.sentences import Piece, sentence
 from unmask.evaluation.reports.tables import shown_setting
 from unmask.evaluation.rows import Group, Row, grouped
 
@@ -20,12 +22,14 @@ _METRICS = {"pairwise_nll": "P-NLL", "unary_nll": "U-NLL"}
 
 @dataclass(frozen=True)
 class Example:
-    """One masked example: its result rows by construction, those that failed left out."""
+    """One masked example: its result rows by construction, or the error of those that failed."""
 
     id: str
     token_distance: int
     incompatibility: float | None
     rows: Mapping[str, Row]
+    errors: Mapping[str, str]
+    sentence: tuple[Piece, ...]
 
     @property
     def spread(self) -> float | None:
@@ -64,6 +68,10 @@ class Setting:
         spread = [(-one.spread, one.id, one) for one in self.examples if one.spread is not None]
         return [one for _, _, one in sorted(spread, key=lambda found: found[:2])[:count]]
 
+    def failures(self) -> list[Example]:
+        """The examples that have an error instead of some numbers."""
+        return [one for one in self.examples if one.errors]
+
 
 @dataclass(frozen=True)
 class NumberColumn:
@@ -100,16 +108,24 @@ def number_columns(setting: Setting) -> list[NumberColumn]:
 
 def script_data(setting: Setting, columns: Sequence[NumberColumn]) -> dict[str, Any]:
     """By column, since names of numbers need not be repeated for every example."""
+    with_text = any(one.sentence for one in setting.examples)
     return {
         "first": _FIRST,
         "ids": [one.id for one in setting.examples],
+        **({"sentences": [one.sentence for one in setting.examples]} if with_text else {}),
         "digits": [one.digits for one in columns],
         "numbers": [[one.rounded(example) for example in setting.examples] for one in columns],
     }
 
 
-def settings_of(rows: Iterable[Row]) -> list[Setting]:
-    """Result rows by setting, settings and constructions as they first appear."""
+def settings_of(
+    rows: Iterable[Row], texts: Mapping[str, Mapping[str, str]] | None = None
+) -> list[Setting]:
+    """Result rows by setting, settings and constructions as they first appear.
+
+    `texts` are sentences to show, by corpus and id.
+    """
+    known = texts or {}
     found: dict[Group, tuple[list[str], dict[str, list[Row]]]] = {}
     for group, of_group in grouped(rows).items():
         constructions, by_id = found.setdefault(group.setting, ([], {}))
@@ -117,12 +133,16 @@ def settings_of(rows: Iterable[Row]) -> list[Setting]:
         for row in of_group:
             by_id.setdefault(row.example_id, []).append(row)
     return [
-        Setting(group, tuple(constructions), tuple(_example(by_id[one]) for one in sorted(by_id)))
+        Setting(
+            group,
+            tuple(constructions),
+            tuple(_example(by_id[one], known.get(group.corpus, {})) for one in sorted(by_id)),
+        )
         for group, (constructions, by_id) in found.items()
     ]
 
 
-def _example(rows: Sequence[Row]) -> Example:
+def _example(rows: Sequence[Row], texts: Mapping[str, str]) -> Example:
     # of the two tables, so that all constructions of an example share it
     shared = (row.incompatibility for row in rows if row.incompatibility is not None)
     return Example(
@@ -130,6 +150,8 @@ def _example(rows: Sequence[Row]) -> Example:
         token_distance=rows[0].token_distance,
         incompatibility=next(shared, None),
         rows={row.construction: row for row in rows if not row.failed},
+        errors={row.construction: row.error for row in rows if row.error is not None},
+        sentence=sentence(rows[0], texts),
     )
 
 

@@ -90,5 +90,5 @@ def frontier_part(
 def _figure(points: Sequence[Point], *, key: str, title: str) -> str:
     if find_spec("matplotlib") is None:
         return WITHOUT
-    label = f"P-NLL against forward passes: {title}. The table beside has the same numbers."
+    label = f"P-NLL against forward passes: {title}. The table below has the same numbers."
     return drawn(frontier(points), key=key, label=label)

@@ -28,7 +28,9 @@ from unmask.evaluation.reports.reporting import Report, notes, syntactic_note
 from unmask.evaluation.reports.summary import Difference, Summary
 from unmask.evaluation.reports.tables import (
     DISTANCES,
+    TOKEN_DISTANCE,
     difference_table,
+    distance_difference_table,
     distance_table,
     summary_table,
 )
@@ -38,12 +40,16 @@ from unmask.plots.styles import construction_styles
 
 
 class Distances(NamedTuple):
-    """NLLs by one kind of distance: what its axis is called, and what it counts."""
+    """NLLs by one kind of distance: what its axis is called, and what it counts.
+
+    `differences` are those that are drawn.
+    """
 
     kind: str
     axis_label: str
-    note: str
+    counted: str
     bins: Sequence[DistanceBin]
+    differences: Sequence[DistanceBin]
 
 
 def page(it: Report) -> str:
@@ -55,6 +61,7 @@ def page(it: Report) -> str:
         style=Markup(asset(__package__, "style.css")),
         script=Markup(asset(__package__, "script.js")),
         sound=SOUND,
+        with_text=bool(it.texts),
         runs=[run_part(run) for run in shared.runs],
         command=report_command(shared),
         **_results(shared),
@@ -71,20 +78,28 @@ def _without_detail(run: Run) -> Run:
 def _results(it: Report) -> dict[str, Any]:
     """Everything that is resampled, computed once: it takes its time."""
     summaries, differences = it.summaries(), it.differences()
-    distances = [Distances("token distance", AXES["distance"], DISTANCES, it.token_bins())]
+    distances = [
+        Distances(
+            TOKEN_DISTANCE, AXES["distance"], DISTANCES, it.token_bins(), it.token_differences()
+        )
+    ]
     if it.syntactic:
-        note = syntactic_note(it)
-        distances.append(Distances("syntactic distance", AXES["syntax"], note, it.syntactic_bins()))
-    said = [*summary_table(summaries, it.vocabularies).notes]
-    said += difference_table(differences).notes if differences else ()
+        bins, apart = it.syntactic_bins(), it.syntactic_differences()
+        counted = syntactic_note(it)
+        distances.append(Distances("syntactic distance", AXES["syntax"], counted, bins, apart))
+    tables = [summary_table(summaries, it.vocabularies)]
+    tables += [difference_table(differences)] if differences else []
+    terms = [term for one in tables for term in one.terms]
+    said = [note for one in tables for note in one.notes] + [one.counted for one in distances]
     resampled = f"Bootstrap: {it.resampling.resamples:,} resamples, seed {it.resampling.seed}."
     labels = list(dict.fromkeys(row.construction for row in it.rows))
     return {
+        "terms": list(dict.fromkeys(terms)),
         "notes": list(dict.fromkeys([*said, *notes(it), resampled])),
         "colours": {label: one.colour for label, one in construction_styles(labels).items()},
         "settings": [
             _setting(it, setting, place, summaries, differences, distances)
-            for place, setting in enumerate(settings_of(it.rows))
+            for place, setting in enumerate(settings_of(it.rows, it.texts))
         ],
     }
 
@@ -110,22 +125,27 @@ def _setting(
         "tables": tables,
         "frontier": frontier_part(own, passes, key=f"frontier-{place}", title=setting.title),
         "distances": [
-            {
-                "kind": one.kind,
-                "picture": chart(
-                    bins,
-                    key=f"figure-{place}-{one.kind.split()[0]}",
-                    title=setting.title,
-                    axis_label=one.axis_label,
-                ),
-                "table": distance_table(bins, distance=one.kind),
-                "note": one.note,
-            }
+            _distance_part(one, setting, key=f"figure-{place}-{one.kind.split()[0]}")
             for one in distances
-            if (bins := [bin for bin in one.bins if setting.has(bin.group)])
+            if any(setting.has(bin.group) for bin in one.bins)
         ],
         "columns": columns,
         "data": script_data(setting, columns),
+    }
+
+
+def _distance_part(one: Distances, setting: Setting, *, key: str) -> dict[str, Any]:
+    bins = [bin for bin in one.bins if setting.has(bin.group)]
+    apart = [bin for bin in one.differences if setting.has(bin.group)]
+    several = len({(bin.first, bin.last) for bin in apart}) > 1
+    how = {"kind": one.kind, "counted": one.counted}
+    return {
+        "kind": one.kind,
+        "picture": chart(apart, key=key, title=setting.title, axis_label=one.axis_label),
+        # of one bin the table of all examples has the differences
+        "differences": distance_difference_table(apart, **how) if several else None,
+        "baseline": apart[0].baseline if apart else None,
+        "table": distance_table(bins, **how),
     }
 
 

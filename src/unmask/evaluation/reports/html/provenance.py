@@ -71,9 +71,10 @@ def report_command(it: Report) -> str:
     words += ["--html", "FILE", "--resamples", str(it.resampling.resamples)]
     words += ["--seed", str(it.resampling.seed)]
     words += [] if it.baseline is None else ["--baseline", it.baseline]
-    if it.syntactic:
-        corpora = {run.plan.corpus.digest for run in it.runs}
-        words += ["--parser", "PARSER", *["--corpus", "CORPUS"] * len(corpora)]
+    words += ["--parser", "PARSER"] if it.syntactic else []
+    words += ["--with-text"] if it.texts else []
+    if it.syntactic or it.texts:
+        words += ["--corpus", "CORPUS"] * len({run.plan.corpus.digest for run in it.runs})
     return shlex.join(words)
 
 

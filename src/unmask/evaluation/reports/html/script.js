@@ -2,8 +2,8 @@
 // Sorts and filters the tables of examples. What it shows goes in as text, never as markup.
 
 // as printable() does in Python: controls, overrides of direction, separators but the space
-function printable(id) {
-  return id.replace(/[\p{C}\p{Z}]/gu, (ch) => {
+function printable(text) {
+  return text.replace(/[\p{C}\p{Z}]/gu, (ch) => {
     const code = ch.codePointAt(0);
     const short = { 9: "\\t", 10: "\\n", 13: "\\r", 32: " " }[code];
     if (short) return short;
@@ -36,6 +36,18 @@ function limit(field, otherwise) {
   return field.value.trim() === "" ? otherwise : Number(field.value);
 }
 
+// as example_head() does in the template
+function sentenceOf(pieces) {
+  const sentence = document.createElement("bdi");
+  sentence.setAttribute("class", "sentence");
+  for (const [text, blank] of pieces) {
+    const piece = document.createElement(blank ? "mark" : "span");
+    piece.textContent = printable(text);
+    sentence.append(piece);
+  }
+  return sentence;
+}
+
 function rowOf(data, id, place) {
   const row = document.createElement("tr");
   const head = document.createElement("th");
@@ -43,6 +55,7 @@ function rowOf(data, id, place) {
   head.setAttribute("scope", "row");
   name.textContent = id;
   head.append(name);
+  if (data.sentences) head.append(sentenceOf(data.sentences[place]));
   row.append(head);
   data.numbers.forEach((values, column) => {
     const cell = document.createElement("td");
