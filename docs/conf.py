@@ -37,7 +37,7 @@ extensions = [
 ]
 exclude_patterns = ["_sphinx"]
 # what pages link to as a whole
-folders_shown = ["how-to/kubernetes", "results/table1-here"]
+folders_shown = ["how-to/kubernetes", "results/table1-caption-bert"]
 # targets without a page are those of torch, numpy and the standard library, which only intersphinx
 # could resolve, from the network, and a few types that nobody has to name: so no `-n`
 nitpicky = False

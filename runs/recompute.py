@@ -1,6 +1,6 @@
 """Measure some examples of a published run again, and compare every number with its result rows.
 
-python runs/recompute.py docs/results/table1-here/snli CORPUS MODEL --examples 2
+python runs/recompute.py docs/results/table1-caption-bert/snli CORPUS MODEL --examples 2
 """
 
 import argparse

@@ -1,26 +1,30 @@
 #!/usr/bin/env bash
-# The protocol of the paper's Table 1 with a model and corpora that fit a laptop: caption-bert on
-# SNLI's test sentences (both masks) and on XSum summaries (contiguous), every construction.
+# The protocol of the paper's Table 1 with a model and corpora that fit a laptop: SNLI's test
+# sentences and XSum summaries, both masks, every construction; and pairs of SNLI's dev sentences,
+# on which the default is chosen.
 #
 #   UNMASK_TEST_ASSETS=DIR runs/table1_here.sh            measure, then write the pages
 #   UNMASK_TEST_ASSETS=DIR runs/table1_here.sh --report   write the pages of what is done so far
 #
-#   EXAMPLES   examples per mask of SNLI (250)
-#   SUMMARIES  examples of XSum (1000: as many as fit the model's 64 positions)
+#   MODEL      the model (models/tiny-english)
+#   EXAMPLES   examples per corpus and mask (250)
+#   DEV        examples per mask of SNLI dev (100)
 #   PROCESSES  how many work side by side, one thread each (2)
-#   OUTPUT     folder of the runs (runs/rows/table1-here)
+#   OUTPUT     folder of the runs (runs/rows/table1-NAME, NAME being the model's)
 #   RESULTS    folder of the pages (docs/results)
 #   PARSER     spaCy model for syntactic distances (en_core_web_sm)
 #
-# About ten seconds of one core per example of SNLI, twenty per example of XSum. Stopped at any time and started
+# Seconds of one core per example, with tiny-english: @SECONDS@. Stopped at any time and started
 # again, it does what is missing; the pages say how much that is. Examples come in hashed order, so
 # that what is done so far is a random sample.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-assets=${UNMASK_TEST_ASSETS:?set it to the folder with models/caption-bert, data/snli and data/xsum}
+assets=${UNMASK_TEST_ASSETS:?set it to the folder with data/snli and data/xsum}
+model=${MODEL:-models/tiny-english}
+name=$(basename "$model")
 processes=${PROCESSES:-2}
-output=${OUTPUT:-runs/rows/table1-here}
+output=${OUTPUT:-runs/rows/table1-$name}
 export OMP_NUM_THREADS=1
 
 python=${PYTHON:-python}
@@ -40,7 +44,7 @@ measure() {
     shift 2
     started=()
     for ((shard = 0; shard < processes; shard++)); do
-        unmask evaluate "$corpus" -m "$assets/models/caption-bert" -o "$output/$run" \
+        unmask evaluate "$corpus" -m "$model" -o "$output/$run" \
             --shard "$shard/$processes" "$@" &
         started+=($!)
     done
@@ -53,29 +57,35 @@ measure() {
     started=()
 }
 
+both=(--mask contiguous,random --examples "${EXAMPLES:-250}")
 if [[ ${1:-} != --report ]]; then
-    measure snli "$assets/data/snli/test.jsonl" --corpus-name "SNLI test" \
-        --mask contiguous,random --examples "${EXAMPLES:-250}"
-    measure xsum "$assets/data/xsum/test-1000.txt" --corpus-name "XSum test-1000" \
-        --mask contiguous --examples "${SUMMARIES:-1000}"
+    measure snli-dev "$assets/data/snli/dev.tsv" --corpus-name "SNLI dev" \
+        --mask contiguous,random --examples "${DEV:-100}"
+    measure snli "$assets/data/snli/test.jsonl" --corpus-name "SNLI test" "${both[@]}"
+    measure xsum "$assets/data/xsum/test-1000.txt" --corpus-name "XSum test-1000" "${both[@]}"
 fi
 
 results=${RESULTS:-docs/results}
-published=$results/table1-here
-new=$(mktemp -d)
+published=$results/table1-$name
+temporary=$(mktemp -d)
+new=$temporary/table1-$name
+mkdir "$new"
 # what is published has ids and no text: no page --with-text is made here
-for run in snli xsum; do
+for run in snli-dev snli xsum; do
     unmask report "$output/$run" --copy-to "$new/$run" > /dev/null
 done
 unmask report "$new/snli" "$new/xsum" --figures "$new/figures" \
     --parser "${PARSER:-en_core_web_sm}" --corpus "$assets/data/snli/test.jsonl" \
     --corpus "$assets/data/xsum/test-1000.txt" --table distance > /dev/null
-"$python" runs/table1_here_report.py --runs "$new/snli" "$new/xsum" --figures "$new/figures" \
-    --output "$new/page.md"
+if [[ -f $published/reading.md ]]; then cp "$published/reading.md" "$new"; fi
+"$python" runs/table1_here_report.py "$new" --output "$temporary/page.md"
 # only now, when everything is there
 rm -rf "$published"
 mkdir -p "$results"
-mv "$new/page.md" "$results/table1-here.md"
+mv "$temporary/page.md" "$published.md"
 mv "$new" "$published"
 chmod 755 "$published"
+rmdir "$temporary"
+"$python" runs/beyond_the_paper.py --dev "$published/snli-dev" --test "$published/snli" \
+    --output "$results/beyond-the-paper.md"
 exit "$worst"

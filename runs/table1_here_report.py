@@ -1,9 +1,10 @@
-"""Write docs/results/table1-here.md from the runs that runs/table1_here.sh published.
+"""Write docs/results/table1-MODEL.md from the runs that runs/table1_here.sh published.
 
-python runs/table1_here_report.py --runs FOLDER... --figures FOLDER --output FILE
+python runs/table1_here_report.py docs/results/table1-MODEL --output FILE
 
-Distances come from what `unmask report --figures` drew and wrote: the texts that syntactic ones
-need are not published.
+The folder has the runs `snli` and `xsum`, `figures`, and `reading.md`: what a person reads in the
+numbers. Distances come from what `unmask report --figures` drew and wrote: the texts that syntactic
+ones need are not published.
 """
 
 import argparse
@@ -35,47 +36,15 @@ from unmask.evaluation.rows import Group, Row, grouped, measured
 from unmask.evaluation.store.run_folder import Run, read_run
 
 HEADER = """\
-# The paper's Table 1, with a model that fits a laptop
+# The paper's Table 1, with {model}
 
 The protocol of Torroba Hennigen & Kim (2023), Table 1: two tokens of a sentence masked, every joint
-over the whole vocabulary, the four metrics. The model is caption-bert (4 layers, 4,096 tokens,
-trained on captions) instead of BERT, so the numbers are not the paper's and are not meant to be:
-what can be compared is which construction is better than which. Measured by `runs/table1_here.sh`;
-plans and rows, with example ids and no text, are in [table1-here](table1-here), and
-`unmask report` reads them.
+over the whole vocabulary, the four metrics. The model is {model} ([what it is](models.md))
+instead of BERT, so the numbers are not the paper's and are not meant to be: what can be compared is
+which construction is better than which. Measured by `runs/table1_here.sh`; plans and rows, with example
+ids and no text, are in [{folder}]({folder}), and `unmask report` reads them.
 """
-
-READING = """\
-### Reading it
-
-What agrees. The order of the five joints between contiguous blanks is the paper's where the paper
-is emphatic: AG first in P-NLL and in faithfulness, the product of single guesses behind it, MRF
-behind both on SNLI and level with single guesses on XSum, MRF with logits last. Joints matter most
-where blanks are close: between random blanks every difference is smaller, and by distance the gain
-over single guesses is gone after a few tokens (below). AG's own conditionals are at times better
-than the model's, as the paper found: on XSum here, not on SNLI.
-
-What does not. HCB is not the failure that the paper saw: on SNLI it is better than single guesses
-in P-NLL, where the paper's perplexities explode. And MRF with logits is worse than MRF by tenths
-of a nat on SNLI and by one on XSum, by several in the paper. The gaps are smaller throughout.
-
-Why, as far as can be said: the model is another one. Its vocabulary has 4,096 tokens instead of
-28,996, so that far fewer contexts are absurd, and absurd contexts are what MRF and HCB multiply
-in. It was trained on captions, so that SNLI is at home for it and XSum abroad (its perplexities
-there are those of a model that guesses), while BERT is at home in both. Whether size or training
-makes the difference, these runs cannot tell. Nor are the examples the paper's, which are not
-published.
-
-Beyond the paper: between contiguous blanks of SNLI, `log-pool`, `pseudo-gibbs`, `sweep`, `orders`,
-`weighted-ag` and the converged `ag` lie within about a hundredth of a nat of the paper's AG in
-P-NLL; between random ones they are better by more than their intervals; and they are closer to the
-model at the gold pair (G-KL). The first hundred pairs ([better joints](better-joints.md)) had them
-further ahead between contiguous blanks: with more examples that lead has shrunk. On XSum, abroad
-for this model, none is ahead of the paper's AG in P-NLL, and `ag`, `orders` and `sweep` are behind
-it by more than their intervals: where single conditionals are poor, stopping early and pooling
-every context seem to help, and reading few contexts to hurt. AG minimises the sum behind A-KL, and
-has the lowest everywhere.
-"""
+RUNS = ("snli", "xsum")
 
 
 class Claim(NamedTuple):
@@ -187,22 +156,25 @@ def _bin(line: Mapping[str, str]) -> DistanceBin:
 
 def figure_lines(figures: Path, said: set[str]) -> Iterator[str]:
     """Every figure, what it shows in words, and its numbers as a table."""
+    folder = figures.parent.name
     for kind, (named, counted) in KINDS.items():
         for group, bins in by_setting(drawn_bins(figures / f"{kind}-differences.csv")).items():
             name, title = f"{kind}-{file_name(group)}.svg", shown_setting(group)
             if (figures / name).exists():
                 alt = described(bins, title=title, axis_label=AXES[kind])
                 yield f"### By {named}: {markup.markdown(title)}\n"
-                yield f"![{markup.markdown(alt)}](table1-here/figures/{name})\n"
+                yield f"![{markup.markdown(alt)}]({folder}/figures/{name})\n"
                 yield _told(distance_difference_table(bins, kind=named, counted=counted), said)
 
 
-def page(runs: Sequence[Run], figures: Path) -> Iterator[str]:
+def page(folder: Path) -> Iterator[str]:
     """The page, part by part; what was explained once is not explained again."""
+    runs: list[Run] = [read_run(folder / name) for name in RUNS]
+    (model,) = {row.model for run in runs for row in run.rows}
     by_mlm = report(runs, resampling=DEFAULT, baseline="mlm")
     by_ag = report(runs, resampling=DEFAULT, baseline="ag-paper")
     said: set[str] = set()
-    yield HEADER
+    yield HEADER.format(model=markup.markdown(model), folder=folder.name)
     yield "## Results\n"
     yield _told(table(by_mlm, "results"), said)
     yield "## What the paper found, and what is found here\n"
@@ -213,14 +185,17 @@ def page(runs: Sequence[Run], figures: Path) -> Iterator[str]:
         " range.\n"
     )
     yield from claim_lines(by_mlm.rows)
-    yield READING
+    reading = folder / "reading.md"
+    if reading.exists():
+        yield "### Reading it\n"
+        yield reading.read_text(encoding="utf-8")
     yield "## Differences to single guesses by distance\n"
     yield (
         "Of the paper's AG, HCB and MRF and of `log-pool`, each less `mlm` on the same examples, in"
-        " bins of at least 30. [figures](table1-here/figures) has the numbers as CSV, and the NLLs"
-        " of all constructions.\n"
+        f" bins of at least 30. [figures]({folder.name}/figures) has the numbers as CSV, and the"
+        " NLLs of all constructions.\n"
     )
-    yield from figure_lines(figures, said)
+    yield from figure_lines(folder / "figures", said)
     yield "## Paired differences to the paper's AG\n"
     yield _told(table(by_ag, "differences"), said)
 
@@ -241,12 +216,11 @@ def _line(cells: Sequence[str]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="The page of runs/table1_here.sh.")
-    parser.add_argument("--runs", type=Path, nargs="+", required=True)
-    parser.add_argument("--figures", type=Path, required=True)
+    parser.add_argument("folder", type=Path)
     parser.add_argument("--output", type=Path, required=True)
     chosen = parser.parse_args()
     try:
-        made = "\n".join(page([read_run(folder) for folder in chosen.runs], chosen.figures))
+        made = "\n".join(page(chosen.folder))
         chosen.output.write_text(made, encoding="utf-8")
     except (UnmaskError, OSError) as error:
         print(f"table1_here_report: {error}", file=sys.stderr)

@@ -193,7 +193,7 @@ print("not shown", file=sys.stderr)
 print(_exit_code)
 ```
 
-Its [rows](results/table1-here/rows/).
+Its [rows](results/table1-caption-bert/rows/).
 """
 
 
@@ -208,7 +208,7 @@ def test_a_page_is_run_and_a_folder_listed(tmp_path: Path) -> None:
         (docs / name).symlink_to(DOCS / name)
     (tmp_path / "src").symlink_to(ROOT / "src")
     (docs / "index.md").write_text(TUTORIAL, "utf-8")
-    for name in ("how-to/kubernetes/a.yaml", "results/table1-here/rows/b & c.csv"):
+    for name in ("how-to/kubernetes/a.yaml", "results/table1-caption-bert/rows/b & c.csv"):
         (docs / name).parent.mkdir(parents=True)
         (docs / name).write_text("1", "utf-8")
     out = tmp_path / "site"
@@ -225,7 +225,7 @@ def test_a_page_is_run_and_a_folder_listed(tmp_path: Path) -> None:
     assert "not shown</span>" not in page
     assert check_site.faults(out, executed=True) == []
     # a folder that is linked to is a page, and its files are there
-    assert 'href="results/table1-here/rows/index.html"' in page
-    listed = (out / "results" / "table1-here" / "rows" / "index.html").read_text(encoding="utf-8")
+    assert 'href="results/table1-caption-bert/rows/index.html"' in page
+    listed = (out / "results" / "table1-caption-bert" / "rows" / "index.html").read_text(encoding="utf-8")
     assert "b &amp; c.csv</a>" in listed
-    assert (out / "results" / "table1-here" / "rows" / "b & c.csv").read_text("utf-8") == "1"
+    assert (out / "results" / "table1-caption-bert" / "rows" / "b & c.csv").read_text("utf-8") == "1"

@@ -44,7 +44,7 @@ from unmask.evaluation.store.run_folder import Run, read_run
 from unmask.plots.styles import STYLES
 from unmask.printable import printable
 
-TABLE1 = Path(__file__).parents[2] / "docs" / "results" / "table1-here"
+TABLE1 = Path(__file__).parents[2] / "docs" / "results" / "table1-caption-bert"
 QUICK = Resampling(resamples=20, seed=0)
 VOID = {"meta", "input", "br", "hr", "img", "link"}
 NASTY = [

@@ -25,7 +25,7 @@ __all__ = ["browser"]
 pytest.importorskip("pyarrow")
 pytest.importorskip("matplotlib")
 
-TABLE1 = Path(__file__).parents[2] / "docs" / "results" / "table1-here"
+TABLE1 = Path(__file__).parents[2] / "docs" / "results" / "table1-caption-bert"
 # what would tell that a text was run; __said notes what the usual payloads call
 TRAP = "window.__said = []; window.alert = window.print = (what) => window.__said.push(what);"
 HOSTILE = [

@@ -28,7 +28,7 @@ from unmask.evaluation.worker import measure
 from unmask.queries.sketched import sketchable
 
 SIZE = 300
-PUBLISHED = Path(__file__).parents[2] / "docs" / "results" / "table1-here" / "snli"
+PUBLISHED = Path(__file__).parents[2] / "docs" / "results" / "table1-caption-bert" / "snli"
 
 
 def close(estimate: Row, exact: Row) -> None:
