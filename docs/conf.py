@@ -33,6 +33,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx_copybutton",
     "_sphinx.folders",
+    "_sphinx.formulas",
     "_sphinx.names",
 ]
 exclude_patterns = ["_sphinx"]
@@ -41,12 +42,20 @@ folders_shown = ["how-to/kubernetes", "results/table1-here"]
 # targets without a page are those of torch, numpy and the standard library, which only intersphinx
 # could resolve, from the network, and a few types that nobody has to name: so no `-n`
 nitpicky = False
-# only colours: the lexer does not know that a command after `!` may go on in the next line
-suppress_warnings = ["misc.highlighting_failure"]
+suppress_warnings = [
+    # only colours: the lexer does not know that a command after `!` may go on in the next line
+    "misc.highlighting_failure",
+    # decisions are reached from their overview; a test holds that every other page is in the index
+    "toc.not_included",
+]
 
-# Markdown, as GitHub shows it: anchors as there, and no mathematics, which would need MathJax
+# Markdown, as GitHub shows it: anchors as there, and formulas between dollars
 myst_heading_anchors = 4
-myst_enable_extensions: list[str] = []
+myst_enable_extensions = ["dollarmath"]
+# a price is not the beginning of a formula
+myst_dmath_allow_space = False
+myst_update_mathjax = False
+html_math_renderer = "mathml"
 
 # docstrings are plain prose, with names in single backticks
 default_role = "name"
@@ -81,7 +90,13 @@ _kernel = tempfile.TemporaryDirectory(prefix="unmask-docs-")
 os.environ["JUPYTER_PATH"] = str(make_kernel(Path(_kernel.name), _models, SOURCE))
 
 html_theme = "furo"
-html_title = f"unmask {release}"
+html_title = "unmask"
+html_baseurl = "https://unmask-lm.github.io/unmask/"
+html_theme_options = {
+    "source_repository": "https://github.com/unmask-lm/unmask/",
+    "source_branch": "main",
+    "source_directory": "docs/",
+}
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sphinx = False

@@ -109,7 +109,16 @@ def test_every_page_is_in_the_index() -> None:
                 assert found, f"docs/index.md lists {entry}, which is not there"
                 listed |= found
     pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
-    assert pages - listed == {"index.md"}
+    decisions = {f"decisions/{path.name}" for path in (DOCS / "decisions").glob("0*.md")}
+    assert pages - listed == {"index.md", *decisions}
+    overview = (DOCS / "decisions" / "README.md").read_text(encoding="utf-8")
+    assert all(f"]({Path(name).name})" in overview for name in decisions)
+
+
+def test_every_page_of_results_is_in_their_overview() -> None:
+    overview = (DOCS / "results" / "README.md").read_text(encoding="utf-8")
+    for page in (DOCS / "results").glob("*.md"):
+        assert page.name == "README.md" or f"]({page.name})" in overview, page.name
 
 
 def test_folders_that_are_shown_exist() -> None:
