@@ -12,9 +12,16 @@ from sphinx.util import logging
 from sphinx.util.typing import ExtensionMetadata
 from sphinx.writers.html5 import HTML5Translator
 
-# the name of a function stands apart from what it is of, unless that is in parentheses
-_FUNCTION = re.compile(r"(<mi>(?:log|exp|max|min)</mi>)(?!<mo[^>]*>&#x00028;)")
+# what the library leaves to be mended: names of functions stand apart from their neighbours, unless
+# these are parentheses that open or a sign; and a prime is a sign of its own height
+_NAME = r"<mi>(?:log|ln|exp|max|min)</mi>"
+_BASE = rf"(?:<msub>{_NAME}(?:(?!</?msub>).)*</msub>|(?<!<msub>){_NAME})"
+_FUNCTION = re.compile(
+    rf"((?:&#x00029;</mo>|</mi>|</mn>|</mfrac>)?)({_BASE})(?!<mo[^>]*>&#x00028;)"
+)
 _GAP = '<mspace width="0.167em" />'
+_PRIME = re.compile(r"<msup>(<mi>[^<]*</mi>)<mi>&#x02032;</mi></msup>")
+_RAISED = r'<mrow>\1<mo lspace="0" rspace="0">&#x02032;</mo></mrow>'
 
 
 def mathml(latex: str, *, block: bool) -> str:
@@ -26,7 +33,12 @@ def mathml(latex: str, *, block: bool) -> str:
     # a command that the library does not know is text to it
     if unknown := re.findall(r"\\\w+", made):
         raise ValueError(f"{latex!r} has {unknown[0]}, which is not known")
-    return _FUNCTION.sub(rf"\1{_GAP}", made)
+    made = _FUNCTION.sub(lambda found: _apart(found[1], found[2]), made)
+    return _PRIME.sub(_RAISED, made)
+
+
+def _apart(before: str, name: str) -> str:
+    return f"{before}{_GAP if before else ''}{name}{_GAP}"
 
 
 def show_inline(writer: HTML5Translator, node: nodes.math) -> None:
