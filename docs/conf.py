@@ -1,7 +1,8 @@
 """How the documentation is built: `python -m sphinx -W --keep-going -b html docs build/docs`.
 
-Nothing is fetched while building, and pages fetch nothing while they are read. Tutorials are run
-where UNMASK_TEST_ASSETS names the folder of the models that stand in for those they load.
+Nothing is fetched while building, and pages fetch nothing while they are read. Tutorials are run,
+with the model in `models/`. A page that loads another one is run where UNMASK_TEST_ASSETS names the
+folder that has it, and bears a note otherwise.
 """
 
 import os
@@ -11,14 +12,13 @@ import tempfile
 from pathlib import Path
 
 from sphinx.application import Sphinx
-from sphinx.util import logging
 
 DOCS = Path(__file__).parent
 SOURCE = DOCS.parent / "src"
 # the documented code is that of this checkout, whatever is installed
 sys.path[:0] = [str(DOCS), str(SOURCE)]
 
-from _sphinx.kernels import make_kernel, stand_ins  # noqa: E402
+from _sphinx.kernels import available, lacking, make_kernel  # noqa: E402
 
 project = "unmask"
 author = "The unmask authors"
@@ -33,6 +33,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx_copybutton",
     "_sphinx.folders",
+    "_sphinx.formulas",
     "_sphinx.names",
 ]
 exclude_patterns = ["_sphinx"]
@@ -41,12 +42,20 @@ folders_shown = ["how-to/kubernetes", "results/table1-caption-bert"]
 # targets without a page are those of torch, numpy and the standard library, which only intersphinx
 # could resolve, from the network, and a few types that nobody has to name: so no `-n`
 nitpicky = False
-# only colours: the lexer does not know that a command after `!` may go on in the next line
-suppress_warnings = ["misc.highlighting_failure"]
+suppress_warnings = [
+    # only colours: the lexer does not know that a command after `!` may go on in the next line
+    "misc.highlighting_failure",
+    # decisions are reached from their overview; a test holds that every other page is in the index
+    "toc.not_included",
+]
 
-# Markdown, as GitHub shows it: anchors as there, and no mathematics, which would need MathJax
+# Markdown, as GitHub shows it: anchors as there, and formulas between dollars
 myst_heading_anchors = 4
-myst_enable_extensions: list[str] = []
+myst_enable_extensions = ["dollarmath"]
+# a price is not the beginning of a formula
+myst_dmath_allow_space = False
+myst_update_mathjax = False
+html_math_renderer = "mathml"
 
 # docstrings are plain prose, with names in single backticks
 default_role = "name"
@@ -58,8 +67,15 @@ python_maximum_signature_line_length = 88
 add_module_names = False
 
 # tutorials: each in an empty folder of its own, by the Python that builds
-_assets = os.environ.get("UNMASK_TEST_ASSETS")
-nb_execution_mode = "force" if _assets else "off"
+_models = available()
+_lacking = {
+    page.relative_to(DOCS).as_posix(): missing
+    for page in sorted(DOCS.rglob("*.md"))
+    if (text := page.read_text(encoding="utf-8")).startswith("---\nfile_format: mystnb\n")
+    and (missing := lacking(text, _models))
+}
+nb_execution_mode = "force"
+nb_execution_excludepatterns = list(_lacking)
 nb_execution_in_temp = True
 # a cell that fails is a warning with its traceback, which `-W` turns into a failed build; raised at
 # once it would hide what went wrong, and the other pages
@@ -69,15 +85,18 @@ nb_execution_timeout = 300
 # page shows is data, and that is on stdout
 nb_output_stderr = "remove"
 nb_merge_streams = True
-if _assets:
-    # kept while Sphinx runs; the kernels read it
-    _kernel = tempfile.TemporaryDirectory(prefix="unmask-docs-")
-    os.environ["JUPYTER_PATH"] = str(make_kernel(Path(_kernel.name), stand_ins(_assets), SOURCE))
-else:
-    logging.getLogger(__name__).info("UNMASK_TEST_ASSETS is not set: tutorials are NOT run")
+# kept while Sphinx runs; the kernels read it
+_kernel = tempfile.TemporaryDirectory(prefix="unmask-docs-")
+os.environ["JUPYTER_PATH"] = str(make_kernel(Path(_kernel.name), _models, SOURCE))
 
 html_theme = "furo"
-html_title = f"unmask {release}"
+html_title = "unmask"
+html_baseurl = "https://unmask-lm.github.io/unmask/"
+html_theme_options = {
+    "source_repository": "https://github.com/unmask-lm/unmask/",
+    "source_branch": "main",
+    "source_directory": "docs/",
+}
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sphinx = False
@@ -87,11 +106,31 @@ copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
 
+# where cells would have outputs; runs/check_site.py knows the class
+_NOT_RUN = """
+```{{admonition}} Without outputs
+:class: warning not-run
+This copy of the page was built where {models} is missing, so its code was not run.
+```
+"""
+
+
 def setup(app: Sphinx) -> None:
-    """Pages that are not run have Python's colours too; a kernel would say its language."""
+    """Have a hand in every page before it is read."""
     app.connect("source-read", _name_the_language)
+    app.connect("source-read", _note_what_is_lacking)
 
 
 def _name_the_language(_app: Sphinx, _page: str, source: list[str]) -> None:
+    """Pages that are not run have Python's colours too; a kernel would say its language."""
     if source[0].startswith("---\n"):
         source[0] = source[0].replace("\nkernelspec:\n", "\nkernelspec:\n  language: ipython3\n", 1)
+
+
+def _note_what_is_lacking(_app: Sphinx, page: str, source: list[str]) -> None:
+    """Under the title of a page that is not run, why not."""
+    if missing := _lacking.get(f"{page}.md"):
+        note = _NOT_RUN.format(models=" and ".join(f"`{name}`" for name in missing))
+        source[0] = re.sub(
+            r"^# .*\n", lambda title: title[0] + note, source[0], count=1, flags=re.M
+        )

@@ -5,7 +5,7 @@
 
 A reader's browser must ask no other host for anything that a page needs: links may lead away, but
 scripts, styles, fonts and pictures are in the folder. `--executed` asks for an output on every page
-that has cells, and that there are such pages.
+that has cells, unless it bears the note that it was not run, and that there are such pages.
 """
 
 import argparse
@@ -133,7 +133,7 @@ def _of_outputs(site: Path, pages: Mapping[Path, Page]) -> Iterator[str]:
     if not with_cells:
         yield "no page has cells, so that no tutorial was run"
     for file, page in with_cells.items():
-        if "cell_output" not in page.classes:
+        if not page.classes & {"cell_output", "not-run"}:
             yield f"{_shown(file, site)}: has cells, and none has an output"
 
 

@@ -53,14 +53,16 @@ class Shape:
         matrices = self.layers * (4 * d * d + products * d * self.inner) + d * d
         return each * (self.vocabulary * d + matrices)
 
-    def cost(self, methods: list[str], length: int = LENGTH) -> Cost:
+    def cost(
+        self, methods: list[str], length: int = LENGTH, memory_limit: int = MEMORY_LIMIT
+    ) -> Cost:
         """What a pair of blanks over the whole vocabulary costs."""
         cost = predicted(
             methods,
             (self.vocabulary, self.vocabulary),
             length=length,
             width=self.width,
-            settings=Settings(memory_limit=MEMORY_LIMIT),
+            settings=Settings(memory_limit=memory_limit),
             row_flop=self.row_flop(length),
             model_bytes=self.weight_bytes(4),
         )

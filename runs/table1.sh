@@ -12,6 +12,9 @@
 #   EXAMPLES     examples a mask, model and corpus (1000)
 #   METHODS      constructions (mlm,mrf-logit,mrf,hcb,ag-paper: the paper's five)
 #   ACCELERATOR  say the cost for this one: A100, H100, L4, T4, V100 or RTX4090
+#   DTYPE        precision of the model (float32)
+#   MEMORY_LIMIT memory for tables (20GB; BERT's take 14 GB, and are made again and again where they
+#                do not fit)
 #   RAY          share the work through Ray: auto, local, or an address
 #   OUTPUT       folder for the rows (runs/rows/table1)
 set -euo pipefail
@@ -20,6 +23,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 examples=${EXAMPLES:-1000}
 methods=${METHODS:-mlm,mrf-logit,mrf,hcb,ag-paper}
 output=${OUTPUT:-runs/rows/table1}
+running=(--dtype "${DTYPE:-float32}" --memory-limit "${MEMORY_LIMIT:-20GB}")
 unmask=("${PYTHON:-python}" -m unmask)
 models=(bert-base-cased bert-large-cased)
 corpora=(snli xsum)
@@ -51,7 +55,7 @@ cost() {
             echo "$model, $corpus, both masks:"
             # the guard is for bash before 4.4, to which an empty list is an unset one
             "${unmask[@]}" cost -m "$model" --method "$methods" --examples $((2 * examples)) \
-                --length "$(length "$corpus")" ${accelerator[@]+"${accelerator[@]}"}
+                --length "$(length "$corpus")" "${running[@]}" ${accelerator[@]+"${accelerator[@]}"}
             echo
         done
     done
@@ -63,7 +67,7 @@ evaluate() {
         ray=(--ray "$RAY")
     fi
     "${unmask[@]}" evaluate "$2" -m "$1" --mask random --mask contiguous --examples "$examples" \
-        --method "$methods" --output "$output/$1-$2" ${ray[@]+"${ray[@]}"}
+        --method "$methods" "${running[@]}" --output "$output/$1-$2" ${ray[@]+"${ray[@]}"}
 }
 
 if [[ ${1:-} == --cost ]]; then

@@ -1,1 +1,1 @@
-"""What conf.py needs beyond settings: kernels for the tutorials, folders as pages, short names."""
+"""What conf.py needs beyond settings: kernels for tutorials, folders as pages, formulas, names."""

@@ -1,19 +1,26 @@
 """A Jupyter kernel for the tutorials: this Python, this checkout, and models under their hub names.
 
-A page loads "bert-base-cased"; in the folder where its kernel starts, that is a link to a small
-model that stands in for it.
+In the folder where a page's kernel starts, the name of each model is a link to its folder. The
+project's own model is in the checkout. Others are where the environment says; a page that loads one
+of those is run only where it is.
 """
 
 import json
 import os
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from sphinx.errors import ConfigError
 
-STAND_INS = {
-    "bert-base-cased": "caption-bert",
+ROOT = Path(__file__).parents[2]
+IN_CHECKOUT = "tiny-english"
+# what pages load, and the folder of each
+MODELS = {
+    "unmask-lm/tiny-english": IN_CHECKOUT,
+    # for pages that load it by this name and show the outputs of the small model
+    "bert-base-cased": IN_CHECKOUT,
     "ckiplab/albert-tiny-chinese": "albert-tiny-chinese",
     "antiberty": "antiberty",
 }
@@ -48,12 +55,24 @@ _CONFIG = 'c = get_config()\nc.InlineBackend.figure_formats = {"svg"}\n'
 _QUIET = ["--log-level=ERROR"]
 
 
-def stand_ins(assets: str) -> dict[str, str]:
-    """The folder of the model that stands in for each name; all of them must be there."""
-    places = [Path(assets) / "models"]
-    if fetched := os.environ.get("UNMASK_TEST_MODELS"):
-        places.append(Path(fetched))
-    return {name: str(_found(model, places)) for name, model in STAND_INS.items()}
+def available(root: Path = ROOT) -> dict[str, str]:
+    """The folder of every model that is here, by the name that pages load it by."""
+    own = _found(IN_CHECKOUT, [root / "models"])
+    places = _outside()
+    return {
+        name: str(own if model == IN_CHECKOUT else _found(model, places))
+        for name, model in MODELS.items()
+        if model == IN_CHECKOUT or places
+    }
+
+
+def _outside() -> list[Path]:
+    """Where models that are not in the checkout may be; nowhere without UNMASK_TEST_ASSETS."""
+    assets = os.environ.get("UNMASK_TEST_ASSETS")
+    fetched = os.environ.get("UNMASK_TEST_MODELS")
+    if not assets:
+        return []
+    return [Path(assets) / "models", *([Path(fetched)] if fetched else [])]
 
 
 def _found(model: str, places: list[Path]) -> Path:
@@ -62,8 +81,16 @@ def _found(model: str, places: list[Path]) -> Path:
             return (place / model).resolve()
     raise ConfigError(
         f"model {model}, which a tutorial loads, is in none of {', '.join(map(str, places))}: "
-        "fetch it, or unset UNMASK_TEST_ASSETS to build without running tutorials"
+        "fetch it, or unset UNMASK_TEST_ASSETS to build without pages that load other models than "
+        f"{IN_CHECKOUT}"
     )
+
+
+def lacking(text: str, models: Collection[str]) -> list[str]:
+    """The models that a page loads and that are not here."""
+    loaded = re.findall(r'\bload\("([^"]+)"|-m (\S+)', text)
+    names = dict.fromkeys(first or second for first, second in loaded)
+    return [name for name in names if name in MODELS and name not in models]
 
 
 def make_kernel(folder: Path, models: Mapping[str, str], source: Path) -> Path:

@@ -6,9 +6,9 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from assets import real_model
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -89,6 +89,9 @@ def test_pages_with_cells_need_outputs(site: Path) -> None:
     assert fault == "index.html: has cells, and none has an output"
     write(site, "<div class='cell_input'>1 + 1</div><div class='cell_output'>2</div>")
     assert check_site.faults(site, executed=True) == []
+    # a page that says why it was not run
+    write(site, "<div class='warning not-run'>Why</div><div class='cell_input'>1 + 1</div>")
+    assert check_site.faults(site, executed=True) == []
 
 
 def test_a_folder_without_pages_is_a_fault(tmp_path: Path) -> None:
@@ -106,7 +109,16 @@ def test_every_page_is_in_the_index() -> None:
                 assert found, f"docs/index.md lists {entry}, which is not there"
                 listed |= found
     pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
-    assert pages - listed == {"index.md"}
+    decisions = {f"decisions/{path.name}" for path in (DOCS / "decisions").glob("0*.md")}
+    assert pages - listed == {"index.md", *decisions}
+    overview = (DOCS / "decisions" / "README.md").read_text(encoding="utf-8")
+    assert all(f"]({Path(name).name})" in overview for name in decisions)
+
+
+def test_every_page_of_results_is_in_their_overview() -> None:
+    overview = (DOCS / "results" / "README.md").read_text(encoding="utf-8")
+    for page in (DOCS / "results").glob("*.md"):
+        assert page.name == "README.md" or f"]({page.name})" in overview, page.name
 
 
 def test_folders_that_are_shown_exist() -> None:
@@ -117,7 +129,7 @@ def test_folders_that_are_shown_exist() -> None:
 
 
 @pytest.fixture
-def kernels(monkeypatch: pytest.MonkeyPatch) -> object:
+def kernels(monkeypatch: pytest.MonkeyPatch) -> Any:
     pytest.importorskip("sphinx")
     monkeypatch.syspath_prepend(str(DOCS))
     from _sphinx import kernels
@@ -125,32 +137,50 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> object:
     return kernels
 
 
-def test_a_missing_stand_in_ends_the_build(
-    kernels: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from sphinx.errors import ConfigError
-
-    monkeypatch.setenv("UNMASK_TEST_MODELS", str(tmp_path / "fetched"))
-    with pytest.raises(ConfigError, match="model caption-bert, which a tutorial loads, is in none"):
-        kernels.stand_ins(str(tmp_path))
-
-
-def test_stand_ins_are_those_of_the_environment(
-    kernels: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    places = (tmp_path / "models", tmp_path / "fetched", tmp_path / "fetched")
-    for place, model in zip(places, kernels.STAND_INS.values(), strict=True):
+def save(place: Path, *models: str) -> None:
+    for model in models:
         (place / model).mkdir(parents=True)
         (place / model / "config.json").write_text("{}", "utf-8")
-    monkeypatch.setenv("UNMASK_TEST_MODELS", str(tmp_path / "fetched"))
-    assert kernels.stand_ins(str(tmp_path)) == {
-        "bert-base-cased": str(tmp_path / "models" / "tiny-english"),
-        "ckiplab/albert-tiny-chinese": str(tmp_path / "fetched" / "albert-tiny-chinese"),
-        "antiberty": str(tmp_path / "fetched" / "antiberty"),
-    }
 
 
-def test_the_kernel_is_this_python_with_this_checkout(kernels: object, tmp_path: Path) -> None:
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout with its model, and no other named by the environment."""
+    monkeypatch.delenv("UNMASK_TEST_ASSETS", raising=False)
+    monkeypatch.delenv("UNMASK_TEST_MODELS", raising=False)
+    save(tmp_path / "models", "tiny-english")
+    return tmp_path
+
+
+def test_the_checkout_has_the_model_of_most_pages(kernels: Any, checkout: Path) -> None:
+    own = str(checkout / "models" / "tiny-english")
+    assert kernels.available(checkout) == {"unmask-lm/tiny-english": own, "bert-base-cased": own}
+    with pytest.raises(kernels.ConfigError, match="model tiny-english, which a tutorial loads, is"):
+        kernels.available(checkout / "elsewhere")
+
+
+def test_other_models_are_those_of_the_environment(
+    kernels: Any, checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(checkout / "assets" / "models", "albert-tiny-chinese")
+    save(checkout / "fetched", "antiberty")
+    monkeypatch.setenv("UNMASK_TEST_ASSETS", str(checkout / "assets"))
+    with pytest.raises(kernels.ConfigError, match="model antiberty, which a tutorial loads, is in"):
+        kernels.available(checkout)
+    monkeypatch.setenv("UNMASK_TEST_MODELS", str(checkout / "fetched"))
+    found = kernels.available(checkout)
+    assert found.keys() == kernels.MODELS.keys()
+    assert found["antiberty"] == str(checkout / "fetched" / "antiberty")
+
+
+def test_what_a_page_lacks_is_known(kernels: Any) -> None:
+    text = 'lm = unmask.load("antiberty")\n!unmask fill x -m ckiplab/albert-tiny-chinese\n'
+    assert kernels.lacking(text, {"antiberty"}) == ["ckiplab/albert-tiny-chinese"]
+    assert kernels.lacking(text, kernels.MODELS) == []
+    assert kernels.lacking("antiberty", {}) == []
+
+
+def test_the_kernel_is_this_python_with_this_checkout(kernels: Any, tmp_path: Path) -> None:
     folder = kernels.make_kernel(tmp_path / "kernel", {"a/b": str(tmp_path)}, ROOT / "src")
     spec = json.loads((folder / "kernels" / "python3" / "kernel.json").read_text("utf-8"))
     assert spec["argv"][0] == sys.executable
@@ -193,21 +223,35 @@ print("not shown", file=sys.stderr)
 print(_exit_code)
 ```
 
-Its [rows](results/table1-caption-bert/rows/).
+Its [rows](results/table1-caption-bert/rows/), and [another page](other.md).
+
+```{toctree}
+other
+```
 """
+LACKING = (
+    TUTORIAL.partition("```{code-cell}")[0]
+    + """
+```{code-cell}
+import unmask
+lm = unmask.load("antiberty")
+```
+"""
+)
 
 
-@pytest.mark.real
 @pytest.mark.slow
-def test_a_page_is_run_and_a_folder_listed(tmp_path: Path) -> None:
+def test_a_page_is_run_and_a_folder_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("myst_nb")
-    real_model("tiny-english")
+    monkeypatch.delenv("UNMASK_TEST_ASSETS", raising=False)
     docs = tmp_path / "docs"
     docs.mkdir()
     for name in ("conf.py", "_sphinx", "_static"):
         (docs / name).symlink_to(DOCS / name)
-    (tmp_path / "src").symlink_to(ROOT / "src")
+    for name in ("src", "models"):
+        (tmp_path / name).symlink_to(ROOT / name)
     (docs / "index.md").write_text(TUTORIAL, "utf-8")
+    (docs / "other.md").write_text(LACKING, "utf-8")
     for name in ("how-to/kubernetes/a.yaml", "results/table1-caption-bert/rows/b & c.csv"):
         (docs / name).parent.mkdir(parents=True)
         (docs / name).write_text("1", "utf-8")
@@ -218,12 +262,16 @@ def test_a_page_is_run_and_a_folder_listed(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     page = (out / "index.html").read_text(encoding="utf-8")
-    assert f"{sys.executable} antiberty bert-base-cased ckiplab" in page
+    assert f"{sys.executable} bert-base-cased unmask-lm" in page
     assert re.search(r"unmask \d+\.\d+\.\d+\n", page)
     assert "invalid choice" in page
     assert "\n2\n" in page
     assert "not shown</span>" not in page
     assert check_site.faults(out, executed=True) == []
+    # what needs a model that is not here is not run, and says so
+    other = (out / "other.html").read_text(encoding="utf-8")
+    assert re.search(r"built where .*antiberty.* is missing, so its code was not run", other)
+    assert "cell_output" not in other
     # a folder that is linked to is a page, and its files are there
     assert 'href="results/table1-caption-bert/rows/index.html"' in page
     listed = (out / "results" / "table1-caption-bert" / "rows" / "index.html").read_text(encoding="utf-8")

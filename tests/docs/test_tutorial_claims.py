@@ -1,0 +1,286 @@
+"""What tutorials claim in their prose is so: their cells are run here, and what they made is asked.
+
+A page is run once, in an empty folder, as the documentation's build runs it. Names are kept as they
+were at the end of each section, under its heading.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("myst_nb")
+
+from IPython.core.interactiveshell import InteractiveShell
+from myst_nb.core.read import read_myst_markdown_notebook
+from traitlets.config import Config
+
+import unmask
+from unmask.evaluation.store.run_folder import read_run
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+
+pytestmark = pytest.mark.slow
+
+Names = Mapping[str, Any]
+
+
+def run(page: str, kernels: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each heading of a page with the names that there are at the end of its section."""
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    models = kernels.available()
+    if missing := kernels.lacking(text, models):
+        pytest.skip(f"{page} loads {', '.join(missing)}, which is not here")
+    for name, folder in models.items():
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).symlink_to(folder, target_is_directory=True)
+    shell = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
+    shell.reset(new_session=False)
+    heading = ""
+    for cell in read_myst_markdown_notebook(text).cells:
+        if cell.cell_type == "code":
+            shell.run_cell(cell.source).raise_error()
+            # a command that fails does not stop a notebook
+            assert shell.user_ns.get("_exit_code", 0) == 0, cell.source
+        elif found := re.findall(r"^#+ (.*)$", cell.source, re.MULTILINE):
+            yield heading, dict(shell.user_ns)
+            heading = found[-1]
+    yield heading, dict(shell.user_ns)
+
+
+@pytest.fixture(scope="module")
+def tutorial(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Run a page, and be in the folder where it ran."""
+    kept: dict[str, tuple[Path, dict[str, Names]]] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(DOCS))
+        from _sphinx import kernels
+
+        commands = tmp_path_factory.mktemp("kernel") / "kernel"
+        kernels.make_kernel(commands, {}, ROOT / "src")
+        for name, value in kernels._environment(commands, ROOT / "src").items():
+            patch.setenv(name, value)
+
+        def sections(page: str) -> dict[str, Names]:
+            if page not in kept:
+                folder = tmp_path_factory.mktemp("page")
+                patch.chdir(folder)
+                kept[page] = folder, dict(run(page, kernels))
+            patch.chdir(kept[page][0])
+            return kept[page][1]
+
+        yield sections
+
+
+def tokens(joint: unmask.Joint, count: int) -> list[tuple[str, ...]]:
+    return [fill.tokens for fill in joint.top(count)]
+
+
+def test_quick_start(tutorial: Any) -> None:
+    said = tutorial("quick-start")
+    joint, lm, text = (said["Five lines"][name] for name in ("joint", "lm", "text"))
+    assert joint.diagnostics["forward_passes"] < 250
+    # what goes with what is in the joint, and not in two guesses
+    guesses = lm.joint(text, support=60, method="mlm")
+    assert joint.log_prob("reading", "book") > guesses.log_prob("reading", "book") + 1
+    assert tokens(joint.conditional(1, given={0: "reading"}), 1) == [("book",)]
+    assert joint.mutual_information(base_two=True) > 0.5
+    assert said["How far to trust it"]["agreement"].bits < 0.05
+
+
+def test_two_blanks(tutorial: Any) -> None:
+    said = tutorial("tutorials/two-blanks")
+    last = said["Next"]
+    guesses, joint = last["guesses"], last["joint"]
+    assert guesses.diagnostics["forward_passes"] == 1
+    assert ("dogs", "volleyball") in tokens(guesses, 10)
+    # what it costs
+    assert last["exact"].forward_passes == 2 * len(last["lm"].tokenizer) + 1
+    assert last["estimated"].at_most
+    assert last["estimated"].forward_passes < 2000
+    # the joint
+    assert joint.method == "log-pool"
+    assert joint.is_sketched()
+    assert joint.diagnostics["precision_reached"]
+    assert joint.diagnostics["forward_passes"] < 1000
+    assert ("dogs", "volleyball") not in tokens(joint, 5)
+    assert joint.log_prob("dogs", "volleyball") < guesses.log_prob("dogs", "volleyball") - math.log(
+        5
+    )
+    given = [joint.conditional(1, given={0: who}).top(1)[0].tokens for who in ("dogs", "men")]
+    assert given[0] != given[1]
+    assert joint.pmi("dogs", "volleyball") < -1
+    assert joint.pmi("women", "volleyball") > 0
+    assert 0 < joint.mutual_information(base_two=True) < 2
+    # one text is fair, another is not
+    assert joint.incompatibility() < 0.05 < last["vague"].incompatibility()
+    # candidates
+    few = last["few"]
+    assert few.diagnostics["forward_passes"] < joint.diagnostics["forward_passes"]
+    assert min(few.diagnostics["captured_mass"]) > 0.8
+    assert tokens(few, 3) == tokens(joint, 3)
+    ranking = tokens(last["own"], 6)
+    assert ranking[0] == ("men", "volleyball")
+    assert ranking.index(("dogs", "together")) < ranking.index(("dogs", "volleyball"))
+    # quick methods: the nearer of the two costs more
+    quick = {}
+    for method, most in {"orders": 100, "sweep": 200}.items():
+        quick[method] = last["lm"].joint(last["text"], method=method)
+        assert tokens(quick[method], 1) == tokens(joint, 1)
+        assert quick[method].diagnostics["forward_passes"] < most
+    off = {
+        name: abs(one.top(1)[0].log_prob - joint.top(1)[0].log_prob) for name, one in quick.items()
+    }
+    assert off["sweep"] < 0.25
+    # a word is two blanks
+    made_up, words = (
+        {
+            "".join(fill)
+            for fill in tokens(last["zh"].joint("他在[MASK][MASK]工作。", method=one), 6)
+        }
+        for one in ("mlm", "orders")
+    )
+    assert {"國球", "中中"} <= made_up
+    assert {"學校", "國外", "大學", "台灣"} <= words
+
+
+def test_compare_constructions(tutorial: Any) -> None:
+    said = tutorial("tutorials/compare-constructions")
+    last = said["Which is best? Ask sentences whose words you know"]
+    joints = said["What differs, and why"]["joints"]
+    # one elicitation
+    passes = {joint.diagnostics["forward_passes"] for joint in joints.values()}
+    assert passes == {joints["log-pool"].diagnostics["forward_passes"]}
+    assert len({tuple(tokens(joint, 1)) for joint in joints.values()}) > 1
+    # what differs
+    shared = {name: joint.mutual_information(base_two=True) for name, joint in joints.items()}
+    assert abs(shared["mlm"]) < 1e-6
+    assert 1.5 < shared["mrf"] / shared["log-pool"] < 2.5
+    assert abs(shared["ag"] - shared["log-pool"]) < 0.2
+    assert shared["orders"] < shared["log-pool"]
+    assert 0 < joints["log-pool"].incompatibility() < 0.05
+    # tables that were kept make the same joint, and another with another pivot
+    tables = unmask.load_tables("kitchen.safetensors")
+    by_pivot = [
+        unmask.construct("hcb", tables, pivot=pivot, pivot_axis=1).log_prob("reading", "book")
+        for pivot in ("meal", "baby", "guitar")
+    ]
+    assert max(by_pivot) - min(by_pivot) > 0.1
+    again = unmask.construct("log-pool", tables).log_prob("reading", "book")
+    assert abs(again - joints["log-pool"].log_prob("reading", "book")) < 1e-4
+    # which is best
+    means = last["results"].groupby("method").mean(numeric_only=True)
+    assert means["pairwise_nll"]["log-pool"] < means["pairwise_nll"]["mlm"]
+    assert abs(means["pairwise_nll"]["log-pool"] - means["pairwise_nll"]["ag"]) < 0.1
+    assert means["pairwise_nll"]["mrf"] > means["pairwise_nll"]["log-pool"]
+    assert means["all_kl"].idxmin() == "ag"
+    assert means["gold_kl"].idxmax() == "mlm"
+    assert means["gold_kl"]["log-pool"] < 0.05
+    # a joint wins where words belong together, and not everywhere
+    gain = last["each"]["mlm"] - last["each"]["log-pool"]
+    assert gain.idxmax() == "reading book"
+    assert gain.min() < 0
+
+
+def test_evaluate_your_model(tutorial: Any) -> None:
+    said = tutorial("tutorials/evaluate-your-model")
+    last = said["Next"]
+    assert last["words"].count(",") == 75
+    whole = read_run(Path("runs/captions"))
+    assert whole.missing == 0
+    assert not any(row.failed for row in whole.rows)
+    assert len(whole.rows) == 2 * 15 * 4
+    results, differences = last["results"], last["differences"]
+    assert (results["examples"] == 15).all()
+    assert (results["failed"] == 0).all()
+    for mask in ("contiguous", "random"):
+        assert results["P-PPL"][mask]["log-pool"] < results["P-PPL"][mask]["mrf"]
+        assert results["P-PPL"][mask]["log-pool"] < results["P-PPL"][mask]["mlm"]
+    assert (differences["less"] == "mlm").all()
+    assert differences["P-NLL high"]["contiguous", "log-pool"] < 0
+    page = Path("report.html").read_text(encoding="utf-8")
+    assert "log-pool" in page
+    # ids and numbers, and none of the sentences
+    assert "beard is drinking" not in page
+    assert "fewer than 30 examples" in Path("report.txt").read_text(encoding="utf-8")
+
+
+def test_protein_pairs(tutorial: Any) -> None:
+    said = tutorial("tutorials/protein-pairs")
+    last = said["What the number is, and what it is not"]
+    chain, effect, joint = last["heavy_chain"], last["effect"], last["joint"]
+    assert chain[104:109] == "YAMDY"
+    assert max(effect.single_log_odds) < -2
+    assert effect.log_odds > 0.5
+    assert effect.interaction > 7
+    assert effect.forward_passes == joint.diagnostics["forward_passes"] == 41
+    assert joint.shape == (20, 20)
+    assert min(joint.diagnostics["captured_mass"]) > 0.99
+    mutants, wildtype = last["mutants"], last["wildtype"]
+    ranked = sorted(mutants, key=lambda pair: -joint.log_odds(pair, wildtype))
+    assert len(mutants) == 361
+    assert ranked[0] == ["Y", "F"]
+    assert [joint.log_odds(pair, wildtype) > 0 for pair in ranked].count(True) == 1
+    assert all(joint.interaction(pair, wildtype) > 5 for pair in ranked[:5])
+    found = {pair.positions: pair for pair in last["pairs"]}
+    assert max(found.values(), key=lambda pair: pair.mutual_information).positions == (106, 107)
+    assert ":".join(map(str, found[106, 107].mutations)) == "A106Y:M107F"
+    assert found[105, 107].mutual_information > found[105, 106].mutual_information
+    assert max(pair.incompatibility for pair in found.values()) < 0.05
+
+
+def test_several_blanks(tutorial: Any) -> None:
+    said = {
+        re.sub(r"^(\d+)\. .*", r"\1", heading): names
+        for heading, names in tutorial("tutorials/several-blanks").items()
+    }
+    lm = said["1"]["lm"]
+    fills = said["2"]["fills"]
+    assert {fill["word"] for fill in fills} == set(said["2"]["cities"])
+    assert max(fill["pieces"] for fill in fills) > 1
+    with pytest.raises(unmask.SupportError, match=r"pieces.*or 'uniform'"):
+        lm.fill("A band is playing in [MASK].", targets=said["2"]["cities"])
+    counted = lm.fill(
+        said["3"]["text"], targets=said["3"]["counts"], piece_prior=said["3"]["prior"]
+    )
+    assert {fill["word"] for fill in counted} == set(said["3"]["counts"])
+    # scores are probabilities over everything that could stand there
+    listed = [said["4"]["people"], said["4"]["jobs"]]
+    fills = lm.fill("The [MASK] is a [MASK].", targets=listed, top=6)
+    assert len(fills) == 6
+    assert sum(fill["score"] for fill in fills) < 0.5
+    fills = lm.fill(said["4"]["text"], targets={1: ["guitar", "piano"]}, top=3)
+    assert fills[0]["sequence"].endswith("guitar.")
+    assert min(said["5"]["joint"].diagnostics["captured_mass_given_others"]) > 0.7
+    assert said["5"]["joint"].agreement().words()
+    assert len(said["6"]["cloze"].gold) > 1
+    fills = lm.fill("A man is jump[MASK] over a wall.", targets=["ing", "ed", "s"])
+    assert fills[0]["sequence"] == "A man is jumping over a wall."
+    assert said["8"]["joint"].method == "orders"
+    assert said["8"]["joint"].diagnostics["orders"] == 120
+    ranked = {
+        method: said["9"]["zh"].fill(
+            "他住在[MASK]。", targets=["台北", "北京", "東京", "高雄"], method=method
+        )
+        for method in ("mlm", "orders")
+    }
+    order = {method: [fill["word"] for fill in fills] for method, fills in ranked.items()}
+    assert order["mlm"] == ["台北", "東京", "北京", "高雄"]
+    assert order["orders"] == ["台北", "北京", "東京", "高雄"]
+    score = {one: {fill["word"]: fill["score"] for fill in fills} for one, fills in ranked.items()}
+    assert all(score["orders"][word] > 20 * score["mlm"][word] for word in score["mlm"])
+    effect = said["10"]["effect"]
+    assert effect.log_odds > 0
+    assert max(effect.single_log_odds) < -2
+    assert effect.interaction > 7
+    assert effect.forward_passes == 41
+    joint = said["And which tokens may be decoded together?"]["joint"]
+    shared = {
+        (a, b): joint.marginal(a, b).mutual_information(base_two=True)
+        for a, b in ((0, 1), (0, 2), (1, 2))
+    }
+    assert shared[1, 2] > 2 * max(shared[0, 1], shared[0, 2])
