@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
@@ -13,7 +12,7 @@ from unmask.cli import options, score_options
 from unmask.cli.fill_lines import long_cost, total_cost
 from unmask.cli.score_output import check_names, row_writer
 from unmask.errors import UnmaskError
-from unmask.printable import printable, quoted
+from unmask.printable import quoted
 
 if TYPE_CHECKING:
     from unmask.language_model import LanguageModel
@@ -78,11 +77,9 @@ def run(chosen: argparse.Namespace) -> int:
     from unmask.sequences.inputs import ItemFile
 
     chosen.output = None if chosen.output == "-" else chosen.output
-    format, how, columns = (
-        score_options.output_format(chosen) or "csv",
-        _how(chosen),
-        _named(chosen),
-    )
+    format = score_options.output_format(chosen) or "csv"
+    score_options.check_limit(chosen.limit)
+    how, columns = _how(chosen), _named(chosen)
     own = _own_columns(chosen, how["method"])
     stdin_format = "csv" if chosen.file == "-" else None
     first, names, count, rows = _opened(
@@ -93,7 +90,7 @@ def run(chosen: argparse.Namespace) -> int:
     if not chosen.quiet:
         _announce(lm, _item(first, columns), count, how)
     about = {"method": how["method"], "model": options.model_name(chosen.model)}
-    done, reasons = 0, Counter[str]()
+    done, bad, example = 0, 0, None
     counted = bar("items", unit="item", total=count, shown=False if chosen.quiet else None)
     with row_writer(chosen.output, [*names, *own], format) as writer, counted:
         for row, numbers in _scored(lm, rows, columns, how):
@@ -104,8 +101,12 @@ def run(chosen: argparse.Namespace) -> int:
             writer.write([{**row, **{name: found[name] for name in own}}], 1)
             counted.update()
             done += 1
-            reasons.update([str(numbers["reason"])] if numbers["reason"] else [])
-    return _ended(done, reasons, quiet=chosen.quiet)
+            if why := numbers["reason"]:
+                bad, example = bad + 1, example or str(why)
+    if bad or not chosen.quiet:
+        others = "" if example is None else f"; the others have a reason instead, e.g.: {example}"
+        options.say(f"{done - bad:,} of {done:,} items scored{others}")
+    return 2 if bad == done else 0
 
 
 def _how(chosen: argparse.Namespace) -> dict[str, Any]:
@@ -197,14 +198,3 @@ def _announce(
             said = f"{method}: {most}{cost.forward_passes:,} forward passes per item like the first"
             less = "" if method == _ORDERS else "; --method orders takes 3 per item"
             print(f"{said}{total_cost(cost, count, 'items')}{less}", file=sys.stderr)
-
-
-def _ended(count: int, reasons: Counter[str], *, quiet: bool) -> int:
-    bad = reasons.total()
-    if bad or not quiet:
-        said = f"{count - bad:,} of {count:,} items scored"
-        if bad:
-            example = next(iter(reasons))
-            said += f"; the others have a reason instead, e.g.: {printable(example)}"
-        options.say(said)
-    return 2 if bad == count else 0

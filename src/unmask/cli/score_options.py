@@ -164,8 +164,13 @@ def _check_rows(chosen: argparse.Namespace, is_pairs: bool) -> None:
         _reject(chosen, ("by",), "without pairs, which alone have an accuracy")
     if chosen.no_text and chosen.words:
         raise UnmaskError("--words writes words and --no-text leaves texts out; give one of them")
-    if chosen.limit is not None and chosen.limit < 1:
-        raise UnmaskError(f"--limit takes a number of rows from 1, not {chosen.limit}")
+    check_limit(chosen.limit)
+
+
+def check_limit(limit: int | None) -> None:
+    """Reject a number of rows that leaves none."""
+    if limit is not None and limit < 1:
+        raise UnmaskError(f"--limit takes a number of rows from 1, not {limit}")
 
 
 def _methods(chosen: argparse.Namespace, is_pairs: bool) -> list[str]:
