@@ -255,7 +255,7 @@ def test_the_page_shows_what_is_printed(tmp_path, monkeypatch, capsys) -> None:
     Path("two-blanks.csv").write_text(items)
     Path("caption-bert").symlink_to(real_model("caption-bert"))
     assert main(["pairs", "two-blanks.csv", "-m", "caption-bert", "-o", "scores.csv"]) == 0
-    said = capsys.readouterr().err.removeprefix("unmask: ")
+    said = capsys.readouterr().err.removeprefix("unmask: ").strip()
     assert said in PAGE.read_text()
     found, expected = read(Path("scores.csv").read_text()), read(shown)
     assert [list(row) for row in found] == [list(row) for row in expected]

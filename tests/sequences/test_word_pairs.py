@@ -43,7 +43,7 @@ BAD = {
     "special": (("the [MASK] [MASK].", "cat", "[SEP]"), "'[SEP]' holds the special token '[SEP]'"),
     "white space": (("the [MASK] [MASK].", "cat ", "sat"), "'cat ' has white space around it"),
     "long text": ((f"[MASK] [MASK] {'a ' * 30}", "cat", "sat"), "this model takes at most 24"),
-    "long word": (("[MASK] [MASK]", "un" + "s" * 30, "sat"), "has 36 tokens; this model takes at"),
+    "long word": (("[MASK] [MASK]", "un" + "s" * 30, "sat"), "has 34 tokens; this model takes at"),
     "unknown text": (("☃ [MASK] [MASK]", "cat", "sat"), "the text has no token that this model"),
 }
 

@@ -195,7 +195,8 @@ def log_mean_over_orders(
         ]
         return torch.stack(each).logsumexp(dim=0) - math.log(len(each))
     # by sets: the mean over the blank of a set that was filled last
-    so_far = {(): torch.zeros(len(next(iter(steps.values()))), dtype=torch.float64)}
+    nothing = torch.zeros(len(next(iter(steps.values()))), dtype=torch.float64)
+    so_far: dict[Set, Tensor] = {(): nothing}
     for size in range(1, len(blanks) + 1):
         for filled in itertools.combinations(range(len(blanks)), size):
             last = [(tuple(s for s in filled if s != t), t) for t in filled]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import groupby, islice
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -79,7 +80,7 @@ class WordPair:
         first, second = self.cloze.blank_widths
         return first, second
 
-    def score(self, numbers: Mapping[str, float | None], forward_passes: int) -> PairScore:
+    def score(self, numbers: Mapping[str, Any], forward_passes: int) -> PairScore:
         """What was found, with what is known of the item."""
         first, second = self.widths
         return PairScore(
@@ -257,7 +258,7 @@ def _read_steps(
     places = torch.tensor([pair.cloze.positions for pair in pairs])
     pieces = torch.tensor([pair.pieces for pair in pairs])
     reader.expect(len(pairs) * len(sets))
-    steps = {}
+    steps: dict[Places, Tensor] = {}
     # sets of one size leave as many places to read: where it is one, the model trims its work
     for _, same in groupby(sets, key=len):
         some = list(same)
