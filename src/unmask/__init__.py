@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from unmask.queries.sampling.samples import Samples
     from unmask.sequences.mutations import interaction_map, mutation_effect, mutation_effects
     from unmask.sequences.scoring import log_ratios, score_texts
+    from unmask.sequences.word_pairs import score_pairs
     from unmask.settings import Settings, Sketch
     from unmask.tables.conditional import DenseLogits, FactoredLogits
     from unmask.tables.file import load_tables, save_tables
@@ -91,6 +92,7 @@ _HOME = {
     "perplexity": "joints.metrics",
     "register": "constructions",
     "save_tables": "tables.file",
+    "score_pairs": "sequences.word_pairs",
     "score_texts": "sequences.scoring",
 }
 
@@ -138,6 +140,7 @@ __all__ = [
     "perplexity",
     "register",
     "save_tables",
+    "score_pairs",
     "score_texts",
 ]
 

@@ -15,7 +15,7 @@ import command_help  # noqa: E402
 FOLDER = ROOT / "docs" / "reference"
 PACKAGES = ("unmask", "unmask.plots", "unmask.evaluation", "unmask.sequences")
 # names that a package offers again
-ELSEWHERE = {"unmask.sequences.log_ratios", "unmask.sequences.score_texts"}
+ELSEWHERE = {f"unmask.sequences.{name}" for name in ("log_ratios", "score_pairs", "score_texts")}
 
 
 def documented() -> list[str]:

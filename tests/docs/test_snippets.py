@@ -25,7 +25,7 @@ from unmask.sequences import blimp
 PAGES = snippets.pages()
 SHELL = ("sh", "bash")
 # what is no code, or none that this project could run
-NO_CODE = {"", "json", "yaml", "text", "bibtex", "latex"}
+NO_CODE = {"", "csv", "json", "yaml", "text", "bibtex", "latex"}
 NOT_HERE = {"sql": "DuckDB, which nothing else here needs"}
 EXECUTED_ELSEWHERE = {
     "docs/how-to/evaluate.md": "tests/docs/test_how_to.py, which looks at the results"

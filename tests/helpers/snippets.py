@@ -202,6 +202,10 @@ _ITEMS = [
 _BLIMP = {"field": "syntax", "linguistics_term": "order", "UID": "anaphor_gender_agreement"}
 
 
+# shows its own table
+PAIRS_PAGE = ROOT / "docs" / "how-to" / "score-pairs.md"
+
+
 def write_files(folder: Path) -> None:
     """Whatever the pages read, under the names that they have there."""
     plain = "\n".join(SENTENCES)
@@ -224,6 +228,8 @@ def write_files(folder: Path) -> None:
             ((*pair, "a", "b", n) for n, pair in enumerate(PAIRS)),
         ),
     }
+    tables = [one.text for one in blocks(PAIRS_PAGE) if one.language == "csv"]
+    files["two-blanks.csv"] = tables[0]
     for name in ("heavy-chain.fasta", "trastuzumab-vh.fasta"):
         files[name] = f">chain\n{CHAIN}\n"
     for name, text in files.items():

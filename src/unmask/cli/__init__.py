@@ -11,12 +11,13 @@ import warnings
 from collections.abc import Sequence
 
 from unmask import __version__
-from unmask.cli import cost, demo, evaluate, fill, mutations, options, report, score
+from unmask.cli import cost, demo, evaluate, fill, mutations, options, pairs, report, score
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
 
 _COMMANDS = {
     "fill": fill,
+    "pairs": pairs,
     "score": score,
     "mutations": mutations,
     "demo": demo,

@@ -16,6 +16,7 @@ from unmask.printable import quoted, readable_bytes, readable_seconds
 
 if TYPE_CHECKING:
     from unmask.language_model import LanguageModel
+    from unmask.queries.costs.cost import Cost
     from unmask.settings import Settings
     from unmask.text.cloze import Cloze
 
@@ -166,23 +167,35 @@ class Answerer:
                 self._announce(cloze.one_token_each(), request, texts)
 
     def _announce(self, cloze: "Cloze", request: Request, texts: int | None) -> None:
-        name, count = self._method(cloze, request), texts or 1
+        name = self._method(cloze, request)
         given: Any = {
             "methods": [name],
             "support": request.support,
             "settings": self.settings,
             "options": {name: self.how.get(name, {})},
-            "examples": count,
         }
-        if self.lm.cost(cloze, timed=False, **given).forward_passes * count <= _FEW_PASSES:
-            return
-        cost = self.lm.cost(cloze, **given)
-        seconds = (cost.seconds or 0.0) * count
-        if seconds > _LONG_SECONDS:
-            passes = f"{cost.forward_passes * count:,} forward passes"
-            total = f"; {texts:,} texts: {passes}, about {readable_seconds(seconds)}"
+        if cost := long_cost(self.lm, cloze, texts or 1, given):
             said = f"{name}: {cost} per text like the first"
-            print(said + (total if texts else ""), file=sys.stderr)
+            print(said + total_cost(cost, texts, "texts"), file=sys.stderr)
+
+
+def long_cost(
+    lm: "LanguageModel", cloze: "Cloze", count: int, given: Mapping[str, Any]
+) -> "Cost | None":
+    """What a text costs, timed, where so many like it take long; None where they do not."""
+    if lm.cost(cloze, timed=False, **given).forward_passes * count <= _FEW_PASSES:
+        return None
+    cost = lm.cost(cloze, examples=count, **given)
+    return cost if (cost.seconds or 0.0) * count > _LONG_SECONDS else None
+
+
+def total_cost(cost: "Cost", count: int | None, unit: str) -> str:
+    """What so many cost together, for the end of a line; nothing where their number is unknown."""
+    if count is None:
+        return ""
+    most = "at most " if cost.at_most else ""
+    passes = f"{most}{cost.forward_passes * count:,} forward passes"
+    return f"; {count:,} {unit}: {passes}, about {readable_seconds((cost.seconds or 0.0) * count)}"
 
 
 def run(chosen: argparse.Namespace, request: Request, how: How, settings: "Settings") -> int:

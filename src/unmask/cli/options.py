@@ -88,6 +88,11 @@ def add_support_by_blank(group: Group) -> None:
         "as some thousand forward passes allow. To give blanks different tokens, repeat the "
         "option: 0=man,woman and 1=20, counting blanks from 0 (default: auto)",
     )
+    add_precision(group)
+
+
+def add_precision(group: Group) -> None:
+    """How near two blanks over a vocabulary are estimated, or that they are not estimated."""
     group.add_argument(
         "--precision",
         type=float,
@@ -176,6 +181,12 @@ def corpus_spec(chosen: argparse.Namespace, place: str) -> "CorpusSpec":
 def load_model(chosen: argparse.Namespace) -> "LanguageModel":
     """The model that the options name."""
     return model_source(chosen).load()
+
+
+def model_name(place: str) -> str:
+    """A hub name as it is; of a folder the last part, since the rest is of one machine alone."""
+    folder = os.path.expanduser(place)
+    return Path(folder).resolve().name if os.path.isdir(folder) else place
 
 
 def model_source(chosen: argparse.Namespace) -> "ModelSource":

@@ -1,18 +1,16 @@
 """`unmask score`: whole texts, words and minimal pairs, from a file into a file."""
 
 import argparse
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unmask.cli import options, score_notes, score_options
 from unmask.cli.score_options import Task
-from unmask.cli.score_output import row_writer
+from unmask.cli.score_output import check_names, row_writer
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
 
@@ -72,12 +70,7 @@ def _columns(
     for item in items:
         count += 1
         theirs.update(dict.fromkeys(item.columns))
-    for name in task.own_columns:
-        if name in theirs:
-            raise UnmaskError(
-                f"the input has a column {quoted(name)}, and so has the output; rename it, or give "
-                "--prefix NAME for what new columns begin with"
-            )
+    check_names(theirs, task.own_columns)
     for name in chosen.by or ():
         if name not in theirs:
             raise UnmaskError(f"--by {quoted(name)}: the input has no such column")
@@ -90,7 +83,10 @@ class Scorer:
     def __init__(self, chosen: argparse.Namespace, task: Task, lm: "LanguageModel") -> None:
         self.task, self._chosen, self._lm = task, chosen, lm
         self._settings = options.settings(chosen, progress=False if chosen.quiet else None)
-        self._about = {"unit": task.unit, "model": chosen.model_name or _model_name(chosen.model)}
+        self._about = {
+            "unit": task.unit,
+            "model": chosen.model_name or options.model_name(chosen.model),
+        }
         self.left_out = task.text_columns if chosen.no_text else []
         self.count = 0
         # why a method has no number, by how often
@@ -187,12 +183,6 @@ def _score(
             counted.update(len(part))
         scorer.check()
     return kept
-
-
-def _model_name(place: str) -> str:
-    """A hub name as it is; of a folder the last part, since the rest is of one machine alone."""
-    folder = os.path.expanduser(place)
-    return Path(folder).resolve().name if os.path.isdir(folder) else place
 
 
 def _print(chosen: argparse.Namespace, rows: "list[Row]", scorer: Scorer) -> None:

@@ -164,8 +164,13 @@ def _check_rows(chosen: argparse.Namespace, is_pairs: bool) -> None:
         _reject(chosen, ("by",), "without pairs, which alone have an accuracy")
     if chosen.no_text and chosen.words:
         raise UnmaskError("--words writes words and --no-text leaves texts out; give one of them")
-    if chosen.limit is not None and chosen.limit < 1:
-        raise UnmaskError(f"--limit takes a number of rows from 1, not {chosen.limit}")
+    check_limit(chosen.limit)
+
+
+def check_limit(limit: int | None) -> None:
+    """Reject a number of rows that leaves none."""
+    if limit is not None and limit < 1:
+        raise UnmaskError(f"--limit takes a number of rows from 1, not {limit}")
 
 
 def _methods(chosen: argparse.Namespace, is_pairs: bool) -> list[str]:
@@ -193,17 +198,22 @@ def _pair_columns(text: str) -> list[str]:
 
 
 def _format(chosen: argparse.Namespace) -> str | None:
+    if chosen.json and (chosen.output is not None or chosen.output_format is not None):
+        raise UnmaskError(
+            "--json prints JSON lines to stdout; leave it out to give --output or --output-format"
+        )
+    return "jsonl" if chosen.json else output_format(chosen)
+
+
+def output_format(chosen: argparse.Namespace) -> str | None:
+    """The format of the rows, by option or by the name of a file, which is checked; else None."""
     from unmask.sequences.outputs import FORMATS
 
     named: str | None = chosen.output_format
     if named is not None:
         options.check_choice("--output-format", named, FORMATS)
-    if chosen.json and (chosen.output is not None or named is not None):
-        raise UnmaskError(
-            "--json prints JSON lines to stdout; leave it out to give --output or --output-format"
-        )
     if chosen.output is None:
-        return "jsonl" if chosen.json else named
+        return named
     options.check_file("--output", chosen.output, source=chosen.file)
     part = partial_of(chosen.output)
     if os.path.exists(part):

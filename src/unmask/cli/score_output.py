@@ -1,20 +1,31 @@
-"""Where `unmask score` writes its rows: as they are scored, so that an interruption leaves them.
+"""Where `score` and `pairs` write rows: as they are scored, so that an interruption leaves them.
 
 A file is written beside its place, under the name of `partial_of`, and renamed when it is whole.
 """
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from unmask.cli import options
+from unmask.errors import UnmaskError
 from unmask.printable import quoted
 
 if TYPE_CHECKING:
     from unmask.sequences.outputs import Row
+
+
+def check_names(theirs: Collection[str], own: Iterable[str]) -> None:
+    """Raise where a column of the input would be lost under one of the output's own."""
+    for name in own:
+        if name in theirs:
+            raise UnmaskError(
+                f"the input has a column {quoted(name)}, and so has the output; rename it, or give "
+                "--prefix NAME for what new columns begin with"
+            )
 
 
 class RowWriter:

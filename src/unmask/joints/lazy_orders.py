@@ -60,12 +60,7 @@ class LazyOrders(Engine):
     @computed_once
     def orders(self) -> tuple[tuple[int, ...], ...]:
         """The orders that are averaged; empty where it is all of them."""
-        blanks = len(self.shape)
-        if blanks <= ALL_ORDERS_UP_TO:
-            return ()
-        generator = torch.Generator().manual_seed(_ORDERS_SEED)
-        drawn = [torch.randperm(blanks, generator=generator).tolist() for _ in range(DRAWN_ORDERS)]
-        return tuple(tuple(order) for order in drawn)
+        return _drawn_orders(len(self.shape))
 
     @property
     def log_normalizer(self) -> float:
@@ -88,14 +83,7 @@ class LazyOrders(Engine):
         return log_probs
 
     def _log_probs(self, fills: Int[Tensor, "fills blanks"]) -> Float[Tensor, " fills"]:
-        steps = self._read_steps(fills)
-        if not self.orders:
-            return _mean_over_all_orders(steps, len(self.shape))
-        each = [
-            torch.stack([steps[_before(order, t)][:, t] for t in order]).sum(dim=0)
-            for order in self.orders
-        ]
-        return torch.stack(each).logsumexp(dim=0) - math.log(len(each))
+        return log_mean_over_orders(self._read_steps(fills), range(len(self.shape)))
 
     def _read_steps(
         self, fills: Int[Tensor, "fills blanks"]
@@ -119,10 +107,7 @@ class LazyOrders(Engine):
 
     @computed_once
     def _sets(self) -> list[tuple[int, ...]]:
-        blanks = range(len(self.shape))
-        if not self.orders:
-            return [s for size in blanks for s in itertools.combinations(blanks, size)]
-        return sorted({_before(order, t) for order in self.orders for t in order})
+        return sets_before(range(len(self.shape)))
 
     def sample(self, n: int, generator: torch.Generator | None) -> list[Scored]:
         """Independent exact draws: an order at random, then each blank given those before it."""
@@ -176,22 +161,66 @@ def _needs_a_table(_: slice) -> NoReturn:
     )
 
 
-def _before(order: Sequence[int], blank: int) -> tuple[int, ...]:
+# --- the mean over orders ----------------------------------------------------------------------
+
+Set = tuple[int, ...]
+
+
+def sets_before(blanks: Sequence[int], given: Sequence[int] = ()) -> list[Set]:
+    """The sets of blanks that are filled before another of `blanks`, those `given` in all."""
+    if orders := _drawn_orders(len(blanks)):
+        places = sorted({_before(order, t) for order in orders for t in order})
+    else:
+        every = range(len(blanks))
+        places = [s for size in every for s in itertools.combinations(every, size)]
+    return [_filled(blanks, some, given) for some in places]
+
+
+def log_mean_over_orders(
+    steps: Mapping[Set, Float[Tensor, "fills all"]],
+    blanks: Sequence[int],
+    given: Sequence[int] = (),
+) -> Float[Tensor, " fills"]:
+    """log p(x of `blanks` | x of those `given`), filled one after another; the others are masked.
+
+    `steps` are log q(x_t | x of a set) for every set of `sets_before`.
+    """
+
+    def step(before: Set, t: int) -> Tensor:
+        return steps[_filled(blanks, before, given)][:, blanks[t]]
+
+    if orders := _drawn_orders(len(blanks)):
+        each = [
+            torch.stack([step(_before(order, t), t) for t in order]).sum(dim=0) for order in orders
+        ]
+        return torch.stack(each).logsumexp(dim=0) - math.log(len(each))
+    # by sets: the mean over the blank of a set that was filled last
+    nothing = torch.zeros(len(next(iter(steps.values()))), dtype=torch.float64)
+    so_far: dict[Set, Tensor] = {(): nothing}
+    for size in range(1, len(blanks) + 1):
+        for filled in itertools.combinations(range(len(blanks)), size):
+            last = [(tuple(s for s in filled if s != t), t) for t in filled]
+            each = [so_far[before] + step(before, t) for before, t in last]
+            so_far[filled] = torch.stack(each).logsumexp(dim=0) - math.log(size)
+    return so_far[tuple(range(len(blanks)))]
+
+
+def _drawn_orders(blanks: int) -> tuple[tuple[int, ...], ...]:
+    """The orders that stand for all of so many blanks; empty where it is all of them."""
+    if blanks <= ALL_ORDERS_UP_TO:
+        return ()
+    generator = torch.Generator().manual_seed(_ORDERS_SEED)
+    drawn = [torch.randperm(blanks, generator=generator).tolist() for _ in range(DRAWN_ORDERS)]
+    return tuple(tuple(order) for order in drawn)
+
+
+def _filled(blanks: Sequence[int], places: Sequence[int], given: Sequence[int]) -> Set:
+    return tuple(sorted([*given, *(blanks[place] for place in places)]))
+
+
+def _before(order: Sequence[int], blank: int) -> Set:
     """The blanks that an order fills before one."""
     return tuple(sorted(order[: list(order).index(blank)]))
-
-
-def _mean_over_all_orders(
-    steps: Mapping[tuple[int, ...], Float[Tensor, "fills blanks"]], blanks: int
-) -> Float[Tensor, " fills"]:
-    """By sets: the mean over the blank of a set that was filled last."""
-    so_far: dict[tuple[int, ...], Tensor] = {(): torch.zeros(len(steps[()]), dtype=torch.float64)}
-    for size in range(1, blanks + 1):
-        for filled in itertools.combinations(range(blanks), size):
-            before = [(tuple(s for s in filled if s != t), t) for t in filled]
-            each = torch.stack([so_far[rest] + steps[rest][:, t] for rest, t in before])
-            so_far[filled] = each.logsumexp(dim=0) - math.log(size)
-    return so_far[tuple(range(blanks))]
 
 
 def _beam_orders(blanks: int) -> list[tuple[int, ...]]:

@@ -8,7 +8,7 @@ import torch
 from unmask.errors import MemoryLimitError
 
 # a length, or numbers of which the first is one
-Size = TypeVar("Size", int, tuple[int, int])
+Size = TypeVar("Size", int, tuple[int, int], tuple[int, int, int])
 
 
 def longest_first(sizes: Iterable[tuple[int, Size]]) -> list[tuple[Size, list[int]]]:

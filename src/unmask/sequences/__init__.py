@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from unmask.sequences.outputs import to_dicts, to_pandas
     from unmask.sequences.scores import LogRatio, TextScore, WordScore
     from unmask.sequences.scoring import PAIR_METHODS, TEXT_METHODS, log_ratios, score_texts
+    from unmask.sequences.word_pairs import PairScore, score_pairs
 
 _HOME = {
     "LogRatio": "scores",
     "PAIR_METHODS": "scoring",
+    "PairScore": "word_pairs",
     "TEXT_METHODS": "scoring",
     "TextScore": "scores",
     "WordScore": "scores",
@@ -24,6 +26,7 @@ _HOME = {
     "accuracy": "minimal_pairs",
     "log_ratios": "scoring",
     "read_blimp": "blimp",
+    "score_pairs": "word_pairs",
     "score_texts": "scoring",
     "to_dicts": "outputs",
     "to_pandas": "outputs",
@@ -33,12 +36,14 @@ __all__ = [
     "PAIR_METHODS",
     "TEXT_METHODS",
     "LogRatio",
+    "PairScore",
     "TextScore",
     "WordScore",
     "accuracies",
     "accuracy",
     "log_ratios",
     "read_blimp",
+    "score_pairs",
     "score_texts",
     "to_dicts",
     "to_pandas",

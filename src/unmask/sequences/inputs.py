@@ -73,6 +73,11 @@ class ItemFile:
 
     def __iter__(self) -> Iterator[Item]:
         """Each row in turn; the first that cannot be read raises a `CorpusError`."""
+        texts = self.columns or (TEXT_COLUMN,)
+        return (item_of(row, texts, where) for row, where in self.rows())
+
+    def rows(self) -> "Rows":
+        """All columns of each row, whatever they hold, and where it stands."""
         if self.format is not None and self.format not in FORMATS:
             raise CorpusError(f"format is one of {listed(FORMATS)}, not {quoted(self.format)}")
         if self.place == "-":
@@ -119,7 +124,7 @@ def _format_of(path: Path, place: Place) -> str:
 
 def _read(
     file: BinaryIO, format: str, columns: Sequence[str], place: Place, limit: int | None
-) -> Iterator[Item]:
+) -> "Rows":
     lines, texts = checked_lines(file, place.shown), columns or (TEXT_COLUMN,)
     if format == "txt":
         rows = _plain(lines, columns, place)
@@ -131,8 +136,7 @@ def _read(
     first = next(rows, None)
     if first is None:
         raise CorpusError(f"{place.shown} holds no text; give at least one")
-    for row, where in islice(chain([first], rows), limit):
-        yield item_of(row, texts, where)
+    yield from islice(chain([first], rows), limit)
 
 
 Rows = Iterator[tuple[Mapping[str, object], str]]

@@ -1,0 +1,312 @@
+"""Two words in the two blanks of a text, for a list of items: how likely they are together.
+
+By `orders` the forward passes of many items run together, in batches of equal length. Other
+constructions need tables, and run hundreds of passes for each item. An item that cannot be scored
+has a reason in place of its numbers, and the others go on.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import groupby, islice
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unmask.constructions import METHOD_WITHOUT_TABLES, method_name
+from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
+from unmask.joints.joint import Joint
+from unmask.joints.lazy_orders import log_mean_over_orders, sets_before
+from unmask.language_model import LanguageModel
+from unmask.logspace import row_blocks
+from unmask.model.batches import longest_first
+from unmask.model.hooks import without_gradients
+from unmask.printable import printable, quoted
+from unmask.queries.sketched import check_sketched, joints_at
+from unmask.sequences.pll import TOKENS_PER_CHUNK, TokenReader
+from unmask.settings import Settings, Sketch
+from unmask.tables.proposals import AUTO, resolved
+from unmask.text.cloze import Cloze
+from unmask.text.spans import span_of_word
+from unmask.text.unknown_tokens import check_known, warn_of_texts
+from unmask.text.word_pieces import pieces_in_context
+
+# items that are read, and by orders run, together
+ITEMS_AT_ONCE = 512
+_PARTS = ("text", "first word", "second word")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairScore:
+    """How likely two words are together in the two blanks of a text; natural logarithms.
+
+    `log_p` is log p(first, second), given that each blank is as many pieces wide as its word is.
+    `incompatibility` is J, in bits, None where no tables were made. The errors are standard errors,
+    None where nothing was estimated. Where there is a `reason`, there are no numbers.
+    """
+
+    log_p: float | None = None
+    log_p_1_given_2: float | None = None
+    log_p_2_given_1: float | None = None
+    pmi: float | None = None
+    incompatibility: float | None = None
+    log_p_error: float | None = None
+    log_p_1_given_2_error: float | None = None
+    log_p_2_given_1_error: float | None = None
+    pmi_error: float | None = None
+    incompatibility_error: float | None = None
+    pieces_1: int | None = None
+    pieces_2: int | None = None
+    unknown_tokens: int | None = None
+    forward_passes: int = 0
+    reason: str | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        """JSON-ready."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class WordPair:
+    """An item that was read: a cloze as wide as its words, and the pieces of both words."""
+
+    cloze: Cloze
+    pieces: tuple[int, ...]
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        """How many pieces each word has."""
+        first, second = self.cloze.blank_widths
+        return first, second
+
+    def score(self, numbers: Mapping[str, Any], forward_passes: int) -> PairScore:
+        """What was found, with what is known of the item."""
+        first, second = self.widths
+        return PairScore(
+            **numbers,
+            pieces_1=first,
+            pieces_2=second,
+            unknown_tokens=len(self.cloze.unknown),
+            forward_passes=forward_passes,
+        )
+
+
+def score_pairs(
+    lm: LanguageModel,
+    items: Iterable[Sequence[str]],
+    *,
+    method: str = METHOD_WITHOUT_TABLES,
+    support: str | Sketch = AUTO,
+    settings: Settings | None = None,
+) -> Iterator[PairScore]:
+    """The scores of items, each a text, a first and a second word, in their order.
+
+    The text has two mask tokens, or both words stand in it, each once. Items are read some hundred
+    at a time, as the scores are taken, so that there may be any number of them.
+
+    - `orders`: three forward passes per item, more where a word has several pieces. Conditionals
+      are the model's with the other word filled in, and `pmi` is against the words with the other
+      one masked. No tables, so no `incompatibility`.
+    - `log-pool` and others: words of one piece, over the whole vocabulary. By default from a sketch
+      of it, with standard errors, precise at the item's own words; `support` is a `Sketch` with the
+      precision that you want, or "vocabulary" for exact numbers.
+    """
+    name, how = method_name(method), settings or Settings()
+    axes = resolved(support, 2, lm.model.vocabulary_size)
+    if isinstance(axes, Sketch):
+        check_sketched([name])
+    elif axes != "vocabulary":
+        raise SupportError(
+            f"items take support 'auto', 'vocabulary' or a Sketch, not {quoted(support)}: "
+            "probabilities given candidates do not compare across items"
+        )
+    if name == METHOD_WITHOUT_TABLES:
+        return _scored(lm, items, partial(_by_orders, TokenReader(lm.model, how)), None)
+    return _scored(lm, items, partial(_by_tables, lm, name, axes, how), name)
+
+
+def _scored(
+    lm: LanguageModel,
+    items: Iterable[Sequence[str]],
+    score: Callable[[list[WordPair]], Iterable[PairScore]],
+    one_piece: str | None,
+) -> Iterator[PairScore]:
+    source = iter(items)
+    while window := list(islice(source, ITEMS_AT_ONCE)):
+        found = [_read_or_reason(lm, item, one_piece) for item in window]
+        pairs = [one for one in found if isinstance(one, WordPair)]
+        warn_of_texts(lm.tokenizer, [pair.cloze.unknown for pair in pairs])
+        scores = iter(score(pairs))
+        yield from (one if isinstance(one, PairScore) else next(scores) for one in found)
+
+
+# --- what an item says -------------------------------------------------------------------------
+
+
+def _read_or_reason(
+    lm: LanguageModel, item: Sequence[object], one_piece: str | None
+) -> WordPair | PairScore:
+    if isinstance(item, str) or not isinstance(item, Sequence) or len(item) != len(_PARTS):
+        raise ClozeError(f"an item is a text and two words, not {quoted(item)}")
+    try:
+        pair = read_pair(lm, item)
+        if one_piece is not None and pair.widths != (1, 1):
+            raise MethodError(_too_wide(item, pair, one_piece))
+        return pair
+    except UnmaskError as error:
+        return PairScore(reason=str(error))
+
+
+def read_pair(lm: LanguageModel, item: Sequence[object]) -> WordPair:
+    """The pieces of both words, where they go; an item that cannot be used raises."""
+    text, *words = map(_checked, item, _PARTS)
+    mask = lm.tokenizer.mask_token
+    cloze = lm.read(text) if mask in text else lm.read(text, blanks=_spans(text, words, mask))
+    if (count := len(cloze.blank_widths)) != len(words):
+        raise ClozeError(f"the text has {count} blank{'s' * (count != 1)}; a pair takes two")
+    check_known(lm.tokenizer, cloze.unknown, cloze.ids, "the text")
+    each = [
+        pieces_in_context(lm.tokenizer, cloze, blank, [word])[0].ids
+        for blank, word in enumerate(words)
+    ]
+    wide = cloze.with_widths([len(pieces) for pieces in each])
+    if lm.max_length is not None and len(wide) > lm.max_length:
+        raise ClozeError(
+            f"the text with both words has {len(wide)} tokens; this model takes at most "
+            f"{lm.max_length}"
+        )
+    return WordPair(wide, tuple(piece for pieces in each for piece in pieces))
+
+
+def _checked(value: object, part: str) -> str:
+    if value is None:
+        raise ClozeError(f"there is no {part}")
+    if not isinstance(value, str):
+        raise ClozeError(f"the {part} is a string, not {quoted(value)}")
+    if not value.strip():
+        raise ClozeError(f"the {part} is empty")
+    return value
+
+
+def _spans(text: str, words: Sequence[str], mask: str) -> list[tuple[int, int]]:
+    try:
+        return [span_of_word(word, text) for word in words]
+    except ClozeError as error:
+        # what follows is advice for a caller who can give spans
+        said = str(error).rpartition("; ")[0]
+        raise ClozeError(
+            f"the text has no {printable(mask)}, and {said}; write {printable(mask)} for each word"
+        ) from None
+
+
+def _too_wide(item: Sequence[object], pair: WordPair, method: str) -> str:
+    word, width = next((w, n) for w, n in zip(item[1:], pair.widths, strict=True) if n > 1)
+    return (
+        f"{quoted(word)} is {width} pieces of this tokenizer, and {method} takes words of one; "
+        f"use the method {METHOD_WITHOUT_TABLES}"
+    )
+
+
+# --- by orders ---------------------------------------------------------------------------------
+
+
+@without_gradients
+def _by_orders(reader: TokenReader, pairs: list[WordPair]) -> list[PairScore]:
+    """Forward passes of all pairs together, in batches of equal length."""
+    found: dict[int, PairScore] = {}
+    sizes = ((number, (len(one.cloze), *one.widths)) for number, one in enumerate(pairs))
+    with reader.counted(METHOD_WITHOUT_TABLES):
+        for (length, one, other), members in longest_first(sizes):
+            first, second = tuple(range(one)), tuple(range(one, one + other))
+            sets = _sets(first, second)
+            for chunk in row_blocks(len(members), length * len(sets), TOKENS_PER_CHUNK):
+                chosen = [pairs[number] for number in members[chunk]]
+                numbers = _numbers(_read_steps(reader, chosen, sets), first, second)
+                for place, number in enumerate(members[chunk]):
+                    mine = {name: float(values[place]) for name, values in numbers.items()}
+                    found[number] = pairs[number].score(mine, len(sets))
+    return [found[number] for number in range(len(pairs))]
+
+
+Places = tuple[int, ...]
+
+
+def _sets(first: Places, second: Places) -> list[Places]:
+    """Every set of pieces to fill in, the fewest first: that of the joint holds most others."""
+    asked = [(first + second, ()), (first, second), (second, first), (first, ()), (second, ())]
+    every = {one for blanks, given in asked for one in sets_before(blanks, given)}
+    return sorted(every, key=lambda one: (len(one), one))
+
+
+def _numbers(steps: Mapping[Places, Tensor], first: Places, second: Places) -> dict[str, Tensor]:
+    log_p = log_mean_over_orders(steps, first + second)
+    apart = log_mean_over_orders(steps, first) + log_mean_over_orders(steps, second)
+    return {
+        "log_p": log_p,
+        "log_p_1_given_2": log_mean_over_orders(steps, first, second),
+        "log_p_2_given_1": log_mean_over_orders(steps, second, first),
+        "pmi": log_p - apart,
+    }
+
+
+def _read_steps(
+    reader: TokenReader, pairs: Sequence[WordPair], sets: Sequence[Places]
+) -> dict[Places, Tensor]:
+    """log q(x_t | x of a set) for every set, t not in it; zeros elsewhere."""
+    ids = torch.tensor([pair.cloze.ids for pair in pairs])
+    places = torch.tensor([pair.cloze.positions for pair in pairs])
+    pieces = torch.tensor([pair.pieces for pair in pairs])
+    reader.expect(len(pairs) * len(sets))
+    steps: dict[Places, Tensor] = {}
+    # sets of one size leave as many places to read: where it is one, the model trims its work
+    for _, same in groupby(sets, key=len):
+        some = list(same)
+        is_filled = torch.tensor([[t in one for t in range(pieces.shape[1])] for one in some])
+        left = (~is_filled).nonzero()[:, 1].view(len(some), -1)
+        words = torch.where(is_filled, pieces[:, None], reader.model.mask_id)
+        rows = ids[:, None].repeat(1, len(some), 1)
+        rows.scatter_(2, places[:, None].expand(words.shape), words)
+        asked, tokens = (part[:, left].flatten(0, 1) for part in (places, pieces))
+        found = reader.log_probs(rows.flatten(0, 1), asked, tokens[..., None])
+        log_p = torch.zeros(words.shape, dtype=torch.float64)
+        log_p.scatter_(2, left.expand(len(pairs), -1, -1), found.view(len(pairs), *left.shape))
+        steps |= dict(zip(some, log_p.unbind(dim=1), strict=True))
+    return steps
+
+
+# --- by tables ---------------------------------------------------------------------------------
+
+
+def _by_tables(
+    lm: LanguageModel, method: str, axes: object, settings: Settings, pairs: list[WordPair]
+) -> Iterator[PairScore]:
+    for pair in pairs:
+        first, second = pair.pieces
+        if isinstance(axes, Sketch):
+            whole = lm.tables(pair.cloze, support="vocabulary", settings=settings)
+            joint = joints_at({method: {}}, whole, axes, (first, second))[0][method]
+        else:
+            joint = lm.joint(pair.cloze, method=method, support="vocabulary", settings=settings)
+        if joint.diagnostics.get("converged") is False:
+            yield PairScore(reason=f"{method} has not converged")
+            continue
+        numbers = _of_joint(joint, first, second)
+        yield pair.score(numbers, int(str(joint.diagnostics["forward_passes"])))
+
+
+def _of_joint(joint: Joint, first: int, second: int) -> dict[str, float | None]:
+    """The numbers of a joint, and of a sketch their standard errors."""
+    asked: dict[str, Callable[[Joint], float]] = {
+        "log_p": lambda one: one.log_prob(first, second),
+        "log_p_1_given_2": lambda one: one.conditional(0, given={1: second}).log_prob(first),
+        "log_p_2_given_1": lambda one: one.conditional(1, given={0: first}).log_prob(second),
+        "pmi": lambda one: one.pmi(first, second),
+    }
+    agreement = joint.agreement()
+    if agreement is not None and agreement.converged:
+        asked["incompatibility"] = lambda one: one.incompatibility() or 0.0
+    numbers: dict[str, float | None] = {name: ask(joint) for name, ask in asked.items()}
+    if joint.is_sketched():
+        numbers |= {f"{name}_error": joint.standard_error(ask) for name, ask in asked.items()}
+    return numbers

@@ -1,0 +1,268 @@
+"""`unmask pairs` on a tiny BERT: what goes in, what comes out, and how it ends."""
+
+import csv
+import io
+import json
+import re
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from assets import real_model
+from tiny_tokenizers import save_bert
+
+from unmask.cli import fill_lines, main
+from unmask.sequences import score_pairs, word_pairs
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "score-pairs.md"
+ITEMS = [
+    ("the [MASK] sat on the [MASK].", "cat", "mat"),
+    ("a man saw [MASK].", "man", "dog"),
+    ("the unhappy cats ran.", "unhappy", "ran"),
+    ("a [MASK] [MASK].", "dog", "ran"),
+]
+ROWS = [
+    {"item": str(n), "text": text, "word1": one, "word2": two, "list": "a,b"}
+    for n, (text, one, two) in enumerate(ITEMS)
+]
+ADDED = [
+    *("log_p", "log_p_1_given_2", "log_p_2_given_1", "pmi", "incompatibility", "pieces_1"),
+    *("pieces_2", "unknown_tokens", "forward_passes", "method", "model", "reason"),
+]
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_bert(tmp_path_factory.mktemp("bert")))
+
+
+@pytest.fixture
+def pairs(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run `unmask pairs` on rows, written in a format; exit code, stdout and stderr."""
+
+    def run(*arguments: str, rows: list[Any] = ROWS, format: str = "csv") -> tuple[int, str, str]:
+        place = tmp_path / f"items.{format}"
+        place.write_text(written(rows, format), encoding="utf-8")
+        code = main(["pairs", str(place), "-m", folder, *arguments])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def written(rows: list[dict[str, Any]], format: str) -> str:
+    if format == "jsonl":
+        return "".join(json.dumps(row) + "\n" for row in rows)
+    file = io.StringIO()
+    marks = {"delimiter": "\t"} if format == "tsv" else {}
+    table = csv.DictWriter(file, list(rows[0]), lineterminator="\n", **marks)
+    table.writeheader()
+    table.writerows(rows)
+    return file.getvalue()
+
+
+def read(text: str, **marks: Any) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text), **marks))
+
+
+@pytest.mark.parametrize("format", ["csv", "tsv", "jsonl"])
+def test_rows_hold_what_python_returns(format, pairs, lm, folder, tmp_path) -> None:
+    output = tmp_path / f"out.{format}"
+    code, out, err = pairs("-o", str(output), format=format)
+    assert (code, out) == (0, "")
+    assert err.startswith("unmask: 3 of 4 items scored; the others have a reason instead, e.g.: ")
+    text = output.read_text(encoding="utf-8")
+    if format == "jsonl":
+        found = [json.loads(line) for line in text.splitlines()]
+    else:
+        found = read(text, delimiter="\t" if format == "tsv" else ",")
+    assert list(found[0]) == [*ROWS[0], *ADDED]
+    for row, given, score in zip(found, ROWS, score_pairs(lm, ITEMS), strict=True):
+        assert {name: row[name] for name in given} == given
+        assert (row["method"], row["model"]) == ("orders", Path(folder).name)
+        assert row["reason"] == (score.reason or (None if format == "jsonl" else ""))
+        # J needs tables: nothing else stands in its place
+        assert row["incompatibility"] in ("", None)
+        for name in ("log_p", "log_p_1_given_2", "log_p_2_given_1", "pmi"):
+            value = getattr(score, name)
+            assert (
+                row[name] in ("", None)
+                if value is None
+                else float(row[name]) == pytest.approx(value, abs=1e-5)
+            )
+    assert not (tmp_path / f"out.{format}.partial").exists()
+
+
+def test_log_pool_has_j_and_standard_errors_have_columns(pairs) -> None:
+    code, out, err = pairs("--method", "log-pool", rows=[ROWS[0], ROWS[2], ROWS[3]])
+    first, wide, _ = read(out)
+    assert code == 0
+    assert 0 < float(first["incompatibility"]) < 1
+    assert "2 of 3 items scored" in err
+    assert wide["reason"].startswith("'unhappy' is 2 pieces of this tokenizer, and log-pool takes")
+    assert [name for name in first if name.endswith("_error")] == [
+        f"{name}_error" for name in ADDED[:5]
+    ]
+    _, out, _ = pairs("--method", "log-pool", "--exact", rows=ROWS[:1])
+    (exact,) = read(out)
+    assert [name for name in exact if name not in ROWS[0]] == ADDED
+    # a vocabulary this small is never sketched
+    assert exact["log_p"] == first["log_p"]
+
+
+def test_columns_by_other_names_and_a_prefix(pairs) -> None:
+    rows = [{"s": text, "noun": one, "verb": two, "text": "-"} for text, one, two in ITEMS]
+    code, out, _ = pairs("--columns", "s,noun,verb", "--prefix", "x_", "--limit", "1", rows=rows)
+    (found,) = read(out)
+    assert code == 0
+    assert list(found) == ["s", "noun", "verb", "text", *(f"x_{name}" for name in ADDED)]
+    _, plain, _ = pairs("--limit", "1", "--output", "-")
+    assert read(plain)[0]["log_p"] == found["x_log_p"]
+
+
+def test_bad_json_rows_are_never_fatal(pairs) -> None:
+    rows = [{"text": ITEMS[0][0], "word1": "cat"}, {"word2": 7}, {}, ROWS[0], {**ROWS[1], "n": [1]}]
+    code, out, err = pairs("--output-format", "jsonl", rows=rows, format="jsonl")
+    found = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    assert [bool(row["reason"]) for row in found] == [True, True, True, False, True]
+    assert found[0]["reason"] == "there is no second word"
+    assert found[4]["n"] == [1]
+    assert err == (
+        "unmask: 1 of 5 items scored; the others have a reason instead, e.g.: there is no second "
+        "word\n"
+    )
+    # a table has the columns of all rows
+    _, out, _ = pairs(rows=rows, format="jsonl")
+    assert read(out)[4]["n"] == "[1]"
+
+
+def test_no_item_at_all_is_exit_code_2_and_rows_with_reasons(pairs) -> None:
+    code, out, err = pairs("--quiet", rows=[ROWS[1]])
+    assert code == 2
+    assert read(out)[0]["reason"] == "the text has 1 blank; a pair takes two"
+    assert err.count("\n") == 1
+
+
+def test_quiet(pairs) -> None:
+    assert pairs("--quiet", rows=[ROWS[0]])[2] == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--columns", "text,word1"], "--columns takes three columns, as text,word1,word2, not"),
+        (["--columns", "text,word1,w2"], "has no column 'w2'; it has 'item', 'text', 'word1',"),
+        (["--limit", "0"], "--limit takes a number of rows from 1, not 0"),
+        (["--method", "orderz"], "orderz"),
+        (["--precision", "0.1"], "--precision is for methods with tables, and orders is exact"),
+        (["--exact"], "--exact is for methods with tables"),
+        (["--format", "xml"], "format is one of"),
+        (["--output-format", "xls"], "--output-format is one of csv, jsonl, tsv, not 'xls'"),
+        (["-o", "scores"], "does not end with .csv, .jsonl or .tsv"),
+    ],
+)
+def test_bad_options_end_in_one_line(arguments, said, pairs) -> None:
+    code, out, err = pairs(*arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert said in err
+
+
+def test_a_column_of_the_input_is_never_lost(pairs) -> None:
+    code, out, err = pairs(rows=[{**ROWS[0], "pmi": "1"}])
+    assert (code, out) == (2, "")
+    assert "the input has a column 'pmi', and so has the output; rename it, or give --prefix" in err
+
+
+class Pipe:
+    """Standard input that gives a line at a time, and says what was written before its last."""
+
+    def __init__(self, text: str, seen: Callable[[], str]) -> None:
+        self._lines, self._seen, self.before_the_last = text.splitlines(True), seen, ""
+
+    @property
+    def buffer(self) -> "Pipe":
+        return self
+
+    def readline(self, _: int) -> bytes:
+        if len(self._lines) == 1:
+            self.before_the_last = self._seen()
+        return self._lines.pop(0).encode() if self._lines else b""
+
+
+@pytest.mark.parametrize("method", ["orders", "log-pool"])
+def test_rows_are_written_before_the_last_is_read(
+    method, folder, tmp_path, monkeypatch, capsys
+) -> None:
+    part = tmp_path / "out.csv.partial"
+    rows = [{**ROWS[0], "item": str(n)} for n in range(7)]
+    pipe = Pipe(written(rows, "csv"), lambda: part.read_text(encoding="utf-8"))
+    monkeypatch.setattr("sys.stdin", pipe)
+    monkeypatch.setattr(word_pairs, "ITEMS_AT_ONCE", 2)
+    output = str(tmp_path / "out.csv")
+    assert main(["pairs", "-", "-m", folder, "-o", output, "--method", method]) == 0
+    assert [row["item"] for row in read(pipe.before_the_last)] == ["0", "1", "2", "3", "4", "5"]
+    found = read(Path(output).read_text(encoding="utf-8"))
+    assert [row["item"] for row in found] == [str(n) for n in range(7)]
+    assert "7 of 7 items scored" in capsys.readouterr().err
+
+
+def test_a_pipe_of_json_lines_into_a_table_has_the_columns_of_its_first(
+    folder, monkeypatch, capsys
+) -> None:
+    pipe = Pipe(written([ROWS[0], {**ROWS[0], "late": 1}], "jsonl"), str)
+    monkeypatch.setattr("sys.stdin", pipe)
+    assert main(["pairs", "-", "-m", folder, "--format", "jsonl"]) == 2
+    out, err = capsys.readouterr()
+    assert len(read(out)) == 1
+    assert "a row has 'late', which the first has not; give --output-format jsonl" in err
+
+
+@pytest.mark.xfail(reason="measured once: 200 bytes per item, not explained yet", strict=False)
+def test_memory_does_not_grow_with_the_items(pairs, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(word_pairs, "ITEMS_AT_ONCE", 32)
+
+    def peak(items: int) -> int:
+        output = tmp_path / f"{items}.csv"
+        tracemalloc.start()
+        assert pairs("-o", str(output), "--quiet", rows=[ROWS[0]] * items)[0] == 0
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    peak(32)
+    few, many = peak(64), peak(512)
+    # a score that is kept takes more than 400 bytes
+    assert many - few < 448 * 150
+
+
+def test_the_cost_is_said_first_with_the_cheaper_way(pairs, monkeypatch) -> None:
+    monkeypatch.setattr(fill_lines, "_LONG_SECONDS", 0.0)
+    monkeypatch.setattr(fill_lines, "_FEW_PASSES", 0)
+    _, _, err = pairs("--method", "log-pool", rows=[ROWS[0]] * 2)
+    assert err.startswith("log-pool: 73 forward passes per item like the first; 2 items: 146 ")
+    assert err.splitlines()[0].endswith("; --method orders takes 3 per item")
+    _, _, err = pairs(rows=[ROWS[0]] * 2)
+    assert err.startswith("orders: 3 forward passes per item like the first; 2 items: 6 forward ")
+
+
+@pytest.mark.real
+def test_the_page_shows_what_is_printed(tmp_path, monkeypatch, capsys) -> None:
+    """The command of the page, run on its items, with its model in the folder."""
+    items, shown = re.findall(r"^```csv\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    Path("two-blanks.csv").write_text(items)
+    Path("caption-bert").symlink_to(real_model("caption-bert"))
+    assert main(["pairs", "two-blanks.csv", "-m", "caption-bert", "-o", "scores.csv"]) == 0
+    said = capsys.readouterr().err.removeprefix("unmask: ").strip()
+    assert said in PAGE.read_text()
+    found, expected = read(Path("scores.csv").read_text()), read(shown)
+    assert [list(row) for row in found] == [list(row) for row in expected]
+    for row, other in zip(found, expected, strict=True):
+        for name, cell in other.items():
+            if name in ADDED[:4] and cell:
+                assert float(row[name]) == pytest.approx(float(cell), abs=1e-4)
+            else:
+                assert row[name] == cell
