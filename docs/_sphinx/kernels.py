@@ -18,9 +18,7 @@ ROOT = Path(__file__).parents[2]
 IN_CHECKOUT = "tiny-english"
 # what pages load, and the folder of each
 MODELS = {
-    "unmask-lm/tiny-english": IN_CHECKOUT,
-    # for pages that load it by this name and show the outputs of the small model
-    "bert-base-cased": IN_CHECKOUT,
+    "models/tiny-english": IN_CHECKOUT,
     "ckiplab/albert-tiny-chinese": "albert-tiny-chinese",
     "antiberty": "antiberty",
 }

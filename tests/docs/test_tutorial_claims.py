@@ -136,16 +136,6 @@ def test_two_blanks(tutorial: Any) -> None:
         name: abs(one.top(1)[0].log_prob - joint.top(1)[0].log_prob) for name, one in quick.items()
     }
     assert off["sweep"] < 0.25
-    # a word is two blanks
-    made_up, words = (
-        {
-            "".join(fill)
-            for fill in tokens(last["zh"].joint("他在[MASK][MASK]工作。", method=one), 6)
-        }
-        for one in ("mlm", "orders")
-    )
-    assert {"國球", "中中"} <= made_up
-    assert {"學校", "國外", "大學", "台灣"} <= words
 
 
 def test_compare_constructions(tutorial: Any) -> None:
@@ -262,22 +252,6 @@ def test_several_blanks(tutorial: Any) -> None:
     assert fills[0]["sequence"] == "A man is jumping over a wall."
     assert said["8"]["joint"].method == "orders"
     assert said["8"]["joint"].diagnostics["orders"] == 120
-    ranked = {
-        method: said["9"]["zh"].fill(
-            "他住在[MASK]。", targets=["台北", "北京", "東京", "高雄"], method=method
-        )
-        for method in ("mlm", "orders")
-    }
-    order = {method: [fill["word"] for fill in fills] for method, fills in ranked.items()}
-    assert order["mlm"] == ["台北", "東京", "北京", "高雄"]
-    assert order["orders"] == ["台北", "北京", "東京", "高雄"]
-    score = {one: {fill["word"]: fill["score"] for fill in fills} for one, fills in ranked.items()}
-    assert all(score["orders"][word] > 20 * score["mlm"][word] for word in score["mlm"])
-    effect = said["10"]["effect"]
-    assert effect.log_odds > 0
-    assert max(effect.single_log_odds) < -2
-    assert effect.interaction > 7
-    assert effect.forward_passes == 41
     joint = said["And which tokens may be decoded together?"]["joint"]
     shared = {
         (a, b): joint.marginal(a, b).mutual_information(base_two=True)

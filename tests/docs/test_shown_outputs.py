@@ -1,0 +1,77 @@
+"""What README and pages show under code is what it prints: words alike, numbers nearly."""
+
+import contextlib
+import io
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from assets import real_model
+
+from unmask import cli
+
+ROOT = Path(__file__).parents[2]
+SHOWN = re.compile(r"^```(python|sh)\n(.*?)^```\n\n```text\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
+MODELS = {
+    "models/tiny-english": "tiny-english",
+    "ckiplab/albert-tiny-chinese": "albert-tiny-chinese",
+    "antiberty": "antiberty",
+}
+OTHERS = {
+    "docs/tutorials/two-blanks.md": "the Chinese model",
+    "docs/tutorials/several-blanks.md": "the Chinese and the antibody model",
+}
+pages = pytest.mark.parametrize(
+    "page",
+    ["README.md", *(pytest.param(p, marks=pytest.mark.assets(why)) for p, why in OTHERS.items())],
+)
+
+
+def blocks(page: str) -> list[tuple[str, str, str]]:
+    return SHOWN.findall((ROOT / page).read_text(encoding="utf-8"))
+
+
+def alike(found: str, shown: str) -> None:
+    """Words and their order; numbers to a twentieth, for an estimate draws from the model."""
+    assert NUMBER.sub("#", found).split() == NUMBER.sub("#", shown).split()
+    for one, other in zip(NUMBER.findall(found), NUMBER.findall(shown), strict=True):
+        a, b = (float(text.replace(",", "")) for text in (one, other))
+        assert a == pytest.approx(b, rel=0.05, abs=0.002), (one, other)
+
+
+@pytest.mark.real
+@pages
+def test_what_is_shown_is_what_is_printed(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = blocks(page)
+    assert found
+    monkeypatch.chdir(tmp_path)
+    for name, model in MODELS.items():
+        if any(f'"{name}"' in code or f"-m {name}" in code for _, code, _ in found):
+            Path(name).parent.mkdir(exist_ok=True)
+            Path(name).symlink_to(real_model(model), target_is_directory=True)
+    names: dict[str, Any] = {}
+    exec("import unmask", names)
+    for language, code, shown in found:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            if language == "python":
+                exec(compile(code, page, "exec"), names)
+            else:
+                for line in code.replace("\\\n", " ").splitlines():
+                    assert cli.main(shlex.split(line, comments=True)[1:]) == 0
+        alike(printed.getvalue(), shown)
+
+
+def test_every_block_of_the_readme_shows_what_it_prints() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(readme.splitlines()) <= 150
+    code = re.findall(r"^```(?:python|sh)\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
+    shown = {block for _, block, _ in blocks("README.md")}
+    # what installs, and what runs for days
+    silent = [block for block in code if block not in shown]
+    assert all(block.startswith(("git clone", "runs/table1.sh")) for block in silent), silent
