@@ -1,9 +1,9 @@
-"""Write docs/results/first-joints.md: the joint over two blanks of four texts, by every method.
+"""Write docs/results/first-joints.md: the joint over two blanks of some texts, by every method.
 
-    python runs/first_joints.py --assets DIR --models DIR [--threads N] [--output FILE]
+    python runs/first_joints.py [--chinese FOLDER] [--threads N] [--output FILE]
 
-`--assets` holds models/caption-bert; `--models` holds the fetched albert-tiny-chinese. Both may
-come from the environment, UNMASK_TEST_ASSETS and UNMASK_TEST_MODELS.
+English texts run with models/tiny-english. Without --chinese, the folder of albert-tiny-chinese,
+the page keeps its Chinese section as it is.
 """
 
 import argparse
@@ -18,8 +18,9 @@ import torch
 import unmask
 from unmask.printable import printable
 
+ENGLISH = Path(__file__).parents[1] / "models" / "tiny-english"
 TEXTS = {
-    "caption-bert": [
+    "tiny-english": [
         "The [MASK] [MASK] at the casino.",
         "A man wearing a [MASK] [MASK] is smiling.",
         "Two [MASK] are playing [MASK] on the beach.",
@@ -37,9 +38,9 @@ The likeliest pairs for two blanks, by each construction, exact over the whole v
 (special tokens included, as in the paper). Nothing here measures quality: it shows what the
 constructions do with the same two tables. Produced by `runs/first_joints.py`.
 
-caption-bert is a small English BERT (4 layers, 4,096 tokens) trained on image captions;
-albert-tiny-chinese is ckiplab's ALBERT (4 layers, 21,128 tokens, one a character). H is the entropy
-of the joint and MI the mutual information of its two blanks, in bits; J says how far the model's
+tiny-english is the small BERT of this repository (4 layers, 8,192 tokens); albert-tiny-chinese is
+ckiplab's ALBERT (4 layers, 21,128 tokens, one per character). [Both](models.md). H is the entropy
+of the joint and MI the mutual information of its two blanks, in bits; J measures how far the model's
 two conditionals contradict each other ([trust](../concepts/trust.md)).
 """
 
@@ -79,25 +80,25 @@ def section(lm: unmask.LanguageModel, name: str, text: str) -> Iterator[str]:
     yield f"{did['log-pool']['passes']}."
 
 
+def kept(page: Path, text: str) -> str:
+    """A text's section of the page as it is."""
+    heading = f"\n## {escaped(text)}\n"
+    return heading + page.read_text("utf-8").split(heading)[1].split("\n## ")[0].split("\nMade ")[0]
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description="The joint of four texts by every method.")
-    parser.add_argument("--assets", default=os.environ.get("UNMASK_TEST_ASSETS"), required=False)
-    parser.add_argument("--models", default=os.environ.get("UNMASK_TEST_MODELS"), required=False)
+    parser = argparse.ArgumentParser(description="The joint of some texts by every method.")
+    parser.add_argument("--chinese", metavar="FOLDER", help="of albert-tiny-chinese")
     parser.add_argument("--output", type=Path, default=Path("docs/results/first-joints.md"))
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     chosen = parser.parse_args()
-    if not chosen.assets or not chosen.models:
-        parser.error("give --assets and --models, or set UNMASK_TEST_ASSETS and UNMASK_TEST_MODELS")
     torch.set_num_threads(chosen.threads)
-    folders = {
-        "caption-bert": Path(chosen.assets) / "models" / "caption-bert",
-        "albert-tiny-chinese": Path(chosen.models) / "albert-tiny-chinese",
-    }
+    folders = {"tiny-english": ENGLISH, "albert-tiny-chinese": chosen.chinese}
     lines = [HEADER]
     for name, texts in TEXTS.items():
-        lm = unmask.load(folders[name])
+        lm = unmask.load(folders[name]) if folders[name] else None
         for text in texts:
-            lines.extend(section(lm, name, text))
+            lines += [kept(chosen.output, text)] if lm is None else section(lm, name, text)
     versions = ", ".join(f"{package} {version(package)}" for package in ("torch", "transformers"))
     lines.append(f"\nMade with unmask {unmask.__version__}, {versions}, float32, on a CPU.")
     chosen.output.parent.mkdir(parents=True, exist_ok=True)

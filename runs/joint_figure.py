@@ -1,12 +1,9 @@
-"""Write docs/figures/two-blanks.svg: independent blanks beside their joint, with caption-bert.
+"""Write docs/figures/two-blanks.svg: independent blanks next to their joint, with tiny-english.
 
-    python runs/joint_figure.py [--assets DIR] [--output FILE] [--threads N]
-
-`--assets` holds models/caption-bert; without it the environment says where, UNMASK_TEST_ASSETS.
+python runs/joint_figure.py [--output FILE] [--threads N]
 """
 
 import argparse
-import os
 from pathlib import Path
 
 import torch
@@ -14,7 +11,8 @@ import torch
 import unmask
 from unmask.plots import compare, save_figure
 
-TEXT = "Two [MASK] are playing [MASK] on the beach."
+MODEL = Path(__file__).parents[1] / "models" / "tiny-english"
+TEXT = "The [MASK] [MASK] at the casino."
 METHODS = ("mlm", "log-pool")
 TOKENS = 8
 OUTPUT = Path(__file__).parent.parent / "docs" / "figures" / "two-blanks.svg"
@@ -29,14 +27,11 @@ def write(model: Path, output: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--assets", default=os.environ.get("UNMASK_TEST_ASSETS"))
     parser.add_argument("--output", type=Path, default=OUTPUT)
     parser.add_argument("--threads", type=int, default=1, help="the same number, the same file")
     chosen = parser.parse_args()
-    if chosen.assets is None:
-        parser.error("give --assets, or set UNMASK_TEST_ASSETS")
     torch.set_num_threads(chosen.threads)
-    write(Path(chosen.assets) / "models" / "caption-bert", chosen.output)
+    write(MODEL, chosen.output)
 
 
 if __name__ == "__main__":

@@ -41,8 +41,8 @@ HEADER = """\
 The protocol of Torroba Hennigen & Kim (2023), Table 1: two tokens of a sentence masked, every joint
 over the whole vocabulary, the four metrics. The model is {model} ([what it is](models.md))
 instead of BERT, so the numbers are not the paper's and are not meant to be: what can be compared is
-which construction is better than which. Measured by `runs/table1_here.sh`; plans and rows, with example
-ids and no text, are in [{folder}]({folder}), and `unmask report` reads them.
+which construction is better than which. Measured by `runs/table1_here.sh`; plans and rows, with
+example ids and no text, are in [{folder}]({folder}), and `unmask report` reads them.
 """
 RUNS = ("snli", "xsum")
 

@@ -14,8 +14,8 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
-from multiprocessing.process import BaseProcess
 from itertools import permutations
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import killable
