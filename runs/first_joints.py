@@ -40,8 +40,8 @@ constructions do with the same two tables. Produced by `runs/first_joints.py`.
 
 tiny-english is the small BERT of this repository (4 layers, 8,192 tokens); albert-tiny-chinese is
 ckiplab's ALBERT (4 layers, 21,128 tokens, one per character). [Both](models.md). H is the entropy
-of the joint and MI the mutual information of its two blanks, in bits; J measures how far the model's
-two conditionals contradict each other ([trust](../concepts/trust.md)).
+of the joint and MI the mutual information of its two blanks, in bits; J measures how far the
+model's two conditionals contradict each other ([trust](../concepts/trust.md)).
 """
 
 

@@ -94,7 +94,7 @@ class WordPair:
 
 def score_pairs(
     lm: LanguageModel,
-    items: Iterable[Sequence[str]],
+    items: Iterable[Sequence[object]],
     *,
     method: str = METHOD_WITHOUT_TABLES,
     support: str | Sketch = AUTO,
@@ -128,7 +128,7 @@ def score_pairs(
 
 def _scored(
     lm: LanguageModel,
-    items: Iterable[Sequence[str]],
+    items: Iterable[Sequence[object]],
     score: Callable[[list[WordPair]], Iterable[PairScore]],
     one_piece: str | None,
 ) -> Iterator[PairScore]:

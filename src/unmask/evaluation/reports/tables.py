@@ -247,11 +247,13 @@ def shown_setting(group: Group) -> str:
 
 def _terms(found: Sequence[Grouped], measures: Sequence[str]) -> tuple[str, ...]:
     """What explains the masks, supports and measures of a table, in the order of `TERMS`."""
-    groups = [one.group for one in found]
-    used = {name for group in groups for name in (group.mask, group.support)}
+    groups: list[Group] = [one.group for one in found]
+    used: set[str] = {name for group in groups for name in (group.mask, group.support)}
     used |= {_NAMES[measure] for measure in measures}
-    lists = any(group.support not in TERMS for group in groups)
-    return (*(term for name, term in TERMS.items() if name in used), *[CANDIDATES][: int(lists)])
+    terms = [term for name, term in TERMS.items() if name in used]
+    if any(group.support not in TERMS for group in groups):
+        terms.append(CANDIDATES)
+    return tuple(terms)
 
 
 def _with_groups(found: Sequence[Grouped]) -> Iterable[tuple[Group, Grouped]]:
