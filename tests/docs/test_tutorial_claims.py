@@ -97,7 +97,7 @@ def test_two_blanks(tutorial: Any) -> None:
     last = said["Next"]
     guesses, joint = last["guesses"], last["joint"]
     assert guesses.diagnostics["forward_passes"] == 1
-    assert ("dogs", "volleyball") in tokens(guesses, 10)
+    assert tokens(guesses, 3)[1:] == [("man", "are"), ("people", "is")]
     # what it costs
     assert last["exact"].forward_passes == 2 * len(last["lm"].tokenizer) + 1
     assert last["estimated"].at_most
@@ -107,25 +107,22 @@ def test_two_blanks(tutorial: Any) -> None:
     assert joint.is_sketched()
     assert joint.diagnostics["precision_reached"]
     assert joint.diagnostics["forward_passes"] < 1000
-    assert ("dogs", "volleyball") not in tokens(joint, 5)
-    assert joint.log_prob("dogs", "volleyball") < guesses.log_prob("dogs", "volleyball") - math.log(
-        5
-    )
-    given = [joint.conditional(1, given={0: who}).top(1)[0].tokens for who in ("dogs", "men")]
-    assert given[0] != given[1]
-    assert joint.pmi("dogs", "volleyball") < -1
-    assert joint.pmi("women", "volleyball") > 0
+    plural = {"people", "men", "women"}
+    assert all((who in plural) == (verb == "are") for who, verb in tokens(joint, 5))
+    assert joint.log_prob("man", "are") < guesses.log_prob("man", "are") - math.log(10)
+    given = [joint.conditional(1, given={0: who}).top(1)[0].tokens for who in ("women", "man")]
+    assert given == [("are",), ("is",)]
+    assert joint.pmi("man", "are") < -1
+    assert joint.pmi("women", "are") > 0
     assert 0 < joint.mutual_information(base_two=True) < 2
     # one text is fair, another is not
     assert joint.incompatibility() < 0.05 < last["vague"].incompatibility()
     # candidates
     few = last["few"]
     assert few.diagnostics["forward_passes"] < joint.diagnostics["forward_passes"]
-    assert min(few.diagnostics["captured_mass"]) > 0.8
+    assert min(few.diagnostics["captured_mass"]) > 0.7
     assert tokens(few, 3) == tokens(joint, 3)
-    ranking = tokens(last["own"], 6)
-    assert ranking[0] == ("men", "volleyball")
-    assert ranking.index(("dogs", "together")) < ranking.index(("dogs", "volleyball"))
+    assert all((who == "men") == (verb == "are") for who, verb in tokens(last["own"], 3))
     # quick methods: the nearer of the two costs more
     quick = {}
     for method, most in {"orders": 100, "sweep": 200}.items():
@@ -191,7 +188,9 @@ def test_evaluate_your_model(tutorial: Any) -> None:
         assert results["P-PPL"][mask]["log-pool"] < results["P-PPL"][mask]["mrf"]
         assert results["P-PPL"][mask]["log-pool"] < results["P-PPL"][mask]["mlm"]
     assert (differences["less"] == "mlm").all()
-    assert differences["P-NLL high"]["contiguous", "log-pool"] < 0
+    assert differences["P-NLL low"]["contiguous", "mrf"] > 0
+    ahead = differences.loc[("contiguous", "log-pool")]
+    assert ahead["P-NLL"] < 0 < ahead["P-NLL high"]
     page = Path("report.html").read_text(encoding="utf-8")
     assert "log-pool" in page
     # ids and numbers, and none of the sentences
