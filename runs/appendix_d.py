@@ -164,20 +164,18 @@ def conclusion(found: Record) -> Iterator[str]:
     gold, rival = (f'"{" ".join(pair)}"' for pair in (GOLD, RIVAL))
     share = one["masses"]["mrf"][" ".join(GOLD)] / one["masses"]["mlm"][" ".join(GOLD)]
     here, papers = lead(cells), lead(CONDITIONALS)
-    yield "**What comes out.**"
+    best = " ".join(map(markdown, one["likeliest"]["mrf"]))
     if here > 1:
-        yield f"The paper's pattern does not: there the product of both conditionals makes {rival}"
-        yield f"{1 / papers:,.0f} times likelier than {gold}; here {gold} is {here:,.3g} times"
-        yield f"likelier than {rival}, because this model finds {gold} likely from both sides."
+        yield "**What came out.** Not the paper's numbers: there the product of both conditionals"
+        yield f"makes {rival} {1 / papers:,.0f} times likelier than {gold}; here {gold} is"
+        yield f"{here:,.3g} times likelier than {rival}: this model finds {gold} likely from"
+        yield "both sides."
     else:
-        yield f"The paper's pattern does: there the product of both conditionals makes {rival}"
-        yield f"{1 / papers:,.0f} times likelier than {gold}, here {1 / here:,.3g} times."
-    if share < 1:
-        yield f"What MRFs do to the pair does: `mrf` gives {gold} {share:.2g} of the mass that two"
-        yield "independent guesses (`mlm`) give it.\n"
-    else:
-        yield f"What MRFs do to the pair does not: `mrf` gives {gold} {share:.2g} times the mass"
-        yield "that two independent guesses (`mlm`) give it.\n"
+        yield "**What came out.** The paper's pattern: there the product of both conditionals makes"
+        yield f"{rival} {1 / papers:,.0f} times likelier than {gold}, here {1 / here:,.3g} times."
+    failing = "But MRFs fail in the paper's way" if share < 1 else "And MRFs do not fail"
+    yield f"{failing}: `mrf` gives {gold} {share:.2g} times the mass that two independent guesses"
+    yield f'(`mlm`) give it, and its likeliest pair is "{best}".\n'
 
 
 def page(found: Record) -> Iterator[str]:

@@ -1,9 +1,10 @@
 """Write docs/results/beyond-the-paper.md: the default chosen on dev pairs, judged on test pairs.
 
-python runs/beyond_the_paper.py --dev RUN --test RUN [--output FILE] [--guide FILE]
+python runs/beyond_the_paper.py [--dev RUN] --test RUN [--output FILE] [--guide FILE]
 
 Both are folders of `unmask evaluate`, with every construction (runs/table1_here.sh makes them).
-The table of the guide, docs/concepts/which-joint.md, is made of the test rows too.
+The table of the guide, docs/concepts/which-joint.md, is made of the test rows too, and alone
+without --dev.
 """
 
 import argparse
@@ -211,18 +212,19 @@ def with_figures(guide: str, lines: Sequence[str]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="The default, chosen on dev and judged on test.")
-    parser.add_argument("--dev", type=Path, required=True)
+    parser.add_argument("--dev", type=Path)
     parser.add_argument("--test", type=Path, required=True)
     parser.add_argument("--default", default="log-pool")
     parser.add_argument("--output", type=Path, default=Path("docs/results/beyond-the-paper.md"))
     parser.add_argument("--guide", type=Path, default=Path("docs/concepts/which-joint.md"))
     options = parser.parse_args()
     try:
-        dev, test = read_run(options.dev), read_run(options.test)
-        made = "\n".join(page(dev, test, options.default))
+        test = read_run(options.test)
         lines = list(guide_lines(by_mask(test), options.default))
         guide = with_figures(options.guide.read_text("utf-8"), lines)
-        options.output.write_text(made, encoding="utf-8")
+        if options.dev:
+            made = "\n".join(page(read_run(options.dev), test, options.default))
+            options.output.write_text(made, encoding="utf-8")
         options.guide.write_text(guide, encoding="utf-8")
     except (UnmaskError, OSError) as error:
         print(f"beyond_the_paper: {error}", file=sys.stderr)

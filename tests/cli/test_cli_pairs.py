@@ -263,8 +263,9 @@ def test_the_page_shows_what_is_printed(tmp_path, monkeypatch, capsys) -> None:
     items, shown = re.findall(r"^```csv\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
     monkeypatch.chdir(tmp_path)
     Path("two-blanks.csv").write_text(items)
-    Path("caption-bert").symlink_to(real_model("caption-bert"))
-    assert main(["pairs", "two-blanks.csv", "-m", "caption-bert", "-o", "scores.csv"]) == 0
+    Path("models").mkdir()
+    Path("models/tiny-english").symlink_to(real_model("tiny-english"))
+    assert main(["pairs", "two-blanks.csv", "-m", "models/tiny-english", "-o", "scores.csv"]) == 0
     said = capsys.readouterr().err.removeprefix("unmask: ").strip()
     assert said in PAGE.read_text()
     found, expected = read(Path("scores.csv").read_text()), read(shown)
