@@ -40,12 +40,12 @@ WEAKLY_KNOWN = (
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is to be measured: a model, a corpus, which examples, and which constructions.
+    """What to measure: a model, a corpus, which examples, and which constructions.
 
-    At most `examples` per mask. `methods` are all unless given; `options` are those of a method, by
+    At most `examples` per mask. By default `methods` are all; `options` are those of a method, by
     its name. With a `sketch`, examples are estimated from some contexts of the vocabulary, by the
-    constructions that it does for. Tables name corpus and model by `corpus_name` and `model_name`;
-    without them by their own, folders by their last part.
+    constructions that allow it. `corpus_name` and `model_name` are the names in tables; by default
+    their own names, and for folders the last part of the path.
     """
 
     corpus: CorpusSpec
@@ -71,7 +71,7 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True)
 class Prepared:
-    """A request with its corpus, model and examples, and its plan but for a batch size."""
+    """A request with its corpus, model and examples, and its plan except for the batch size."""
 
     request: Request
     corpus: Corpus
@@ -82,7 +82,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the share of one process came to; `damaged` says which saved parts were unreadable."""
+    """The result of one process's share; `damaged` lists the saved parts that were unreadable."""
 
     plan: Plan
     done: int
@@ -190,11 +190,12 @@ def evaluate(
     progress: bool | None = None,
     say: Callable[[str], object] = lambda _: None,
 ) -> Outcome:
-    """Measure what a run's folder lacks; the folder is made if there is none.
+    """Measure what is missing from a run's folder, which is created if it does not exist.
 
-    Without an `executor`, in this process. `shard` is the share of this process where several
-    work on one folder; `save_every` and `progress` as in `complete`. `say` is given a line where a
-    run goes on with other versions than before, or with a model that is known by less.
+    Without an `executor` it runs in this process. `shard` is the share of this process when several
+    work on one folder; `save_every` and `progress` are as in `complete`. `say` is called with one
+    line if a run continues with different versions than before, or if less is recorded of its
+    model, so that not everything can be checked.
     """
     place, share = executor or LocalExecutor(prepared.lm), shard or Shard()
     pairs, request = prepared.drawn.pairs, prepared.request

@@ -33,7 +33,7 @@ _KINDS = ("probability", "pmi")
 def plot(joint: Joint, n: int = 12, *, kind: str = "probability") -> "Figure":
     """The likeliest tokens of both blanks against each other, or of one blank in order.
 
-    `kind` is probability, or pmi in nats. `unmask.plots.tokens` says which tokens are shown.
+    `kind` is probability, or pmi in nats. `unmask.plots.tokens` explains which tokens are shown.
     """
     if len(joint.supports) == 1:
         return _one_blank(joint, n, kind)

@@ -56,15 +56,15 @@ class Report:
 
     @property
     def vocabularies(self) -> dict[str, str]:
-        """Which vocabulary a model has, so that none are compared that differ."""
+        """The vocabulary of each model: models with different ones are not compared."""
         return {run.plan.model.name: run.plan.model.vocabulary for run in self.runs}
 
     def summaries(self) -> list[Summary]:
-        """The paper's numbers of every construction."""
+        """The paper's metrics for every construction."""
         return summarise(self.rows, self.resampling)
 
     def differences(self) -> list[Difference]:
-        """Every construction less the baseline."""
+        """Every construction minus the baseline."""
         if self.baseline is None:
             return []
         return differences(self.rows, self.baseline, self.resampling)
@@ -82,11 +82,11 @@ class Report:
         ]
 
     def token_differences(self) -> list[DistanceBin]:
-        """NLLs less the baseline's by token distance."""
+        """NLLs minus the baseline's by token distance."""
         return self._differences(self.rows, None)
 
     def syntactic_differences(self) -> list[DistanceBin]:
-        """NLLs less the baseline's by syntactic distance."""
+        """NLLs minus the baseline's by syntactic distance."""
         return [
             one
             for run, distances in zip(self.runs, self.syntactic, strict=True)
@@ -104,7 +104,7 @@ class Report:
 
 
 def report(runs: Sequence[Run], *, resampling: Resampling, baseline: str | None = None) -> Report:
-    """Put runs together; without a baseline it is the paper's, where it was measured."""
+    """Combine runs; the default baseline is the paper's, if it was measured."""
     if not any(run.rows for run in runs):
         for damaged in (one for run in runs for one in run.damaged):
             raise StoreError(f"{damaged.why}; {_remedy(damaged)}")
