@@ -231,7 +231,7 @@ class LanguageModel:
             check_options(name, options)
             if support != AUTO:
                 raise SupportError(
-                    "support and targets both say what a blank may take; give one of them"
+                    "support and targets both restrict what a blank may hold; give one of them"
                 )
             if options and not construction(name).needs((2, 2), {}).whole:
                 raise MethodError(

@@ -32,7 +32,7 @@ def load(
             raise ModelError(f"a pair (model, tokenizer) has two parts, not {len(model)}")
         if device is not None or dtype is not None or revision is not None:
             raise ModelError(
-                "a model in hand keeps its device, dtype and revision; move it before load"
+                "a model in memory keeps its device, dtype and revision; change them before load"
             )
         return LanguageModel(*adapt(*model), name=type(model[0]).__name__)
     if not isinstance(model, str | Path) or not str(model):

@@ -38,7 +38,7 @@ class Settings:
         size, limit = self.batch_size, self.memory_limit
         if size is not None and not 1 <= (whole_number(size) or 0) < 2**31:
             raise UnmaskError(
-                f"a batch size is a number of rows from 1, or None, not {quoted(size)}"
+                f"a batch size is a number of inputs from 1, or None, not {quoted(size)}"
             )
         if whole_number(limit) is None or limit < 0:
             raise UnmaskError(f"a memory limit is a number of bytes from 0, not {quoted(limit)}")

@@ -186,7 +186,7 @@ def test_how_much_the_candidates_leave_out_is_said(fill, lm):
         line for line in fill(PAIR, "--support", "cat,dog")[0].splitlines() if "cand" in line
     ]
     parts = " and ".join(f"{100 * part:.3g}%" for part in held)
-    assert line.startswith(f"the candidates (2 and 2) have {parts} of what the model expects")
+    assert line.startswith(f"the candidates (2 and 2) have {parts} of the model's probability")
     assert "candidates" not in fill(PAIR)[0]
 
 
@@ -289,7 +289,7 @@ def test_words_stay_inert(fill, capsys, folder):
         (["--targets", "cat", "--targets", "dog"], "--targets is given once for all blanks"),
         (
             ["--targets", "cat", "--support", "dog,"],
-            "support and targets both say what a blank may take",
+            "support and targets both restrict what a blank may hold",
         ),
         (["--targets", "cat", "--mean", "geometric"], "orders of targets takes no option 'mean'"),
         (["--targets", "cat", "--piece-prior", "1=x"], "--piece-prior takes uniform, or numbers"),

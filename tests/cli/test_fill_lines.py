@@ -170,7 +170,7 @@ def test_every_bad_line_is_skipped_and_said(answered, tmp_path):
     bad = len(BAD) - 1
     assert err == (
         f"unmask: 2 texts answered, {bad} rejected, written to stdout; the field error of a line "
-        "says why\n"
+        "gives the reason\n"
     )
     assert [row["id"] for row in (rows[0], rows[-1])] == [1, 2]
     shown = f"'{tmp_path / 'in.jsonl'}'"

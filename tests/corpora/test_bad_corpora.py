@@ -101,7 +101,7 @@ OPTIONS = [
     bad("config of a file", "a.txt", b"x\n", "has no config 'de'; leave it out", config="de"),
     bad("revision of a file", "a.txt", b"x\n", "not a dataset, so it has no rev", revision="1"),
     bad("unknown ending", "a.text", b"x\n", "name its format: 'csv', 'jsonl', 'tsv', 'txt'"),
-    bad("no ending", "a", b"x\n", "does not say what it holds"),
+    bad("no ending", "a", b"x\n", "does not show its format"),
     bad("unknown format", "a.txt", b"x\n", "format is one of 'csv'.*, not 'xml'", format="xml"),
     bad("one string", "a.txt", b"x\n", "is a list of names or numbers, not 'text'", columns="text"),
     bad("a whole number", "a.csv", b"x\n", "number as text, not 1", columns=[1]),

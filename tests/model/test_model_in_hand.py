@@ -259,6 +259,6 @@ def test_a_model_that_reads_more_than_tokens_is_rejected():
             found = tokenizer(*args, **options)
             return {**found, "inputs_embeds": found["input_ids"]}
 
-    with pytest.raises(ModelError, match="reads inputs_embeds beside the tokens"):
+    with pytest.raises(ModelError, match="reads inputs_embeds in addition to tokens"):
         unmask.load((model, WithShapes()))
     assert math.isfinite(float(log_probs(unmask.load((model, tokenizer))).max()))

@@ -14,7 +14,10 @@ from unmask.cli import main
 
 TEXT = "the unhappy cats sat."
 SAID = "'unhappy' is 2 pieces of this tokenizer and makes 2 blanks"
-ONE = "'unhappy' is 2 pieces of this tokenizer and one blank here, for single tokens; rank words of"
+ONE = (
+    "'unhappy' is 2 pieces of this tokenizer, but one blank here, which holds a single token; "
+    "rank words of"
+)
 QUIET = unmask.Settings(progress=False, announce=False)
 
 

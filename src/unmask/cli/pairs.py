@@ -178,8 +178,8 @@ def _check_written(row: Row, names: Sequence[str]) -> None:
     for name in row:
         if name not in names:
             raise UnmaskError(
-                f"a row has {quoted(name)}, which the first has not; give --output-format jsonl, "
-                "or a file in place of a pipe"
+                f"a row has {quoted(name)}, which the first does not have; give --output-format "
+                "jsonl, or a file instead of a pipe"
             )
 
 

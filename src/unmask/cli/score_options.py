@@ -169,7 +169,7 @@ def _check_rows(chosen: argparse.Namespace, is_pairs: bool) -> None:
     if is_pairs:
         _reject(chosen, ("words",), "with pairs, which are compared as whole texts")
     else:
-        _reject(chosen, ("by",), "without pairs, which alone have an accuracy")
+        _reject(chosen, ("by",), "without pairs, since only pairs have an accuracy")
     if chosen.no_text and chosen.words:
         raise UnmaskError("--words writes words and --no-text leaves texts out; give one of them")
     check_limit(chosen.limit)

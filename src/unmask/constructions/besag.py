@@ -94,7 +94,7 @@ def check_besag(options: Given, blanks: int) -> None:
         raise MethodError(f"pivot_axis is 0 or 1, not {quoted(axis)}")
     walked_path(options.get("path"), axis, blanks)
     if options.get("path") is not None and "pivot_axis" in options:
-        raise MethodError("path and pivot_axis both say where the walk ends; give one of them")
+        raise MethodError("path and pivot_axis both set where the walk ends; give one of them")
     single = isinstance(pivot, str) or whole_number(pivot) is not None
     if pivot is not None and blanks == 2 and not single:
         raise MethodError(

@@ -35,7 +35,7 @@ def log_pool(tables: Tables) -> Joint:
 
 PSEUDO_GIBBS = Construction(
     pseudo_gibbs,
-    "where resampling one blank given the others ends",
+    "what resampling one blank given the others converges to",
     solver="stationary",
     sound=True,
     unsketched="",

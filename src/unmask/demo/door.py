@@ -42,7 +42,7 @@ _REPLIES = {
     404: "There is nothing here.",
     413: f"The demo takes up to {LARGEST_BODY // 1000} kB.",
     421: "The demo does not answer to this host name; its option --allow-host makes it.",
-    500: "Something failed. The demo goes on.",
+    500: "Something failed. The demo is still running.",
 }
 
 

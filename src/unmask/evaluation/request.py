@@ -33,8 +33,8 @@ from unmask.queries.sketched import check_sketched, sketchable
 from unmask.settings import Settings, Sketch
 
 WEAKLY_KNOWN = (
-    "this run was begun by an earlier version, which kept hashes of weights and vocabulary alone:"
-    " that the model's settings and tokenizer are the same is not checked"
+    "this run was begun by an earlier version, which recorded only hashes of weights and "
+    "vocabulary: whether the model's settings and tokenizer are the same is not checked"
 )
 
 
@@ -229,7 +229,7 @@ def _check_known_elsewhere(methods: Sequence[str]) -> None:
     for method in methods:
         if method not in CONSTRUCTIONS and not is_importable(method):
             raise MethodError(
-                f"{method} is known to this process alone; for a run, name the function by where "
+                f"{method} exists only in this process; for a run, name the function by where "
                 "it can be imported from, as package.module:function"
             )
 

@@ -119,7 +119,7 @@ def score_pairs(
     elif axes != "vocabulary":
         raise SupportError(
             f"items take support 'auto', 'vocabulary' or a Sketch, not {quoted(support)}: "
-            "probabilities given candidates do not compare across items"
+            "probabilities given candidates are not comparable across items"
         )
     if name == METHOD_WITHOUT_TABLES:
         return _scored(lm, items, partial(_by_orders, TokenReader(lm.model, how)), None)

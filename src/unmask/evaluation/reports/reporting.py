@@ -108,7 +108,7 @@ def report(runs: Sequence[Run], *, resampling: Resampling, baseline: str | None 
     if not any(run.rows for run in runs):
         for damaged in (one for run in runs for one in run.damaged):
             raise StoreError(f"{damaged.why}; {_remedy(damaged)}")
-        raise StoreError("there are no results yet: let unmask evaluate do some examples first")
+        raise StoreError("there are no results yet: run unmask evaluate first")
     _reject_namesakes(run.plan for run in runs)
     _reject_repetitions(runs)
     measured = {row.construction for run in runs for row in run.rows}
@@ -265,7 +265,7 @@ def _remedy(part: Damaged) -> str:
             "either plan.json was changed since, then put it back, or the part was copied from"
             " another run, then remove it"
         )
-    return "start unmask evaluate again, which does its examples anew"
+    return "start unmask evaluate again, which computes its examples again"
 
 
 def _failed(run: Run) -> dict[str, str]:
