@@ -246,11 +246,11 @@ def test_words_of_several_pieces(fill, results, lm):
     assert [row[1:] for row in rows(out)[1:]] == [
         [f["word"], f"{f['score']:.3g}", str(f["pieces"])] for f in expected
     ]
-    assert "how many pieces a blank has: 1 piece 0.8, 2 pieces 0.15 and 3 pieces 0.05" in out
+    assert "number of pieces of a blank: 1 piece 0.8, 2 pieces 0.15 and 3 pieces 0.05" in out
     assert "are equally likely" in fill(*WORDS, "--piece-prior", "uniform")[0]
     # as long as each other: nothing is assumed
     alone, _ = fill("the [MASK] sat.", "--targets", "unhappy,cats")
-    assert "prob is given how many pieces each blank has" in alone
+    assert "prob is conditional on the number of pieces of each blank" in alone
     assert "assumed" not in alone
 
 

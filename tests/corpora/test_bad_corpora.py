@@ -100,7 +100,7 @@ OPTIONS = [
     bad("split of a file", "a.txt", b"x\n", "has no split 'dev'; leave it out", split="dev"),
     bad("config of a file", "a.txt", b"x\n", "has no config 'de'; leave it out", config="de"),
     bad("revision of a file", "a.txt", b"x\n", "not a dataset, so it has no rev", revision="1"),
-    bad("unknown ending", "a.text", b"x\n", "name its format: 'csv', 'jsonl', 'tsv', 'txt'"),
+    bad("unknown ending", "a.text", b"x\n", "name it: 'csv', 'jsonl', 'tsv', 'txt'"),
     bad("no ending", "a", b"x\n", "does not show its format"),
     bad("unknown format", "a.txt", b"x\n", "format is one of 'csv'.*, not 'xml'", format="xml"),
     bad("one string", "a.txt", b"x\n", "is a list of names or numbers, not 'text'", columns="text"),

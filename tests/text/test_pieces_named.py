@@ -55,7 +55,7 @@ def test_every_door_names_the_word_and_the_way_out(lm, door, blank):
     (said,) = warned(lambda: DOORS[door](lm, blanks=blanks))
     assert said.startswith(ONE)
     assert "lm.fill(..., targets=[...])" in said
-    assert said.endswith("a blank per piece with lm.cloze(text, blanks=[...])")
+    assert said.endswith("one blank per piece with lm.cloze(text, blanks=[...])")
 
 
 def test_the_word_is_one_blank_as_if_it_were_masked(lm):

@@ -79,7 +79,7 @@ def _from_path(spec: CorpusSpec, path: Path) -> Corpus:
     format = spec.format or path.suffix.lower().removeprefix(".")
     if format not in FORMATS:
         raise CorpusError(
-            f"the name of {shown} does not show its format; give one of: {listed(FORMATS)}"
+            f"the name of {shown} does not show its format; name it: {listed(FORMATS)}"
         )
     try:
         with path.open("rb") as file:

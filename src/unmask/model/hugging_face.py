@@ -121,7 +121,7 @@ class HuggingFaceMaskedLM:
     def _require_eval_mode(self) -> None:
         if self.model.training or any(module.training for module in self._every_module):
             raise ModelError(
-                f"{self._name} is in training mode, so that dropout would change every answer; "
+                f"{self._name} is in training mode, so dropout would change every answer; "
                 "call model.eval() first"
             )
 

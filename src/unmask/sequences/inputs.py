@@ -117,7 +117,7 @@ def _format_of(path: Path, place: Place) -> str:
         # a pipe is what standard input is
         return "txt"
     raise CorpusError(
-        f"the name of {place.shown} does not show its format; give one of {listed(FORMATS)}"
+        f"the name of {place.shown} does not show its format; name it: {listed(FORMATS)}"
     )
 
 
