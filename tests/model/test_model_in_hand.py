@@ -130,7 +130,7 @@ def test_a_vocabulary_of_another_size_is_not_followed():
     model, tokenizer = build("bert")
     lm = unmask.load((model, tokenizer))
     model.resize_token_embeddings(model.config.vocab_size + 3, mean_resizing=False)
-    with pytest.raises(ModelError, match="another one than when it was loaded; load it again"):
+    with pytest.raises(ModelError, match="has changed since it was loaded; load it again"):
         lm.model.readouts(torch.tensor([[2, 5, 4, 3]]), [2])
 
 

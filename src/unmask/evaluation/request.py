@@ -219,7 +219,8 @@ def _check_sketch(request: Request, methods: Sequence[str]) -> None:
         return
     if request.support != WHOLE_VOCABULARY:
         raise SupportError(
-            "a sketch is of the whole vocabulary, and takes no other support; leave out one of both"
+            "a sketch covers the whole vocabulary and takes no other support; leave out one of "
+            "the two"
         )
     check_sketched(methods, "leave it out, or leave out the sketch (--sketch)")
 

@@ -170,8 +170,7 @@ class HuggingFaceMaskedLM:
         layer = self._verified_layer(probe, own) if own.shape[-1] == self.vocabulary_size else None
         if layer is None:
             raise ModelError(
-                f"the output layer of {self._name} is another one than when it was loaded; "
-                "load it again"
+                f"the output layer of {self._name} has changed since it was loaded; load it again"
             )
         self._layer = layer
         self._verified_lengths.clear()

@@ -48,7 +48,7 @@ def check(joints: Iterable[Joint], n: object, kind: str) -> None:
     for joint in joints:
         if len(joint.supports) != 2:
             raise SupportError(
-                f"a heat map is of two blanks, and this joint has {len(joint.supports)}: draw two "
+                f"a heat map shows two blanks, and this joint has {len(joint.supports)}: draw two "
                 "of them with joint.marginal(a, b).plot()"
             )
         if kind == "pmi" and not joint.is_tabulated():

@@ -262,8 +262,8 @@ def _run_notes(run: Run) -> list[str]:
 def _remedy(part: Damaged) -> str:
     if part.of_another_plan:
         return (
-            "either plan.json was changed since, then put it back, or the part was copied from"
-            " another run, then remove it"
+            "if plan.json was changed since, restore it; if the part was copied from another"
+            " run, remove it"
         )
     return "start unmask evaluate again, which computes its examples again"
 
