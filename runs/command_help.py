@@ -22,8 +22,8 @@ _ABOUT = f"""\
 <!-- written by `{COMMAND}` -->
 # Commands
 
-What `unmask --help` and the help of each command say. Data goes to stdout, everything else to
-stderr; bad input ends in one line and exit code 2.
+What `unmask --help` and the help of each command print. Data goes to stdout, everything else to
+stderr; bad input ends with a one-line message and exit code 2.
 """
 
 

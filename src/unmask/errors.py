@@ -38,7 +38,7 @@ class NumericsError(UnmaskError):
 
 
 class TablesFileError(UnmaskError):
-    """A file does not hold tables that this version can read, or not as they were saved."""
+    """A file holds no tables that this version can read, or they have been changed or damaged."""
 
 
 class CorpusError(UnmaskError):
@@ -54,11 +54,11 @@ class UnmaskWarning(UserWarning):
 
 
 class UnknownTokenWarning(UnmaskWarning):
-    """Parts of a text are not in the vocabulary: the model reads its unknown token there."""
+    """Parts of a text are not in the vocabulary: the model reads its unknown token instead."""
 
 
 class PiecesWarning(UnmaskWarning):
-    """A word given as a blank is several pieces of the tokenizer, and makes as many blanks."""
+    """A word given as a blank has several pieces, but the blank holds one token."""
 
 
 def warn(said: str, category: type[UnmaskWarning]) -> None:

@@ -96,11 +96,12 @@ class LanguageModel:
     def cloze(self, text: str, *, blanks: Sequence[Blank] | None = None) -> Cloze:
         """Read a text with mask tokens, or an ordinary text with `blanks`.
 
-        A word of several pieces makes as many blanks, so that what stood there has a probability;
-        a text given to `joint` with `blanks` has one for it.
+        A word of several pieces becomes one blank per piece, so the original word has a
+        probability; in a text given to `joint` with `blanks`, it becomes one blank.
 
-        What the vocabulary has no token for is named in an `UnknownTokenWarning`; a text of which
-        it knows nothing is rejected, for an answer would be to any text of that length.
+        An `UnknownTokenWarning` names the parts that the vocabulary has no token for. A text that
+        consists only of such parts is rejected, since any other text of that length would get the
+        same answer.
         """
         cloze = self.read(text, blanks=blanks)
         if said := unknown_tokens.note(self.tokenizer, cloze):
@@ -108,7 +109,7 @@ class LanguageModel:
         return cloze
 
     def read(self, text: str, *, blanks: Sequence[Blank] | None = None) -> Cloze:
-        """As `cloze`, for callers that say themselves what is unknown: `Cloze.unknown` has it."""
+        """Like `cloze`, but without a warning: `Cloze.unknown` has the unknown parts."""
         return self._checked(
             parse_cloze(text, self.tokenizer, blanks=blanks, max_length=self.max_length)
         )
@@ -139,13 +140,13 @@ class LanguageModel:
 
         `support` is "vocabulary" (every output of the model, as in the paper), "no-special", an
         alphabet ("amino-acids"), a list of tokens or ids, a number of candidates that the model
-        proposes itself, or a dictionary of those by blank. "auto" is the whole vocabulary: for two
-        blanks estimated from some hundred forward passes, with error bars (a `Sketch`, whose
-        precision you can give), unless it is small. For more blanks it is as many candidates as
-        some thousand forward passes allow.
-        `method` is log-pool unless there are so many blanks that it has no table; then `orders`.
-        `options` go to the construction (`pivot=`, `steps=`, `contexts=`). Axes follow mask tokens
-        left to right, and `blanks` in the order given. One blank is the model's own distribution.
+        proposes, or a dictionary of those by blank. "auto" is the whole vocabulary; for two blanks,
+        unless it is small, it is estimated from a few hundred forward passes, with error bars (a
+        `Sketch`, whose precision you can set). For more blanks it is as many candidates as a few
+        thousand forward passes allow. The default `method` is log-pool, or `orders` if there are
+        too many blanks for a table. `options` go to the construction (`pivot=`, `steps=`,
+        `contexts=`). Axes follow mask tokens left to right, and `blanks` in the order given. One
+        blank is the model's own distribution.
         """
         name = None if method is None else method_name(method)
         cloze = self._as_cloze(text, blanks)
@@ -164,10 +165,10 @@ class LanguageModel:
         settings: Settings | None = None,
         options: Options | None = None,
     ) -> dict[str, Joint]:
-        """Joints by several constructions from one elicitation; all there are, by default.
+        """Joints by several constructions from the same forward passes; by default, by all.
 
         `options` are those of each method, by its name. With one blank there is nothing to
-        construct: every name stands for the model's own distribution.
+        construct: every name gives the model's own distribution.
         """
         cloze = self._as_cloze(text, blanks)
         request = check_request(
@@ -189,7 +190,7 @@ class LanguageModel:
     ) -> PairTables:
         """Both conditional tables of two blanks, over the `support` that `joint` takes.
 
-        Candidates that the model is to propose are found now; nothing else runs until a part is
+        If the model should propose candidates, it does so now; nothing else runs until a part is
         read.
         """
         cloze, how = self._as_cloze(text, blanks), settings or Settings()
@@ -213,14 +214,14 @@ class LanguageModel:
     ) -> list[dict[str, Any]]:
         """Ranked joint fills with the keys of transformers' fill-mask; lists for several blanks.
 
-        Each also names its `method`: another construction has other probabilities. One blank has
-        `mlm`, the model's own distribution, whatever the method.
+        Each fill also names its `method`, since constructions give different probabilities. With
+        one blank it is `mlm`, the model's own distribution, whatever the method.
 
         `targets` are words: one list for all blanks, a list per blank, or a dictionary by blank.
-        They are tokenised where they stand and never cut; a word of several pieces has the
-        probability of all of them together (`method` is then `orders` unless named). Words of
-        different numbers of pieces are ranked only with a `piece_prior`. Blanks that have no
-        targets take single tokens that the model proposes.
+        They are tokenised in their place in the text and never cut; a word of several pieces has
+        the probability of all of them together (the default `method` is then `orders`). Words with
+        different numbers of pieces can be ranked only with a `piece_prior`. Blanks without targets
+        range over single tokens that the model proposes.
         """
         cloze = self._as_cloze(text, blanks, words_as_blanks=targets is not None)
         if whole_number(top) is None or top < 1:
@@ -230,7 +231,7 @@ class LanguageModel:
             check_options(name, options)
             if support != AUTO:
                 raise SupportError(
-                    "support and targets both say what a blank may take; give one of them"
+                    "support and targets both restrict what a blank may hold; give one of them"
                 )
             if options and not construction(name).needs((2, 2), {}).whole:
                 raise MethodError(
@@ -275,10 +276,10 @@ class LanguageModel:
     ) -> Samples:
         """`n` draws of all blanks together, with effective sample size and R-hat.
 
-        One or two blanks are drawn independently and exactly, from the joint that `joint` has. More
-        are drawn two at a time from their joint given the others (block Gibbs), for which you name
-        the `method`: `orders`, two forward passes per update over the whole vocabulary, or another
-        construction over a smaller `support`. `Samples.method` names it.
+        One or two blanks are drawn independently and exactly, from the joint that `joint` returns.
+        More are drawn two at a time from their joint given the others (block Gibbs), for which you
+        name the `method`: `orders`, two forward passes per update over the whole vocabulary, or
+        another construction over a smaller `support`. `Samples.method` names it.
         """
         cloze, how = self._as_cloze(text, blanks), settings or Settings()
         if method is None and len(cloze.positions) > 2:
@@ -315,12 +316,12 @@ class LanguageModel:
         settings: Settings | None = None,
         **options: Any,
     ) -> Float[Tensor, " texts"]:
-        """The log-probability, in nats, of a pair of tokens in every text: the way for millions.
+        """The log-probability, in nats, of a pair of tokens in every text; suits millions of texts.
 
-        You name the `method`, for the default of `joint` is not affordable here: "orders" (3
+        You name the `method`, because the default of `joint` is too expensive here: "orders" (3
         forward passes per text), "sweep" (2 * contexts + 3, options `contexts=`, `floor=`) or "mlm"
-        (1), the joints that need no tables. `joint(text, method="orders")` has the same numbers.
-        In float64. Rows of all texts run together, in batches of equal length.
+        (1), the joints that need no tables. `joint(text, method="orders")` gives the same numbers.
+        In float64. The forward passes of all texts run together, in batches of equal length.
         """
         if method is None:
             raise MethodError(
@@ -360,10 +361,10 @@ class LanguageModel:
         examples: int = 1,
         timed: bool = True,
     ) -> Cost:
-        """What joints would cost a text, one of `examples`; times the model for a second.
+        """What joints would cost per text, out of `examples`; times the model for a second.
 
-        Without `methods`, what `joint` would. Unless `timed` nothing runs, and neither FLOP nor
-        seconds are known.
+        By default the `methods` are that of `joint`. Unless `timed`, nothing runs, and neither FLOP
+        nor seconds are known.
         """
         cloze = self._as_cloze(text, blanks)
         named = methods or [default_method(len(cloze.positions), support)]

@@ -20,19 +20,19 @@ def load(
     trust_remote_code: bool = False,
     allow_pickle: bool = False,
 ) -> LanguageModel:
-    """Load a masked LM: a hub name, a local folder, or a pair (model, tokenizer).
+    """Load a masked LM: a Hub name, a local folder, or a pair (model, tokenizer).
 
-    Weights must be safetensors and code the library's own, unless `allow_pickle` or
-    `trust_remote_code` say otherwise. Without a `device` it is a CUDA GPU when there is one,
-    without a `dtype` float32; a model in hand keeps its own, must be in eval mode, and is not
-    changed. Threads may share what `load` returns: they take turns at the model.
+    By default weights must be safetensors, and no code from the model's repository runs;
+    `allow_pickle` and `trust_remote_code` change that. The default `device` is a CUDA GPU if there
+    is one, and the default `dtype` float32. A model in memory keeps its own, must be in eval mode,
+    and is not changed. Threads may share what `load` returns: they take turns running the model.
     """
     if isinstance(model, tuple):
         if len(model) != 2:
             raise ModelError(f"a pair (model, tokenizer) has two parts, not {len(model)}")
         if device is not None or dtype is not None or revision is not None:
             raise ModelError(
-                "a model in hand keeps its device, dtype and revision; move it before load"
+                "a model in memory keeps its device, dtype and revision; change them before load"
             )
         return LanguageModel(*adapt(*model), name=type(model[0]).__name__)
     if not isinstance(model, str | Path) or not str(model):

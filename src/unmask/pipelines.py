@@ -27,18 +27,18 @@ _Pipeline: Any = Pipeline
 class JointFillMaskPipeline(_Pipeline):  # type: ignore[misc]
     """Fill all blanks of a text together, with the interface of transformers' fill-mask.
 
-    A text gives a list of dictionaries with `score`, `token`, `token_str`, `sequence` and
-    `method`, best first; with several blanks `token` and `token_str` are lists. A list of texts
-    gives a list of those, but a list of one text that of the text alone, as fill-mask has it.
-    Generators and datasets are answered one by one. One blank has the model's own probabilities,
-    as in fill-mask, and `mlm` for its method.
+    A text gives a list of dictionaries with `score`, `token`, `token_str`, `sequence` and `method`,
+    best first; with several blanks `token` and `token_str` are lists. A list of texts gives a list
+    of such lists, but a list of one text gives just the list for that text, as in fill-mask.
+    Generators and datasets are answered one by one. One blank has the model's own probabilities, as
+    in fill-mask, and `mlm` for its method.
 
     Parameters, when the pipeline is made or in a call: `top_k` (5), `targets` and `piece_prior`,
     `method`, `support`, `blanks`, and the options of the method, all as in `LanguageModel.fill`;
-    `batch_size` is rows per forward pass of the model. The method is that of `LanguageModel.fill`
-    unless named, and every fill names it; `orders` needs no whole tables. Unlike in
-    fill-mask, `targets` are words as they are typed in that place, never cut, and a text that
-    cannot be used is an `UnmaskError`: a `ValueError` of one line.
+    `batch_size` is the number of inputs that the model runs at once. The default method is that of
+    `LanguageModel.fill`, and every fill names its method; `orders` needs no whole tables. Unlike in
+    fill-mask, `targets` are words as you would type them in that place, never cut, and a text that
+    cannot be used raises an `UnmaskError`, a `ValueError` with a one-line message.
     """
 
     _load_processor = False

@@ -18,8 +18,8 @@ else:
 class Progress:
     """How much of a piece of work is done.
 
-    `what` names the piece (a table, a solver), `unit` is a row of the model or a pass over the
-    tables; `total` is None where it is not known, as for a solver that ends when it has converged.
+    `what` names the piece (a table, a solver), `unit` is a forward pass or a sweep over the tables;
+    `total` is None if it is not known, as for a solver that ends when it has converged.
     """
 
     what: str
@@ -29,7 +29,7 @@ class Progress:
 
     @property
     def fraction(self) -> float | None:
-        """The part that is done, from 0 to 1."""
+        """The share that is done, from 0 to 1."""
         return None if not self.total else min(1.0, self.done / self.total)
 
 

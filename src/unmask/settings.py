@@ -17,14 +17,14 @@ _FEWEST_PASSES = 101
 class Settings:
     """How to run a model over many inputs.
 
-    `batch_size` is a number of inputs per forward pass, or None for one that suits the device.
-    `memory_limit` bounds what may be of size V x V, in bytes: tables that fit are kept dense,
-    with room to work, larger ones factored. With `half_tables` the copies that solvers and metrics
-    read are bfloat16: half the memory, so that larger vocabularies are read as fast, and
-    probabilities rounded by up to 0.4%. `progress` is a bar on stderr: shown on a terminal
-    when None; or a function that is called with a `Progress` after every batch and every sweep
-    of a solver, and may raise to end the work. `announce` prints what a long run will cost, where
-    a bar would be shown.
+    `batch_size` is the number of inputs that the model runs at once, or None for one that suits the
+    device. `memory_limit` limits everything of size V x V, in bytes: tables that fit, with room to
+    work, are stored dense, larger ones factored. With `half_tables` the copies that solvers and
+    metrics read are bfloat16: half the memory, so larger vocabularies stay fast, but probabilities
+    are rounded by up to 0.4%. `progress` is a bar on stderr (None: only on a terminal), or a
+    function that is called with a `Progress` after every batch and every sweep of a solver, and may
+    raise an exception to stop. `announce` prints what a long run will cost, if a bar would be
+    shown.
     """
 
     batch_size: int | None = None
@@ -38,7 +38,7 @@ class Settings:
         size, limit = self.batch_size, self.memory_limit
         if size is not None and not 1 <= (whole_number(size) or 0) < 2**31:
             raise UnmaskError(
-                f"a batch size is a number of rows from 1, or None, not {quoted(size)}"
+                f"a batch size is a number of inputs from 1, or None, not {quoted(size)}"
             )
         if whole_number(limit) is None or limit < 0:
             raise UnmaskError(f"a memory limit is a number of bytes from 0, not {quoted(limit)}")

@@ -184,7 +184,7 @@ def test_names_are_escaped(tmp_path, capsys: pytest.CaptureFixture[str]) -> None
         (["--method", "sweep", "--contexts", "0"], "contexts is a number from 1, not 0"),
         (["--support", "nothing"], "'nothing'"),
         (["--memory-limit", "much"], "--memory-limit takes a size such as 500MB"),
-        (["--batch-size", "0"], "a batch size is a number of rows from 1"),
+        (["--batch-size", "0"], "a batch size is a number of inputs from 1"),
         (["--dtype", "float8"], "dtype is one of float32"),
     ],
 )

@@ -382,10 +382,7 @@ def test_a_changed_plan_is_not_to_be_evaluated_again(done: Path, tmp_path: Path,
     (changed / "plan.json").write_text(plan.replace('"seed":0', '"seed":1'))
     assert main(["report", str(changed)]) == 2
     err = capsys.readouterr().err
-    assert (
-        "holds result rows of another plan; either plan.json was changed since, then put it back"
-        in err
-    )
+    assert "holds result rows of another plan; if plan.json was changed since, restore it" in err
     assert "start unmask evaluate" not in err
     assert err.count("\n") == 1
 

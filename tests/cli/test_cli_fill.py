@@ -186,7 +186,7 @@ def test_how_much_the_candidates_leave_out_is_said(fill, lm):
         line for line in fill(PAIR, "--support", "cat,dog")[0].splitlines() if "cand" in line
     ]
     parts = " and ".join(f"{100 * part:.3g}%" for part in held)
-    assert line.startswith(f"the candidates (2 and 2) have {parts} of what the model expects")
+    assert line.startswith(f"the candidates (2 and 2) have {parts} of the model's probability")
     assert "candidates" not in fill(PAIR)[0]
 
 
@@ -246,11 +246,11 @@ def test_words_of_several_pieces(fill, results, lm):
     assert [row[1:] for row in rows(out)[1:]] == [
         [f["word"], f"{f['score']:.3g}", str(f["pieces"])] for f in expected
     ]
-    assert "how many pieces a blank has: 1 piece 0.8, 2 pieces 0.15 and 3 pieces 0.05" in out
+    assert "number of pieces of a blank: 1 piece 0.8, 2 pieces 0.15 and 3 pieces 0.05" in out
     assert "are equally likely" in fill(*WORDS, "--piece-prior", "uniform")[0]
     # as long as each other: nothing is assumed
     alone, _ = fill("the [MASK] sat.", "--targets", "unhappy,cats")
-    assert "prob is given how many pieces each blank has" in alone
+    assert "prob is conditional on the number of pieces of each blank" in alone
     assert "assumed" not in alone
 
 
@@ -289,7 +289,7 @@ def test_words_stay_inert(fill, capsys, folder):
         (["--targets", "cat", "--targets", "dog"], "--targets is given once for all blanks"),
         (
             ["--targets", "cat", "--support", "dog,"],
-            "support and targets both say what a blank may take",
+            "support and targets both restrict what a blank may hold",
         ),
         (["--targets", "cat", "--mean", "geometric"], "orders of targets takes no option 'mean'"),
         (["--targets", "cat", "--piece-prior", "1=x"], "--piece-prior takes uniform, or numbers"),

@@ -217,7 +217,7 @@ def test_a_pipe_of_json_lines_into_a_table_has_the_columns_of_its_first(
     assert main(["pairs", "-", "-m", folder, "--format", "jsonl"]) == 2
     out, err = capsys.readouterr()
     assert len(read(out)) == 1
-    assert "a row has 'late', which the first has not; give --output-format jsonl" in err
+    assert "a row has 'late', which the first does not have; give --output-format jsonl" in err
 
 
 def test_memory_does_not_grow_with_the_items(pairs, tmp_path, monkeypatch) -> None:

@@ -56,7 +56,7 @@ def test_a_figure_compares_sketched_joints_with_exact_ones(run, tmp_path):
         (["--exact", "--precision", "0.1"], "--precision and --exact exclude each other"),
         (["--exact", "--support", "50"], "--support and --exact exclude each other"),
         (["--precision", "0"], "a precision is a number of nats above 0"),
-        (["--method", "ag"], "ag cannot be had from a sketch of the vocabulary"),
+        (["--method", "ag"], "ag cannot be estimated from a sketch of the vocabulary"),
     ],
 )
 def test_what_does_not_go_together_is_one_line(run, arguments, said):

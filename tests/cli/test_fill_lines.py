@@ -145,7 +145,7 @@ BAD = [
     ({"text": ONE, "support": True}, "or a list of tokens, not True"),
     ({"text": ONE, "support": {"x": 3}}, "support names blank 'x'; this text has blanks 0 to 0"),
     ({"text": ONE, "support": [["cat"]]}, "a token is a string or an id, not list"),
-    ({"text": ONE, "support": 3, "targets": ["cat"]}, "support and targets both say what"),
+    ({"text": ONE, "support": 3, "targets": ["cat"]}, "support and targets both restrict what"),
     ({"text": ONE, "targets": 3}, "targets is a list of words, or one per blank, not 3"),
     ({"text": ONE, "targets": [3]}, "3 is neither"),
     ({"text": ONE, "targets": {"1": ["cat"]}}, "targets name blank 1"),
@@ -170,7 +170,7 @@ def test_every_bad_line_is_skipped_and_said(answered, tmp_path):
     bad = len(BAD) - 1
     assert err == (
         f"unmask: 2 texts answered, {bad} rejected, written to stdout; the field error of a line "
-        "says why\n"
+        "gives the reason\n"
     )
     assert [row["id"] for row in (rows[0], rows[-1])] == [1, 2]
     shown = f"'{tmp_path / 'in.jsonl'}'"

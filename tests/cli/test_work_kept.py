@@ -93,8 +93,8 @@ def test_the_same_command_goes_on_after_an_interruption(cut, fill_all, tmp_path,
         code, err = fill_all()
     assert code == 130
     assert err == (
-        f"unmask: interrupted; '{tmp_path / 'out.jsonl'}' holds 3 of the answers, and the same "
-        "command goes on there\n"
+        f"unmask: interrupted; '{tmp_path / 'out.jsonl'}' holds 3 of the answers; repeat the "
+        "command to continue\n"
     )
     held = (tmp_path / "out.jsonl").read_bytes()
     assert held == b"".join(whole.splitlines(keepends=True)[:3])
@@ -111,7 +111,7 @@ def test_the_same_command_goes_on_after_an_interruption(cut, fill_all, tmp_path,
     assert (tmp_path / "out.jsonl").read_bytes() == whole
     assert list(dict.fromkeys(asked)) == TEXTS[kept:]
     going_on, closing = err.splitlines()
-    assert going_on.endswith(f"holds {kept} of the answers; going on after them")
+    assert going_on.endswith(f"holds {kept} of the answers; continuing after them")
     assert closing == (
         f"unmask: 4 texts answered, 0 rejected, written to '{tmp_path / 'out.jsonl'}'"
     )
@@ -177,7 +177,7 @@ def test_rejected_lines_are_answers_that_stay(fill_all, tmp_path):
     texts = [ONE, "no blank.", ONE]
     code, err = fill_all("--skip-bad", texts=texts)
     where = f"'{tmp_path / 'out.jsonl'}'"
-    why = "; the field error of a line says why"
+    why = "; the field error of a line gives the reason"
     assert (code, err) == (1, f"unmask: 2 texts answered, 1 rejected, written to {where}{why}\n")
     code, err = fill_all("--skip-bad", "--quiet", texts=[*texts, ONE])
     assert (code, err) == (1, f"unmask: 3 texts answered, 1 rejected, written to {where}{why}\n")

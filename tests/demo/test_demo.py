@@ -156,7 +156,7 @@ def test_a_word_is_blanked_and_filled_again() -> None:
         (Question("[MASK]", (), ()), "choose a construction"),
         (Question("[MASK]", (), ("nonsense",)), "no construction 'nonsense'"),
         (Question("[MASK]", (), tuple(unmask.CONSTRUCTIONS)), "has room for"),
-        (Question("[MASK] [MASK] [MASK]", (), ("sweep",)), "sweep: for two blanks alone"),
+        (Question("[MASK] [MASK] [MASK]", (), ("sweep",)), "sweep: for two blanks only"),
     ],
 )
 def test_what_cannot_be_answered_is_rejected_in_one_line(question: Question, said: str) -> None:
@@ -406,7 +406,7 @@ def test_two_blanks_of_a_large_vocabulary_are_estimated() -> None:
     cards = dict(zip(asked.methods, str(shown.cards).split("<section")[1:], strict=True))
     assert "±" not in cards["mlm"] + cards["ag"]
     assert cards["log-pool"].count(" ± ") >= 8
-    assert "Among 100 candidates per blank alone, which hold" in cards["ag"]
+    assert "Only over 100 candidates per blank, which hold" in cards["ag"]
     assert "Among" not in cards["mlm"] + cards["log-pool"]
     assert re.search(r"J = [\d.]+ ± [\d.]+ bits", str(shown.trust))
     assert re.search(rf"from \d+ of its {2 * LARGE + 1:,} forward passes", str(shown.trust))

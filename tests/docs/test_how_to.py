@@ -298,7 +298,7 @@ def test_every_page_is_listed() -> None:
 
 def test_the_tests_that_the_papers_page_names_hold_something() -> None:
     text = (ROOT / "docs" / "concepts" / "the-paper.md").read_text(encoding="utf-8")
-    held = re.findall(r"^\*Held by\* (.*?)\n\n", text, re.DOTALL | re.MULTILINE)
+    held = re.findall(r"^\*Tested by\* (.*?)\n\n", text, re.DOTALL | re.MULTILINE)
     assert len(held) == len(re.findall(r"^### ", text, re.MULTILINE)) == 9
     for said in held:
         for file, names in re.findall(r"`([\w/]+\.py)`([^;]*)", said):

@@ -227,7 +227,7 @@ def test_shards_resume_and_reports(run, tmp_path: Path, capsys) -> None:
 
 def test_what_does_not_go_with_a_sketch_is_said_in_one_line(run) -> None:
     for arguments, said in (
-        (("--sketch", "--method", "log-pool,ag"), "ag cannot be had from a sketch"),
+        (("--sketch", "--method", "log-pool,ag"), "ag cannot be estimated from a sketch"),
         (("--sketch", "--support", "no-special"), "takes no other support"),
         (("--sketch", "--precision", "0"), "nats above 0"),
         (("--sketch", "--max-passes", "7"), "forward passes from 101"),

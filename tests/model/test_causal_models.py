@@ -10,7 +10,9 @@ from tiny_models import ARCHITECTURES, build
 
 import unmask
 
-CAUSAL = "causal language model: it does not read what stands to the right; unmask needs a masked"
+CAUSAL = (
+    "causal language model: it does not see the text to the right of a blank; unmask needs a masked"
+)
 
 
 def _gpt2() -> Any:

@@ -130,7 +130,7 @@ def test_a_vocabulary_of_another_size_is_not_followed():
     model, tokenizer = build("bert")
     lm = unmask.load((model, tokenizer))
     model.resize_token_embeddings(model.config.vocab_size + 3, mean_resizing=False)
-    with pytest.raises(ModelError, match="another one than when it was loaded; load it again"):
+    with pytest.raises(ModelError, match="has changed since it was loaded; load it again"):
         lm.model.readouts(torch.tensor([[2, 5, 4, 3]]), [2])
 
 
@@ -259,6 +259,6 @@ def test_a_model_that_reads_more_than_tokens_is_rejected():
             found = tokenizer(*args, **options)
             return {**found, "inputs_embeds": found["input_ids"]}
 
-    with pytest.raises(ModelError, match="reads inputs_embeds beside the tokens"):
+    with pytest.raises(ModelError, match="reads inputs_embeds in addition to tokens"):
         unmask.load((model, WithShapes()))
     assert math.isfinite(float(log_probs(unmask.load((model, tokenizer))).max()))

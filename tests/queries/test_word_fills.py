@@ -186,7 +186,11 @@ def test_a_word_of_a_cloze_is_a_blank_of_as_many_pieces(lm):
     [
         ({"targets": ["cat", "unhappy"]}, SupportError, "blank 0: candidates have 1 and 2 pieces"),
         ({"targets": ["cat"], "piece_prior": "flat"}, SupportError, "not 'flat'"),
-        ({"targets": ["cat"], "piece_prior": {2: 0.5}}, SupportError, "says nothing of candidates"),
+        (
+            {"targets": ["cat"], "piece_prior": {2: 0.5}},
+            SupportError,
+            "has no probability for candidates",
+        ),
         ({"targets": ["cat"], "piece_prior": {1: 0.7, 2: 0.7}}, SupportError, "at most 1"),
         ({"targets": ["cat"], "piece_prior": {1: 0.0}}, SupportError, "above 0"),
         ({"targets": ["cat"], "piece_prior": {1: float("nan")}}, SupportError, "above 0"),

@@ -119,7 +119,7 @@ def test_texts_in_hand() -> None:
         ("a.jsonl", '{"text": 3}\n', [], r"has 3 \(int\) under 'text', where a text should be"),
         ("a.jsonl", '{"text": "a", "n": NaN}\n', [], "line 1 of '.*' holds NaN or an infinite"),
         ("a.jsonl", '{"text": "a", "n": [1e999]}\n', [], "holds NaN or an infinite number"),
-        ("a.pdf", "a", [], "does not say what it holds; give the format, one of 'csv', 'jsonl'"),
+        ("a.pdf", "a", [], "does not show its format; name it: 'csv', 'jsonl'"),
     ],
 )
 def test_malformed_files_are_rejected_in_one_line(file, name, content, named, sentence) -> None:

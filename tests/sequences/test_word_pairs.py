@@ -200,7 +200,7 @@ def test_unknown_parts_around_the_words_are_counted(lm) -> None:
     [
         ({"method": "order"}, "order"),
         ({"method": "log-pool", "support": 30}, "'vocabulary' or a Sketch, not 30"),
-        ({"method": "mrf", "support": Sketch()}, "mrf cannot be had from a sketch"),
+        ({"method": "mrf", "support": Sketch()}, "mrf cannot be estimated from a sketch"),
     ],
 )
 def test_what_cannot_be_asked_is_rejected_at_once(lm, how, said) -> None:

@@ -14,7 +14,10 @@ from unmask.cli import main
 
 TEXT = "the unhappy cats sat."
 SAID = "'unhappy' is 2 pieces of this tokenizer and makes 2 blanks"
-ONE = "'unhappy' is 2 pieces of this tokenizer and one blank here, for single tokens; rank words of"
+ONE = (
+    "'unhappy' is 2 pieces of this tokenizer, but one blank here, which holds a single token; "
+    "rank words of"
+)
 QUIET = unmask.Settings(progress=False, announce=False)
 
 
@@ -52,7 +55,7 @@ def test_every_door_names_the_word_and_the_way_out(lm, door, blank):
     (said,) = warned(lambda: DOORS[door](lm, blanks=blanks))
     assert said.startswith(ONE)
     assert "lm.fill(..., targets=[...])" in said
-    assert said.endswith("a blank per piece with lm.cloze(text, blanks=[...])")
+    assert said.endswith("one blank per piece with lm.cloze(text, blanks=[...])")
 
 
 def test_the_word_is_one_blank_as_if_it_were_masked(lm):

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 SUMMARY = "estimate what joints cost: forward passes, FLOP, memory and time"
 DESCRIPTION = (
-    "Estimate what joints over two blanks cost with a model, before any is computed: forward "
-    "passes, FLOP, memory, and time on this machine, from a measurement of about a second. With "
-    "--accelerator, also the time on an accelerator that this machine does not have."
+    "Estimate what joints over two blanks would cost with a model, before you compute any: "
+    "forward passes, FLOP, memory, and time on this machine, from a measurement of about a "
+    "second. With --accelerator, also estimate the time on an accelerator that this machine does "
+    "not have."
 )
 EXAMPLE = "unmask cost -m bert-base-cased --length 20 --examples 1000 --accelerator A100"
 
@@ -35,7 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--length",
         type=int,
         metavar="T",
-        help="tokens per text, special ones included (default: 32, or as many as the model takes)",
+        help="tokens per text, including special ones (default: 32, or as many as the model "
+        "accepts)",
     )
     add("--examples", type=int, default=1, metavar="N", help="number of texts (default: 1)")
     add("--accelerator", metavar="NAME", help="also estimate for A100, H100, L4, T4, V100, RTX4090")
@@ -43,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--utilisation",
         type=float,
         metavar="X",
-        help="part of the accelerator's peak speed that is reached (default: 0.4)",
+        help="share of the accelerator's peak speed that is reached (default: 0.4)",
     )
     add(
         "--machines",

@@ -6,12 +6,12 @@ from contextlib import suppress
 from unmask.cli import options
 from unmask.errors import UnmaskError
 
-SUMMARY = "serve a page where words are blanked by clicking them"
+SUMMARY = "serve a web page where you blank words by clicking on them"
 DESCRIPTION = (
-    "Serve a page about a model: type a text, click the words to blank, and see what fills them "
-    "together by several constructions, with heat maps and how far to trust them. It listens on "
-    "this machine alone unless --host says otherwise, sends nothing anywhere, and keeps nothing "
-    "that visitors write, neither on disk nor in memory. Ctrl+C ends it. Needs the extra demo."
+    "Serve a web page for a model: type a text, click on the words to blank, and see what fills "
+    "them together according to several constructions, with heat maps and how far to trust them. "
+    "By default it listens on this machine only. It sends nothing anywhere, and keeps nothing "
+    "that visitors write, neither on disk nor in memory. Ctrl+C stops it. Needs the extra demo."
 )
 EXAMPLE = "unmask demo -m bert-base-cased --open"
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--method",
         action="append",
         metavar="NAME",
-        help="methods that are selected at first; separate several by commas (default: "
+        help="methods that are selected at first; separate several with commas (default: "
         "mlm,log-pool)",
     )
     add("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
@@ -34,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="host name that the page answers to besides localhost and --host, such as that of a "
-        "proxy; repeat the option for several",
+        help="host name that the page answers to, in addition to localhost and --host, such as "
+        "that of a proxy; repeat the option for several",
     )
     add("--port", type=int, help="port to listen on (default: the first free one from 7860 on)")
     add("--open", action="store_true", help="open the page in a browser on this machine")
@@ -44,16 +44,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=500,
         metavar="N",
-        help="most forward passes by which two blanks are estimated over a large vocabulary "
-        "(default: 500)",
+        help="most forward passes for estimating two blanks over a large vocabulary (default: 500)",
     )
     add(
         "--max-waiting",
         type=int,
         default=8,
         metavar="N",
-        help="answers that may be computed or wait at a time; further requests are rejected "
-        "(default: 8)",
+        help="how many answers may be computed or waiting at a time; further requests are "
+        "rejected (default: 8)",
     )
     options.add_running(parser)
 

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 SUMMARY = "measure constructions on many masked examples of a corpus"
 DESCRIPTION = (
     "Mask two tokens in each of many sentences, build the joints, and write the paper's four "
-    "metrics of every construction into a folder, as Parquet. Run again on the same folder, it "
-    "computes what is missing. Exit codes: 1 if some examples failed (the next run tries them "
-    "again), 2 on bad input, 130 when interrupted and 143 when terminated, with all results saved."
+    "metrics for every construction into a folder, as Parquet. If a run is interrupted, repeat "
+    "the command and it continues where it stopped. Exit codes: 1 if some examples failed (the "
+    "next run tries them again), 2 on bad input, 130 when interrupted and 143 when terminated, "
+    "with all results saved."
 )
 EXAMPLE = "unmask evaluate snli -m bert-base-cased -o runs/snli --examples 100"
 
@@ -46,8 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--mask",
         action="append",
         metavar="NAME",
-        help="contiguous (two neighbours), random (any two), or both: contiguous,random (default: "
-        "both)",
+        help="contiguous (two adjacent tokens), random (any two), or both: contiguous,random "
+        "(default: both)",
     )
     add(
         "--examples",
@@ -75,22 +76,22 @@ def _add_sketch(group: options.Group) -> None:
     group.add_argument(
         "--sketch",
         action="store_true",
-        help="estimate the metrics of an example, with standard errors, from some hundred forward "
-        "passes instead of all tokens of the vocabulary; for mlm, hcb, pseudo-gibbs, log-pool, "
-        "orders and sweep, which all stands for then, and without A-KL",
+        help="estimate the metrics of an example, with standard errors, from a few hundred "
+        "forward passes instead of every token of the vocabulary; works with mlm, pseudo-gibbs, "
+        "log-pool, orders and sweep (--method all then means these), and without A-KL",
     )
     group.add_argument(
         "--precision",
         type=float,
         metavar="NATS",
-        help="with --sketch: run as many forward passes as bring the standard error of the true "
-        "pair's log-probability below this (default: 0.05)",
+        help="with --sketch: run as many forward passes as it takes to bring the standard error "
+        "of the true pair's log-probability below this (default: 0.05)",
     )
     group.add_argument(
         "--max-passes",
         type=int,
         metavar="N",
-        help="with --sketch: most forward passes of an example (default: 2000)",
+        help="with --sketch: most forward passes per example (default: 2000)",
     )
 
 
@@ -99,15 +100,15 @@ def _add_sharing(group: options.Group) -> None:
         "--shard",
         default="0/1",
         metavar="I/N",
-        help="run every N-th example from the I-th on, counting from 0, so that N processes share "
-        "one folder (default: 0/1)",
+        help="run every N-th example from the I-th on, counting from 0, so that N processes can "
+        "share one folder (default: 0/1)",
     )
     group.add_argument(
         "--save-every",
         type=float,
         default=10.0,
         metavar="SECONDS",
-        help="how often results are saved; a crash loses no more than that (default: 10)",
+        help="how often results are saved; a crash loses at most that much work (default: 10)",
     )
 
 
@@ -124,7 +125,7 @@ def _add_ray(parser: argparse.ArgumentParser) -> None:
         type=int,
         metavar="N",
         help="number of processes on the cluster, each with its own model (default: one per GPU; "
-        "without GPUs as many as the CPUs allow)",
+        "without GPUs, as many as the CPUs allow)",
     )
     add(
         "--cpus-per-worker", type=int, metavar="N", help="CPUs and threads per process (default: 1)"

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 SUMMARY = "rank what fills the blanks of a text together"
 DESCRIPTION = (
     "Rank what fills the blanks of TEXT together. Write the model's mask token where a token is "
-    "missing ([MASK] for BERT, <mask> for RoBERTa), or name words of an ordinary text with "
-    "--blank. Several methods are shown side by side, from the same forward passes. With --input, "
-    "every line of a file is a text, and its answer is a line of JSON, written as soon as it is "
-    "known."
+    "missing ([MASK] for BERT, <mask> for RoBERTa), or name the words of an ordinary text to "
+    "blank with --blank. Several methods share the same forward passes and are shown side by "
+    "side. With --input, every line of a file is a text; each answer is a line of JSON, written "
+    "as soon as it is known."
 )
 EXAMPLE = 'unmask fill -m bert-base-cased "The [MASK] [MASK] at the casino." --method log-pool,mlm'
 # above this a shorter way is named
@@ -30,7 +30,7 @@ _LONG_SECONDS = 60.0
 # no more forward passes are timed beforehand
 _FEW_PASSES = 5_000
 _RANK_WORDS = "rank words of any number of pieces with --targets"
-_DEFAULT = "log-pool; orders for --targets, or where there are too many blanks for tables"
+_DEFAULT = "log-pool; orders for --targets, or if there are too many blanks for tables"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,9 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--blank",
         action="append",
         metavar="WORD|START:END|INDEX",
-        help="blank of an ordinary text: a word or phrase that occurs once (a word of several "
-        "pieces becomes as many blanks), a span of characters, or the index of a token (for a word "
-        "of digits give its span); repeat the option for several blanks",
+        help="what to blank in an ordinary text: a word or phrase that occurs once (it becomes "
+        "one blank; to fill it with words of several pieces, give --targets), a span of "
+        "characters, or the index of a token (for a number, give its span); repeat the option "
+        "for several blanks",
     )
     add("--top", type=int, default=10, metavar="N", help="number of fills to show (default: 10)")
     add("--json", action="store_true", help="print JSON instead of a table")
@@ -52,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--figure",
         metavar="FILE",
         help="also draw the fills into a .svg, .png or .pdf file: a heat map of two blanks, with "
-        "several methods side by side, or bars of one blank; needs the extra plots",
+        "several methods side by side, or a bar chart of one blank; needs the extra plots",
     )
     add("--quiet", action="store_true", help="print no cost, no progress bar and no closing line")
     _add_construction(parser)
@@ -74,13 +75,13 @@ def _add_construction(parser: argparse.ArgumentParser) -> None:
     add(
         "--towards",
         metavar="NAME",
-        help="ag: marginals that --pseudo-counts pull to, masked or uniform (default: masked)",
+        help="ag: marginals that --pseudo-counts pull towards, masked or uniform (default: masked)",
     )
     add(
         "--floor",
         type=float,
         metavar="X",
-        help="sweep: part of the masked marginals that is mixed in (default: 0.02)",
+        help="sweep: share of the masked marginals that is mixed in (default: 0.02)",
     )
     options.add_support_by_blank(group)
     add(
@@ -89,14 +90,14 @@ def _add_construction(parser: argparse.ArgumentParser) -> None:
         metavar="[BLANK=]WORDS",
         help="rank only these words, separated by commas; a word of several pieces has the "
         "probability of all its pieces together. To give blanks different words, repeat the "
-        'option: 0=man,woman and 1="New York,Paris"; a blank without words takes tokens that the '
-        "model proposes",
+        'option: 0=man,woman and 1="New York,Paris"; a blank without words ranges over tokens '
+        "that the model proposes",
     )
     add(
         "--piece-prior",
         metavar="uniform|N=P,...",
-        help="probability of each number of pieces, such as 1=0.8,2=0.2: required to rank words of "
-        "different numbers of pieces",
+        help="probability of each number of pieces, such as 1=0.8,2=0.2; required to rank words "
+        "with different numbers of pieces",
     )
 
 
@@ -105,8 +106,8 @@ def _add_lines(parser: argparse.ArgumentParser) -> None:
     add(
         "--input",
         metavar="FILE|-",
-        help="read many texts instead of TEXT: one per line, or JSON lines with the field text and "
-        "optionally targets, piece_prior, blanks, support and method in place of the options; "
+        help="read many texts instead of TEXT: one per line, or JSON lines with the field text "
+        "and optionally targets, piece_prior, blanks, support and method instead of the options; "
         "other fields are kept. Prints JSON lines with text, fills, method, J, diagnostics and "
         "request",
     )
@@ -119,13 +120,13 @@ def _add_lines(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="FILE|-",
-        help="where answers to --input are written (default: -, stdout); a file with answers of "
-        "the same command is continued, any other file is rejected",
+        help="where answers to --input are written (default: -, stdout); a file with answers "
+        "from the same command is continued, any other file is rejected",
     )
     add(
         "--skip-bad",
         action="store_true",
-        help="where a line cannot be used, write its error in place of its answer, go on, and end "
+        help="if a line cannot be used, write its error instead of an answer, continue, and end "
         "with exit code 1; without this option the first such line ends the run with exit code 2",
     )
 
@@ -190,7 +191,7 @@ def _fill_tokens(chosen: argparse.Namespace, answerer: Answerer, cloze: "Cloze")
         more = " for one fill; the search for the likeliest runs more" if searched else ""
         print(f"{', '.join(methods)}: {cost}{more}", file=sys.stderr)
         if support == "vocabulary" and (cost.seconds or 0.0) > _LONG_SECONDS:
-            options.say("without --exact the same is estimated from some hundred forward passes")
+            options.say("without --exact the same is estimated from a few hundred forward passes")
     written = show.as_json if chosen.json else show.as_table
     with kernels.for_one_text():
         joints = lm.joints(cloze, **given)

@@ -212,7 +212,7 @@ def run(chosen: argparse.Namespace, request: Request, how: How, settings: "Setti
             if first is not None:
                 if answers.count and not chosen.quiet:
                     held = f"{answers.shown} holds {answers.count:,} of the answers"
-                    options.say(f"{held}; going on after them")
+                    options.say(f"{held}; continuing after them")
                 total = _number_of_lines(chosen.input, shown)
                 left = None if total is None else total - answers.count
                 lm = options.load_model(chosen)
@@ -229,7 +229,7 @@ def run(chosen: argparse.Namespace, request: Request, how: How, settings: "Setti
         good = answers.count - answers.errors
         said = f"{good:,} text{'s' * (good != 1)} answered, {answers.errors:,} rejected"
         where = "all of them already in" if first is None else "written to"
-        why = "; the field error of a line says why" if answers.errors else ""
+        why = "; the field error of a line gives the reason" if answers.errors else ""
         options.say(f"{said}, {where} {answers.shown}{why}")
     return 1 if answers.errors else 0
 
@@ -342,8 +342,8 @@ def _lines(read: Callable[[int], bytes], shown: str) -> Iterator[tuple[int, byte
     for number, raw in enumerate(raw_lines(read, LONGEST), start=1):
         if len(raw) > LONGEST:
             raise ClozeError(
-                f"{shown} has a line longer than {readable_bytes(LONGEST)}; a text stands on a "
-                "line of its own"
+                f"{shown} has a line longer than {readable_bytes(LONGEST)}; write each text on "
+                "its own line"
             )
         if raw.strip():
             yield number, raw

@@ -96,5 +96,5 @@ class Answers:
         if self.place is None or not os.path.isfile(self.place):
             return KeyboardInterrupt()
         return KeyboardInterrupt(
-            f"{self.shown} holds {self.count:,} of the answers, and the same command goes on there"
+            f"{self.shown} holds {self.count:,} of the answers; repeat the command to continue"
         )

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 SUMMARY = "score mutations of a protein, DNA or RNA, and how they interact"
 DESCRIPTION = (
     "Score mutations of a sequence by the joint of their positions. A mutation is written A42G: "
-    "the residue that is there, its number counted from 1, the residue that replaces it. A mutant "
-    "is one mutation, or several joined by colons, such as A42G:L45K. Prints the log-odds of the "
-    "mutant against the wild type, in nats, those of each mutation alone, and their interaction "
-    "(epistasis): the log-odds of all together less the sum of those alone. The support is "
-    "amino-acids unless --support names another, such as nucleotides or rna."
+    "the wild-type residue, its position counted from 1, and the residue that replaces it. A "
+    "mutant is one mutation, or several joined by colons, such as A42G:L45K. Prints the log-odds "
+    "of the mutant against the wild type, in nats, those of each mutation alone, and their "
+    "interaction (epistasis): the log-odds of all together minus the sum of those alone. The "
+    "default support is amino-acids; --support names another, such as nucleotides or rna."
 )
 EXAMPLE = "unmask mutations -m facebook/esm2_t6_8M_UR50D --sequence MKTAYIAKQR A4G:I6L"
 
@@ -40,7 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sequence",
         required=True,
         metavar="RESIDUES|FILE",
-        help="the wild type: letters, or a FASTA file (a name with a dot or slash) of one record",
+        help="the wild type: letters, or a FASTA file with one record (its name must contain a "
+        "dot or a slash)",
     )
     options.add_joints(parser, support="amino-acids")
     add("--json", action="store_true", help="print JSON instead of a table")

@@ -29,7 +29,10 @@ _UNITS = {"TB": 10**12, "GB": 10**9, "MB": 10**6, "KB": 10**3, "B": 1}
 def add_model(parser: argparse.ArgumentParser) -> None:
     """The model of a command."""
     parser.add_argument(
-        "-m", "--model", required=True, help="hub name or folder of a masked language model"
+        "-m",
+        "--model",
+        required=True,
+        help="masked language model: a name on the Hugging Face Hub, or a folder",
     )
 
 
@@ -65,7 +68,7 @@ def add_methods(parser: argparse.ArgumentParser, default: str) -> Group:
         "--method",
         action="append",
         metavar="NAME",
-        help="%(names)s, all, or package.module:function of your own; separate several by commas "
+        help="%(names)s, all, or package.module:function of your own; separate several with commas "
         f"(default: {default})",
     )
     # argparse puts attributes of an option into its help
@@ -85,7 +88,7 @@ def add_support_by_blank(group: Group) -> None:
         help=f"tokens that a blank may hold: {_NAMED}, a number of candidates that the model "
         "proposes, tokens separated by commas, such as man,woman (a single token ends with a "
         "comma), or auto: the whole vocabulary for one or two blanks, otherwise as many candidates "
-        "as some thousand forward passes allow. To give blanks different tokens, repeat the "
+        "as a few thousand forward passes allow. To give blanks different tokens, repeat the "
         "option: 0=man,woman and 1=20, counting blanks from 0 (default: auto)",
     )
     add_precision(group)
@@ -97,13 +100,15 @@ def add_precision(group: Group) -> None:
         "--precision",
         type=float,
         metavar="NATS",
-        help="two blanks over the whole vocabulary are estimated from some hundred forward passes, "
-        "as many as bring the standard error of log-probabilities below this (default: 0.05)",
+        help="two blanks over the whole vocabulary are estimated from a few hundred forward "
+        "passes: as many as it takes to bring the standard error of log-probabilities below this "
+        "(default: 0.05)",
     )
     group.add_argument(
         "--exact",
         action="store_true",
-        help="run every token of the vocabulary instead, as in the paper: as --support vocabulary",
+        help="run every token of the vocabulary instead, as in the paper; the same as --support "
+        "vocabulary",
     )
 
 
@@ -115,15 +120,16 @@ def add_running(parser: argparse.ArgumentParser, *, tables: bool = True) -> Grou
     add(
         "--dtype",
         default="float32",
-        help="float32, bfloat16 or float16 (default: float32); docs/results/numerics.md says what "
-        "half precision costs in accuracy",
+        help="float32, bfloat16 or float16 (default: float32); docs/results/numerics.md shows "
+        "how much accuracy half precision costs",
     )
-    add("--revision", help="branch, tag or commit of a hub model")
+    add("--revision", help="branch, tag or commit of a Hub model")
     add(
         "--batch-size",
         default="auto",
         metavar="N|auto",
-        help="inputs per forward pass; auto tries several sizes in long runs (default: auto)",
+        help="inputs that the model runs at once; auto tries several sizes in long runs "
+        "(default: auto)",
     )
     if tables:
         add(
@@ -159,8 +165,8 @@ def add_corpus(parser: argparse.ArgumentParser) -> None:
     add(
         "--corpus-format",
         metavar="FORMAT",
-        help="txt, jsonl, tsv or csv: format of standard input (default: txt), or of a file whose "
-        "name does not say",
+        help="txt, jsonl, tsv or csv: format of standard input (default: txt), or of a file "
+        "whose name does not show it",
     )
 
 

@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 SUMMARY = "score two words in the two blanks of every item of a table"
 DESCRIPTION = (
     "Score two given words in the two blanks of every item of FILE: log p(w1, w2), p(w1 | w2), "
-    "p(w2 | w1) and PMI, as natural logarithms. An item has a text with two mask tokens, or a "
-    "whole text in which both words stand once, and the two words. All columns of the input stay "
-    "in the output. The default method, orders, takes 3 forward passes per item of single tokens "
-    "and words of any number of pieces; log-pool takes hundreds and words of one piece, and adds "
-    "J and standard errors. Items that cannot be scored have a reason instead of numbers. The exit "
-    "code is 2 on bad input, and where no item can be scored."
+    "p(w2 | w1) and PMI, as natural logarithms. An item has the two words and a text: either "
+    "with two mask tokens, or a complete text that contains both words once. All columns of the "
+    "input are kept in the output. The default method, orders, takes 3 forward passes per item "
+    "with single-token words, and accepts words with any number of pieces; log-pool takes "
+    "hundreds, accepts only words with one piece, and adds J and standard errors. Items that "
+    "cannot be scored have a reason instead of numbers. The exit code is 2 on bad input, and if "
+    "no item can be scored."
 )
 EXAMPLE = "unmask pairs items.csv -m bert-base-cased -o scores.csv"
 _COLUMNS = "text,word1,word2"
@@ -38,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("file", metavar="FILE", help="a .csv, .tsv or .jsonl file, or - for standard input")
     options.add_model(parser)
-    add("--format", metavar="FORMAT", help="csv, tsv or jsonl, if the name does not say")
+    add("--format", metavar="FORMAT", help="csv, tsv or jsonl, if the file name does not show it")
     add(
         "--columns",
         default=_COLUMNS,
@@ -50,11 +51,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="FILE|-",
-        help="write the rows to a file: .csv, .tsv or .jsonl; it is FILE.partial until complete "
-        "(default: -, stdout)",
+        help="write the rows to a file: .csv, .tsv or .jsonl; its name is FILE.partial until it "
+        "is complete (default: -, stdout)",
     )
     add("--output-format", metavar="FORMAT", help="csv, tsv or jsonl (default for stdout: csv)")
-    add("--prefix", default="", help="what the names of new columns begin with (default: nothing)")
+    add("--prefix", default="", help="prefix for the names of new columns (default: none)")
     add("--quiet", action="store_true", help="print no cost, no progress bar and no closing line")
     group = parser.add_argument_group("construction")
     group.add_argument(
@@ -177,8 +178,8 @@ def _check_written(row: Row, names: Sequence[str]) -> None:
     for name in row:
         if name not in names:
             raise UnmaskError(
-                f"a row has {quoted(name)}, which the first has not; give --output-format jsonl, "
-                "or a file in place of a pipe"
+                f"a row has {quoted(name)}, which the first does not have; give --output-format "
+                "jsonl, or a file instead of a pipe"
             )
 
 

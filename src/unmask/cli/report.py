@@ -12,11 +12,12 @@ from unmask.printable import printable, quoted
 if TYPE_CHECKING:
     from unmask.evaluation.reports.reporting import Report
 
-SUMMARY = "make tables and figures of evaluations"
+SUMMARY = "make tables and figures from evaluations"
 DESCRIPTION = (
-    "Make tables of the folders that unmask evaluate wrote: the paper's four metrics of every "
+    "Make tables from the folders that unmask evaluate wrote: the paper's four metrics for every "
     "construction, with bootstrap intervals over sentences, and paired differences. Perplexities "
-    "are exponentials of mean NLLs. The paper's own numbers are shown where model and corpus match."
+    "are exponentials of mean NLLs. The paper's own numbers are shown where model and corpus "
+    "match."
 )
 EXAMPLE = "unmask report runs/snli runs/xsum --format markdown -o results.md"
 
@@ -37,9 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--table",
         action="append",
         metavar="NAME",
-        help="results, differences, distance, distance-differences, syntax or syntax-differences; "
-        "separate several by commas (default: results,differences; for csv, which holds one table, "
-        "results)",
+        help="results, differences, distance, distance-differences, syntax or "
+        "syntax-differences; separate several with commas (default: results,differences; for "
+        "csv, which holds one table, results)",
     )
     add("-o", "--output", metavar="FILE", help="file for the tables, instead of stdout")
     add(
@@ -58,20 +59,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--figures",
         metavar="FOLDER",
-        help="also draw differences to the baseline by distance, one figure per setting, with the "
-        "numbers as CSV",
+        help="also draw differences from the baseline by distance, one figure per setting, with "
+        "the numbers as CSV",
     )
     add("--figure-format", default="svg", help="svg, png or pdf (default: svg)")
     add(
         "--html",
         metavar="FILE",
-        help="also write one page for a browser: tables, figures, examples by id, provenance",
+        help="also write one HTML page: tables, figures, examples by id, provenance",
     )
     add(
         "--with-text",
         action="store_true",
-        help="with --html: show the sentences of examples, with the masked tokens marked, next to "
-        "their ids; needs --corpus, and is not for pages that you publish",
+        help="with --html: show the sentences of examples, with the masked tokens marked, next "
+        "to their ids; needs --corpus; do not use it for pages that you publish",
     )
     add(
         "--parser",
@@ -89,8 +90,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--copy-to",
         metavar="FOLDER",
-        help="also copy the one RUN into this folder, to publish it: in few files, with ids but "
-        "no text",
+        help="also copy a single RUN into this folder, to publish it: in a few files, with ids "
+        "but no text",
     )
 
 

@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 SUMMARY = "score whole texts, their words, or minimal pairs"
 DESCRIPTION = (
     "Score every text of FILE, or compare the two texts of every pair. Methods: pll "
-    "(pseudo-log-likelihood), pll-word-l2r (the same with the rest of a word masked too), and for "
-    "pairs hcb-path (log-ratio of the two along the tokens that differ). All columns of the input "
-    "stay in the output. In CSV and TSV control characters are escaped, and a text that a "
-    "spreadsheet would take for a formula begins with a quotation mark; JSON lines hold texts as "
-    "they were. Texts that cannot be scored and pairs that cannot be compared have a reason "
-    "instead of a number. The exit code is 2 on bad input, and where there is not one number."
+    "(pseudo-log-likelihood), pll-word-l2r (the same, with the rest of a word masked too), and "
+    "for pairs hcb-path (the log-ratio of the two, along the tokens that differ). All columns of "
+    "the input are kept in the output. In CSV and TSV, control characters are escaped, and a "
+    "text that a spreadsheet would read as a formula gets a leading quotation mark; JSON lines "
+    "hold texts unchanged. Texts that cannot be scored and pairs that cannot be compared have a "
+    "reason instead of a number. The exit code is 2 on bad input, and if there is not a single "
+    "number."
 )
 EXAMPLE = 'unmask score -m bert-base-cased --text "The cats sleep." --text "The cats sleeps."'
 # texts that are scored and written together: an interruption loses no more

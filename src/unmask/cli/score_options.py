@@ -23,7 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--method",
         action="append",
         metavar="NAME",
-        help="pll, pll-word-l2r, and for pairs hcb-path; separate several by commas (default: pll)",
+        help="pll, pll-word-l2r, and for pairs hcb-path; separate several with commas (default: "
+        "pll)",
     )
     add("--orders", type=int, metavar="R", help="hcb-path: number of orders averaged (default: 8)")
     add(
@@ -43,13 +44,17 @@ def _add_input(parser: argparse.ArgumentParser) -> None:
         help="a file (.txt with one text per line, .jsonl, .tsv or .csv), or - for standard input",
     )
     add("--text", action="append", help="text to score, instead of a file; repeat it for several")
-    add("--format", metavar="FORMAT", help="txt, jsonl, tsv or csv, if the name does not say")
+    add(
+        "--format",
+        metavar="FORMAT",
+        help="txt, jsonl, tsv or csv, if the file name does not show it",
+    )
     add("--column", metavar="NAME", help="column that holds the texts (default: text)")
     add("--pairs", metavar="GOOD,BAD", help="the two columns that hold minimal pairs")
     add(
         "--blimp",
         metavar="FOLDER|NAME",
-        help="BLiMP: a folder of .jsonl files, or its name on the hub, nyu-mll/blimp",
+        help="BLiMP: a folder of .jsonl files, or its name on the Hub, nyu-mll/blimp",
     )
     add(
         "--paradigm",
@@ -69,27 +74,30 @@ def _add_input(parser: argparse.ArgumentParser) -> None:
         "--limit",
         type=int,
         metavar="N",
-        help="read only the first N rows; for BLiMP N pairs per paradigm, in hashed order",
+        help="read only the first N rows; for BLiMP, N pairs per paradigm, in hashed order",
     )
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--words", action="store_true", help="one row per word: surprisal, start, end, pieces")
-    add("--base-two", action="store_true", help="bits instead of nats")
+    add(
+        "--words", action="store_true", help="write one row per word: surprisal, start, end, pieces"
+    )
+    add("--base-two", action="store_true", help="use bits instead of nats")
     add(
         "-o",
         "--output",
         metavar="FILE",
-        help="write the rows to a file: .csv, .tsv or .jsonl; it is FILE.partial until complete",
+        help="write the rows to a file: .csv, .tsv or .jsonl; its name is FILE.partial until it "
+        "is complete",
     )
     add("--output-format", metavar="FORMAT", help="csv, tsv or jsonl, also for stdout")
     add("--json", action="store_true", help="print JSON lines instead of a table")
-    add("--prefix", default="", help="what the names of new columns begin with (default: nothing)")
+    add("--prefix", default="", help="prefix for the names of new columns (default: none)")
     add(
         "--no-text",
         action="store_true",
-        help="leave the texts out of the rows, so that the rows can be published",
+        help="leave out the texts, so the rows can be published",
     )
     add("--model-name", metavar="NAME", help="name of the model in the rows (default: its own)")
 
@@ -161,7 +169,7 @@ def _check_rows(chosen: argparse.Namespace, is_pairs: bool) -> None:
     if is_pairs:
         _reject(chosen, ("words",), "with pairs, which are compared as whole texts")
     else:
-        _reject(chosen, ("by",), "without pairs, which alone have an accuracy")
+        _reject(chosen, ("by",), "without pairs, since only pairs have an accuracy")
     if chosen.no_text and chosen.words:
         raise UnmaskError("--words writes words and --no-text leaves texts out; give one of them")
     check_limit(chosen.limit)

@@ -178,8 +178,8 @@ def _captured(joint: "Joint", vocabulary_size: int) -> Iterator[str]:
     counts = _listed([f"{len(axis):,}" for axis in joint.supports])
     place = "place" if len(held) == 1 else "places, in order"
     yield (
-        f"the candidates ({counts}) have {_listed([_percent(part) for part in held])} of what the "
-        f"model expects at their {place}; probabilities are among them alone"
+        f"the candidates ({counts}) have {_listed([_percent(part) for part in held])} of the "
+        f"model's probability at their {place}; probabilities are conditional on them"
     )
 
 
@@ -195,14 +195,17 @@ def _searched(joints: Joints) -> Iterator[str]:
 
 
 def _word_notes(wide: bool, prior: object) -> list[str]:
-    lines = ["prob is of a word among all that could stand there, not among these words alone"]
+    lines = ["prob is among everything that could fill the blank, not only among these words"]
     if isinstance(prior, dict):
         said = _listed([f"{n} piece{'s' * (n != 1)} {weight:g}" for n, weight in prior.items()])
-        lines.append(f"assumed of how many pieces a blank has: {said}")
+        lines.append(f"assumed for the number of pieces of a blank: {said}")
     elif prior is not None:
         lines.append("assumed: all numbers of pieces that these words have are equally likely")
     elif wide:
-        lines.append("prob is given how many pieces each blank has: other lengths do not compare")
+        lines.append(
+            "prob is conditional on the number of pieces of each blank: other lengths "
+            "are not comparable"
+        )
     return lines
 
 

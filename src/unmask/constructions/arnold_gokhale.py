@@ -29,12 +29,13 @@ def arnold_gokhale(
 ) -> Joint:
     """Minimise the KL from the model's conditionals to the joint's, to convergence.
 
-    The minimum is N / sum_t 1 / r_t, N = sum_t q_t, with the laws r_t of the other blanks that
-    `solvers.fits` finds; the diagnostics say in how many sweeps over the tables, whether it
-    converged and to what residual.
+    The minimum is N / sum_t 1 / r_t with N = sum_t q_t, where r_t are the marginals over all blanks
+    but t, which `solvers.fits` finds; the diagnostics report how many sweeps over the tables it
+    took, whether it converged, and the residual.
 
-    `pseudo_counts` regularises two blanks: as if each token had met that many contexts more in
-    which the blanks were independent, with the doubly masked marginals or uniform ones (`towards`).
+    `pseudo_counts` regularises two blanks, as if each token had been seen in that many additional
+    contexts in which the blanks were independent, with the doubly masked marginals or uniform ones
+    (`towards`).
     """
     start = starting_point(tables)
     pull = None
@@ -57,7 +58,7 @@ def arnold_gokhale(
 
 
 def weighted_arnold_gokhale(tables: Tables) -> Joint:
-    """The same, each context weighted by how likely the fully masked model finds it.
+    """The same, with each context weighted by its probability under the fully masked model.
 
     ``sum_t m_-t q_t / sum_t m_-t / r_t``: contexts that hardly occur no longer count as much as
     those that do.

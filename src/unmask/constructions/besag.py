@@ -26,13 +26,13 @@ def besag(
     """Walk from a pivot fill to every other, one blank at a time (Besag 1974).
 
     log p(x) / p(pivot) is the sum over the blanks of log q(x_t | c) - log q(pivot_t | c), where c
-    holds x in the blanks walked before and the pivot in those to come. Exact for compatible
-    conditionals whatever the path. Otherwise the conditionals of the last blank of the path are the
-    model's own, and all unfaithfulness falls on the others. The default path goes from the last
+    holds x in the blanks walked before and the pivot in those to come. For compatible conditionals
+    this is the right joint, whatever the path. Otherwise the conditionals of the last blank of the
+    path are the model's own, and the others take all the error. The default path goes from the last
     blank to the first; the default pivot is the mode of each fully masked distribution.
 
-    Two blanks are the paper's: log q(a | b) + log q(b | a') - log q(a' | b) with one pivot a', for
-    that of the other blank cancels; `pivot_axis=1` swaps the blanks.
+    With two blanks it is the paper's: log q(a | b) + log q(b | a') - log q(a' | b) with one pivot
+    a', since that of the other blank cancels; `pivot_axis=1` swaps the blanks.
     """
     steps = walked_path(path, pivot_axis, len(tables.shape))
     places = _pivot_places(tables, pivot, steps)
@@ -94,7 +94,7 @@ def check_besag(options: Given, blanks: int) -> None:
         raise MethodError(f"pivot_axis is 0 or 1, not {quoted(axis)}")
     walked_path(options.get("path"), axis, blanks)
     if options.get("path") is not None and "pivot_axis" in options:
-        raise MethodError("path and pivot_axis both say where the walk ends; give one of them")
+        raise MethodError("path and pivot_axis both set where the walk ends; give one of them")
     single = isinstance(pivot, str) or whole_number(pivot) is not None
     if pivot is not None and blanks == 2 and not single:
         raise MethodError(

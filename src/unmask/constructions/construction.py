@@ -51,7 +51,7 @@ class Construction:
     of_two: tuple[str, ...] = ()
     only_two: bool = False
     without_tables: Callable[[Given], bool] = _never
-    unsketched: str = "nobody has shown that it holds over one"
+    unsketched: str = "it has not been shown to work with one"
 
     def options(self, blanks: int = 2) -> dict[str, object]:
         """The options that it takes, with their defaults."""

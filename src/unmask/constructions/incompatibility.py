@@ -17,8 +17,8 @@ def incompatibility(tables: PairTables) -> float:
     """J, in bits: 0 exactly when the two conditionals are compatible, at most 1.
 
     The Jensen-Shannon divergence between q(a | b) r_b and q(b | a) r_a, the two factorisations at
-    the marginals where pseudo-Gibbs sampling settles. Where some joint has both conditionals, they
-    are the same distribution; where none has, no construction can be faithful to both.
+    the marginals to which pseudo-Gibbs sampling converges. If some joint has both conditionals, the
+    two are the same distribution; if none does, no construction can be faithful to both.
     """
     return agreement(tables).bits
 

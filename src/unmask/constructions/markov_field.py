@@ -21,8 +21,8 @@ def markov_field(tables: Tables) -> Joint:
 def markov_field_of_logits(tables: Tables) -> Joint:
     """Add all raw logits and renormalise: MRF_L of Torroba Hennigen & Kim (2023).
 
-    Not a function of the model's distributions: adding a constant to the logits of one
-    context, which no softmax notices, changes this joint. Offered for comparison.
+    Not a function of the model's distributions: adding a constant to the logits of one context,
+    which softmax ignores, changes this joint. Included for comparison only.
     """
     blanks = range(len(tables.shape))
     # logits are log-probabilities and the normaliser that was taken from them

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 class Needs:
     """The parts of the tables that a construction reads.
 
-    `masked` is every blank with all of them masked, one row. `whole` names the blanks that are read
-    under every assignment of the others, `some` the number of single contexts in which each blank
-    is read besides, and `between` the rows in which only some of the others are filled.
+    `masked` is every blank with all of them masked, one forward pass. `whole` names the blanks that
+    are read in every context of the others, `some` is the number of additional single contexts in
+    which each blank is read, and `between` the number of forward passes in which only some of the
+    others are filled.
     """
 
     masked: bool = False
@@ -20,11 +21,11 @@ class Needs:
     between: int = 0
 
     def only_contexts(self) -> bool:
-        """Whether what is read depends on the fills that are looked at."""
+        """Whether the contexts that are read depend on the fills in question."""
         return any(self.some) and not self.whole
 
     def rows(self, shape: Sequence[int]) -> int:
-        """Rows that the model runs; contexts of a whole table are free."""
+        """The number of forward passes; contexts of a whole table cost nothing more."""
         some = (*self.some, *[0] * (len(shape) - len(self.some)))
         each = (whole_rows(shape, t) if t in self.whole else some[t] for t in range(len(shape)))
         return self.masked + self.between + sum(each)

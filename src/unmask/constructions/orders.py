@@ -27,10 +27,10 @@ Filled = tuple[int, ...]
 def orders(tables: Tables, *, mean: str = "arithmetic") -> Joint:
     """Average the factorisations of all orders in which the blanks can be filled.
 
-    Each is what one writes down when filling one blank after the other; for two blanks
-    m_b q(a | b) and m_a q(b | a), m the doubly masked marginals. The arithmetic mean is normalised
-    as it stands: the log-probability of a pair takes three forward passes, and ranking or sampling
-    reads only the contexts it needs. The geometric mean needs the tables, for its normaliser.
+    Each is the probability of filling one blank after the other: for two blanks m_b q(a | b) and
+    m_a q(b | a), where m are the doubly masked marginals. The arithmetic mean needs no normaliser:
+    the log-probability of a pair takes three forward passes, and ranking or sampling reads only the
+    contexts it needs. The geometric mean needs the tables for its normaliser.
     """
     blanks = len(tables.shape)
     if mean == "geometric":

@@ -23,12 +23,12 @@ STEPS = 50
 
 
 def arnold_gokhale_steps(tables: Tables, *, steps: int = STEPS) -> Joint:
-    """Take so many of Arnold & Gokhale's steps (Torroba Hennigen & Kim 2023, appendix C).
+    """Take `steps` of Arnold & Gokhale's steps (Torroba Hennigen & Kim 2023, appendix C).
 
-    Each maps a joint with laws r_t of the other blanks to one proportional to
-    sum_t q_t / sum_t 1 / r_t, from uniform ones. The state is those laws, for two blanks the two
-    marginals, and a step is one sweep over the tables. A number of steps is not convergence:
-    `last_change` is the largest change of a logarithm of them in the step before the last.
+    The first joint is uniform. Each step maps a joint whose marginals over all blanks but t are r_t
+    to one proportional to sum_t q_t / sum_t 1 / r_t. The state is those marginals, and a step is
+    one sweep over the tables. A fixed number of steps does not guarantee convergence: `last_change`
+    is the largest change of a log marginal in the step before the last.
     """
     log_others, change = _stepped(tables, steps)
     did = {

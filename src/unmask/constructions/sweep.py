@@ -27,8 +27,8 @@ def sweep(tables: PairTables, *, contexts: int = CONTEXTS, floor: float = FLOOR)
     """(q(a | b) r_b + q(b | a) r_a) / 2 with marginals swept from the likeliest contexts.
 
     r_b is the mean of q(b | a) over the `contexts` likeliest a of the doubly masked model, weighted
-    by their probability, mixed with a part `floor` of the masked marginal itself; r_a likewise.
-    Normalised over the whole support as it stands, for 2 * contexts + 3 forward passes per pair.
+    by their probability, mixed with a share `floor` of the masked marginal itself; r_a likewise. It
+    needs no normaliser, and takes 2 * contexts + 3 forward passes per pair.
     """
     masked, (first, second) = tables.masked, (_log_contexts(tables, blank) for blank in (0, 1))
     log_b, covered_a = _swept(first, masked.log_b, tables.log_b_given, contexts, floor)

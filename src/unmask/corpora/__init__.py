@@ -31,9 +31,9 @@ class CorpusSpec:
 
     `place` is `snli`, `xsum`, the hub name or local folder of a Hugging Face dataset, a file
     (.jsonl, .tsv, .csv, .txt), or `-` for standard input. `columns` are keys of JSON lines, names
-    in the first line of a table or in a dataset, or, in a table without such a line, numbers from
-    1. `split`, `config` and `revision` choose a part of a dataset. `format` says what standard
-    input is (txt unless given), or a file whose name does not say.
+    in the header of a table or in a dataset, or column numbers, starting at 1, in a table without a
+    header. `split`, `config` and `revision` choose a part of a dataset. `format` is that of
+    standard input (txt by default), or of a file whose name does not show it.
     """
 
     place: str
@@ -79,7 +79,7 @@ def _from_path(spec: CorpusSpec, path: Path) -> Corpus:
     format = spec.format or path.suffix.lower().removeprefix(".")
     if format not in FORMATS:
         raise CorpusError(
-            f"the name of {shown} does not say what it holds; name its format: {listed(FORMATS)}"
+            f"the name of {shown} does not show its format; name it: {listed(FORMATS)}"
         )
     try:
         with path.open("rb") as file:

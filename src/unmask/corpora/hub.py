@@ -100,7 +100,7 @@ def _saved(library: Any, table: Table, shown: str) -> tuple[str, Any]:
         return split, found[split]
     own = str(found.split) if found.split is not None else Path(table.place).name
     if table.split not in (None, own):
-        raise CorpusError(f"{shown} has no split {quoted(table.split)}; it has {quoted(own)} alone")
+        raise CorpusError(f"{shown} has no split {quoted(table.split)}; it has only {quoted(own)}")
     return own, found
 
 

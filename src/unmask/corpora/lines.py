@@ -22,7 +22,7 @@ def checked_lines(file: BinaryIO, shown: str) -> Iterator[tuple[int, str]]:
         if len(raw) > LONGEST:
             raise CorpusError(
                 f"{where} is longer than {readable_bytes(LONGEST)}; "
-                "a sentence stands on a line of its own"
+                "write each sentence on its own line"
             )
         yield number, _decoded(raw, where)
 

@@ -135,5 +135,5 @@ def _meaning_of_shared(nats: float) -> str:
     if nats < 0.035:
         return "knowing one blank tells little about the other"
     if nats < 0.35:
-        return "the blanks lean on each other, and independent guesses mislead for some pairs"
+        return "the blanks depend on each other, and independent guesses mislead for some pairs"
     return "the blanks depend on each other strongly, and independent guesses mislead"

@@ -41,8 +41,8 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _REPLIES = {
     404: "There is nothing here.",
     413: f"The demo takes up to {LARGEST_BODY // 1000} kB.",
-    421: "The demo does not answer to this host name; its option --allow-host makes it.",
-    500: "Something failed. The demo goes on.",
+    421: "The demo does not answer to this host name; allow it with the option --allow-host.",
+    500: "Something failed. The demo is still running.",
 }
 
 

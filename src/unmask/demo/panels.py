@@ -20,7 +20,7 @@ HINT = "Click the words to blank, or write [MASK] into the text. Then fill the b
 BUSY = "Too many people are asking at the moment. Please try again in a few seconds."
 CANCELLED = "Cancelled."
 TOO_LONG = f"The text is longer than the {LONGEST_TEXT} characters that the demo takes: shorten it."
-FAILED = "Something failed while this was computed. The demo goes on."
+FAILED = "Something failed while this was computed. The demo is still running."
 # fills that a card shows, those among which heat maps find their tokens, and tokens per side
 TOP, _RANKED, MAP = 8, 20, 8
 
@@ -33,7 +33,7 @@ _WORDS = {
     "ag-paper": "nearest conditionals, in 50 steps",
     "ag": "nearest conditionals",
     "weighted-ag": "nearest where contexts are likely",
-    "pseudo-gibbs": "where resampling ends",
+    "pseudo-gibbs": "what resampling converges to",
     "log-pool": "likely whichever blank comes last",
     "orders": "one blank after the other",
     "sweep": "one sweep of resampling",
@@ -97,7 +97,7 @@ def _among(joint: unmask.Joint) -> str:
     did: dict[str, Any] = joint.diagnostics
     if "candidates_from" not in did:
         return ""
-    said = f"Among {max(joint.shape):,} candidates per blank alone"
+    said = f"Only over {max(joint.shape):,} candidates per blank"
     if captured := did.get("captured_mass"):
         held = math.floor(1000 * min(captured)) / 10
         said += f", which hold {held:.1f}% of the blank's own distribution or more"

@@ -94,7 +94,7 @@ def check(question: Question, mask: str) -> Blanked:
     check_methods(question.methods)
     if len(left_out(question, len(found.words))) == len(question.methods):
         raise unmask.MethodError(
-            f"{', '.join(question.methods)}: for two blanks alone; choose another construction"
+            f"{', '.join(question.methods)}: for two blanks only; choose another construction"
         )
     return found
 

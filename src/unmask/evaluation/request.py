@@ -33,19 +33,19 @@ from unmask.queries.sketched import check_sketched, sketchable
 from unmask.settings import Settings, Sketch
 
 WEAKLY_KNOWN = (
-    "this run was begun by an earlier version, which kept hashes of weights and vocabulary alone:"
-    " that the model's settings and tokenizer are the same is not checked"
+    "this run was begun by an earlier version, which recorded only hashes of weights and "
+    "vocabulary: whether the model's settings and tokenizer are the same is not checked"
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is to be measured: a model, a corpus, which examples, and which constructions.
+    """What to measure: a model, a corpus, which examples, and which constructions.
 
-    At most `examples` per mask. `methods` are all unless given; `options` are those of a method, by
+    At most `examples` per mask. By default `methods` are all; `options` are those of a method, by
     its name. With a `sketch`, examples are estimated from some contexts of the vocabulary, by the
-    constructions that it does for. Tables name corpus and model by `corpus_name` and `model_name`;
-    without them by their own, folders by their last part.
+    constructions that allow it. `corpus_name` and `model_name` are the names in tables; by default
+    their own names, and for folders the last part of the path.
     """
 
     corpus: CorpusSpec
@@ -71,7 +71,7 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True)
 class Prepared:
-    """A request with its corpus, model and examples, and its plan but for a batch size."""
+    """A request with its corpus, model and examples, and its plan except for the batch size."""
 
     request: Request
     corpus: Corpus
@@ -82,7 +82,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the share of one process came to; `damaged` says which saved parts were unreadable."""
+    """The result of one process's share; `damaged` lists the saved parts that were unreadable."""
 
     plan: Plan
     done: int
@@ -190,11 +190,12 @@ def evaluate(
     progress: bool | None = None,
     say: Callable[[str], object] = lambda _: None,
 ) -> Outcome:
-    """Measure what a run's folder lacks; the folder is made if there is none.
+    """Measure what is missing from a run's folder, which is created if it does not exist.
 
-    Without an `executor`, in this process. `shard` is the share of this process where several
-    work on one folder; `save_every` and `progress` as in `complete`. `say` is given a line where a
-    run goes on with other versions than before, or with a model that is known by less.
+    Without an `executor` it runs in this process. `shard` is the share of this process when several
+    work on one folder; `save_every` and `progress` are as in `complete`. `say` is called with one
+    line if a run continues with different versions than before, or if less is recorded of its
+    model, so that not everything can be checked.
     """
     place, share = executor or LocalExecutor(prepared.lm), shard or Shard()
     pairs, request = prepared.drawn.pairs, prepared.request
@@ -218,7 +219,8 @@ def _check_sketch(request: Request, methods: Sequence[str]) -> None:
         return
     if request.support != WHOLE_VOCABULARY:
         raise SupportError(
-            "a sketch is of the whole vocabulary, and takes no other support; leave out one of both"
+            "a sketch covers the whole vocabulary and takes no other support; leave out one of "
+            "the two"
         )
     check_sketched(methods, "leave it out, or leave out the sketch (--sketch)")
 
@@ -228,7 +230,7 @@ def _check_known_elsewhere(methods: Sequence[str]) -> None:
     for method in methods:
         if method not in CONSTRUCTIONS and not is_importable(method):
             raise MethodError(
-                f"{method} is known to this process alone; for a run, name the function by where "
+                f"{method} exists only in this process; for a run, name the function by where "
                 "it can be imported from, as package.module:function"
             )
 

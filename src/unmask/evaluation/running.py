@@ -94,5 +94,5 @@ def _check_failures(failures: int, row: Row) -> None:
     if failures >= _FAILURES_IN_A_ROW:
         raise UnmaskError(
             f"{failures} examples failed in a row, the last with: {printable(row.error or '')}."
-            " They are recorded; mend the cause and start again"
+            " They are recorded; fix the cause and start again"
         )

@@ -51,7 +51,7 @@ _PARTS = {"config": "settings", "tokenizer": "rules for tokens", "probe": "answe
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSource:
-    """Where a worker gets its model, and how it loads it; no part of a plan."""
+    """Where a worker gets its model, and how it loads it; not part of a plan."""
 
     place: str
     device: str | None = None

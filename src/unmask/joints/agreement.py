@@ -12,8 +12,8 @@ CLOSE, APART = 0.01, 0.05
 class Agreement:
     """How far two conditionals contradict each other: 0 bits when one joint has both, at most 1.
 
-    `converged` is that of the solver behind it: without it the bits are rough. With more than two
-    blanks it is how far all their conditionals do, and still at most 1.
+    `converged` is whether its solver converged; if not, the bits are rough. With more than two
+    blanks it measures how far all their conditionals contradict each other, and is still at most 1.
     """
 
     bits: float
@@ -25,7 +25,7 @@ class Agreement:
         return self.said()
 
     def said(self, error: float | None = None) -> str:
-        """The same with a standard error, where it was estimated."""
+        """The same with a standard error, if it was estimated."""
         bar = "" if error is None else f" +- {error:.3f}"
         return f"J = {self.bits:.3f}{bar} bits: {self.words()}"
 

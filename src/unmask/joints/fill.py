@@ -15,7 +15,7 @@ from unmask.printable import quoted
 class Fill:
     """Tokens that fill the blanks together, with their log-probability.
 
-    `error` is the standard error of that, in nats, where it was estimated from a sketch.
+    `error` is its standard error, in nats, if it was estimated from a sketch.
     """
 
     tokens: tuple[str, ...]
@@ -32,12 +32,12 @@ class Fill:
 
     @property
     def probability(self) -> float:
-        """The probability itself; 0.0 where it is below what a float can hold."""
+        """The probability itself; 0.0 if it is too small for a float."""
         return math.exp(self.log_prob)
 
     @property
     def probability_error(self) -> float | None:
-        """The standard error of the probability, where it was estimated."""
+        """The standard error of the probability, if it was estimated."""
         return None if self.error is None else self.probability * self.error
 
     def written(self, digits: int = 4) -> str:

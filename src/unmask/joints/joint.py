@@ -34,8 +34,9 @@ _CELLS_RANKED_IN_TEXT = 2**25
 class Joint:
     """An explicit distribution over the tokens that fill the blanks together.
 
-    Of your own numbers: `Joint.from_scores(table, supports)`, or `Joint(scores, supports)` with a
-    function that returns the unnormalised log joint of some rows of the first axis.
+    To make one from your own numbers: `Joint.from_scores(table, supports)`, or
+    `Joint(scores, supports)` with a function that returns the unnormalised log joint for some rows
+    of the first axis.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class Joint:
 
     @property
     def diagnostics(self) -> dict[str, object]:
-        """What was done to get this joint, and how: passes, residuals, storage, captured mass."""
+        """How this joint was computed: passes, residuals, storage, captured mass."""
         sketched = {} if self._sketch is None else self._sketch.diagnostics()
         known = {**self._diagnostics, **self.engine.diagnostics(), **sketched}
         return {"method": self.method, **known}
@@ -129,9 +130,9 @@ class Joint:
         return float(joint._log_probs(torch.tensor([cell]))[0])
 
     def standard_error(self, statistic: Callable[["Joint"], float]) -> float:
-        """How far off a number of a sketch may be, by the sample of contexts that it stands on.
+        """The standard error of a number estimated from a sketch, due to its sample of contexts.
 
-        The number is what the function returns of a joint: `joint.standard_error(Joint.entropy)`,
+        The number is what the function returns for a joint: `joint.standard_error(Joint.entropy)`,
         or `joint.standard_error(lambda j: j.log_prob("hot", "dog"))`. 0 for an exact joint.
         """
         if self._sketch is None:
@@ -201,9 +202,9 @@ class Joint:
         return list(self._ranked[n])
 
     def sample(self, n: int, *, generator: torch.Generator | None = None) -> list[Fill]:
-        """Independent samples, exact ones but from a sketch: there a rare token stands for others.
+        """Independent samples; exact, except from a sketch, where a rare token represents others.
 
-        The generator is a CPU generator, so that a seed gives the same draws on every device.
+        The generator is a CPU generator, so a seed gives the same draws on every device.
         """
         draws = whole_number(n)
         if draws is None or draws < 0:
@@ -227,7 +228,7 @@ class Joint:
         return total / (math.log(2) if base_two else 1.0)
 
     def mutual_information(self, *, base_two: bool = False) -> float:
-        """How much the blanks tell about each other, in nats or bits; 0 when independent.
+        """How much the blanks tell you about each other, in nats or bits; 0 when independent.
 
         With more than two blanks this is their total correlation.
         """
@@ -235,18 +236,18 @@ class Joint:
         return (marginal - self.entropy()) / (math.log(2) if base_two else 1.0)
 
     def is_tabulated(self) -> bool:
-        """Whether sums over whole blanks (entropy, marginals) run no further row of the model."""
+        """Whether sums over whole blanks (entropy, marginals) need no more forward passes."""
         return self.engine.is_tabulated()
 
     def incompatibility(self) -> float | None:
         """J, in bits: how far the conditionals that this was built from contradict each other.
 
-        0 when one distribution has both, at most 1; None unless both tables were elicited.
+        0 when one distribution has both, at most 1; None unless both tables were computed.
         """
         return agreement.bits if (agreement := self.agreement()) else None
 
     def agreement(self) -> Agreement | None:
-        """J with what it says in plain words, and whether its solver converged."""
+        """J with its meaning in plain words, and whether its solver converged."""
         return None if self._agreement is None else self._agreement()
 
     def pmi(self, *tokens: Token, base_two: bool = False) -> float:
@@ -271,15 +272,16 @@ class Joint:
     def interaction(
         self, mutant: Sequence[Token], wildtype: Sequence[Token], *, base_two: bool = False
     ) -> float:
-        """Epistasis: log-odds of all changes together less those of each alone; see `odds`.
+        """Epistasis: log-odds of all changes together minus those of each alone; see `odds`.
 
-        In nats, or bits. 0 where the blanks are independent, or fewer than two of them change.
+        In nats, or bits. It is 0 if the blanks are independent, or if fewer than two of them
+        change.
         """
         found = changes(self.supports, self.log_prob, mutant, wildtype)
         return found.interaction / (math.log(2) if base_two else 1.0)
 
     def to_dict(self, n: int = 10) -> dict[str, object]:
-        """The likeliest fills and the summary numbers that are free, ready for JSON."""
+        """The likeliest fills and the summary numbers that cost nothing more, ready for JSON."""
         free = self.is_tabulated()
         errors = {"standard_errors": self.standard_errors()} if self.is_sketched() else {}
         return {
@@ -295,7 +297,7 @@ class Joint:
         }
 
     def to_pandas(self, n: int = 100) -> "pd.DataFrame":
-        """The likeliest fills as a data frame, a row each."""
+        """The likeliest fills as a data frame, one row per fill."""
         try:
             import pandas as pd
         except ImportError:
@@ -314,7 +316,7 @@ class Joint:
         return pd.DataFrame(rows)
 
     def plot(self, n: int = 12, *, kind: str = "probability") -> "Figure":
-        """A heat map of the `n` likeliest tokens of two blanks; one blank in bars.
+        """A heat map of the `n` likeliest tokens of two blanks, or a bar chart of one blank.
 
         `kind` is "probability", or "pmi" in nats.
         """

@@ -51,7 +51,7 @@ def pair_metrics(
     """All four metrics of every joint at the gold tokens (names or ids), in one pass.
 
     The unary NLL of independent blanks, of `mlm`, uses the model's own conditionals, as in the
-    paper: the product's conditionals are its marginals, which nobody would use for one blank.
+    paper: the product's conditionals are its marginals, which no one would use for one blank.
     """
     for name, joint in joints.items():
         if not all(map(_same_axis, joint.supports, tables.supports)):

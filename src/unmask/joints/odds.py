@@ -78,9 +78,7 @@ def strongest_interaction(
         # log odds ratios against the wild type's row, and its token in the other blank
         found = (tile - tile[:, b, None]) - (base - base[b])
         if not bool(torch.isfinite(found).all()):
-            raise NumericsError(
-                "some fills have probability zero, so that interactions are undefined"
-            )
+            raise NumericsError("some fills have probability zero, so interactions are undefined")
         first, second = divmod(int(found.abs().argmax()), found.shape[1])
         if abs(float(found[first, second])) > abs(value):
             best, value = (rows.start + first, second), float(found[first, second])

@@ -36,7 +36,9 @@ def in_batches(total: int, size: int, run: Callable[[slice], None]) -> int:
             if not out_of_memory(error):
                 raise
             if size == 1:
-                raise MemoryLimitError("one row of this text does not fit into memory") from None
+                raise MemoryLimitError(
+                    "one forward pass of this text does not fit into memory"
+                ) from None
             size //= 2
         else:
             start = batch.stop

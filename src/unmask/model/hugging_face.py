@@ -121,7 +121,7 @@ class HuggingFaceMaskedLM:
     def _require_eval_mode(self) -> None:
         if self.model.training or any(module.training for module in self._every_module):
             raise ModelError(
-                f"{self._name} is in training mode, so that dropout would change every answer; "
+                f"{self._name} is in training mode, so dropout would change every answer; "
                 "call model.eval() first"
             )
 
@@ -170,8 +170,7 @@ class HuggingFaceMaskedLM:
         layer = self._verified_layer(probe, own) if own.shape[-1] == self.vocabulary_size else None
         if layer is None:
             raise ModelError(
-                f"the output layer of {self._name} is another one than when it was loaded; "
-                "load it again"
+                f"the output layer of {self._name} has changed since it was loaded; load it again"
             )
         self._layer = layer
         self._verified_lengths.clear()

@@ -17,7 +17,7 @@ from unmask.model.trimming import Positions
 
 @runtime_checkable
 class MaskedLM(Protocol):
-    """A model that predicts what stands at a position of a token sequence.
+    """A model that predicts the token at a position of a sequence.
 
     With an `output_embedding`, `readouts` returns that layer's inputs; without one
     (`None`), it returns the logits themselves.
@@ -29,7 +29,7 @@ class MaskedLM(Protocol):
 
     @property
     def mask_id(self) -> int:
-        """The id that stands for a blank."""
+        """The id of the mask token."""
 
     @property
     def special_ids(self) -> frozenset[int]:
@@ -37,7 +37,7 @@ class MaskedLM(Protocol):
 
     @property
     def max_length(self) -> int | None:
-        """The longest sequence the model takes, or None."""
+        """The longest sequence that the model accepts, or None."""
 
     @property
     def device(self) -> torch.device:

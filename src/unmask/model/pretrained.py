@@ -131,7 +131,8 @@ def _config(where: str, options: dict[str, Any], shown: str) -> Any:
         kind = f"{shown} is a {printable(config.model_type)} model"
         if type(config) in AutoModelForCausalLM._model_mapping:
             raise ModelError(
-                f"{kind}, a causal language model: it does not read what stands to the right; "
+                f"{kind}, a causal language model: it does not see the text to the right of a "
+                "blank; "
                 "unmask needs a masked one"
             )
         raise ModelError(
@@ -183,8 +184,8 @@ def _require_ids_alone(model: Any, tokenizer: Any) -> None:
     others = sorted(given & set(inspect.signature(model.forward).parameters))
     if others:
         raise ModelError(
-            f"{type(model).__name__} reads {' and '.join(others)} beside the tokens, which unmask "
-            "does not pass on, so its answers would be others than its own"
+            f"{type(model).__name__} reads {' and '.join(others)} in addition to tokens, which "
+            "unmask does not provide, so its answers would be wrong"
         )
 
 
@@ -202,13 +203,13 @@ def _reject_causal(masked_lm: HuggingFaceMaskedLM) -> None:
     left, right = (float((row - found[0]).abs().max()) for row in found[1:])
     if left == right == 0:
         raise ModelError(
-            f"{type(masked_lm.model).__name__} does not read its context: no other token of a text "
-            "moves what it says of a blank; some attention works on a GPU only"
+            f"{type(masked_lm.model).__name__} does not read its context: no other token of a "
+            "text changes its prediction for a blank; some kinds of attention work only on a GPU"
         )
     if right < _NO_EFFECT * left:
         raise ModelError(
-            f"{type(masked_lm.model).__name__} is a causal language model: it does not read what "
-            "stands to the right; unmask needs a masked one"
+            f"{type(masked_lm.model).__name__} is a causal language model: it does not see the "
+            "text to the right of a blank; unmask needs a masked one"
         )
 
 

@@ -33,7 +33,7 @@ _KINDS = ("probability", "pmi")
 def plot(joint: Joint, n: int = 12, *, kind: str = "probability") -> "Figure":
     """The likeliest tokens of both blanks against each other, or of one blank in order.
 
-    `kind` is probability, or pmi in nats. `unmask.plots.tokens` says which tokens are shown.
+    `kind` is probability, or pmi in nats. `unmask.plots.tokens` explains which tokens are shown.
     """
     if len(joint.supports) == 1:
         return _one_blank(joint, n, kind)
@@ -48,7 +48,7 @@ def check(joints: Iterable[Joint], n: object, kind: str) -> None:
     for joint in joints:
         if len(joint.supports) != 2:
             raise SupportError(
-                f"a heat map is of two blanks, and this joint has {len(joint.supports)}: draw two "
+                f"a heat map shows two blanks, and this joint has {len(joint.supports)}: draw two "
                 "of them with joint.marginal(a, b).plot()"
             )
         if kind == "pmi" and not joint.is_tabulated():

@@ -11,7 +11,7 @@ SMALL, NORMAL, LARGE = 7, 8, 9.5
 
 @dataclass(frozen=True)
 class Style:
-    """How a construction is drawn; marker and dashes tell apart what colours alone may not."""
+    """How a construction is drawn; marker and dashes distinguish what colour alone may not."""
 
     colour: str
     marker: str
@@ -48,8 +48,8 @@ def style_of(name: str) -> Style:
 def construction_styles(names: Iterable[str]) -> dict[str, Style]:
     """One style per construction: always the same for those of the library.
 
-    Others, with options for example, get dashes and a style that follows from the name, so that it
-    is the same in every figure too, unless two of one figure meet in it.
+    Others, for example with options, get dashes and a style derived from the name, so it is the
+    same in every figure too, unless two constructions of one figure would share it.
     """
     names = list(names)
     styles = {name: STYLES[name] for name in names if name in STYLES}

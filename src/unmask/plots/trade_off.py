@@ -38,8 +38,8 @@ def frontier(
 ) -> "Figure":
     """Forward passes, on a logarithmic axis, against pairwise NLL with its interval.
 
-    A row is a `Point` or a plain tuple in its order. Where one would flatten all others it leaves
-    the axis, which says so.
+    A row is a `Point`, or a plain tuple in the same order. A point that would squeeze all others
+    together is left off the axis, with a note.
     """
     every = [_checked(Point(*row)) for row in rows]
     if not every:

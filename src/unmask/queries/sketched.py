@@ -39,7 +39,7 @@ def check_sketched(methods: Sequence[str], instead: str = _INSTEAD) -> None:
     for name in methods:
         if why := construction(name).unsketched:
             raise MethodError(
-                f"{name} cannot be had from a sketch of the vocabulary: {why}; {instead}"
+                f"{name} cannot be estimated from a sketch of the vocabulary: {why}; {instead}"
             )
 
 

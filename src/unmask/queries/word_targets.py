@@ -197,7 +197,7 @@ def _log_priors(
             return {widths[0]: 0.0}
         raise SupportError(
             f"blank {blank}: candidates have {_listed(widths)} pieces, and probabilities given "
-            "their number do not compare; state how likely each number is by a piece prior, "
+            "their number are not comparable; state how likely each number is by a piece prior, "
             f"such as {widths[0]}=0.8,{widths[1]}=0.2, or 'uniform'"
         )
     if isinstance(prior, str) and prior == "uniform":
@@ -213,7 +213,8 @@ def _log_priors(
     missing = [width for width in widths if width not in known]
     if missing:
         raise SupportError(
-            f"blank {blank}: piece_prior says nothing of candidates of {_listed(missing)} pieces"
+            f"blank {blank}: piece_prior has no probability for candidates of {_listed(missing)} "
+            "pieces"
         )
     weights = [0.0 if weight is None else weight for weight in known.values()]
     if not all(0 < weight <= 1 for weight in weights) or sum(weights) > 1 + 1e-9:

@@ -32,9 +32,9 @@ def read_blimp(
 ) -> list[Item]:
     """BLiMP's pairs: a folder of `*.jsonl`, or a hub dataset with one configuration per paradigm.
 
-    Paradigms come in the order of their names, or as they are requested. With a `limit`, so many
-    pairs of each, the first in the hashed order of their ids: any such part is a random sample,
-    and a larger one begins with a smaller one.
+    Paradigms come in the order of their names, or as requested. With a `limit`, at most that many
+    pairs of each, the first in the hashed order of their ids: any such part is a random sample, and
+    a larger one begins with a smaller one.
     """
     folder = Path(os.path.expanduser(place))
     local = os.path.isdir(folder)

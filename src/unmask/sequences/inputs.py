@@ -117,8 +117,7 @@ def _format_of(path: Path, place: Place) -> str:
         # a pipe is what standard input is
         return "txt"
     raise CorpusError(
-        f"the name of {place.shown} does not say what it holds; "
-        f"give the format, one of {listed(FORMATS)}"
+        f"the name of {place.shown} does not show its format; name it: {listed(FORMATS)}"
     )
 
 

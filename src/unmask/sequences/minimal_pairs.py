@@ -21,10 +21,10 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of one pair: 1 where the better text won, 0.5 for a tie, 0 where it lost.
+    """The result for one pair: 1 if the better text won, 0.5 for a tie, 0 if it lost.
 
-    `correct` is None where the pair could not be compared. `groups` are what else it is counted
-    under, by the kind of group: field, phenomenon.
+    `correct` is None if the pair could not be compared. `groups` are the other groups that it
+    counts towards, by the kind of group: field, phenomenon.
     """
 
     paradigm: str
@@ -52,7 +52,7 @@ class Accuracy:
 
     @property
     def coverage(self) -> float:
-        """The part of the pairs that could be compared."""
+        """The share of the pairs that could be compared."""
         return self.compared / self.pairs
 
     def to_dict(self) -> dict[str, float | None]:
@@ -94,7 +94,7 @@ def wilson(successes: float, trials: int, *, confidence: float = CONFIDENCE) -> 
 
 
 def accuracy(verdicts: Iterable[Verdict], *, confidence: float = CONFIDENCE) -> Accuracy:
-    """The accuracy over paradigms, each counting the same."""
+    """The accuracy over paradigms, with equal weights."""
     every = list(verdicts)
     if not every:
         raise UnmaskError("an accuracy needs at least one pair")

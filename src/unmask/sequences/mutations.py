@@ -32,9 +32,9 @@ DEFAULT_SUPPORT = "amino-acids"
 class MutationEffect:
     """The log-odds of mutations together and of each alone in the wild type, in nats.
 
-    Mutations stand in the order of their positions. The interaction (epistasis) is the log-odds
-    together less the sum of those alone: for two mutations the log odds ratio of the joint, for
-    one mutation 0. `incompatibility` is J in bits, None where there are not both tables.
+    Mutations are in the order of their positions. The interaction (epistasis) is the log-odds
+    together minus the sum of those alone: for two mutations it is the log odds ratio of the joint,
+    for one mutation 0. `incompatibility` is J in bits, None if there are not both tables.
     """
 
     mutations: tuple[Mutation, ...]
@@ -62,10 +62,10 @@ class MutationEffect:
 class PairInteraction:
     """How two positions of a sequence depend on each other, by the joint of their residues.
 
-    `mutual_information`, in bits, weighs all pairs of residues by how likely they are, and does not
-    depend on the wild type. `interaction`, in nats, is that of the double mutant for which it is
-    largest in size, however unlikely that mutant is: `mutations` names it. `incompatibility` is J
-    in bits, and `method` the construction of the joint.
+    `mutual_information`, in bits, weights all pairs of residues by how likely they are, and does
+    not depend on the wild type. `interaction`, in nats, is the largest in absolute value over all
+    double mutants, however unlikely the mutant is: `mutations` names it. `incompatibility` is J in
+    bits, and `method` the construction of the joint.
     """
 
     positions: tuple[int, int]
@@ -99,7 +99,7 @@ def mutation_effect(
     settings: Settings | None = None,
     **options: Any,
 ) -> MutationEffect:
-    """What mutations such as "A42G:L45K" do to a sequence, together and alone.
+    """The effect of mutations such as "A42G:L45K" on a sequence, together and alone.
 
     Their positions are the blanks, all other residues the text. One mutation is scored by the
     model's own distribution, whatever the method.

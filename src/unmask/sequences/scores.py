@@ -60,9 +60,9 @@ class Unscored:
 class LogRatio:
     """The logarithm of p(first) / p(second), in nats; by `pll*` a difference of scores.
 
-    `log_ratio` is None where `reason` says why there is none. `standard_error` is that of the
-    mean over orders, None with one order. `places` are the positions where the texts differ, None
-    where they do not have equally many tokens. `method` says how the two were compared.
+    `log_ratio` is None if there is none, and `reason` then explains why. `standard_error` is that
+    of the mean over orders, None with one order. `places` are the positions where the texts differ,
+    None if they have different numbers of tokens. `method` is how the two were compared.
     """
 
     log_ratio: float | None

@@ -152,8 +152,8 @@ def _check(lm: LanguageModel, method: object, methods: tuple[str, ...]) -> None:
         raise MethodError(f"no method {quoted(method)}; methods: {', '.join(methods)}")
     if method == "pll-word-l2r" and not lm.tokenizer.is_fast:
         raise MethodError(
-            "this tokenizer keeps no character offsets, so that pll-word-l2r does not know its "
-            "words; take pll"
+            "this tokenizer keeps no character offsets, so pll-word-l2r does not know its words; "
+            "use pll"
         )
 
 

@@ -41,9 +41,9 @@ _PARTS = ("text", "first word", "second word")
 class PairScore:
     """How likely two words are together in the two blanks of a text; natural logarithms.
 
-    `log_p` is log p(first, second), given that each blank is as many pieces wide as its word is.
-    `incompatibility` is J, in bits, None where no tables were made. The errors are standard errors,
-    None where nothing was estimated. Where there is a `reason`, there are no numbers.
+    `log_p` is log p(first, second), given that each blank has as many pieces as its word.
+    `incompatibility` is J, in bits, None if no tables were made. The errors are standard errors,
+    None if nothing was estimated. If there is a `reason`, there are no numbers.
     """
 
     log_p: float | None = None
@@ -102,8 +102,8 @@ def score_pairs(
 ) -> Iterator[PairScore]:
     """The scores of items, each a text, a first and a second word, in their order.
 
-    The text has two mask tokens, or both words stand in it, each once. Items are read some hundred
-    at a time, as the scores are taken, so that there may be any number of them.
+    The text has two mask tokens, or contains both words, each once. Items are read a few hundred at
+    a time, as you iterate over the scores, so there may be any number of them.
 
     - `orders`: three forward passes per item, more where a word has several pieces. Conditionals
       are the model's with the other word filled in, and `pmi` is against the words with the other
@@ -119,7 +119,7 @@ def score_pairs(
     elif axes != "vocabulary":
         raise SupportError(
             f"items take support 'auto', 'vocabulary' or a Sketch, not {quoted(support)}: "
-            "probabilities given candidates do not compare across items"
+            "probabilities given candidates are not comparable across items"
         )
     if name == METHOD_WITHOUT_TABLES:
         return _scored(lm, items, partial(_by_orders, TokenReader(lm.model, how)), None)

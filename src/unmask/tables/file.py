@@ -27,7 +27,7 @@ FORMAT = "unmask.tables.pair_tables/1"
 def save_tables(tables: PairTables, path: str | Path) -> None:
     """Write both tables, the doubly masked distributions and the supports.
 
-    The file appears whole or not at all: it is written beside its place and renamed.
+    The file is either complete or absent: it is written to a temporary file and renamed.
     """
     target = Path(path)
     if not target.parent.is_dir():
@@ -63,7 +63,7 @@ def load_tables(
     device: str | torch.device = "cpu",
     memory_limit: int = DEFAULT_MEMORY_LIMIT,
 ) -> PairTables:
-    """Read tables that `save_tables` wrote; what is damaged or changed is a `TablesFileError`.
+    """Read tables that `save_tables` wrote; a damaged or changed file raises a `TablesFileError`.
 
     Checks the checksum, where the file has one, and in one pass over each table that its logits
     add up to the normalisers kept with them.

@@ -46,7 +46,7 @@ class Tile:
 
 
 class PairTables:
-    """Both conditional tables of a pair of blanks, taken from a source as they are needed."""
+    """Both conditional tables of a pair of blanks, read from a source as they are needed."""
 
     def __init__(self, source: TableSource, settings: Settings | None = None) -> None:
         self.source = source
@@ -133,15 +133,15 @@ class PairTables:
         return self.source.masked()
 
     def both(self) -> tuple[ConditionalTable, ConditionalTable]:
-        """q(a | b) and q(b | a), elicited now if they are not there."""
+        """q(a | b) and q(b | a), computed now if they are not there."""
         return self.a_given_b, self.b_given_a
 
     def has_masked(self) -> bool:
-        """Whether the doubly masked distributions are there, or can be elicited."""
+        """Whether the doubly masked distributions are there, or can be computed."""
         return not (isinstance(self.source, StoredSource) and self.source.marginals is None)
 
     def holds_all(self) -> bool:
-        """Whether both tables are there, so that reading them runs no model."""
+        """Whether both tables are there, so reading them does not run the model."""
         return isinstance(self.source, StoredSource) or all(map(self._if_elicited, (0, 1)))
 
     def elicit(self, whole: Iterable[int], *, masked: bool) -> None:
@@ -243,7 +243,7 @@ class PairTables:
         return self.__dict__.get("b_given_a" if outcome else "a_given_b")
 
     def diagnostics(self) -> dict[str, object]:
-        """How the tables are kept and what they have cost."""
+        """How the tables are stored and what they have cost."""
         known = self._if_elicited(0) or self._if_elicited(1)
         masked = self.__dict__.get("masked")
         return {

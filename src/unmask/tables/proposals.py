@@ -45,7 +45,8 @@ def resolved(spec: object, blanks: int, vocabulary_size: int) -> object:
     """What "auto" stands for where that is one thing: a sketch, or a vocabulary that is small."""
     if isinstance(spec, Sketch) and blanks > 2:
         raise SupportError(
-            f"a sketch is of two blanks, and this text has {blanks}; give a number of candidates"
+            f"a sketch works with two blanks, and this text has {blanks}; give a number of "
+            "candidates"
         )
     if not (isinstance(spec, str) and spec == AUTO) or blanks > 2:
         return spec

@@ -48,8 +48,8 @@ class Tokenizer(Protocol):
 class Cloze:
     """A tokenised text whose blanks hold the mask token.
 
-    `positions` are flat, blank after blank; `widths` says how many of them each blank has (None:
-    one each). `spans` are the characters that each blank covers in a text without mask tokens.
+    `positions` are flat, blank after blank; `widths` is how many of them each blank has (None: one
+    each). `spans` are the characters that each blank covers in a text without mask tokens.
     `unknown` are the parts of the text around the blanks that the vocabulary has no token for.
     """
 
@@ -77,7 +77,7 @@ class Cloze:
         return tuple(tuple(islice(rest, width)) for width in self.blank_widths)
 
     def with_widths(self, widths: Sequence[int]) -> "Cloze":
-        """The mask of each blank repeated so many times; other widths leave no `gold`."""
+        """The mask of each blank repeated `widths` times; without `gold` if a width changes."""
         if tuple(widths) == self.blank_widths:
             return self
         runs = self.positions_by_blank
@@ -95,7 +95,7 @@ class Cloze:
         return replace(self, ids=tuple(ids), positions=positions, gold=None, widths=kept)
 
     def one_token_each(self) -> "Cloze":
-        """The same blanks with one position each, for single tokens: what stood there is let go."""
+        """The same blanks with one position each, for single tokens, and without `gold`."""
         return replace(self.with_widths([1] * len(self.blank_widths)), gold=None)
 
     def filled(self, tokens: Sequence[int]) -> list[int]:

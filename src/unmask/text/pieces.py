@@ -9,7 +9,7 @@ from unmask.printable import quoted
 from unmask.text.cloze import Cloze
 
 OUT_IN_PYTHON = (
-    "rank words of any number of pieces with lm.fill(..., targets=[...]), or take a blank per "
+    "rank words of any number of pieces with lm.fill(..., targets=[...]), or use one blank per "
     "piece with lm.cloze(text, blanks=[...])"
 )
 
@@ -22,7 +22,7 @@ def made_of_pieces(cloze: Cloze) -> str | None:
 
 def one_blank_for_each(cloze: Cloze, way_out: str = OUT_IN_PYTHON) -> tuple[Cloze, str | None]:
     """One blank per word, and what to say where that has lost pieces; None where it has not."""
-    said = [f"{word} and one blank here, for single tokens" for word, _ in _wide(cloze)]
+    said = [f"{word}, but one blank here, which holds a single token" for word, _ in _wide(cloze)]
     if not said:
         return cloze, None
     return cloze.one_token_each(), f"{', '.join(said)}; {way_out}"

@@ -147,7 +147,7 @@ def _in_context(tokenizer: Tokenizer, frames: Sequence[_Frame], word: str) -> Ca
         raise SupportError(f"{quoted(word)} is not a word: the tokenizer makes no piece of it here")
     raise SupportError(
         f"{quoted(word)} cannot be written at this blank: its pieces here do not spell it; "
-        "put a space beside the blank, or give token ids"
+        "put a space next to the blank, or give token ids"
     )
 
 

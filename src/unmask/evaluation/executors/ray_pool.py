@@ -178,7 +178,7 @@ class Pool(Generic[Job, Outcome]):
         if self._deaths_in_a_row >= max(_DEATHS, _DEATHS_PER_WORKER * self._wanted):
             raise UnmaskError(
                 f"workers died {self._deaths_in_a_row} times without finishing an example, the last"
-                f" with: {printable(why)}. What was finished is kept; mend the cause (often memory:"
+                f" with: {printable(why)}. What was finished is kept; fix the cause (often memory:"
                 " use fewer --workers) and start again"
             )
         self._start()

@@ -29,7 +29,7 @@ _CELLS = 2**22
 
 @dataclass(frozen=True, kw_only=True)
 class Resampling:
-    """How often sentences are drawn anew, and from which seed."""
+    """How often sentences are resampled, and from which seed."""
 
     resamples: int = 10_000
     seed: int = 0

@@ -56,15 +56,15 @@ class Report:
 
     @property
     def vocabularies(self) -> dict[str, str]:
-        """Which vocabulary a model has, so that none are compared that differ."""
+        """The vocabulary of each model: models with different ones are not compared."""
         return {run.plan.model.name: run.plan.model.vocabulary for run in self.runs}
 
     def summaries(self) -> list[Summary]:
-        """The paper's numbers of every construction."""
+        """The paper's metrics for every construction."""
         return summarise(self.rows, self.resampling)
 
     def differences(self) -> list[Difference]:
-        """Every construction less the baseline."""
+        """Every construction minus the baseline."""
         if self.baseline is None:
             return []
         return differences(self.rows, self.baseline, self.resampling)
@@ -82,11 +82,11 @@ class Report:
         ]
 
     def token_differences(self) -> list[DistanceBin]:
-        """NLLs less the baseline's by token distance."""
+        """NLLs minus the baseline's by token distance."""
         return self._differences(self.rows, None)
 
     def syntactic_differences(self) -> list[DistanceBin]:
-        """NLLs less the baseline's by syntactic distance."""
+        """NLLs minus the baseline's by syntactic distance."""
         return [
             one
             for run, distances in zip(self.runs, self.syntactic, strict=True)
@@ -104,11 +104,11 @@ class Report:
 
 
 def report(runs: Sequence[Run], *, resampling: Resampling, baseline: str | None = None) -> Report:
-    """Put runs together; without a baseline it is the paper's, where it was measured."""
+    """Combine runs; the default baseline is the paper's, if it was measured."""
     if not any(run.rows for run in runs):
         for damaged in (one for run in runs for one in run.damaged):
             raise StoreError(f"{damaged.why}; {_remedy(damaged)}")
-        raise StoreError("there are no results yet: let unmask evaluate do some examples first")
+        raise StoreError("there are no results yet: run unmask evaluate first")
     _reject_namesakes(run.plan for run in runs)
     _reject_repetitions(runs)
     measured = {row.construction for run in runs for row in run.rows}
@@ -262,10 +262,10 @@ def _run_notes(run: Run) -> list[str]:
 def _remedy(part: Damaged) -> str:
     if part.of_another_plan:
         return (
-            "either plan.json was changed since, then put it back, or the part was copied from"
-            " another run, then remove it"
+            "if plan.json was changed since, restore it; if the part was copied from another"
+            " run, remove it"
         )
-    return "start unmask evaluate again, which does its examples anew"
+    return "start unmask evaluate again, which computes its examples again"
 
 
 def _failed(run: Run) -> dict[str, str]:

@@ -182,7 +182,7 @@ def _loaded(spacy: Any, model: str) -> Any:
     except Exception as error:  # a damaged model fails in many ways; all mean the same
         reason = quoted(str(error).strip() or type(error).__name__, limit=200)
         raise UnmaskError(
-            f"cannot load the spaCy model {shown} ({reason}); install it anew, or choose another"
+            f"cannot load the spaCy model {shown} ({reason}); install it again, or choose another"
         ) from None
     raise UnmaskError(
         f"there is no spaCy model {shown}, neither installed nor as a folder:"

@@ -14,18 +14,17 @@ from unmask.tables.storage import choose_storage
 
 @dataclass(frozen=True)
 class Cost:
-    """What one text costs: forward passes exactly, FLOP and memory nearly, time roughly.
+    """What one text costs: exact forward passes, approximate FLOP and memory, rough time.
 
-    Showing the joints is counted in: their sums, the likeliest pairs and, where both tables are
-    there, J.
-    With `for_a_pair` they are those of one pair's probability, by constructions that need no more;
-    `passes_to_rank` is then the most that ranking, sampling or sums may come to.
-    `storage` says whether tables are kept cell by cell ("dense") or computed anew in every pass
-    ("streamed"), `storage_why` for what reason; None where there are no tables. `flop` is that of
-    the forward passes, `table_flop` that of the output layer; a multiply-add counts as two.
-    `table_traffic` is what passes over the tables move where they are not compiled. `seconds` are
-    those of the forward passes on this machine. `at_most`: a sketch ends sooner where its precision
-    is reached.
+    This includes showing the joints: their sums, the likeliest pairs and, if both tables are there,
+    J. With `for_a_pair`, the forward passes are those for the probability of one pair, by
+    constructions that need no more; `passes_to_rank` is then the most that ranking, sampling or
+    sums may take. `storage` is "dense" if tables are stored cell by cell, "streamed" if they are
+    recomputed in every sweep, and `storage_why` the reason; None if there are no tables. `flop` is
+    that of the forward passes, `table_flop` that of the output layer; a multiply-add counts as two.
+    `table_traffic` is the memory traffic of sweeps over the tables that are not compiled. `seconds`
+    are those of the forward passes on this machine. `at_most` is True for a sketch, which stops
+    sooner if its precision is reached.
     """
 
     forward_passes: int

@@ -31,7 +31,7 @@ class Mixing:
     ess: float
 
     def to_dict(self) -> dict[str, object]:
-        """Plain values, ready for JSON: infinity, which JSON has no word for, is None."""
+        """Plain values, ready for JSON: infinity, which JSON cannot express, is None."""
         return {"of": self.of, "r_hat": finite_or_none(self.r_hat), "ess": self.ess}
 
 

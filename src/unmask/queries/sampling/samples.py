@@ -29,9 +29,9 @@ class Draw:
 
 @dataclass(frozen=True)
 class Frequency:
-    """How often something was drawn, and the Monte Carlo standard error of that part.
+    """How often something was drawn, and the Monte Carlo standard error of that share.
 
-    The error is sqrt(p (1 - p) / ESS): none where p is 0 or 1, which only says that nothing else
+    The error is sqrt(p (1 - p) / ESS): zero where p is 0 or 1, which only means that nothing else
     was seen.
     """
 
@@ -50,9 +50,9 @@ class Frequency:
 class Samples:
     """Draws of the blanks of one text, in the order drawn, chain after chain.
 
-    `independent` draws (one or two blanks) are exact and have no chains to agree: R-hat is 1 and
-    every draw counts. Otherwise `mixing` holds R-hat and effective sample size of all that was
-    watched. `updates` are those of one chain, `forward_passes` those of all. `unsolved` counts
+    `independent` draws (one or two blanks) are exact and involve no chains: R-hat is 1 and every
+    draw counts. Otherwise `mixing` holds R-hat and effective sample size of everything that was
+    monitored. `updates` are those of one chain, `forward_passes` those of all. `unsolved` counts
     pair joints whose solver did not converge. `unknown_tokens` are the parts of the text that the
     vocabulary has no token for.
     """
@@ -76,17 +76,17 @@ class Samples:
 
     @property
     def r_hat(self) -> float:
-        """The worst R-hat of all that was watched."""
+        """The worst R-hat of everything that was monitored."""
         return max((m.r_hat for m in self.mixing), default=1.0)
 
     @property
     def ess(self) -> float:
-        """The least effective sample size of all that was watched, at most the draws."""
+        """The smallest effective sample size of all that was monitored, at most the draws."""
         return min([float(len(self)), *(m.ess for m in self.mixing)])
 
     @property
     def converged(self) -> bool:
-        """Whether R-hat is below 1.01 and each chain worth 100 draws; always if independent."""
+        """Whether R-hat is below 1.01 and each chain is worth 100 draws; true if independent."""
         enough = self.ess >= ESS_PER_CHAIN * self.chains
         return self.independent or (self.r_hat < R_HAT_LIMIT and enough)
 

@@ -36,8 +36,9 @@ class Target:
         rows = 0 if self.is_one_block else self.rows_per_update()
         if rows > _ROWS_PER_UPDATE:
             raise MethodError(
-                f"{self.method} takes {rows:,} rows of the model for one update of one chain, "
-                f"above the limit of {_ROWS_PER_UPDATE:,}; use method 'orders' (2 rows), or give "
+                f"{self.method} takes {rows:,} forward passes for one update of one chain, "
+                f"above the limit of {_ROWS_PER_UPDATE:,}; use method 'orders' (2 forward "
+                "passes), or give "
                 "fewer candidates"
             )
 
