@@ -1,50 +1,56 @@
-"""The README's first command with a real model; its table is the one that the results page holds.
+"""The README's figures are those of the published rows.
 
-That all of its snippets and commands run is for tests/docs/test_snippets.py.
+What its blocks print is for tests/docs/test_shown_outputs.py.
 """
 
 import re
-import shlex
+import sys
 from pathlib import Path
 
 import pytest
-from assets import real_model
 
-from unmask import cli
+from unmask.evaluation.store.run_folder import read_run
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-RESULTS = ROOT / "docs" / "results" / "first-joints.md"
+TABLE1 = ROOT / "docs" / "results" / "table1-caption-bert"
+sys.path.insert(0, str(ROOT / "runs"))
+
+import table1_here_report as table1  # noqa: E402
+
+ROW = re.compile(r"^\| (SNLI|XSum) test, (\w+) \| (\d+) \| (.*) \| (.*) \|$", re.MULTILINE)
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+@pytest.mark.slow
+def test_the_differences_are_those_of_the_rows() -> None:
+    shown = ROW.findall(README)
+    assert len(shown) == 3
+    for corpus, mask, count, guesses, paper in shown:
+        run = read_run(TABLE1 / corpus.lower())
+        (by,) = [by for group, by in table1.settings(run.rows).items() if group.mask == mask]
+        assert len(by["mlm"]) == int(count)
+        for said, name in ((guesses, "mlm"), (paper, "ag-paper")):
+            found = table1.less(by[name], by["log-pool"], "pairwise_nll")
+            assert said == f"{found.value:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
 
 
-@pytest.mark.real
-def test_command_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    model = real_model("tiny-english")
-    (command,) = [b for b in blocks("sh") if b.startswith('unmask fill "The')]
-    words = shlex.split(command.replace("bert-base-cased", model.as_posix()))
-    assert cli.main(words[1:]) == 0
-    out, err = capsys.readouterr()
-    head, first, *_ = (line.split() for line in out.splitlines())
-    assert head == ["rank", "mlm", "prob", "log-pool", "prob"]
-    assert first[4:6] == ["man", "is"]
-    assert re.search(r"^J = 0\.\d{3} \+- 0\.\d{3} bits: the two conditionals ", out, re.MULTILINE)
-    assert "at most 1,999 forward passes" in err
-
-
-def rows(markdown: str) -> list[list[str]]:
-    return [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in markdown.splitlines()
-        if re.match(r"\| \d \|", line)
-    ]
-
-
-def test_the_table_is_the_published_one() -> None:
-    page = RESULTS.read_text(encoding="utf-8")
-    section = page.split("## Two ")[1].split("\n## ")[0]
-    published = [[row[0], row[1], row[7]] for row in rows(section)]
-    assert rows(README) == published
+@pytest.mark.slow
+def test_the_papers_joint_is_ahead_where_the_readme_says_so() -> None:
+    run = read_run(TABLE1 / "xsum")
+    (by,) = table1.settings(run.rows).values()
+    for metric in ("pairwise_nll", "unary_nll"):
+        means = {name: sum(row.metric(metric) for row in rows) for name, rows in by.items()}
+        assert len(means) == 11
+        assert min(means, key=lambda name: means[name]) == "ag-paper"
+    assert all(
+        table1.less(by[name], by["ag-paper"], "pairwise_nll").low > 0
+        for name in ("orders", "sweep")
+    )
+    ratios = []
+    for corpus in ("snli", "xsum"):
+        for some in table1.settings(read_run(TABLE1 / corpus).rows).values():
+            pool, paper = (
+                sum(row.metric("all_kl") for row in some[name]) for name in ("log-pool", "ag-paper")
+            )
+            ratios.append(pool / paper)
+    assert f"{min(ratios):.0f} to {max(ratios):.0f} times lower" in README

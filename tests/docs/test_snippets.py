@@ -15,7 +15,6 @@ import pytest
 import snippets
 from snippets import ROOT, Block, Command, blocks, commands
 
-import unmask
 from unmask import cli, corpora
 from unmask.constructions.registered import REGISTERED
 from unmask.corpora.corpus import Occurrence
@@ -28,12 +27,11 @@ SHELL = ("sh", "bash")
 NO_CODE = {"", "csv", "json", "yaml", "text", "bibtex", "latex"}
 NOT_HERE = {"sql": "DuckDB, which nothing else here needs"}
 EXECUTED_ELSEWHERE = {
-    "docs/how-to/evaluate.md": "tests/docs/test_how_to.py, which looks at the results"
+    "docs/how-to/evaluate.md": "tests/docs/test_how_to.py, which looks at the results",
+    "README.md": "tests/docs/test_shown_outputs.py, with the model that it names",
 }
 # what pages speak of and do not define
 GIVEN = {"docs/how-to/proteins.md": {"sequence": snippets.CHAIN}}
-# the same with less to do: what takes long without showing more
-SHORTER = {"README.md": (".sample(200)", ".sample(20)")}
 # commands that are only parsed, and why; any other is run
 ONLY_PARSED = {
     ("--ray",): "starts Ray or needs a cluster; tests/evaluation/test_ray.py runs it",
@@ -147,16 +145,9 @@ def test_pages_are_found_and_an_unknown_language_is_noticed() -> None:
 @of_pages("python", without=EXECUTED_ELSEWHERE)
 def test_python_runs(page: Path, models: dict[str, str], folder: Path) -> None:
     code = snippets.python(page)
-    long, short = SHORTER.get(name_of(page), ("", ""))
-    assert long in code
-    code = code.replace(long, short) if long else code
     code = LOADS.sub(lambda found: f'{found[1]}"{snippets.stand_in(found[2], models)}"', code)
     names: dict[str, Any] = {"__name__": "page", **GIVEN.get(name_of(page), {})}
     exec(compile(code, name_of(page), "exec"), names)
-    if name_of(page) == "README.md":
-        assert isinstance(names["joint"], unmask.Joint)
-        assert set(names["joints"]) == {"mlm", "mrf", "ag"}
-        assert len(names["fill"]("Two [MASK] are playing [MASK] on the beach.", top_k=3)) == 3
 
 
 # --- commands ----------------------------------------------------------------------------------
