@@ -22,7 +22,10 @@ def _assets() -> Path:
 def real_model(name: str) -> Path:
     """The folder of a real model; missing while the assets are there is a failure."""
     places = [OWN / name]
-    if not places[0].exists() and name != "tiny-english":
+    if name == "tiny-english":
+        if not OWN.exists():
+            pytest.skip("models/ is in a clone of the repository, and not in the source archive")
+    else:
         places = [_assets() / "models" / name]
         if fetched := os.environ.get("UNMASK_TEST_MODELS"):
             places.append(Path(fetched) / name)
