@@ -94,7 +94,7 @@ def check(arguments: list[str]) -> argparse.Namespace:
         evaluate._request(chosen)
     if chosen.command == "report":
         report._tables(chosen)
-        assert (chosen.parser is None) == (chosen.corpus is None)
+        assert bool(chosen.parser or chosen.with_text) == (chosen.corpus is not None)
     if chosen.command in ("fill", "cost"):
         options.methods(chosen)
     return chosen
