@@ -28,21 +28,6 @@ METRICS = {
     "gold_kl": "G-KL",
 }
 RESAMPLES = 10_000
-MARKS = ("<!-- figures: runs/better_joints_report.py -->", "<!-- end of figures -->")
-PRICES = {
-    "log-pool": "2V + 1",
-    "pseudo-gibbs": "2V + 1",
-    "weighted-ag": "2V + 1",
-    "ag, no pseudo-counts": "2V + 1",
-    "ag-paper": "2V",
-    "sweep": "53 per pair",
-    "orders": "3 per pair",
-    "orders, geometric": "2V + 1",
-    "hcb": "V + 2",
-    "mrf": "2V",
-    "mrf-logit": "2V",
-    "mlm": "1",
-}
 CONTENDERS = [
     "ag, no pseudo-counts",
     "weighted-ag",
@@ -164,22 +149,6 @@ def solvers_sentence(rows: list[Row]) -> str:
     return f"Of {len(solves):,} solves, {failed} did not converge."
 
 
-def guide_table(rows: list[Row]) -> Iterator[str]:
-    """The figures that a choice rests on, in one table."""
-    masks = sorted({row["mask"] for row in rows})
-    groups = [[row for row in rows if row["mask"] == mask] for mask in masks]
-    heads = [f"{what}, {mask}" for what in ("P-NLL less `ag-paper`'s", "G-KL") for mask in masks]
-    yield "| construction | forward passes | " + " | ".join(heads) + " |"
-    yield "|---" * (len(heads) + 2) + "|"
-    for method, passes in PRICES.items():
-        gaps = [
-            "0" if method == BASELINE else difference(group, method, "pairwise_nll")
-            for group in groups
-        ]
-        kl = [f"{column(group, method, 'gold_kl').mean():.3f}" for group in groups]
-        yield f"| {method} | {passes} | " + " | ".join(gaps + kl) + " |"
-
-
 def strengths_section(rows: list[Row]) -> Iterator[str]:
     masks = sorted({row["mask"] for row in rows})
     yield "| P-NLL less `ag-paper`'s | " + " | ".join([*masks, "all"]) + " |"
@@ -220,25 +189,15 @@ def page(rows: list[Row], strengths: list[Row]) -> Iterator[str]:
     yield f"\nMade with unmask {unmask.__version__}, {versions}, float32, on a CPU."
 
 
-def with_figures(guide: str, rows: list[Row]) -> str:
-    """The guide with the table between its two marks made anew."""
-    before, rest = guide.split(MARKS[0])
-    after = rest.split(MARKS[1])[1]
-    return before + "\n".join([MARKS[0], *guide_table(rows), MARKS[1]]) + after
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="The page of results from measured rows.")
     parser.add_argument("--rows", type=Path, nargs="+", required=True)
     parser.add_argument("--strengths", type=Path, nargs="*", default=[])
     parser.add_argument("--output", type=Path, default=Path("docs/results/better-joints.md"))
-    parser.add_argument("--guide", type=Path, default=Path("docs/concepts/which-joint.md"))
     chosen = parser.parse_args()
     rows = read(chosen.rows)
     lines = page(rows, read(chosen.strengths))
     chosen.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    guide = chosen.guide.read_text(encoding="utf-8")
-    chosen.guide.write_text(with_figures(guide, rows), encoding="utf-8")
 
 
 if __name__ == "__main__":

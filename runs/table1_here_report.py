@@ -2,7 +2,7 @@
 
 python runs/table1_here_report.py docs/results/table1-MODEL --output FILE
 
-The folder has the runs `snli` and `xsum`, `figures`, and `reading.md`: what a person reads in the
+The folder has the runs `snli` and `xsum`, `figures`, and `reading.txt`: what a person reads in the
 numbers. Distances come from what `unmask report --figures` drew and wrote: the texts that syntactic
 ones need are not published.
 """
@@ -190,7 +190,7 @@ def page(folder: Path) -> Iterator[str]:
         " range.\n"
     )
     yield from claim_lines(by_mlm.rows)
-    reading = folder / "reading.md"
+    reading = folder / "reading.txt"
     if reading.exists():
         yield "### Reading it\n"
         yield reading.read_text(encoding="utf-8")

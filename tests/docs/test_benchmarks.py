@@ -85,8 +85,8 @@ def test_a_model_that_is_not_there_is_left_out(monkeypatch: pytest.MonkeyPatch) 
     for name in ("UNMASK_TEST_ASSETS", "UNMASK_TEST_MODELS"):
         monkeypatch.delenv(name, raising=False)
     report = harness.Report(1)
-    assert list(report.subjects(("tiny-english",))) == []
-    assert report.left_out == ["tiny-english"]
+    assert list(report.subjects(("caption-bert",))) == []
+    assert report.left_out == ["caption-bert"]
 
 
 @pytest.mark.slow

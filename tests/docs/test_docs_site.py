@@ -262,7 +262,7 @@ def test_a_page_is_run_and_a_folder_listed(tmp_path: Path, monkeypatch: pytest.M
     )
     assert done.returncode == 0, done.stderr
     page = (out / "index.html").read_text(encoding="utf-8")
-    assert f"{sys.executable} bert-base-cased unmask-lm" in page
+    assert f"{sys.executable} models\n" in page
     assert re.search(r"unmask \d+\.\d+\.\d+\n", page)
     assert "invalid choice" in page
     assert "\n2\n" in page

@@ -193,10 +193,9 @@ def test_a_complete_run_on_a_disk_that_is_read_only_has_nothing_to_do(
 CHANGED = {
     "activation": ("config.json", '"gelu"', '"relu"', "model.config.hidden_act is 'gelu' there"),
     "tokenizer": (
-        # of which the tokenizer's class makes its normaliser, whatever tokenizer.json says
-        "tokenizer_config.json",
-        '"tokenize_chinese_chars": true',
-        '"tokenize_chinese_chars": false',
+        "tokenizer.json",
+        '"handle_chinese_chars": true',
+        '"handle_chinese_chars": false',
         "model.tokenizer.normalizer.handle_chinese_chars is 'true' there, 'false' here",
     ),
 }
@@ -207,7 +206,7 @@ def test_a_killed_run_does_not_go_on_with_a_changed_model(
     tmp_path: Path, arguments: Arguments, undisturbed, name: str
 ) -> None:
     file, old, new, said = CHANGED[name]
-    model = Path(shutil.copytree(real_model("tiny-english"), tmp_path / "copy"))
+    model = Path(shutil.copytree(real_model("tiny-english"), tmp_path / "tiny-english"))
     again = arguments(tmp_path / "run", "--model", str(model))
     process = killable.start(again, tmp_path / "log")
     _wait_for(lambda: saves_of(tmp_path / "run") >= 5, process)

@@ -5,7 +5,7 @@ import io
 import json
 import math
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 from evaluation_rows import HOSTILE, a_row
@@ -75,7 +75,8 @@ def test_a_reader_sees_settings_once_and_the_paper_beside() -> None:
 
 
 def test_the_paper_is_left_out_where_it_measured_something_else() -> None:
-    shown = text(summary_table(summarise(rows(corpus="mine"), QUICK), {}))
+    table = summary_table(summarise(rows(corpus="mine"), QUICK), {})
+    shown = text(replace(table, terms=()))
     assert "paper" not in shown.replace("ag-paper", "")
 
 

@@ -301,12 +301,14 @@ def test_the_published_rows_fit_a_phone(published: Path, browser: Any) -> None:
         screenshot(page, "report-published-420")
 
 
-def test_costs_are_those_of_the_readme() -> None:
-    readme = (TABLE1.parents[2] / "README.md").read_text(encoding="utf-8")
-    line = r"^\| `([\w-]+)` \| .* \| (?:(\d*)(V)(?: \+ )?)?(\d*)(?: (?:a|per) pair)? \|$"
+def test_costs_are_those_of_the_guide() -> None:
+    guide = (TABLE1.parents[1] / "concepts" / "which-joint.md").read_text(encoding="utf-8")
+    line = (
+        r"^\| ([\w-]+)(?: \(the default\))? \| (?:(\d*)(V)(?: \+ )?)?(\d*)(?: per pair)? \| [*0+-]"
+    )
     told = {
         name: (int(times or 1) * 5000 if tables else 0) + int(more or 0)
-        for name, times, tables, more in re.findall(line, readme, re.MULTILINE)
+        for name, times, tables, more in re.findall(line, guide, re.MULTILINE)
     }
     assert told.keys() == CONSTRUCTIONS.keys()
     every = tuple(Construction(name, {}) for name in CONSTRUCTIONS)

@@ -17,6 +17,7 @@ RESULTS = ROOT / "docs" / "results"
 sys.path[:0] = [str(ROOT / "runs"), str(ROOT / "benchmarks")]
 
 import better_joints_report as report  # noqa: E402
+import beyond_the_paper  # noqa: E402
 import pages  # noqa: E402
 import sketch_report  # noqa: E402
 import table1_here_report  # noqa: E402
@@ -36,7 +37,10 @@ def test_the_page_is_made_of_its_rows() -> None:
 
 def test_the_guide_has_the_same_figures() -> None:
     guide = (ROOT / "docs" / "concepts" / "which-joint.md").read_text(encoding="utf-8")
-    assert report.with_figures(guide, rows("better-joints.jsonl")) == guide
+    lines = beyond_the_paper.guide_lines(
+        beyond_the_paper.by_mask(read_run(TABLE1 / "snli")), "log-pool"
+    )
+    assert beyond_the_paper.with_figures(guide, list(lines)) == guide
 
 
 def test_rows_carry_ids_and_no_text() -> None:

@@ -218,7 +218,7 @@ def test_shards_resume_and_reports(run, tmp_path: Path, capsys) -> None:
     assert main(["report", str(tmp_path / "run")]) == 0
     said = capsys.readouterr().out
     assert "support vocabulary (sketch)" in said
-    assert "Estimates from sketches of the vocabulary" in said
+    assert "the numbers are sketched, that is, estimated from some" in said
     assert " – " in said
     code, _, err = run(*few, "--precision", "0.1")
     assert code == 2

@@ -287,4 +287,4 @@ def test_a_real_word_piece_vocabulary():
     assert names(tokenizer, "A [MASK] is near.", "casino") == ["cas", "##ino"]
     assert names(tokenizer, "A un[MASK] man.", "able") == ["##able"]
     assert names(tokenizer, "A man at the casino.", "beach", blanks=["casino"]) == ["beach"]
-    assert "'Zürich'" in refusal(["Zürich"], "A [MASK].", tokenizer)
+    assert "'Zõrich'" in refusal(["Zõrich"], "A [MASK].", tokenizer)
