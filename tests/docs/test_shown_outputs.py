@@ -13,7 +13,8 @@ from assets import real_model
 from unmask import cli
 
 ROOT = Path(__file__).parents[2]
-SHOWN = re.compile(r"^```(python|sh)\n(.*?)^```\n\n```text\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+BODY = r"((?:(?!```).*\n)*)```"
+SHOWN = re.compile(rf"^```(python|sh)\n{BODY}\n\n```text\n{BODY}$", re.MULTILINE)
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
 MODELS = {
     "models/tiny-english": "tiny-english",
