@@ -13,9 +13,9 @@ from unmask.tables.protocol import Tables
 def pseudo_gibbs(tables: Tables) -> Joint:
     """The stationary distribution of the random-scan pseudo-Gibbs sampler (Heckerman et al. 2000).
 
-    The mean over the blanks of ``q(x_t | x_-t) mu_-t``, where mu_-t is the stationary distribution
-    of the others: resample a random blank given the others, over and over, and this is what you
-    converge to. It is computed, not sampled.
+    The mean over the blanks of ``q(x_t | x_-t) mu_-t``, where ``mu_-t`` is the stationary
+    distribution of the others: resample a random blank given the others, over and over, and this is
+    what you converge to. It is computed, not sampled.
     """
     found, blanks = stationary_law(tables), len(tables.shape)
     form = Sum(tuple(log - math.log(blanks) for log in found.log_others))
