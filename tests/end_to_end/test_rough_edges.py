@@ -169,7 +169,9 @@ def test_too_few_examples_and_none_are_told_apart(
 ) -> None:
     pytest.importorskip("matplotlib")
     it = a_report("vocabulary")
-    few = replace(it, runs=(replace(it.runs[0], rows=it.runs[0].rows[34:36]),))
+    # two examples, of both constructions
+    rows = it.runs[0].rows
+    few = replace(it, runs=(replace(it.runs[0], rows=(*rows[34:36], *rows[104:106])),))
     _draw(few, tmp_path, "svg")
     (line,) = [one for one in capsys.readouterr().err.splitlines() if "no figure" in one]
     assert line.endswith(
@@ -180,7 +182,7 @@ def test_too_few_examples_and_none_are_told_apart(
     failed = tuple(replace(row, **nothing, error="x") for row in it.runs[0].rows)
     _draw(replace(it, runs=(replace(it.runs[0], rows=failed),)), tmp_path, "svg")
     (line,) = [one for one in capsys.readouterr().err.splitlines() if "no figure" in one]
-    why = "no example has a distance and metrics"
+    why = "no setting has mlm and a construction to compare with it"
     assert line == f"unmask: no figure of tokens between the blanks: {why}"
 
 

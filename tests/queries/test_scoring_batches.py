@@ -150,7 +150,7 @@ def test_out_of_memory_halves_the_batch_for_good_and_changes_nothing():
 def test_one_row_that_does_not_fit_is_refused():
     model = CrampedLM(toy_joint(SIZE, 4))
     model.capacity = 0
-    with pytest.raises(unmask.MemoryLimitError, match="one row"):
+    with pytest.raises(unmask.MemoryLimitError, match="one forward pass of this text"):
         scores(model, "orders")
 
 

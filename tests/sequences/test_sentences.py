@@ -172,7 +172,7 @@ def test_without_offsets_every_token_is_a_word():
     (score,) = score_texts(lm, ["M K J A"], settings=QUIET)
     assert [word.text for word in score.words] == ["M", "K", "<unk>", "A"]
     assert {(word.start, word.end) for word in score.words} == {(-1, -1)}
-    with pytest.raises(unmask.MethodError, match=r"keeps no character offsets.*take pll"):
+    with pytest.raises(unmask.MethodError, match=r"keeps no character offsets.*use pll"):
         score_texts(lm, ["M K"], method="pll-word-l2r")
 
 

@@ -180,7 +180,7 @@ def test_memory_that_runs_out_half_way_keeps_what_was_read():
 def test_one_row_that_does_not_fit_is_refused(error: BaseException):
     model = RememberingLM()
     model.before = fails_above(0, error)
-    with pytest.raises(MemoryLimitError, match="one row"):
+    with pytest.raises(MemoryLimitError, match="one forward pass of this text"):
         source(model, batch_size=8).table(1)
     assert model.batch_sizes == [8, 4, 2, 1]
 
