@@ -14,7 +14,7 @@
 #   RESULTS    folder of the pages (docs/results)
 #   PARSER     spaCy model for syntactic distances (en_core_web_sm)
 #
-# Seconds of one core per example, with tiny-english: about 60 for SNLI, 80 for XSum. Stopped at any time and started
+# Seconds of one core per example, with tiny-english: about 35 for SNLI, 50 for XSum. Stopped at any time and started
 # again, it does what is missing; the pages say how much that is. Examples come in hashed order, so
 # that what is done so far is a random sample.
 set -euo pipefail
