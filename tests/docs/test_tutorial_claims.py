@@ -41,15 +41,19 @@ def run(page: str, kernels: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     shell = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
     shell.reset(new_session=False)
     heading = ""
-    for cell in read_myst_markdown_notebook(text).cells:
-        if cell.cell_type == "code":
-            shell.run_cell(cell.source).raise_error()
-            # a command that fails does not stop a notebook
-            assert shell.user_ns.get("_exit_code", 0) == 0, cell.source
-        elif found := re.findall(r"^#+ (.*)$", cell.source, re.MULTILINE):
-            yield heading, dict(shell.user_ns)
-            heading = found[-1]
-    yield heading, dict(shell.user_ns)
+    try:
+        for cell in read_myst_markdown_notebook(text).cells:
+            if cell.cell_type == "code":
+                shell.run_cell(cell.source).raise_error()
+                # a command that fails does not stop a notebook
+                assert shell.user_ns.get("_exit_code", 0) == 0, cell.source
+            elif found := re.findall(r"^#+ (.*)$", cell.source, re.MULTILINE):
+                yield heading, dict(shell.user_ns)
+                heading = found[-1]
+        yield heading, dict(shell.user_ns)
+    finally:
+        # a shell takes the place of __main__, which tests that start processes ask
+        shell.restore_sys_module_state()
 
 
 @pytest.fixture(scope="module")

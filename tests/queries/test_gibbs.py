@@ -379,7 +379,7 @@ def test_counts_are_whole_numbers(value: object) -> None:
 def test_updates_of_many_rows_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     model = ToyMaskedLM(toy_joint(3, 3))
     monkeypatch.setattr(target, "_ROWS_PER_UPDATE", 6)
-    with pytest.raises(MethodError, match=r"ag takes 7 rows .* above the limit of 6"):
+    with pytest.raises(MethodError, match=r"ag takes 7 forward passes .* above the limit of 6"):
         drawn(model, 5, method="ag")
     assert model.rows_asked == 0
     monkeypatch.setattr(target, "_ROWS_PER_UPDATE", 7)
