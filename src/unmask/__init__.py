@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from unmask.pipelines import JointFillMaskPipeline
     from unmask.progress import Progress
     from unmask.queries.costs.cost import Cost
+    from unmask.queries.dependence.dependence_map import DependenceMap
     from unmask.queries.sampling.samples import Samples
     from unmask.sequences.mutations import interaction_map, mutation_effect, mutation_effects
     from unmask.sequences.scoring import log_ratios, score_texts
@@ -55,6 +56,7 @@ _HOME = {
     "CorpusError": "errors",
     "Cost": "queries.costs.cost",
     "DenseLogits": "tables.conditional",
+    "DependenceMap": "queries.dependence.dependence_map",
     "FactoredLogits": "tables.conditional",
     "Fill": "joints.fill",
     "Joint": "joints.joint",
@@ -103,6 +105,7 @@ __all__ = [
     "CorpusError",
     "Cost",
     "DenseLogits",
+    "DependenceMap",
     "FactoredLogits",
     "Fill",
     "Joint",

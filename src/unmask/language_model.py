@@ -1,7 +1,8 @@
 """A masked LM with its tokenizer, and the queries that it answers: the main class."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import repeat
 from typing import Any, SupportsIndex
 
 from jaxtyping import Float
@@ -23,12 +24,29 @@ from unmask.errors import (
     UnknownTokenWarning,
     warn,
 )
+from unmask.joints.fill import Fill
 from unmask.joints.joint import Joint
 from unmask.lazy import computed_once
 from unmask.model.masked_lm import MaskedLM
+from unmask.model.row_reader import RowReader
 from unmask.printable import printable, quoted
 from unmask.queries import fill_mask_output as fill_results
 from unmask.queries.costs.cost import Cost
+from unmask.queries.dependence.dependence_map import DependenceMap
+from unmask.queries.dependence.mapping import dependence_maps
+from unmask.queries.dependence.question import (
+    DEFAULT_MEASURE,
+    DEFAULT_SAMPLES,
+    How,
+    Question,
+    question_of,
+)
+from unmask.queries.dependence.together import (
+    SAMPLES_WHEN_FILLING,
+    check_bound,
+    fill_together,
+    independent_groups,
+)
 from unmask.queries.joints import (
     build_joints,
     check_request,
@@ -54,6 +72,7 @@ from unmask.settings import Settings, Sketch
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.proposals import AUTO, choose_axes, resolved
 from unmask.text import unknown_tokens
+from unmask.text.alphabets import ALPHABETS
 from unmask.text.candidates import (
     Candidates,
     CandidatesByBlank,
@@ -61,9 +80,11 @@ from unmask.text.candidates import (
     choose_each,
     whole_vocabulary,
 )
-from unmask.text.cloze import Blank, Cloze, Tokenizer, parse_cloze
+from unmask.text.cloze import Blank, Cloze, Tokenizer, checked_text, parse_cloze
 from unmask.text.pieces import blanks_of, one_blank_for_each
+from unmask.text.residues import residues_as_blanks
 from unmask.text.support import Support, Token
+from unmask.text.words import every_word
 
 # candidates, or how many of them the model is to propose: for all blanks, or by blank
 Proposed = Candidates | SupportsIndex
@@ -209,6 +230,7 @@ class LanguageModel:
         support: Axes = AUTO,
         targets: Targets | None = None,
         piece_prior: PiecePrior | None = None,
+        together: float | None = None,
         settings: Settings | None = None,
         **options: Any,
     ) -> list[dict[str, Any]]:
@@ -222,8 +244,18 @@ class LanguageModel:
         the probability of all of them together (the default `method` is then `orders`). Words with
         different numbers of pieces can be ranked only with a `piece_prior`. Blanks without targets
         range over single tokens that the model proposes.
+
+        `together` is a number of bits: instead of ranking fills, it fills the blanks group by
+        group, as `independent_blanks` finds them with this bound, each blank with its likeliest
+        token given the groups before. One fill comes back, with its `groups`.
         """
         cloze = self._as_cloze(text, blanks, words_as_blanks=targets is not None)
+        if together is not None:
+            others = {"method": method, "targets": targets, "piece_prior": piece_prior, **options}
+            for name, given in others.items():
+                if given is not None:
+                    raise MethodError(f"together fills blank by blank and takes no {name}")
+            return [self._filled_together(cloze, together, support, settings or Settings())]
         if whole_number(top) is None or top < 1:
             raise SupportError(f"top takes a number of fills from 1, not {quoted(top)}")
         if targets is not None:
@@ -341,6 +373,97 @@ class LanguageModel:
             options=options,
         )
 
+    def dependence(
+        self,
+        text: str | Cloze,
+        *,
+        measure: str = DEFAULT_MEASURE,
+        places: Sequence[Blank] | None = None,
+        support: Candidates = "vocabulary",
+        samples: int = DEFAULT_SAMPLES,
+        window: int | None = None,
+        seed: int = 0,
+        settings: Settings | None = None,
+    ) -> DependenceMap:
+        """How strongly every two words of a text depend on each other, in this model.
+
+        - "mutual-information", in bits: with both words masked, how far filling one moves the
+          model's distribution of the other, averaged over `samples` fills and both directions.
+          Exact if the support has no more tokens than that, otherwise with standard errors.
+        - "pmi", in nats: of the two words that stand there, how much likelier each becomes when the
+          other is known. The cheapest: one forward pass per pair.
+        - "jacobian", in nats: with the text as it stands, how far writing each of `samples` tokens
+          at one place moves the log-probabilities at all others, read in the same forward pass.
+
+        `places` are what `blanks` are in `joint`: words, spans or token indices; by default all
+        words. A word of several pieces is one place. In a text with mask tokens the blanks are the
+        places, and stay masked. A named alphabet as `support` ("amino-acids") makes the text a
+        sequence of residues. `window` leaves out pairs that are further apart.
+        """
+        return next(
+            self.dependence_maps(
+                [text],
+                measure=measure,
+                places=None if places is None else [places],
+                support=support,
+                samples=samples,
+                window=window,
+                seed=seed,
+                settings=settings,
+            )
+        )
+
+    def independent_blanks(
+        self,
+        text: str | Cloze,
+        *,
+        at_most: float = 0.05,
+        support: Candidates = "vocabulary",
+        samples: int = DEFAULT_SAMPLES,
+        seed: int = 0,
+        settings: Settings | None = None,
+    ) -> list[tuple[int, ...]]:
+        """Which blanks may be filled at the same time: groups of them, the surest first.
+
+        No two blanks of a group share more than `at_most` bits, by the `dependence` of the text
+        with all blanks masked. Groups are made greedily, so that each is as large as it can be
+        after those before it.
+        """
+        bound = check_bound(at_most)
+        how = How("mutual-information", self.support(support), samples, seed=seed)
+        question = question_of(replace(self._as_cloze(text), gold=None), self.tokenizer)
+        reader = RowReader(self.model, settings or Settings())
+        return independent_groups(reader, question, how, bound)[0]
+
+    def dependence_maps(
+        self,
+        texts: Iterable[str | Cloze],
+        *,
+        measure: str = DEFAULT_MEASURE,
+        places: Iterable[Sequence[Blank]] | None = None,
+        support: Candidates = "vocabulary",
+        samples: int = DEFAULT_SAMPLES,
+        window: int | None = None,
+        seed: int = 0,
+        settings: Settings | None = None,
+    ) -> Iterator[DependenceMap]:
+        """`dependence` of many texts, in their order: forward passes of several run together.
+
+        Texts are read as you iterate, so there may be any number of them. `places` are those of
+        each text.
+        """
+        how = How(measure, self.support(support), samples, window, seed)
+        alphabet = support if isinstance(support, str) and support in ALPHABETS else None
+
+        def questions() -> Iterator[Question]:
+            each = repeat(None) if places is None else places
+            for number, (text, chosen) in enumerate(zip(texts, each, strict=places is not None)):
+                question = self._question(text, chosen, alphabet)
+                how.check(question, f"text {number}")
+                yield question
+
+        return dependence_maps(self.model, questions(), how, settings or Settings(), name=self.name)
+
     def ranked(self, cloze: Cloze, joint: Joint, top: int = 5) -> list[dict[str, Any]]:
         """The likeliest fills of a joint, written into its text."""
         return fill_results.of_tokens(self.tokenizer, cloze, joint.top(top), joint.method)
@@ -379,6 +502,38 @@ class LanguageModel:
 
     def _resolved(self, support: Axes, cloze: Cloze) -> object:
         return resolved(support, len(cloze.positions), self.model.vocabulary_size)
+
+    def _filled_together(
+        self, cloze: Cloze, at_most: float, support: Axes, settings: Settings
+    ) -> dict[str, Any]:
+        bound = check_bound(at_most)
+        if isinstance(support, Mapping | Sketch | SupportsIndex):
+            raise SupportError(
+                "together takes one support for all blanks: 'vocabulary', 'no-special', an "
+                f"alphabet or a list of tokens, not {quoted(support)}"
+            )
+        axis = self.support("vocabulary" if support == AUTO else support)
+        how = How("mutual-information", axis, SAMPLES_WHEN_FILLING)
+        question = question_of(replace(cloze, gold=None), self.tokenizer)
+        found = fill_together(RowReader(self.model, settings), question, how, bound)
+        ids = tuple(int(axis.ids[place]) for place in found.tokens)
+        fill = Fill(tuple(axis.names[place] for place in found.tokens), ids, found.log_prob)
+        (ranked,) = fill_results.of_tokens(self.tokenizer, cloze, [fill], "together")
+        return ranked | {"groups": found.groups, "forward_passes": found.forward_passes}
+
+    def _question(
+        self, text: str | Cloze, places: Sequence[Blank] | None, alphabet: str | None
+    ) -> Question:
+        if isinstance(text, Cloze):
+            return question_of(self._given(text, places), self.tokenizer)
+        if alphabet is not None and self.tokenizer.mask_token not in checked_text(text):
+            written, blanks, names = residues_as_blanks(
+                self.tokenizer, text, self._vocabulary.names, places
+            )
+            return question_of(self.cloze(written, blanks=blanks), self.tokenizer, names)
+        if places is None and self.tokenizer.mask_token not in checked_text(text):
+            places = every_word(text, self.tokenizer)
+        return question_of(self.cloze(text, blanks=places), self.tokenizer)
 
     def _read_quietly(self, text: str | Cloze) -> Cloze:
         return self._given(text) if isinstance(text, Cloze) else self.read(text)

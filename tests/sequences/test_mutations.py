@@ -17,12 +17,8 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 import unmask
 from unmask.sequences.mutations import interaction_map, mutation_effect
-from unmask.sequences.residues import (
-    check_positions,
-    check_sequence,
-    parse_mutations,
-    residue_cloze,
-)
+from unmask.sequences.residues import parse_mutations, residue_cloze
+from unmask.text.residues import check_positions, check_sequence
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "runs"))

@@ -16,6 +16,7 @@ from unmask.sequences import log_ratios, score_texts
 from unmask.sequences import texts as texts_module
 from unmask.sequences.scores import LogRatio, TextScore, WordScore
 from unmask.sequences.texts import TokenisedText, tokenised
+from unmask.text.words import joined_words
 
 QUIET = Settings(progress=False)
 
@@ -118,9 +119,7 @@ def test_words_are_what_the_tokenizer_and_spaces_keep_together(
 
 
 def test_a_tokenizer_that_splits_nothing_is_split_at_spaces():
-    words = texts_module._words(
-        "a bc d", [0, 1, 2, 3], [0, 0, 0, 0], [(0, 1), (1, 3), (3, 4), (4, 6)]
-    )
+    words = joined_words("a bc d", [0, 1, 2, 3], [0, 0, 0, 0], [(0, 1), (1, 3), (3, 4), (4, 6)])
     assert [(word.text, word.first, word.last) for word in words] == [
         ("a", 0, 1),
         ("bc", 1, 3),

@@ -78,7 +78,8 @@ def run(chosen: argparse.Namespace) -> int:
 
 def _check(mutants: list[str], sequence: str) -> None:
     """Reject the last of many mutants before the model is loaded."""
-    from unmask.sequences.residues import check_sequence, parse_mutations
+    from unmask.sequences.residues import parse_mutations
+    from unmask.text.residues import check_sequence
 
     residues = check_sequence(sequence)
     for one in mutants:
@@ -110,7 +111,7 @@ def _about(effects: "list[MutationEffect]") -> str:
 
 
 def _as_json(lm: "LanguageModel", sequence: str, effects: "list[MutationEffect]") -> str:
-    from unmask.sequences.residues import check_sequence
+    from unmask.text.residues import check_sequence
 
     return json.dumps(
         {

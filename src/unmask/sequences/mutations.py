@@ -15,8 +15,6 @@ from unmask.joints.odds import changes, strongest_interaction
 from unmask.language_model import LanguageModel
 from unmask.sequences.residues import (
     Mutation,
-    check_positions,
-    check_sequence,
     parse_mutations,
     residue_cloze,
     residue_tokens,
@@ -24,6 +22,7 @@ from unmask.sequences.residues import (
 from unmask.settings import Settings
 from unmask.text.alphabets import bare_letter
 from unmask.text.candidates import Candidates
+from unmask.text.residues import check_positions, check_sequence
 
 DEFAULT_SUPPORT = "amino-acids"
 

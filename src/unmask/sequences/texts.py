@@ -1,9 +1,6 @@
 """Whole texts become token ids, the positions that are scored, and words, or one clear error.
 
-A word is a run of pieces that the tokenizer's own splitting keeps together (`word_ids`) and that
-no white space separates: BERT's and RoBERTa's tokenizers make punctuation a word of its own,
-SentencePiece leaves it with the word before it. Special tokens are never scored; an unknown word
-is a token of the text, and is.
+Special tokens are never scored; an unknown word is a token of the text, and is.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,22 +10,12 @@ from typing import Any
 from unmask.errors import ClozeError
 from unmask.language_model import LanguageModel
 from unmask.printable import printable, quoted
-from unmask.text.cloze import checked_text, trimmed, unknown_parts
+from unmask.text.cloze import checked_text, unknown_parts
 from unmask.text.unknown_tokens import check_known
+from unmask.text.words import Word, joined_words
 
 # texts that are tokenised at once, and sorted by length together
 TEXTS_PER_WINDOW = 2**16
-
-
-@dataclass(frozen=True)
-class Word:
-    """Consecutive scored tokens, from one place to before another, and the characters they are."""
-
-    first: int
-    last: int
-    start: int
-    end: int
-    text: str
 
 
 @dataclass(frozen=True)
@@ -107,7 +94,7 @@ def _read_fast(tokenizer: Any, texts: list[str], names: list[str]) -> Iterator[E
         # where one id is both the unknown word and a token that is put around texts
         added = batch["special_tokens_mask"][index]
         places = [p for p, t in enumerate(ids) if t not in special and not added[p]]
-        words = _words(text, places, batch.word_ids(index), batch["offset_mapping"][index])
+        words = joined_words(text, places, batch.word_ids(index), batch["offset_mapping"][index])
         yield tuple(ids), tuple(places), words
 
 
@@ -126,28 +113,6 @@ def _read_one(tokenizer: Any, text: str, name: str) -> Any:
         return tokenizer(text, verbose=False)
     except Exception as error:
         raise ClozeError(f"{name}: the tokenizer cannot read it: {quoted(str(error))}") from error
-
-
-def _words(
-    text: str,
-    places: Sequence[int],
-    word_ids: Sequence[int | None],
-    offsets: Sequence[tuple[int, int]],
-) -> tuple[Word, ...]:
-    """Pieces that belong together; a piece of nothing but space belongs to what follows it."""
-    found: list[Word] = []
-    for rank, place in enumerate(places):
-        start, end = offsets[place]
-        if text[start:end].strip():
-            start, end = trimmed(text, (start, end))
-        before = found[-1] if rank and word_ids[places[rank - 1]] == word_ids[place] else None
-        blank = before is not None and not before.text.strip()
-        if before is None or (not blank and any(map(str.isspace, text[before.end : start]))):
-            found.append(Word(rank, rank + 1, start, end, text[start:end]))
-            continue
-        low, high = start if blank else before.start, max(end, before.end)
-        found[-1] = Word(before.first, rank + 1, low, high, text[low:high])
-    return tuple(found)
 
 
 # --- what is rejected --------------------------------------------------------------------------

@@ -1,0 +1,177 @@
+"""How strongly every two places of a text depend on each other, as a value. Knows no model."""
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unmask.arguments import whole_number
+from unmask.errors import SupportError, UnmaskError
+from unmask.printable import columns, printable, quoted
+from unmask.queries.dependence import spanning_trees
+from unmask.queries.dependence.spanning_trees import Edge
+
+UNITS = {"mutual-information": "bits", "pmi": "nats", "jacobian": "nats"}
+
+
+class Place(NamedTuple):
+    """A word, a residue or a blank: its name, its tokens, and its characters if they are known."""
+
+    name: str
+    positions: tuple[int, ...]
+    start: int | None = None
+    end: int | None = None
+
+
+class Dependence(NamedTuple):
+    """Two places, by their numbers and names, and how strongly they depend on each other.
+
+    `standard_error` is None where nothing was estimated by samples.
+    """
+
+    first: int
+    second: int
+    names: tuple[str, str]
+    value: float
+    standard_error: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class DependenceMap:
+    """How strongly every two places of a text depend on each other, by one `measure`.
+
+    `values` are symmetric, in the `unit`; they are not a number on the diagonal and, with a window,
+    between places further apart. `standard_errors` are None where nothing was estimated by samples.
+    A jacobian has the `information` of the same forward passes too, in bits. Dependence in the
+    model is neither dependence in the world nor syntax, and it has no direction.
+    """
+
+    text: str
+    places: tuple[Place, ...]
+    measure: str
+    values: Float[Tensor, "places places"]
+    standard_errors: Float[Tensor, "places places"] | None
+    forward_passes: int
+    samples: int
+    information: Float[Tensor, "places places"] | None = None
+    model: str = "masked LM"
+    is_corrected: bool = False
+
+    @property
+    def unit(self) -> str:
+        """Bits or nats."""
+        return UNITS[self.measure]
+
+    def __repr__(self) -> str:
+        """Measure, size, and the strongest dependence."""
+        strongest = ""
+        if best := self.top(1):
+            first, second = map(printable, best[0].names)
+            strongest = f", strongest {first} - {second} {best[0].value:.3f} {self.unit}"
+        return f"<DependenceMap {self.measure}: {len(self.places)} places{strongest}>"
+
+    def __str__(self) -> str:
+        """The strongest dependences as a table."""
+        head = ["", "", self.unit, *(["error"] if self.standard_errors is not None else [])]
+        rows = [
+            [
+                *map(printable, one.names),
+                f"{one.value:.3f}",
+                *([] if one.standard_error is None else [f"{one.standard_error:.3f}"]),
+            ]
+            for one in self.top(10)
+        ]
+        return columns([head, *rows])
+
+    def __getitem__(self, pair: tuple[int | str, int | str]) -> float:
+        """The value of two places, by their numbers or by names that occur once."""
+        one, other = (self._number(place) for place in pair)
+        return float(self.values[one, other])
+
+    def top(self, n: int = 10, *, apart: int = 1) -> list[Dependence]:
+        """The strongest dependences of places that are at least so many places `apart`."""
+        if (whole_number(n) or 0) < 1 or (whole_number(apart) or 0) < 1:
+            raise SupportError(
+                f"top takes whole numbers from 1, not {quoted(n)} and apart={quoted(apart)}"
+            )
+        found = [one for one in self.pairs() if one.second - one.first >= apart]
+        # of equals the first
+        return sorted(found, key=lambda one: -one.value)[:n]
+
+    def pairs(self) -> list[Dependence]:
+        """Every two places that have a value, in their order."""
+        size = len(self.places)
+        rows, errors = self.values.tolist(), self.standard_errors
+        by_row = None if errors is None else errors.tolist()
+        return [
+            Dependence(
+                first,
+                second,
+                (self.places[first].name, self.places[second].name),
+                rows[first][second],
+                None if by_row is None else by_row[first][second],
+            )
+            for first in range(size)
+            for second in range(first + 1, size)
+            if rows[first][second] == rows[first][second]
+        ]
+
+    def corrected(self) -> "DependenceMap":
+        """With the average product correction: less what both places depend on all others.
+
+        From every value it takes the product of the means of its row and its column, divided by the
+        mean of all (Dunn et al. 2008). Values may become negative; there are no standard errors.
+        """
+        if self.is_corrected:
+            return self
+        means = torch.nanmean(self.values, dim=1)
+        expected = means[:, None] * means / torch.nanmean(self.values)
+        return replace(self, values=self.values - expected, standard_errors=None, is_corrected=True)
+
+    def tree(self, *, projective: bool = False) -> list[Edge]:
+        """The tree that joins all places by the strongest dependences, as pairs of their numbers.
+
+        The edges of a `projective` tree, drawn above the text, do not cross.
+        """
+        tree = spanning_trees.projective_tree if projective else spanning_trees.spanning_tree
+        return tree(self.values.numpy())
+
+    def to_pandas(self) -> Any:
+        """A data frame with a row per pair of places."""
+        import pandas
+
+        return pandas.DataFrame(self.to_dicts())
+
+    def to_dicts(self) -> list[dict[str, object]]:
+        """A dictionary per pair of places, ready for JSON; residues count from 1, places from 0."""
+        return [
+            {
+                "first": one.first,
+                "second": one.second,
+                "first_name": one.names[0],
+                "second_name": one.names[1],
+                "distance": one.second - one.first,
+                self.measure.replace("-", "_"): one.value,
+                "standard_error": one.standard_error,
+                "unit": self.unit,
+            }
+            for one in self.pairs()
+        ]
+
+    def _number(self, place: int | str) -> int:
+        if isinstance(place, str):
+            found = [number for number, one in enumerate(self.places) if one.name == place]
+            if len(found) == 1:
+                return found[0]
+            raise UnmaskError(
+                f"{quoted(place)} is the name of {len(found)} places; give numbers from 0 to "
+                f"{len(self.places) - 1}"
+            )
+        number = whole_number(place)
+        if number is None or not 0 <= number < len(self.places):
+            raise UnmaskError(
+                f"there is no place {quoted(place)}; places count from 0 to {len(self.places) - 1}"
+            )
+        return number

@@ -1,0 +1,235 @@
+"""The mutual information of places, by filling one and reading the other.
+
+With both masked, a is drawn from the distribution m_i of the first, and what the model then says of
+the second, q_j(. | a), is compared with what it said before: E KL(q_j(. | a) || m_j), the mean of
+both directions. If the conditionals are compatible, this is the mutual information of the joint.
+
+Over a small alphabet every a is tried. Otherwise half of the samples are the likeliest tokens, with
+the weights that they have, and the rest are drawn from the others: their spread gives the standard
+error. Pieces of a word are masked and drawn together, each from its own distribution.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from unmask.logspace import row_blocks
+from unmask.model.row_reader import Outcomes, RowReader, Rows
+from unmask.queries.dependence.pmi import TOKENS_PER_CHUNK
+from unmask.queries.dependence.question import Found, How, Question, ids_of, positions_of
+
+# numbers of distributions that are kept while their contexts run, 4 bytes each
+_KEPT_CELLS = 2**24
+# and of those that are compared at once, 8 bytes each
+_TILE_CELLS = 2**21
+
+
+@dataclass(frozen=True)
+class Opening:
+    """Places of one text that are masked together, while its others are as they stand."""
+
+    number: int
+    places: tuple[int, ...]
+
+
+def by_information(reader: RowReader, questions: Sequence[Question], how: How) -> list[Found]:
+    """The map of every text, in bits."""
+    totals = [_Total(len(question.places)) for question in questions]
+    groups: dict[tuple[int, tuple[int, ...]], list[Opening]] = {}
+    for number, question in enumerate(questions):
+        for places in how.pairs(question) if question.is_whole else [range(len(question.places))]:
+            key = len(question.ids), tuple(question.widths[place] for place in places)
+            groups.setdefault(key, []).append(Opening(number, tuple(places)))
+    outcomes = Outcomes.of(reader.model, how.support)
+    for (length, widths), openings in sorted(groups.items(), key=lambda one: one[0], reverse=True):
+        kept = _KEPT_CELLS // (outcomes.size * sum(widths))
+        room = min(kept, TOKENS_PER_CHUNK // (length * how.samples))
+        for chunk in row_blocks(len(openings), 1, max(1, room)):
+            some = openings[chunk]
+            contexts = _Contexts(reader, outcomes, how, questions, some, widths)
+            for place, measured in enumerate(contexts.measure()):
+                for row, opening in enumerate(some):
+                    totals[opening.number].add(opening.places, place, measured, row)
+    return [total.found() for total in totals]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What filling one place of each opening tells of the others: nats, and their variances."""
+
+    values: Float[Tensor, "openings others"]
+    variances: Float[Tensor, "openings others"]
+    is_exact: bool
+    rows: Int[Tensor, " openings"]
+
+
+class _Total:
+    """What is known of one text so far, by the place that was filled and that which was read."""
+
+    def __init__(self, size: int) -> None:
+        self.values, self.variances = torch.full((2, size, size), math.nan, dtype=torch.float64)
+        self.is_exact, self.forward_passes = True, 0
+
+    def add(self, places: tuple[int, ...], place: int, measured: Measured, row: int) -> None:
+        others = [other for number, other in enumerate(places) if number != place]
+        self.values[places[place], others] = measured.values[row]
+        self.variances[places[place], others] = measured.variances[row]
+        self.is_exact &= measured.is_exact
+        # an opening's masked row is read once
+        self.forward_passes += int(measured.rows[row]) + (place == 0)
+
+    def found(self) -> Found:
+        """Both directions averaged, in bits."""
+        bits = 2 * math.log(2)
+        errors = (self.variances + self.variances.T).sqrt() / bits
+        return Found(
+            (self.values + self.values.T) / bits,
+            self.forward_passes,
+            standard_errors=None if self.is_exact else errors,
+        )
+
+
+class _Contexts:
+    """Openings of one length whose places are equally wide, and the rows that fill them."""
+
+    def __init__(
+        self,
+        reader: RowReader,
+        outcomes: Outcomes,
+        how: How,
+        questions: Sequence[Question],
+        openings: Sequence[Opening],
+        widths: tuple[int, ...],
+    ) -> None:
+        self.reader, self.outcomes, self.how = reader, outcomes, how
+        self.openings, self.widths = openings, widths
+        chosen = [(questions[one.number], one.places) for one in openings]
+        self.positions = positions_of(chosen)
+        self.masked = ids_of([question for question, _ in chosen])
+        self.masked.scatter_(1, self.positions, reader.model.mask_id)
+        self.token_ids = how.support.ids.cpu().long()
+        # the columns of each place among the positions that are read
+        ends = np.cumsum(widths).tolist()
+        self.columns = [
+            list(range(end - width, end)) for end, width in zip(ends, widths, strict=True)
+        ]
+
+    def measure(self) -> list[Measured]:
+        """Fill each place in turn."""
+        before = self._masked_log_probs()
+        return [self._fill(place, before) for place in range(len(self.widths))]
+
+    def _masked_log_probs(self) -> Float[Tensor, "openings positions size"]:
+        kept = torch.empty(*self.positions.shape, self.outcomes.size)
+
+        def keep(rows: Tensor, column: int, log_probs: Tensor) -> None:
+            kept[rows, column] = log_probs.float().cpu()
+
+        self._read(self.masked, self.positions, keep)
+        return kept
+
+    def _fill(self, place: int, before: Float[Tensor, "openings positions size"]) -> Measured:
+        fills = self._fills(place, before[:, self.columns[place]])
+        # equal fills of one opening run once
+        of_opening = torch.arange(len(self.openings)).repeat_interleave(fills.tokens.shape[1])
+        keyed = torch.cat([of_opening[:, None], fills.tokens.flatten(0, 1)], dim=1)
+        distinct, which = torch.unique(keyed, dim=0, return_inverse=True)
+        opening = distinct[:, 0]
+        ids = self.masked[opening].scatter(
+            1, self.positions[opening][:, self.columns[place]], self.token_ids[distinct[:, 1:]]
+        )
+        others = [other for other in range(len(self.widths)) if other != place]
+        columns = [column for other in others for column in self.columns[other]]
+        moved = torch.zeros(len(ids), len(columns), dtype=torch.float64)
+
+        def compare(rows: Tensor, column: int, log_probs: Tensor) -> None:
+            now = log_probs.cpu()
+            was = before[opening[rows], columns[column]].double()
+            moved[rows, column] = (now.exp() * (now - was)).sum(dim=1)
+
+        self._read(ids, self.positions[opening][:, columns], compare)
+        by_place = torch.stack(
+            [moved[:, [columns.index(c) for c in self.columns[o]]].sum(dim=1) for o in others],
+            dim=1,
+        )
+        moved_by = by_place[which].view(*fills.tokens.shape[:2], -1)
+        return fills.averaged(moved_by, torch.bincount(opening, minlength=len(self.openings)))
+
+    def _read(
+        self,
+        ids: Int[Tensor, "rows length"],
+        positions: Int[Tensor, "rows read"],
+        use: Callable[[Tensor, int, Tensor], None],
+    ) -> None:
+        """Show `use` the distributions at every position that is read, some rows at a time."""
+
+        def tiles(batch: slice, readouts: Tensor) -> None:
+            for column in range(positions.shape[1]):
+                for some in row_blocks(len(readouts), self.outcomes.size, _TILE_CELLS):
+                    rows = torch.arange(batch.start + some.start, batch.start + some.stop)
+                    use(rows, column, self.outcomes.log_probs(readouts[some, column]))
+
+        self.reader.each_batch(Rows.of(ids), positions, tiles, batch_for=0)
+
+    def _fills(self, place: int, log_probs: Float[Tensor, "openings pieces size"]) -> "_Fills":
+        wanted, size = self.how.samples, self.outcomes.size
+        probabilities = log_probs.double().exp()
+        if self.widths[place] == 1 and size <= wanted:
+            tokens = torch.arange(size).expand(len(log_probs), -1)[:, :, None]
+            return _Fills(tokens, probabilities[:, 0], torch.zeros(len(log_probs)).double())
+        # words of several pieces are drawn as a whole: they have no head
+        head = wanted // 2 if self.widths[place] == 1 else 0
+        uniforms = self._uniforms(place, wanted - head)
+        weights = probabilities[:, 0].topk(head, dim=1) if head else None
+        if weights is not None:
+            # ties of topk may fall either way, and either way the estimate is right
+            probabilities[:, 0].scatter_(1, weights.indices, 0.0)
+        totals = probabilities.cumsum(dim=2)
+        drawn = torch.searchsorted(totals, uniforms * totals[:, :, -1:], right=True)
+        drawn = drawn.clamp(max=size - 1).transpose(1, 2)
+        if weights is None:
+            everything = torch.ones(len(log_probs), dtype=torch.float64)
+            return _Fills(drawn, torch.zeros(len(log_probs), 0).double(), everything)
+        tokens = torch.cat([weights.indices[:, :, None], drawn], dim=1)
+        return _Fills(tokens, weights.values, totals[:, 0, -1])
+
+    def _uniforms(self, place: int, count: int) -> Float[Tensor, "openings pieces count"]:
+        """Numbers in [0, 1) that depend on the seed and on the places alone, not on other texts."""
+        drawn = [
+            np.random.default_rng([self.how.seed, *one.places, place]).random(
+                (self.widths[place], count)
+            )
+            for one in self.openings
+        ]
+        return torch.from_numpy(np.stack(drawn))
+
+
+@dataclass(frozen=True)
+class _Fills:
+    """Tokens to write into a place: a head with known weights, then draws from what is left."""
+
+    tokens: Int[Tensor, "openings fills pieces"]
+    weights: Float[Tensor, "openings head"]
+    left: Float[Tensor, " openings"]
+
+    def averaged(
+        self, moved: Float[Tensor, "openings fills others"], rows: Int[Tensor, " openings"]
+    ) -> Measured:
+        """What is expected of a number that every fill has."""
+        head = self.weights.shape[1]
+        values = (self.weights[:, :, None] * moved[:, :head]).sum(dim=1)
+        drawn = moved[:, head:]
+        if drawn.shape[1] == 0:
+            return Measured(values, torch.zeros_like(values), is_exact=True, rows=rows)
+        left = self.left[:, None]
+        return Measured(
+            values + left * drawn.mean(dim=1),
+            left**2 * drawn.var(dim=1) / drawn.shape[1],
+            is_exact=False,
+            rows=rows,
+        )

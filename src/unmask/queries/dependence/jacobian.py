@@ -1,0 +1,269 @@
+"""The categorical Jacobian: what writing each token at one place changes at all others.
+
+Every candidate is written at a place of the text as it stands, and one forward pass reads all
+other places. The change in log-probabilities, centred over the tokens written and over the tokens
+read, is a block per pair of places: normalisers drop out, and if the conditionals are compatible
+the block of (j, i) is that of (i, j) transposed. The value is the Frobenius norm of the mean of
+both, as Zhang et al. (2024) have it. Pieces of a word are written together and read one by one, so
+the two blocks differ in shape; there it is the root of the mean of both squared norms.
+
+The same passes give a mutual information: that of the token written, drawn from what the model
+expects there, and the token read, both among the candidates.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from unmask.logspace import row_blocks
+from unmask.model.batches import longest_first
+from unmask.model.row_reader import Outcomes, RowReader, Rows
+from unmask.queries.dependence.pmi import TOKENS_PER_CHUNK
+from unmask.queries.dependence.question import Found, How, Question, ids_of, positions_of
+
+# numbers of distributions that exist at once
+_TILE_CELLS = 2**21
+
+# of each text by its number: a place of it
+Asked = tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Proposed:
+    """The candidates of a place: tokens for each piece, and fills of all its pieces together."""
+
+    tokens: Int[Tensor, "pieces candidates"]
+    fills: Int[Tensor, "fills pieces"]
+    log_probs: Float[Tensor, " fills"]
+
+
+def by_jacobian(reader: RowReader, questions: Sequence[Question], how: How) -> list[Found]:
+    """The map of every text in nats, and the information of the same passes in bits."""
+    asked = [(n, place) for n, q in enumerate(questions) for place in range(len(q.places))]
+    proposed = _propose(reader, questions, asked, how)
+    written = _write(reader, questions, asked, proposed, how)
+    return [_found(n, question, proposed, written, how) for n, question in enumerate(questions)]
+
+
+def cells(question: Question, how: How) -> int:
+    """How many numbers the blocks of a text hold."""
+    near = sum(len(how.near(question, place)) for place in range(len(question.places)))
+    pieces = sum(question.widths) / len(question.places)
+    return round(near * pieces * min(how.samples, len(how.support)) ** 2)
+
+
+# --- what is written ---------------------------------------------------------------------------
+
+
+def _propose(
+    reader: RowReader, questions: Sequence[Question], asked: Sequence[Asked], how: How
+) -> dict[Asked, Proposed]:
+    """The likeliest tokens of every place, with the place masked: one row each."""
+    outcomes = Outcomes.of(reader.model, how.support)
+    count = min(how.samples, outcomes.size)
+    support = how.support.ids.cpu().long()
+    found: dict[Asked, Proposed] = {}
+    sizes = ((len(questions[n].ids), questions[n].widths[place]) for n, place in asked)
+    for (length, width), members in longest_first(enumerate(sizes)):
+        for chunk in row_blocks(len(members), length, TOKENS_PER_CHUNK):
+            some = [asked[member] for member in members[chunk]]
+            chosen = [(questions[n], (place,)) for n, place in some]
+            positions, ids = positions_of(chosen), ids_of([question for question, _ in chosen])
+            standing = ids.gather(1, positions)
+            ids.scatter_(1, positions, reader.model.mask_id)
+            log_probs = torch.empty(len(ids), width, count, dtype=torch.float64)
+            places = torch.empty(len(ids), width, count, dtype=torch.long)
+
+            def keep(
+                batch: slice,
+                readouts: Tensor,
+                log_probs: Tensor = log_probs,
+                places: Tensor = places,
+                standing: Tensor = standing,
+            ) -> None:
+                for column in range(readouts.shape[1]):
+                    for part in row_blocks(len(readouts), outcomes.size, _TILE_CELLS):
+                        rows = slice(batch.start + part.start, batch.start + part.stop)
+                        log_p = outcomes.log_probs(readouts[part, column]).cpu()
+                        best = _best(log_p, count, support, standing[rows, column])
+                        places[rows, column] = best
+                        log_probs[rows, column] = log_p.gather(1, best)
+
+            reader.each_batch(Rows.of(ids), positions, keep, batch_for=0)
+            for row, one in enumerate(some):
+                found[one] = _fills(support[places[row]], log_probs[row])
+    return found
+
+
+def _best(
+    log_probs: Float[Tensor, "rows size"],
+    count: int,
+    support: Int[Tensor, " size"],
+    standing: Int[Tensor, " rows"],
+) -> Int[Tensor, "rows count"]:
+    """The likeliest tokens and, instead of the last of them, the one that stands there."""
+    if count == len(support):
+        return torch.arange(count).expand(len(log_probs), -1)
+    best = log_probs.topk(count, dim=1).indices
+    here = support == standing[:, None]
+    absent = here.any(dim=1) & ~(support[best] == standing[:, None]).any(dim=1)
+    best[absent, -1] = here[absent].long().argmax(dim=1)
+    return best
+
+
+def _fills(
+    tokens: Int[Tensor, "pieces candidates"], log_probs: Float[Tensor, "pieces candidates"]
+) -> Proposed:
+    """The likeliest fills of all pieces, each by its own distribution: as many as candidates."""
+    fills, scores = tokens[0][:, None], log_probs[0]
+    for more, log_p in zip(tokens[1:], log_probs[1:], strict=True):
+        best = (scores[:, None] + log_p).flatten().topk(tokens.shape[1])
+        first, last = best.indices // len(log_p), best.indices % len(log_p)
+        fills, scores = torch.cat([fills[first], more[last][:, None]], dim=1), best.values
+    return Proposed(tokens, fills, scores)
+
+
+# --- what is read ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """The logits read with every fill of a place written, at the places near it, and new rows."""
+
+    logits: Float[Tensor, "fills read candidates"]
+    columns: Mapping[int, slice]
+    rows: int
+
+
+def _write(
+    reader: RowReader,
+    questions: Sequence[Question],
+    asked: Sequence[Asked],
+    proposed: Mapping[Asked, Proposed],
+    how: How,
+) -> dict[Asked, Written]:
+    """Every fill of every place in turn: the logits of all candidates at all places."""
+    found: dict[Asked, Written] = {}
+    sizes = ((len(questions[n].ids), sum(questions[n].widths)) for n, _ in asked)
+    for (length, read), members in longest_first(enumerate(sizes)):
+        fills = max(len(proposed[asked[member]].fills) for member in members)
+        for chunk in row_blocks(len(members), length * fills, TOKENS_PER_CHUNK):
+            some = [asked[member] for member in members[chunk]]
+            rows = [_rows(n, questions[n], place, proposed[n, place].fills) for n, place in some]
+            # the text as it stands is among the rows of each of its places, and runs once
+            distinct, which = torch.unique(torch.cat(rows), dim=0, return_inverse=True)
+            tokens = {
+                n: torch.cat([proposed[n, p].tokens for p in range(len(questions[n].places))])
+                for n in dict.fromkeys(n for n, _ in some)
+            }
+            logits = _read(reader, questions, distinct, tokens, read)
+            seen: set[int] = set()
+            for (n, place), part in zip(some, which.split([len(r) for r in rows]), strict=True):
+                columns, near = _columns(questions[n], how.near(questions[n], place))
+                new = set(part.tolist()) - seen
+                seen |= new
+                found[n, place] = Written(logits[part][:, near], columns, len(new))
+    return found
+
+
+def _columns(question: Question, near: range) -> tuple[dict[int, slice], slice]:
+    """The columns of places among those that are kept, and which of all columns those are."""
+    ends = [0, *accumulate(question.widths)]
+    start = ends[near.start]
+    columns = {place: slice(ends[place] - start, ends[place + 1] - start) for place in near}
+    return columns, slice(start, ends[near.stop])
+
+
+def _rows(
+    number: int, question: Question, place: int, fills: Int[Tensor, "fills pieces"]
+) -> Int[Tensor, "fills number_and_length"]:
+    """The text with each fill, behind its number."""
+    ids = torch.tensor(question.ids).repeat(len(fills), 1)
+    ids[:, list(question.places[place].positions)] = fills
+    return torch.cat([torch.full((len(fills), 1), number), ids], dim=1)
+
+
+def _read(
+    reader: RowReader,
+    questions: Sequence[Question],
+    rows: Int[Tensor, "rows number_and_length"],
+    tokens: Mapping[int, Int[Tensor, "read candidates"]],
+    read: int,
+) -> Float[Tensor, "rows read candidates"]:
+    number, ids = rows[:, 0], rows[:, 1:].contiguous()
+    every = Outcomes.every(reader.model)
+    positions = {n: [p for place in questions[n].places for p in place.positions] for n in tokens}
+    found = torch.empty(len(ids), read, next(iter(tokens.values())).shape[1])
+
+    def keep(batch: slice, readouts: Tensor) -> None:
+        # rows are in the order of their texts
+        texts, counts = torch.unique_consecutive(number[batch], return_counts=True)
+        start = 0
+        for n, count in zip(texts.tolist(), counts.tolist(), strict=True):
+            some = slice(batch.start + start, batch.start + start + count)
+            found[some] = _logits(every, readouts[start : start + count], tokens[n]).cpu()
+            start += count
+
+    at = torch.tensor([positions[n] for n in number.tolist()])
+    reader.each_batch(Rows.of(ids), at, keep, batch_for=0)
+    return found
+
+
+def _logits(
+    every: Outcomes, readouts: Float[Tensor, "rows read width"], tokens: Int[Tensor, "read k"]
+) -> Float[Tensor, "rows read k"]:
+    tokens = tokens.to(readouts.device)
+    if every.weight is None:
+        return readouts.gather(2, tokens.expand(len(readouts), -1, -1)).float()
+    logits = torch.einsum("nrw,rkw->nrk", readouts, every.weight[tokens])
+    return (logits if every.bias is None else logits + every.bias[tokens]).float()
+
+
+# --- what it amounts to ------------------------------------------------------------------------
+
+
+def _found(
+    number: int,
+    question: Question,
+    proposed: Mapping[Asked, Proposed],
+    written: Mapping[Asked, Written],
+    how: How,
+) -> Found:
+    size = len(question.places)
+    mine = [written[number, place] for place in range(size)]
+    centred = [_centred(one.logits.double()) for one in mine]
+    told = [_information(proposed[number, p], one.logits) for p, one in enumerate(mine)]
+    values, bits = torch.full((2, size, size), math.nan, dtype=torch.float64)
+    for first, second in how.pairs(question):
+        there = centred[first][:, mine[first].columns[second]]
+        back = centred[second][:, mine[second].columns[first]]
+        if question.widths[first] == question.widths[second] == 1:
+            norm = ((there[:, 0] + back[:, 0].T) / 2).norm()
+        else:
+            norm = ((there.square().sum() + back.square().sum()) / 2).sqrt()
+        values[first, second] = values[second, first] = norm
+        both = told[first][mine[first].columns[second]].sum()
+        both += told[second][mine[second].columns[first]].sum()
+        bits[first, second] = bits[second, first] = both / (2 * math.log(2))
+    return Found(values, size + sum(one.rows for one in mine), information=bits)
+
+
+def _centred(logits: Float[Tensor, "fills read k"]) -> Float[Tensor, "fills read k"]:
+    """Without the means over tokens written and tokens read."""
+    logits = logits - logits.mean(dim=2, keepdim=True)
+    return logits - logits.mean(dim=0, keepdim=True)
+
+
+def _information(
+    proposed: Proposed, logits: Float[Tensor, "fills read k"]
+) -> Float[Tensor, " read"]:
+    """What the token written tells of each that is read, in nats."""
+    weights = torch.softmax(proposed.log_probs, dim=0)
+    log_q = torch.log_softmax(logits.double(), dim=2)
+    mean = torch.logsumexp(log_q + weights.log()[:, None, None], dim=0)
+    return (weights[:, None] * (log_q.exp() * (log_q - mean)).sum(dim=2)).sum(dim=0)

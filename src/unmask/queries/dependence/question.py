@@ -1,0 +1,168 @@
+"""A text whose places are mapped, and how: what every measure starts from."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from unmask.arguments import whole_number
+from unmask.errors import ClozeError, MethodError, UnmaskError
+from unmask.printable import quoted
+from unmask.queries.dependence.dependence_map import UNITS, Place
+from unmask.text.cloze import Cloze
+from unmask.text.support import Support
+
+MEASURES = tuple(UNITS)
+DEFAULT_MEASURE = "mutual-information"
+DEFAULT_SAMPLES = 32
+# a head and a tail of two each, whose spread can be estimated
+_FEWEST_SAMPLES = 4
+_MOST_SAMPLES = 100_000
+
+
+@dataclass(frozen=True)
+class Question:
+    """A text as it stands, with its places: words or residues, or the blanks of a cloze.
+
+    In a whole text (`is_whole`) the tokens of all places are known. Otherwise the places are
+    blanks, and each is masked unless a measure writes something into it.
+    """
+
+    text: str
+    ids: tuple[int, ...]
+    places: tuple[Place, ...]
+    is_whole: bool
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """How many tokens each place has."""
+        return tuple(len(place.positions) for place in self.places)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a measure found of one text."""
+
+    values: Float[Tensor, "places places"]
+    forward_passes: int
+    standard_errors: Float[Tensor, "places places"] | None = None
+    information: Float[Tensor, "places places"] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class How:
+    """What is measured: over which tokens, from how many of them, between places how far apart."""
+
+    measure: str
+    support: Support
+    samples: int = DEFAULT_SAMPLES
+    window: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Reject what cannot be measured."""
+        if self.measure not in MEASURES:
+            raise MethodError(f"no measure {quoted(self.measure)}; measures: {', '.join(MEASURES)}")
+        limits: dict[str, tuple[Any, int, int]] = {
+            "samples": (self.samples, _FEWEST_SAMPLES, _MOST_SAMPLES),
+            "seed": (self.seed, 0, 2**31 - 1),
+        }
+        if self.window is not None:
+            limits["window"] = (self.window, 1, 2**31 - 1)
+        for name, (value, least, most) in limits.items():
+            number = whole_number(value)
+            if number is None or not least <= number <= most:
+                raise UnmaskError(
+                    f"{name} is a whole number from {least} to {most:,}, not {quoted(value)}"
+                )
+
+    def pairs(self, question: Question) -> Iterator[tuple[int, int]]:
+        """Every two places that are near enough."""
+        size, window = len(question.places), self.window
+        if window is None or window >= size:
+            return combinations(range(size), 2)
+        return (
+            (one, other)
+            for one in range(size)
+            for other in range(one + 1, min(size, one + window + 1))
+        )
+
+    def near(self, question: Question, place: int) -> range:
+        """The places that are near enough to one, itself included."""
+        reach = len(question.places) if self.window is None else self.window
+        return range(max(0, place - reach), min(len(question.places), place + reach + 1))
+
+    def check(self, question: Question, name: str = "the text") -> None:
+        """Reject a text that this measure has no number for."""
+        if len(question.places) < 2:
+            raise ClozeError(
+                f"{name} has {len(question.places)} place; dependence is between two or more"
+            )
+        if self.measure == "pmi" and not question.is_whole:
+            raise ClozeError(
+                f"pmi is of the words that stand in a text, and {name} has blanks; give a whole "
+                "text, or take the measure 'mutual-information'"
+            )
+
+    def forward_passes(self, question: Question) -> int:
+        """How many forward passes a text takes, at most."""
+        size = len(question.places)
+        tokens = min(self.samples, len(self.support))
+        if self.measure == "jacobian":
+            return size + size * tokens
+        pairs = sum(1 for _ in self.pairs(question))
+        if self.measure == "pmi":
+            return size + pairs
+        return pairs * (1 + 2 * tokens) if question.is_whole else 1 + size * tokens
+
+
+def question_of(cloze: Cloze, tokenizer: Any, names: Sequence[str] | None = None) -> Question:
+    """The places of a cloze: what its blanks covered, or, if it was written with masks, blanks."""
+    whole = cloze.gold is not None
+    ids = tuple(cloze.filled(cloze.gold)) if cloze.gold is not None else cloze.ids
+    spans = cloze.spans or ((None, None),) * len(cloze.blank_widths)
+    places = [
+        Place(_name(n, run, ids, span, cloze, tokenizer) if names is None else names[n], run, *span)
+        for n, (run, span) in enumerate(zip(cloze.positions_by_blank, spans, strict=True))
+    ]
+    if whole:
+        # in the order of the text, whatever the order they were named in
+        places.sort(key=lambda place: place.positions)
+    return Question(cloze.text, ids, tuple(places), whole)
+
+
+def _name(
+    number: int,
+    run: Sequence[int],
+    ids: Sequence[int],
+    span: tuple[int | None, int | None],
+    cloze: Cloze,
+    tokenizer: Any,
+) -> str:
+    """What a place covers, or its tokens where characters are not known; blanks have numbers."""
+    if cloze.gold is None:
+        return f"blank {number}"
+    if span[0] is not None:
+        return cloze.text[span[0] : span[1]]
+    return " ".join(map(str, tokenizer.convert_ids_to_tokens([ids[place] for place in run])))
+
+
+# --- rows --------------------------------------------------------------------------------------
+
+
+def ids_of(questions: Sequence[Question]) -> Int[Tensor, "questions length"]:
+    """The ids of texts of one length."""
+    return torch.tensor([question.ids for question in questions])
+
+
+def positions_of(
+    chosen: Sequence[tuple[Question, Sequence[int]]],
+) -> Int[Tensor, "chosen positions"]:
+    """The positions of some places of each text, one place after another; equally many each."""
+    return torch.tensor(
+        [[p for place in places for p in one.places[place].positions] for one, places in chosen]
+    )

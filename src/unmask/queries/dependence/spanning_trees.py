@@ -1,0 +1,100 @@
+"""Trees that join places by their strongest dependences. Knows matrices, no model.
+
+A matrix is symmetric; what is not a number is no edge. An edge is two places, the smaller first.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unmask.errors import UnmaskError
+
+Edge = tuple[int, int]
+Matrix = NDArray[np.float64]
+
+
+def spanning_tree(values: Matrix) -> list[Edge]:
+    """The tree over all places with the largest sum of values, by Prim's algorithm."""
+    weights = _checked(values)
+    size = len(weights)
+    best, parent = weights[0].copy(), np.zeros(size, dtype=int)
+    outside = np.arange(size) > 0
+    edges: list[Edge] = []
+    for _ in range(size - 1):
+        place = int(np.where(outside, best, -np.inf).argmax())
+        if not outside[place] or best[place] == -np.inf:
+            raise UnmaskError("the map leaves places apart, so no tree joins them all")
+        edges.append(_edge(place, int(parent[place])))
+        outside[place] = False
+        closer = outside & (weights[place] > best)
+        best[closer], parent[closer] = weights[place][closer], place
+    return sorted(edges)
+
+
+def projective_tree(values: Matrix) -> list[Edge]:
+    """The same among trees whose edges, drawn above the text, do not cross, by Eisner's algorithm.
+
+    The first place is the root: no edge passes over it, so every tree without crossings is found.
+    """
+    weights = _checked(values)
+    size = len(weights)
+    # spans from one place to another, headed at the left or the right end: with all that belongs
+    # to the head on that side (whole), or with the edge between both ends just drawn (open)
+    whole, joined = np.zeros((2, size, size)), np.full((size, size), -np.inf)
+    cut, split = np.zeros((2, size, size), dtype=int), np.zeros((size, size), dtype=int)
+    left, right = whole
+    for width in range(1, size):
+        for start in range(size - width):
+            end = start + width
+            halves = left[start, start:end] + right[start + 1 : end + 1, end]
+            split[start, end] = start + int(halves.argmax())
+            joined[start, end] = halves.max() + weights[start, end]
+            # both directions of an edge weigh the same, so that one table of open spans is enough
+            by_left = joined[start, start + 1 : end + 1] + left[start + 1 : end + 1, end]
+            by_right = right[start, start:end] + joined[start:end, end]
+            cut[0, start, end] = start + 1 + int(by_left.argmax())
+            cut[1, start, end] = start + int(by_right.argmax())
+            left[start, end], right[start, end] = by_left.max(), by_right.max()
+    if size > 1 and left[0, size - 1] == -np.inf:
+        raise UnmaskError("the map leaves places apart, so no tree joins them all")
+    return sorted(_followed(cut, split, size))
+
+
+def neighbours(size: int) -> list[Edge]:
+    """The tree that links every place to the next: what any other has to beat."""
+    return [(place, place + 1) for place in range(size - 1)]
+
+
+def attachment_score(found: Iterable[Edge], expected: Sequence[Edge]) -> float:
+    """The share of expected edges that were found (UUAS: without labels and directions)."""
+    return len(set(found) & set(expected)) / len(expected)
+
+
+def _followed(cut: NDArray[np.int_], split: NDArray[np.int_], size: int) -> Iterable[Edge]:
+    """The edges of the best whole span over everything."""
+    rest: list[tuple[int, int, int | None]] = [(0, size - 1, 0)]
+    while rest:
+        start, end, side = rest.pop()
+        if start == end:
+            continue
+        if side is None:
+            yield start, end
+            middle = int(split[start, end])
+            rest += [(start, middle, 0), (middle + 1, end, 1)]
+        elif side == 0:
+            middle = int(cut[0, start, end])
+            rest += [(start, middle, None), (middle, end, 0)]
+        else:
+            middle = int(cut[1, start, end])
+            rest += [(start, middle, 1), (middle, end, None)]
+
+
+def _checked(values: Matrix) -> Matrix:
+    weights = np.where(np.isnan(values), -np.inf, values)
+    np.fill_diagonal(weights, -np.inf)
+    return weights
+
+
+def _edge(one: int, other: int) -> Edge:
+    return (one, other) if one < other else (other, one)

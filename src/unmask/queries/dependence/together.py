@@ -1,0 +1,110 @@
+"""Which blanks of a text may be filled at the same time, and filling them so.
+
+Independent guesses are safe only between blanks that do not depend on each other. A group is built
+greedily: the blank that the model is surest of, then every further one, in that order, whose mutual
+information with all in the group stays below a bound. It is measured with all blanks masked, as the
+model sees them.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unmask.arguments import real_number
+from unmask.errors import UnmaskError
+from unmask.model.row_reader import Outcomes, RowReader, Rows
+from unmask.printable import quoted
+from unmask.queries.dependence.information import by_information
+from unmask.queries.dependence.question import How, Question
+
+Groups = list[tuple[int, ...]]
+# enough to tell dependent blanks from others: more did not improve fills
+SAMPLES_WHEN_FILLING = 4
+
+
+@dataclass(frozen=True)
+class FilledTogether:
+    """The places on the support that blanks were filled with, and in which groups."""
+
+    tokens: tuple[int, ...]
+    log_prob: float
+    groups: Groups
+    forward_passes: int
+
+
+def check_bound(at_most: object) -> float:
+    """A number of bits from 0."""
+    bits = real_number(at_most)
+    if bits is None or not 0 <= bits < math.inf:
+        raise UnmaskError(
+            f"a bound on mutual information is a number of bits from 0, such as 0.05, not "
+            f"{quoted(at_most)}"
+        )
+    return bits
+
+
+def greedy_groups(
+    values: Float[Tensor, "blanks blanks"], surest_first: Sequence[int], at_most: float
+) -> Groups:
+    """Blanks in groups, each as large as it comes out; `surest_first` is the order they are in."""
+    left, groups = list(surest_first), []
+    while left:
+        group: list[int] = []
+        for blank in left:
+            if all(float(values[blank, other]) <= at_most for other in group):
+                group.append(blank)
+        groups.append(tuple(group))
+        left = [blank for blank in left if blank not in group]
+    return groups
+
+
+def independent_groups(
+    reader: RowReader, question: Question, how: How, at_most: float
+) -> tuple[Groups, Float[Tensor, "blanks size"]]:
+    """The groups of all blanks, the surest first, and the distribution of each blank."""
+    log_probs = _masked(reader, question, question.ids, range(len(question.places)), how)
+    order = log_probs.amax(dim=1).argsort(descending=True, stable=True).tolist()
+    if len(order) == 1:
+        return [(0,)], log_probs
+    (found,) = by_information(reader, [question], how)
+    return greedy_groups(found.values, order, at_most), log_probs
+
+
+def fill_together(
+    reader: RowReader, question: Question, how: How, at_most: float
+) -> FilledTogether:
+    """Fill group after group, each blank with its likeliest token given the groups before."""
+    groups, log_probs = independent_groups(reader, question, how, at_most)
+    ids, support = list(question.ids), how.support.ids.cpu().long()
+    chosen, total = [0] * len(question.places), 0.0
+    for number, group in enumerate(groups):
+        # of the first group the distributions are known
+        if number:
+            log_probs = _masked(reader, question, ids, group, how)
+        some = log_probs[list(group)] if number == 0 else log_probs
+        best = some.max(dim=1)
+        total += float(best.values.sum())
+        for blank, place in zip(group, best.indices.tolist(), strict=True):
+            chosen[blank] = place
+            ids[question.places[blank].positions[0]] = int(support[place])
+    return FilledTogether(tuple(chosen), total, groups, reader.forward_passes)
+
+
+def _masked(
+    reader: RowReader, question: Question, ids: Sequence[int], blanks: Sequence[int], how: How
+) -> Float[Tensor, "blanks size"]:
+    """The distributions of some blanks in one row."""
+    outcomes = Outcomes.of(reader.model, how.support)
+    positions = [question.places[blank].positions[0] for blank in blanks]
+    kept: list[Tensor] = []
+    reader.each_batch(
+        Rows.of(torch.tensor([list(ids)])),
+        positions,
+        lambda _, readouts: kept.append(outcomes.log_probs(readouts[0]).cpu()),
+        batch_for=0,
+    )
+    return kept[0]

@@ -1,0 +1,102 @@
+"""Sequences of residues: checked, and written as a tokenizer wants them. Knows no model."""
+
+from collections.abc import Sequence
+
+from unmask.arguments import whole_number
+from unmask.errors import ClozeError
+from unmask.printable import quoted
+from unmask.text.alphabets import bare_letter
+from unmask.text.cloze import Blank, Tokenizer
+
+
+def check_sequence(sequence: object) -> str:
+    """The residues in upper case, without white space; anything but letters is rejected."""
+    if not isinstance(sequence, str):
+        raise ClozeError(f"a sequence is a string of residues, not {type(sequence).__name__}")
+    residues = "".join(sequence.split())
+    if not residues:
+        raise ClozeError("the sequence is empty")
+    for position, letter in enumerate(residues, start=1):
+        # before upper(): it makes two letters of one that is not ASCII, and positions move
+        if not (letter.isascii() and letter.isalpha()):
+            raise ClozeError(
+                f"a sequence is letters A to Z; at position {position} it has {quoted(letter)}"
+            )
+    return residues.upper()
+
+
+def check_positions(positions: object, residues: str) -> list[int]:
+    """Two or more positions of a checked sequence, sorted."""
+    if isinstance(positions, str | bytes) or not isinstance(positions, Sequence):
+        raise ClozeError(f"positions are a list of numbers from 1, not {quoted(positions)}")
+    chosen = []
+    for given in positions:
+        position = whole_number(given)
+        if position is None:
+            raise ClozeError(f"a position is a number from 1, not {quoted(given)}")
+        check_position(position, residues)
+        if position in chosen:
+            raise ClozeError(f"positions name {position} twice; give each once")
+        chosen.append(position)
+    if len(chosen) < 2:
+        raise ClozeError(f"pairs need at least two positions, not {len(chosen)}")
+    return sorted(chosen)
+
+
+def check_position(position: int, residues: str, where: str = "") -> None:
+    """Reject a position that a checked sequence does not have."""
+    if not 1 <= position <= len(residues):
+        raise ClozeError(
+            f"{where}there is no position {quoted(position)}; the sequence has 1 to {len(residues)}"
+        )
+
+
+def spelled_residues(
+    tokenizer: Tokenizer, residues: str, vocabulary: Sequence[str]
+) -> tuple[str, int]:
+    """A checked sequence as a tokenizer wants it, and the index of the first residue's token.
+
+    Whether residues stand apart ("E V Q", as ProtBert has it) or together ("EVQ", as ESM), and in
+    which case, is found by trying; only one token per residue is accepted.
+    """
+    for cased in (residues, residues.lower()):
+        for text in (cased, " ".join(cased)):
+            start = _first_residue(tokenizer, text, residues)
+            if start is not None:
+                return text, start
+    raise ClozeError(_unreadable(vocabulary, residues))
+
+
+def residues_as_blanks(
+    tokenizer: Tokenizer, sequence: object, vocabulary: Sequence[str], positions: object = None
+) -> tuple[str, list[Blank], list[str]]:
+    """A sequence as a tokenizer wants it, the tokens of its residues (or some), and their names.
+
+    A name is the letter with the position, counted from 1: C22.
+    """
+    residues = check_sequence(sequence)
+    chosen = (
+        range(1, len(residues) + 1) if positions is None else check_positions(positions, residues)
+    )
+    text, start = spelled_residues(tokenizer, residues, vocabulary)
+    blanks: list[Blank] = [start + position - 1 for position in chosen]
+    return text, blanks, [f"{residues[position - 1]}{position}" for position in chosen]
+
+
+def _first_residue(tokenizer: Tokenizer, text: str, residues: str) -> int | None:
+    """The index of the first residue's token, if every residue is one."""
+    try:
+        ids = tokenizer(text, verbose=False)["input_ids"]
+    except Exception:  # a vocabulary without an unknown token fails on an unknown word
+        return None
+    letters = [bare_letter(name) for name in tokenizer.convert_ids_to_tokens(list(ids))]
+    starts = range(len(letters) - len(residues) + 1)
+    return next((i for i in starts if letters[i : i + len(residues)] == list(residues)), None)
+
+
+def _unreadable(vocabulary: Sequence[str], residues: str) -> str:
+    known = {bare_letter(name) for name in vocabulary}
+    for position, letter in enumerate(residues, start=1):
+        if letter not in known:
+            return f"this model has no token for residue {letter}, at position {position}"
+    return "this tokenizer has no single token per residue; use a model of proteins, DNA or RNA"
