@@ -15,7 +15,7 @@ import json
 import re
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,24 +57,28 @@ class Recorded:
         return self.model.readouts(ids, positions)
 
 
-def peak(lm: unmask.LanguageModel, some: Sequence[Item], method: str) -> int:
+def peak_of(work: Callable[[], object]) -> int:
     Path("/proc/self/clear_refs").write_text("5")
-    list(unmask.score_pairs(lm, some, method=method, settings=QUIET))
+    work()
     status = Path("/proc/self/status").read_text()
     return int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) * 1024
 
 
 def measured(lm: Any, some: Sequence[Item], method: str, repeats: int) -> dict[str, Any]:
     plain = lm.model
-    memory = [peak(lm, some[: len(some) // 5], method), peak(lm, some, method)]
+
+    def score(chosen: Sequence[Item] = some) -> list[Any]:
+        return list(unmask.score_pairs(lm, chosen, method=method, settings=QUIET))
+
+    memory = [peak_of(lambda: score(some[: len(some) // 5])), peak_of(score)]
     lm.model = recorded = Recorded(plain)
-    scores = list(unmask.score_pairs(lm, some, method=method, settings=QUIET))
+    scores = score()
     lm.model = plain
     ratios, rates = [], []
     rows = sum(len(ids) for ids in recorded.batches)
     for _ in range(repeats):
         began = time.process_time()
-        list(unmask.score_pairs(lm, some, method=method, settings=QUIET))
+        score()
         scored = time.process_time()
         with torch.inference_mode():
             for ids in recorded.batches:

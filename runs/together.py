@@ -1,0 +1,134 @@
+"""Fill several blanks in fewer steps, four ways: what is lost, and what it costs.
+
+    python runs/together.py --model DIR --corpus FILE --limit 200 --output together.jsonl
+
+Each sentence loses 4 to 8 tokens, by a hash of its id: in one run of neighbours, or scattered, half
+of the sentences each. They are filled one at a time (the surest first), all at once, all at once
+that are surer than a threshold (at least one per step), and in groups that share little mutual
+information (`lm.fill(together=)`). A fill is judged by its log-probability under `orders`, the mean
+over all orders of filling up to 6 blanks, over 16 of them beyond. Rows hold ids, never text.
+runs/together_report.py makes the page. Started again on the same file, it does what is missing.
+"""
+
+import argparse
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import unmask
+from unmask.corpora import CorpusSpec, read_corpus
+from unmask.corpora.corpus import Sentence
+from unmask.model.row_reader import Outcomes, RowReader
+
+THRESHOLDS = (0.3, 0.5, 0.7, 0.9)
+BOUNDS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+FEWEST, MOST = 4, 8
+QUIET = unmask.Settings(progress=False, announce=False)
+
+
+class Filled(NamedTuple):
+    """Token ids of the blanks, how many steps one after another, and forward passes in all."""
+
+    tokens: tuple[int, ...]
+    steps: int
+    forward_passes: int
+
+
+def by_threshold(lm: unmask.LanguageModel, cloze: unmask.Cloze, at_least: float) -> Filled:
+    """Step by step, every blank whose likeliest token is so likely, and at least the surest."""
+    reader, outcomes = RowReader(lm.model, QUIET), Outcomes.every(lm.model)
+    ids, left = list(cloze.ids), list(cloze.positions)
+    while left:
+        best = outcomes.log_probs(reader.one(ids, left)).max(dim=1)
+        sure = best.values.exp().tolist()
+        taken = [n for n, p in enumerate(sure) if p >= at_least] or [sure.index(max(sure))]
+        for n in taken:
+            ids[left[n]] = int(best.indices[n])
+        left = [position for n, position in enumerate(left) if n not in taken]
+    steps = reader.forward_passes
+    return Filled(tuple(ids[p] for p in cloze.positions), steps, steps)
+
+
+def by_groups(lm: unmask.LanguageModel, cloze: unmask.Cloze, bits: float) -> Filled:
+    (found,) = lm.fill(cloze, together=bits, settings=QUIET)
+    return Filled(tuple(found["token"]), len(found["groups"]), found["forward_passes"])
+
+
+WAYS: dict[str, Callable[[unmask.LanguageModel, unmask.Cloze], Filled]] = {
+    "one at a time": partial(by_threshold, at_least=2.0),
+    "all at once": partial(by_threshold, at_least=0.0),
+    **{f"surer than {t}": partial(by_threshold, at_least=t) for t in THRESHOLDS},
+    **{f"together, {b} bits": partial(by_groups, bits=b) for b in BOUNDS},
+}
+
+
+def hashed(*parts: object) -> int:
+    said = "\x00".join(map(str, parts)).encode()
+    return int.from_bytes(hashlib.sha256(said).digest()[:8], "big")
+
+
+def blanked(lm: unmask.LanguageModel, sentence: Sentence) -> tuple[unmask.Cloze, str] | None:
+    """A sentence with blanks, and how they lie; None if it is too short."""
+    ids = lm.tokenizer(sentence.text)["input_ids"]
+    special = set(lm.tokenizer.all_special_ids)
+    places = [place for place, token in enumerate(ids) if token not in special]
+    if len(places) < MOST + 2:
+        return None
+    count = FEWEST + hashed(sentence.id, "count") % (MOST - FEWEST + 1)
+    lie = ("run", "scattered")[hashed(sentence.id, "lie") % 2]
+    if lie == "run":
+        start = hashed(sentence.id, "start") % (len(places) - count + 1)
+        chosen = places[start : start + count]
+    else:
+        chosen = sorted(sorted(places, key=lambda p: hashed(sentence.id, "place", p))[:count])
+    masked = tuple(lm.tokenizer.mask_token_id if p in chosen else t for p, t in enumerate(ids))
+    return unmask.Cloze(sentence.text, masked, tuple(chosen)), lie
+
+
+def rows(lm: unmask.LanguageModel, corpus: str, limit: int, done: set[str]) -> Iterator[Any]:
+    sentences = read_corpus(CorpusSpec(corpus)).sentences
+    taken = 0
+    for sentence in sorted(sentences, key=lambda one: hashed(one.id)):
+        found = blanked(lm, sentence)
+        if found is None:
+            continue
+        if taken == limit:
+            return
+        taken += 1
+        if sentence.id in done:
+            continue
+        cloze, lie = found
+        joint = lm.joint(cloze, method="orders", support="vocabulary", settings=QUIET)
+        ways, scores = {}, dict[tuple[int, ...], float]()
+        for name, way in WAYS.items():
+            filled = way(lm, cloze)
+            if filled.tokens not in scores:
+                scores[filled.tokens] = joint.log_prob(*filled.tokens)
+            ways[name] = [scores[filled.tokens], filled.steps, filled.forward_passes]
+        yield {"id": sentence.id, "blanks": len(cloze.positions), "lie": lie, "ways": ways}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--corpus", required=True)
+    parser.add_argument("--limit", type=int, default=200)
+    parser.add_argument("--output", required=True)
+    chosen = parser.parse_args()
+    output = Path(chosen.output)
+    lines = output.read_text("utf-8").splitlines() if output.exists() else []
+    done = {json.loads(line)["id"] for line in lines}
+    lm = unmask.load(chosen.model)
+    with output.open("a", encoding="utf-8") as file:
+        for row in rows(lm, chosen.corpus, chosen.limit, done):
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
