@@ -20,6 +20,8 @@ _LEAST_PMI = 0.1
 # decimals of a percentage beyond which it does not fit into its cell
 _MOST_DECIMALS = 3
 _LONGEST_UPRIGHT = 4
+# of a cell that has no colour of the scale
+NO_VALUE = "#DDDDDD"
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Scale:
     high: float
     label: str
     written: Callable[[float], str]
+    in_percent: bool = False
 
 
 def scale_of(kind: str, values: Sequence[Tensor]) -> Scale:
@@ -40,7 +43,8 @@ def scale_of(kind: str, values: Sequence[Tensor]) -> Scale:
     if kind == "pmi":
         most = max(most, _LEAST_PMI)
         return Scale("PuOr_r", -most, most, "PMI, nats", _signed)
-    return Scale("YlGnBu", 0.0, most or 1.0, "probability of the pair", percent_writer(most))
+    label, written = "probability of the pair", percent_writer(most)
+    return Scale("YlGnBu", 0.0, most or 1.0, label, written, in_percent=True)
 
 
 def percent_writer(most: float) -> Callable[[float], str]:
@@ -54,19 +58,21 @@ def percent_writer(most: float) -> Callable[[float], str]:
     return written
 
 
-def draw_map(panel: Any, values: Float[Tensor, "rows columns"], scale: Scale) -> Any:
-    """The cells with their numbers; returns what a colour bar is drawn of."""
+def draw_map(
+    panel: Any, values: Float[Tensor, "rows columns"], scale: Scale, *, missing: str = "never"
+) -> Any:
+    """The cells with their numbers, or `missing`; returns what a colour bar is drawn of."""
     rows, columns = values.shape
     masked = library("numpy.ma").masked_invalid(values.numpy())
     edges = [[place - 0.5 for place in range(count + 1)] for count in (columns, rows)]
     look = {"cmap": scale.colours, "edgecolors": "white", "linewidth": 0.5}
     mesh = panel.pcolormesh(*edges, masked, vmin=scale.low, vmax=scale.high, **look)
     # a pair that cannot be has no colour of the scale
-    panel.set_facecolor("#DDDDDD")
+    panel.set_facecolor(NO_VALUE)
     panel.set_ylim(rows - 0.5, -0.5)
     for row, line in enumerate(values.tolist()):
         for column, value in enumerate(line):
-            said, ink = "never", "black"
+            said, ink = missing, "black"
             if math.isfinite(value):
                 said, ink = scale.written(value), _ink(mesh, value)
             if said:
@@ -121,7 +127,7 @@ def draw_colour_bar(figure: Any, mesh: Any, panels: Any, scale: Scale) -> None:
     bar.ax.tick_params(labelsize=SMALL)
     # hairlines between the colours otherwise
     bar.solids.set_edgecolor("face")
-    if scale.low == 0:
+    if scale.in_percent:
         bar.ax.yaxis.set_major_formatter(library("matplotlib.ticker").PercentFormatter(1))
 
 

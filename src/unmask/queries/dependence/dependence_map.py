@@ -1,7 +1,8 @@
 """How strongly every two places of a text depend on each other, as a value. Knows no model."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -12,6 +13,9 @@ from unmask.errors import SupportError, UnmaskError
 from unmask.printable import columns, printable, quoted
 from unmask.queries.dependence import spanning_trees
 from unmask.queries.dependence.spanning_trees import Edge
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 UNITS = {"mutual-information": "bits", "pmi": "nats", "jacobian": "nats"}
 
@@ -137,6 +141,16 @@ class DependenceMap:
         """
         tree = spanning_trees.projective_tree if projective else spanning_trees.spanning_tree
         return tree(self.values.numpy())
+
+    def plot(self, *, tree: bool = False, other: Iterable[Edge] | None = None) -> "Figure":
+        """A heat map; with `tree` the strongest projective tree, as arcs above the text.
+
+        `other` is a second tree, as pairs of numbers of places, such as that of a parser: it is
+        drawn below the text, so that both can be compared.
+        """
+        from unmask.plots.dependence import plot_arcs, plot_map
+
+        return plot_arcs(self, other) if tree or other is not None else plot_map(self)
 
     def to_pandas(self) -> Any:
         """A data frame with a row per pair of places."""
