@@ -453,16 +453,35 @@ class LanguageModel:
         each text.
         """
         how = How(measure, self.support(support), samples, window, seed)
-        alphabet = support if isinstance(support, str) and support in ALPHABETS else None
 
         def questions() -> Iterator[Question]:
             each = repeat(None) if places is None else places
             for number, (text, chosen) in enumerate(zip(texts, each, strict=places is not None)):
-                question = self._question(text, chosen, alphabet)
+                question = self.dependence_question(text, places=chosen, support=support)
                 how.check(question, f"text {number}")
                 yield question
 
         return dependence_maps(self.model, questions(), how, settings or Settings(), name=self.name)
+
+    def dependence_question(
+        self,
+        text: str | Cloze,
+        *,
+        places: Sequence[Blank] | None = None,
+        support: Candidates = "vocabulary",
+    ) -> Question:
+        """A text with the places that `dependence` is between, checked; the model does not run."""
+        if isinstance(text, Cloze):
+            return question_of(self._given(text, places), self.tokenizer)
+        is_whole = self.tokenizer.mask_token not in checked_text(text)
+        if isinstance(support, str) and support in ALPHABETS and is_whole:
+            written, blanks, names = residues_as_blanks(
+                self.tokenizer, text, self._vocabulary.names, places
+            )
+            return question_of(self.cloze(written, blanks=blanks), self.tokenizer, names)
+        if places is None and is_whole:
+            places = every_word(text, self.tokenizer)
+        return question_of(self.cloze(text, blanks=places), self.tokenizer)
 
     def ranked(self, cloze: Cloze, joint: Joint, top: int = 5) -> list[dict[str, Any]]:
         """The likeliest fills of a joint, written into its text."""
@@ -520,20 +539,6 @@ class LanguageModel:
         fill = Fill(tuple(axis.names[place] for place in found.tokens), ids, found.log_prob)
         (ranked,) = fill_results.of_tokens(self.tokenizer, cloze, [fill], "together")
         return ranked | {"groups": found.groups, "forward_passes": found.forward_passes}
-
-    def _question(
-        self, text: str | Cloze, places: Sequence[Blank] | None, alphabet: str | None
-    ) -> Question:
-        if isinstance(text, Cloze):
-            return question_of(self._given(text, places), self.tokenizer)
-        if alphabet is not None and self.tokenizer.mask_token not in checked_text(text):
-            written, blanks, names = residues_as_blanks(
-                self.tokenizer, text, self._vocabulary.names, places
-            )
-            return question_of(self.cloze(written, blanks=blanks), self.tokenizer, names)
-        if places is None and self.tokenizer.mask_token not in checked_text(text):
-            places = every_word(text, self.tokenizer)
-        return question_of(self.cloze(text, blanks=places), self.tokenizer)
 
     def _read_quietly(self, text: str | Cloze) -> Cloze:
         return self._given(text) if isinstance(text, Cloze) else self.read(text)

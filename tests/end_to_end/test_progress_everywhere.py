@@ -34,6 +34,10 @@ PATHS: dict[str, Ask] = {
         THREE, 4, method="log-pool", support=3, chains=2, warm_up=1, settings=how
     ),
     "log_prob": lambda lm, how: lm.log_prob([TWO], [["sat", "mat"]], method="orders", settings=how),
+    "dependence": lambda lm, how: lm.dependence("the cat sat", samples=4, settings=how),
+    "dependence by pmi": lambda lm, how: lm.dependence("the cat sat", measure="pmi", settings=how),
+    "independent_blanks": lambda lm, how: lm.independent_blanks(THREE, samples=4, settings=how),
+    "fill together": lambda lm, how: lm.fill(THREE, together=0.1, settings=how),
     "score_texts": lambda lm, how: unmask.score_texts(lm, ["the cat sat"], settings=how),
     "log_ratios": lambda lm, how: unmask.log_ratios(lm, [("the cat", "a cat")], settings=how),
     "three blanks": lambda lm, how: lm.joint(THREE, support=3, settings=how),

@@ -143,7 +143,7 @@ def test_texts_are_taken_as_they_are_needed() -> None:
         nonlocal taken
         while True:
             taken += 1
-            yield toy()._question(TEXT, None, None)
+            yield toy().dependence_question(TEXT)
 
     first = next(_windows(questions(), how, QUIET))
     assert len(first) == taken < 200_000

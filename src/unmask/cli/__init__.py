@@ -11,7 +11,18 @@ import warnings
 from collections.abc import Sequence
 
 from unmask import __version__
-from unmask.cli import cost, demo, evaluate, fill, mutations, options, pairs, report, score
+from unmask.cli import (
+    cost,
+    demo,
+    dependence,
+    evaluate,
+    fill,
+    mutations,
+    options,
+    pairs,
+    report,
+    score,
+)
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
 
@@ -20,6 +31,7 @@ _COMMANDS = {
     "pairs": pairs,
     "score": score,
     "mutations": mutations,
+    "dependence": dependence,
     "demo": demo,
     "cost": cost,
     "evaluate": evaluate,

@@ -1,7 +1,7 @@
 """`unmask fill`: the likeliest joint fills of a text, by one construction or several."""
 
 import argparse
-import re
+import json
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -10,11 +10,11 @@ from unmask.cli import fill_lines, options, show
 from unmask.cli.fill_lines import Answerer, Request
 from unmask.errors import MethodError, SupportError, UnmaskError
 from unmask.plots.saving import check_ending, library, save_figure
-from unmask.printable import quoted
+from unmask.printable import printable, quoted
 
 if TYPE_CHECKING:
     from unmask.joints.joint import Joint
-    from unmask.text.cloze import Blank, Cloze
+    from unmask.text.cloze import Cloze
 
 SUMMARY = "rank what fills the blanks of a text together"
 DESCRIPTION = (
@@ -48,6 +48,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "for several blanks",
     )
     add("--top", type=int, default=10, metavar="N", help="number of fills to show (default: 10)")
+    add(
+        "--together",
+        type=float,
+        metavar="BITS",
+        help="instead of ranking fills, write one: blanks that share at most BITS of mutual "
+        "information, such as 0.05, are filled at the same time, each with its likeliest token",
+    )
     add("--json", action="store_true", help="print JSON instead of a table")
     add(
         "--figure",
@@ -138,7 +145,7 @@ def run(chosen: argparse.Namespace) -> int:
     names = options.methods(chosen, default)
     how = options.method_options(chosen, names)
     request = Request(
-        blanks=None if chosen.blank is None else [_blank(one) for one in chosen.blank],
+        blanks=None if chosen.blank is None else [options.blank(one) for one in chosen.blank],
         method=names[0] if chosen.method else None,
         support=options.support_by_blank(chosen),
         targets=chosen.targets and options.by_blank(chosen.targets, "--targets", _words),
@@ -150,6 +157,9 @@ def run(chosen: argparse.Namespace) -> int:
         return fill_lines.run(chosen, request, how, settings)
     text = options.read_stdin("the text").rstrip("\n") if chosen.text == "-" else chosen.text
     lm = options.load_model(chosen)
+    if chosen.together is not None:
+        _fill_together(chosen, Answerer(lm, request, how, chosen.top, settings), text)
+        return 0
     cloze = lm.cloze(text, blanks=request.blanks)
     if request.targets is None:
         _fill_tokens(chosen, Answerer(lm, request, how, chosen.top, settings), cloze)
@@ -215,6 +225,27 @@ def _fill_words(
         print(show.words_as_table(fills, request.piece_prior))
 
 
+def _fill_together(chosen: argparse.Namespace, answerer: Answerer, text: str) -> None:
+    lm, request = answerer.lm, answerer.request
+    (found,) = lm.fill(
+        text,
+        blanks=request.blanks,
+        support=request.support,
+        together=chosen.together,
+        settings=answerer.settings,
+    )
+    if chosen.json:
+        print(json.dumps({"model": lm.name, "revision": lm.revision, **found}, indent=2))
+        return
+    print(printable(found["sequence"]))
+    if not chosen.quiet:
+        groups = " then ".join(" ".join(map(str, group)) for group in found["groups"])
+        print(
+            f"blanks filled together: {groups}; {found['forward_passes']:,} forward passes",
+            file=sys.stderr,
+        )
+
+
 def _draw(chosen: argparse.Namespace, joints: "dict[str, Joint]") -> None:
     from unmask.plots.comparison import compare
     from unmask.plots.heat_map import plot
@@ -250,6 +281,12 @@ def _check(chosen: argparse.Namespace) -> None:
         raise UnmaskError(f"--top takes a number of fills from 1, not {chosen.top}")
     if chosen.figure is not None:
         _check_figure(chosen)
+    if chosen.together is not None:
+        for name in ("method", "targets", "piece_prior", "input", "figure", "precision"):
+            if getattr(chosen, name) is not None:
+                raise UnmaskError(
+                    f"--together writes one fill of one TEXT; leave out --{name.replace('_', '-')}"
+                )
     if (chosen.text is None) == (chosen.input is None):
         raise UnmaskError("give a TEXT, or --input FILE for many; one of the two")
     for name in ("input_format", "output", "skip_bad"):
@@ -280,13 +317,6 @@ def _methods(chosen: argparse.Namespace, blanks: int, support: object) -> list[s
     default = default_method(blanks, support)
     alone = default == METHOD_WITHOUT_TABLES
     return options.methods(chosen, default, every=[default] if alone else constructions_of(blanks))
-
-
-def _blank(text: str) -> "Blank":
-    if re.fullmatch(r"-?[0-9]{1,9}", text):
-        return int(text)
-    span = re.fullmatch(r"(-?[0-9]{1,9}):(-?[0-9]{1,9})", text)
-    return text if span is None else (int(span[1]), int(span[2]))
 
 
 def _words(text: str) -> list[str]:

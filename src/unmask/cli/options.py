@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from unmask.evaluation.worker import ModelSource
     from unmask.language_model import Axes, LanguageModel, Proposed
     from unmask.settings import Settings
+    from unmask.text.cloze import Blank
 
 Group = argparse._ArgumentGroup
 Value = TypeVar("Value")
 # digits, for tokens and words may hold an equals sign too
 _BLANK = re.compile(r"([0-9]{1,9})=(.*)", re.DOTALL)
 # of the alphabets by hand: their module imports torch, which help need not wait for
-_NAMED = "vocabulary, no-special, amino-acids, nucleotides, rna, digits"
+NAMED = "vocabulary, no-special, amino-acids, nucleotides, rna, digits"
 _UNITS = {"TB": 10**12, "GB": 10**9, "MB": 10**6, "KB": 10**3, "B": 1}
 
 
@@ -45,7 +46,7 @@ def add_joints(
         "--support",
         default=support,
         metavar="NAME|TOKENS",
-        help=f"tokens that a blank may hold: {_NAMED}, or tokens separated by commas, such as "
+        help=f"tokens that a blank may hold: {NAMED}, or tokens separated by commas, such as "
         f"man,woman; a single token ends with a comma (default: {support})",
     )
     return group
@@ -85,7 +86,7 @@ def add_support_by_blank(group: Group) -> None:
         "--support",
         action="append",
         metavar="[BLANK=]CANDIDATES",
-        help=f"tokens that a blank may hold: {_NAMED}, a number of candidates that the model "
+        help=f"tokens that a blank may hold: {NAMED}, a number of candidates that the model "
         "proposes, tokens separated by commas, such as man,woman (a single token ends with a "
         "comma), or auto: the whole vocabulary for one or two blanks, otherwise as many candidates "
         "as a few thousand forward passes allow. To give blanks different tokens, repeat the "
@@ -284,6 +285,14 @@ def support_by_blank(chosen: argparse.Namespace) -> "Axes":
     if chosen.exact:
         return "vocabulary"
     return "auto" if chosen.support is None else by_blank(chosen.support, "--support", _candidates)
+
+
+def blank(text: str) -> "Blank":
+    """What to blank in a text: a word or phrase, a span of characters, or the index of a token."""
+    if re.fullmatch(r"-?[0-9]{1,9}", text):
+        return int(text)
+    span = re.fullmatch(r"(-?[0-9]{1,9}):(-?[0-9]{1,9})", text)
+    return text if span is None else (int(span[1]), int(span[2]))
 
 
 def _candidates(text: str) -> "Proposed":

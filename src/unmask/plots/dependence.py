@@ -64,11 +64,7 @@ def plot_map(found: DependenceMap) -> "Figure":
 def plot_arcs(found: DependenceMap, other: Iterable[Edge] | None = None) -> "Figure":
     """The strongest tree without crossings above the text, and `other` edges below it."""
     names = [tokens.label(place.name) for place in found.places]
-    if len(names) > _MOST_WORDS:
-        raise UnmaskError(
-            f"arcs are drawn over {_MOST_WORDS} places at most, and this text has {len(names)}; "
-            "draw the map instead, with tree=False"
-        )
+    check_arcs(len(names))
     above = found.tree(projective=True)
     below = [] if other is None else _checked(other, len(names))
     notes = [*_about_arcs(found, above, None if other is None else below), *_about(found)]
@@ -90,6 +86,15 @@ def plot_arcs(found: DependenceMap, other: Iterable[Edge] | None = None) -> "Fig
         size = _frame(panel, places, shown, [_height(places, es, steep) for es in (above, below)])
         heat_map.write_around(figure, fonts, "", notes, size)
     return figure
+
+
+def check_arcs(places: int) -> None:
+    """Reject a text that is too long for arcs."""
+    if places > _MOST_WORDS:
+        raise UnmaskError(
+            f"arcs are drawn over {_MOST_WORDS} places at most, and this text has {places}; draw "
+            "the map instead, without the tree"
+        )
 
 
 # --- what is said ------------------------------------------------------------------------------

@@ -97,6 +97,23 @@ def tree_distance(words: Parse, one: int, other: int) -> int | None:
     return min((up[shared] + other_up[shared] for shared in up.keys() & other_up), default=None)
 
 
+def tree_edges(spans: Sequence[tuple[int, int]], words: Parse) -> list[tuple[int, int]]:
+    """The edges of a parse between places of the text, as their numbers, the smaller first.
+
+    A place belongs to the word that has most of its characters. Of several places in one word the
+    first stands for it; edges of a word without a place are left out.
+    """
+    place_of: dict[int | None, int] = {}
+    for place, span in enumerate(spans):
+        place_of.setdefault(word_of(span, words), place)
+    found = set()
+    for child, word in enumerate(words):
+        one, other = place_of.get(child), place_of.get(word.head)
+        if one is not None and other is not None and one != other:
+            found.add((min(one, other), max(one, other)))
+    return sorted(found)
+
+
 def spacy_parser(model: str | Path = DEFAULT_MODEL) -> Parser:
     """The parser of a spaCy model: an installed one by name, or the folder of one."""
     nlp = _loaded(_spacy(), str(model))
@@ -165,7 +182,7 @@ def _spacy() -> Any:
         return import_module("spacy")
     except ImportError:
         raise UnmaskError(
-            "syntactic distances need spaCy and a model: pip install 'unmask[syntax]', then"
+            "parses need spaCy and a model: pip install 'unmask[syntax]', then"
             f" python -m spacy download {DEFAULT_MODEL}"
         ) from None
 

@@ -78,6 +78,10 @@ class DependenceMap:
 
     def __str__(self) -> str:
         """The strongest dependences as a table."""
+        return self.table(self.top(10))
+
+    def table(self, pairs: Iterable[Dependence]) -> str:
+        """Some dependences as a table: the two names, the value, and its standard error if any."""
         head = ["", "", self.unit, *(["error"] if self.standard_errors is not None else [])]
         rows = [
             [
@@ -85,7 +89,7 @@ class DependenceMap:
                 f"{one.value:.3f}",
                 *([] if one.standard_error is None else [f"{one.standard_error:.3f}"]),
             ]
-            for one in self.top(10)
+            for one in pairs
         ]
         return columns([head, *rows])
 

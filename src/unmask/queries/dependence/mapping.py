@@ -44,7 +44,7 @@ def _windows(
     held: list[Question] = []
     tokens = cells = 0
     for question in questions:
-        _check_memory(question, how, settings)
+        check_memory(question, how, settings)
         held.append(question)
         tokens += how.forward_passes(question) * len(question.ids)
         cells += jacobian.cells(question, how) if how.measure == "jacobian" else 0
@@ -55,7 +55,8 @@ def _windows(
         yield held
 
 
-def _check_memory(question: Question, how: How, settings: Settings) -> None:
+def check_memory(question: Question, how: How, settings: Settings) -> None:
+    """Reject a text whose Jacobian would hold more than the memory limit allows."""
     # the logits, and their centred copies in float64
     needed = 12 * jacobian.cells(question, how) if how.measure == "jacobian" else 0
     if needed > settings.memory_limit:

@@ -1,0 +1,349 @@
+"""`unmask dependence` on tiny models: what is printed, written and drawn, and how it ends."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_models
+from tiny_tokenizers import save_bert
+
+import unmask
+from unmask.cli import dependence, main
+from unmask.evaluation.reports import syntax
+
+TEXT = "the unhappy man saw cats"
+WORDS = TEXT.split()
+COLUMNS = [
+    *("number", "id", "first", "second", "first_name", "second_name", "distance", "pmi"),
+    *("standard_error", "unit", "model", "reason"),
+]
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_bert(tmp_path_factory.mktemp("bert")))
+
+
+@pytest.fixture(scope="module")
+def esm(tmp_path_factory: pytest.TempPathFactory) -> str:
+    place = tmp_path_factory.mktemp("esm")
+    for part in tiny_models.build("esm"):
+        part.save_pretrained(place)
+    return str(place)
+
+
+@pytest.fixture
+def depend(folder: str, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run `unmask dependence`, by pmi unless a measure is given."""
+
+    def run(*arguments: str, model: str = folder, measure: str = "pmi") -> tuple[int, str, str]:
+        code = main(["dependence", *arguments, "-m", model, "--measure", measure])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def read(text: str, mark: str = ",") -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text), delimiter=mark))
+
+
+# --- one text ----------------------------------------------------------------------------------
+
+
+def test_the_strongest_pairs_are_printed(depend: Run, lm: unmask.LanguageModel) -> None:
+    code, out, err = depend(TEXT)
+    found = lm.dependence(TEXT, measure="pmi")
+    assert code == 0
+    assert out == f"{found}\n"
+    assert err == "pmi in nats: dependence in the model; 15 forward passes\n"
+    code, out, err = depend(TEXT, "--top", "2", "--quiet", "--apc")
+    assert (code, err) == (0, "")
+    assert out == found.corrected().table(found.corrected().top(2)) + "\n"
+    # standard errors where there are any, and the same numbers with the same seed
+    _, out, err = depend(TEXT, "--samples", "6", "--seed", "3", measure="mutual-information")
+    assert out == f"{lm.dependence(TEXT, samples=6, seed=3)}\n"
+    assert out.splitlines()[0].split() == ["bits", "error"]
+    assert "estimated from 6 samples" in err
+
+
+def test_some_places_within_a_window(depend: Run) -> None:
+    _, out, _ = depend(TEXT, "--places", "man", "4:11", "cats")
+    assert "saw" not in out
+    assert len(out.splitlines()) == 4
+    _, out, _ = depend(TEXT, "--window", "1")
+    assert len(out.splitlines()) == 5
+
+
+def test_a_tree_and_json(depend: Run, lm: unmask.LanguageModel) -> None:
+    edges = lm.dependence(TEXT, measure="pmi").tree(projective=True)
+    _, out, _ = depend(TEXT, "--tree")
+    shown = [tuple(WORDS.index(w) for w in line.split()[:2]) for line in out.splitlines()[1:]]
+    assert shown == edges
+    code, out, err = depend(TEXT, "--tree", "--json", "--top", "2")
+    said = json.loads(out)
+    assert (code, err) == (0, "")
+    assert [tuple(edge) for edge in said["tree"]] == edges
+    assert [one["name"] for one in said["places"]] == WORDS
+    assert (said["unit"], said["forward_passes"], len(said["pairs"])) == ("nats", 15, 2)
+
+
+def test_a_text_from_stdin_and_one_with_blanks(
+    depend: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{TEXT}\n"))
+    assert depend("-")[1] == depend(TEXT)[1]
+    _, out, _ = depend("the [MASK] saw [MASK]", "--samples", "5", measure="mutual-information")
+    assert out.splitlines()[1].startswith("blank 0  blank 1  ")
+
+
+@pytest.mark.parametrize("format", ["csv", "tsv", "jsonl"])
+def test_all_pairs_are_written(
+    format: str, depend: Run, lm: unmask.LanguageModel, tmp_path: Path, folder: str
+) -> None:
+    output = tmp_path / f"pairs.{format}"
+    assert depend(TEXT, "-o", str(output), "--quiet")[0] == 0
+    text = output.read_text(encoding="utf-8")
+    if format == "jsonl":
+        rows: list[Any] = [json.loads(line) for line in text.splitlines()]
+    else:
+        rows = read(text, "\t" if format == "tsv" else ",")
+    assert list(rows[0]) == COLUMNS
+    expected = lm.dependence(TEXT, measure="pmi").to_dicts()
+    assert len(rows) == len(expected) == 10
+    for row, one in zip(rows, expected, strict=True):
+        assert (row["first_name"], row["second_name"]) == (one["first_name"], one["second_name"])
+        assert float(row["pmi"]) == pytest.approx(one["pmi"], abs=1e-6)
+        assert row["model"] == Path(folder).name
+    depend(TEXT, "-o", str(output), "--quiet", "--tree")
+    assert output.read_text(encoding="utf-8").lower().count("true") == 4
+
+
+# --- figures -----------------------------------------------------------------------------------
+
+
+def test_figures(depend: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    place = tmp_path / "map.svg"
+    code, _, err = depend(TEXT, "--figure", str(place))
+    assert code == 0
+    assert f"wrote '{place}'" in err
+    assert place.stat().st_size > 5000
+    # a parser that hangs every word from the one before it, words apart as white space has them
+    seen: list[Any] = []
+
+    def parser(name: str) -> Any:
+        seen.append(name)
+        starts = [0, 4, 12, 16, 20]
+        spans = zip(starts, WORDS, strict=True)
+        words = [syntax.Word(s, s + len(w), max(0, n - 1)) for n, (s, w) in enumerate(spans)]
+        return lambda texts: [words for _ in texts]
+
+    monkeypatch.setattr(syntax, "spacy_parser", parser)
+    drawn: list[Any] = []
+    plot = unmask.DependenceMap.plot
+    monkeypatch.setattr(
+        unmask.DependenceMap, "plot", lambda self, **how: (drawn.append(how), plot(self, **how))[1]
+    )
+    arcs = tmp_path / "arcs.png"
+    assert depend(TEXT, "--tree", "--figure", str(arcs), "--parser", "en")[0] == 0
+    assert arcs.exists()
+    assert (seen, drawn) == (["en"], [{"tree": True, "other": [(0, 1), (1, 2), (2, 3), (3, 4)]}])
+
+
+def test_edges_of_a_parse_between_places() -> None:
+    words = [syntax.Word(0, 2, 1), syntax.Word(3, 6, 1), syntax.Word(6, 9, 1), syntax.Word(9, 9, 0)]
+    # the second and third word are one place; the first is two
+    assert syntax.tree_edges([(0, 1), (1, 2), (3, 9)], words) == [(0, 2)]
+    assert syntax.tree_edges([(0, 2), (3, 6), (6, 9)], words) == [(0, 1), (1, 2)]
+    assert syntax.tree_edges([(20, 22), (0, 2)], words) == []
+
+
+# --- many texts --------------------------------------------------------------------------------
+
+
+def test_rows_of_many_texts_in_their_order(depend: Run, tmp_path: Path, folder: str) -> None:
+    place = tmp_path / "texts.csv"
+    place.write_text("id,text\na,the cat sat\nb,cat\nc,\nd,a dog ran\n", encoding="utf-8")
+    code, out, err = depend("--input", str(place))
+    rows = read(out)
+    assert code == 0
+    assert list(rows[0]) == COLUMNS
+    assert [row["id"] for row in rows] == [*"aaa", "b", "c", *"ddd"]
+    assert [row["number"] for row in rows] == [*"111", "2", "3", *"444"]
+    assert rows[3]["reason"] == "the text has 1 place; dependence is between two or more"
+    assert rows[3]["pmi"] == rows[4]["pmi"] == ""
+    assert rows[4]["reason"] == "the text is empty"
+    assert err == (
+        "unmask: 2 of 4 texts mapped; the others have a reason instead, e.g.: "
+        f"{rows[3]['reason']}\n"
+    )
+    # the same into a file, quietly
+    output = tmp_path / "out.csv"
+    place.write_text("id,text\na,the cat sat\n", encoding="utf-8")
+    assert depend("--input", str(place), "-o", str(output), "--quiet") == (0, "", "")
+    assert output.read_text(encoding="utf-8").splitlines() == out.splitlines()[:4]
+
+
+def test_plain_lines_and_json_lines(depend: Run, tmp_path: Path) -> None:
+    plain = tmp_path / "texts.txt"
+    plain.write_text("the cat sat\n\na dog ran\n", encoding="utf-8")
+    _, out, err = depend("--input", str(plain), "--json", "--tree")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert "2 of 2 texts mapped" in err
+    assert [row["number"] for row in rows] == [1] * 3 + [2] * 3
+    assert sum(row["tree"] for row in rows) == 4
+    lines = tmp_path / "texts.jsonl"
+    lines.write_text('{"text": 7}\n{"id": 5, "text": "the cat"}\n{"id": 6}\n', encoding="utf-8")
+    code, out, _ = depend("--input", str(lines), "--json")
+    found = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    assert [row["id"] for row in found] == [None, "5", "6"]
+    assert "where a text should be" in found[0]["reason"]
+    assert "has no 'text'" in found[2]["reason"]
+    # a tree that a window cannot join is the reason of that text alone
+    lines.write_text('{"text": "cat"}\n', encoding="utf-8")
+    code, _, err = depend("--input", str(lines))
+    assert (code, "0 of 1 texts mapped" in err) == (2, True)
+
+
+def test_sequences_of_a_fasta_file(depend: Run, esm: str, tmp_path: Path) -> None:
+    place = tmp_path / "chains.fasta"
+    place.write_text(">one first chain\nMKT\nCA\n>two\nMK1\n>three\nmkt*\n", encoding="utf-8")
+    code, out, _ = depend("--input", str(place), model=esm)
+    rows = read(out)
+    assert code == 0
+    assert [row["id"] for row in rows] == ["one"] * 10 + ["two"] + ["three"] * 3
+    assert (rows[0]["first_name"], rows[0]["second_name"]) == ("M1", "K2")
+    assert rows[10]["reason"] == "a sequence is letters A to Z; at position 3 it has '1'"
+    # some positions of every chain, by the support that is named
+    _, out, _ = depend("--input", str(place), "--places", "1", "3", "--support", "A,K,", model=esm)
+    assert [row["id"] for row in read(out)] == ["one", "two", "three"]
+    code, out, _ = depend("MKT", "--support", "amino-acids", model=esm)
+    assert {word for line in out.splitlines()[1:] for word in line.split()[:2]} == {
+        "M1",
+        "K2",
+        "T3",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("MKT\n>one\nMK\n", "is not FASTA: line 1 is text before the first record"),
+        ("\n", "holds no record; give at least one"),
+    ],
+)
+def test_files_that_are_not_fasta(text: str, said: str, depend: Run, tmp_path: Path) -> None:
+    place = tmp_path / "chains.fa"
+    place.write_text(text, encoding="utf-8")
+    code, out, err = depend("--input", str(place))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert said in err
+
+
+def test_a_long_run_announces_its_cost(
+    depend: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dependence, "_FEW_PASSES", 1)
+    monkeypatch.setattr(dependence, "_LONG_SECONDS", 0.0)
+    place = tmp_path / "texts.txt"
+    place.write_text("the cat sat\na dog ran\n", encoding="utf-8")
+    _, _, err = depend("--input", str(place))
+    first, _ = err.splitlines()
+    assert first.startswith("pmi: at most 6 forward passes, about under 1 s, for a text like the")
+    assert "; 2 texts: about " in first
+    assert depend(TEXT)[2].startswith("pmi: at most 15 forward passes, about ")
+    assert "at most" not in depend(TEXT, "--quiet")[2]
+
+
+# --- what is refused ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "give a TEXT, or --input FILE for many; one of the two"),
+        ([TEXT, "--input", "x.txt"], "one of the two"),
+        ([TEXT, "--top", "0"], "--top takes a number of pairs from 1, not 0"),
+        ([TEXT, "--samples", "2"], "samples is a whole number from 4"),
+        ([TEXT, "--window", "0"], "window is a whole number from 1"),
+        ([TEXT, "--input-format", "txt"], "--input-format is for many texts"),
+        (["--input", "x", "--input-format", "xml"], "--input-format is one of txt, jsonl"),
+        (["--input", "x", "--json", "-o", "y.csv"], "--json prints rows to stdout"),
+        ([TEXT, "--parser", "en"], "--parser draws a second tree; give --tree and --figure too"),
+        ([TEXT, "-o", "pairs.txt"], "does not end with .csv, .jsonl or .tsv"),
+        ([TEXT, "-o", "no/pairs.csv"], "cannot write 'no/pairs.csv'"),
+        ([TEXT, "--figure", "map.gif"], "a figure is a file in .svg, .png, .pdf"),
+        (["--input", "x.txt", "--figure", "map.svg"], "--figure is of one TEXT"),
+        (["--input", "none.txt"], "'none.txt' is not a file"),
+        (["--input", "none.fasta"], "cannot read 'none.fasta': No such file"),
+    ],
+)
+def test_options_are_checked_before_the_model_loads(
+    arguments: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["dependence", *arguments, "-m", "no-such-model"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert said in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["cat"], "the text has 1 place; dependence is between two or more"),
+        ([TEXT, "--places", "dog", "man"], "dog"),
+        ([TEXT, "--support", "words"], "no support 'words'"),
+        (["the [MASK] saw [MASK]"], "pmi is of the words that stand in a text"),
+    ],
+)
+def test_texts_that_cannot_be_mapped(arguments: list[str], said: str, depend: Run) -> None:
+    code, out, err = depend(*arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert said in err
+
+
+def test_a_text_too_long_for_arcs_is_refused_before_the_model_runs(
+    depend: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr("unmask.plots.dependence._MOST_WORDS", 4)
+    monkeypatch.setattr(dependence.Asked, "maps", None)
+    code, out, err = depend(TEXT, "--tree", "--figure", str(tmp_path / "arcs.svg"))
+    assert (code, out) == (2, "")
+    assert "arcs are drawn over 4 places at most, and this text has 5; draw the map instead" in err
+
+
+# --- filling together --------------------------------------------------------------------------
+
+
+def test_fill_together(fill: Any, lm: unmask.LanguageModel) -> None:
+    text = "the [MASK] sat on the [MASK]."
+    out, err = fill(text, "--together", "0.05")
+    (found,) = lm.fill(text, together=0.05)
+    assert out == f"{found['sequence']}\n"
+    assert err.startswith("blanks filled together: ")
+    said = json.loads(fill(text, "--together", "0.05", "--json")[0])
+    assert [tuple(group) for group in said["groups"]] == found["groups"]
+    one_by_one = json.loads(fill(text, "--together", "0", "--json")[0])
+    assert len(one_by_one["groups"]) == 2
+
+
+@pytest.mark.parametrize("other", [["--method", "ag"], ["--figure", "f.svg"], ["--targets", "a"]])
+def test_what_does_not_go_with_together(
+    other: list[str], folder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["fill", "a [MASK] b", "-m", folder, "--together", "0.1", *other]) == 2
+    err = capsys.readouterr().err
+    assert f"--together writes one fill of one TEXT; leave out {other[0]}" in err
