@@ -27,7 +27,11 @@ OTHERS = {
 }
 pages = pytest.mark.parametrize(
     "page",
-    ["README.md", *(pytest.param(p, marks=pytest.mark.assets(why)) for p, why in OTHERS.items())],
+    [
+        "README.md",
+        "docs/how-to/dependence.md",
+        *(pytest.param(p, marks=pytest.mark.assets(why)) for p, why in OTHERS.items()),
+    ],
 )
 
 

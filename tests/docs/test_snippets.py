@@ -29,6 +29,7 @@ NOT_HERE = {"sql": "DuckDB, which nothing else here needs"}
 EXECUTED_ELSEWHERE = {
     "docs/how-to/evaluate.md": "tests/docs/test_how_to.py, which looks at the results",
     "README.md": "tests/docs/test_shown_outputs.py, with the model that it names",
+    "docs/how-to/dependence.md": "the same",
 }
 # what pages speak of and do not define
 GIVEN = {"docs/how-to/proteins.md": {"sequence": snippets.CHAIN}}

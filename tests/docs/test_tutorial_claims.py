@@ -226,6 +226,29 @@ def test_protein_pairs(tutorial: Any) -> None:
     assert max(pair.incompatibility for pair in found.values()) < 0.05
 
 
+def test_dependence(tutorial: Any) -> None:
+    said = tutorial("tutorials/dependence")
+    last = said["What it is, and what it is not"]
+    words, bits, residues = last["words"], last["bits"], last["residues"]
+    assert set(words.top(1)[0].names) == {"on", "beach"}
+    strong = {one.names for one in words.top(4)}
+    assert {("Two", "young"), ("playing", "football")} <= strong
+    assert words.forward_passes == 10 + 45
+    assert bits.standard_errors is not None
+    assert bits.top(1)[0].names == ("playing", "football")
+    # the last word of the tree is tied by nothing much, and neighbours are most of it
+    (stop,) = [edge for edge in last["tree"] if 9 in edge]
+    assert words[stop] < 0.2
+    shared = set(last["tree"]) & set(last["neighbours"])
+    assert len(last["tree"]) / 2 <= len(shared) < len(last["tree"])
+    # residues
+    assert len(last["chain"]) == 121
+    assert residues.forward_passes == 10 + 10 * 19 + 1
+    loop = [one for one in residues.top(6) if min(one.first, one.second) >= 6]
+    assert len(loop) >= 4
+    assert max(last["far"], key=lambda one: one.value).names == ("C22", "C96")
+
+
 def test_several_blanks(tutorial: Any) -> None:
     said = {
         re.sub(r"^(\d+)\. .*", r"\1", heading): names

@@ -204,6 +204,7 @@ _BLIMP = {"field": "syntax", "linguistics_term": "order", "UID": "anaphor_gender
 
 # shows its own table
 PAIRS_PAGE = ROOT / "docs" / "how-to" / "score-pairs.md"
+DEPENDENCE_PAGE = ROOT / "docs" / "how-to" / "dependence.md"
 
 
 def write_files(folder: Path) -> None:
@@ -230,7 +231,9 @@ def write_files(folder: Path) -> None:
     }
     tables = [one.text for one in blocks(PAIRS_PAGE) if one.language == "csv"]
     files["two-blanks.csv"] = tables[0]
-    for name in ("heavy-chain.fasta", "trastuzumab-vh.fasta"):
+    tables = [one.text for one in blocks(DEPENDENCE_PAGE) if one.language == "csv"]
+    files["texts.csv"] = tables[0]
+    for name in ("heavy-chain.fasta", "trastuzumab-vh.fasta", "chains.fasta"):
         files[name] = f">chain\n{CHAIN}\n"
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
