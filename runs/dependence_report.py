@@ -10,7 +10,7 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -66,8 +66,8 @@ def trees(rows: list[Row]) -> Iterator[str]:
     yield "| tree | UUAS | less neighbours | " + " | ".join(map(_length, LENGTHS)) + " |"
     yield "|---|---|---|" + "---|" * len(LENGTHS)
     for name, values in found.items():
-        (whole,) = ratios([values], edges, ids)
-        (gap,) = ratios([values - base], edges, ids)
+        (whole,) = ratios(values[None], edges, ids)
+        (gap,) = ratios((values - base)[None], edges, ids)
         by_length = []
         for low, high in LENGTHS:
             some = [low <= row["words"] <= high for row in rows]
@@ -142,7 +142,7 @@ def exact(rows: list[Row]) -> Iterator[str]:
     others |= {f"the `{name}` joint": column(rows, "joints", name) for name in rows[0]["joints"]}
     ids = [row["id"] for row in rows]
     for name, values in others.items():
-        (gap,) = paired_differences([estimate], [values], ids)
+        (gap,) = paired_differences(estimate[None], values[None], ids)
         low, high = _interval(estimate, values)
         yield (
             f"| {name} | {spearman(estimate, values):.3f} [{low:.3f}, {high:.3f}] |"
@@ -153,7 +153,8 @@ def exact(rows: list[Row]) -> Iterator[str]:
 
 def spearman(one: Numbers, other: Numbers) -> float:
     ranks = [values.argsort(kind="stable").argsort(kind="stable") for values in (one, other)]
-    return float(np.corrcoef(ranks)[0, 1])
+    one_by_other: Numbers = np.corrcoef(np.array(ranks, dtype=np.float64))
+    return float(one_by_other[0, 1])
 
 
 def _interval(one: Numbers, other: Numbers) -> tuple[float, float]:
@@ -240,7 +241,7 @@ def together(rows: list[Row]) -> Iterator[str]:
     yield ""
 
 
-SECTIONS = {
+SECTIONS: dict[str, tuple[str, Callable[[Any], Iterator[str]]]] = {
     "Trees of sentences": ("trees.jsonl", trees),
     "Estimates and exact joints": ("exact.jsonl", exact),
     "An antibody": ("antibody.json", antibody),
