@@ -4,9 +4,11 @@ With both masked, a is drawn from the distribution m_i of the first, and what th
 the second, q_j(. | a), is compared with what it said before: E KL(q_j(. | a) || m_j), the mean of
 both directions. If the conditionals are compatible, this is the mutual information of the joint.
 
-Over a small alphabet every a is tried. Otherwise half of the samples are the likeliest tokens, with
-the weights that they have, and the rest are drawn from the others: their spread gives the standard
-error. Pieces of a word are masked and drawn together, each from its own distribution.
+Over a small alphabet every a is tried. Otherwise a quarter of the samples are the likeliest tokens,
+with the weights that they have, and the rest are drawn from the others, in proportion to -p log p,
+and weighted back: a rare token moves the model further, and a sum that misses it would be too sure
+of itself. Their spread gives the standard error. Pieces of a word are masked and drawn together,
+each from its own distribution.
 """
 
 import math
@@ -27,6 +29,8 @@ from unmask.queries.dependence.question import Found, How, Question, ids_of, pos
 _KEPT_CELLS = 2**24
 # and of those that are compared at once, 8 bytes each
 _TILE_CELLS = 2**21
+# the part of the samples that are the likeliest tokens, one in so many
+_HEAD = 4
 
 
 @dataclass(frozen=True)
@@ -179,24 +183,26 @@ class _Contexts:
     def _fills(self, place: int, log_probs: Float[Tensor, "openings pieces size"]) -> "_Fills":
         wanted, size = self.how.samples, self.outcomes.size
         probabilities = log_probs.double().exp()
+        nothing = torch.zeros(len(log_probs), 0, dtype=torch.float64)
         if self.widths[place] == 1 and size <= wanted:
             tokens = torch.arange(size).expand(len(log_probs), -1)[:, :, None]
-            return _Fills(tokens, probabilities[:, 0], torch.zeros(len(log_probs)).double())
-        # words of several pieces are drawn as a whole: they have no head
-        head = wanted // 2 if self.widths[place] == 1 else 0
-        uniforms = self._uniforms(place, wanted - head)
-        weights = probabilities[:, 0].topk(head, dim=1) if head else None
-        if weights is not None:
-            # ties of topk may fall either way, and either way the estimate is right
-            probabilities[:, 0].scatter_(1, weights.indices, 0.0)
-        totals = probabilities.cumsum(dim=2)
-        drawn = torch.searchsorted(totals, uniforms * totals[:, :, -1:], right=True)
-        drawn = drawn.clamp(max=size - 1).transpose(1, 2)
-        if weights is None:
-            everything = torch.ones(len(log_probs), dtype=torch.float64)
-            return _Fills(drawn, torch.zeros(len(log_probs), 0).double(), everything)
-        tokens = torch.cat([weights.indices[:, :, None], drawn], dim=1)
-        return _Fills(tokens, weights.values, totals[:, 0, -1])
+            return _Fills(tokens, probabilities[:, 0], nothing)
+        if self.widths[place] > 1:
+            # words of several pieces are drawn as a whole, as likely as they are
+            drawn = _drawn(probabilities, self._uniforms(place, wanted))
+            tokens = drawn.transpose(1, 2)
+            return _Fills(tokens, nothing, torch.ones(tokens.shape[:2], dtype=torch.float64))
+        rest = probabilities[:, 0]
+        # ties of topk may fall either way, and either way the estimate is right
+        head = rest.topk(wanted // _HEAD, dim=1)
+        rest.scatter_(1, head.indices, 0.0)
+        weights = -torch.special.xlogy(rest, rest)
+        (drawn,) = _drawn(
+            weights[None], self._uniforms(place, wanted - wanted // _HEAD)[:, 0][None]
+        )
+        ratios = rest.gather(1, drawn) * weights.sum(dim=1, keepdim=True)
+        ratios = ratios / weights.gather(1, drawn).clamp(min=torch.finfo(torch.float64).tiny)
+        return _Fills(torch.cat([head.indices, drawn], dim=1)[:, :, None], head.values, ratios)
 
     def _uniforms(self, place: int, count: int) -> Float[Tensor, "openings pieces count"]:
         """Numbers in [0, 1) that depend on the seed and on the places alone, not on other texts."""
@@ -209,13 +215,25 @@ class _Contexts:
         return torch.from_numpy(np.stack(drawn))
 
 
+def _drawn(
+    weights: Float[Tensor, "openings pieces size"], uniforms: Float[Tensor, "openings pieces count"]
+) -> Int[Tensor, "openings pieces count"]:
+    """Draws in proportion to weights, by their cumulative sums."""
+    totals = weights.cumsum(dim=-1)
+    found = torch.searchsorted(totals, uniforms * totals[..., -1:], right=True)
+    return found.clamp(max=weights.shape[-1] - 1)
+
+
 @dataclass(frozen=True)
 class _Fills:
-    """Tokens to write into a place: a head with known weights, then draws from what is left."""
+    """Tokens to write into a place: a head with known weights, then draws from what is left.
+
+    `ratios` are the probabilities of the draws over those that they were drawn with.
+    """
 
     tokens: Int[Tensor, "openings fills pieces"]
     weights: Float[Tensor, "openings head"]
-    left: Float[Tensor, " openings"]
+    ratios: Float[Tensor, "openings draws"]
 
     def averaged(
         self, moved: Float[Tensor, "openings fills others"], rows: Int[Tensor, " openings"]
@@ -223,13 +241,12 @@ class _Fills:
         """What is expected of a number that every fill has."""
         head = self.weights.shape[1]
         values = (self.weights[:, :, None] * moved[:, :head]).sum(dim=1)
-        drawn = moved[:, head:]
+        drawn = self.ratios[:, :, None] * moved[:, head:]
         if drawn.shape[1] == 0:
             return Measured(values, torch.zeros_like(values), is_exact=True, rows=rows)
-        left = self.left[:, None]
         return Measured(
-            values + left * drawn.mean(dim=1),
-            left**2 * drawn.var(dim=1) / drawn.shape[1],
+            values + drawn.mean(dim=1),
+            drawn.var(dim=1) / drawn.shape[1],
             is_exact=False,
             rows=rows,
         )
