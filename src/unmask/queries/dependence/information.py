@@ -5,15 +5,15 @@ the second, q_j(. | a), is compared with what it said before: E KL(q_j(. | a) ||
 both directions. If the conditionals are compatible, this is the mutual information of the joint.
 
 Over a small alphabet every a is tried. Otherwise a quarter of the samples are the likeliest tokens,
-with the weights that they have, and the rest are drawn from the others, in proportion to -p log p,
-and weighted back: a rare token moves the model further, and a sum that misses it would be too sure
-of itself. Their spread gives the standard error. Pieces of a word are masked and drawn together,
-each from its own distribution.
+with the weights that they have, and the rest are drawn from the others. Their spread gives the
+standard error, a little wider than it is, as Student's t has it for so few draws. Pieces of a word
+are masked and drawn together, each from its own distribution.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from zlib import crc32
 
 import numpy as np
 import torch
@@ -31,6 +31,8 @@ _KEPT_CELLS = 2**24
 _TILE_CELLS = 2**21
 # the part of the samples that are the likeliest tokens, one in so many
 _HEAD = 4
+# of a normal distribution, 95% are within so many standard deviations
+_NORMAL = 1.96
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,8 @@ class _Contexts:
         self.positions = positions_of(chosen)
         self.masked = ids_of([question for question, _ in chosen])
         self.masked.scatter_(1, self.positions, reader.model.mask_id)
+        # texts that differ must not err in the same direction
+        self.keys = [crc32(row.numpy().tobytes()) for row in self.masked]
         self.token_ids = how.support.ids.cpu().long()
         # the columns of each place among the positions that are read
         ends = np.cumsum(widths).tolist()
@@ -183,34 +187,28 @@ class _Contexts:
     def _fills(self, place: int, log_probs: Float[Tensor, "openings pieces size"]) -> "_Fills":
         wanted, size = self.how.samples, self.outcomes.size
         probabilities = log_probs.double().exp()
-        nothing = torch.zeros(len(log_probs), 0, dtype=torch.float64)
+        everything = torch.ones(len(log_probs), dtype=torch.float64)
         if self.widths[place] == 1 and size <= wanted:
             tokens = torch.arange(size).expand(len(log_probs), -1)[:, :, None]
-            return _Fills(tokens, probabilities[:, 0], nothing)
+            return _Fills(tokens, probabilities[:, 0], 0 * everything)
         if self.widths[place] > 1:
-            # words of several pieces are drawn as a whole, as likely as they are
+            # words of several pieces are drawn as a whole: they have no head
             drawn = _drawn(probabilities, self._uniforms(place, wanted))
-            tokens = drawn.transpose(1, 2)
-            return _Fills(tokens, nothing, torch.ones(tokens.shape[:2], dtype=torch.float64))
-        rest = probabilities[:, 0]
+            return _Fills(drawn.transpose(1, 2), everything[:, None][:, :0], everything)
+        head = wanted // _HEAD
         # ties of topk may fall either way, and either way the estimate is right
-        head = rest.topk(wanted // _HEAD, dim=1)
-        rest.scatter_(1, head.indices, 0.0)
-        weights = -torch.special.xlogy(rest, rest)
-        (drawn,) = _drawn(
-            weights[None], self._uniforms(place, wanted - wanted // _HEAD)[:, 0][None]
-        )
-        ratios = rest.gather(1, drawn) * weights.sum(dim=1, keepdim=True)
-        ratios = ratios / weights.gather(1, drawn).clamp(min=torch.finfo(torch.float64).tiny)
-        return _Fills(torch.cat([head.indices, drawn], dim=1)[:, :, None], head.values, ratios)
+        best = probabilities[:, 0].topk(head, dim=1)
+        probabilities[:, 0].scatter_(1, best.indices, 0.0)
+        drawn = _drawn(probabilities, self._uniforms(place, wanted - head))[:, 0]
+        tokens = torch.cat([best.indices, drawn], dim=1)[:, :, None]
+        return _Fills(tokens, best.values, probabilities[:, 0].sum(dim=1))
 
     def _uniforms(self, place: int, count: int) -> Float[Tensor, "openings pieces count"]:
-        """Numbers in [0, 1) that depend on the seed and on the places alone, not on other texts."""
+        """Numbers in [0, 1) by the seed, the text and the places, whatever the other texts."""
+        shape = self.widths[place], count
         drawn = [
-            np.random.default_rng([self.how.seed, *one.places, place]).random(
-                (self.widths[place], count)
-            )
-            for one in self.openings
+            np.random.default_rng([self.how.seed, key, *one.places, place]).random(shape)
+            for key, one in zip(self.keys, self.openings, strict=True)
         ]
         return torch.from_numpy(np.stack(drawn))
 
@@ -226,14 +224,11 @@ def _drawn(
 
 @dataclass(frozen=True)
 class _Fills:
-    """Tokens to write into a place: a head with known weights, then draws from what is left.
-
-    `ratios` are the probabilities of the draws over those that they were drawn with.
-    """
+    """Tokens to write into a place: a head with known weights, then draws from what is left."""
 
     tokens: Int[Tensor, "openings fills pieces"]
     weights: Float[Tensor, "openings head"]
-    ratios: Float[Tensor, "openings draws"]
+    left: Float[Tensor, " openings"]
 
     def averaged(
         self, moved: Float[Tensor, "openings fills others"], rows: Int[Tensor, " openings"]
@@ -241,12 +236,18 @@ class _Fills:
         """What is expected of a number that every fill has."""
         head = self.weights.shape[1]
         values = (self.weights[:, :, None] * moved[:, :head]).sum(dim=1)
-        drawn = self.ratios[:, :, None] * moved[:, head:]
+        drawn, left = moved[:, head:], self.left[:, None]
         if drawn.shape[1] == 0:
             return Measured(values, torch.zeros_like(values), is_exact=True, rows=rows)
+        error = left * drawn.std(dim=1) / math.sqrt(drawn.shape[1])
         return Measured(
-            values + drawn.mean(dim=1),
-            drawn.var(dim=1) / drawn.shape[1],
+            values + left * drawn.mean(dim=1),
+            (_widened(drawn.shape[1] - 1) * error) ** 2,
             is_exact=False,
             rows=rows,
         )
+
+
+def _widened(freedom: int) -> float:
+    """How much further Student's t reaches than the normal at 95%, to first order."""
+    return 1 + (_NORMAL**2 + 1) / (4 * freedom)
