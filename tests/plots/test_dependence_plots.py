@@ -135,6 +135,14 @@ def test_labels_thin_out_where_there_are_many(size: int, tmp_path: Path) -> None
         assert len(rows) >= min(size, 24)
 
 
+def test_a_folder_is_named_by_its_last_part() -> None:
+    found = a_map()
+    here = DependenceMap(
+        "a b", found.places[:2], "pmi", found.values[:2, :2], None, 1, 4, model="/x/y"
+    )
+    assert "in the model y, not" in notes(here.plot())
+
+
 # --- arcs --------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unmask.arguments import whole_number
@@ -109,7 +110,9 @@ def _about(found: DependenceMap) -> Iterator[str]:
     )
     name = _name(found)
     yield f"{name[0].upper()}{name[1:]}: {_MEANING[found.measure]}{estimated}{corrected}."
-    model = quoted(found.model)[1:-1]
+    # of a folder the last part, since the rest is of one machine alone
+    name = Path(found.model).name if Path(found.model).is_absolute() else found.model
+    model = quoted(name)[1:-1]
     yield f"Dependence in the model {model}, not in the world; it is neither cause nor syntax."
 
 
