@@ -289,9 +289,9 @@ def test_the_page_shows_what_is_written(
 @pytest.mark.real
 def test_the_page_counts_forward_passes(tiny_english: unmask.LanguageModel) -> None:
     page, text = PAGE.read_text(encoding="utf-8"), "Two dogs are running through the snow."
-    for measure in ("pmi", "jacobian"):
+    for measure in ("mutual-information", "pmi", "jacobian"):
         passes = tiny_english.dependence(text, measure=measure).forward_passes
-        assert f"| `{measure}` | {passes} |" in page
+        assert f"| `{measure}` | {passes:,} |" in page
 
 
 # --- what is refused ---------------------------------------------------------------------------
