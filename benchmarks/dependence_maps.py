@@ -12,14 +12,12 @@ five times as many, as Linux counts it.
 import argparse
 import hashlib
 import json
-import statistics
-import time
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import torch
-from pairs import QUIET, Recorded, peak_of
+from pairs import QUIET, beside_the_trunk, peak_of
 
 import unmask
 from unmask.corpora import CorpusSpec, read_corpus
@@ -34,30 +32,14 @@ def maps(lm: Any, texts: Sequence[str], measure: str, samples: int) -> int:
 def measured(
     lm: Any, texts: Sequence[str], count: int, measure: str, samples: int, repeats: int
 ) -> dict[str, Any]:
-    plain, some = lm.model, texts[:count]
+    some = texts[:count]
     maps(lm, some[:2], measure, samples)
     memory = [peak_of(partial(maps, lm, t, measure, samples)) for t in (some, texts)]
-    lm.model = recorded = Recorded(plain)
-    maps(lm, some, measure, samples)
-    lm.model = plain
-    rows = sum(len(ids) for ids in recorded.batches)
-    ratios, rates = [], []
-    for _ in range(repeats):
-        began = time.process_time()
-        maps(lm, some, measure, samples)
-        mapped = time.process_time()
-        with torch.inference_mode():
-            for ids in recorded.batches:
-                plain.model.base_model(input_ids=ids, attention_mask=torch.ones_like(ids))
-        bare = time.process_time() - mapped
-        ratios.append(bare / (mapped - began))
-        rates.append(rows / (mapped - began))
+    _, beside = beside_the_trunk(lm, partial(maps, lm, some, measure, samples), repeats)
     return {
         "measure": measure,
         "sentences": len(some),
-        "forward_passes": rows,
-        "per_second": statistics.median(rates),
-        "of_the_bare_trunk": [statistics.median(ratios), min(ratios), max(ratios)],
+        **beside,
         "peak_bytes": memory,
     }
 

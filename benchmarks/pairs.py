@@ -64,35 +64,42 @@ def peak_of(work: Callable[[], object]) -> int:
     return int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) * 1024
 
 
-def measured(lm: Any, some: Sequence[Item], method: str, repeats: int) -> dict[str, Any]:
+def beside_the_trunk(lm: Any, work: Callable[[], Any], repeats: int) -> tuple[Any, dict[str, Any]]:
+    """What some work returns, and its forward passes per second next to the bare trunk's."""
     plain = lm.model
-
-    def score(chosen: Sequence[Item] = some) -> list[Any]:
-        return list(unmask.score_pairs(lm, chosen, method=method, settings=QUIET))
-
-    memory = [peak_of(lambda: score(some[: len(some) // 5])), peak_of(score)]
     lm.model = recorded = Recorded(plain)
-    scores = score()
+    found = work()
     lm.model = plain
     ratios, rates = [], []
     rows = sum(len(ids) for ids in recorded.batches)
     for _ in range(repeats):
         began = time.process_time()
-        score()
-        scored = time.process_time()
+        work()
+        worked = time.process_time()
         with torch.inference_mode():
             for ids in recorded.batches:
                 plain.model.base_model(input_ids=ids, attention_mask=torch.ones_like(ids))
-        bare = time.process_time() - scored
-        ratios.append(bare / (scored - began))
-        rates.append(rows / (scored - began))
+        bare = time.process_time() - worked
+        ratios.append(bare / (worked - began))
+        rates.append(rows / (worked - began))
+    return found, {
+        "forward_passes": rows,
+        "per_second": statistics.median(rates),
+        "of_the_bare_trunk": [statistics.median(ratios), min(ratios), max(ratios)],
+    }
+
+
+def measured(lm: Any, some: Sequence[Item], method: str, repeats: int) -> dict[str, Any]:
+    def score(chosen: Sequence[Item] = some) -> list[Any]:
+        return list(unmask.score_pairs(lm, chosen, method=method, settings=QUIET))
+
+    memory = [peak_of(lambda: score(some[: len(some) // 5])), peak_of(score)]
+    scores, beside = beside_the_trunk(lm, score, repeats)
     return {
         "method": method,
         "items": len(scores),
         "scored": sum(one.reason is None for one in scores),
-        "forward_passes": rows,
-        "per_second": statistics.median(rates),
-        "of_the_bare_trunk": [statistics.median(ratios), min(ratios), max(ratios)],
+        **beside,
         "peak_bytes": memory,
     }
 
