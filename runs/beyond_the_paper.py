@@ -1,15 +1,16 @@
 """Write docs/results/beyond-the-paper.md: the default chosen on dev pairs, judged on test pairs.
 
-python runs/beyond_the_paper.py [--dev RUN] --test RUN [--output FILE] [--guide FILE]
+python runs/beyond_the_paper.py --dev RUN --test RUN... [--output FILE]
+python runs/beyond_the_paper.py --guide docs/concepts/which-joint.md --test RUN
 
-Both are folders of `unmask evaluate`, with every construction (runs/table1_here.sh makes them).
-The table of the guide, docs/concepts/which-joint.md, is made of the test rows too, and alone
-without --dev.
+They are folders of `unmask evaluate` (runs/table1_here.sh makes them): the dev run with every
+construction, the test runs with every one or, sketched, with those that can be estimated. The
+second command makes the table of the guide instead of the page.
 """
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,11 +26,11 @@ from unmask.markup import markdown
 HEADER = """\
 # Beyond the paper: which joint, chosen on one set of pairs and judged on another
 
-Every construction on masked pairs of SNLI sentences, exact over the whole vocabulary. The default
-was chosen on pairs of *dev* sentences by one rule, written down before: of the constructions that
-give back the joint of compatible conditionals, the lowest P-NLL, averaged over contiguous and
-random blanks. It is judged on pairs of *test* sentences that the choice never saw. Measured by
-`runs/table1_here.sh`; the rows, with example ids and no text, are next to this page.
+Every construction on masked pairs of SNLI's *dev* sentences, exact over the whole vocabulary. One
+rule, written down before, chooses the default: of the constructions that give back the joint of
+compatible conditionals, the lowest P-NLL, averaged over contiguous and random blanks. The choice is
+judged on pairs of *test* sentences that it never saw. Measured by `runs/table1_here.sh`; the
+rows, with example ids and no text, are in [{folder}]({folder}).
 
 P-NLL and U-NLL are negative log-probabilities of the true pair and of each true token given the
 other, G-KL and A-KL divergences between the model's conditionals and the joint's, at the true
@@ -56,10 +57,10 @@ MARKS = ("<!-- figures: runs/beyond_the_paper.py -->", "<!-- end of figures -->"
 ByMask = dict[str, dict[str, list[Row]]]
 
 
-def by_mask(run: Run) -> ByMask:
+def by_mask(run: Run, needed: Iterable[str]) -> ByMask:
     """Measured rows by mask and construction; a run is of one model and corpus."""
     found = {group.mask: by for group, by in settings(run.rows).items()}
-    lacking = {name for by in found.values() for name in {*PASSES, *OTHERS} - by.keys()}
+    lacking = {name for by in found.values() for name in set(needed) - by.keys()}
     if not found or lacking:
         raise UnmaskError(f"the run lacks rows of {', '.join(sorted(lacking)) or 'everything'}")
     return dict(sorted(found.items()))
@@ -101,34 +102,34 @@ def choice_lines(dev: ByMask) -> Iterator[str]:
 
 def difference_lines(rows: ByMask, baseline: str) -> Iterator[str]:
     for mask, by in rows.items():
+        # a sketch has no A-KL
+        metrics = {name: said for name, said in METRICS.items() if _has(by[baseline], name)}
         yield f"### {mask.capitalize()} blanks, {len(by[baseline])} pairs\n"
-        yield f"| less `{baseline}` | {' | '.join(METRICS.values())} |"
-        yield "|---" * (1 + len(METRICS)) + "|"
+        yield f"| less `{baseline}` | {' | '.join(metrics.values())} |"
+        yield "|---" * (1 + len(metrics)) + "|"
         for name in (*PASSES, *OTHERS):
-            if name != baseline:
-                cells = [interval(less(by[name], by[baseline], metric)) for metric in METRICS]
+            if name != baseline and name in by:
+                cells = [interval(less(by[name], by[baseline], metric)) for metric in metrics]
                 yield f"| {name} | {' | '.join(cells)} |"
         yield ""
 
 
+def _has(rows: Sequence[Row], metric: str) -> bool:
+    return all(getattr(row, metric) is not None for row in rows)
+
+
 def judgement(rows: ByMask, default: str) -> Iterator[str]:
     """In words: is any construction ahead of the default on pairs that the choice never saw?"""
-    ahead, paper = [], []
+    ahead = []
     for mask, by in rows.items():
-        for name in PASSES:
-            if name == default:
-                continue
+        for name in PASSES.keys() & by.keys() - {default}:
             found = less(by[name], by[default], "pairwise_nll")
             if found.high < 0:
-                ahead.append(f"`{name}` by {-found.value:.3f} nats ({mask})")
-            if name == "ag-paper":
-                paper.append(f"{interval(found)} between {mask} blanks")
+                ahead.append(f"`{name}` by {-found.value:.3f} nats per token ({mask})")
     if ahead:
-        yield f"Ahead of `{default}` in P-NLL by more than noise: {', '.join(ahead)}."
+        yield f"Ahead of `{default}` in P-NLL by more than noise: {', '.join(sorted(ahead))}."
     else:
-        yield f"No construction is ahead of `{default}` in P-NLL by more than noise."
-    if default != "ag-paper":
-        yield f"The paper's joint (`ag-paper`) less `{default}`: {' and '.join(paper)}."
+        yield f"No construction here is ahead of `{default}` in P-NLL by more than noise."
     yield ""
 
 
@@ -175,15 +176,18 @@ def guide_lines(rows: ByMask, default: str) -> Iterator[str]:
 
 
 def about(run: Run, rows: ByMask) -> str:
-    (model,) = {row.model for by in rows.values() for some in by.values() for row in some}
+    (model,) = {row.model for row in run.rows}
     counts = " and ".join(f"{len(by['mlm'])} {mask}" for mask, by in rows.items())
-    return f"{counts} pairs, {markdown(model)}"
+    sketched = any(row.sketched for row in run.rows)
+    exactly = "sketched" if sketched else "exact over the whole vocabulary"
+    corpus = run.plan.corpus.name
+    return f"{markdown(corpus)}: {counts} pairs, {markdown(model)}, {exactly}"
 
 
-def page(dev: Run, test: Run, default: str) -> Iterator[str]:
-    choice, judged = by_mask(dev), by_mask(test)
-    yield HEADER
-    yield f"## The choice, on dev: {about(dev, choice)}\n"
+def page(dev: Run, tests: Sequence[Run], default: str, folder: str) -> Iterator[str]:
+    choice = by_mask(dev, {*PASSES, *OTHERS})
+    yield HEADER.format(folder=folder)
+    yield f"## The choice, on {about(dev, choice)}\n"
     yield "P-NLL is the mean of both kinds of blanks.\n"
     yield from choice_lines(choice)
     best = chosen(choice)
@@ -193,14 +197,16 @@ def page(dev: Run, test: Run, default: str) -> Iterator[str]:
         gap = mean_nll(choice, default) - mean_nll(choice, best)
         yield f"The rule chooses `{best}`; the default is `{default}`, {gap:.3f} nats behind it."
         yield "[Decision 7](../decisions/0007-log-pool-by-default.md) gives the reason.\n"
-    yield f"## The judgement, on test: {about(test, judged)}\n"
-    yield from judgement(judged, default)
-    yield from difference_lines(judged, default)
+    for test in tests:
+        judged = by_mask(test, {default, "mlm"})
+        yield f"## The judgement, on {about(test, judged)}\n"
+        yield from judgement(judged, default)
+        yield from difference_lines(judged, default)
     yield "## What J's plain words stand for\n"
     yield "The largest less the smallest log-probability, in nats, that"
-    yield f"{', '.join(f'`{name}`' for name in SOUND)} give the true pair, on test. All of"
+    yield f"{', '.join(f'`{name}`' for name in SOUND)} give the true pair, on dev. All of"
     yield "them recover the joint of compatible conditionals, so where they differ none is right.\n"
-    yield from verdict_lines(judged)
+    yield from verdict_lines(choice)
 
 
 def with_figures(guide: str, lines: Sequence[str]) -> str:
@@ -212,20 +218,24 @@ def with_figures(guide: str, lines: Sequence[str]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="The default, chosen on dev and judged on test.")
-    parser.add_argument("--dev", type=Path)
-    parser.add_argument("--test", type=Path, required=True)
+    parser.add_argument("--test", type=Path, nargs="+", required=True)
     parser.add_argument("--default", default="log-pool")
+    made = parser.add_mutually_exclusive_group(required=True)
+    made.add_argument("--dev", type=Path)
+    made.add_argument("--guide", type=Path)
     parser.add_argument("--output", type=Path, default=Path("docs/results/beyond-the-paper.md"))
-    parser.add_argument("--guide", type=Path, default=Path("docs/concepts/which-joint.md"))
     options = parser.parse_args()
     try:
-        test = read_run(options.test)
-        lines = list(guide_lines(by_mask(test), options.default))
-        guide = with_figures(options.guide.read_text("utf-8"), lines)
-        if options.dev:
-            made = "\n".join(page(read_run(options.dev), test, options.default))
-            options.output.write_text(made, encoding="utf-8")
-        options.guide.write_text(guide, encoding="utf-8")
+        tests = [read_run(folder) for folder in options.test]
+        if options.guide:
+            rows = by_mask(tests[0], {*PASSES, *OTHERS})
+            lines = list(guide_lines(rows, options.default))
+            guide = with_figures(options.guide.read_text("utf-8"), lines)
+            options.guide.write_text(guide, encoding="utf-8")
+        else:
+            folder = options.dev.resolve().parent.name
+            said = "\n".join(page(read_run(options.dev), tests, options.default, folder))
+            options.output.write_text(said, encoding="utf-8")
     except (UnmaskError, OSError) as error:
         print(f"beyond_the_paper: {error}", file=sys.stderr)
         return 2

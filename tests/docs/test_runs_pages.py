@@ -1,4 +1,4 @@
-"""The pages of runs/appendix_d.py and runs/pivots.py, from rows made up here."""
+"""The pages of runs/appendix_d.py, runs/pivots.py and runs/dependence.py."""
 
 import json
 import re
@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "runs"))
 
 import appendix_d  # noqa: E402
+import dependence_report  # noqa: E402
 import pivots  # noqa: E402
 import pivots_report  # noqa: E402
 
@@ -225,3 +226,18 @@ def test_published_pivots_are_made_of_rows_without_text() -> None:
         assert row["metrics"]["0"]["likeliest"] == pytest.approx(
             known[row["sentence"], row["mask"]], abs=1e-4
         )
+
+
+# dependence
+
+
+@pytest.mark.slow
+def test_the_page_of_dependence_is_made_of_rows_without_text() -> None:
+    folder = ROOT / "docs" / "results"
+    made = "\n".join(dependence_report.page(folder / "dependence")) + "\n"
+    assert made == (folder / "dependence.md").read_text(encoding="utf-8")
+    for name, count in (("trees", 300), ("exact", 100), ("together", 200)):
+        rows = dependence_report.read(folder / "dependence" / f"{name}.jsonl")
+        assert len({row["id"] for row in rows}) == len(rows) == count
+        strings = {key for row in rows for key, value in row.items() if isinstance(value, str)}
+        assert strings <= {"id", "lie", "mask", "model"}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from unmask.errors import UnmaskError
 from unmask.evaluation import read_run
 from unmask.evaluation.reports.bootstrap import Resampling
 from unmask.evaluation.reports.reporting import report as report_of
@@ -38,7 +39,7 @@ def test_the_page_is_made_of_its_rows() -> None:
 def test_the_guide_has_the_same_figures() -> None:
     guide = (ROOT / "docs" / "concepts" / "which-joint.md").read_text(encoding="utf-8")
     lines = beyond_the_paper.guide_lines(
-        beyond_the_paper.by_mask(read_run(TABLE1 / "snli")), "log-pool"
+        beyond_the_paper.by_mask(read_run(TABLE1 / "snli"), ["log-pool"]), "log-pool"
     )
     assert beyond_the_paper.with_figures(guide, list(lines)) == guide
 
@@ -80,12 +81,31 @@ def test_the_solvers_arrive_as_soon_as_is_claimed() -> None:
 
 
 TABLE1 = RESULTS / "table1-caption-bert"
+# the same for anyone with a clone; dev pairs exact, test pairs sketched
+OURS = RESULTS / "table1-tiny-english"
 
 
 @pytest.mark.slow
-def test_the_page_of_table_1_is_made_of_its_rows() -> None:
-    made = "\n".join(table1_here_report.page(TABLE1))
-    assert made == (RESULTS / "table1-caption-bert.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("folder", [TABLE1, OURS], ids=lambda folder: folder.name)
+def test_the_page_of_table_1_is_made_of_its_rows(folder: Path) -> None:
+    made = "\n".join(table1_here_report.page(folder))
+    assert made == folder.with_suffix(".md").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_default_is_chosen_on_dev_and_judged_on_test() -> None:
+    dev, *tests = (read_run(OURS / name) for name in ("snli-dev", "snli", "xsum"))
+    made = "\n".join(beyond_the_paper.page(dev, tests, "log-pool", OURS.name))
+    assert made == (RESULTS / "beyond-the-paper.md").read_text(encoding="utf-8")
+    chosen = {row.sentence_id for row in dev.rows}
+    assert not chosen & {row.sentence_id for run in tests for row in run.rows}
+    assert beyond_the_paper.chosen(beyond_the_paper.by_mask(dev, [])) == "log-pool"
+
+
+def test_what_a_run_lacks_is_one_line() -> None:
+    run = read_run(OURS / "snli")
+    with pytest.raises(UnmaskError, match="lacks rows of ag-paper"):
+        beyond_the_paper.by_mask(run, ["ag-paper", "mlm"])
 
 
 def test_every_figure_of_table_1_has_its_own_words_and_its_numbers() -> None:
@@ -126,10 +146,27 @@ def test_enough_of_table_1_was_measured() -> None:
         assert all(row.converged for row in run.rows if row.converged is not None)
 
 
-def test_published_rows_of_table_1_hold_ids_and_no_text() -> None:
+def test_enough_of_it_was_measured_with_our_own_model() -> None:
+    for name, least in (("snli-dev", 70), ("snli", 250), ("xsum", 250)):
+        run = read_run(OURS / name)
+        assert not run.damaged
+        assert not any(row.failed for row in run.rows)
+        assert {row.sketched for row in run.rows} == {name != "snli-dev"}
+        for mask in ("contiguous", "random"):
+            assert len({row.example_id for row in run.rows if row.mask == mask}) >= least
+
+
+@pytest.mark.parametrize("folder", [TABLE1, OURS], ids=lambda folder: folder.name)
+def test_published_rows_of_table_1_hold_ids_and_no_text(folder: Path) -> None:
     known = ("corpus", "mask", "model", "support", "construction", "software", "device")
-    for name, pattern in (("snli", r"\S+/(premise|hypothesis)"), ("xsum", r"test-1000:\d+")):
-        for row in read_run(TABLE1 / name).rows:
+    patterns = {
+        "snli": r"\S+/(premise|hypothesis)",
+        "xsum": r"test-1000:\d+",
+        "snli-dev": r"dev:\d+/(premise|hypothesis)",
+    }
+    for name in (one for one in patterns if (folder / one).exists()):
+        pattern = patterns[name]
+        for row in read_run(folder / name).rows:
             values = row.to_dict()
             texts = {key for key, value in values.items() if isinstance(value, str)}
             assert texts <= {*known, "example_id", "sentence_id"}
