@@ -1,35 +1,41 @@
 #!/usr/bin/env bash
 # BLiMP's 67 paradigms by every way to compare two sentences, and a page about them.
 #
-#   UNMASK_TEST_ASSETS=DIR [PAIRS=1000] runs/blimp.sh [PARADIGM ...]
+#   UNMASK_TEST_ASSETS=DIR [MODEL=models/tiny-english] [PAIRS=100] runs/blimp.sh [PARADIGM ...]
 #
 # PAIRS pairs of each paradigm, the first in the hashed order of their ids, so that fewer are a random
-# part of more. Rows (ids and numbers, no text) are one file per paradigm in runs/rows/blimp-PAIRS, each
-# there whole or not at all; those that are there are not measured again. OUTPUT is another place for
-# the page than runs/rows/blimp-PAIRS.md: docs/results/blimp.md has a method that was removed since.
-# Some 80 forward passes per pair.
+# part of more. Rows (ids and numbers, no text) are one file per method in runs/rows/blimp-MODEL-PAIRS,
+# each there whole or not at all; those that are there are not measured again. OUTPUT is the page, with
+# its rows as .csv next to it: docs/results/blimp-MODEL.md by default. docs/results/blimp.md was measured
+# with caption-bert, and has a method that was removed since.
+# About 180 forward passes per pair: half an hour with tiny-english on one core.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-assets=${UNMASK_TEST_ASSETS:?set it to the folder with models/caption-bert and data/blimp}
-pairs=${PAIRS:-1000}
+assets=${UNMASK_TEST_ASSETS:?set it to the folder with data/blimp}
+model=${MODEL:-models/tiny-english}
+pairs=${PAIRS:-100}
 python=${PYTHON:-python}
-rows=${ROWS:-runs/rows/blimp-$pairs}
+name=$(basename "$model")
+rows=${ROWS:-runs/rows/blimp-$name-$pairs}
 mkdir -p "$rows"
 
-if [ $# -eq 0 ]; then
-    for file in "$assets"/data/blimp/*.jsonl; do
-        set -- "$@" "$(basename "$file" .jsonl)"
-    done
-fi
+only=()
 for paradigm in "$@"; do
-    if [ -e "$rows/$paradigm.jsonl" ]; then
+    only+=(--paradigm "$paradigm")
+done
+number=0
+for how in "pll" "pll-word-l2r" "hcb-path --orders 8" "unmasking --order left-to-right" \
+    "unmasking --order surest" "unmasking --order margin"; do
+    # numbered, so that the page has them in this order
+    number=$((number + 1))
+    file=$rows/$number-${how// --order* /-}.jsonl
+    if [ -e "$file" ]; then
         continue
     fi
-    echo "$paradigm" >&2
-    "$python" -m unmask score --model "$assets/models/caption-bert" \
-        --blimp "$assets/data/blimp" --paradigm "$paradigm" --limit "$pairs" \
-        --method pll,pll-word-l2r,hcb-path --orders 8 \
-        --no-text --quiet --output "$rows/$paradigm.jsonl" > /dev/null
+    echo "$how" >&2
+    # shellcheck disable=SC2086
+    "$python" -m unmask score --model "$model" --blimp "$assets/data/blimp" "${only[@]}" \
+        --limit "$pairs" --method $how --no-text --quiet --output "$file" > /dev/null
 done
-"$python" runs/blimp_report.py --rows "$rows" --output "${OUTPUT:-$rows.md}"
+"$python" runs/blimp_report.py --rows "$rows" --output "${OUTPUT:-docs/results/blimp-$name.md}"

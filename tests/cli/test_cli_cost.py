@@ -64,6 +64,31 @@ def test_a_line_a_number(cost: Callable[..., str], folder: str) -> None:
     assert said["time here"].startswith("about ")
 
 
+@pytest.mark.parametrize("method", ["pll", "pll-word-l2r", "unmasking"])
+def test_scores_of_whole_texts_take_a_forward_pass_per_token(
+    cost: Callable[..., str], bill: Callable[..., Any], method: str
+) -> None:
+    out = cost("--length", "9", "--method", method, "--examples", "100")
+    said = lines(out)
+    # special tokens are not scored
+    assert said["forward passes"] == "7"
+    assert said["tables"] == "none"
+    assert "in the output layer" in said["arithmetic"]
+    assert lines(out.split("\n\n")[1])["forward passes"] == "700"
+    found = bill("--length", "9", "--method", f"pll,{method}")
+    assert found["one_text"]["forward_passes"] == 7 * len(found["methods"])
+    assert found["one_text"]["seconds"] > 0
+    assert found["one_text"]["flop"] > 0
+
+
+def test_a_cost_of_scores_is_what_scoring_takes(bill: Callable[..., Any], folder: str) -> None:
+    lm = unmask.load(folder)
+    (score,) = unmask.score_texts(lm, ["the cat sat on the mat."], method="unmasking")
+    length = len(lm.tokenizer(score.text)["input_ids"])
+    found = bill("--length", str(length), "--method", "unmasking")
+    assert found["one_text"]["forward_passes"] == score.forward_passes
+
+
 def test_tables_that_do_not_fit_are_streamed_and_it_says_why(cost: Callable[..., str]) -> None:
     said = lines(cost("--memory-limit", "1kB"))["tables"]
     assert re.search(

@@ -118,6 +118,36 @@ def test_a_table_for_people(score) -> None:
     assert "\n\n" not in score(*given(TEXTS), "--quiet")[0]
 
 
+@pytest.mark.parametrize("order", ["left-to-right", "surest", "margin"])
+def test_log_probabilities_have_their_order_in_the_row(rows, score, lm, order) -> None:
+    how = ["--method", "pll,unmasking", "--order", order]
+    found = rows(*given(TEXTS), *how)
+    assert list(found[0])[:4] == ["text", "method", "order", "score"]
+    assert [(row["method"], row["order"]) for row in found[:2]] == [
+        ("pll", None),
+        ("unmasking", order),
+    ]
+    own = score_texts(lm, TEXTS, method="unmasking", order=order)
+    assert [row["score"] for row in found[1::2]] == pytest.approx([one.score for one in own])
+    out, _ = score(*given(TEXTS), *how)
+    assert out.endswith(
+        "\n\npll: in nats; a score, not a log-probability\n"
+        f"unmasking, {order}: in nats; the log-probability of a text among all with equally many "
+        "tokens\n"
+    )
+    words = rows("--text", TEXTS[2], "--method", "unmasking", "--order", order, "--words")
+    assert {word["order"] for word in words} == {order}
+    total = sum(word["surprisal"] for word in words)
+    assert total == pytest.approx(-own[2].score)
+
+
+def test_orders_are_spelled_loosely_and_have_a_default(rows) -> None:
+    (row,) = rows("--text", TEXTS[0], "--method", "unmasking")
+    (same,) = rows("--text", TEXTS[0], "--method", "Unmasking", "--order", "Left_to_Right")
+    assert row == same
+    assert row["order"] == "left-to-right"
+
+
 def test_words_add_up_to_the_score(rows) -> None:
     (whole,) = rows("--text", TEXTS[2])
     words = rows("--text", TEXTS[2], "--words", "--base-two")
@@ -398,10 +428,19 @@ def test_a_paradigm_of_the_real_blimp(score, tmp_path) -> None:
             "'the cat sat.' is not a file; give a file, or the text itself",
         ),
         (["--text", ""], "none of the texts (1) can be scored: the text is empty"),
-        (["--text", "a", "--method", "ppl"], "is one of pll, pll-word-l2r, not 'ppl'"),
+        (["--text", "a", "--method", "ppl"], "is one of pll, pll-word-l2r, unmasking, not 'ppl'"),
         (["--text", "a", "--method", "hcb-path"], "give --pairs GOOD,BAD or --blimp"),
         (["--text", "a", "--orders", "3"], "--orders is for hcb-path, but --method is pll"),
-        (["--text", "a", "--method", "log-pool"], "is one of pll, pll-word-l2r, not 'log-pool'"),
+        (["--text", "a", "--method", "log-pool"], "pll-word-l2r, unmasking, not 'log-pool'"),
+        (["--text", "a", "--order", "margin"], "an order is for unmasking, not for pll; leave it"),
+        (
+            ["--text", "a", "--method", "unmasking", "--order", "best"],
+            "no order 'best'; orders of unmasking: left-to-right, surest, margin",
+        ),
+        (
+            ["--text", "a", "--method", "unmasking", "--order", "8"],
+            "not '8'; the number of orders of hcb-path is --orders",
+        ),
         (["--text", "a", "--seed", "-1"], "seed is a whole number from 0 to"),
         (["--text", "a", "--column", "x"], "--column does not apply with --text; leave it out"),
         (["--text", "a", "--by", "x"], "--by does not apply with --text"),

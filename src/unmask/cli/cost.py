@@ -6,21 +6,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from unmask.cli import options
-from unmask.errors import UnmaskError
+from unmask.errors import MethodError, UnmaskError
 from unmask.printable import columns, printable, readable_bytes, readable_seconds
 
 if TYPE_CHECKING:
     from unmask.language_model import LanguageModel
     from unmask.queries.costs.accelerators import Accelerator
     from unmask.queries.costs.cost import Cost
+    from unmask.settings import Settings
     from unmask.text.cloze import Cloze
 
 SUMMARY = "estimate what joints cost: forward passes, FLOP, memory and time"
 DESCRIPTION = (
     "Estimate what joints over two blanks would cost with a model, before you compute any: "
     "forward passes, FLOP, memory, and time on this machine, from a measurement of about a "
-    "second. With --accelerator, also estimate the time on an accelerator that this machine does "
-    "not have."
+    "second. With --method pll, pll-word-l2r or unmasking, estimate what it costs to score whole "
+    "texts instead (unmask score). With --accelerator, also estimate the time on an accelerator "
+    "that this machine does not have."
 )
 EXAMPLE = "unmask cost -m bert-base-cased --length 20 --examples 1000 --accelerator A100"
 
@@ -62,8 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Load the model, time it, print the cost."""
     _check(chosen)
-    methods = options.methods(chosen)
-    how = options.method_options(chosen, methods)
+    whole_texts = _text_methods(chosen)
+    methods = whole_texts or options.methods(chosen)
+    how = {} if whole_texts else options.method_options(chosen, methods)
     settings = options.settings(chosen)
 
     from unmask.queries.costs.accelerators import UTILISATION, accelerator
@@ -73,14 +76,18 @@ def run(chosen: argparse.Namespace) -> int:
         # raises on a dtype that it does not have, before a model is loaded
         where.peak(chosen.dtype)
     lm = options.load_model(chosen)
-    cost = lm.cost(
-        _cloze(lm, chosen.length),
-        methods=methods,
-        support=options.support(chosen.support),
-        settings=settings,
-        options=how,
-        examples=chosen.examples,
-    )
+    cloze = _cloze(lm, chosen.length)
+    if whole_texts:
+        cost = _cost_of_scores(lm, cloze, len(whole_texts), settings, chosen.examples)
+    else:
+        cost = lm.cost(
+            cloze,
+            methods=methods,
+            support=options.support(chosen.support),
+            settings=settings,
+            options=how,
+            examples=chosen.examples,
+        )
     bill = Bill(
         lm.name,
         methods,
@@ -103,6 +110,46 @@ def _check(chosen: argparse.Namespace) -> None:
             raise UnmaskError(f"--{name} takes a number from 1, not {getattr(chosen, name)}")
     if chosen.utilisation is not None and chosen.accelerator is None:
         raise UnmaskError("--utilisation is that of an accelerator; give --accelerator too")
+
+
+def _text_methods(chosen: argparse.Namespace) -> list[str]:
+    """Methods of `unmask score`, if those are what was named; none if it is constructions."""
+    from unmask.sequences.scoring import TEXT_METHODS
+
+    named = [name.lower().replace("_", "-") for name in options.listed(chosen.method, "log-pool")]
+    whole = [name for name in dict.fromkeys(named) if name in TEXT_METHODS]
+    others = [name for name in named if name not in TEXT_METHODS]
+    if whole and others:
+        raise MethodError(
+            f"--method names scores of whole texts ({', '.join(whole)}) and constructions "
+            f"({', '.join(others)}); give one kind at a time"
+        )
+    return whole
+
+
+def _cost_of_scores(
+    lm: "LanguageModel", cloze: "Cloze", methods: int, settings: "Settings", examples: int
+) -> "Cost":
+    """What it costs to score a text: by each method one forward pass per token, special ones not.
+
+    The output layer is counted at one position per forward pass: unmasking by certainty needs it at
+    more.
+    """
+    from unmask.queries.costs.cost import Cost
+    from unmask.queries.costs.estimate import measured
+    from unmask.queries.costs.flops import weight_bytes
+
+    special = len(lm.tokenizer("")["input_ids"])
+    passes = methods * max(1, len(cloze) - special)
+    layer = lm.model.output_embedding
+    cost = Cost(
+        passes,
+        len(cloze),
+        table_bytes=0,
+        model_bytes=weight_bytes(lm.model),
+        table_flop=0 if layer is None else 2 * layer.weight.numel() * passes,
+    )
+    return measured(lm.model, cloze, cost, settings, examples)
 
 
 def _cloze(lm: "LanguageModel", length: int | None) -> "Cloze":

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 SUMMARY = "score whole texts, their words, or minimal pairs"
 DESCRIPTION = (
     "Score every text of FILE, or compare the two texts of every pair. Methods: pll "
-    "(pseudo-log-likelihood), pll-word-l2r (the same, with the rest of a word masked too), and "
-    "for pairs hcb-path (the log-ratio of the two, along the tokens that differ). All columns of "
-    "the input are kept in the output. In CSV and TSV, control characters are escaped, and a "
-    "text that a spreadsheet would read as a formula gets a leading quotation mark; JSON lines "
-    "hold texts unchanged. Texts that cannot be scored and pairs that cannot be compared have a "
-    "reason instead of a number. The exit code is 2 on bad input, and if there is not a single "
-    "number."
+    "(pseudo-log-likelihood), pll-word-l2r (the same, with the rest of a word masked too), "
+    "unmasking (a log-probability, of the text among all with equally many tokens), and for pairs "
+    "hcb-path (the log-ratio of the two, along the tokens that differ). All columns of the input "
+    "are kept in the output. In CSV and TSV, control characters are escaped, and a text that a "
+    "spreadsheet would read as a formula gets a leading quotation mark; JSON lines hold texts "
+    "unchanged. Texts that cannot be scored and pairs that cannot be compared have a reason "
+    "instead of a number. The exit code is 2 on bad input, and if there is not a single number."
 )
 EXAMPLE = 'unmask score -m bert-base-cased --text "The cats sleep." --text "The cats sleeps."'
 # texts that are scored and written together: an interruption loses no more
@@ -117,6 +117,8 @@ class Scorer:
         from unmask.sequences import scoring
 
         how: dict[str, Any] = {"method": method, "settings": self._settings}
+        if method == "unmasking":
+            how["order"] = self.task.order
         if not self.task.is_pairs:
             return scoring.score_valid_texts(self._lm, [item.texts[0] for item in items], **how)
         how |= self.task.orders
@@ -130,7 +132,8 @@ class Scorer:
         unit = BITS if self._chosen.base_two else 1.0
         kept = {name: item.columns[name] for name in item.columns if name not in self.left_out}
         for numbers in result_rows(score, words=self._chosen.words, unit=unit):
-            named = {"method": method, **numbers, **self._about}
+            order = self.task.order if method == "unmasking" else None
+            named = {"method": method, "order": order, **numbers, **self._about}
             own = {self._chosen.prefix + name: value for name, value in named.items()}
             yield kept | {name: own[name] for name in self.task.own_columns}
 
@@ -190,7 +193,7 @@ def _print(chosen: argparse.Namespace, rows: "list[Row]", scorer: Scorer) -> Non
     """The summary goes to stdout, unless rows for programs do; notes go below a table."""
     task, summary, notes = scorer.task, scorer.summary(), list[str]()
     if not chosen.quiet:
-        notes += score_notes.notes(scorer.reasons, scorer.count, task.unit, is_pairs=task.is_pairs)
+        notes += score_notes.notes(scorer.reasons, scorer.count, task)
     if task.format is None:
         parts = [_table(chosen, task, rows), summary, "\n".join(notes)]
         print("\n\n".join(part for part in parts if part))
@@ -208,7 +211,7 @@ def _table(chosen: argparse.Namespace, task: Task, rows: "list[Row]") -> str:
 
     if chosen.blimp is not None:
         return ""
-    hidden = ["unit", "model", *(["method"] if len(task.methods) == 1 else [])]
+    hidden = ["unit", "model", "order", *(["method"] if len(task.methods) == 1 else [])]
     if not any(row.get(f"{chosen.prefix}unknown_tokens") for row in rows):
         hidden.append("unknown_tokens")
     left_out = {chosen.prefix + name for name in hidden}

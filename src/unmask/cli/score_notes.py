@@ -7,23 +7,28 @@ from typing import TYPE_CHECKING
 from unmask.printable import printable
 
 if TYPE_CHECKING:
+    from unmask.cli.score_options import Task
     from unmask.sequences.inputs import Item
     from unmask.sequences.minimal_pairs import Verdict
     from unmask.sequences.scores import LogRatio
 
 
-def notes(
-    reasons: Mapping[str, Counter[str]], count: int, unit: str, *, is_pairs: bool
-) -> Iterator[str]:
+def notes(reasons: Mapping[str, Counter[str]], count: int, task: "Task") -> Iterator[str]:
     """What the numbers are, and of how many of the texts or pairs each method has none, and why."""
-    if is_pairs:
+    if task.is_pairs:
         yield (
-            f"log-ratios in {unit}, above 0 where the first text of a pair wins; a tie counts "
+            f"log-ratios in {task.unit}, above 0 where the first text of a pair wins; a tie counts "
             "half; intervals are Wilson's, and for a mean over paradigms combined from theirs"
         )
-    else:
-        yield f"{', '.join(reasons)}: in {unit}; a score, not a log-probability"
-    what, done = ("pairs", "compared") if is_pairs else ("texts", "scored")
+    elif scores := [method for method in reasons if method != "unmasking"]:
+        yield f"{', '.join(scores)}: in {task.unit}; a score, not a log-probability"
+    if task.order is not None:
+        of = "differences of log-probabilities, each" if task.is_pairs else "the log-probability"
+        yield (
+            f"unmasking, {task.order}: in {task.unit}; {of} of a text among all with equally many "
+            "tokens"
+        )
+    what, done = ("pairs", "compared") if task.is_pairs else ("texts", "scored")
     for method, found in reasons.items():
         if found:
             example = printable(next(iter(found)))

@@ -23,8 +23,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--method",
         action="append",
         metavar="NAME",
-        help="pll, pll-word-l2r, and for pairs hcb-path; separate several with commas (default: "
-        "pll)",
+        help="pll, pll-word-l2r, unmasking, and for pairs hcb-path; separate several with commas "
+        "(default: pll)",
+    )
+    add(
+        "--order",
+        metavar="NAME",
+        help="unmasking: which token is revealed next: left-to-right, surest (the place where the "
+        "likeliest token is most probable) or margin (where it is furthest ahead of the second) "
+        "(default: left-to-right)",
     )
     add("--orders", type=int, metavar="R", help="hcb-path: number of orders averaged (default: 8)")
     add(
@@ -107,13 +114,15 @@ class Task:
     """What the options come to.
 
     `columns` are those that the options name, `text_columns` those that hold the texts,
-    `own_columns` those that the output adds. `format` is None for a table to be read. Accuracies of
-    pairs are by the columns of `groups`; the first says what the overall one is the mean over.
+    `own_columns` those that the output adds. `order` is that of unmasking, None without it.
+    `format` is None for a table to be read. Accuracies of pairs are by the columns of `groups`; the
+    first says what the overall one is the mean over.
     """
 
     methods: list[str]
     is_pairs: bool
     orders: dict[str, int]
+    order: str | None
     columns: list[str]
     text_columns: list[str]
     own_columns: list[str]
@@ -127,6 +136,7 @@ def checked(chosen: argparse.Namespace) -> Task:
     from unmask.sequences import blimp
     from unmask.sequences.outputs import PAIR_COLUMNS, TEXT_COLUMNS, WORD_COLUMNS
     from unmask.sequences.paths import check_orders
+    from unmask.sequences.scoring import checked_order
 
     _check_source(chosen)
     is_blimp = chosen.blimp is not None
@@ -135,13 +145,15 @@ def checked(chosen: argparse.Namespace) -> Task:
     methods = _methods(chosen, is_pairs)
     orders = {"orders": 8 if chosen.orders is None else chosen.orders, "seed": chosen.seed}
     check_orders(**orders)
+    order = checked_order(_order_name(chosen.order), methods)
     columns = _pair_columns(chosen.pairs) if chosen.pairs else [chosen.column or ""]
     *numbers, reason = WORD_COLUMNS if chosen.words else PAIR_COLUMNS if is_pairs else TEXT_COLUMNS
-    own = ("method", *numbers, "unit", "model", reason)
+    own = ("method", *(["order"] if order else []), *numbers, "unit", "model", reason)
     return Task(
         methods=methods,
         is_pairs=is_pairs,
         orders=orders,
+        order=order,
         columns=[name for name in columns if name],
         text_columns=list(blimp.PAIR) if is_blimp else [name or "text" for name in columns],
         own_columns=[chosen.prefix + name for name in own],
@@ -196,6 +208,16 @@ def _methods(chosen: argparse.Namespace, is_pairs: bool) -> list[str]:
             f"name {_HCB_PATH}"
         )
     return named
+
+
+def _order_name(given: str | None) -> str | None:
+    """An order as its name is written; a number was meant for the other option."""
+    if given is not None and given.strip().isdecimal():
+        raise MethodError(
+            f"--order takes the name of an order, not {quoted(given)}; the number of orders of "
+            f"{_HCB_PATH} is --orders"
+        )
+    return None if given is None else given.strip().lower().replace("_", "-")
 
 
 def _pair_columns(text: str) -> list[str]:

@@ -39,6 +39,7 @@ def to_dicts(
     rows = []
     for one in scores:
         named = {} if isinstance(one, LogRatio) else {"text": one.text, "method": one.method}
+        named |= {} if one.order is None else {"order": one.order}
         unit = BITS if base_two else 1.0
         rows += [named | row for row in result_rows(one, words=words, unit=unit)]
     return rows

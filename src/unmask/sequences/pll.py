@@ -5,7 +5,7 @@ token's word are masked with it, so that a word's own ending does not give its b
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -33,16 +33,35 @@ class TokenReader(RowReader):
 def pseudo_log_likelihoods(
     reader: TokenReader, texts: Sequence[TokenisedText], *, method: str
 ) -> list[TextScore]:
-    """Scores of texts, whose forward passes run together in batches of equal length."""
+    """Scores of texts by either method."""
+
+    def log_probs(some: list[TokenisedText]) -> Float[Tensor, "texts tokens"]:
+        return _log_probs(reader, some, later_too=method == "pll-word-l2r")
+
+    return scores_by_length(reader, texts, log_probs, method=method)
+
+
+def scores_by_length(
+    reader: TokenReader,
+    texts: Sequence[TokenisedText],
+    log_probs: Callable[[list[TokenisedText]], Float[Tensor, "texts tokens"]],
+    *,
+    method: str,
+    order: str | None = None,
+) -> list[TextScore]:
+    """Scores from the log-probabilities of all tokens; texts of equal length are read together.
+
+    One forward pass per token.
+    """
     reader.expect(sum(len(text.places) for text in texts))
     sizes = ((len(text.ids), len(text.places)) for text in texts)
     scores: dict[int, TextScore] = {}
     for (length, tokens), members in longest_first(enumerate(sizes)):
         for chunk in row_blocks(len(members), length * tokens, TOKENS_PER_CHUNK):
             chosen = [texts[number] for number in members[chunk]]
-            log_probs = _log_probs(reader, chosen, later_too=method == "pll-word-l2r").tolist()
-            for number, text, found in zip(members[chunk], chosen, log_probs, strict=True):
-                scores[number] = _score(text, found, method)
+            found = log_probs(chosen).tolist()
+            for number, text, one in zip(members[chunk], chosen, found, strict=True):
+                scores[number] = _score(text, one, method, order)
     return [scores[number] for number in range(len(texts))]
 
 
@@ -76,7 +95,9 @@ def _with_later_pieces(texts: list[TokenisedText]) -> Bool[Tensor, "texts tokens
     return (other >= other[:, None]) & (other < ends[:, :, None])
 
 
-def _score(text: TokenisedText, log_probs: list[float], method: str) -> TextScore:
+def _score(
+    text: TokenisedText, log_probs: list[float], method: str, order: str | None
+) -> TextScore:
     words = tuple(
         WordScore(
             word.text,
@@ -88,4 +109,4 @@ def _score(text: TokenisedText, log_probs: list[float], method: str) -> TextScor
         for word in text.words
     )
     score, tokens = math.fsum(log_probs), len(log_probs)
-    return TextScore(text.text, method, score, tokens, words, tokens, len(text.unknown))
+    return TextScore(text.text, method, score, tokens, words, tokens, len(text.unknown), order)

@@ -23,7 +23,10 @@ class WordScore:
 
 @dataclass(frozen=True)
 class TextScore:
-    """The score of a text, in nats: a score, not a log-probability, to which its `words` add up.
+    """The score of a text, in nats, to which its `words` add up.
+
+    By `unmasking` it is a log-probability, and `order` the order of the tokens; by the other
+    methods it is not, and `order` is None.
 
     `unknown_tokens` counts the tokens that the vocabulary does not know: their part of the score is
     that of the unknown token.
@@ -36,6 +39,7 @@ class TextScore:
     words: tuple[WordScore, ...]
     forward_passes: int
     unknown_tokens: int = 0
+    order: str | None = None
 
     @property
     def per_token(self) -> float:
@@ -62,7 +66,8 @@ class LogRatio:
 
     `log_ratio` is None if there is none, and `reason` then explains why. `standard_error` is that
     of the mean over orders, None with one order. `places` are the positions where the texts differ,
-    None if they have different numbers of tokens. `method` is how the two were compared.
+    None if they have different numbers of tokens. `method` is how the two were compared, `order`
+    the order of the tokens by `unmasking`.
     """
 
     log_ratio: float | None
@@ -72,6 +77,7 @@ class LogRatio:
     forward_passes: int
     reason: str | None = None
     method: str | None = None
+    order: str | None = None
 
     def to_dict(self) -> dict[str, object]:
         """JSON-ready."""

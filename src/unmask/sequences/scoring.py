@@ -14,11 +14,12 @@ from unmask.printable import quoted
 from unmask.sequences.paths import Pair, check_orders, differing_places, path_log_ratios
 from unmask.sequences.pll import TokenReader, pseudo_log_likelihoods
 from unmask.sequences.scores import LogRatio, TextScore, Unscored
-from unmask.sequences.texts import tokenised
+from unmask.sequences.texts import TokenisedText, tokenised
+from unmask.sequences.unmasking import DEFAULT_ORDER, ORDERS, unmasking_log_probs
 from unmask.settings import Settings
 from unmask.text.unknown_tokens import warn_of_texts
 
-TEXT_METHODS = ("pll", "pll-word-l2r")
+TEXT_METHODS = ("pll", "pll-word-l2r", "unmasking")
 PAIR_METHODS = (*TEXT_METHODS, "hcb-path")
 
 
@@ -27,6 +28,7 @@ def score_texts(
     texts: Sequence[str],
     *,
     method: str = "pll",
+    order: str | None = None,
     settings: Settings | None = None,
 ) -> list[TextScore]:
     """The score of every text in nats, in the order given.
@@ -34,17 +36,22 @@ def score_texts(
     - `pll`: the sum of every token's log-probability given all others, one forward pass per token.
       A score for comparisons, not a log-probability.
     - `pll-word-l2r`: the same, but the later pieces of the token's word are masked with it.
+    - `unmasking`: the log-probability of the text among all texts with equally many tokens. All
+      tokens start masked and are revealed one by one, each scored just before, in one forward pass
+      per token. `order` is `left-to-right` (the default), `surest` (next is the place where the
+      likeliest token is most probable) or `margin` (where it is furthest ahead of the second).
 
     What the vocabulary has no token for is scored as the unknown token, with a warning, and counted
     in `unknown_tokens`.
     """
     _check(lm, method, TEXT_METHODS)
+    order = checked_order(order, [method])
     found: list[TextScore] = []
     reader = TokenReader(lm.model, settings or Settings())
     with reader.counted(method):
         for window in tokenised(lm, texts):
             warn_of_texts(lm.tokenizer, [text.unknown for text in window])
-            found += pseudo_log_likelihoods(reader, window, method=method)
+            found += _scores(reader, window, method, order)
     return found
 
 
@@ -55,16 +62,20 @@ def log_ratios(
     method: str = "hcb-path",
     orders: int = 8,
     seed: int = 0,
+    order: str | None = None,
     settings: Settings | None = None,
 ) -> list[LogRatio]:
     """log p(first) / p(second) of every pair, in the order given.
 
     - `hcb-path`: one forward pass per step along `orders` random orders of the places where the
       texts differ; for texts with equally many tokens.
+    - `unmasking`: the difference of two log-probabilities, in the `order` of `score_texts`. Texts
+      with different numbers of tokens are each compared with others of their own length only.
     - `pll`, `pll-word-l2r`: the difference of two scores, whatever the lengths: the convention of
       minimal pairs, not a log-ratio of probabilities.
     """
     _check(lm, method, PAIR_METHODS)
+    order = checked_order(order, [method])
     check_orders(orders, seed)
     texts = [text for number, pair in enumerate(_as_list(pairs)) for text in _two(pair, number)]
     found: list[LogRatio] = []
@@ -76,13 +87,22 @@ def log_ratios(
             if method == "hcb-path":
                 found += path_log_ratios(reader, both, orders=orders, seed=seed)
             else:
-                found += _differences(reader, both, method)
-    return [replace(one, method=method) for one in found]
+                found += _differences(reader, both, method, order)
+    return [replace(one, method=method, order=order) for one in found]
 
 
-def _differences(reader: TokenReader, pairs: list[Pair], method: str) -> list[LogRatio]:
-    texts = [text for pair in pairs for text in pair]
-    scores = pseudo_log_likelihoods(reader, texts, method=method)
+def _scores(
+    reader: TokenReader, texts: list[TokenisedText], method: str, order: str | None
+) -> list[TextScore]:
+    if order is not None:
+        return unmasking_log_probs(reader, texts, order=order)
+    return pseudo_log_likelihoods(reader, texts, method=method)
+
+
+def _differences(
+    reader: TokenReader, pairs: list[Pair], method: str, order: str | None
+) -> list[LogRatio]:
+    scores = _scores(reader, [text for pair in pairs for text in pair], method, order)
     return [
         LogRatio(
             first.score - second.score,
@@ -155,6 +175,22 @@ def _check(lm: LanguageModel, method: object, methods: tuple[str, ...]) -> None:
             "this tokenizer keeps no character offsets, so pll-word-l2r does not know its words; "
             "use pll"
         )
+
+
+def checked_order(order: object, methods: Sequence[str]) -> str | None:
+    """The order of unmasking, if that is among the methods; an order of another is rejected."""
+    if "unmasking" not in methods:
+        if order is not None:
+            raise MethodError(
+                f"an order is for unmasking, not for {', '.join(methods)}; leave it out, or name "
+                "unmasking"
+            )
+        return None
+    chosen = DEFAULT_ORDER if order is None else order
+    for known in ORDERS:
+        if chosen == known:
+            return known
+    raise MethodError(f"no order {quoted(order)}; orders of unmasking: {', '.join(ORDERS)}")
 
 
 def _as_list(pairs: object) -> Sequence[object]:

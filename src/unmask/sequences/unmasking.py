@@ -1,0 +1,162 @@
+"""Log-probabilities of whole texts: tokens are revealed one after another, each scored just before.
+
+All tokens of a text start masked; its special tokens do not. At each step the model reads the text,
+a rule chooses one of the masked places, and the token that belongs there is scored, then revealed.
+The rule sees only what is revealed, so the factors are those of a chain rule, and the probabilities
+of all texts with equally many tokens (and the same special tokens around them) sum to one. Turok,
+De Sa & Kuleshov (2026) show it for masked diffusion; it holds for any masked language model.
+Normalisers are in float64, so that it also holds to rounding.
+
+Left to right, all inputs are known beforehand and run together. By the other two rules an input
+depends on the step before it, so texts of one length advance together, one step at a time.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from unmask.logspace import row_blocks
+from unmask.model.row_reader import Outcomes, Rows, require_finite
+from unmask.sequences.pll import TokenReader, at_places, scores_by_length
+from unmask.sequences.scores import TextScore
+from unmask.sequences.texts import TokenisedText
+
+LEFT_TO_RIGHT = "left-to-right"
+# how certain a model is at a place, from the two largest probabilities there
+_CERTAINTY: dict[str, Callable[[Float[Tensor, "*places 2"]], Float[Tensor, "*places"]]] = {
+    "surest": lambda largest: largest[..., 0],
+    "margin": lambda largest: largest[..., 0] - largest[..., 1],
+}
+ORDERS = (LEFT_TO_RIGHT, *_CERTAINTY)
+DEFAULT_ORDER = LEFT_TO_RIGHT
+
+# places whose certainty is this near to the largest are tied, and the first of them is next
+TIED = 1e-4
+# a choice that rounding of this size could turn is made by the text alone, whatever its batch
+ROUNDING = 1e-5
+
+
+def unmasking_log_probs(
+    reader: TokenReader, texts: Sequence[TokenisedText], *, order: str
+) -> list[TextScore]:
+    """Log-probabilities of texts, their tokens revealed in that order."""
+
+    def log_probs(some: list[TokenisedText]) -> Float[Tensor, "texts tokens"]:
+        if order == LEFT_TO_RIGHT:
+            return _left_to_right(reader, some)
+        return _most_certain_first(reader, some, order)
+
+    return scores_by_length(reader, texts, log_probs, method="unmasking", order=order)
+
+
+def _left_to_right(
+    reader: TokenReader, texts: list[TokenisedText]
+) -> Float[Tensor, "texts tokens"]:
+    ids = torch.tensor([text.ids for text in texts])
+    places = torch.tensor([text.places for text in texts])
+    count = places.shape[1]
+    # of every token, itself and all that follow
+    hidden = torch.ones(count, count, dtype=torch.bool).triu().expand(len(texts), -1, -1)
+    masks = at_places(hidden, places, ids.shape[1])
+    rows = torch.where(masks, reader.model.mask_id, ids[:, None]).flatten(0, 1)
+    read = _read(reader, rows, places.view(-1, 1), ids.gather(1, places).view(-1, 1))
+    return read.log_probs.view(places.shape)
+
+
+def _most_certain_first(
+    reader: TokenReader, texts: list[TokenisedText], order: str
+) -> Float[Tensor, "texts tokens"]:
+    ids = torch.tensor([text.ids for text in texts])
+    places = torch.tensor([text.places for text in texts])
+    revealed = ids.scatter(1, places, reader.model.mask_id)
+    found = torch.zeros(places.shape, dtype=torch.float64)
+    # of every text, the ranks of its masked places
+    left = torch.arange(places.shape[1]).repeat(len(texts), 1)
+    while left.shape[1]:
+        at = places.gather(1, left)
+        tokens = ids.gather(1, at)
+        read = _read(reader, revealed, at, tokens)
+        chosen = _chosen(reader, revealed, at, _CERTAINTY[order], read.largest)[:, None]
+        found.scatter_(1, left.gather(1, chosen), read.log_probs.gather(1, chosen))
+        revealed.scatter_(1, at.gather(1, chosen), tokens.gather(1, chosen))
+        left = left[torch.arange(left.shape[1]) != chosen].view(len(texts), -1)
+    return found
+
+
+# --- which place is next -----------------------------------------------------------------------
+
+
+def _chosen(
+    reader: TokenReader,
+    revealed: Int[Tensor, "texts length"],
+    at: Int[Tensor, "texts places"],
+    certainty: Callable[[Tensor], Tensor],
+    largest: Float[Tensor, "texts places 2"],
+) -> Int[Tensor, " texts"]:
+    """Which of its masked places each text reveals next, independently of the batches.
+
+    Batches of different sizes round differently. Where that could turn a choice, the text is run
+    again by itself, and what it then gives decides: in every batch the same.
+    """
+    chosen, is_safe = first_of_the_best(certainty(largest))
+    unsafe = (~is_safe).nonzero()[:, 0].tolist()
+    reader.expect(len(unsafe))
+    for text in unsafe:
+        alone = slice(text, text + 1)
+        read = _read(reader, revealed[alone], at[alone], torch.zeros_like(at[alone]))
+        chosen[alone] = first_of_the_best(certainty(read.largest))[0]
+    return chosen
+
+
+def first_of_the_best(
+    values: Float[Tensor, "texts places"],
+) -> tuple[Int[Tensor, " texts"], Bool[Tensor, " texts"]]:
+    """The first place whose value is near the largest, and whether rounding could not change it."""
+    least = values.amax(dim=1, keepdim=True) - TIED
+    earliest, chosen, latest = (
+        (values >= least + by).int().argmax(dim=1) for by in (-ROUNDING, 0.0, ROUNDING)
+    )
+    return chosen, earliest == latest
+
+
+# --- what the model gives ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """At some places of some rows: the log-probability of a token, the two largest of any."""
+
+    log_probs: Float[Tensor, "rows places"]
+    largest: Float[Tensor, "rows places 2"]
+
+
+def _read(
+    reader: TokenReader,
+    ids: Int[Tensor, "rows length"],
+    at: Int[Tensor, "rows places"],
+    tokens: Int[Tensor, "rows places"],
+) -> Reading:
+    """One forward pass per row, over the whole vocabulary; in float64, on the CPU."""
+    outcomes, places = Outcomes.every(reader.model), at.shape[1]
+    given = tokens.reshape(-1, 1)
+    log_probs = torch.zeros(given.shape, dtype=torch.float64)
+    largest = torch.zeros(len(given), 2, dtype=torch.float64)
+
+    def fold(batch: slice, readouts: Float[Tensor, "rows places width"]) -> None:
+        flat, start = readouts.flatten(0, 1), batch.start * places
+        for some in row_blocks(len(flat), outcomes.size):
+            here = slice(start + some.start, start + some.stop)
+            logits = outcomes.logits(flat[some])
+            total = torch.logsumexp(logits.double(), dim=1, keepdim=True)
+            # the lowest too: minus infinity leaves no trace in a sum of exponentials
+            require_finite(torch.isfinite(total[:, 0] - logits.amin(dim=1)).all())
+            log_probs[here] = (logits.gather(1, given[here].to(logits.device)) - total).cpu()
+            # of a vocabulary of one token, the same twice
+            top = logits.topk(min(2, outcomes.size), dim=1).values
+            largest[here] = (top - total).exp().cpu()
+
+    reader.each_batch(Rows.of(ids), at, fold, batch_for=0)
+    return Reading(log_probs.view(at.shape), largest.view(*at.shape, 2))
