@@ -1,8 +1,8 @@
-"""Write a page as docs/results/blimp.md from the rows that runs/blimp.sh measured.
+"""Write a page as docs/results/blimp-tiny-english.md from the rows that runs/blimp.sh measured.
 
     python runs/blimp_report.py --rows FOLDER --output FILE
 
-The folder has one file of rows per paradigm, as `unmask score --blimp ... --output` writes them.
+The folder has files of rows as `unmask score --blimp ... --output` writes them, all of one model.
 """
 
 import argparse
@@ -43,15 +43,29 @@ MEANINGS = {
 - `pll-word-l2r`: the same, with the later pieces of a token's word masked too (Kauf & Ivanova
   2023).""",
     PATH: "- `hcb-path`: log-ratio along the tokens that differ, averaged over at most 8 orders.",
-    "log-pool": """\
-- `log-pool`: log-ratio by the geometric mean of 8 orders of filling the whole sentence. It was
-  removed from the library after this measurement; its last version is in the history.""",
+    "unmasking left-to-right": """\
+- `unmasking left-to-right`: difference of log-probabilities, each token given those before it and
+  the number of those after it.""",
+    "unmasking surest": """\
+- `unmasking surest`: the same, next being the place where the likeliest token is most probable.""",
+    "unmasking margin": """\
+- `unmasking margin`: the same, next being the place with the largest margin between the likeliest
+  token and the second.""",
+}
+# what a model has read, as far as it bears on these pairs
+MODELS = {
+    "caption-bert": """\
+caption-bert has read captions of pictures only, and hardly met most of these constructions: near
+one half it does not know.""",
+    "tiny-english": """\
+tiny-english has 5.4 million parameters, and has read captions of pictures, short sentences and
+some of Wikipedia, with few of their tokens masked: nearly empty texts are new to it.""",
 }
 EXPLAINED = """
-Log-ratios along paths and by pools compare sentences with equally many tokens only; differences of
-pseudo-log-likelihoods compare all, as is the custom, though sums over different numbers of tokens
-are hardly comparable. So accuracies by all pairs are of different pairs: compare methods by the
-tables of common pairs and of differences.
+Log-ratios along paths compare sentences with equally many tokens only. Differences of scores and of
+log-probabilities compare all, as is the custom, though numbers of texts with different numbers of
+tokens are hardly comparable. So accuracies by all pairs are of different pairs: compare methods by
+the tables of common pairs and of differences.
 
 The accuracy of one paradigm has Wilson's interval. Over several paradigms it is the mean of theirs,
 each counting the same, and the interval is put together from theirs, paradigms held fixed (MOVER,
@@ -62,7 +76,7 @@ zero.
 
 
 def read(folder: Path) -> list[Row]:
-    """The rows of all paradigms, in the order of their names."""
+    """The rows of all files, in the order of their names; a method by its order too."""
     rows = []
     for path in sorted(folder.glob("*.jsonl")):
         try:
@@ -71,6 +85,9 @@ def read(folder: Path) -> list[Row]:
             raise unmask.UnmaskError(f"{quoted(str(path))} is not JSON lines") from None
     if not rows:
         raise unmask.UnmaskError(f"{quoted(str(folder))} holds no rows; run runs/blimp.sh")
+    for row in rows:
+        if row.get("order"):
+            row["method"] += f" {row['order']}"
     models = sorted({row["model"] for row in rows})
     if len(models) != 1:
         raise unmask.UnmaskError(f"rows are of one model, not of {quoted(models)}")
@@ -188,7 +205,7 @@ def spread_table(rows: Sequence[Row]) -> Iterator[str]:
             yield f"| {name} | {len(part):,} | {100 * len(part) / compared:.1f}% | {said} |"
 
 
-def page(rows: list[Row]) -> Iterator[str]:
+def page(rows: list[Row], name: str = "blimp") -> Iterator[str]:
     found = by_method(rows)
     first = next(iter(found.values()))
     counts = accuracies(verdicts(list(first.values())))
@@ -199,10 +216,9 @@ def page(rows: list[Row]) -> Iterator[str]:
     each = " to ".join(f"{size:,}" for size in dict.fromkeys((sizes[0], sizes[-1])))
     yield f"Model: {markdown(rows[0]['model'])}. {len(counts)} paradigms of {each} pairs each, the"
     yield "first in the hashed order of their ids, so a random part where not all. One small model:"
-    yield "the tables are about methods, not about how good models can be. caption-bert has read"
-    yield "captions of pictures only, and hardly met most of these constructions: near one half it"
-    yield "does not know."
-    yield "Every pair with its log-ratios is in [blimp.csv](blimp.csv).\n"
+    yield "the tables are about methods, not about how good models can be."
+    yield from (MODELS[model] for model in [rows[0]["model"]] if model in MODELS)
+    yield f"Every pair with its log-ratios is in [{name}.csv]({name}.csv).\n"
     yield from overall_table(found)
     yield "\n## Differences between methods\n"
     yield from difference_table(found)
@@ -238,7 +254,7 @@ def main() -> int:
     parser.add_argument("--output", type=Path, required=True)
     chosen = parser.parse_args()
     try:
-        text = "\n".join(page(read(chosen.rows))) + "\n"
+        text = "\n".join(page(read(chosen.rows), chosen.output.stem)) + "\n"
         chosen.output.write_text(text, encoding="utf-8")
         lines = [",".join(cells) for cells in table(read(chosen.rows))]
         chosen.output.with_suffix(".csv").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -81,6 +81,16 @@ def test_scores_of_whole_texts_take_a_forward_pass_per_token(
     assert found["one_text"]["flop"] > 0
 
 
+def test_scores_and_joints_are_costed_one_kind_at_a_time(
+    folder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["cost", "-m", folder, "--method", "unmasking,ag"]) == 2
+    assert capsys.readouterr().err == (
+        "unmask: --method names scores of whole texts (unmasking) and constructions (ag); give one "
+        "kind at a time\n"
+    )
+
+
 def test_a_cost_of_scores_is_what_scoring_takes(bill: Callable[..., Any], folder: str) -> None:
     lm = unmask.load(folder)
     (score,) = unmask.score_texts(lm, ["the cat sat on the mat."], method="unmasking")

@@ -512,7 +512,7 @@ def test_columns_of_the_page_are_those_of_the_rows(rows, pairs_file) -> None:
         name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[1])
     }
     shown = [
-        *rows("--text", TEXTS[0])[0],
+        *rows("--text", TEXTS[0], "--method", "unmasking")[0],
         *rows("--text", TEXTS[0], "--words")[0],
         *rows(pairs_file, "--pairs", "good,bad", "--no-text")[0],
     ]

@@ -1,4 +1,4 @@
-"""The pages of runs/appendix_d.py, runs/pivots.py and runs/dependence.py."""
+"""Pages of scripts in runs/, from rows made up here, and those that are published."""
 
 import json
 import re
@@ -20,6 +20,7 @@ import appendix_d  # noqa: E402
 import dependence_report  # noqa: E402
 import pivots  # noqa: E402
 import pivots_report  # noqa: E402
+import unmasking as unmasking_run  # noqa: E402
 
 HOSTILE = "<img src=x>|`a`\n# b"
 INERT = r"&lt;img src=x&gt;\|\`a\`\\n# b"
@@ -241,3 +242,56 @@ def test_the_page_of_dependence_is_made_of_rows_without_text() -> None:
         assert len({row["id"] for row in rows}) == len(rows) == count
         strings = {key for row in rows for key, value in row.items() if isinstance(value, str)}
         assert strings <= {"id", "lie", "mask", "model"}
+
+
+# log-probabilities of whole texts
+
+
+def test_nats_per_token_are_those_of_all_tokens_together() -> None:
+    rows = [
+        {"tokens": tokens, "scores": {"pll": -1.0, "left-to-right": -2.0 * tokens, "margin": score}}
+        for tokens, score in ((2, -6.0), (6, -10.0))
+    ]
+    batches = [
+        {
+            "order": "margin",
+            "rule": "the largest",
+            "reordered": 1,
+            "largest": 0.25,
+            "largest_in_one_order": 3e-6,
+        }
+    ]
+    record = {
+        "model": "m",
+        "versions": {"unmask": "0"},
+        "sentences": rows,
+        "batch_sizes": [1, 7],
+        "batches": batches,
+    }
+    lines = "\n".join(unmasking_run.page(record)).splitlines()
+    cells = [[c.strip() for c in line.split("|")[1:-1]] for line in lines if line.startswith("| `")]
+    assert cells[0][:2] == ["`pll`", ""]
+    assert cells[0][2].startswith("0.250 [")
+    assert cells[1] == ["`unmasking`", "`left-to-right`", "2.000 [2.000, 2.000]", ""]
+    # two sentences: either alone, or both
+    assert cells[2][2:] == ["2.000 [1.667, 3.000]", "+0.000 [-0.333, +1.000]"]
+    assert cells[3] == ["`margin`", "the largest", "1 of 2", "0.25", "3e-06"]
+
+
+def test_published_log_probabilities_are_made_of_rows_without_text() -> None:
+    folder = ROOT / "docs" / "results"
+    record = json.loads((folder / "unmasking.json").read_text(encoding="utf-8"))
+    made = "\n".join(unmasking_run.page(record)).splitlines()
+    assert made == (folder / "unmasking.md").read_text(encoding="utf-8").splitlines()
+    for row in record["sentences"]:
+        assert set(row) == {"id", "tokens", "unknown_tokens", "scores"}
+        assert re.fullmatch("[0-9a-f]{12}", row["id"])
+
+
+def test_sentences_are_distinct_and_in_the_order_of_their_hashes(tmp_path: Path) -> None:
+    path = tmp_path / "dev.tsv"
+    path.write_text("x\tA dog.\tA cat.\ny\tA dog.\tA man.\n", encoding="utf-8")
+    found = unmasking_run.sentences(path, 10)
+    assert sorted(found.values()) == ["A cat.", "A dog.", "A man."]
+    assert list(found) == sorted(found)
+    assert unmasking_run.sentences(path, 2) == dict(list(found.items())[:2])

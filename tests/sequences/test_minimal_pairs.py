@@ -188,6 +188,13 @@ def test_rows_of_blimp_are_read_from_a_folder(blimp_rows: list[Any], tmp_path: P
         rows = [row for row in blimp_rows if row["UID"] == name]
         (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
     assert [row["UID"] for row in blimp_report.read(tmp_path)] == ["a"] * 8 + ["b"] * 8
+    # each order of a method is one of its own
+    ordered = [
+        blimp_row(name, n, "unmasking", 1.0, order="margin") for name in "ab" for n in range(4)
+    ]
+    (tmp_path / "u.jsonl").write_text("\n".join(map(json.dumps, ordered)))
+    assert blimp_report.read(tmp_path)[-1]["method"] == "unmasking margin"
+    assert "- `unmasking margin`: " in "\n".join(blimp_report.page(blimp_report.read(tmp_path)))
     (tmp_path / "c.jsonl").write_text(json.dumps(blimp_row("c", 0, "pll", 1.0, model="n")))
     with pytest.raises(UnmaskError, match="rows are of one model"):
         blimp_report.read(tmp_path)

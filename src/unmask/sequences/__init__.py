@@ -1,4 +1,4 @@
-"""Whole texts scored by a masked language model: pseudo-log-likelihoods and log-ratios.
+"""Whole texts scored by a masked language model: by themselves, or in pairs.
 
 Names are imported when first used.
 """
@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from unmask.sequences.outputs import to_dicts, to_pandas
     from unmask.sequences.scores import LogRatio, TextScore, WordScore
     from unmask.sequences.scoring import PAIR_METHODS, TEXT_METHODS, log_ratios, score_texts
+    from unmask.sequences.unmasking import ORDERS
     from unmask.sequences.word_pairs import PairScore, score_pairs
 
 _HOME = {
     "LogRatio": "scores",
+    "ORDERS": "unmasking",
     "PAIR_METHODS": "scoring",
     "PairScore": "word_pairs",
     "TEXT_METHODS": "scoring",
@@ -33,6 +35,7 @@ _HOME = {
 }
 
 __all__ = [
+    "ORDERS",
     "PAIR_METHODS",
     "TEXT_METHODS",
     "LogRatio",

@@ -1,0 +1,186 @@
+"""Log-probabilities of SNLI dev sentences by unmasking in three orders, next to `pll`.
+
+    python runs/unmasking.py --assets DIR --output docs/results/unmasking.json
+    python runs/unmasking.py --rows docs/results/unmasking.json --output docs/results/unmasking.md
+
+The first measures, the second writes the page. Also measured: whether batches of other sizes, which
+round differently, lead to other orders, and thus to other scores. Rows have no text.
+"""
+
+import argparse
+import hashlib
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import unmask
+from unmask.printable import printable
+from unmask.sequences import unmasking
+from unmask.settings import Settings
+
+Record = dict[str, Any]
+Numbers = NDArray[np.float64]
+
+MODEL = Path(__file__).parents[1] / "models" / "tiny-english"
+RESAMPLES = 10_000
+BATCH_SIZES = (1, 7, 64)
+# a score that differs by more was reached in another order
+SAME = 1e-4
+# what is tied, and what rounding may turn, in each of the rules that are compared
+RULES = {
+    "the largest": (0.0, 0.0),
+    "the first of those tied": (unmasking.TIED, 0.0),
+    "and a second look": (unmasking.TIED, unmasking.ROUNDING),
+}
+
+
+# --- measuring ---------------------------------------------------------------------------------
+
+
+def sentences(path: Path, count: int) -> dict[str, str]:
+    """Distinct sentences by their ids, the first in the order of these, which are hashes."""
+    found = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        for text in line.split("\t")[1:]:
+            found[hashlib.sha256(text.strip().encode()).hexdigest()[:12]] = text.strip()
+    return dict(sorted(found.items())[:count])
+
+
+def scored(lm: unmask.LanguageModel, texts: Sequence[str], order: str, batch: int) -> Numbers:
+    how = Settings(batch_size=batch, progress=False)
+    found = unmask.score_texts(lm, texts, method="unmasking", order=order, settings=how)
+    return np.array([one.score for one in found])
+
+
+def batches(lm: unmask.LanguageModel, texts: Sequence[str]) -> Iterator[Record]:
+    """How far scores of one text are apart over batch sizes, by each rule for ties."""
+    for order in ("surest", "margin"):
+        for name, (tied, rounding) in RULES.items():
+            unmasking.TIED, unmasking.ROUNDING = tied, rounding
+            by_size = np.stack([scored(lm, texts, order, size) for size in BATCH_SIZES])
+            apart = np.ptp(by_size, axis=0)
+            yield {
+                "order": order,
+                "rule": name,
+                "reordered": int((apart > SAME).sum()),
+                "largest": float(apart.max()),
+                "largest_in_one_order": float(apart[apart <= SAME].max()),
+            }
+
+
+def measured(assets: Path, count: int) -> Record:
+    lm = unmask.load(MODEL)
+    chosen = sentences(assets / "data" / "snli" / "dev.tsv", count)
+    texts, quiet = list(chosen.values()), Settings(progress=False)
+    by_method = {
+        "pll": unmask.score_texts(lm, texts, settings=quiet),
+        **{
+            order: unmask.score_texts(lm, texts, method="unmasking", order=order, settings=quiet)
+            for order in unmasking.ORDERS
+        },
+    }
+    rows = [
+        {
+            "id": name,
+            "tokens": by_method["pll"][place].tokens,
+            "unknown_tokens": by_method["pll"][place].unknown_tokens,
+            "scores": {method: found[place].score for method, found in by_method.items()},
+        }
+        for place, name in enumerate(chosen)
+    ]
+    versions = {name: version(name) for name in ("torch", "transformers")}
+    return {
+        "model": MODEL.name,
+        "versions": {"unmask": unmask.__version__, **versions},
+        "sentences": rows,
+        "batch_sizes": BATCH_SIZES,
+        "batches": list(batches(lm, texts)),
+    }
+
+
+# --- the page ----------------------------------------------------------------------------------
+
+
+def page(record: Record) -> Iterator[str]:
+    rows = record["sentences"]
+    tokens = np.array([row["tokens"] for row in rows], dtype=np.float64)
+    yield "# Log-probabilities of whole texts\n"
+    yield f"{len(rows)} sentences of SNLI dev ({int(tokens.sum()):,} tokens) by"
+    yield f"{record['model']}, which has read SNLI's training sentences and none of these: the"
+    yield "first in the order of the hashes of all distinct premises and hypotheses. Measured by"
+    yield "`runs/unmasking.py`; rows without text are in [unmasking.json](unmasking.json). What the"
+    yield "methods are: [how to score](../how-to/score.md). [Minimal pairs](blimp-tiny-english.md)"
+    yield "are on another page.\n"
+    yield "## Nats per token\n"
+    yield "The sum over all sentences divided by the sum of their tokens; one forward pass per"
+    yield "token by each method. Intervals are of 95%: percentiles of"
+    yield f"{RESAMPLES:,} resamples of the sentences. `pll` is **not** the NLL of any distribution:"
+    yield "its row shows how much smaller it is than one.\n"
+    yield "| method | order | nats per token | less left to right |"
+    yield "|---|---|---|---|"
+    first = scores(rows, unmasking.LEFT_TO_RIGHT)
+    for method in rows[0]["scores"]:
+        own = scores(rows, method)
+        named = "`pll` | " if method == "pll" else f"`unmasking` | `{method}`"
+        gap = "" if method == unmasking.LEFT_TO_RIGHT else interval(first - own, tokens, "+.3f")
+        yield f"| {named} | {interval(-own, tokens, '.3f')} | {gap} |"
+    yield "\n## Does the size of a batch matter?\n"
+    yield "Batches of different sizes round differently, by about a millionth, and a rule that"
+    yield "takes the largest of several numbers can then choose another place. Each sentence was"
+    sizes = ", ".join(map(str, record["batch_sizes"]))
+    yield f"scored in batches of {sizes} texts, by three rules: the largest certainty; the first"
+    yield f"place within {unmasking.TIED:g} of the largest; and, as the library does it, the same,"
+    yield "but a text whose choice rounding could turn is run again by itself, and that decides.\n"
+    yield (
+        "| order | next is | sentences in more than one order | largest difference of a score | "
+        "of those in one order |"
+    )
+    yield "|---|---|---|---|---|"
+    for one in record["batches"]:
+        yield (
+            f"| `{one['order']}` | {one['rule']} | {one['reordered']} of {len(rows)} | "
+            f"{one['largest']:.2g} | {one['largest_in_one_order']:.2g} |"
+        )
+    named = ", ".join(f"{name} {number}" for name, number in record["versions"].items())
+    yield f"\nMade with {named}, float32, on a CPU."
+
+
+def scores(rows: Sequence[Record], method: str) -> Numbers:
+    return np.array([row["scores"][method] for row in rows])
+
+
+def interval(values: Numbers, tokens: Numbers, form: str) -> str:
+    """The sum of the values per token, with percentiles over resamples of the sentences."""
+    picks = np.random.default_rng(0).integers(0, len(values), (RESAMPLES, len(values)))
+    low, high = np.percentile(values[picks].sum(axis=1) / tokens[picks].sum(axis=1), [2.5, 97.5])
+    return f"{values.sum() / tokens.sum():{form}} [{low:{form}}, {high:{form}}]"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Log-probabilities of whole texts.")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--assets", type=Path, help="measure: folder with data/snli/dev.tsv")
+    source.add_argument("--rows", type=Path, help="write the page of what was measured")
+    parser.add_argument("--sentences", type=int, default=300)
+    parser.add_argument("--output", type=Path, required=True)
+    chosen = parser.parse_args()
+    try:
+        if chosen.assets is not None:
+            said = json.dumps(measured(chosen.assets, chosen.sentences), indent=1)
+        else:
+            said = "\n".join(page(json.loads(chosen.rows.read_text(encoding="utf-8"))))
+        chosen.output.write_text(said + "\n", encoding="utf-8")
+    except (unmask.UnmaskError, OSError, ValueError) as error:
+        print(f"unmasking: {printable(str(error))}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
