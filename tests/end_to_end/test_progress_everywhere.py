@@ -39,6 +39,9 @@ PATHS: dict[str, Ask] = {
     "independent_blanks": lambda lm, how: lm.independent_blanks(THREE, samples=4, settings=how),
     "fill together": lambda lm, how: lm.fill(THREE, together=0.1, settings=how),
     "score_texts": lambda lm, how: unmask.score_texts(lm, ["the cat sat"], settings=how),
+    "unmasking": lambda lm, how: unmask.score_texts(
+        lm, ["the cat sat"], method="unmasking", order="margin", settings=how
+    ),
     "log_ratios": lambda lm, how: unmask.log_ratios(lm, [("the cat", "a cat")], settings=how),
     "three blanks": lambda lm, how: lm.joint(THREE, support=3, settings=how),
     "three blanks, proposed": lambda lm, how: lm.joint(THREE, settings=how),

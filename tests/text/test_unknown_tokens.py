@@ -84,7 +84,7 @@ def test_many_texts_are_one_warning(lm):
     assert "and 5 more: the model" in said
 
 
-@pytest.mark.parametrize("method", ["pll", "pll-word-l2r"])
+@pytest.mark.parametrize("method", ["pll", "pll-word-l2r", "unmasking"])
 def test_scores_count_unknown_tokens(lm, method):
     texts = ["the cat sat", "the zebra sat"]
     found: list = []
