@@ -35,7 +35,7 @@ HEADER = """\
 
 [BLiMP](https://github.com/alexwarstadt/blimp) (Warstadt et al. 2020) has 67 paradigms of 1,000
 pairs of sentences that differ in little, one of them acceptable. A method is right where it
-prefers that one; a tie counts half. Measured by `runs/blimp.sh`.
+prefers that one; a tie counts half.
 """
 MEANINGS = {
     "pll": "- `pll`: difference of pseudo-log-likelihoods (Salazar et al. 2020).",
@@ -214,6 +214,7 @@ def page(rows: list[Row], name: str = "blimp") -> Iterator[str]:
     yield from (MEANINGS[method] for method in found if method in MEANINGS)
     yield EXPLAINED
     each = " to ".join(f"{size:,}" for size in dict.fromkeys((sizes[0], sizes[-1])))
+    yield f"Measured by `PAIRS={sizes[-1]} runs/blimp.sh`."
     yield f"Model: {markdown(rows[0]['model'])}. {len(counts)} paradigms of {each} pairs each, the"
     yield "first in the hashed order of their ids, so a random part where not all. One small model:"
     yield "the tables are about methods, not about how good models can be."
