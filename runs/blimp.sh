@@ -8,7 +8,8 @@
 # each there whole or not at all; those that are there are not measured again. OUTPUT is the page, with
 # its rows as .csv next to it: docs/results/blimp-MODEL.md by default. docs/results/blimp.md was measured
 # with caption-bert, and has a method that was removed since.
-# About 180 forward passes per pair: half an hour with tiny-english on one core.
+# About 140 forward passes per pair: with tiny-english and 100 pairs some half an hour of one core,
+# extrapolated from 10.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -29,10 +29,10 @@ ByMethod = dict[str, dict[str, Row]]
 PATH = "hcb-path"
 # how many standard errors from 0 a log-ratio has to be for its sign to count as settled
 SETTLED = 2.0
+# pairs of each paradigm where time allows
+USUAL = 100
 
-HEADER = """\
-# BLiMP
-
+HEADER = """
 [BLiMP](https://github.com/alexwarstadt/blimp) (Warstadt et al. 2020) has 67 paradigms of 1,000
 pairs of sentences that differ in little, one of them acceptable. A method is right where it
 prefers that one; a tie counts half.
@@ -210,6 +210,7 @@ def page(rows: list[Row], name: str = "blimp") -> Iterator[str]:
     first = next(iter(found.values()))
     counts = accuracies(verdicts(list(first.values())))
     sizes = sorted({one.pairs for one in counts.values()})
+    yield f"# BLiMP with {markdown(rows[0]['model'])}"
     yield HEADER
     yield from (MEANINGS[method] for method in found if method in MEANINGS)
     yield EXPLAINED
@@ -218,6 +219,8 @@ def page(rows: list[Row], name: str = "blimp") -> Iterator[str]:
     yield f"Model: {markdown(rows[0]['model'])}. {len(counts)} paradigms of {each} pairs each, the"
     yield "first in the hashed order of their ids, so a random part where not all. One small model:"
     yield "the tables are about methods, not about how good models can be."
+    if sizes[-1] < USUAL:
+        yield f"Fewer pairs than the {USUAL} per paradigm of [the older page](blimp.md), to save time."
     yield from (MODELS[model] for model in [rows[0]["model"]] if model in MODELS)
     yield f"Every pair with its log-ratios is in [{name}.csv]({name}.csv).\n"
     yield from overall_table(found)

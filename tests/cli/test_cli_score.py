@@ -141,6 +141,18 @@ def test_log_probabilities_have_their_order_in_the_row(rows, score, lm, order) -
     assert total == pytest.approx(-own[2].score)
 
 
+def test_pairs_are_compared_in_an_order(rows, score, lm, pairs_file) -> None:
+    how = ["--pairs", "good,bad", "--method", "unmasking", "--order", "surest"]
+    found = rows(pairs_file, *how)
+    own = log_ratios(lm, PAIRS, method="unmasking", order="surest")
+    assert [row["log_ratio"] for row in found] == pytest.approx([one.log_ratio for one in own])
+    assert {(row["order"], row["standard_error"], row["orders"]) for row in found} == {
+        ("surest", None, 0)
+    }
+    said = "unmasking, surest: in nats; differences of log-probabilities, each of a text among all"
+    assert said in score(pairs_file, *how)[0]
+
+
 def test_orders_are_spelled_loosely_and_have_a_default(rows) -> None:
     (row,) = rows("--text", TEXTS[0], "--method", "unmasking")
     (same,) = rows("--text", TEXTS[0], "--method", "Unmasking", "--order", "Left_to_Right")
