@@ -220,7 +220,8 @@ def page(rows: list[Row], name: str = "blimp") -> Iterator[str]:
     yield "first in the hashed order of their ids, so a random part where not all. One small model:"
     yield "the tables are about methods, not about how good models can be."
     if sizes[-1] < USUAL:
-        yield f"Fewer pairs than the {USUAL} per paradigm of [the older page](blimp.md), to save time."
+        yield f"Fewer pairs than the {USUAL} per paradigm of [the older page](blimp.md), to save"
+        yield "time."
     yield from (MODELS[model] for model in [rows[0]["model"]] if model in MODELS)
     yield f"Every pair with its log-ratios is in [{name}.csv]({name}.csv).\n"
     yield from overall_table(found)
