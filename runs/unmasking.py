@@ -156,11 +156,12 @@ def page(record: Record) -> Iterator[str]:
     sizes = ", ".join(map(str, record["batch_sizes"]))
     yield f"Each sentence was scored in batches of {sizes}. Batches of different sizes round"
     yield "differently: with every other token masked, the two largest probabilities of a place"
-    yield f"were up to {record['rounding']:.1g} apart. A rule that takes the largest of several numbers"
-    yield "could then choose another place, and the text would get another score. Three rules were"
-    yield f"tried: the place with the largest; the first place within {unmasking.TIED:g} of the"
-    yield "largest; and, as the library does it, the same, but a text whose choice rounding of"
-    yield f"{unmasking.ROUNDING:g} could turn is run again by itself, and that decides.\n"
+    yield f"were up to {record['rounding']:.1g} apart. A rule that takes the largest of several"
+    yield "numbers could then choose another place, and the text would get another score. Three"
+    yield "rules were tried: the place with the largest; the first place within"
+    yield f"{unmasking.TIED:g} of the largest; and, as the library does it, the same, but a text"
+    yield f"whose choice rounding of {unmasking.ROUNDING:g} could turn is run again by itself, and"
+    yield "that decides.\n"
     yield (
         "| order | next is | sentences in more than one order | largest difference of a score | "
         "of those in one order |"
@@ -172,8 +173,8 @@ def page(record: Record) -> Iterator[str]:
             f"{one['largest']:.2g} | {one['largest_in_one_order']:.2g} |"
         )
     if not any(one["reordered"] for one in record["batches"]):
-        yield "\nNo sentence changed its order by any rule. So such changes are rare; that the second"
-        yield "look prevents them is shown by a test with a made-up model, not by these figures."
+        yield "\nNo sentence changed its order by any rule. So such changes are rare; that the"
+        yield "second look prevents them is shown by a test with a made-up model, not here."
     named = ", ".join(f"{name} {number}" for name, number in record["versions"].items())
     yield f"\nMade with {named}, float32, on a CPU."
 
