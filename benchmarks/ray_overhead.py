@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
@@ -33,16 +33,14 @@ from interleaved import spread
 from run import machine, versions
 
 from unmask.corpora import CorpusSpec
-from unmask.evaluation.executors.local import LocalExecutor
-from unmask.evaluation.executors.ray_cluster import LOCAL, Cluster, RayExecutor
-from unmask.evaluation.executors.ray_pool import Answered, Event
-from unmask.evaluation.executors.ray_workers import RayTransport, Task
-from unmask.evaluation.masks import MaskedPair
-from unmask.evaluation.plan import Plan
 from unmask.evaluation.request import Prepared, Request, evaluate, prepare
-from unmask.evaluation.rows import Row
-from unmask.evaluation.store.shards import Shard
-from unmask.evaluation.worker import ModelSource
+from unmask.jobs.executors.local import LocalExecutor
+from unmask.jobs.executors.ray_cluster import LOCAL, Cluster, RayExecutor
+from unmask.jobs.executors.ray_pool import Answered, Event
+from unmask.jobs.executors.ray_workers import RayTransport
+from unmask.jobs.executors.task import Task
+from unmask.jobs.model_source import ModelSource
+from unmask.jobs.shards import Shard
 from unmask.language_model import LanguageModel
 from unmask.settings import Settings
 
@@ -90,10 +88,10 @@ class Timed(LocalExecutor):
         super().__init__(lm)
         self.done: list[float] = []
 
-    def run(self, plan: Plan, examples: Iterable[MaskedPair]) -> Iterator[list[Row]]:
+    def run(self, task: Task, jobs: Iterable[Any]) -> Generator[Any, None, None]:
         print("ready", flush=True)
         sys.stdin.readline()
-        for rows in super().run(plan, examples):
+        for rows in super().run(task, jobs):
             self.done.append(time.time())
             yield rows
 

@@ -6,6 +6,8 @@ Every token that is shown goes through here. Nothing is interpreted as markup:
 
 import unicodedata
 
+_LONGEST_ERROR = 300
+
 
 def printable(text: str) -> str:
     r"""Escape what a terminal would act on or not show: a newline becomes `\n`.
@@ -25,6 +27,13 @@ def quoted(text: object, limit: int = 60) -> str:
         # a path says most at its end
         shown = shown[: (limit - 3) // 2] + "..." + shown[-(limit - 2) // 2 :]
     return f"'{printable(shown)}'" if isinstance(text, str) else printable(shown)
+
+
+def describe(error: BaseException) -> str:
+    """An error in one line."""
+    said = " ".join(str(error).split())
+    named = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    return printable(named)[:_LONGEST_ERROR]
 
 
 def width(text: str) -> int:

@@ -18,7 +18,7 @@ from unmask.cli import main
 from unmask.corpora import CorpusSpec
 from unmask.evaluation.request import Request, evaluate, prepare
 from unmask.evaluation.store.run_folder import read_run
-from unmask.evaluation.worker import ModelSource, check_model
+from unmask.jobs.model_source import ModelSource, check_model
 
 WORDS = ("cat", "dog", "man", "woman")
 TEXTS = [f"the {WORDS[i % 4]} sat on a {WORDS[i // 4 % 4]}" for i in range(16)]
@@ -271,11 +271,11 @@ def test_bad_input_is_one_line(run, tmp_path: Path, name: str) -> None:
 def test_another_model_on_a_worker_is_refused(folder: str, corpus: str, tmp_path: Path) -> None:
     request = Request(corpus=CorpusSpec(corpus), model=ModelSource(place=folder), examples=1)
     prepared = prepare(request)
-    check_model(prepared.lm, prepared.draft)
+    check_model(prepared.lm, prepared.draft.model)
     with torch.no_grad():
         next(prepared.lm.model.model.parameters()).add_(1e-3)
     with pytest.raises(unmask.ModelError, match="has other weights here than where the run was"):
-        check_model(prepared.lm, prepared.draft)
+        check_model(prepared.lm, prepared.draft.model)
 
 
 @pytest.mark.parametrize("format", ["text", "markdown", "latex", "csv", "json"])

@@ -19,7 +19,7 @@ from wilson import wilson_by_roots
 
 import unmask
 from unmask import cli
-from unmask.cli import score_options
+from unmask.cli import many, score_options
 from unmask.sequences.blimp import hashed
 from unmask.sequences.scoring import log_ratios, score_texts
 
@@ -515,7 +515,7 @@ def commands() -> Iterator[list[str]]:
 @pytest.mark.parametrize("words", list(commands()), ids=lambda words: " ".join(words[3:])[:60])
 def test_commands_of_the_page_are_sound(words: list[str]) -> None:
     chosen: argparse.Namespace = cli._parser().parse_args(words)
-    score_options.checked(chosen)
+    score_options.checked(chosen, to_folder=many.wants_folder(chosen))
 
 
 def test_columns_of_the_page_are_those_of_the_rows(rows, pairs_file) -> None:

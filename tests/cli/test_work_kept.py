@@ -8,7 +8,9 @@ import pytest
 from tiny_tokenizers import ODD, save_bert
 
 from unmask.cli import fill_lines, main, score
-from unmask.errors import UnmaskError
+from unmask.errors import StoreError
+from unmask.jobs import single_file
+from unmask.jobs.work import Work
 from unmask.language_model import LanguageModel
 from unmask.sequences import scoring
 from unmask.sequences.scores import TextScore
@@ -246,20 +248,6 @@ def score_all(folder, tmp_path, capsys):
     return run
 
 
-def interrupt_scoring_after(parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Interrupt as the part after so many is scored."""
-    real, made = scoring.score_valid_texts, []
-
-    def score_valid_texts(*arguments, **how):
-        made.append(1)
-        if len(made) > parts:
-            raise KeyboardInterrupt
-        return real(*arguments, **how)
-
-    monkeypatch.setattr(scoring, "score_valid_texts", score_valid_texts)
-    monkeypatch.setattr(score, "TEXTS_AT_ONCE", 2)
-
-
 METHODS = ["--method", "pll,pll-word-l2r"]
 PAIRS = ["--method", "pll,hcb-path", "--orders", "2", "--pairs", "text,good"]
 RUNS = [METHODS, ["--words"], PAIRS]
@@ -280,53 +268,139 @@ def test_rows_are_the_same_however_many_texts_are_scored_at_once(arguments, scor
         assert {**row, **numbers} == other
 
 
-def test_an_interruption_leaves_the_texts_that_were_scored(score_all, tmp_path, monkeypatch):
+@pytest.mark.parametrize("torn", [b"", b"half a r", b"a row of a unit that is not whole\n"])
+@pytest.mark.parametrize("arguments", RUNS, ids=["texts", "words", "pairs"])
+def test_the_same_command_goes_on_after_the_texts_that_were_scored(
+    arguments, torn, score_all, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(score, "TEXTS_AT_ONCE", 2)
     output, part = tmp_path / "out.csv", tmp_path / "out.csv.partial"
-    assert score_all("--output", str(output))[0] == 0
-    whole = output.read_text().splitlines()
+    code, summary, notes = score_all("--output", str(output), *arguments)
+    assert code == 0
+    whole = output.read_text()
     output.write_text("of before")
     with monkeypatch.context() as patched:
-        interrupt_scoring_after(2, patched)
-        code, out, err = score_all("--output", str(output))
+        interrupt_after_writing(2, patched)
+        code, out, err = score_all("--output", str(output), *arguments)
     assert (code, out) == (130, "")
-    assert err == f"unmask: interrupted; '{part}' holds the first 4 texts\n"
-    assert part.read_text().splitlines() == whole[:5]
+    assert err == (
+        f"unmask: interrupted; '{part}' holds the first 4 texts; repeat the command to go on after "
+        "them\n"
+    )
+    held = part.read_text()
+    assert held.endswith("\n")
+    assert whole.startswith(held)
     assert output.read_text() == "of before"
+    part.write_bytes(held.encode() + torn)
 
-    code, out, err = score_all("--output", str(output))
+    scored = []
+    real = scoring.tokenised
+    monkeypatch.setattr(
+        scoring, "tokenised", lambda lm, texts, *a: scored.extend(texts) or real(lm, texts, *a)
+    )
+    code, out, err = score_all("--output", str(output), *arguments)
+    assert code == 0
+    # accuracies are of all pairs, those of before too
+    assert (out, err) == (summary, "unmask: continuing after the first 4 texts\n" + notes)
+    assert output.read_text() == whole
+    assert {one.text for one in scored} == set(filter(None, WHOLE[4:]))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.csv"]
+
+
+def interrupt_after_writing(units: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interrupt as the unit after so many is run."""
+    real, made = Work.run, []
+
+    def run(self, *arguments):
+        made.append(1)
+        if len(made) > units:
+            raise KeyboardInterrupt
+        return real(self, *arguments)
+
+    monkeypatch.setattr(Work, "run", run)
+
+
+OTHER_JOBS = [
+    (
+        ["--method", "pll-word-l2r"],
+        None,
+        "options.methods is '[\"pll\"]' there, '[\"pll-word-l2r\"]'",
+    ),
+    (["--base-two"], None, "options.base_two is 'false' there, 'true' here"),
+    (["--dtype", "bfloat16"], None, "model.dtype is 'float32' there, 'bfloat16' here"),
+    ([], [{"text": "a cat."}] * 7, "'rows' of the input has changed"),
+    (["--limit", "6"], None, "'rows' of the input has changed"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "rows", "said"), OTHER_JOBS)
+def test_another_job_does_not_go_on(arguments, rows, said, score_all, tmp_path, monkeypatch):
+    monkeypatch.setattr(score, "TEXTS_AT_ONCE", 2)
+    output, part = tmp_path / "out.csv", tmp_path / "out.csv.partial"
+    with monkeypatch.context() as patched:
+        interrupt_after_writing(2, patched)
+        assert score_all("--output", str(output))[0] == 130
+    held = part.read_text()
+    code, out, err = score_all("--output", str(output), *arguments, rows=rows)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"unmask: '{part}' holds the rows of another job: ")
+    assert said in err
+    assert part.read_text() == held
+    # how the model is run is not what the job is
+    assert score_all("--output", str(output), "--batch-size", "3", "--quiet")[0] == 0
+
+
+def test_rows_of_nobody_knows_whom_are_not_written_over(score_all, tmp_path):
+    (tmp_path / "out.csv.partial").write_text("text,score\n")
+    code, _, err = score_all("--output", str(tmp_path / "out.csv"))
     assert (code, err) == (
         2,
-        f"unmask: '{part}' holds what another run has scored, which is still running or was "
-        "interrupted; rename or remove it, or give another --output\n",
+        f"unmask: '{tmp_path / 'out.csv.partial'}' holds rows of another run, which cannot be "
+        "continued; rename or remove it, or give another --output\n",
     )
-    assert part.read_text().splitlines() == whole[:5]
-    part.unlink()
-    assert score_all("--output", str(output))[0] == 0
-    assert output.read_text().splitlines() == whole
-    assert not part.exists()
 
 
 def test_an_error_leaves_them_too(score_all, tmp_path, monkeypatch):
+    monkeypatch.setattr(score, "TEXTS_AT_ONCE", 2)
     output, part = tmp_path / "out.jsonl", tmp_path / "out.jsonl.partial"
-    interrupt_scoring_after(2, monkeypatch)
-    late = scoring.score_valid_texts
+    real, made = single_file.written, []
 
     def failing(*arguments, **how):
-        try:
-            return late(*arguments, **how)
-        except KeyboardInterrupt:
-            raise UnmaskError("the disk is on fire") from None
+        made.append(1)
+        if len(made) > 2:
+            raise StoreError("the disk is on fire")
+        return real(*arguments, **how)
 
-    monkeypatch.setattr(scoring, "score_valid_texts", failing)
+    monkeypatch.setattr(single_file, "written", failing)
     code, _, err = score_all("--output", str(output))
     assert code == 2
-    assert err == f"unmask: '{part}' holds the first 4 texts\nunmask: the disk is on fire\n"
+    assert err == (
+        f"unmask: '{part}' holds the first 4 texts; repeat the command to go on after them\n"
+        "unmask: the disk is on fire\n"
+    )
     assert len(part.read_text().splitlines()) == 4
     assert not output.exists()
 
 
+def test_a_text_that_the_model_fails_on_has_a_reason_and_stops_no_other(score_all, monkeypatch):
+    real = scoring.pseudo_log_likelihoods
+
+    def failing(reader, texts, **how):
+        if any(one.text == WHOLE[2] for one in texts):
+            raise RuntimeError("the model does not\nlike it")
+        return real(reader, texts, **how)
+
+    monkeypatch.setattr(scoring, "pseudo_log_likelihoods", failing)
+    code, out, err = score_all("--json")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert (code, len(rows)) == (0, 7)
+    assert [n for n, row in enumerate(rows) if row["score"] is None] == [2, 3]
+    assert rows[2]["reason"] == "RuntimeError: the model does not like it"
+    assert "pll: 2 of 7 texts not scored, e.g.: RuntimeError" in err
+
+
 def test_before_the_first_part_there_is_nothing_to_leave(score_all, tmp_path, monkeypatch):
-    interrupt_scoring_after(0, monkeypatch)
+    interrupt_after_writing(0, monkeypatch)
     code, _, err = score_all("--output", str(tmp_path / "out.csv"))
     assert (code, err) == (130, "unmask: interrupted\n")
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
@@ -334,7 +408,8 @@ def test_before_the_first_part_there_is_nothing_to_leave(score_all, tmp_path, mo
 
 def test_stdout_has_rows_as_they_are_scored(score_all, monkeypatch):
     whole = score_all("--output-format", "csv")[1].splitlines()
-    interrupt_scoring_after(2, monkeypatch)
+    monkeypatch.setattr(score, "TEXTS_AT_ONCE", 2)
+    interrupt_after_writing(2, monkeypatch)
     code, out, _ = score_all("--output-format", "csv")
     assert code == 130
     assert out.splitlines() == whole[:5]
@@ -382,7 +457,8 @@ def test_memory_does_not_grow_with_the_input(lm, tmp_path, monkeypatch):
         assert len((tmp_path / "out.csv").read_text().splitlines()) == texts + 1
         return found
 
+    # three parts are under way at the same time
     peak(64)
-    few, many = peak(128), peak(1152)
+    few, many = peak(512), peak(1536)
     # a row that is kept takes more than 300 bytes
     assert many - few < 1024 * 100

@@ -365,7 +365,7 @@ def test_runs_measure_what_other_processes_know(page: dict[str, Any]) -> None:
     pytest.importorskip("pyarrow")
     from unmask.corpora import CorpusSpec
     from unmask.evaluation.request import Request, prepare
-    from unmask.evaluation.worker import ModelSource
+    from unmask.jobs.model_source import ModelSource
 
     request = Request(
         corpus=CorpusSpec("nowhere.txt"),

@@ -16,7 +16,7 @@ import yaml
 
 from unmask import cli
 from unmask.cli import evaluate, options, report
-from unmask.evaluation.store.shards import Shard
+from unmask.jobs.shards import Shard
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "how-to"

@@ -21,19 +21,18 @@ import unmask.evaluation.request as request_module
 import unmask.evaluation.worker as worker
 from unmask import StoreError
 from unmask.cli import main
-from unmask.evaluation.identity import identify
-from unmask.evaluation.plan import (
+from unmask.evaluation.plan import Plan, check_same
+from unmask.evaluation.store.run_folder import read_plan, read_run
+from unmask.jobs.canonical import canonical
+from unmask.jobs.identify import identify
+from unmask.jobs.model_identity import (
     ModelIdentity,
-    Plan,
-    canonical,
-    check_same,
     model_changes,
     reconciled,
     same_function,
 )
-from unmask.evaluation.software import change, differing, versions
-from unmask.evaluation.store.run_folder import read_plan, read_run
-from unmask.evaluation.worker import check_model
+from unmask.jobs.model_source import check_model
+from unmask.jobs.software import change, differing, versions
 
 WORDS = ("cat", "dog", "man", "woman")
 TEXTS = [f"the {WORDS[i % 4]} sat on a {WORDS[i // 4 % 4]}" for i in range(16)]
@@ -76,7 +75,7 @@ def _stop_after(count: int, patch: pytest.MonkeyPatch) -> None:
         measured.append(1)
         return measure(*arguments)
 
-    patch.setattr("unmask.evaluation.executors.local.measure", stopped)
+    patch.setattr("unmask.evaluation.worker.measure", stopped)
 
 
 def _edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -214,14 +213,14 @@ def test_a_run_of_an_earlier_version_goes_on_and_says_what_is_not_checked(
 def test_workers_check_the_same_things(begun: Path) -> None:
     plan = read_plan(begun / "run")
     assert plan is not None
-    check_model(unmask.load(str(begun / "tiny")), plan)
+    check_model(unmask.load(str(begun / "tiny")), plan.model)
     _edit(begun / "tiny" / CONFIG, _set("num_attention_heads", 4))
     with pytest.raises(unmask.ModelError, match=r"has other settings here .*num_attention_heads"):
-        check_model(unmask.load(str(begun / "tiny")), plan)
+        check_model(unmask.load(str(begun / "tiny")), plan.model)
     _edit(begun / "tiny" / CONFIG, _set("num_attention_heads", 2))
     _edit(begun / "tiny" / TOKENIZER, _set("pre_tokenizer", {"type": "Whitespace"}))
     with pytest.raises(unmask.ModelError, match="has other rules for tokens here"):
-        check_model(unmask.load(str(begun / "tiny")), plan)
+        check_model(unmask.load(str(begun / "tiny")), plan.model)
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)

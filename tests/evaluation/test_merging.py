@@ -14,7 +14,7 @@ import unmask.evaluation.store.merging as merging
 from unmask.evaluation.store.merging import due, merged_name, part_name, replaced, saves
 from unmask.evaluation.store.parts import read_part
 from unmask.evaluation.store.run_folder import parts, read_run
-from unmask.evaluation.store.shards import Shard
+from unmask.jobs.shards import Shard
 
 AT_ONCE = 3
 

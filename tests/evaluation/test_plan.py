@@ -11,10 +11,10 @@ from unmask.evaluation.plan import (
     Batch,
     Construction,
     Plan,
-    canonical,
     check_same,
 )
 from unmask.evaluation.request import constructions
+from unmask.jobs.canonical import canonical
 
 
 def test_the_text_of_a_plan_and_its_hash_do_not_change() -> None:

@@ -17,18 +17,18 @@ from tiny_tokenizers import save_bert
 import unmask.cli
 from unmask import UnmaskError
 from unmask.corpora import CorpusSpec
-from unmask.evaluation.executors.local import LocalExecutor
-from unmask.evaluation.executors.ray_cluster import (
+from unmask.evaluation.plan import Batch, Plan
+from unmask.evaluation.request import Prepared, Request, prepare
+from unmask.evaluation.worker import batch_on, measuring, of_median_length
+from unmask.jobs.executors.local import LocalExecutor
+from unmask.jobs.executors.ray_cluster import (
     Cluster,
     RayExecutor,
     capacity,
     connect,
-    of_median_length,
 )
-from unmask.evaluation.executors.ray_workers import Needs
-from unmask.evaluation.plan import Batch, Plan
-from unmask.evaluation.request import Prepared, Request, prepare
-from unmask.evaluation.worker import ModelSource
+from unmask.jobs.executors.ray_workers import Needs
+from unmask.jobs.model_source import ModelSource
 from unmask.settings import Settings
 
 EXAMPLES = 90
@@ -80,7 +80,7 @@ def request(folder: Path, texts: list[str], model: Path, support: str | tuple[st
 
 def here(prepared: Prepared) -> dict[Any, dict[str, Any]]:
     """What this process finds."""
-    runs = LocalExecutor(prepared.lm).run(prepared.draft, prepared.drawn.pairs)
+    runs = LocalExecutor(prepared.lm).run(measuring(prepared.draft), prepared.drawn.pairs)
     return table([row for rows in runs for row in rows])
 
 
@@ -110,7 +110,7 @@ def test_two_nodes_find_the_rows_of_one_process_with_a_tiny_model(tiny, cluster,
 def refusal(source: ModelSource, plan: Plan, prepared: Prepared, nodes: TwoNodes) -> str:
     executor = RayExecutor(source, Cluster(address=nodes.address, workers=1))
     with executor as ray, pytest.raises(UnmaskError) as told:
-        list(ray.run(plan, prepared.drawn.pairs))
+        list(ray.run(measuring(plan), prepared.drawn.pairs))
     assert "\n" not in str(told.value)
     assert len(str(told.value)) < 500
     return str(told.value)
@@ -143,9 +143,9 @@ def test_a_model_that_a_node_has_not_ends_in_one_line(prepared, cluster, tmp_pat
 def test_the_batch_size_is_found_on_a_worker(prepared, cluster):
     pairs, support = prepared.drawn.pairs, prepared.draft.support
     with RayExecutor(prepared.request.model, Cluster(address=cluster.address)) as ray:
-        assert ray.resolve_batch(pairs, support, Settings(batch_size=3)) == Batch(rows=3)
-        found = ray.resolve_batch(pairs, support, Settings())
-        assert found == LocalExecutor(prepared.lm).resolve_batch(pairs, support, Settings())
+        assert batch_on(ray, pairs, support, Settings(batch_size=3)) == Batch(rows=3)
+        found = batch_on(ray, pairs, support, Settings())
+        assert found == batch_on(LocalExecutor(prepared.lm), pairs, support, Settings())
 
 
 @needs_ray
@@ -157,7 +157,7 @@ def test_nodes_that_are_too_small_are_refused_at_once(prepared, cluster):
         RayExecutor(prepared.request.model, wide) as ray,
         pytest.raises(UnmaskError, match="no node of the cluster has 2 CPUs"),
     ):
-        ray.resolve_batch(prepared.drawn.pairs, prepared.draft.support, Settings())
+        batch_on(ray, prepared.drawn.pairs, prepared.draft.support, Settings())
 
 
 # last, for it leaves one node
@@ -194,12 +194,12 @@ def test_rows_name_no_machines_and_other_errors_do(tiny, monkeypatch):
     deadly = (*pairs, of_median_length(pairs))
     playing = Workers(deadly=deadly, why="killed (on node db7 (10.0.0.5))")
     monkeypatch.setattr(ray, "_transport", lambda task: playing)
-    (rows,) = ray.run(tiny.draft, pairs[:1])
+    (rows,) = ray.run(measuring(tiny.draft), pairs[:1])
     assert {row.error for row in rows} == {"its worker ended 3 times while it ran"}
     with pytest.raises(UnmaskError, match=r"3 times while it ran, the last time with: killed.*db7"):
-        ray.resolve_batch(pairs, tiny.draft.support, Settings())
+        batch_on(ray, pairs, tiny.draft.support, Settings())
     with pytest.raises(UnmaskError, match=r"workers died 10 times .*the last with: killed.*db7"):
-        list(ray.run(tiny.draft, pairs))
+        list(ray.run(measuring(tiny.draft), pairs))
 
 
 @needs_ray

@@ -18,7 +18,7 @@ from unmask.evaluation.plan import Batch
 from unmask.evaluation.store.parts import DamagedPartError, read_part, write_part
 from unmask.evaluation.store.run_folder import parts, read_plan, read_run
 from unmask.evaluation.store.run_writer import copy_run, writing
-from unmask.evaluation.store.shards import Shard
+from unmask.jobs.shards import Shard
 
 
 def test_rows_come_back_as_they_were_saved(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
     [
         *("unmask.cli", "unmask.evaluation.request", "pandas", "pyarrow.parquet"),
+        *("unmask.cli.many", "unmask.jobs.running", "unmask.jobs.kinds.score"),
         *("transformers.models.bert.modeling_bert", "transformers.models.bert.tokenization_bert"),
         *("transformers.models.auto.tokenization_auto", __name__),
     ]

@@ -7,9 +7,9 @@ from unmask.evaluation.plan import (
     Construction,
     CorpusIdentity,
     ExampleSelection,
-    ModelIdentity,
     Plan,
 )
+from unmask.jobs.model_identity import ModelIdentity
 
 
 def a_plan(**changes: object) -> Plan:

@@ -18,11 +18,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from unmask.evaluation.executors.ray_cluster import Cluster, RayExecutor
-from unmask.evaluation.executors.ray_pool import Answered, Died, Event, Failure, Placed
 from unmask.evaluation.request import Prepared
 from unmask.evaluation.rows import Row
-from unmask.evaluation.worker import ModelSource
+from unmask.evaluation.worker import measuring
+from unmask.jobs.executors.ray_cluster import Cluster, RayExecutor
+from unmask.jobs.executors.ray_pool import Answered, Died, Event, Placed
+from unmask.jobs.executors.task import Failure
+from unmask.jobs.model_source import ModelSource
 
 SOURCES = Path(__file__).parents[2] / "src"
 # as much as it takes: nothing large is ever put there
@@ -117,7 +119,7 @@ def measured(
     """The rows of the cluster; `meanwhile` is called with how many examples are done."""
     found: list[Row] = []
     with RayExecutor(model or prepared.request.model, Cluster(address=nodes.address)) as ray:
-        for done, rows in enumerate(ray.run(prepared.draft, prepared.drawn.pairs)):
+        for done, rows in enumerate(ray.run(measuring(prepared.draft), prepared.drawn.pairs)):
             meanwhile(done)
             found += rows
     return found

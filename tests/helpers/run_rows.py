@@ -10,7 +10,7 @@ from unmask.evaluation.masks import MaskedPair
 from unmask.evaluation.plan import Batch, Plan
 from unmask.evaluation.rows import Row
 from unmask.evaluation.store.run_writer import writing
-from unmask.evaluation.store.shards import Shard
+from unmask.jobs.shards import Shard
 
 
 def pairs(count: int = 5) -> list[MaskedPair]:

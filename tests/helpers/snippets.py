@@ -14,6 +14,8 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+import pyarrow
+import pyarrow.parquet
 import tiny_models
 import torch
 import transformers
@@ -237,6 +239,9 @@ def write_files(folder: Path) -> None:
         files[name] = f">chain\n{CHAIN}\n"
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
+    (folder / "crawl").mkdir()
+    crawl = pyarrow.table({"text": list(SENTENCES)})
+    pyarrow.parquet.write_table(crawl, folder / "crawl" / "a.parquet")
     (folder / "sentences.txt.gz").write_bytes(gzip.compress(plain.encode()))
     for name in ("blimp/data/anaphor_gender_agreement.jsonl", "my-dataset/test.jsonl"):
         (folder / name).parent.mkdir(parents=True)

@@ -17,6 +17,7 @@ from unmask.cli import (
     dependence,
     evaluate,
     fill,
+    merge,
     mutations,
     options,
     pairs,
@@ -30,6 +31,7 @@ _COMMANDS = {
     "fill": fill,
     "pairs": pairs,
     "score": score,
+    "merge": merge,
     "mutations": mutations,
     "dependence": dependence,
     "demo": demo,
@@ -56,11 +58,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
         return code
     except UnmaskError as error:
-        options.say(str(error))
+        for line in (*_kept(error), str(error)):
+            options.say(line)
         return 2
     except KeyboardInterrupt as error:
-        # a command that keeps what it has done says where
-        options.say(f"interrupted; {error}" if str(error) else "interrupted")
+        options.say("; ".join(["interrupted", *filter(None, [str(error), *_kept(error)])]))
         return 130
     except BrokenPipeError:
         # nobody reads our output any more; nothing can be written, not even at exit
@@ -71,6 +73,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = f" {quoted(str(error.filename), limit=150)}" if error.filename else ""
         options.say(f"{error.strerror or error}{where}")
         return 2
+
+
+def _kept(error: BaseException) -> list[str]:
+    """What a command that keeps what it has done notes about it."""
+    return list(getattr(error, "__notes__", []))
 
 
 def _parser() -> argparse.ArgumentParser:

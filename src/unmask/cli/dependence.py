@@ -11,7 +11,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from unmask.cli import options, score_options
-from unmask.cli.score_output import row_writer
 from unmask.errors import UnmaskError
 from unmask.plots.saving import check_ending, library, save_figure
 from unmask.printable import quoted, readable_seconds
@@ -234,6 +233,8 @@ class Asked:
 
 
 def _run_many(chosen: argparse.Namespace, settings: "Settings") -> int:
+    from unmask.jobs.single_file import Layout, rows_into
+    from unmask.jobs.tally import Tally
     from unmask.progress import bar
 
     if _format(chosen) == "fasta" and chosen.support is None:
@@ -249,10 +250,10 @@ def _run_many(chosen: argparse.Namespace, settings: "Settings") -> int:
     names = [*_own(chosen), "model", "reason"]
     done, bad, example = 0, 0, None
     counted = bar("texts", unit="text", total=count, shown=False if chosen.quiet else None)
-    with row_writer(chosen.output, names, format) as writer, counted:
+    with rows_into(chosen.output, Layout(names, format)) as writer, counted:
         for text, found in _mapped(asked, chain([first], texts)):
             rows, why = _rows(chosen, text, found)
-            writer.write(rows, 1)
+            writer.append(rows, Tally(1))
             counted.update()
             done += 1
             if why is not None:
@@ -319,10 +320,13 @@ def _rows(
 
 
 def _write_one(chosen: argparse.Namespace, found: "DependenceMap") -> None:
+    from unmask.jobs.single_file import Layout, rows_into
+    from unmask.jobs.tally import Tally
+
     rows, _ = _rows(chosen, Text(1, None, found.text), found)
     names = [*_own(chosen), "model", "reason"]
-    with row_writer(chosen.output, names, _output_format(chosen)) as writer:
-        writer.write(rows, 1)
+    with rows_into(chosen.output, Layout(names, _output_format(chosen))) as writer:
+        writer.append(rows, Tally(1))
 
 
 def _format(chosen: argparse.Namespace) -> str | None:

@@ -1,22 +1,18 @@
 """`unmask evaluate`: many masked examples of a corpus by several constructions, into a folder."""
 
 import argparse
-import math
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import replace
-from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from unmask.cli import options
+from unmask.cli import cluster, options
 from unmask.errors import UnmaskError
 from unmask.printable import printable, quoted
 
 if TYPE_CHECKING:
-    from unmask.evaluation.executors.local import Executor
     from unmask.evaluation.request import Outcome, Prepared, Request
+    from unmask.jobs.executors.local import Executor
     from unmask.settings import Sketch
 
 SUMMARY = "measure constructions on many masked examples of a corpus"
@@ -69,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_corpus(parser)
     _add_sketch(options.add_joints(parser, default="all"))
     _add_sharing(options.add_running(parser))
-    _add_ray(parser)
+    cluster.add_arguments(parser)
 
 
 def _add_sketch(group: options.Group) -> None:
@@ -112,53 +108,22 @@ def _add_sharing(group: options.Group) -> None:
     )
 
 
-def _add_ray(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument_group("Ray").add_argument
-    add(
-        "--ray",
-        metavar="ADDRESS",
-        help="run on a Ray cluster: auto (RAY_ADDRESS, or the one on this machine), local (started "
-        "for this run), or an address such as 10.0.0.5:6379 (default: run in this process)",
-    )
-    add(
-        "--workers",
-        type=int,
-        metavar="N",
-        help="number of processes on the cluster, each with its own model (default: one per GPU; "
-        "without GPUs, as many as the CPUs allow)",
-    )
-    add(
-        "--cpus-per-worker", type=int, metavar="N", help="CPUs and threads per process (default: 1)"
-    )
-    add(
-        "--patience",
-        type=float,
-        metavar="SECONDS",
-        help="how long to wait while the cluster has no room for a worker, for example while nodes "
-        "start (default: 120; 900 with --workers)",
-    )
-
-
 def run(chosen: argparse.Namespace) -> int:
     """Draw the examples, agree on the plan, compute what is missing."""
     _check(chosen)
     request = _request(chosen)
     # first: whether there is a cluster is known at once, reading a corpus takes time
-    with _executor(request, chosen) as cluster:
+    joined = nullcontext() if chosen.dry_run else cluster.executor(chosen, request.model)
+    with joined as executor:
         if chosen.ray is not None:
             # this process only plans, and needs no GPU
             request = replace(request, model=replace(request.model, device="cpu"))
-        return _run(chosen, request, cluster)
+        return _run(chosen, request, executor)
 
 
 def _check(chosen: argparse.Namespace) -> None:
     """Reject options that have no effect, and a wait that never ends."""
-    for name in ("workers", "cpus_per_worker", "patience"):
-        if getattr(chosen, name) is not None and chosen.ray is None:
-            option = f"--{name.replace('_', '-')}"
-            raise UnmaskError(f"{option} is for a cluster; give --ray auto, local or an address")
-    if chosen.patience is not None and not 0 < chosen.patience < math.inf:
-        raise UnmaskError(f"--patience takes seconds, a number above 0, not {chosen.patience:g}")
+    cluster.check(chosen)
     for name in ("precision", "max_passes"):
         if getattr(chosen, name) is not None and not chosen.sketch:
             raise UnmaskError(f"--{name.replace('_', '-')} is of a sketch; give --sketch too")
@@ -166,29 +131,9 @@ def _check(chosen: argparse.Namespace) -> None:
         raise UnmaskError(f"--save-every takes seconds from 0, not {chosen.save_every}")
 
 
-@contextmanager
-def _executor(request: "Request", chosen: argparse.Namespace) -> "Iterator[Executor | None]":
-    """The cluster, if one is requested."""
-    if chosen.ray is None or chosen.dry_run:
-        yield None
-        return
-
-    from unmask.evaluation.executors.ray_cluster import Cluster, RayExecutor
-
-    cpus = 1 if chosen.cpus_per_worker is None else chosen.cpus_per_worker
-    cluster = Cluster(
-        address=chosen.ray,
-        workers=chosen.workers,
-        cpus_per_worker=cpus,
-        patience=chosen.patience,
-    )
-    with RayExecutor(request.model, cluster) as found:
-        yield found
-
-
-def _run(chosen: argparse.Namespace, request: "Request", cluster: "Executor | None") -> int:
+def _run(chosen: argparse.Namespace, request: "Request", executor: "Executor | None") -> int:
     from unmask.evaluation.request import evaluate, prepare
-    from unmask.evaluation.store.shards import Shard
+    from unmask.jobs.shards import Shard
 
     shard = Shard.parse(chosen.shard)
     prepared = prepare(request)
@@ -197,12 +142,12 @@ def _run(chosen: argparse.Namespace, request: "Request", cluster: "Executor | No
     if chosen.dry_run:
         print(_cost(prepared))
         return 0
-    with _leaving_in_order():
+    with cluster.leaving_in_order():
         outcome = evaluate(
             prepared,
             chosen.output,
             shard=shard,
-            executor=cluster,
+            executor=executor,
             save_every=chosen.save_every,
             progress=False if chosen.quiet else None,
             say=options.say,
@@ -305,17 +250,3 @@ def _conclusion(outcome: "Outcome", output: str) -> str:
         f"{outcome.done:,} examples are in {quoted(output, limit=200)}{failed};"
         " unmask report makes tables of them"
     )
-
-
-@contextmanager
-def _leaving_in_order() -> Iterator[None]:
-    """End with everything saved on SIGTERM, which batch systems send before they kill."""
-    before = signal.signal(signal.SIGTERM, _stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _stop(number: int, _: FrameType | None) -> NoReturn:
-    raise SystemExit(128 + number)

@@ -6,13 +6,14 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from unmask.cli import fill_lines, options, show
-from unmask.cli.fill_lines import Answerer, Request
+from unmask.cli import fill_lines, many, options, show
 from unmask.errors import MethodError, SupportError, UnmaskError
 from unmask.plots.saving import check_ending, library, save_figure
 from unmask.printable import printable, quoted
 
 if TYPE_CHECKING:
+    from unmask.jobs.kinds.fill import Answerer
+    from unmask.jobs.tally import Tally
     from unmask.joints.joint import Joint
     from unmask.text.cloze import Cloze
 
@@ -29,6 +30,8 @@ EXAMPLE = 'unmask fill -m bert-base-cased "The [MASK] [MASK] at the casino." --m
 _LONG_SECONDS = 60.0
 # no more forward passes are timed beforehand
 _FEW_PASSES = 5_000
+# in a part of a folder: a text may take seconds
+_TEXTS_PER_UNIT = 64
 _RANK_WORDS = "rank words of any number of pieces with --targets"
 _DEFAULT = "log-pool; orders for --targets, or if there are too many blanks for tables"
 
@@ -66,6 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_construction(parser)
     _add_lines(parser)
     options.add_running(parser)
+    many.add_arguments(parser, _TEXTS_PER_UNIT)
 
 
 def _add_construction(parser: argparse.ArgumentParser) -> None:
@@ -116,7 +120,8 @@ def _add_lines(parser: argparse.ArgumentParser) -> None:
         help="read many texts instead of TEXT: one per line, or JSON lines with the field text "
         "and optionally targets, piece_prior, blanks, support and method instead of the options; "
         "other fields are kept. Prints JSON lines with text, fills, method, J, diagnostics and "
-        "request",
+        "request. Into a folder, also .csv, .tsv and .parquet files, a pattern, a folder of files, "
+        "or a URL",
     )
     add(
         "--input-format",
@@ -126,9 +131,9 @@ def _add_lines(parser: argparse.ArgumentParser) -> None:
     add(
         "-o",
         "--output",
-        metavar="FILE|-",
+        metavar="FILE|FOLDER/|-",
         help="where answers to --input are written (default: -, stdout); a file with answers "
-        "from the same command is continued, any other file is rejected",
+        "from the same command is continued, any other file is rejected. " + many.FOLDER_HELP,
     )
     add(
         "--skip-bad",
@@ -140,6 +145,9 @@ def _add_lines(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Check all options, then fill one text or many lines."""
+    from unmask.jobs.kinds.fill import Answerer, Fill, Request
+
+    to_folder = many.wants_folder(chosen)
     _check(chosen)
     default = "log-pool" if chosen.targets is None else "orders"
     names = options.methods(chosen, default)
@@ -154,6 +162,10 @@ def run(chosen: argparse.Namespace) -> int:
     settings = options.settings(chosen, progress=False if chosen.quiet else None)
     if chosen.input is not None:
         options.one_method(chosen, "--input", default)
+        if to_folder:
+            silent = replace(settings, progress=False)
+            kind = Fill(request=request, how=how, top=chosen.top, settings=silent)
+            return many.run_folder(chosen, kind, [chosen.input], chosen.input_format, _conclude)
         return fill_lines.run(chosen, request, how, settings)
     text = options.read_stdin("the text").rstrip("\n") if chosen.text == "-" else chosen.text
     lm = options.load_model(chosen)
@@ -169,7 +181,13 @@ def run(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def _fill_tokens(chosen: argparse.Namespace, answerer: Answerer, cloze: "Cloze") -> None:
+def _conclude(tally: "Tally") -> int:
+    for count, example in tally.without.values():
+        options.say(f"{count:,} of {tally.texts:,} texts have an error instead, e.g.: {example}")
+    return 1 if tally.without else 0
+
+
+def _fill_tokens(chosen: argparse.Namespace, answerer: "Answerer", cloze: "Cloze") -> None:
     from unmask.tables import kernels
     from unmask.text.pieces import one_blank_for_each
 
@@ -215,7 +233,7 @@ def _fill_tokens(chosen: argparse.Namespace, answerer: Answerer, cloze: "Cloze")
 
 
 def _fill_words(
-    chosen: argparse.Namespace, answerer: Answerer, cloze: "Cloze", methods: list[str]
+    chosen: argparse.Namespace, answerer: "Answerer", cloze: "Cloze", methods: list[str]
 ) -> None:
     request = answerer.request
     fills = {name: answerer.ranked_words(cloze, request, name) for name in methods}
@@ -225,7 +243,7 @@ def _fill_words(
         print(show.words_as_table(fills, request.piece_prior))
 
 
-def _fill_together(chosen: argparse.Namespace, answerer: Answerer, text: str) -> None:
+def _fill_together(chosen: argparse.Namespace, answerer: "Answerer", text: str) -> None:
     lm, request = answerer.lm, answerer.request
     (found,) = lm.fill(
         text,

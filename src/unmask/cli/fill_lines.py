@@ -1,182 +1,75 @@
 """`unmask fill --input`: many texts, one per line, into JSON lines as they are answered."""
 
 import argparse
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from unmask.cli import options
 from unmask.cli.fill_output import REQUEST, Answers, digest
-from unmask.errors import ClozeError, SupportError, UnmaskError
+from unmask.errors import ClozeError, UnmaskError
 from unmask.printable import quoted, readable_bytes, readable_seconds
 
 if TYPE_CHECKING:
+    from unmask.jobs.kinds.fill import Answerer, How, Request
     from unmask.language_model import LanguageModel
     from unmask.queries.costs.cost import Cost
     from unmask.settings import Settings
     from unmask.text.cloze import Cloze
 
 FORMATS = ("txt", "jsonl")
-# fields of a line that are read in place of the options
-FIELDS = ("blanks", "method", "piece_prior", "support", "targets")
-# what an answer adds; a field of these names would be lost
-ADDED = ("fills", "J", "diagnostics", "error", REQUEST)
-# the diagnostics that a reader of many lines needs
-_DIAGNOSTICS = (
-    *("forward_passes", "candidates", "captured_mass", "captured_mass_given_others"),
-    *("search", "searched", "searched_mass", "converged", "pieces", "unknown_tokens"),
-)
 # fewer forward passes are over sooner than their time would be measured
 _FEW_PASSES = 512
 # a run longer than this announces its cost first
 _LONG_SECONDS = 10.0
 
 Row = dict[str, Any]
-# the options of each method, by its name
-How = Mapping[str, Mapping[str, Any]]
 # its number, its bytes, and the digest of its request
 Line = tuple[int, bytes, str]
 
 
-@dataclass(frozen=True)
-class Request:
-    """What is requested for a text, by options or by the fields of its line."""
+def _row(answerer: "Answerer", raw: bytes, format: str, *, skip_bad: bool) -> Row:
+    """A line's answer with its other fields, or with its error."""
+    from unmask.jobs.kinds.fill import ADDED, FIELDS
 
-    blanks: Any = None
-    method: Any = None
-    support: Any = "auto"
-    targets: Any = None
-    piece_prior: Any = None
-
-    def with_fields(self, fields: Row) -> "Request":
-        """The same with the fields of a line; its words replace candidates, and vice versa."""
-        given: Row = {name: _keyed(fields[name]) for name in FIELDS if fields.get(name) is not None}
-        if "support" in given:
-            given.setdefault("targets", None)
-        elif "targets" in given:
-            given["support"] = "auto"
-        request = replace(self, **given)
-        if "piece_prior" in given and request.targets is None:
-            raise SupportError("the field piece_prior ranks targets, and there are none; give both")
-        return request
+    kept: Row = {}
+    try:
+        fields = _fields(raw, format)
+        kept = {name: value for name, value in fields.items() if name not in FIELDS}
+        for name in ADDED:
+            if name in kept:
+                raise ClozeError(f"it has a field '{name}', and so has the answer; rename it")
+        return kept | answerer.answer(*answerer.read(fields))
+    except UnmaskError as error:
+        if not skip_bad:
+            raise
+        rest = {name: value for name, value in kept.items() if name not in ADDED}
+        return rest | {"error": str(error)}
 
 
-def _keyed(value: object) -> object:
-    """A value of JSON, whose keys are strings, with the keys of blanks or pieces as numbers."""
-    if not isinstance(value, dict):
-        return value
-    return {int(k) if re.fullmatch("[0-9]{1,9}", k) else k: one for k, one in value.items()}
+def announce(answerer: "Answerer", raw: bytes, format: str, texts: int | None) -> None:
+    """Print what so many texts like this one cost, if it is much; words have no estimate."""
+    # a bad line raises when it is answered
+    with suppress(UnmaskError):
+        cloze, request = answerer.read(_fields(raw, format))
+        if request.targets is None:
+            _announce(answerer, cloze.one_token_each(), request, texts)
 
 
-@dataclass(frozen=True)
-class Answerer:
-    """A model, and the request for every text that has none of its own."""
-
-    lm: "LanguageModel"
-    request: Request
-    how: How
-    top: int
-    settings: "Settings"
-
-    def row(self, raw: bytes, format: str, *, skip_bad: bool) -> Row:
-        """A line's answer with its other fields, or with its error."""
-        kept: Row = {}
-        try:
-            fields = _fields(raw, format)
-            kept = {name: value for name, value in fields.items() if name not in FIELDS}
-            for name in ADDED:
-                if name in kept:
-                    raise ClozeError(f"it has a field '{name}', and so has the answer; rename it")
-            return kept | self.answer(*self._read(fields))
-        except UnmaskError as error:
-            if not skip_bad:
-                raise
-            rest = {name: value for name, value in kept.items() if name not in ADDED}
-            return rest | {"error": str(error)}
-
-    def _read(self, fields: Row) -> "tuple[Cloze, Request]":
-        if not isinstance(fields.get("text"), str):
-            raise ClozeError(f"its field 'text' is a string, not {quoted(fields.get('text'))}")
-        request = self.request.with_fields(fields)
-        return self.lm.cloze(fields["text"], blanks=request.blanks), request
-
-    def answer(self, cloze: "Cloze", request: Request) -> Row:
-        """The likeliest fills of a text, and how they were computed."""
-        from unmask.text.pieces import one_blank_for_each
-
-        if request.targets is not None:
-            return self._answer_words(cloze, request)
-        cloze, _ = one_blank_for_each(cloze)
-        name = self._method(cloze, request)
-        joint = self.lm.joint(
-            cloze,
-            method=name,
-            support=request.support,
-            settings=self.settings,
-            **self.how.get(name, {}),
-        )
-        fills, agreement = self.lm.ranked(cloze, joint, self.top), joint.agreement()
-        done = joint.diagnostics
-        return {
-            "fills": fills,
-            "method": done["method"],
-            "J": None if agreement is None else agreement.bits,
-            "diagnostics": {key: done[key] for key in _DIAGNOSTICS if key in done},
-        }
-
-    def _method(self, cloze: "Cloze", request: Request) -> str:
-        from unmask.constructions import method_name
-        from unmask.queries.joints import default_method
-
-        if request.method is None:
-            return default_method(len(cloze.positions), request.support)
-        return method_name(request.method)
-
-    def _answer_words(self, cloze: "Cloze", request: Request) -> Row:
-        from unmask.constructions import METHOD_WITHOUT_TABLES, method_name
-
-        name = method_name(request.method or METHOD_WITHOUT_TABLES)
-        prior = {} if request.piece_prior is None else {"piece_prior": request.piece_prior}
-        did = {**prior, "unknown_tokens": list(cloze.unknown)}
-        fills = self.ranked_words(cloze, request, name)
-        return {"fills": fills, "method": name, "J": None, "diagnostics": did}
-
-    def ranked_words(self, cloze: "Cloze", request: Request, method: str) -> list[Row]:
-        """The targets in the order of their probabilities, by one method with its options."""
-        return self.lm.fill(
-            cloze,
-            top=self.top,
-            method=method,
-            support=request.support,
-            targets=request.targets,
-            piece_prior=request.piece_prior,
-            settings=self.settings,
-            **self.how.get(method, {}),
-        )
-
-    def announce(self, raw: bytes, format: str, texts: int | None) -> None:
-        """Print what so many texts like this one cost, if it is much; words have no estimate."""
-        # a bad line raises when it is answered
-        with suppress(UnmaskError):
-            cloze, request = self._read(_fields(raw, format))
-            if request.targets is None:
-                self._announce(cloze.one_token_each(), request, texts)
-
-    def _announce(self, cloze: "Cloze", request: Request, texts: int | None) -> None:
-        name = self._method(cloze, request)
-        given: Any = {
-            "methods": [name],
-            "support": request.support,
-            "settings": self.settings,
-            "options": {name: self.how.get(name, {})},
-        }
-        if cost := long_cost(self.lm, cloze, texts or 1, given):
-            said = f"{name}: {cost} per text like the first"
-            print(said + total_cost(cost, texts, "texts"), file=sys.stderr)
+def _announce(answerer: "Answerer", cloze: "Cloze", request: "Request", texts: int | None) -> None:
+    name = answerer.method(cloze, request)
+    given: Any = {
+        "methods": [name],
+        "support": request.support,
+        "settings": answerer.settings,
+        "options": {name: answerer.how.get(name, {})},
+    }
+    if cost := long_cost(answerer.lm, cloze, texts or 1, given):
+        said = f"{name}: {cost} per text like the first"
+        print(said + total_cost(cost, texts, "texts"), file=sys.stderr)
 
 
 def long_cost(
@@ -198,8 +91,10 @@ def total_cost(cost: "Cost", count: int | None, unit: str) -> str:
     return f"; {count:,} {unit}: {passes}, about {readable_seconds((cost.seconds or 0.0) * count)}"
 
 
-def run(chosen: argparse.Namespace, request: Request, how: How, settings: "Settings") -> int:
+def run(chosen: argparse.Namespace, request: "Request", how: "How", settings: "Settings") -> int:
     """Answer every line that the output does not answer yet; 1 if some are rejected."""
+    from unmask.jobs.kinds.fill import Answerer
+
     place = None if chosen.output == "-" else chosen.output
     options.check_file("--output", place, source=chosen.input)
     format, answers = _format(chosen), Answers(place)
@@ -218,7 +113,7 @@ def run(chosen: argparse.Namespace, request: Request, how: How, settings: "Setti
                 lm = options.load_model(chosen)
                 answerer = Answerer(lm, request, how, chosen.top, settings)
                 if not chosen.quiet:
-                    answerer.announce(first[1], format, left)
+                    announce(answerer, first[1], format, left)
                 every = _answered(answerer, chain([first], lines), format, shown, chosen.skip_bad)
                 _write(answers, every, left, settings)
     except KeyboardInterrupt:
@@ -235,7 +130,7 @@ def run(chosen: argparse.Namespace, request: Request, how: How, settings: "Setti
 
 
 def _identity(
-    chosen: argparse.Namespace, request: Request, how: How, format: str
+    chosen: argparse.Namespace, request: "Request", how: "How", format: str
 ) -> Mapping[str, object]:
     """What an answer depends on besides its line; not on how the model is run."""
     named = ("model", "revision", "dtype", "half_tables", "top")
@@ -266,11 +161,11 @@ def _unanswered(
 
 
 def _answered(
-    answerer: Answerer, lines: Iterable[Line], format: str, shown: str, skip_bad: bool
+    answerer: "Answerer", lines: Iterable[Line], format: str, shown: str, skip_bad: bool
 ) -> Iterator[Row]:
     for number, raw, mark in lines:
         try:
-            row = answerer.row(raw, format, skip_bad=skip_bad)
+            row = _row(answerer, raw, format, skip_bad=skip_bad)
         except UnmaskError as error:
             raise type(error)(f"line {number} of {shown}: {error}") from None
         if "error" in row:

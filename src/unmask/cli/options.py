@@ -13,7 +13,7 @@ from unmask.printable import printable, quoted
 
 if TYPE_CHECKING:
     from unmask.corpora import CorpusSpec
-    from unmask.evaluation.worker import ModelSource
+    from unmask.jobs.model_source import ModelSource
     from unmask.language_model import Axes, LanguageModel, Proposed
     from unmask.settings import Settings
     from unmask.text.cloze import Blank
@@ -198,7 +198,7 @@ def model_name(place: str) -> str:
 
 def model_source(chosen: argparse.Namespace) -> "ModelSource":
     """Where that model is, and how it is loaded."""
-    from unmask.evaluation.worker import ModelSource
+    from unmask.jobs.model_source import ModelSource
 
     named = ("device", "dtype", "revision", "trust_remote_code", "allow_pickle")
     return ModelSource(place=chosen.model, **{name: getattr(chosen, name) for name in named})

@@ -1,22 +1,23 @@
 """`unmask pairs`: two words in two blanks, scored for every item of a table."""
 
 import argparse
+import hashlib
+import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import fields
-from itertools import chain, tee
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from unmask.cli import options, score_options
+from unmask.cli import many, options, score_options
 from unmask.cli.fill_lines import long_cost, total_cost
-from unmask.cli.score_output import check_names, row_writer
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
 
 if TYPE_CHECKING:
+    from unmask.jobs.kinds.pairs import Pairs
+    from unmask.jobs.tally import Tally
     from unmask.language_model import LanguageModel
-    from unmask.sequences.inputs import ItemFile
 
 SUMMARY = "score two words in the two blanks of every item of a table"
 DESCRIPTION = (
@@ -32,14 +33,26 @@ DESCRIPTION = (
 EXAMPLE = "unmask pairs items.csv -m bert-base-cased -o scores.csv"
 _COLUMNS = "text,word1,word2"
 _ORDERS = "orders"
+# in a part of a folder; by tables an item takes seconds
+_ITEMS_PER_UNIT = 4096
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     add = parser.add_argument
-    add("file", metavar="FILE", help="a .csv, .tsv or .jsonl file, or - for standard input")
+    add(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="a .csv, .tsv, .jsonl or .parquet file, or - for standard input; several files, a "
+        "pattern in quotation marks, a folder of them, or a URL (s3://, gs://, hf://)",
+    )
     options.add_model(parser)
-    add("--format", metavar="FORMAT", help="csv, tsv or jsonl, if the file name does not show it")
+    add(
+        "--format",
+        metavar="FORMAT",
+        help="csv, tsv, jsonl or parquet, if the file name does not show it",
+    )
     add(
         "--columns",
         default=_COLUMNS,
@@ -50,9 +63,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "-o",
         "--output",
-        metavar="FILE|-",
+        metavar="FILE|FOLDER/|-",
         help="write the rows to a file: .csv, .tsv or .jsonl; its name is FILE.partial until it "
-        "is complete (default: -, stdout)",
+        "is complete, and the same command continues it after an interruption. "
+        + many.FOLDER_HELP
+        + " (default: -, stdout)",
     )
     add("--output-format", metavar="FORMAT", help="csv, tsv or jsonl (default for stdout: csv)")
     add("--prefix", default="", help="prefix for the names of new columns (default: none)")
@@ -66,52 +81,50 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.add_precision(group)
     options.add_running(parser)
+    many.add_arguments(parser, _ITEMS_PER_UNIT)
     parser.set_defaults(support=None)
 
 
-Row = Mapping[str, object]
+Row = Mapping[str, Any]
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Read what can be rejected, load the model, then score and write item by item."""
-    from unmask.progress import bar
-    from unmask.sequences.inputs import ItemFile
+    """Read what can be rejected, load the model, then score and write some items at a time."""
+    from unmask.jobs.running import check_names
+    from unmask.jobs.single_file import Layout
 
     chosen.output = None if chosen.output == "-" else chosen.output
-    format = score_options.output_format(chosen) or "csv"
+    chosen.file = None if many.are_many(chosen.files) else chosen.files[0]
+    to_folder = many.wants_folder(chosen)
+    format = None if to_folder else score_options.output_format(chosen) or "csv"
     score_options.check_limit(chosen.limit)
-    how, columns = _how(chosen), _named(chosen)
-    own = _own_columns(chosen, how["method"])
-    stdin_format = "csv" if chosen.file == "-" else None
-    first, names, count, rows = _opened(
-        ItemFile(chosen.file, columns, chosen.format or stdin_format, chosen.limit)
-    )
-    check_names(names, own)
+    kind = _kind(chosen)
+    if to_folder:
+        if chosen.limit is not None:
+            raise UnmaskError("--limit does not apply with a folder of parts; leave it out")
+        return many.run_folder(
+            chosen, kind, chosen.files, chosen.format, lambda tally: _conclude(chosen, tally)
+        )
+    opened = _opened(chosen, kind)
+    check_names(opened.names, kind.adds)
     lm = options.load_model(chosen)
     if not chosen.quiet:
-        _announce(lm, _item(first, columns), count, how)
-    about = {"method": how["method"], "model": options.model_name(chosen.model)}
-    done, bad, example = 0, 0, None
-    counted = bar("items", unit="item", total=count, shown=False if chosen.quiet else None)
-    with row_writer(chosen.output, [*names, *own], format) as writer, counted:
-        for row, numbers in _scored(lm, rows, columns, how):
-            if format != "jsonl":
-                _check_written(row, names)
-            check_names(row, own)
-            found = {chosen.prefix + name: value for name, value in (numbers | about).items()}
-            writer.write([{**row, **{name: found[name] for name in own}}], 1)
-            counted.update()
-            done += 1
-            if why := numbers["reason"]:
-                bad, example = bad + 1, example or str(why)
+        _announce(lm, opened.first, opened.source.texts, kind)
+    layout = Layout([*opened.names, *kind.adds], format or "csv")
+    return _conclude(chosen, many.run_file(chosen, kind, opened.source, lm, layout))
+
+
+def _conclude(chosen: argparse.Namespace, tally: "Tally") -> int:
+    bad, example = next(iter(tally.without.values()), (0, ""))
     if bad or not chosen.quiet:
-        others = "" if example is None else f"; the others have a reason instead, e.g.: {example}"
-        options.say(f"{done - bad:,} of {done:,} items scored{others}")
-    return 2 if bad == done else 0
+        others = f"; the others have a reason instead, e.g.: {example}" if bad else ""
+        options.say(f"{tally.texts - bad:,} of {tally.texts:,} items scored{others}")
+    return 2 if bad == tally.texts else 0
 
 
-def _how(chosen: argparse.Namespace) -> dict[str, Any]:
+def _kind(chosen: argparse.Namespace) -> "Pairs":
     from unmask.constructions import method_name
+    from unmask.jobs.kinds.pairs import Pairs
 
     method = method_name(chosen.method)
     for name in ("precision", "exact"):
@@ -120,82 +133,93 @@ def _how(chosen: argparse.Namespace) -> dict[str, Any]:
                 f"--{name} is for methods with tables, and orders is exact without; leave it out, "
                 "or give --method log-pool"
             )
-    settings = options.settings(chosen, progress=False)
-    return {"method": method, "support": options.support_by_blank(chosen), "settings": settings}
+    support: Any = options.support_by_blank(chosen)
+    return Pairs(
+        columns=_named(chosen),
+        method=method,
+        support=support,
+        model_name=options.model_name(chosen.model),
+        prefix=chosen.prefix,
+        settings=options.settings(chosen, progress=False),
+    )
 
 
-def _named(chosen: argparse.Namespace) -> list[str]:
+def _named(chosen: argparse.Namespace) -> tuple[str, str, str]:
     names = [name.strip() for name in chosen.columns.split(",")]
     if len(set(names)) != 3 or len(names) != 3 or not all(names):
         raise UnmaskError(
             f"--columns takes three columns, as {_COLUMNS}, not {quoted(chosen.columns)}"
         )
-    return names
+    return names[0], names[1], names[2]
 
 
-def _own_columns(chosen: argparse.Namespace, method: str) -> list[str]:
-    """The columns that the output adds: standard errors only where numbers are estimated."""
-    from unmask.sequences.word_pairs import PairScore
+class _Opened(NamedTuple):
+    """The first row, the names of all columns (of a pipe its own), and all rows."""
 
-    *numbers, reason = (field.name for field in fields(PairScore))
-    if method == _ORDERS or chosen.exact:
-        numbers = [name for name in numbers if not name.endswith("_error")]
-    return [chosen.prefix + name for name in (*numbers, "method", "model", reason)]
+    first: Row
+    names: list[str]
+    source: many.Source
 
 
-def _opened(source: "ItemFile") -> tuple[Row, list[str], int | None, Iterator[Row]]:
-    """The first row, the names of all columns (of a pipe its own), the number of rows, all rows."""
-    from unmask.sequences.inputs import can_be_read_again
+def _opened(chosen: argparse.Namespace, kind: "Pairs") -> _Opened:
+    from unmask.jobs.inputs import read_unit
+    from unmask.jobs.running import open_job
+    from unmask.sequences import word_pairs
+    from unmask.sequences.inputs import ItemFile, can_be_read_again
 
-    rows = (row for row, _ in source.rows())
+    # by tables an item takes seconds: each is written when it is done
+    size = word_pairs.ITEMS_AT_ONCE if kind.method == _ORDERS else 1
+    if chosen.file is None:
+        job = open_job(kind, chosen.files, format=chosen.format, texts_per_unit=size)
+        batch = read_unit(next(job.source.units()), kind.needs)
+        return _Opened(batch.rows[0], batch.columns, many.Source.of_job(job))
+    stdin_format = "csv" if chosen.file == "-" else None
+    items = ItemFile(chosen.file, kind.columns, chosen.format or stdin_format, chosen.limit)
+    if can_be_read_again(chosen.file):
+        names, count, digest = _looked_at(items)
+        units = many.in_units(_Rows(items), size)
+        source = many.Source(units, count, [["rows", count, digest]], size)
+        return _Opened(next(iter(_Rows(items))), names, source)
+    rows = iter(_Rows(items))
     first = next(rows)
-    names, count = dict.fromkeys(first), 0
-    if can_be_read_again(source.place):
-        for row, _ in source.rows():
-            names.update(dict.fromkeys(row))
-            count += 1
-    return first, list(names), count or None, chain([first], rows)
+    units = many.in_units(chain([first], rows), size)
+    return _Opened(first, list(first), many.Source(units, None, None, size, ahead=False))
 
 
-def _item(row: Row, columns: Sequence[str]) -> list[object]:
-    return [row.get(name) for name in columns]
+class _Rows:
+    """The rows of a file, each time anew."""
+
+    def __init__(self, items: Any) -> None:
+        self._items = items
+
+    def __iter__(self) -> Iterator[Row]:
+        """All columns of each."""
+        return (row for row, _ in self._items.rows())
 
 
-def _scored(
-    lm: "LanguageModel", rows: Iterator[Row], columns: Sequence[str], how: Mapping[str, Any]
-) -> Iterator[tuple[Row, dict[str, object]]]:
-    """Every row with its numbers; rows are read as far as they are scored together."""
-    from unmask.sequences.word_pairs import score_pairs
-
-    kept, asked = tee(rows)
-    scores = score_pairs(lm, (_item(row, columns) for row in asked), **how)
-    # the scores first: when they end, no row is taken that would be lost
-    for score in scores:
-        yield next(kept), score.to_dict()
+def _looked_at(items: Any) -> tuple[list[str], int, str]:
+    """The names of all columns, how many rows there are, and a hash of them."""
+    names, count, total = dict[str, None](), 0, hashlib.sha256()
+    rows: Iterable[Row] = _Rows(items)
+    for row in rows:
+        names.update(dict.fromkeys(row))
+        count += 1
+        total.update(json.dumps(list(row.items())).encode() + b"\n")
+    return list(names), count, total.hexdigest()
 
 
-def _check_written(row: Row, names: Sequence[str]) -> None:
-    for name in row:
-        if name not in names:
-            raise UnmaskError(
-                f"a row has {quoted(name)}, which the first does not have; give --output-format "
-                "jsonl, or a file instead of a pipe"
-            )
-
-
-def _announce(
-    lm: "LanguageModel", item: Sequence[object], count: int | None, how: Mapping[str, Any]
-) -> None:
+def _announce(lm: "LanguageModel", first: Row, count: int | None, kind: "Pairs") -> None:
     """Print what items like the first cost, if it is much, and the cheaper way."""
     from unmask.sequences.word_pairs import read_pair
 
-    method = how["method"]
-    given = {"methods": [method], "support": how["support"], "settings": how["settings"]}
+    given = {"methods": [kind.method], "support": kind.support, "settings": kind.settings}
+    item = [first.get(name) for name in kind.columns]
     # a bad item has a reason when it is scored
     with suppress(UnmaskError):
         cost = long_cost(lm, read_pair(lm, item).cloze, count or 1, given)
         if cost is not None:
             most = "at most " if cost.at_most else ""
-            said = f"{method}: {most}{cost.forward_passes:,} forward passes per item like the first"
-            less = "" if method == _ORDERS else "; --method orders takes 3 per item"
-            print(f"{said}{total_cost(cost, count, 'items')}{less}", file=sys.stderr)
+            said = f"{kind.method}: {most}{cost.forward_passes:,} forward passes per item like"
+            less = "" if kind.method == _ORDERS else "; --method orders takes 3 per item"
+            total = total_cost(cost, count, "items")
+            print(f"{said} the first{total}{less}", file=sys.stderr)

@@ -1,25 +1,24 @@
 """`unmask score`: whole texts, words and minimal pairs, from a file into a file."""
 
 import argparse
+import hashlib
+import json
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
-from itertools import islice
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from unmask.cli import options, score_notes, score_options
+from unmask.cli import many, options, score_notes, score_options
 from unmask.cli.score_options import Task
-from unmask.cli.score_output import check_names, row_writer
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
 
 if TYPE_CHECKING:
-    from unmask.language_model import LanguageModel
+    from unmask.jobs.kinds.score import Score
+    from unmask.jobs.tally import Tally
+    from unmask.jobs.work import Answered
     from unmask.sequences.inputs import Item
-    from unmask.sequences.minimal_pairs import Verdict
     from unmask.sequences.outputs import Row
-    from unmask.sequences.scores import LogRatio, TextScore, Unscored
 
 SUMMARY = "score whole texts, their words, or minimal pairs"
 DESCRIPTION = (
@@ -35,19 +34,85 @@ DESCRIPTION = (
 EXAMPLE = 'unmask score -m bert-base-cased --text "The cats sleep." --text "The cats sleeps."'
 # texts that are scored and written together: an interruption loses no more
 TEXTS_AT_ONCE = 2048
+# in a part of a folder
+_TEXTS_PER_UNIT = 4096
 
-add_arguments = score_options.add_arguments
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    score_options.add_arguments(parser)
+    many.add_arguments(parser, _TEXTS_PER_UNIT)
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Read everything that can be rejected, load the model, then score and write part by part."""
-    task = score_options.checked(chosen)
-    items = _items(chosen, task)
-    columns, count = _columns(items, chosen, task)
-    scorer = Scorer(chosen, task, options.load_model(chosen))
-    rows = _score(chosen, islice(items, count), scorer, columns, count)
-    _print(chosen, rows, scorer)
+    from unmask.jobs.single_file import Layout
+
+    to_folder = many.wants_folder(chosen)
+    task = score_options.checked(chosen, to_folder=to_folder)
+    kind = _kind(chosen, task)
+    if to_folder:
+
+        def conclude(tally: "Tally") -> int:
+            _print(chosen, kind, tally, task, [])
+            many.check_any(kind, tally)
+            return 0
+
+        quiet = replace(kind, settings=replace(kind.settings, progress=False))
+        return many.run_folder(chosen, quiet, chosen.files, chosen.format, conclude)
+    names, source = _source(chosen, kind, task)
+    lm = options.load_model(chosen)
+    if task.format is None:
+        table = _Table(keep=chosen.blimp is None)
+        tally = many.follow(chosen, kind, source, lm, table)
+        many.check_any(kind, tally)
+        _print(chosen, kind, tally, task, table.rows)
+        return 0
+    kept = [name for name in names if name not in kind.leaves_out]
+    layout = Layout([*kept, *kind.adds], task.format, kind.leaves_out, kind.methods)
+    tally = many.run_file(chosen, kind, source, lm, layout)
+    many.check_any(kind, tally)
+    _print(chosen, kind, tally, task, [])
     return 0
+
+
+def _kind(chosen: argparse.Namespace, task: Task) -> "Score":
+    from unmask.jobs.kinds.score import Score
+
+    return Score(
+        columns=tuple(task.text_columns),
+        methods=tuple(task.methods),
+        model_name=chosen.model_name or options.model_name(chosen.model),
+        order=task.order,
+        **task.orders,
+        words=chosen.words,
+        base_two=chosen.base_two,
+        without_text=chosen.no_text,
+        prefix=chosen.prefix,
+        groups=tuple(task.groups),
+        settings=options.settings(chosen, progress=False if chosen.quiet else None),
+    )
+
+
+def _source(chosen: argparse.Namespace, kind: "Score", task: Task) -> tuple[list[str], many.Source]:
+    """The names of all columns, and the rows; a file of this machine is read whole beforehand."""
+    from unmask.jobs.inputs import first_columns
+    from unmask.jobs.running import open_job
+
+    if chosen.file is None and chosen.files:
+        _reject_limit(chosen)
+        job = open_job(kind, chosen.files, format=chosen.format, texts_per_unit=TEXTS_AT_ONCE)
+        return first_columns(job.source, kind.needs), many.Source.of_job(job)
+    items = _items(chosen, task)
+    names, count, digest = _columns(items, chosen, kind)
+    rows = _Rows(items, count)
+    units = many.in_units(rows, TEXTS_AT_ONCE)
+    return names, many.Source(units, count, [["rows", count, digest]], TEXTS_AT_ONCE)
+
+
+def _reject_limit(chosen: argparse.Namespace) -> None:
+    if chosen.limit is not None:
+        raise UnmaskError("--limit is for one file of lines; leave it out")
 
 
 def _items(chosen: argparse.Namespace, task: Task) -> "Iterable[Item]":
@@ -63,138 +128,60 @@ def _items(chosen: argparse.Namespace, task: Task) -> "Iterable[Item]":
     return found if can_be_read_again(chosen.file) else list(found)
 
 
+class _Rows:
+    """The columns of items, so many and each time anew."""
+
+    def __init__(self, items: "Iterable[Item]", count: int) -> None:
+        self._items, self._count = items, count
+
+    def __iter__(self) -> "Iterator[Any]":
+        """Each in turn; those that a file has got meanwhile are left out."""
+        for _, item in zip(range(self._count), self._items, strict=False):
+            yield item.columns
+
+
 def _columns(
-    items: "Iterable[Item]", chosen: argparse.Namespace, task: Task
-) -> tuple[list[str], int]:
-    """The names of all columns of the input, and how many rows it has."""
-    count, theirs = 0, dict[str, None]()
+    items: "Iterable[Item]", chosen: argparse.Namespace, kind: "Score"
+) -> tuple[list[str], int, str]:
+    """The names of all columns of the input, how many rows it has, and a hash of them."""
+    from unmask.jobs.running import check_names
+
+    count, theirs, total = 0, dict[str, None](), hashlib.sha256()
     for item in items:
         count += 1
         theirs.update(dict.fromkeys(item.columns))
-    check_names(theirs, task.own_columns)
+        total.update(json.dumps(list(item.columns.items())).encode() + b"\n")
+    check_names(theirs, kind.adds)
     for name in chosen.by or ():
         if name not in theirs:
             raise UnmaskError(f"--by {quoted(name)}: the input has no such column")
-    return list(theirs), count
+    return list(theirs), count, total.hexdigest()
 
 
-class Scorer:
-    """Texts or pairs in, result rows out, some at a time; counts what is said of all of them."""
+class _Table:
+    """Rows that are kept for a table to be read; those of BLiMP are too many."""
 
-    def __init__(self, chosen: argparse.Namespace, task: Task, lm: "LanguageModel") -> None:
-        self.task, self._chosen, self._lm = task, chosen, lm
-        self._settings = options.settings(chosen, progress=False if chosen.quiet else None)
-        self._about = {
-            "unit": task.unit,
-            "model": chosen.model_name or options.model_name(chosen.model),
-        }
-        self.left_out = task.text_columns if chosen.no_text else []
-        self.count = 0
-        # why a method has no number, by how often
-        self.reasons: dict[str, Counter[str]] = {method: Counter() for method in task.methods}
-        self._verdicts: dict[str, list[Verdict]] = {method: [] for method in task.methods}
+    def __init__(self, *, keep: bool) -> None:
+        from unmask.jobs.tally import Tally
 
-    def rows(self, items: "list[Item]") -> "list[Row]":
-        """What came in, with what was found beside it: one row per item, method and word."""
-        self.count += len(items)
-        found = {method: self._scored(items, method) for method in self.task.methods}
-        for method, scores in found.items():
-            reasons = (getattr(one, "reason", None) for one in scores)
-            self.reasons[method].update(reason for reason in reasons if reason is not None)
-            if self.task.is_pairs:
-                self._verdicts[method] += [
-                    score_notes.verdict(item, score, self.task.groups)
-                    for item, score in zip(items, scores, strict=True)
-                ]
-        return [
-            row
-            for place, item in enumerate(items)
-            for method in self.task.methods
-            for row in self._item_rows(item, method, found[method][place])
-        ]
+        self._keep, self.units, self.tally = keep, 0, Tally()
+        self.rows: list[Row] = []
 
-    def _scored(self, items: "list[Item]", method: str) -> "list[Any]":
-        from unmask.sequences import scoring
+    def write(self, number: int, answered: "Answered") -> None:
+        """The rows of the next unit."""
+        from unmask.jobs.single_file import rows_of
 
-        how: dict[str, Any] = {"method": method, "settings": self._settings}
-        if method == "unmasking":
-            how["order"] = self.task.order
-        if not self.task.is_pairs:
-            return scoring.score_valid_texts(self._lm, [item.texts[0] for item in items], **how)
-        how |= self.task.orders
-        return scoring.compare_valid_pairs(self._lm, [item.pair for item in items], **how)
-
-    def _item_rows(
-        self, item: "Item", method: str, score: "TextScore | Unscored | LogRatio"
-    ) -> "Iterator[Row]":
-        from unmask.sequences.outputs import BITS, result_rows
-
-        unit = BITS if self._chosen.base_two else 1.0
-        kept = {name: item.columns[name] for name in item.columns if name not in self.left_out}
-        for numbers in result_rows(score, words=self._chosen.words, unit=unit):
-            order = self.task.order if method == "unmasking" else None
-            named = {"method": method, "order": order, **numbers, **self._about}
-            own = {self._chosen.prefix + name: value for name, value in named.items()}
-            yield kept | {name: own[name] for name in self.task.own_columns}
-
-    def has_none(self) -> bool:
-        """Whether there is not one number so far."""
-        return all(found.total() == self.count for found in self.reasons.values())
-
-    def check(self) -> None:
-        """Raise where there is not one number."""
-        if self.has_none():
-            what = f"texts ({self.count}) can be scored"
-            if self.task.is_pairs:
-                what = f"pairs ({self.count}) can be compared by {', '.join(self.task.methods)}"
-            why = next(iter(self.reasons[self.task.methods[0]]))
-            raise UnmaskError(f"none of the {what}: {why}")
-
-    def summary(self) -> str:
-        """How often the first text of a pair wins."""
-        if not self.task.is_pairs:
-            return ""
-        return score_notes.summary(self.task.groups, self._verdicts)
+        self.rows += rows_of(answered) if self._keep else []
 
 
-def _score(
-    chosen: argparse.Namespace,
-    items: "Iterator[Item]",
-    scorer: Scorer,
-    columns: list[str],
-    count: int,
-) -> "list[Row]":
-    """Score and write part by part; return the rows that are for a table."""
-    from unmask.progress import bar
-
-    format = scorer.task.format
-    names = [name for name in columns if name not in scorer.left_out] + scorer.task.own_columns
-    kept: list[Row] = []
-    shown = False if chosen.quiet or count <= TEXTS_AT_ONCE else None
-    with ExitStack() as stack:
-        writer = format and stack.enter_context(row_writer(chosen.output, names, format))
-        counted = stack.enter_context(bar("texts", unit="text", total=count, shown=shown))
-        texts = 0
-        while part := list(islice(items, TEXTS_AT_ONCE)):
-            rows = scorer.rows(part)
-            # BLiMP has too many rows for a table
-            kept += rows if writer or chosen.blimp is None else []
-            texts += len(part)
-            # a run without one number leaves nothing behind it
-            if writer and not scorer.has_none():
-                writer.write(kept, texts)
-                kept, texts = [], 0
-            counted.update(len(part))
-        scorer.check()
-    return kept
-
-
-def _print(chosen: argparse.Namespace, rows: "list[Row]", scorer: Scorer) -> None:
+def _print(
+    chosen: argparse.Namespace, kind: "Score", tally: "Tally", task: Task, rows: "list[Row]"
+) -> None:
     """The summary goes to stdout, unless rows for programs do; notes go below a table."""
-    task, summary, notes = scorer.task, scorer.summary(), list[str]()
+    summary, notes = score_notes.summary(kind, tally), list[str]()
     if not chosen.quiet:
-        notes += score_notes.notes(scorer.reasons, scorer.count, task)
-    if task.format is None:
+        notes += score_notes.notes(kind, tally)
+    if task.format is None and chosen.output is None:
         parts = [_table(chosen, task, rows), summary, "\n".join(notes)]
         print("\n\n".join(part for part in parts if part))
         return

@@ -1,46 +1,47 @@
 """What `unmask score` prints beside its rows: what the numbers are, and accuracies of pairs."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from unmask.printable import printable
 
 if TYPE_CHECKING:
-    from unmask.cli.score_options import Task
-    from unmask.sequences.inputs import Item
+    from unmask.jobs.kinds.score import Score
+    from unmask.jobs.tally import Tally
     from unmask.sequences.minimal_pairs import Verdict
-    from unmask.sequences.scores import LogRatio
 
 
-def notes(reasons: Mapping[str, Counter[str]], count: int, task: "Task") -> Iterator[str]:
+def notes(kind: "Score", tally: "Tally") -> Iterator[str]:
     """What the numbers are, and of how many of the texts or pairs each method has none, and why."""
-    if task.is_pairs:
+    if kind.is_pairs:
         yield (
-            f"log-ratios in {task.unit}, above 0 where the first text of a pair wins; a tie counts "
+            f"log-ratios in {kind.unit}, above 0 where the first text of a pair wins; a tie counts "
             "half; intervals are Wilson's, and for a mean over paradigms combined from theirs"
         )
-    elif scores := [method for method in reasons if method != "unmasking"]:
-        yield f"{', '.join(scores)}: in {task.unit}; a score, not a log-probability"
-    if task.order is not None:
-        of = "differences of log-probabilities, each" if task.is_pairs else "the log-probability"
+    elif scores := [method for method in kind.methods if method != "unmasking"]:
+        yield f"{', '.join(scores)}: in {kind.unit}; a score, not a log-probability"
+    if kind.order is not None:
+        of = "differences of log-probabilities, each" if kind.is_pairs else "the log-probability"
         yield (
-            f"unmasking, {task.order}: in {task.unit}; {of} of a text among all with equally many "
+            f"unmasking, {kind.order}: in {kind.unit}; {of} of a text among all with equally many "
             "tokens"
         )
-    what, done = ("pairs", "compared") if task.is_pairs else ("texts", "scored")
-    for method, found in reasons.items():
-        if found:
-            example = printable(next(iter(found)))
-            yield f"{method}: {found.total()} of {count} {what} not {done}, e.g.: {example}"
+    what, done = ("pairs", "compared") if kind.is_pairs else ("texts", "scored")
+    for method in kind.methods:
+        if method in tally.without:
+            count, example = tally.without[method]
+            share = f"{count} of {tally.texts} {what} not {done}"
+            yield f"{method}: {share}, e.g.: {printable(example)}"
 
 
-def summary(groups: Sequence[str], verdicts: "Mapping[str, Sequence[Verdict]]") -> str:
+def summary(kind: "Score", tally: "Tally") -> str:
     """Tables of accuracy: by each kind of group, of which the first are paradigms, and overall."""
     from unmask.sequences.minimal_pairs import accuracies, accuracy
     from unmask.sequences.outputs import accuracy_table
 
-    tables = []
+    if not kind.is_pairs:
+        return ""
+    groups, verdicts, tables = kind.groups, _verdicts(kind.methods, tally), []
     for place, name in enumerate(groups):
         found = {
             method: accuracies(ones, name if place else None) for method, ones in verdicts.items()
@@ -53,18 +54,15 @@ def summary(groups: Sequence[str], verdicts: "Mapping[str, Sequence[Verdict]]") 
     return "\n\n".join([*tables, accuracy_table({said: overall}, "overall")])
 
 
-def verdict(item: "Item", ratio: "LogRatio", groups: Sequence[str]) -> "Verdict":
-    """Which text of a pair won, and what it is grouped by: all that a summary needs."""
-    from unmask.sequences.minimal_pairs import Verdict, correct
+def _verdicts(methods: Sequence[str], tally: "Tally") -> "Mapping[str, Sequence[Verdict]]":
+    """Which texts won, pair by pair again."""
+    from unmask.sequences.minimal_pairs import Verdict
 
-    # BLiMP writes one of its fields in two ways
-    values = {
-        name: str(item.columns.get(name, "")).replace("syntax/semantics", "syntax_semantics")
-        for name in groups
-    }
-    return Verdict(
-        paradigm=values[groups[0]] if groups else "",
-        correct=correct(ratio.log_ratio, places=ratio.places),
-        forward_passes=ratio.forward_passes,
-        groups=values,
-    )
+    found: dict[str, list[Verdict]] = {method: [] for method in methods}
+    for key, count in tally.verdicts.items():
+        method, groups, correct = key
+        paradigm = groups[0][1] if groups else ""
+        for number in range(count):
+            passes = tally.passes[key] if number == 0 else 0
+            found[method].append(Verdict(paradigm, correct, passes, dict(groups)))
+    return found

@@ -1,13 +1,11 @@
 """The options of `unmask score`, which of them do not go together, and what they come to."""
 
 import argparse
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from unmask.cli import options
-from unmask.cli.score_output import partial_of
+from unmask.cli import many, options
 from unmask.errors import MethodError, UnmaskError
 from unmask.printable import quoted
 
@@ -45,16 +43,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_input(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
-        "file",
-        nargs="?",
+        "files",
+        nargs="*",
         metavar="FILE",
-        help="a file (.txt with one text per line, .jsonl, .tsv or .csv), or - for standard input",
+        help="a file (.txt with one text per line, .jsonl, .tsv, .csv or .parquet), or - for "
+        "standard input; several files, a pattern in quotation marks, a folder of them, or a URL "
+        "(s3://, gs://, hf://)",
     )
     add("--text", action="append", help="text to score, instead of a file; repeat it for several")
     add(
         "--format",
         metavar="FORMAT",
-        help="txt, jsonl, tsv or csv, if the file name does not show it",
+        help="txt, jsonl, tsv, csv or parquet, if the file name does not show it",
     )
     add("--column", metavar="NAME", help="column that holds the texts (default: text)")
     add("--pairs", metavar="GOOD,BAD", help="the two columns that hold minimal pairs")
@@ -94,9 +94,9 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     add(
         "-o",
         "--output",
-        metavar="FILE",
+        metavar="FILE|FOLDER/",
         help="write the rows to a file: .csv, .tsv or .jsonl; its name is FILE.partial until it "
-        "is complete",
+        "is complete, and the same command continues it after an interruption. " + many.FOLDER_HELP,
     )
     add("--output-format", metavar="FORMAT", help="csv, tsv or jsonl, also for stdout")
     add("--json", action="store_true", help="print JSON lines instead of a table")
@@ -131,14 +131,15 @@ class Task:
     format: str | None
 
 
-def checked(chosen: argparse.Namespace) -> Task:
+def checked(chosen: argparse.Namespace, *, to_folder: bool = False) -> Task:
     """Reject what does not go together, before anything is read."""
     from unmask.sequences import blimp
     from unmask.sequences.outputs import PAIR_COLUMNS, TEXT_COLUMNS, WORD_COLUMNS
     from unmask.sequences.paths import check_orders
     from unmask.sequences.scoring import checked_order
 
-    _check_source(chosen)
+    chosen.file = None if many.are_many(chosen.files) else chosen.files[0]
+    _check_source(chosen, to_folder=to_folder)
     is_blimp = chosen.blimp is not None
     is_pairs = is_blimp or chosen.pairs is not None
     _check_rows(chosen, is_pairs)
@@ -159,20 +160,23 @@ def checked(chosen: argparse.Namespace) -> Task:
         own_columns=[chosen.prefix + name for name in own],
         groups=[blimp.PARADIGM, *blimp.GROUPS] if is_blimp else chosen.by or [],
         unit="bits" if chosen.base_two else "nats",
-        format=_format(chosen),
+        format=None if to_folder else _format(chosen),
     )
 
 
-def _check_source(chosen: argparse.Namespace) -> None:
-    given = _given(chosen, ("file", "text", "blimp"))
+def _check_source(chosen: argparse.Namespace, *, to_folder: bool) -> None:
+    given = _given(chosen, ("files", "text", "blimp"))
     if len(given) != 1:
         also = f", not {_names(given)} together" if given else ""
         raise UnmaskError(
             f"give a FILE, - for standard input, --text TEXT, or --blimp FOLDER{also}"
         )
-    others = {"file": ("paradigm",), "text": ("format", "column", "pairs", "paradigm", "by")}
+    others = {"files": ("paradigm",), "text": ("format", "column", "pairs", "paradigm", "by")}
     rejected = others.get(given[0], ("format", "column", "pairs", "by"))
     _reject(chosen, rejected, f"with {_names(given)}")
+    if to_folder:
+        _reject(chosen, ("text", "blimp", "limit", "json"), "with a folder of parts")
+        _reject(chosen, ("output_format",), "with a folder of parts, which are Parquet files")
     if chosen.pairs is not None:
         _reject(chosen, ("column",), "with --pairs, which names the columns")
 
@@ -245,24 +249,18 @@ def output_format(chosen: argparse.Namespace) -> str | None:
     if chosen.output is None:
         return named
     options.check_file("--output", chosen.output, source=chosen.file)
-    part = partial_of(chosen.output)
-    if os.path.exists(part):
-        raise UnmaskError(
-            f"{quoted(str(part), limit=150)} holds what another run has scored, which is still "
-            "running or was interrupted; rename or remove it, or give another --output"
-        )
     format = named or Path(chosen.output).suffix.lower().removeprefix(".")
     if format not in FORMATS:
         raise UnmaskError(
             f"the name of {quoted(chosen.output, limit=150)} does not end with .csv, .jsonl or "
-            ".tsv; give --output-format"
+            ".tsv; give --output-format, or a folder with / at its end"
         )
     return format
 
 
 def _reject(chosen: argparse.Namespace, names: Sequence[str], why: str) -> None:
     for name in _given(chosen, names):
-        raise UnmaskError(f"--{name} does not apply {why}; leave it out")
+        raise UnmaskError(f"--{name.replace('_', '-')} does not apply {why}; leave it out")
 
 
 def _given(chosen: argparse.Namespace, names: Sequence[str]) -> list[str]:
@@ -270,4 +268,4 @@ def _given(chosen: argparse.Namespace, names: Sequence[str]) -> list[str]:
 
 
 def _names(given: Sequence[str]) -> str:
-    return " and ".join("FILE" if name == "file" else f"--{name}" for name in given)
+    return " and ".join("FILE" if name == "files" else f"--{name}" for name in given)

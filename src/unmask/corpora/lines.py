@@ -18,20 +18,20 @@ def checked_lines(file: BinaryIO, shown: str) -> Iterator[tuple[int, str]]:
     for number, raw in enumerate(raw_lines(_blocks(file, shown), LONGEST), start=1):
         where = f"line {number} of {shown}"
         if number == 1:
-            raw = _without_mark(raw, shown)
+            raw = without_mark(raw, shown)
         if len(raw) > LONGEST:
             raise CorpusError(
                 f"{where} is longer than {readable_bytes(LONGEST)}; "
                 "write each sentence on its own line"
             )
-        yield number, _decoded(raw, where)
+        yield number, decoded(raw, where)
 
 
 def raw_lines(read: Callable[[int], bytes], longest: int) -> Iterator[bytes]:
     r"""Lines without their ends, which are `\n`, `\r\n` or `\r` alone.
 
     `read` is a file's `readline`. Of a line that is longer than `longest`, only its beginning is
-    given, which is longer too: the caller rejects it.
+    given, which is longer too: the caller rejects it, or goes on with the next.
     """
     rest = b""
     while block := read(longest + 1):
@@ -43,7 +43,10 @@ def raw_lines(read: Callable[[int], bytes], longest: int) -> Iterator[bytes]:
             rest = lines.pop()
         yield from (line.rstrip(b"\r\n") for line in lines)
         if len(rest) > longest:
-            break
+            yield rest
+            while (block := read(longest)) and not block.endswith((b"\r", b"\n")):
+                pass
+            rest = b""
     if rest:
         yield rest
 
@@ -58,14 +61,15 @@ def _blocks(file: BinaryIO, shown: str) -> Callable[[int], bytes]:
     return read
 
 
-def _without_mark(raw: bytes, shown: str) -> bytes:
+def without_mark(raw: bytes, shown: str) -> bytes:
     """The first line without the mark that some editors put before UTF-8."""
     if raw.startswith(_UTF_16):
         raise CorpusError(f"{shown} is UTF-16; save it as UTF-8")
     return raw.removeprefix(codecs.BOM_UTF8)
 
 
-def _decoded(raw: bytes, where: str) -> str:
+def decoded(raw: bytes, where: str) -> str:
+    """The text of a line, which is UTF-8 and holds no NUL."""
     nul = raw.find(0)
     if nul >= 0:
         raise CorpusError(

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from unmask.evaluation.request import prepare as prepare
     from unmask.evaluation.store.run_folder import read_run as read_run
     from unmask.evaluation.store.run_writer import copy_run as copy_run
-    from unmask.evaluation.store.shards import Shard as Shard
-    from unmask.evaluation.worker import ModelSource as ModelSource
+    from unmask.jobs.model_source import ModelSource as ModelSource
+    from unmask.jobs.shards import Shard as Shard
 
 _HOME = {
-    "ModelSource": "worker",
+    "ModelSource": "request",
     "Request": "request",
-    "Shard": "store.shards",
+    "Shard": "request",
     "copy_run": "store.run_writer",
     "evaluate": "request",
     "frontier_points": "reports.html.frontier",

@@ -11,8 +11,6 @@ from unmask.constructions import CONSTRUCTIONS, check_methods, default_options, 
 from unmask.corpora import CorpusSpec, read_corpus
 from unmask.corpora.corpus import Corpus
 from unmask.errors import CorpusError, MethodError, SupportError
-from unmask.evaluation.executors.local import Executor, LocalExecutor
-from unmask.evaluation.identity import identify
 from unmask.evaluation.masks import MASKS, MaskedPair, examples
 from unmask.evaluation.plan import (
     Batch,
@@ -20,14 +18,17 @@ from unmask.evaluation.plan import (
     CorpusIdentity,
     ExampleSelection,
     Plan,
-    sha256,
 )
 from unmask.evaluation.rows import WHOLE_VOCABULARY
 from unmask.evaluation.running import SAVE_EVERY, complete
-from unmask.evaluation.software import change
 from unmask.evaluation.store.run_writer import finished, writing
-from unmask.evaluation.store.shards import Shard
-from unmask.evaluation.worker import SOFTWARE, ModelSource
+from unmask.evaluation.worker import batch_on
+from unmask.jobs.canonical import sha256
+from unmask.jobs.executors.local import Executor, LocalExecutor
+from unmask.jobs.identify import identify
+from unmask.jobs.model_source import SOFTWARE, ModelSource
+from unmask.jobs.shards import Shard
+from unmask.jobs.software import change
 from unmask.language_model import LanguageModel
 from unmask.queries.sketched import check_sketched, sketchable
 from unmask.settings import Settings, Sketch
@@ -203,7 +204,7 @@ def evaluate(
         return Outcome(plan, done=len(share.of(pairs)), failed=0)
 
     def resolve() -> Batch:
-        return place.resolve_batch(pairs, prepared.draft.support, request.settings)
+        return batch_on(place, pairs, prepared.draft.support, request.settings)
 
     with writing(Path(output), prepared.draft, share, resolve) as writer:
         if (changed := change(writer.software, SOFTWARE)) is not None:

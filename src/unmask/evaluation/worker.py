@@ -5,77 +5,77 @@ Knows neither where its rows go nor which machine it is on.
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from importlib import metadata
-from importlib.util import find_spec
+from dataclasses import replace
 from statistics import median
-from typing import Any
-
-import tokenizers
-import torch
-import transformers
+from typing import Any, NoReturn
 
 from unmask import __version__
 from unmask.constructions import construct
 from unmask.constructions.incompatibility import agreement
-from unmask.errors import ModelError
-from unmask.evaluation.identity import identify
+from unmask.errors import UnmaskError
 from unmask.evaluation.masks import MaskedPair
-from unmask.evaluation.plan import Batch, Plan, model_changes, sha256
+from unmask.evaluation.plan import Batch, Plan
 from unmask.evaluation.rows import Row
 from unmask.evaluation.sketched import sketched_metrics
+from unmask.jobs.canonical import sha256
+from unmask.jobs.executors.local import Executor
+from unmask.jobs.executors.task import Failure, Task
+from unmask.jobs.model_source import SOFTWARE, check_model, device_name
 from unmask.joints.agreement import Agreement
 from unmask.joints.joint import Joint
 from unmask.joints.metrics import pair_metrics
 from unmask.language_model import LanguageModel
-from unmask.loading import load
 from unmask.model.row_reader import RowReader
-from unmask.printable import printable
+from unmask.printable import describe, printable
 from unmask.settings import Settings
 from unmask.tables.pair_tables import PairTables
 
-# with numba other code sums over the tables: the same numbers but for the last digits
-SOFTWARE = ", ".join(
-    [
-        f"unmask {__version__}",
-        f"torch {torch.__version__}",
-        f"transformers {transformers.__version__}",
-        f"tokenizers {tokenizers.__version__}",
-        f"numba {metadata.version('numba')}" if find_spec("numba") else "no numba",
-    ]
-)
-_LONGEST_ERROR = 300
-# of a model, as errors name them
-_PARTS = {"config": "settings", "tokenizer": "rules for tokens", "probe": "answers"}
+
+def measuring(plan: Plan) -> Task:
+    """What workers do for a run: examples in, the result rows of each out."""
+
+    def check(lm: LanguageModel) -> None:
+        if plan.software != f"unmask {__version__}":
+            raise UnmaskError(
+                f"unmask {__version__} is installed there and {printable(plan.software)} made"
+                " the plan; give every machine the same version"
+            )
+        check_model(lm, plan.model)
+
+    def give_up(example: MaskedPair, failure: Failure) -> list[Row]:
+        # result rows are published: no `details`
+        return failed(plan, example, printable(failure.said))
+
+    return Task(check, lambda lm, example: measure(lm, plan, example), give_up)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelSource:
-    """Where a worker gets its model, and how it loads it; not part of a plan."""
+def batch_on(
+    executor: Executor,
+    examples: Sequence[MaskedPair],
+    support: str | Sequence[str],
+    settings: Settings,
+) -> Batch:
+    """The batch size of a whole run, found where it will run."""
 
-    place: str
-    device: str | None = None
-    dtype: str = "float32"
-    revision: str | None = None
-    trust_remote_code: bool = False
-    allow_pickle: bool = False
+    def give_up(_: Sequence[MaskedPair], failure: Failure) -> NoReturn:
+        why = ", ".join(filter(None, (failure.said, failure.details)))
+        raise UnmaskError(f"no batch size could be found: {printable(why)}")
 
-    def load(self) -> LanguageModel:
-        """The model itself."""
-        options = asdict(self)
-        return load(options.pop("place"), **options)
+    if settings.batch_size is not None:
+        return Batch(rows=settings.batch_size)
+    # there is no plan yet that a model could contradict
+    task = Task(
+        lambda _: None, lambda lm, some: resolve_batch(lm, some, support, settings), give_up
+    )
+    found: Batch
+    (found,) = executor.run(task, [of_median_length(examples)])
+    return found
 
 
-def check_model(lm: LanguageModel, plan: Plan) -> None:
-    """Reject another model than the plan's: names and folders may lie."""
-    known = plan.model
-    here = identify(lm, name=known.name, dtype=known.dtype)
-    for path, said in model_changes(known, here).items():
-        part = path.split(".")[1]
-        raise ModelError(
-            f"{printable(lm.name)} has other {_PARTS.get(part, part)} here than where the run was"
-            f" planned ({said}); give every machine the same model"
-        )
+def of_median_length(examples: Sequence[MaskedPair]) -> Sequence[MaskedPair]:
+    """The one in the middle, or the two of an even number: their median is that of all."""
+    ordered = sorted(examples, key=lambda one: len(one.cloze))
+    return ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1] if ordered else []
 
 
 def resolve_batch(
@@ -85,8 +85,6 @@ def resolve_batch(
     settings: Settings,
 ) -> Batch:
     """The batch size of a whole run, found once: tokens per batch that suit a middling text."""
-    if settings.batch_size is not None:
-        return Batch(rows=settings.batch_size)
     length = int(median(len(one.cloze) for one in examples))
     rows = 2 * len(lm.support(support).ids)
     return Batch(tokens=length * RowReader(lm.model, settings).rows_per_batch(length, rows))
@@ -100,7 +98,7 @@ def measure(lm: LanguageModel, plan: Plan, example: MaskedPair) -> list[Row]:
         about = {
             **_about(plan, example, time.perf_counter() - began),
             "software": SOFTWARE,
-            "device": _device(lm),
+            "device": device_name(lm),
         }
         # in here: a result row rejects numbers that are not finite
         return [Row(**about, **values) for values in found]
@@ -112,13 +110,6 @@ def failed(plan: Plan, example: MaskedPair, error: str, seconds: float = 0.0) ->
     """The result rows of an example that could not be measured."""
     about = _about(plan, example, seconds)
     return [Row(**about, construction=one.label, error=error) for one in plan.constructions]
-
-
-def describe(error: BaseException) -> str:
-    """An error in one line."""
-    said = " ".join(str(error).split())
-    named = f"{type(error).__name__}: {said}" if said else type(error).__name__
-    return printable(named)[:_LONGEST_ERROR]
 
 
 def _measured(lm: LanguageModel, plan: Plan, example: MaskedPair) -> Iterator[dict[str, Any]]:
@@ -182,8 +173,3 @@ def _solver(joint: Joint) -> dict[str, Any]:
         "passes": None if passes is None else int(str(passes)),
         "converged": None if converged is None else bool(converged),
     }
-
-
-def _device(lm: LanguageModel) -> str:
-    device = lm.model.device
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type

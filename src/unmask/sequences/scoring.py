@@ -6,14 +6,13 @@ text or a pair gets does not depend on what else is in the call, nor on the batc
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from unmask.errors import ClozeError, MethodError
 from unmask.language_model import LanguageModel
 from unmask.printable import quoted
 from unmask.sequences.paths import Pair, check_orders, differing_places, path_log_ratios
 from unmask.sequences.pll import TokenReader, pseudo_log_likelihoods
-from unmask.sequences.scores import LogRatio, TextScore, Unscored
+from unmask.sequences.scores import LogRatio, TextScore
 from unmask.sequences.texts import TokenisedText, tokenised
 from unmask.sequences.unmasking import DEFAULT_ORDER, ORDERS, unmasking_log_probs
 from unmask.settings import Settings
@@ -25,7 +24,7 @@ PAIR_METHODS = (*TEXT_METHODS, "hcb-path")
 
 def score_texts(
     lm: LanguageModel,
-    texts: Sequence[str],
+    texts: Sequence[str] | Sequence[TokenisedText],
     *,
     method: str = "pll",
     order: str | None = None,
@@ -57,7 +56,7 @@ def score_texts(
 
 def log_ratios(
     lm: LanguageModel,
-    pairs: Sequence[tuple[str, str]],
+    pairs: Sequence[tuple[str, str]] | Sequence[Pair],
     *,
     method: str = "hcb-path",
     orders: int = 8,
@@ -113,55 +112,6 @@ def _differences(
         )
         for pair, first, second in zip(pairs, scores[::2], scores[1::2], strict=True)
     ]
-
-
-# --- many texts of which a model may not take all ----------------------------------------------
-
-
-def score_valid_texts(
-    lm: LanguageModel, texts: Sequence[str], *, method: str, **options: Any
-) -> list[TextScore | Unscored]:
-    """`score_texts`, but a text that the model cannot take does not stop the others."""
-    reasons = _reasons(lm, [(text,) for text in texts])
-    valid = [text for text, why in zip(texts, reasons, strict=True) if why is None]
-    scores = iter(score_texts(lm, valid, method=method, **options))
-    return [
-        next(scores) if why is None else Unscored(text, method, why)
-        for text, why in zip(texts, reasons, strict=True)
-    ]
-
-
-def compare_valid_pairs(
-    lm: LanguageModel, pairs: Sequence[tuple[str, str]], *, method: str, **options: Any
-) -> list[LogRatio]:
-    """`log_ratios`, but a pair with a text that the model cannot take does not stop the others."""
-    reasons = _reasons(lm, pairs)
-    valid = [pair for pair, why in zip(pairs, reasons, strict=True) if why is None]
-    ratios = iter(log_ratios(lm, valid, method=method, **options))
-    return [
-        next(ratios) if why is None else LogRatio(None, None, 0, None, 0, why, method)
-        for why in reasons
-    ]
-
-
-def _reasons(lm: LanguageModel, groups: Sequence[tuple[str, ...]]) -> list[str | None]:
-    """Why a text of each group cannot be taken, if so; texts one by one only where one cannot."""
-    every = list(dict.fromkeys(text for group in groups for text in group))
-    if _why_not(lm, every) is None:
-        return [None] * len(groups)
-    why = {text: _why_not(lm, [text]) for text in every}
-    return [next((why[text] for text in group if why[text]), None) for group in groups]
-
-
-def _why_not(lm: LanguageModel, texts: Sequence[str]) -> str | None:
-    try:
-        for _ in tokenised(lm, texts, lambda _: "the text"):
-            pass
-    except ClozeError as error:
-        # the text stands beside its reason
-        said = str(error).removesuffix(f": {quoted(texts[0])}")
-        return said.removeprefix("the text: ")
-    return None
 
 
 # --- what is rejected --------------------------------------------------------------------------

@@ -5,7 +5,7 @@ Special tokens are never scored; an unknown word is a token of the text, and is.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from unmask.errors import ClozeError
 from unmask.language_model import LanguageModel
@@ -16,6 +16,7 @@ from unmask.text.words import Word, joined_words
 
 # texts that are tokenised at once, and sorted by length together
 TEXTS_PER_WINDOW = 2**16
+_ITSELF = "the text"
 
 
 @dataclass(frozen=True)
@@ -48,16 +49,65 @@ Name = Callable[[int], str]
 
 
 def tokenised(
-    lm: LanguageModel, texts: Sequence[str], name: Name = "text {}".format
+    lm: LanguageModel, texts: Sequence[str] | Sequence[TokenisedText], name: Name = "text {}".format
 ) -> Iterator[list[TokenisedText]]:
-    """All texts, some at a time; a bad one is rejected, by its name, before the first is given."""
+    """All texts, some at a time; a bad one is rejected, by its name, before the first is given.
+
+    Texts that were tokenised before stay as they are.
+    """
     if isinstance(texts, str) or not isinstance(texts, Sequence):
         raise ClozeError(f"texts is a list of texts, not {quoted(texts)}")
+    done = [one for one in texts if isinstance(one, TokenisedText)]
+    if done and len(done) == len(texts):
+        yield from (done[n : n + TEXTS_PER_WINDOW] for n in range(0, len(done), TEXTS_PER_WINDOW))
+        return
+    plain = cast(Sequence[str], texts)
     if len(texts) > TEXTS_PER_WINDOW:
         # the last of a million texts is rejected now, not after hours
-        for _ in _windows(lm, texts, name):
+        for _ in _windows(lm, plain, name):
             pass
-    yield from _windows(lm, texts, name)
+    yield from _windows(lm, plain, name)
+
+
+def tokenised_or_reasons(lm: LanguageModel, texts: Sequence[str]) -> list[TokenisedText | str]:
+    """Each text as the model reads it, or why it cannot: one that it cannot take stops no other."""
+    found: dict[int, TokenisedText | str] = {}
+    for number, text in enumerate(texts):
+        try:
+            _check_text(text, _ITSELF)
+        except ClozeError as error:
+            found[number] = _reason(error, text)
+    left = [number for number in range(len(texts)) if number not in found]
+    for number, encoded in zip(left, _read_each(lm, [texts[n] for n in left]), strict=True):
+        text = texts[number]
+        try:
+            if isinstance(encoded, ClozeError):
+                raise encoded
+            unknown = unknown_parts(text, encoded[0], lm.tokenizer)
+            made = TokenisedText(text, *encoded, unknown)
+            _check(lm, made, _ITSELF)
+            found[number] = made
+        except ClozeError as error:
+            found[number] = _reason(error, text)
+    return [found[number] for number in range(len(texts))]
+
+
+def _read_each(lm: LanguageModel, texts: list[str]) -> "Iterator[Encoded | ClozeError]":
+    """All together if the tokenizer can read all, else one by one."""
+    read = _read_fast if lm.tokenizer.is_fast else _read_slow
+    try:
+        yield from list(read(lm.tokenizer, texts, [_ITSELF] * len(texts))) if texts else []
+    except ClozeError:
+        for text in texts:
+            try:
+                yield from read(lm.tokenizer, [text], [_ITSELF])
+            except ClozeError as error:
+                yield error
+
+
+def _reason(error: ClozeError, text: object) -> str:
+    # the text stands beside its reason
+    return str(error).removesuffix(f": {quoted(text)}").removeprefix(f"{_ITSELF}: ")
 
 
 # --- one window --------------------------------------------------------------------------------

@@ -112,8 +112,16 @@ def score_pairs(
       of it, with standard errors, precise at the item's own words; `support` is a `Sketch` with the
       precision that you want, or "vocabulary" for exact numbers.
     """
-    name, how = method_name(method), settings or Settings()
-    axes = resolved(support, 2, lm.model.vocabulary_size)
+    score = _scorer(lm, method, support, settings or Settings())
+    return _scored(lm, items, method, score)
+
+
+Scorer = Callable[[list[WordPair]], Iterable[PairScore]]
+
+
+def _scorer(lm: LanguageModel, method: str, support: str | Sketch, settings: Settings) -> Scorer:
+    """What scores items that were read; what it cannot do raises."""
+    name, axes = method_name(method), resolved(support, 2, lm.model.vocabulary_size)
     if isinstance(axes, Sketch):
         check_sketched([name])
     elif axes != "vocabulary":
@@ -122,23 +130,44 @@ def score_pairs(
             "probabilities given candidates are not comparable across items"
         )
     if name == METHOD_WITHOUT_TABLES:
-        return _scored(lm, items, partial(_by_orders, TokenReader(lm.model, how)), None)
-    return _scored(lm, items, partial(_by_tables, lm, name, axes, how), name)
+        return partial(_by_orders, TokenReader(lm.model, settings))
+    return partial(_by_tables, lm, name, axes, settings)
 
 
 def _scored(
-    lm: LanguageModel,
-    items: Iterable[Sequence[object]],
-    score: Callable[[list[WordPair]], Iterable[PairScore]],
-    one_piece: str | None,
+    lm: LanguageModel, items: Iterable[Sequence[object]], method: str, score: Scorer
 ) -> Iterator[PairScore]:
     source = iter(items)
     while window := list(islice(source, ITEMS_AT_ONCE)):
-        found = [_read_or_reason(lm, item, one_piece) for item in window]
+        found = read_items(lm, window, method=method)
         pairs = [one for one in found if isinstance(one, WordPair)]
         warn_of_texts(lm.tokenizer, [pair.cloze.unknown for pair in pairs])
         scores = iter(score(pairs))
-        yield from (one if isinstance(one, PairScore) else next(scores) for one in found)
+        yield from (
+            PairScore(reason=one) if isinstance(one, str) else next(scores) for one in found
+        )
+
+
+def read_items(
+    lm: LanguageModel, items: Iterable[Sequence[object]], *, method: str
+) -> list[WordPair | str]:
+    """What the model is run on for each item, or why it cannot be: no forward pass."""
+    name = method_name(method)
+    return [
+        _read_or_reason(lm, item, None if name == METHOD_WITHOUT_TABLES else name) for item in items
+    ]
+
+
+def score_items(
+    lm: LanguageModel,
+    pairs: Sequence[WordPair],
+    *,
+    method: str,
+    support: str | Sketch,
+    settings: Settings,
+) -> list[PairScore]:
+    """The scores of items that were read."""
+    return list(_scorer(lm, method, support, settings)(list(pairs)))
 
 
 # --- what an item says -------------------------------------------------------------------------
@@ -146,7 +175,7 @@ def _scored(
 
 def _read_or_reason(
     lm: LanguageModel, item: Sequence[object], one_piece: str | None
-) -> WordPair | PairScore:
+) -> WordPair | str:
     if isinstance(item, str) or not isinstance(item, Sequence) or len(item) != len(_PARTS):
         raise ClozeError(f"an item is a text and two words, not {quoted(item)}")
     try:
@@ -155,7 +184,7 @@ def _read_or_reason(
             raise MethodError(_too_wide(item, pair, one_piece))
         return pair
     except UnmaskError as error:
-        return PairScore(reason=str(error))
+        return str(error)
 
 
 def read_pair(lm: LanguageModel, item: Sequence[object]) -> WordPair:

@@ -10,7 +10,7 @@ from typing import Any
 
 from unmask.corpora.corpus import Corpus
 from unmask.errors import StoreError
-from unmask.evaluation.plan import Plan, same_function
+from unmask.evaluation.plan import Plan
 from unmask.evaluation.reports.bootstrap import Resampling
 from unmask.evaluation.reports.distance import (
     DistanceBin,
@@ -28,8 +28,9 @@ from unmask.evaluation.reports.tables import (
     summary_table,
 )
 from unmask.evaluation.rows import Group, Row
-from unmask.evaluation.software import differing
 from unmask.evaluation.store.run_folder import Damaged, Run
+from unmask.jobs.model_identity import same_function
+from unmask.jobs.software import differing
 from unmask.printable import quoted
 
 

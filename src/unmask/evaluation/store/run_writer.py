@@ -11,17 +11,15 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from unmask.durable import explained, make_folder, remove_unfinished, write_text
 from unmask.errors import StoreError
 from unmask.evaluation.masks import MaskedPair
-from unmask.evaluation.plan import Batch, Plan, canonical, check_same
+from unmask.evaluation.plan import Batch, Plan, check_same
 from unmask.evaluation.rows import Row
 from unmask.evaluation.store.merging import SUFFIX, due, merged_name, part_name, replaced, saves
 from unmask.evaluation.store.parts import DamagedPartError, read_part, write_part
@@ -35,7 +33,9 @@ from unmask.evaluation.store.run_folder import (
     read_plan,
     read_progress,
 )
-from unmask.evaluation.store.shards import Shard
+from unmask.jobs.canonical import canonical
+from unmask.jobs.locks import lock, lock_shard, reject_other_counts
+from unmask.jobs.shards import Shard
 from unmask.printable import quoted
 
 _DAMAGED = ".damaged"
@@ -155,9 +155,9 @@ def writing(
         _reject_other(folder)
         make_folder(folder / LOCKS)
         # shards that are started together go one by one, and take the batch size of the first
-        with _lock(folder, _PLAN_LOCK, timeout=-1):
-            held.enter_context(_lock_shard(folder, shard))
-            _reject_other_counts(folder, shard)
+        with lock(folder / LOCKS, _PLAN_LOCK, timeout=-1):
+            held.enter_context(lock_shard(folder / LOCKS, shard))
+            reject_other_counts(folder / LOCKS, shard)
             plan = _agreed(folder, draft, resolve)
         make_folder(folder / ROWS / shard.folder)
         remove_unfinished(folder / ROWS / shard.folder)
@@ -208,30 +208,6 @@ def _agreed(folder: Path, draft: Plan, resolve: Callable[[], Batch]) -> Plan:
     return stored
 
 
-def _lock(folder: Path, name: str, timeout: float = 0) -> AbstractContextManager[object]:
-    """A lock that is held until its block or the process ends; `Timeout` if another has it."""
-    try:
-        return FileLock(folder / LOCKS / f"{name}.lock", timeout=timeout).acquire()
-    except (OSError, NotImplementedError) as error:
-        # a timeout is an OSError too, but it has a meaning
-        if isinstance(error, Timeout):
-            raise
-        raise StoreError(
-            f"cannot lock {_shown(folder)}: {quoted(str(error))}; put the output on"
-            " a file system with locks (flock)"
-        ) from None
-
-
-def _lock_shard(folder: Path, shard: Shard) -> AbstractContextManager[object]:
-    try:
-        return _lock(folder, shard.folder)
-    except Timeout:
-        raise StoreError(
-            f"another process is writing shard {shard} of {_shown(folder)}; let it finish, or share"
-            " the work: --shard 0/2 for one process and 1/2 for the other"
-        ) from None
-
-
 def _reject_other(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise StoreError(f"{_shown(folder)} is a file; give a folder")
@@ -242,22 +218,6 @@ def _reject_other(folder: Path) -> None:
                 f"{_shown(folder)} holds {quoted(sorted(others)[0])} and no"
                 " evaluation; give a new or an empty folder"
             )
-
-
-def _reject_other_counts(folder: Path, shard: Shard) -> None:
-    """Shards of different counts overlap, so they must not be written at the same time."""
-    for path in (folder / LOCKS).glob("*-of-*.lock"):
-        if path.stem.endswith(f"-of-{shard.count}"):
-            continue
-        try:
-            with _lock(folder, path.stem):
-                pass
-        except Timeout:
-            shown = path.stem.replace("-of-", "/")
-            raise StoreError(
-                f"another process is writing shard {shown} of {_shown(folder)},"
-                f" which overlaps with {shard}; let it finish, or divide by the same number"
-            ) from None
 
 
 def _is_free(path: Path, shard: Shard) -> bool:

@@ -13,18 +13,19 @@ from ray_nodes import Workers
 
 from unmask import UnmaskError
 from unmask.errors import ModelError
-from unmask.evaluation.executors.ray_cluster import (
+from unmask.evaluation.rows import METRICS, Row
+from unmask.evaluation.worker import of_median_length
+from unmask.jobs.executors.ray_cluster import (
     Cluster,
     RayExecutor,
-    of_median_length,
     on_workers,
     with_whole_path,
 )
-from unmask.evaluation.executors.ray_failures import accelerator_failure, problem
-from unmask.evaluation.executors.ray_pool import Died, Failure, Placed, Pool
-from unmask.evaluation.executors.ray_workers import Worker
-from unmask.evaluation.rows import METRICS, Row
-from unmask.evaluation.worker import ModelSource
+from unmask.jobs.executors.ray_failures import accelerator_failure, problem
+from unmask.jobs.executors.ray_pool import Died, Placed, Pool
+from unmask.jobs.executors.ray_workers import Worker
+from unmask.jobs.executors.task import Failure
+from unmask.jobs.model_source import ModelSource
 
 
 def give_up(job: str, failure: Failure) -> str:
@@ -208,10 +209,12 @@ def test_what_unmask_refuses_lasts_and_the_rest_passes(error, lasts):
 class Failing:
     """A task whose rows have these errors."""
 
+    beside = None
+
     def __init__(self, errors: Sequence[str]) -> None:
         self.rows = [a_row(**NO_METRICS, error=error) for error in errors]
 
-    def do(self, lm: Any, job: Any) -> list[Row]:
+    def run(self, lm: Any, job: Any) -> list[Row]:
         return self.rows
 
 

@@ -1,4 +1,4 @@
-"""Examples measured by the workers of a Ray cluster; this process only plans and writes.
+"""Jobs done by the workers of a Ray cluster; this process only plans and counts.
 
 A cluster is joined, never configured: nodes, network and access are its owner's business. Nothing
 is reported to Ray's makers, and nothing is shown of Ray's own messages, but what ends a run.
@@ -8,30 +8,18 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from unmask import __version__
 from unmask.arguments import whole_number
 from unmask.errors import UnmaskError
-from unmask.evaluation.executors.ray_pool import PATIENCE, Failure, Pool
-from unmask.evaluation.executors.ray_workers import Needs, RayTransport, Task
-from unmask.evaluation.masks import MaskedPair
-from unmask.evaluation.plan import Batch, Plan
-from unmask.evaluation.rows import Row
-from unmask.evaluation.worker import (
-    ModelSource,
-    check_model,
-    describe,
-    failed,
-    measure,
-    resolve_batch,
-)
-from unmask.language_model import LanguageModel
-from unmask.printable import printable, quoted
-from unmask.settings import Settings
+from unmask.jobs.executors.ray_pool import PATIENCE, Pool
+from unmask.jobs.executors.ray_workers import Needs, RayTransport
+from unmask.jobs.executors.task import Task
+from unmask.jobs.model_source import ModelSource
+from unmask.printable import describe, quoted
 
 AUTO, LOCAL = "auto", "local"
 _SECONDS_TO_PROBE = 10.0
@@ -89,38 +77,11 @@ class RayExecutor:
         self._held.close()
         self._ray = None
 
-    def resolve_batch(
-        self, examples: Sequence[MaskedPair], support: str | Sequence[str], settings: Settings
-    ) -> Batch:
-        """The batch size that suits a worker of the cluster."""
-        if settings.batch_size is not None:
-            return Batch(rows=settings.batch_size)
-
-        def give_up(_: Sequence[MaskedPair], failure: Failure) -> Batch:
-            why = ", ".join(filter(None, (failure.said, failure.details)))
-            raise UnmaskError(f"no batch size could be found: {printable(why)}")
-
-        # there is no plan yet that a model could contradict
-        task = Task(lambda _: None, lambda lm, job: resolve_batch(lm, job, support, settings))
-        transport = self._transport(task)
-        self._workers(transport.needs)
-        pool = Pool(transport, 1, give_up, patience=self._patience)
-        (found,) = pool.run([of_median_length(examples)])
-        return found
-
-    def run(self, plan: Plan, examples: Iterable[MaskedPair]) -> Iterator[list[Row]]:
-        """The result rows of every example, as they come."""
-
-        def give_up(example: MaskedPair, failure: Failure) -> list[Row]:
-            # result rows are published: no `details`
-            return failed(plan, example, printable(failure.said))
-
-        task = Task(
-            lambda lm: _check_worker(lm, plan), lambda lm, example: measure(lm, plan, example)
-        )
+    def run(self, task: Task, jobs: Iterable[Any]) -> Generator[Any, None, None]:
+        """The outcome of every job, as they come."""
         transport = self._transport(task)
         workers = self._workers(transport.needs)
-        yield from Pool(transport, workers, give_up, patience=self._patience).run(examples)
+        yield from Pool(transport, workers, task.give_up, patience=self._patience).run(jobs)
 
     def _workers(self, needs: Needs) -> int:
         return self._cluster.workers or capacity(self._ray.nodes(), needs)
@@ -137,26 +98,10 @@ class RayExecutor:
         return transport
 
 
-def _check_worker(lm: LanguageModel, plan: Plan) -> None:
-    """The software and the model of the plan."""
-    if plan.software != f"unmask {__version__}":
-        raise UnmaskError(
-            f"unmask {__version__} is installed there and {printable(plan.software)} made"
-            " the plan; give every machine the same version"
-        )
-    check_model(lm, plan)
-
-
 def with_whole_path(source: ModelSource) -> ModelSource:
     """The source for processes that have another working directory."""
     folder = os.path.expanduser(source.place)
     return replace(source, place=os.path.abspath(folder)) if os.path.isdir(folder) else source
-
-
-def of_median_length(examples: Sequence[MaskedPair]) -> Sequence[MaskedPair]:
-    """The one in the middle, or the two of an even number: their median is that of all."""
-    ordered = sorted(examples, key=lambda one: len(one.cloze))
-    return ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1] if ordered else []
 
 
 def on_workers(source: ModelSource, *, gpus: bool) -> ModelSource:

@@ -13,13 +13,14 @@ from itertools import islice
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from unmask.errors import UnmaskError
+from unmask.jobs.executors.task import Failure
 from unmask.printable import printable
 
 Job = TypeVar("Job")
 Outcome = TypeVar("Outcome")
 
 # one that runs and one that waits: a worker is never idle for the time of a message
-_JOBS_PER_WORKER = 2
+JOBS_PER_WORKER = 2
 _SECONDS_PER_POLL = 1.0
 PATIENCE = 120.0
 # so many deaths, and at least so many for each worker, without any job done between, are too many
@@ -50,13 +51,6 @@ class Answered(NamedTuple):
 
 
 Event = Placed | Died | Answered
-
-
-class Failure(NamedTuple):
-    """Why a job cannot be done: `said` names no machine, `details` may."""
-
-    said: str
-    details: str = ""
 
 
 class Transport(Protocol):
@@ -145,7 +139,7 @@ class Pool(Generic[Job, Outcome]):
         room = {
             number: len(one.jobs)
             for number, one in self._workers.items()
-            if one.ready and len(one.jobs) < _JOBS_PER_WORKER
+            if one.ready and len(one.jobs) < JOBS_PER_WORKER
         }
         return min(room, key=room.__getitem__) if room else None
 
@@ -177,7 +171,7 @@ class Pool(Generic[Job, Outcome]):
         self._returned.extendleft(reversed(jobs))
         if self._deaths_in_a_row >= max(_DEATHS, _DEATHS_PER_WORKER * self._wanted):
             raise UnmaskError(
-                f"workers died {self._deaths_in_a_row} times without finishing an example, the last"
+                f"workers died {self._deaths_in_a_row} times without finishing anything, the last"
                 f" with: {printable(why)}. What was finished is kept; fix the cause (often memory:"
                 " use fewer --workers) and start again"
             )

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from unmask.errors import ModelError
-from unmask.evaluation.plan import ModelIdentity, sha256
+from unmask.jobs.canonical import sha256
+from unmask.jobs.model_identity import ModelIdentity
 from unmask.language_model import LanguageModel
 from unmask.model.hooks import without_gradients
 from unmask.model.masked_lm import MaskedLM

@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from unmask.errors import UnmaskError
-from unmask.evaluation.rows import Row
-from unmask.evaluation.worker import describe
-from unmask.printable import printable
+from unmask.printable import describe, printable
 
 _LONGEST_REASON = 300
 # by name: which libraries there are, and which of their errors, differs from node to node
@@ -53,15 +51,20 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def accelerator_failure(found: Any) -> str | None:
-    """The error of result rows that all failed by one of the accelerator, but for lack of memory.
+    """The `error` of an outcome, or of all in a list, if it is the accelerator's own.
 
-    CUDA does not recover from such an error within a process.
+    Lack of memory is not: CUDA recovers from it, and from nothing else within a process.
     """
-    if not isinstance(found, list) or not all(isinstance(one, Row) and one.error for one in found):
-        return None
-    errors: list[str] = [one.error for one in found]
-    sick = all(_ACCELERATOR.search(one) and not _MEMORY.search(one) for one in errors)
-    return errors[0] if errors and sick else None
+    every = found if isinstance(found, list) else [found]
+    errors = [getattr(one, "error", None) for one in every]
+    return errors[0] if errors and all(map(is_of_accelerator, errors)) else None
+
+
+def is_of_accelerator(said: object) -> bool:
+    """Whether a described error is one that a process does not recover from."""
+    if not isinstance(said, str):
+        return False
+    return _ACCELERATOR.search(said) is not None and not _MEMORY.search(said)
 
 
 def lacks_software(error: Exception) -> bool:

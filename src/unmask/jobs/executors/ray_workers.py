@@ -1,18 +1,19 @@
 """Workers in a Ray cluster: actors that hold the model, and what the driver hears of them.
 
-Ray neither restarts actors nor repeats their calls here: the pool does, which knows what an example
-is and which one was running.
+Ray neither restarts actors nor repeats their calls here: the pool does, which knows what a job is
+and which one was running.
 """
 
 import socket
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
 import torch
 
-from unmask.evaluation.executors.ray_failures import (
+from unmask.jobs.executors.ray_failures import (
     Problem,
     accelerator_failure,
     address_in,
@@ -20,17 +21,11 @@ from unmask.evaluation.executors.ray_failures import (
     lacks_software,
     problem,
 )
-from unmask.evaluation.executors.ray_pool import Answered, Died, Event, Failure, Placed
-from unmask.evaluation.worker import ModelSource, describe
+from unmask.jobs.executors.ray_pool import JOBS_PER_WORKER, Answered, Died, Event, Placed
+from unmask.jobs.executors.task import Failure, Task
+from unmask.jobs.model_source import ModelSource
 from unmask.language_model import LanguageModel
-from unmask.printable import printable
-
-
-class Task(NamedTuple):
-    """What workers are for, sent to each once: a check of its model, which may raise, and a job."""
-
-    check: Callable[[LanguageModel], None]
-    do: Callable[[LanguageModel, Any], Any]
+from unmask.printable import describe, printable
 
 
 class Worker:
@@ -39,6 +34,8 @@ class Worker:
     def __init__(self, source: ModelSource, task: Task, threads: int) -> None:
         self._source, self._task, self._threads = source, task, threads
         self._lm: LanguageModel | None = None
+        # what is done beside the model waits for it here
+        self._model_is_free = threading.Lock()
 
     def where(self) -> str:
         """The name and address of the node; an answer says that there was room for this worker."""
@@ -64,7 +61,11 @@ class Worker:
     def do(self, job: Any) -> Any:
         """One job; a process whose accelerator has failed ends, for all that follow would fail."""
         assert self._lm is not None
-        found = self._task.do(self._lm, job)
+        task, beside = self._task, self._task.beside
+        content = job if beside is None else beside.read(self._lm, job)
+        with self._model_is_free:
+            found = task.run(self._lm, content)
+        found = found if beside is None else beside.write(job, found)
         if (why := accelerator_failure(found)) is not None:
             # Ray passes the text on as the reason of the death
             sys.exit(why)
@@ -88,6 +89,8 @@ class RayTransport:
             num_gpus=needs.gpus,
             max_restarts=0,
             max_task_retries=0,
+            # a job that waits is read meanwhile
+            max_concurrency=1 if task.beside is None else JOBS_PER_WORKER,
             # packed onto one node, they would share its memory while others are idle
             scheduling_strategy="SPREAD",
         )(Worker)

@@ -1,0 +1,87 @@
+"""Options that commands with much to do share: a Ray cluster, and an orderly end."""
+
+import argparse
+import math
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+from unmask.errors import UnmaskError
+
+if TYPE_CHECKING:
+    from unmask.jobs.executors.local import Executor
+    from unmask.jobs.model_source import ModelSource
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of a cluster."""
+    add = parser.add_argument_group("Ray").add_argument
+    add(
+        "--ray",
+        metavar="ADDRESS",
+        help="run on a Ray cluster: auto (RAY_ADDRESS, or the one on this machine), local (started "
+        "for this run), or an address such as 10.0.0.5:6379 (default: run in this process)",
+    )
+    add(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="number of processes on the cluster, each with its own model (default: one per GPU; "
+        "without GPUs, as many as the CPUs allow)",
+    )
+    add(
+        "--cpus-per-worker", type=int, metavar="N", help="CPUs and threads per process (default: 1)"
+    )
+    add(
+        "--patience",
+        type=float,
+        metavar="SECONDS",
+        help="how long to wait while the cluster has no room for a worker, for example while nodes "
+        "start (default: 120; 900 with --workers)",
+    )
+
+
+def check(chosen: argparse.Namespace) -> None:
+    """Reject options that have no effect, and a wait that never ends."""
+    for name in ("workers", "cpus_per_worker", "patience"):
+        if getattr(chosen, name) is not None and chosen.ray is None:
+            option = f"--{name.replace('_', '-')}"
+            raise UnmaskError(f"{option} is for a cluster; give --ray auto, local or an address")
+    if chosen.patience is not None and not 0 < chosen.patience < math.inf:
+        raise UnmaskError(f"--patience takes seconds, a number above 0, not {chosen.patience:g}")
+
+
+@contextmanager
+def executor(chosen: argparse.Namespace, source: "ModelSource") -> "Iterator[Executor | None]":
+    """The cluster, if one is requested."""
+    if chosen.ray is None:
+        yield None
+        return
+
+    from unmask.jobs.executors.ray_cluster import Cluster, RayExecutor
+
+    cpus = 1 if chosen.cpus_per_worker is None else chosen.cpus_per_worker
+    cluster = Cluster(
+        address=chosen.ray,
+        workers=chosen.workers,
+        cpus_per_worker=cpus,
+        patience=chosen.patience,
+    )
+    with RayExecutor(source, cluster) as found:
+        yield found
+
+
+@contextmanager
+def leaving_in_order() -> Iterator[None]:
+    """End with everything saved on SIGTERM, which batch systems send before they kill."""
+    before = signal.signal(signal.SIGTERM, _stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _stop(number: int, _: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)

@@ -1,0 +1,259 @@
+"""What `score`, `fill` and `pairs` do with many texts: a file that grows, or a folder of parts."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from itertools import count, islice
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from unmask.cli import cluster, options
+from unmask.errors import UnmaskError
+from unmask.printable import printable, quoted
+
+if TYPE_CHECKING:
+    from unmask.jobs.inputs import Unit
+    from unmask.jobs.kinds import Kind, Row
+    from unmask.jobs.plan import JobPlan
+    from unmask.jobs.running import Job
+    from unmask.jobs.single_file import Layout
+    from unmask.jobs.tally import Tally
+    from unmask.jobs.work import Answered, Given
+    from unmask.language_model import LanguageModel
+
+FOLDER_HELP = (
+    "FOLDER/, with a slash at its end, or a URL (s3://, gs://), is a folder of Parquet files, one "
+    "for some thousands of texts: for inputs of any size, several processes and clusters"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser, texts_per_unit: int) -> None:
+    """The options of a folder of parts."""
+    group = parser.add_argument_group("folder of parts")
+    group.add_argument(
+        "--texts-per-unit",
+        type=int,
+        metavar="N",
+        help="texts per part, which is what a killed worker loses at most (default: "
+        f"{texts_per_unit})",
+    )
+    group.add_argument(
+        "--shard",
+        metavar="I/N",
+        help="do every N-th part from the I-th on, counting from 0, so that N processes can share "
+        "one folder (default: all parts)",
+    )
+    parser.set_defaults(default_texts_per_unit=texts_per_unit)
+    cluster.add_arguments(parser)
+
+
+def wants_folder(chosen: argparse.Namespace) -> bool:
+    """Whether the output is a folder of parts; options of a folder need one."""
+    from unmask.jobs.places import is_url
+
+    output = chosen.output or ""
+    if output.endswith(("/", os.sep)) or is_url(output) or (output and os.path.isdir(output)):
+        cluster.check(chosen)
+        return True
+    for name in ("ray", "shard", "texts_per_unit", "workers", "cpus_per_worker", "patience"):
+        if getattr(chosen, name) is not None:
+            raise UnmaskError(
+                f"--{name.replace('_', '-')} is for a folder of parts; give --output FOLDER/, with "
+                "a slash at its end"
+            )
+    return False
+
+
+def are_many(files: Sequence[str]) -> bool:
+    """Whether an input is more than one file of lines on this machine."""
+    from unmask.jobs.places import is_pattern, is_url
+
+    return len(files) != 1 or any(
+        is_url(one) or is_pattern(one) or os.path.isdir(one) or one.lower().endswith(".parquet")
+        for one in files
+    )
+
+
+# --- a folder ----------------------------------------------------------------------------------
+
+
+def run_folder(
+    chosen: argparse.Namespace,
+    kind: "Kind",
+    files: Sequence[str],
+    format: str | None,
+    conclude: "Callable[[Tally], int]",
+) -> int:
+    """Do what the folder lacks; `conclude` prints what came of it, and has the exit code."""
+    from unmask.jobs.executors.local import LocalExecutor
+    from unmask.jobs.running import open_job, run_job
+    from unmask.jobs.shards import Shard
+
+    shard = Shard() if chosen.shard is None else Shard.parse(chosen.shard)
+    _check_files(files)
+    options.check_no_run("--output", chosen.output)
+    source = options.model_source(chosen)
+    # first: whether there is a cluster is known at once, reading an input takes time
+    with cluster.leaving_in_order(), cluster.executor(chosen, source) as remote:
+        size = chosen.texts_per_unit or chosen.default_texts_per_unit
+        job = open_job(kind, files, format=format, texts_per_unit=size)
+        # with a cluster this process only plans, and needs no GPU
+        lm = (source if remote is None else replace(source, device="cpu")).load()
+        name = options.model_name(chosen.model)
+        outcome = run_job(
+            job,
+            job.plan(lm, name=name, dtype=chosen.dtype),
+            _whole_path(chosen.output),
+            remote or LocalExecutor(lm),
+            shard=shard,
+            progress=False if chosen.quiet else None,
+            say=options.say,
+        )
+    code = conclude(outcome.tally)
+    if not chosen.quiet:
+        merging = "" if shard.count > 1 else "; unmask merge makes one file of them"
+        texts = f"{outcome.tally.texts:,} texts are in {quoted(chosen.output, limit=200)}"
+        print(texts + merging, file=sys.stderr)
+    if outcome.failed:
+        options.say(
+            f"{outcome.failed:,} of {outcome.units:,} units failed, e.g.: "
+            f"{printable(outcome.example or '')}; repeat the command to try them again"
+        )
+    return 1 if outcome.failed and code == 0 else code
+
+
+def _check_files(files: Sequence[str]) -> None:
+    if not files or "-" in files:
+        raise UnmaskError(
+            "a folder of parts is made from files, which can be read again; give a FILE"
+        )
+
+
+def _whole_path(folder: str) -> str:
+    """Workers of a cluster have another working directory."""
+    from unmask.jobs.places import is_url
+
+    return folder if is_url(folder) else os.path.abspath(os.path.expanduser(folder))
+
+
+# --- one file ----------------------------------------------------------------------------------
+
+
+class Source(NamedTuple):
+    """Units in the order of the input, from one on; and what is known of them beforehand.
+
+    `identity` is what the input is recognised by, None if it cannot be read again. Unless `ahead`,
+    no unit is read before the rows of the one before it are written.
+    """
+
+    units: "Callable[[int], Iterable[Unit | Given]]"
+    texts: int | None
+    identity: list[list[object]] | None
+    texts_per_unit: int
+    ahead: bool = True
+
+    @classmethod
+    def of_job(cls, job: "Job") -> "Source":
+        """The files of a job."""
+        files = job.source
+        return cls(
+            lambda start: islice(files.units(), start, None),
+            files.texts,
+            files.to_dict(),
+            job.texts_per_unit,
+        )
+
+    def plan(
+        self, chosen: argparse.Namespace, kind: "Kind", lm: "LanguageModel"
+    ) -> "JobPlan | None":
+        """The plan of a job into one file."""
+        from unmask.jobs.identify import identify
+        from unmask.jobs.plan import JobPlan
+
+        if self.identity is None:
+            return None
+        return JobPlan(
+            kind=kind.name,
+            options=kind.options(),
+            model=identify(lm, name=options.model_name(chosen.model), dtype=chosen.dtype),
+            input=self.identity,
+            texts_per_unit=self.texts_per_unit,
+        )
+
+
+def in_units(rows: "Iterable[Row]", size: int) -> "Callable[[int], Iterator[Given]]":
+    """Rows that are read one after the other, from a unit on."""
+    from unmask.jobs.work import Given
+
+    def units(start: int) -> "Iterator[Given]":
+        source = islice(rows, start * size, None)
+        for number in count(start):
+            if not (some := list(islice(source, size))):
+                return
+            yield Given(number, some)
+
+    return units
+
+
+def run_file(
+    chosen: argparse.Namespace,
+    kind: "Kind",
+    source: Source,
+    lm: "LanguageModel",
+    layout: "Layout",
+) -> "Tally":
+    """Write rows as they are made, to a file or stdout; go on with what another run has left."""
+    from unmask.jobs.single_file import RowWriter, growing
+
+    if chosen.output is None:
+        return follow(chosen, kind, source, lm, RowWriter(sys.stdout, layout))
+    with growing(chosen.output, layout, source.plan(chosen, kind, lm)) as writer:
+        if writer.units and not chosen.quiet:
+            options.say(f"continuing after the first {writer.tally.texts:,} texts")
+        found = follow(chosen, kind, source, lm, writer)
+        check_any(kind, found)
+        return found
+
+
+def check_any(kind: "Kind", tally: "Tally") -> None:
+    """Raise where there is not one number; an output that was begun is not left behind."""
+    if tally.has_none(getattr(kind, "methods", ())):
+        raise UnmaskError(kind.none_of(tally))
+
+
+def follow(
+    chosen: argparse.Namespace, kind: "Kind", source: Source, lm: "LanguageModel", store: "Counted"
+) -> "Tally":
+    """Units in their order, with a bar."""
+    from unmask.jobs.executors.local import LocalExecutor
+    from unmask.jobs.tally import Tally
+    from unmask.jobs.work import Work
+    from unmask.progress import bar
+
+    task, tally = Work(kind, store).task(ahead=source.ahead), Tally()
+    tally.add(store.tally)
+    few = source.texts is not None and source.texts <= source.texts_per_unit
+    shown = False if chosen.quiet or few else None
+    with ExitStack() as stack:
+        counted = stack.enter_context(bar("texts", unit="text", total=source.texts, shown=shown))
+        counted.update(tally.texts)
+        outcomes = LocalExecutor(lm).run(task, source.units(store.units))
+        for done in stack.enter_context(closing(outcomes)):
+            if done.error is not None:
+                options.say(done.error)
+            tally.add(done.tally)
+            counted.update(done.tally.texts)
+    return tally
+
+
+class Counted(Protocol):
+    """A store that knows how far it is."""
+
+    @property
+    def units(self) -> int: ...
+    @property
+    def tally(self) -> "Tally": ...
+    def write(self, number: int, answered: "Answered") -> None:
+        """The rows of the next unit."""

@@ -1,1 +1,0 @@
-"""Where examples are measured: in this process, or on a Ray cluster."""

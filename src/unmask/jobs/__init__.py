@@ -1,0 +1,1 @@
+"""Work on many inputs: what models and plans are known by, shards, locks and executors."""

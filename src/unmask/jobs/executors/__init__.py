@@ -1,0 +1,1 @@
+"""Where jobs are done: in this process, or on a Ray cluster."""

@@ -1,0 +1,64 @@
+"""Where jobs are done: jobs in, the outcome of each out, in whatever order.
+
+An executor never raises for a job: what fails becomes an outcome that says why. It may raise when
+it cannot go on at all. Here also the plainest one; the other is in `ray_cluster`.
+"""
+
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Protocol, TypeVar
+
+from unmask.jobs.executors.task import Beside, Task
+from unmask.language_model import LanguageModel
+
+T = TypeVar("T")
+
+
+class Executor(Protocol):
+    """A place with the model."""
+
+    def run(self, task: Task, jobs: Iterable[Any]) -> Generator[Any, None, None]:
+        """The outcome of every job, as they come; jobs are taken as there is room."""
+
+
+class LocalExecutor:
+    """This process, with a model that is loaded already."""
+
+    def __init__(self, lm: LanguageModel) -> None:
+        self._lm = lm
+
+    def run(self, task: Task, jobs: Iterable[Any]) -> Generator[Any, None, None]:
+        """The outcomes in the order of the jobs."""
+        if task.beside is None:
+            return (task.run(self._lm, job) for job in jobs)
+        return _overlapped(task, task.beside, self._lm, jobs)
+
+
+def _overlapped(
+    task: Task, beside: Beside, lm: LanguageModel, jobs: Iterable[Any]
+) -> Generator[Any, None, None]:
+    """The model runs in this thread, where an interruption reaches it.
+
+    Meanwhile another thread reads the next job, and a third one writes the last.
+    """
+    with ThreadPoolExecutor(1) as reader, ThreadPoolExecutor(1) as writer:
+        written: deque[Future[Any]] = deque()
+        read = ((job, reader.submit(beside.read, lm, job)) for job in jobs)
+        for job, content in _one_ahead(read):
+            found = task.run(lm, content.result())
+            while written:
+                yield written.popleft().result()
+            written.append(writer.submit(beside.write, job, found))
+        while written:
+            yield written.popleft().result()
+
+
+def _one_ahead(items: Iterable[T]) -> Iterator[T]:
+    """The same, but each is taken when the one before it is given."""
+    source = iter(items)
+    for before in source:
+        for after in source:
+            yield before
+            before = after
+        yield before

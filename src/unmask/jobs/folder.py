@@ -1,0 +1,175 @@
+"""The folder that a job writes: a Parquet part per unit, under the unit's number.
+
+    _plan.json               the plan
+    part-000000.parquet      the rows of unit 0, written by its worker, whole or not at all
+    _manifest-0-of-1.json    what a shard has done so far, for people and other programs
+    _locks/0-of-1.lock       held by the one driver of this shard; not in a bucket
+
+Parts are the truth: a unit is done when its part is there, whole, and of this plan. Names that
+begin with an underscore are skipped by whatever reads a folder of Parquet files. In a bucket there
+are no locks: two drivers there do the same work twice, and leave the same parts.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from unmask.durable import make_folder, remove_unfinished
+from unmask.errors import StoreError
+from unmask.jobs import places
+from unmask.jobs.kinds import Kind
+from unmask.jobs.locks import lock, lock_shard, reject_other_counts
+from unmask.jobs.parts import encoded, facts_of, part_table
+from unmask.jobs.plan import JobPlan, check_same, read_plan
+from unmask.jobs.shards import Shard
+from unmask.jobs.tally import Tally
+from unmask.jobs.work import Answered
+from unmask.printable import quoted
+
+PLAN, LOCKS = "_plan.json", "_locks"
+_PART = re.compile(r"part-(\d{6,})\.parquet")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Where workers write: the store of a job's units."""
+
+    folder: str
+    kind: Kind
+    plan: str
+    software: str
+
+    def write(self, number: int, answered: Answered) -> None:
+        """The part of a unit."""
+        table = part_table(answered.batch, answered.rows, self.kind.adds, self.kind.leaves_out)
+        facts = {
+            "plan": self.plan,
+            "unit": number,
+            "seconds": round(answered.seconds, 3),
+            "software": self.software,
+            "tally": answered.tally.to_dict(),
+        }
+        places.write_whole(place_of(self.folder, number), encoded(table, facts))
+
+
+def place_of(folder: str, number: int) -> str:
+    """Where the part of a unit is."""
+    return places.inside(folder, f"part-{number:06d}.parquet")
+
+
+@dataclass
+class Progress:
+    """Which units are done, as a byte each; what they hold; and which parts are damaged."""
+
+    done: bytearray
+    tally: Tally
+    damaged: list[int]
+
+    @property
+    def count(self) -> int:
+        """How many are done."""
+        return sum(self.done)
+
+
+def read_progress(folder: str, plan: JobPlan, shard: Shard | None = None) -> Progress:
+    """What the parts of a folder hold, of all units or of a shard's."""
+    share = shard or Shard()
+    found = Progress(bytearray(plan.units or 0), Tally(), [])
+    digest = plan.digest
+    numbers = sorted(
+        number
+        for number in part_numbers(folder)
+        if number % share.count == share.index and number < len(found.done)
+    )
+
+    def facts(number: int) -> Any:
+        try:
+            with places.open_file(place_of(folder, number)) as file:
+                return facts_of(file)
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise StoreError(
+                f"cannot read {places.shown(place_of(folder, number))}: {why}; try again"
+            ) from None
+
+    for number, known in zip(numbers, places.in_parallel(facts, numbers), strict=True):
+        if known is None or known.get("plan") != digest or known.get("unit") != number:
+            found.damaged.append(number)
+        else:
+            found.done[number] = 1
+            found.tally.add(Tally.from_dict(known["tally"]))
+    return found
+
+
+def part_numbers(folder: str) -> Iterator[int]:
+    """The units that have a part, whole or not."""
+    matches = (_PART.fullmatch(name) for name in places.names_in(folder))
+    return (int(match[1]) for match in matches if match is not None)
+
+
+def stored_plan(folder: str) -> JobPlan | None:
+    """The plan of a folder; None if there is none."""
+    place = places.inside(folder, PLAN)
+    text = places.read_text(place)
+    return None if text is None else read_plan(text, places.shown(place))
+
+
+@contextmanager
+def held(folder: str, plan: JobPlan, shard: Shard) -> Iterator[None]:
+    """Hold a shard of the job in `folder`, which is begun if there is none."""
+    _reject_other(folder)
+    with ExitStack() as locks:
+        if not places.is_url(folder):
+            local = Path(folder) / LOCKS
+            make_folder(local)
+            # shards that are started together go one by one
+            with lock(local, "plan", timeout=-1):
+                locks.enter_context(lock_shard(local, shard))
+                reject_other_counts(local, shard)
+                _agree(folder, plan)
+            if shard.count == 1:
+                # of several processes that share a folder another may be writing
+                remove_unfinished(Path(folder))
+        else:
+            _agree(folder, plan)
+        yield
+
+
+def _agree(folder: str, plan: JobPlan) -> None:
+    stored = stored_plan(folder)
+    if stored is None:
+        places.write_whole(places.inside(folder, PLAN), plan.to_json().encode())
+    else:
+        check_same(stored, plan, places.shown(folder))
+
+
+def _reject_other(folder: str) -> None:
+    """Nothing is made in a folder that holds something else."""
+    if not places.is_url(folder) and os.path.exists(folder) and not os.path.isdir(folder):
+        raise StoreError(f"{places.shown(folder)} is a file; give a folder")
+    names = [name for name in places.names_in(folder) if not name.startswith(".")]
+    others = sorted(set(names) - {LOCKS})
+    if others and PLAN not in names:
+        raise StoreError(
+            f"{places.shown(folder)} holds {quoted(others[0])} and no job; give a new or an empty "
+            "folder"
+        )
+
+
+def write_manifest(folder: str, plan: JobPlan, shard: Shard, counts: dict[str, Any]) -> None:
+    """What a shard has done so far."""
+    manifest = {
+        "plan": plan.digest,
+        "kind": plan.kind,
+        "shard": str(shard),
+        **counts,
+        "updated": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    place = places.inside(folder, f"_manifest-{shard.folder}.json")
+    places.write_whole(place, json.dumps(manifest, indent=1).encode())

@@ -1,0 +1,192 @@
+"""`fill`: the likeliest fills of every text."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from unmask.constructions import METHOD_WITHOUT_TABLES, method_name
+from unmask.errors import ClozeError, SupportError, UnmaskError
+from unmask.jobs.tally import Tally
+from unmask.language_model import LanguageModel
+from unmask.printable import quoted
+from unmask.queries.joints import default_method
+from unmask.settings import Settings
+from unmask.text.cloze import Cloze
+from unmask.text.pieces import one_blank_for_each
+
+# fields of a line that are read in place of the options
+FIELDS = ("blanks", "method", "piece_prior", "support", "targets")
+# what an answer adds; a field of these names would be lost
+ADDED = ("fills", "J", "diagnostics", "error", "request")
+# the diagnostics that a reader of many lines needs
+_DIAGNOSTICS = (
+    *("forward_passes", "candidates", "captured_mass", "captured_mass_given_others"),
+    *("search", "searched", "searched_mass", "converged", "pieces", "unknown_tokens"),
+)
+
+Row = dict[str, Any]
+# the options of each method, by its name
+How = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is requested for a text, by options or by the fields of its line."""
+
+    blanks: Any = None
+    method: Any = None
+    support: Any = "auto"
+    targets: Any = None
+    piece_prior: Any = None
+
+    def with_fields(self, fields: Row) -> "Request":
+        """The same with the fields of a line; its words replace candidates, and vice versa."""
+        given: Row = {name: _keyed(fields[name]) for name in FIELDS if fields.get(name) is not None}
+        if "support" in given:
+            given.setdefault("targets", None)
+        elif "targets" in given:
+            given["support"] = "auto"
+        request = replace(self, **given)
+        if "piece_prior" in given and request.targets is None:
+            raise SupportError("the field piece_prior ranks targets, and there are none; give both")
+        return request
+
+
+def _keyed(value: object) -> object:
+    """A value of JSON, whose keys are strings, with the keys of blanks or pieces as numbers."""
+    if not isinstance(value, dict):
+        return value
+    return {int(k) if re.fullmatch("[0-9]{1,9}", k) else k: one for k, one in value.items()}
+
+
+@dataclass(frozen=True)
+class Answerer:
+    """A model, and the request for every text that has none of its own."""
+
+    lm: LanguageModel
+    request: Request
+    how: How
+    top: int
+    settings: Settings
+
+    def read(self, fields: Row) -> tuple[Cloze, Request]:
+        """What a row asks for."""
+        if not isinstance(fields.get("text"), str):
+            raise ClozeError(f"its field 'text' is a string, not {quoted(fields.get('text'))}")
+        request = self.request.with_fields(fields)
+        return self.lm.cloze(fields["text"], blanks=request.blanks), request
+
+    def answer(self, cloze: Cloze, request: Request) -> Row:
+        """The likeliest fills of a text, and how they were computed."""
+        if request.targets is not None:
+            return self._answer_words(cloze, request)
+        cloze, _ = one_blank_for_each(cloze)
+        name = self.method(cloze, request)
+        joint = self.lm.joint(
+            cloze,
+            method=name,
+            support=request.support,
+            settings=self.settings,
+            **self.how.get(name, {}),
+        )
+        fills, agreement = self.lm.ranked(cloze, joint, self.top), joint.agreement()
+        done = joint.diagnostics
+        return {
+            "fills": fills,
+            "method": done["method"],
+            "J": None if agreement is None else agreement.bits,
+            "diagnostics": {key: done[key] for key in _DIAGNOSTICS if key in done},
+        }
+
+    def method(self, cloze: Cloze, request: Request) -> str:
+        """The construction that answers it."""
+        if request.method is None:
+            return default_method(len(cloze.positions), request.support)
+        return method_name(request.method)
+
+    def _answer_words(self, cloze: Cloze, request: Request) -> Row:
+        name = method_name(request.method or METHOD_WITHOUT_TABLES)
+        prior = {} if request.piece_prior is None else {"piece_prior": request.piece_prior}
+        did = {**prior, "unknown_tokens": list(cloze.unknown)}
+        fills = self.ranked_words(cloze, request, name)
+        return {"fills": fills, "method": name, "J": None, "diagnostics": did}
+
+    def ranked_words(self, cloze: Cloze, request: Request, method: str) -> list[Row]:
+        """The targets in the order of their probabilities, by one method with its options."""
+        return self.lm.fill(
+            cloze,
+            top=self.top,
+            method=method,
+            support=request.support,
+            targets=request.targets,
+            piece_prior=request.piece_prior,
+            settings=self.settings,
+            **self.how.get(method, {}),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fill:
+    """Texts with blanks, and a request for each that has none of its own.
+
+    `settings` say how the model is run, and change no number.
+    """
+
+    request: Request = field(default_factory=Request)
+    how: How = field(default_factory=dict)
+    top: int = 10
+    settings: Settings = field(
+        default_factory=lambda: Settings(progress=False, announce=False), compare=False
+    )
+
+    name = "fill"
+    needs = ("text",)
+    takes = FIELDS
+    leaves_out = FIELDS
+
+    @property
+    def adds(self) -> dict[str, str]:
+        """What an answer adds; fills and diagnostics are JSON, for no two texts have the same."""
+        texts = dict.fromkeys(("fills", "method"), "string")
+        return {**texts, "J": "double", **dict.fromkeys(("diagnostics", "error"), "string")}
+
+    def options(self) -> dict[str, Any]:
+        """Whatever decides the rows."""
+        values = {"request": asdict(self.request), "how": self.how, "top": self.top}
+        plain: dict[str, Any] = json.loads(json.dumps(values, default=str))
+        return plain
+
+    def read(self, lm: LanguageModel, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """The rows themselves: each is read when it is answered."""
+        return list(rows)
+
+    def run(self, lm: LanguageModel, items: Sequence[Mapping[str, Any]]) -> list[list[Row]]:
+        """One row per text."""
+        answerer = Answerer(lm, self.request, self.how, self.top, self.settings)
+        return [[self._row(answerer, dict(item))] for item in items]
+
+    def _row(self, answerer: Answerer, fields: Row) -> Row:
+        try:
+            found = answerer.answer(*answerer.read(fields))
+        except UnmaskError as error:
+            return self.without(str(error))[0]
+        as_json = {name: json.dumps(found[name]) for name in ("fills", "diagnostics")}
+        return {**found, **as_json, "error": None}
+
+    def without(self, reason: str) -> list[Row]:
+        """A row with the error."""
+        return [{**dict.fromkeys(self.adds), "error": str(reason)}]
+
+    def none_of(self, tally: Tally) -> str:
+        """What is said where there is not one answer."""
+        return f"none of the {tally.texts} texts can be answered"
+
+    def tally(
+        self, rows: Sequence[Mapping[str, Any]], found: Sequence[Sequence[Mapping[str, Any]]]
+    ) -> Tally:
+        """How many have an error."""
+        tally = Tally(len(rows))
+        tally.note("fill", [row["error"] for some in found for row in some if row["error"]])
+        return tally

@@ -1,0 +1,87 @@
+"""`pairs`: two words in the two blanks of every item."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from unmask.constructions import METHOD_WITHOUT_TABLES
+from unmask.jobs.kinds import Reason, Row
+from unmask.jobs.tally import Tally
+from unmask.language_model import LanguageModel
+from unmask.sequences import word_pairs
+from unmask.sequences.word_pairs import PairScore, WordPair
+from unmask.settings import Settings, Sketch
+from unmask.tables.proposals import AUTO
+
+_COUNTS = ("pieces_1", "pieces_2", "unknown_tokens", "forward_passes")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pairs:
+    """Items of a text and two words, in three columns, by one method.
+
+    `settings` say how the model is run, and change no number.
+    """
+
+    columns: tuple[str, str, str] = ("text", "word1", "word2")
+    method: str = METHOD_WITHOUT_TABLES
+    support: str | Sketch = AUTO
+    model_name: str = ""
+    prefix: str = ""
+    settings: Settings = field(default_factory=lambda: Settings(progress=False), compare=False)
+
+    name = "pairs"
+    takes = ()
+    leaves_out = ()
+
+    @property
+    def needs(self) -> Sequence[str]:
+        """The columns of the text and the words."""
+        return self.columns
+
+    @property
+    def adds(self) -> dict[str, str]:
+        """The columns that it adds: standard errors only where numbers are estimated."""
+        *numbers, reason = (one.name for one in fields(PairScore))
+        if self.method == METHOD_WITHOUT_TABLES or self.support == "vocabulary":
+            numbers = [name for name in numbers if not name.endswith("_error")]
+        texts = ("method", "model", reason)
+        types = {**dict.fromkeys(numbers, "double"), **dict.fromkeys(texts, "string")}
+        counts = dict.fromkeys(_COUNTS, "int64")
+        return {self.prefix + name: counts.get(name, kind) for name, kind in types.items()}
+
+    def options(self) -> dict[str, Any]:
+        """Whatever decides the rows."""
+        values = asdict(self)
+        del values["settings"]
+        return values
+
+    def read(self, lm: LanguageModel, rows: Sequence[Row]) -> list[Any]:
+        """The tokens of each item."""
+        items = ([row.get(name) for name in self.columns] for row in rows)
+        found = word_pairs.read_items(lm, items, method=self.method)
+        return [Reason(one) if isinstance(one, str) else one for one in found]
+
+    def run(self, lm: LanguageModel, items: Sequence[WordPair]) -> list[list[dict[str, Any]]]:
+        """One row per item."""
+        how: dict[str, Any] = {"method": self.method, "support": self.support}
+        scores = word_pairs.score_items(lm, items, **how, settings=self.settings)
+        return [[self._row(one)] for one in scores]
+
+    def without(self, reason: str) -> list[dict[str, Any]]:
+        """A row with the reason."""
+        return [self._row(PairScore(reason=reason))]
+
+    def _row(self, score: PairScore) -> dict[str, Any]:
+        values = score.to_dict() | {"method": self.method, "model": self.model_name}
+        return {name: values[name.removeprefix(self.prefix)] for name in self.adds}
+
+    def none_of(self, tally: Tally) -> str:
+        """What is said where there is not one number."""
+        return f"none of the {tally.texts} items can be scored"
+
+    def tally(self, rows: Sequence[Row], found: Sequence[Sequence[Row]]) -> Tally:
+        """How many have no numbers."""
+        tally, reason = Tally(len(rows)), f"{self.prefix}reason"
+        tally.note(self.method, [row[reason] for some in found for row in some if row[reason]])
+        return tally

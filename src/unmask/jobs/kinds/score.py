@@ -1,0 +1,174 @@
+"""`score`: a number for every text, word, or pair of texts."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from unmask.errors import CorpusError
+from unmask.jobs.kinds import Reason, Row
+from unmask.jobs.tally import Tally
+from unmask.language_model import LanguageModel
+from unmask.sequences import scoring
+from unmask.sequences.inputs import item_of
+from unmask.sequences.outputs import (
+    BITS,
+    PAIR_COLUMNS,
+    TEXT_COLUMNS,
+    WORD_COLUMNS,
+    result_rows,
+)
+from unmask.sequences.scores import LogRatio, TextScore, Unscored
+from unmask.sequences.texts import TokenisedText, tokenised_or_reasons
+from unmask.settings import Settings
+
+_TYPES = {
+    **dict.fromkeys(("score", "surprisal", "log_ratio", "standard_error", "correct"), "double"),
+    **dict.fromkeys(("tokens", "unknown_tokens", "forward_passes", "orders", "places"), "int64"),
+    **dict.fromkeys(("word_number", "start", "end", "pieces"), "int64"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """Texts of one column, or with two columns pairs of texts, by one or more methods.
+
+    `order` is that of `unmasking`. With `words` there is a row per word. `groups` are the columns
+    that accuracies of pairs are by. `settings` say how the model is run, and change no number.
+    """
+
+    columns: tuple[str, ...] = ("text",)
+    methods: tuple[str, ...] = ("pll",)
+    model_name: str = ""
+    order: str | None = None
+    orders: int = 8
+    seed: int = 0
+    words: bool = False
+    base_two: bool = False
+    without_text: bool = False
+    prefix: str = ""
+    groups: tuple[str, ...] = ()
+    settings: Settings = field(default_factory=lambda: Settings(progress=False), compare=False)
+
+    name = "score"
+    takes = ()
+
+    @property
+    def is_pairs(self) -> bool:
+        """Whether two texts are compared."""
+        return len(self.columns) == 2
+
+    @property
+    def unit(self) -> str:
+        """What the numbers are in."""
+        return "bits" if self.base_two else "nats"
+
+    @property
+    def needs(self) -> Sequence[str]:
+        """The columns of the texts, and those that pairs are grouped by."""
+        return [*self.columns, *(name for name in self.groups if name not in self.columns)]
+
+    @property
+    def leaves_out(self) -> Sequence[str]:
+        """The texts, if the rows are to be published."""
+        return self.columns if self.without_text else ()
+
+    @property
+    def adds(self) -> dict[str, str]:
+        """The columns that it adds."""
+        every = WORD_COLUMNS if self.words else PAIR_COLUMNS if self.is_pairs else TEXT_COLUMNS
+        *numbers, reason = every
+        order = ("order",) if self.order else ()
+        names = ("method", *order, *numbers, "unit", "model", reason)
+        return {self.prefix + name: _TYPES.get(name, "string") for name in names}
+
+    def options(self) -> dict[str, Any]:
+        """Whatever decides the rows."""
+        values = asdict(self)
+        del values["settings"]
+        return values
+
+    def read(self, lm: LanguageModel, rows: Sequence[Row]) -> list[Any]:
+        """The tokens of each text, or of both."""
+        found: list[Any] = [_texts(row, self.columns) for row in rows]
+        good = [one for one in found if not isinstance(one, Reason)]
+        read = iter(tokenised_or_reasons(lm, [text for texts in good for text in texts]))
+        for number, one in enumerate(found):
+            if not isinstance(one, Reason):
+                tokens = [next(read) for _ in one]
+                why = next((text for text in tokens if isinstance(text, str)), None)
+                found[number] = tuple(tokens) if why is None else Reason(why)
+        return found
+
+    def run(
+        self, lm: LanguageModel, items: Sequence[tuple[TokenisedText, ...]]
+    ) -> list[list[dict[str, Any]]]:
+        """One row per method and item, or word of it."""
+        found = {method: self._scores(lm, items, method) for method in self.methods}
+        return [
+            [row for method in self.methods for row in self._rows(method, found[method][place])]
+            for place in range(len(items))
+        ]
+
+    def _scores(
+        self, lm: LanguageModel, items: Sequence[tuple[TokenisedText, ...]], method: str
+    ) -> Sequence[TextScore | LogRatio]:
+        how: dict[str, Any] = {"method": method, "settings": self.settings}
+        if method == "unmasking":
+            how["order"] = self.order
+        if not self.is_pairs:
+            return scoring.score_texts(lm, [one for (one,) in items], **how)
+        pairs = [(first, second) for first, second in items]
+        return scoring.log_ratios(lm, pairs, orders=self.orders, seed=self.seed, **how)
+
+    def without(self, reason: str) -> list[dict[str, Any]]:
+        """A row per method with the reason."""
+        if self.is_pairs:
+            nothing = LogRatio(None, None, 0, None, 0, reason)
+            return [row for method in self.methods for row in self._rows(method, nothing)]
+        return [
+            row
+            for method in self.methods
+            for row in self._rows(method, Unscored("", method, reason))
+        ]
+
+    def _rows(self, method: str, score: TextScore | Unscored | LogRatio) -> list[dict[str, Any]]:
+        order = self.order if method == "unmasking" else None
+        about = {"method": method, "order": order, "unit": self.unit, "model": self.model_name}
+        unit = BITS if self.base_two else 1.0
+        names = [(name, name.removeprefix(self.prefix)) for name in self.adds]
+        return [
+            {name: (row | about)[plain] for name, plain in names}
+            for row in result_rows(score, words=self.words, unit=unit)
+        ]
+
+    def none_of(self, tally: Tally) -> str:
+        """What is said where there is not one number."""
+        what = f"texts ({tally.texts}) can be scored"
+        if self.is_pairs:
+            what = f"pairs ({tally.texts}) can be compared by {', '.join(self.methods)}"
+        return f"none of the {what}: {tally.without[self.methods[0]][1]}"
+
+    def tally(self, rows: Sequence[Row], found: Sequence[Sequence[Row]]) -> Tally:
+        """How many have no number by a method, and which text of each pair won."""
+        tally = Tally(len(rows))
+        for given, results in zip(rows, found, strict=True):
+            # BLiMP writes one of its fields in two ways
+            groups = tuple(
+                (name, str(given.get(name, "")).replace("syntax/semantics", "syntax_semantics"))
+                for name in self.groups
+            )
+            for row in results:
+                method, reason = (row[self.prefix + name] for name in ("method", "reason"))
+                tally.note(method, [reason] if reason else [])
+                if self.is_pairs:
+                    key = method, groups, row[f"{self.prefix}correct"]
+                    tally.verdicts[key] += 1
+                    tally.passes[key] += row[f"{self.prefix}forward_passes"]
+        return tally
+
+
+def _texts(row: Row, columns: Sequence[str]) -> "tuple[str, ...] | Reason":
+    try:
+        return item_of(row, columns, "the row").texts
+    except CorpusError as error:
+        return Reason(error)

@@ -1,0 +1,109 @@
+"""The parts of a job's folder as one file, in the order of the input."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from unmask.durable import explained, replacing
+from unmask.errors import StoreError
+from unmask.jobs import places
+from unmask.jobs.folder import place_of, read_progress, stored_plan
+from unmask.jobs.inputs import parquet_library
+from unmask.sequences.outputs import written
+
+FORMATS = ("csv", "jsonl", "parquet", "tsv")
+
+
+class Merged(NamedTuple):
+    """How many rows were written, and how many units of the job have no part."""
+
+    rows: int
+    missing: int
+
+
+def merge(folder: str, output: Path, format: str) -> Merged:
+    """Write the rows of all parts into one file, which is there whole or not at all."""
+    plan = stored_plan(folder)
+    if plan is None:
+        raise StoreError(f"{places.shown(folder)} is not the folder of a job: it has no plan")
+    progress = read_progress(folder, plan)
+    parts = [place_of(folder, n) for n, done in enumerate(progress.done) if done]
+    if not parts:
+        raise StoreError(f"{places.shown(folder)} has no rows yet")
+    schema = _schema(parts)
+    with explained(output), replacing(output) as unfinished:
+        write = _write_parquet if format == "parquet" else _write_text
+        rows = write(unfinished, parts, schema, format)
+    return Merged(rows, len(progress.done) - len(parts))
+
+
+def _schema(parts: list[str]) -> Any:
+    """All columns of all parts; one that has several types becomes text."""
+    pa, _ = parquet_library()
+    fields: dict[str, Any] = {}
+    for schema in places.in_parallel(_schema_of, parts):
+        for field in schema:
+            before = fields.get(field.name, pa.null())
+            fields[field.name] = _common(pa, before, field.type)
+    return pa.schema(list(fields.items()))
+
+
+def _schema_of(place: str) -> Any:
+    _, pq = parquet_library()
+    with places.open_file(place) as file:
+        return pq.read_schema(file)
+
+
+def _common(pa: Any, one: Any, other: Any) -> Any:
+    try:
+        schemas = [pa.schema([("x", kind)]) for kind in (one, other)]
+        return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
+    except pa.ArrowException:
+        return pa.string()
+
+
+def _tables(parts: list[str], schema: Any) -> Iterator[Any]:
+    pa, pq = parquet_library()
+    for place in parts:
+        with places.open_file(place) as file:
+            table = pq.read_table(file)
+        columns = [_as_type(pa, table, field) for field in schema]
+        yield pa.table(columns, schema=schema)
+
+
+def _as_type(pa: Any, table: Any, field: Any) -> Any:
+    if field.name not in table.column_names:
+        return pa.nulls(table.num_rows, field.type)
+    column = table.column(field.name)
+    if field.type == pa.string() and not pa.types.is_string(column.type):
+        values = column.to_pylist()
+        shown = [None if v is None else json.dumps(v, default=str) for v in values]
+        return pa.array(shown, pa.string())
+    return column.cast(field.type)
+
+
+def _write_parquet(path: Path, parts: list[str], schema: Any, _: str) -> int:
+    _, pq = parquet_library()
+    rows = 0
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for table in _tables(parts, schema):
+            writer.write_table(table)
+            rows += table.num_rows
+    return rows
+
+
+def _write_text(path: Path, parts: list[str], schema: Any, format: str) -> int:
+    rows = 0
+    with path.open("w", encoding="utf-8", newline="") as file:
+        for table in _tables(parts, schema):
+            some = [_plain(row) for row in table.to_pylist()]
+            file.write(written(some, schema.names, format, header=not rows))
+            rows += len(some)
+    return rows
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    """Times, decimals and bytes, which JSON does not have, as texts."""
+    known = (str, int, float, bool, list, dict, type(None))
+    return {name: v if isinstance(v, known) else str(v) for name, v in row.items()}

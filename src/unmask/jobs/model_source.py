@@ -1,0 +1,64 @@
+"""Where a worker gets its model, what runs it, and whether it is the one that was planned for."""
+
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from importlib.util import find_spec
+
+import tokenizers
+import torch
+import transformers
+
+from unmask import __version__
+from unmask.errors import ModelError
+from unmask.jobs.identify import identify
+from unmask.jobs.model_identity import ModelIdentity, model_changes
+from unmask.language_model import LanguageModel
+from unmask.loading import load
+from unmask.printable import printable
+
+# with numba other code sums over the tables: the same numbers but for the last digits
+SOFTWARE = ", ".join(
+    [
+        f"unmask {__version__}",
+        f"torch {torch.__version__}",
+        f"transformers {transformers.__version__}",
+        f"tokenizers {tokenizers.__version__}",
+        f"numba {metadata.version('numba')}" if find_spec("numba") else "no numba",
+    ]
+)
+# of a model, as errors name them
+_PARTS = {"config": "settings", "tokenizer": "rules for tokens", "probe": "answers"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSource:
+    """Where a worker gets its model, and how it loads it; not part of a plan."""
+
+    place: str
+    device: str | None = None
+    dtype: str = "float32"
+    revision: str | None = None
+    trust_remote_code: bool = False
+    allow_pickle: bool = False
+
+    def load(self) -> LanguageModel:
+        """The model itself."""
+        options = asdict(self)
+        return load(options.pop("place"), **options)
+
+
+def check_model(lm: LanguageModel, known: ModelIdentity) -> None:
+    """Reject another model than the known one: names and folders may lie."""
+    here = identify(lm, name=known.name, dtype=known.dtype)
+    for path, said in model_changes(known, here).items():
+        part = path.split(".")[1]
+        raise ModelError(
+            f"{printable(lm.name)} has other {_PARTS.get(part, part)} here than where the run was"
+            f" planned ({said}); give every machine the same model"
+        )
+
+
+def device_name(lm: LanguageModel) -> str:
+    """What the model runs on."""
+    device = lm.model.device
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type

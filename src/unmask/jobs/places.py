@@ -1,0 +1,238 @@
+"""Files and folders wherever they are: paths of this machine, and URLs that pyarrow takes.
+
+A place is a text. A path is used as it is; a URL (s3://, gs://, and hf:// for data sets of the Hub)
+goes through `pyarrow.fs`. What is written is there whole or not at all: a file is renamed into its
+place, and an object of a store is one put.
+"""
+
+import glob
+import io
+import os
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from unmask.durable import write_file
+from unmask.errors import CorpusError, StoreError
+from unmask.printable import describe, quoted
+
+# requests to a store that wait for their answers at the same time
+_REQUESTS = 32
+_PATTERN = frozenset("*?[")
+# pyarrow reads the Hub through the library that Hugging Face made for it
+_ADDED = {"hf": "fsspec+hf"}
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file that is there: its place, its name below what was asked for, and what is known of it.
+
+    `changed` is when an object of a store was written, None for a file of this machine.
+    """
+
+    place: str
+    name: str
+    size: int
+    changed: int | None = None
+
+
+def is_url(place: str) -> bool:
+    """Whether a place is not of this machine."""
+    return "://" in place
+
+
+def inside(folder: str, name: str) -> str:
+    """A place in a folder."""
+    return f"{folder.rstrip('/')}/{name}" if is_url(folder) else os.path.join(folder, name)
+
+
+def is_pattern(place: str) -> bool:
+    """Whether a place stands for others; a file of that very name is none."""
+    return bool(_PATTERN & set(place)) and not os.path.exists(os.path.expanduser(place))
+
+
+def shown(place: str) -> str:
+    """A place for an error message."""
+    return quoted(place, limit=150)
+
+
+def stamp(place: str) -> object:
+    """What changes with a file of this machine, so that nothing stale is remembered of it."""
+    if is_url(place):
+        return None
+    found = os.stat(place)
+    return found.st_mtime_ns, found.st_size
+
+
+# --- reading -----------------------------------------------------------------------------------
+
+
+def open_file(place: str) -> BinaryIO:
+    """A file that can be read from any byte on."""
+    if not is_url(place):
+        return open(place, "rb")
+    system, path = _system(place)
+    with _explained(place):
+        return io.BufferedReader(system.open_input_file(path), 2**20)
+
+
+def read_text(place: str) -> str | None:
+    """A whole file; None if there is none."""
+    try:
+        with open_file(place) as file:
+            return file.read().decode("utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreError(f"cannot read {shown(place)}: {describe(error)}") from None
+
+
+def find(places: Iterable[str], endings: Iterable[str]) -> list[Found]:
+    """The files that places stand for: files, patterns, and of folders all with such endings.
+
+    Those of a pattern or a folder come in the order of their names; hidden ones, and those whose
+    names begin with an underscore, are left out.
+    """
+    found: list[Found] = []
+    for place in places:
+        some = _find_urls(place) if is_url(place) else _find_paths(os.path.expanduser(place))
+        many = [one for one in some if one.name.lower().endswith(tuple(endings))]
+        # a single file is taken whatever its name is: its format may be given
+        some = many if many or len(some) != 1 else some
+        if not some:
+            raise CorpusError(
+                f"{shown(place)} holds no file that ends in {', '.join(endings)}"
+                if is_url(place) or os.path.exists(place)
+                else f"there is no file {shown(place)}"
+            )
+        found += some
+    return found
+
+
+def _find_paths(place: str) -> list[Found]:
+    if os.path.isfile(place):
+        paths, base = [place], os.path.dirname(place)
+    elif os.path.isdir(place):
+        paths, base = glob.glob(os.path.join(glob.escape(place), "**"), recursive=True), place
+    elif not _PATTERN & set(place):
+        return []
+    else:
+        paths, base = glob.glob(place, recursive=True), _fixed_part(place)
+    files = sorted(path for path in paths if os.path.isfile(path))
+    named = [(path, os.path.relpath(path, base or ".")) for path in files]
+    return [
+        Found(os.path.abspath(path), name, os.path.getsize(path))
+        for path, name in named
+        if _is_data(name)
+    ]
+
+
+def _find_urls(place: str) -> list[Found]:
+    import pyarrow.fs as pafs
+
+    base = _fixed_part(place) if _PATTERN & set(place) else place
+    system, root = _system(base)
+    with _explained(place):
+        info = system.get_file_info(root)
+        infos = [info]
+        if info.type != pafs.FileType.File:
+            infos = system.get_file_info(pafs.FileSelector(root, recursive=True))
+    found = []
+    for one in sorted(infos, key=lambda one: one.path):
+        itself = one.path.strip("/") == root.strip("/")
+        name = one.base_name if itself else one.path.strip("/")[len(root.strip("/")) + 1 :]
+        url = base if itself else inside(base, name)
+        if one.type == pafs.FileType.File and (base == place or fnmatch(url, place)):
+            found.append(Found(url, name, one.size, one.mtime_ns or 0))
+    return [one for one in found if _is_data(one.name)]
+
+
+def _fixed_part(place: str) -> str:
+    """The folder that a pattern begins with."""
+    first = min(place.index(mark) for mark in _PATTERN if mark in place)
+    return place[:first].rpartition("/")[0]
+
+
+def _is_data(name: str) -> bool:
+    # as Spark and pyarrow leave them out
+    return not any(part.startswith((".", "_")) for part in Path(name).parts)
+
+
+# --- writing -----------------------------------------------------------------------------------
+
+
+def write_whole(place: str, content: bytes) -> None:
+    """A file with this content: there when this returns, or else not at all."""
+    if not is_url(place):
+        write_file(Path(place), lambda file: file.write(content))
+        return
+    system, path = _system(place)
+    try:
+        # at once: a stream that fails half-way would be closed, and so be there
+        with system.open_output_stream(path) as stream:
+            stream.write(content)
+    except OSError as error:
+        raise StoreError(
+            f"cannot write {shown(place)}: {describe(error)}; what was saved before is safe: start "
+            "again"
+        ) from None
+
+
+def names_in(folder: str) -> list[str]:
+    """The files of a folder; none if there is no such folder."""
+    if not is_url(folder):
+        return [one.name for one in os.scandir(folder)] if os.path.isdir(folder) else []
+    import pyarrow.fs as pafs
+
+    system, path = _system(folder)
+    with _explained(folder):
+        infos = system.get_file_info(pafs.FileSelector(path, allow_not_found=True))
+    return [one.base_name for one in infos]
+
+
+def in_parallel(function: Any, items: Iterable[Any]) -> Iterator[Any]:
+    """A function of each, in their order, while others wait for a disk or a store."""
+    with ThreadPoolExecutor(_REQUESTS) as threads:
+        yield from threads.map(function, items)
+
+
+# --- stores ------------------------------------------------------------------------------------
+
+
+def _system(place: str) -> tuple[Any, str]:
+    """What reads a URL, and the path that it has there."""
+    scheme, _, rest = place.partition("://")
+    bucket, _, path = rest.partition("/")
+    try:
+        system, base = _connected(f"{_ADDED.get(scheme, scheme)}://{bucket}")
+    except ImportError as error:
+        raise CorpusError(
+            f"{shown(place)} is a URL, which needs pyarrow: pip install 'unmask[evaluate]' "
+            f"({describe(error)})"
+        ) from None
+    except (ValueError, OSError) as error:
+        raise CorpusError(f"cannot use {shown(place)}: {describe(error)}") from None
+    return system, f"{base}/{path}".rstrip("/")
+
+
+@lru_cache
+def _connected(root: str) -> tuple[Any, str]:
+    import pyarrow.fs as pafs
+
+    system, base = pafs.FileSystem.from_uri(root)
+    return system, base
+
+
+@contextmanager
+def _explained(place: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise CorpusError(f"cannot read {shown(place)}: {describe(error)}") from None

@@ -1,0 +1,215 @@
+"""A job from its first unit to its last. The driver only counts: workers read and write."""
+
+import io
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
+from typing import Never
+
+from tqdm import tqdm
+
+from unmask.errors import UnmaskError
+from unmask.jobs import folder as folders
+from unmask.jobs.executors.local import Executor
+from unmask.jobs.identify import identify
+from unmask.jobs.inputs import Input, first_columns, open_input
+from unmask.jobs.kinds import Kind
+from unmask.jobs.model_source import SOFTWARE
+from unmask.jobs.plan import JobPlan
+from unmask.jobs.shards import Shard
+from unmask.jobs.tally import Tally
+from unmask.jobs.work import Done, Work, clash
+from unmask.language_model import LanguageModel
+from unmask.printable import printable
+
+# more than this in a row is a broken machine or disk, not an unlucky file
+_FAILURES_IN_A_ROW = 20
+# how often to print a line where there is no terminal for a bar, and to rewrite the manifest
+SECONDS_PER_LINE = 30.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to do with which files; see `open_job`."""
+
+    kind: Kind
+    source: Input
+    texts_per_unit: int
+
+    def plan(self, lm: LanguageModel, *, name: str, dtype: str) -> JobPlan:
+        """The plan of this job with a model."""
+        return JobPlan(
+            kind=self.kind.name,
+            options=self.kind.options(),
+            model=identify(lm, name=name, dtype=dtype),
+            input=self.source.to_dict(),
+            texts_per_unit=self.texts_per_unit,
+            units=self.source.unit_count,
+        )
+
+
+def open_job(
+    kind: Kind, files: Sequence[str], *, format: str | None = None, texts_per_unit: int = 4096
+) -> Job:
+    """A job over files, patterns, folders or URLs, after a look at its first rows."""
+    if texts_per_unit < 1:
+        raise UnmaskError(f"a unit has texts from 1, not {texts_per_unit}")
+    source = open_input(files, format=format, texts_per_unit=texts_per_unit)
+    theirs = set(first_columns(source, kind.needs)) - set(kind.leaves_out)
+    check_names(theirs, kind.adds)
+    return Job(kind, source, texts_per_unit)
+
+
+def check_names(theirs: Iterable[str], own: Iterable[str]) -> None:
+    """Raise where a column of the input would be lost under one of the output's own."""
+    if (why := clash(theirs, own)) is not None:
+        raise UnmaskError(why)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the folder holds of a shard's share: units done, and those that failed with reasons."""
+
+    plan: JobPlan
+    units: int
+    done: int
+    failed: int
+    tally: Tally
+    damaged: int = 0
+    example: str | None = None
+
+
+def run_job(
+    job: Job,
+    plan: JobPlan,
+    output: str,
+    executor: Executor,
+    *,
+    shard: Shard | None = None,
+    progress: bool | None = None,
+    say: Callable[[str], object] = lambda _: None,
+) -> Outcome:
+    """Do what is missing from a job's folder, which is created if it does not exist."""
+    share = shard or Shard()
+    with folders.held(output, plan, share):
+        before = folders.read_progress(output, plan, share)
+        if before.damaged:
+            say(f"{len(before.damaged):,} parts are damaged, and are computed again")
+        parts = folders.Parts(output, job.kind, plan.digest, SOFTWARE)
+        return _Driver(job, plan, output, share, before).run(
+            executor, Work(job.kind, parts), progress
+        )
+
+
+class _Driver:
+    """Counts what workers do."""
+
+    def __init__(
+        self, job: Job, plan: JobPlan, output: str, shard: Shard, before: folders.Progress
+    ) -> None:
+        self._job, self._plan, self._output, self._shard = job, plan, output, shard
+        self._units = len(range(shard.index, job.source.unit_count, shard.count))
+        self._before, self._done, self._tally = before.done, before.count, before.tally
+        self._damaged = len(before.damaged)
+        self._failed, self._in_a_row = 0, 0
+        self._example: str | None = None
+        self._written_at = time.monotonic()
+
+    def run(self, executor: Executor, work: Work, progress: bool | None) -> Outcome:
+        """All units that are left."""
+        left = (
+            unit
+            for unit in islice(self._job.source.units(), self._shard.index, None, self._shard.count)
+            if not self._before[unit.number]
+        )
+        texts = self._job.source.texts
+        share = None if texts is None else -(-texts * self._units // self._job.source.unit_count)
+        with progress_bar(
+            share, self._tally.texts, shown=progress, shard=self._shard, unit=" texts"
+        ) as bar:
+            try:
+                with closing(executor.run(work.task(self._plan), left)) as outcomes:
+                    for done in outcomes:
+                        self._count(done)
+                        bar.set_postfix_str(self._told(), refresh=False)
+                        bar.update(done.tally.texts)
+            finally:
+                self._write_manifest()
+        return self.outcome()
+
+    def outcome(self) -> Outcome:
+        """What there is."""
+        return Outcome(
+            self._plan,
+            self._units,
+            self._done,
+            self._failed,
+            self._tally,
+            self._damaged,
+            self._example,
+        )
+
+    def _count(self, done: Done) -> None:
+        if done.error is None:
+            self._done += 1
+            self._in_a_row = 0
+            self._tally.add(done.tally)
+        else:
+            self._failed += 1
+            self._in_a_row += 1
+            self._example = self._example or done.error
+            if self._in_a_row >= _FAILURES_IN_A_ROW:
+                raise UnmaskError(
+                    f"{self._in_a_row} units failed in a row, the last with: "
+                    f"{printable(done.error)}. What was finished is kept; fix the cause and start "
+                    "again"
+                )
+        if time.monotonic() - self._written_at > SECONDS_PER_LINE:
+            self._write_manifest()
+
+    def _told(self) -> str:
+        without = self._tally.unanswered
+        said = [f"{without:,} without a number"] * bool(without)
+        return ", ".join([*said, *[f"{self._failed:,} units failed"] * bool(self._failed)])
+
+    def _write_manifest(self) -> None:
+        self._written_at = time.monotonic()
+        counts = {
+            "units": self._units,
+            "done": self._done,
+            "failed": self._failed,
+            "texts": self._tally.texts,
+            "without": self._tally.unanswered,
+        }
+        folders.write_manifest(self._output, self._plan, self._shard, counts)
+
+
+def progress_bar(
+    total: int | None, initial: int, *, shown: bool | None, shard: Shard, unit: str
+) -> "tqdm[Never]":
+    """A bar on stderr with rate and time left; where that is no terminal, a line now and then."""
+    watched = sys.stderr is not None and sys.stderr.isatty()
+    return tqdm(
+        total=total,
+        initial=initial,
+        desc=f"shard {shard}" if shard.count > 1 else None,
+        unit=unit,
+        disable=shown is False,
+        mininterval=0.1 if watched else SECONDS_PER_LINE,
+        # by time alone: jobs differ too much in cost for a guess by their number
+        miniters=1,
+        smoothing=0.05,
+        file=sys.stderr if watched else _Lines(),
+    )
+
+
+class _Lines(io.StringIO):
+    """Where a bar is drawn over and over, as lines, which a log can hold."""
+
+    def write(self, text: str) -> int:
+        if said := text.strip():
+            print(said, file=sys.stderr, flush=True)
+        return len(text)

@@ -1,0 +1,183 @@
+"""One unit from its slice of the input to its part of the output: what a worker does.
+
+Only what cannot be stored raises. A row that fails has a reason in its place; a unit that cannot be
+read is an outcome with an error.
+"""
+
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from unmask import __version__
+from unmask.errors import CorpusError, StoreError, UnmaskError, UnmaskWarning
+from unmask.jobs.executors.ray_failures import is_of_accelerator
+from unmask.jobs.executors.task import Beside, Failure, Task
+from unmask.jobs.inputs import Batch, Row, Unit, read_unit
+from unmask.jobs.kinds import Kind, Reason
+from unmask.jobs.model_source import check_model
+from unmask.jobs.plan import JobPlan
+from unmask.jobs.tally import Tally
+from unmask.language_model import LanguageModel
+from unmask.printable import describe, printable, quoted
+
+
+class Done(NamedTuple):
+    """The outcome of a unit: what is told of its rows, or why it has none."""
+
+    unit: int
+    tally: Tally
+    seconds: float = 0.0
+    error: str | None = None
+
+
+class Given(NamedTuple):
+    """Rows that are a unit without having to be read."""
+
+    number: int
+    rows: Sequence[Row]
+
+
+class Read(NamedTuple):
+    """A unit that was read: a batch and what the model is run on, or why there is none."""
+
+    batch: Batch
+    items: Sequence[Any]
+    error: str | None = None
+
+
+class Answered(NamedTuple):
+    """A unit with its result rows, each row of the input with its own."""
+
+    batch: Batch
+    rows: Sequence[Sequence[Mapping[str, Any]]]
+    tally: Tally
+    seconds: float
+    error: str | None = None
+
+
+class Store(Protocol):
+    """Where the rows of a unit go; called in a thread of its own."""
+
+    def write(self, number: int, answered: Answered) -> None:
+        """Keep them: they are there when this returns."""
+
+
+_EMPTY = Batch([], [])
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is done with every unit. A value: it is sent to workers."""
+
+    kind: Kind
+    store: Store
+
+    def read(self, lm: LanguageModel, unit: Unit | Given) -> Read:
+        """The rows of a unit, tokenised."""
+        try:
+            return self.prepared(lm, _batch(unit, self.kind))
+        except CorpusError as error:
+            return Read(_EMPTY, [], str(error))
+        except Exception as error:  # a unit that fails says why, and the others go on
+            return Read(_EMPTY, [], describe(error))
+
+    def prepared(self, lm: LanguageModel, batch: Batch) -> Read:
+        """Rows that were read, tokenised."""
+        lost = clash(set(batch.columns) - set(self.kind.leaves_out), self.kind.adds)
+        items: list[Any] = [Reason(why or lost) if why or lost else None for why in batch.reasons]
+        good = [place for place, why in enumerate(items) if why is None]
+        read = self.kind.read(lm, [batch.rows[place] for place in good])
+        for place, item in zip(good, read, strict=True):
+            items[place] = item
+        return Read(batch, items)
+
+    def run(self, lm: LanguageModel, read: Read) -> Answered:
+        """Run the model on what can be; all others have a reason."""
+        began = time.perf_counter()
+        with warnings.catch_warnings():
+            # rows count what is unknown; a warning per unit would be thousands
+            warnings.simplefilter("ignore", UnmaskWarning)
+            valid = [item for item in read.items if not isinstance(item, Reason)]
+            found = iter(_each(self.kind, lm, valid) if valid else [])
+        rows = [
+            self.kind.without(item) if isinstance(item, Reason) else next(found)
+            for item in read.items
+        ]
+        tally = self.kind.tally(read.batch.rows, rows)
+        return Answered(read.batch, rows, tally, time.perf_counter() - began, read.error)
+
+    def write(self, unit: Unit | Given, answered: Answered) -> Done:
+        """Store the rows."""
+        if answered.error is None:
+            self.store.write(unit.number, answered)
+        return Done(unit.number, answered.tally, answered.seconds, answered.error)
+
+    def task(self, plan: JobPlan | None = None, *, ahead: bool = True) -> Task:
+        """The same for an executor: with a plan, of this model alone.
+
+        Unless `ahead`, a unit is read when the one before it has been written.
+        """
+        if ahead:
+            return Task(_check(plan), self.run, _give_up, Beside(self.read, self.write))
+        return Task(_check(plan), self.whole, _give_up)
+
+    def whole(self, lm: LanguageModel, unit: Unit | Given) -> Done:
+        """All of it, one after the other."""
+        return self.write(unit, self.run(lm, self.read(lm, unit)))
+
+
+def clash(theirs: Iterable[str], own: Iterable[str]) -> str | None:
+    """Why a column of the input would be lost under one of the output's own."""
+    known = set(theirs)
+    for name in own:
+        if name in known:
+            return (
+                f"the input has a column {quoted(name)}, and so has the output; rename it, or give "
+                "--prefix NAME for what new columns begin with"
+            )
+    return None
+
+
+def _batch(unit: Unit | Given, kind: Kind) -> Batch:
+    if isinstance(unit, Given):
+        return Batch(unit.rows, [None] * len(unit.rows))
+    return read_unit(unit, kind.needs, kind.takes)
+
+
+def _each(kind: Kind, lm: LanguageModel, items: Sequence[Any]) -> list[list[dict[str, Any]]]:
+    """The rows of all items; where one fails, those of each on its own."""
+    try:
+        return kind.run(lm, items)
+    except Exception as error:  # whatever it is belongs into the row that it comes of
+        said = describe(error)
+        if is_of_accelerator(said):
+            raise
+        if len(items) == 1:
+            return [kind.without(str(error) if isinstance(error, UnmaskError) else said)]
+    half = len(items) // 2
+    return [*_each(kind, lm, items[:half]), *_each(kind, lm, items[half:])]
+
+
+def _check(plan: JobPlan | None) -> Callable[[LanguageModel], None]:
+    def check(lm: LanguageModel) -> None:
+        if plan is None:
+            return
+        if plan.software != f"unmask {__version__}":
+            raise UnmaskError(
+                f"unmask {__version__} is installed there and {printable(plan.software)} made"
+                " the plan; give every machine the same version"
+            )
+        check_model(lm, plan.model)
+
+    return check
+
+
+def _give_up(unit: Unit, failure: Failure) -> Done:
+    name, _, said = failure.said.partition(": ")
+    if name == StoreError.__name__:
+        # no other unit could be stored either
+        raise StoreError(said)
+    why = ", ".join(filter(None, (failure.said, failure.details)))
+    return Done(unit.number, Tally(), error=printable(why))

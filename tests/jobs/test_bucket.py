@@ -1,0 +1,117 @@
+"""A job whose input and output are in a bucket: moto's server on this machine, through pyarrow."""
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_tokenizers import save_bert
+
+from unmask import cli
+from unmask.jobs import folder as folders
+from unmask.jobs import places
+from unmask.jobs.work import Work
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not find_spec("moto"), reason="moto is not here"),
+]
+TEXTS = [
+    f"the {one} saw a {two}." for one in ("cat", "dog", "man") for two in ("mat", "dog", "cat")
+]
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[str]:
+    """The URL of a new bucket."""
+    from moto.server import ThreadedMotoServer
+    from pyarrow import fs
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=port, verbose=False)
+    server.start()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            patch.setenv(name, "test")
+        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        fs.S3FileSystem(
+            endpoint_override=f"127.0.0.1:{port}", scheme="http", allow_bucket_creation=True
+        ).create_dir("crawl")
+        places._connected.cache_clear()
+        yield "s3://crawl"
+        places._connected.cache_clear()
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_bert(tmp_path_factory.mktemp("bert")))
+
+
+def put(place: str, rows: list[dict[str, Any]]) -> None:
+    places.write_whole(place, "".join(json.dumps(row) + "\n" for row in rows).encode())
+
+
+def run(*arguments: object) -> int:
+    return cli.main(list(map(str, arguments)))
+
+
+def test_a_job_in_a_bucket_goes_on_and_notices_another_input(
+    bucket, model, tmp_path, capsys, monkeypatch
+) -> None:
+    rows = [{"n": n, "text": text} for n, text in enumerate(TEXTS * 3)]
+    put(f"{bucket}/in/a.jsonl", rows[:20])
+    put(f"{bucket}/in/b.jsonl", rows[20:])
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    given = ["score", f"{bucket}/in/*.jsonl", "-m", model, "--texts-per-unit", "4", "--quiet"]
+    output = f"{bucket}/out/"
+
+    real, made = Work.run, []
+
+    def interrupted(self, *arguments):
+        made.append(1)
+        if len(made) == 4:
+            raise KeyboardInterrupt
+        return real(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Work, "run", interrupted)
+        assert run(*given, "-o", output) == 130
+    begun = set(folders.part_numbers(output))
+    assert begun == {0, 1, 2}
+    # a part that was cut off
+    with places.open_file(folders.place_of(output, 1)) as file:
+        content = file.read()
+    places.write_whole(folders.place_of(output, 1), content[:-9])
+    assert run(*given, "-o", output) == 0
+    assert "1 parts are damaged" in capsys.readouterr().err
+    assert run("merge", output, tmp_path / "merged.jsonl", "--quiet") == 0
+
+    plain = ["score", tmp_path / "in.jsonl", "-m", model, "--quiet"]
+    assert run(*plain, "-o", tmp_path / "plain.jsonl") == 0
+    found, expected = (
+        [json.loads(line) for line in (tmp_path / name).read_text().splitlines()]
+        for name in ("merged.jsonl", "plain.jsonl")
+    )
+    assert [(row["n"], row["text"]) for row in found] == [(r["n"], r["text"]) for r in expected]
+    scores = [row["score"] for row in expected]
+    assert [row["score"] for row in found] == pytest.approx(scores, abs=1e-6)
+
+    time.sleep(1.1)  # a store keeps times in seconds
+    put(f"{bucket}/in/b.jsonl", rows[20:])
+    assert run(*given, "-o", output) == 2
+    assert "'b.jsonl' of the input has changed" in capsys.readouterr().err
+
+
+def test_what_is_not_there_ends_in_one_line(bucket, model, capsys, tmp_path: Path) -> None:
+    for place in (f"{bucket}/none", f"{bucket}/none/*.jsonl"):
+        assert run("score", place, "-m", model, "-o", f"{tmp_path}/x/", "--quiet") == 2
+        assert capsys.readouterr().err.count("\n") == 1

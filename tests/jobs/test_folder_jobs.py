@@ -1,0 +1,272 @@
+"""`unmask score -o FOLDER/`: parts by unit, gone on with after kills, refused if another job's."""
+
+import csv
+import json
+import random
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import killable
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tiny_tokenizers import save_bert
+
+import unmask
+from unmask import cli
+from unmask.jobs import folder as folders
+from unmask.sequences.scoring import score_texts
+
+WORDS = ("cat", "dog", "man", "woman", "mat")
+ROWS = 600
+UNIT = 10
+KILLS = 20
+
+
+def texts(count: int, seed: int = 3) -> list[str]:
+    draw = random.Random(seed)
+    return [f"the {' '.join(draw.choices(WORDS, k=draw.randint(1, 6)))} sat." for _ in range(count)]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_bert(tmp_path_factory.mktemp("bert")))
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four files of four formats, one of them empty."""
+    folder = tmp_path_factory.mktemp("corpus")
+    given = texts(ROWS)
+    quarter = ROWS // 4
+    rows = [{"id": n, "text": text, "note": f"a\n{n}"} for n, text in enumerate(given)]
+    parts = [rows[n : n + quarter] for n in range(0, ROWS, quarter)]
+    pq.write_table(pa.Table.from_pylist(parts[0]), folder / "a.parquet", row_group_size=37)
+    (folder / "b.jsonl").write_text("".join(json.dumps(row) + "\n" for row in parts[1]))
+    with (folder / "c.csv").open("w", newline="") as file:
+        table = csv.DictWriter(file, ["id", "text", "note"])
+        table.writeheader()
+        table.writerows(parts[2])
+    (folder / "d.txt").write_text("\n".join(row["text"] for row in parts[3]))
+    pq.write_table(pa.table({"text": pa.array([], pa.string())}), folder / "e.parquet")
+    (folder / "f.txt").write_text("")
+    (folder / "_hidden.txt").write_text("not this\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def arguments(model: str, corpus: Path) -> Callable[..., list[str]]:
+    def of(output: object, *more: str, files: object = corpus) -> list[str]:
+        unit = ["--texts-per-unit", str(UNIT)]
+        return ["score", str(files), "-m", model, "-o", f"{output}/", *unit, "--quiet", *more]
+
+    return of
+
+
+def rows_in(folder: Path) -> list[dict[str, Any]]:
+    """All rows in the order of the input."""
+    numbers = sorted(folders.part_numbers(str(folder)))
+    return [
+        row
+        for number in numbers
+        for row in pq.read_table(folders.place_of(str(folder), number)).to_pylist()
+    ]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(arguments, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("undisturbed") / "scores"
+    assert cli.main(arguments(folder)) == 0
+    return rows_in(folder)
+
+
+def test_parts_hold_the_rows_of_the_whole_input(undisturbed, model, tmp_path) -> None:
+    given = texts(ROWS)
+    assert [row["text"] for row in undisturbed] == given
+    assert [int(row["id"]) for row in undisturbed[: 3 * ROWS // 4]] == [*range(3 * ROWS // 4)]
+    assert undisturbed[0]["note"] == "a\n0"
+    found = score_texts(unmask.load(model), given)
+    for row, one in zip(undisturbed, found, strict=True):
+        assert row["score"] == pytest.approx(one.score, abs=1e-6)
+        assert (row["tokens"], row["method"], row["unit"]) == (one.tokens, "pll", "nats")
+    assert list(undisturbed[0])[-8:] == [
+        *("method", "score", "tokens", "unknown_tokens"),
+        *("forward_passes", "unit", "model", "reason"),
+    ]
+
+
+def test_a_folder_is_read_by_what_reads_parquet(arguments, corpus, tmp_path, capsys) -> None:
+    import pandas as pd
+
+    assert cli.main([*arguments(tmp_path / "s", files=corpus / "a.parquet"), "--no-text"]) == 0
+    frame = pd.read_parquet(tmp_path / "s")
+    assert len(frame) == ROWS // 4
+    assert "text" not in frame
+    assert frame["id"].dtype == "int64"
+    manifest = json.loads((tmp_path / "s" / "_manifest-0-of-1.json").read_text())
+    assert (manifest["units"], manifest["done"], manifest["texts"]) == (15, 15, 150)
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.slow
+def test_twenty_kills_lose_no_row_and_repeat_none(arguments, undisturbed, tmp_path) -> None:
+    """At random moments: while it starts, plans, and writes."""
+    again, log, moments = arguments(tmp_path / "run"), tmp_path / "log", random.Random(7)
+    killed = 0
+    for further in moments.sample([0] * 5 + [1] * 9 + [2] * 6, KILLS):
+        wanted = len(list((tmp_path / "run").glob("part-*"))) + further
+        process = killable.start(again, log)
+        while process.exitcode is None and len(list((tmp_path / "run").glob("part-*"))) < wanted:
+            threading.Event().wait(0.002)
+        process.join(moments.uniform(0, 0.02 if further else 1.5))
+        process.kill()
+        process.join()
+        killed += process.exitcode == -signal.SIGKILL
+    assert killed >= KILLS - 2
+    assert killable.finish(again, log) == 0
+    assert rows_in(tmp_path / "run") == undisturbed
+    assert "Traceback" not in log.read_text()
+    assert not list((tmp_path / "run").glob(".*"))
+
+
+@pytest.fixture
+def done(arguments, corpus, tmp_path) -> Path:
+    assert cli.main(arguments(tmp_path / "done", files=corpus / "d.txt")) == 0
+    return tmp_path / "done"
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "other unit", "other plan", "not Parquet"])
+def test_a_damaged_part_is_computed_again(damage, done, arguments, corpus, capsys) -> None:
+    before = rows_in(done)
+    first, second = (Path(folders.place_of(str(done), n)) for n in (3, 4))
+    content = first.read_bytes()
+    if damage == "other plan":
+        table = pq.read_table(first)
+        facts = json.loads(table.schema.metadata[b"unmask"]) | {"plan": "x"}
+        pq.write_table(table.replace_schema_metadata({b"unmask": json.dumps(facts)}), first)
+    else:
+        first.write_bytes(
+            {
+                "cut": content[: len(content) // 2],
+                "empty": b"",
+                "other unit": second.read_bytes(),
+                "not Parquet": b"x" * 2000,
+            }[damage]
+        )
+    kept = second.stat().st_mtime_ns
+    assert cli.main(arguments(done, files=corpus / "d.txt")) == 0
+    assert capsys.readouterr().err == "unmask: 1 parts are damaged, and are computed again\n"
+    assert rows_in(done) == before
+    assert second.stat().st_mtime_ns == kept
+
+
+CHANGES = [
+    (["--method", "pll-word-l2r"], None, "options.methods is"),
+    (["--texts-per-unit", "11"], None, "texts_per_unit is '10' there, '11' here"),
+    (["--dtype", "bfloat16"], None, "model.dtype is 'float32' there"),
+    ([], "the dog sat.", "'d.txt' of the input has changed"),
+]
+
+
+@pytest.mark.parametrize(("more", "line", "said"), CHANGES)
+def test_another_job_is_refused_in_one_line(
+    more, line, said, arguments, corpus, tmp_path, capsys
+) -> None:
+    source = tmp_path / "d.txt"
+    shutil.copy(corpus / "d.txt", source)
+    assert cli.main(arguments(tmp_path / "run", files=source)) == 0
+    before = {path: path.read_bytes() for path in (tmp_path / "run").glob("part*")}
+    if line is not None:
+        # as long as before
+        content = source.read_text().splitlines()
+        content[7] = line.ljust(len(content[7]))
+        source.write_text("\n".join(content))
+    assert cli.main(arguments(tmp_path / "run", *more, files=source)) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert err.startswith(f"unmask: '{tmp_path / 'run'}' holds the rows of another job: ")
+    assert said in err
+    assert {path: path.read_bytes() for path in (tmp_path / "run").glob("part*")} == before
+
+
+def test_a_folder_of_something_else_is_refused(arguments, tmp_path, capsys) -> None:
+    (tmp_path / "mine.csv").write_text("precious")
+    assert cli.main(arguments(tmp_path)) == 2
+    assert "holds 'mine.csv' and no job; give a new or an empty folder" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.csv"]
+
+
+@pytest.mark.slow
+def test_a_full_disk_ends_in_one_line_and_the_job_goes_on_later(
+    arguments, undisturbed, tmp_path
+) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=150k", "tmpfs", str(disk)], check=True)
+    try:
+        assert killable.finish(arguments(disk / "run"), tmp_path / "log") == 2
+        (said,) = (tmp_path / "log").read_text().splitlines()
+        assert said.startswith("unmask: cannot write ")
+        assert "No space left on device" in said
+        assert 0 < len(rows_in(disk / "run")) < ROWS
+        assert not list(disk.glob("run/.*")), "what was half written takes no room"
+        subprocess.run(["mount", "-o", "remount,size=50m", str(disk)], check=True)
+        assert killable.finish(arguments(disk / "run"), tmp_path / "log") == 0
+        assert rows_in(disk / "run") == undisturbed
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.mark.slow
+def test_shards_share_a_folder(arguments, undisturbed, tmp_path) -> None:
+    started = [
+        killable.start(arguments(tmp_path / "run", "--shard", f"{i}/3"), tmp_path / f"log{i}")
+        for i in range(3)
+    ]
+    for process in started:
+        process.join(300)
+    assert [process.exitcode for process in started] == [0, 0, 0]
+    assert rows_in(tmp_path / "run") == undisturbed
+    # one process of them all finds nothing left to do
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").glob("part*")}
+    assert killable.finish(arguments(tmp_path / "run"), tmp_path / "log") == 0
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "run").glob("part*")} == before
+
+
+def test_a_rival_is_refused(arguments, corpus, tmp_path, capsys) -> None:
+    from unmask.jobs.locks import lock_shard
+    from unmask.jobs.shards import Shard
+
+    (tmp_path / "run" / "_locks").mkdir(parents=True)
+    with lock_shard(tmp_path / "run" / "_locks", Shard()):
+        assert cli.main(arguments(tmp_path / "run")) == 2
+        assert "another process is writing shard 0/1" in capsys.readouterr().err
+        assert cli.main(arguments(tmp_path / "run", "--shard", "0/2")) == 2
+        assert "overlaps" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--ray", "local"], "--ray is for a folder of parts; give --output FOLDER/"),
+        (["--shard", "0/2"], "--shard is for a folder of parts"),
+        (["--texts-per-unit", "3"], "--texts-per-unit is for a folder of parts"),
+        (["-o", "x/", "--limit", "3"], "--limit does not apply with a folder of parts"),
+        (["-o", "x/", "--output-format", "csv"], "--output-format does not apply with a folder"),
+        (["-o", "x/", "--shard", "2/2"], "a shard is i/n with i from 0 to n - 1, not 2/2"),
+        (["-o", "x/", "--texts-per-unit", "-1"], "a unit has texts from 1, not -1"),
+        (["-o", "x/", "--column", "txt"], "is plain text, one text per line, without a column"),
+    ],
+)
+def test_options_that_do_not_fit(given, said, corpus, model, capsys, monkeypatch, tmp_path) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["score", str(corpus / "d.txt"), "-m", model, *given]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert said in err
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,199 @@
+"""`fill` and `pairs` into folders, every kind from awkward inputs, and folders as one file."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tiny_tokenizers import save_bert
+
+import unmask
+from unmask import cli
+from unmask.sequences import score_pairs
+
+PAIR, ONE = "the [MASK] sat on the [MASK].", "the [MASK] sat."
+ITEMS = [
+    (PAIR, "cat", "mat"),
+    ("a man saw [MASK].", "man", "dog"),
+    ("a [MASK] [MASK].", "dog", "ran"),
+]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_bert(tmp_path_factory.mktemp("bert")))
+
+
+def run(*arguments: object) -> int:
+    return cli.main(list(map(str, arguments)))
+
+
+def rows_of(place: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in place.read_text().splitlines()]
+
+
+def test_pairs_in_parts_are_those_of_python(model, tmp_path, capsys) -> None:
+    table = pa.Table.from_pylist(
+        [{"n": n, "text": t, "word1": a, "word2": b} for n, (t, a, b) in enumerate(ITEMS)]
+    )
+    pq.write_table(table, tmp_path / "items.parquet")
+    assert run("pairs", tmp_path / "items.parquet", "-m", model, "-o", f"{tmp_path}/p/") == 0
+    assert "2 of 3 items scored" in capsys.readouterr().err
+    assert run("merge", tmp_path / "p", tmp_path / "p.jsonl") == 0
+    found = rows_of(tmp_path / "p.jsonl")
+    for row, one in zip(found, score_pairs(unmask.load(model), ITEMS), strict=True):
+        expected = {name: value for name, value in one.to_dict().items() if "_error" not in name}
+        assert {name: row[name] for name in expected} == pytest.approx(expected, abs=1e-6)
+
+
+def test_fills_in_parts_are_those_of_lines(model, tmp_path, capsys) -> None:
+    lines = [{"id": 1, "text": PAIR}, {"text": "no blank."}, {"text": ONE, "method": "mlm"}]
+    (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    asked = ["fill", "--input", tmp_path / "in.jsonl", "-m", model, "--top", "2"]
+    assert run(*asked, "--skip-bad", "--output", tmp_path / "out.jsonl") == 1
+    assert run(*asked, "-o", f"{tmp_path}/f/", "--texts-per-unit", "1") == 1
+    assert "1 of 3 texts have an error instead, e.g.: " in capsys.readouterr().err
+    assert run("merge", tmp_path / "f", tmp_path / "f.jsonl", "--quiet") == 0
+    plain, merged = rows_of(tmp_path / "out.jsonl"), rows_of(tmp_path / "f.jsonl")
+    for row, other in zip(merged, plain, strict=True):
+        assert row["text"] == other["text"]
+        assert bool(row["error"]) == ("error" in other)
+        if "fills" in other:
+            assert json.loads(row["fills"]) == other["fills"]
+            assert json.loads(row["diagnostics"]) == other["diagnostics"]
+            assert (row["method"], row["J"]) == (other["method"], other["J"])
+    assert [row["id"] for row in merged] == [1, None, None]
+
+
+@pytest.mark.parametrize("format", ["csv", "tsv", "jsonl", "parquet"])
+def test_a_folder_as_one_file(format, model, tmp_path, capsys) -> None:
+    """The rows that one file would have had; of columns with several types, texts."""
+    lines = [
+        {"text": "the cat.", "n": 1},
+        {"text": "a dog.", "n": "x"},
+        {"text": "a cat.", "m": 1.5},
+    ]
+    (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    given = ["score", tmp_path / "in.jsonl", "-m", model, "--quiet"]
+    assert run(*given, "-o", f"{tmp_path}/s/", "--texts-per-unit", "1") == 0
+    merged = tmp_path / f"merged.{format}"
+    assert run("merge", tmp_path / "s", merged) == 0
+    assert capsys.readouterr().err == f"unmask: 3 rows are in '{merged}'\n"
+    if format == "parquet":
+        found = pq.read_table(merged).to_pylist()
+    elif format == "jsonl":
+        found = rows_of(merged)
+    else:
+        found = list(csv.DictReader(merged.open(), delimiter="\t" if format == "tsv" else ","))
+    assert [row["text"] for row in found] == [line["text"] for line in lines]
+    assert [row["n"] or None for row in found][::2] == ["1", None]
+    assert [float(row["m"]) for row in found if row["m"]] == [1.5]
+    (tmp_path / "s" / "part-000001.parquet").unlink()
+    assert run("merge", tmp_path / "s", merged, "--quiet") == 1
+    assert capsys.readouterr().err.startswith("unmask: 1 parts are missing; repeat the command")
+
+
+@pytest.mark.parametrize("place", ["none/", "none/*.txt", "none.parquet"])
+def test_files_that_are_not_there_end_in_one_line(place, model, tmp_path, capsys) -> None:
+    assert run("score", tmp_path / place, "-m", model, "-o", f"{tmp_path}/x/") == 2
+    assert capsys.readouterr().err == f"unmask: there is no file '{tmp_path / place}'\n"
+
+
+def test_what_cannot_be_merged(model, tmp_path, capsys) -> None:
+    assert run("merge", tmp_path, tmp_path / "x.csv") == 2
+    assert "is not the folder of a job: it has no plan" in capsys.readouterr().err
+    assert run("merge", tmp_path, tmp_path / "x.doc") == 2
+    assert "does not end with .csv, .tsv, .jsonl or .parquet" in capsys.readouterr().err
+
+
+HOSTILE = {
+    "a.txt": b"the cat sat.\n\xff\xfe bad\nthe \x00 dog.\n" + b"x" * 10_000_000 + b"\na dog ran.\n",
+    "b.jsonl": b'{"text": "a cat."}\n{"text": \n[1]\n{"txt": "a"}\n{"text": 7}\n'
+    b'{"text": "\\ud800"}\n{"text": "a dog.", "score_": 1e400}\n{"text": "the mat."}\n',
+    "c.csv": b'text,n\na cat.,1\na dog.,"2\n',
+    "d.csv": b"other,n\na cat.,1\n",
+    "e.tsv": b"text\tn\na cat.\t1\na dog.\nthe man.\t2\n",
+    "f.txt": b"",
+    "g.parquet": b"PAR1 not really",
+}
+GOOD = {"a.txt": 2, "b.jsonl": 2, "c.csv": 1, "d.csv": 0, "e.tsv": 2}
+BAD = {"a.txt": 3, "b.jsonl": 6, "c.csv": 1, "d.csv": 1, "e.tsv": 1}
+
+
+def test_hostile_inputs_stop_nothing(model, tmp_path, capsys) -> None:
+    source = tmp_path / "in"
+    source.mkdir()
+    for name, content in HOSTILE.items():
+        (source / name).write_bytes(content)
+    pq.write_table(pa.table({"text": ["a cat."], "n": [1]}), source / "h-1.parquet")
+    # another schema, a column that is gone, one of ours, and texts that are not UTF-8
+    pq.write_table(pa.table({"text": [3, 4], "n": ["x", "y"]}), source / "h-2.parquet")
+    pq.write_table(pa.table({"txt": ["a cat."]}), source / "h-3.parquet")
+    pq.write_table(pa.table({"text": ["a cat."], "score": [1.0]}), source / "h-4.parquet")
+    bad = pa.array([b"a cat.", b"\xff\xfe"], pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"text": bad}), source / "h-5.parquet")
+    pq.write_table(pa.table({"text": pa.array([], pa.string())}), source / "h-6.parquet")
+    given = ["score", source, "-m", model, "-o", f"{tmp_path}/out/", "--texts-per-unit", "3"]
+    code = run(*given)
+    err = capsys.readouterr().err
+    assert "Traceback" not in err
+    # the file that is not Parquet
+    assert code == 1
+    assert "1 of " in err
+    assert "units failed, e.g.: cannot read " in err
+    assert run("merge", tmp_path / "out", tmp_path / "out.jsonl", "--quiet") == 1
+    rows = rows_of(tmp_path / "out.jsonl")
+    good = [row for row in rows if row["score"] is not None]
+    assert len(good) == sum(GOOD.values()) + 2
+    assert all(row["reason"] is None for row in good)
+    reasons = [row["reason"] for row in rows if row["score"] is None]
+    assert len(reasons) == sum(BAD.values()) + 5
+    assert all(reason and reason.isprintable() for reason in reasons)
+    said = "\n".join(reasons)
+    for part in (
+        *("is not UTF-8", "holds a NUL", "is longer than 1.0 MB", "is not JSON", "has no 'text'"),
+        *("surrogate", "holds NaN or an infinite", "is not CSV", "has no column 'text'"),
+        *(
+            "1 fields, but the first has 2",
+            "the input has a column 'score'",
+            "3 (int) under 'text'",
+        ),
+    ):
+        assert part in said, part
+    # the same again has only the failed unit to do
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("part*")}
+    assert run(*given) == 1
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("part*")} == before
+
+
+def test_a_pattern_into_one_file_goes_on_after_an_interruption(
+    model, tmp_path, capsys, monkeypatch
+) -> None:
+    from unmask.cli import score
+    from unmask.jobs.work import Work
+
+    monkeypatch.setattr(score, "TEXTS_AT_ONCE", 2)
+    for name in "ab":
+        table = pa.table(
+            {"text": [f"the {w} sat." for w in ("cat", "dog", "man")], "of": [name] * 3}
+        )
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    given = ["score", tmp_path / "*.parquet", "-m", model, "--quiet", "-o"]
+    assert run(*given, tmp_path / "whole.csv") == 0
+    real, made = Work.run, []
+
+    def interrupted(self, *arguments):
+        made.append(1)
+        if len(made) == 3:
+            raise KeyboardInterrupt
+        return real(self, *arguments)
+
+    monkeypatch.setattr(Work, "run", interrupted)
+    assert run(*given, tmp_path / "again.csv") == 130
+    assert "repeat the command to go on after them" in capsys.readouterr().err
+    assert run(*given, tmp_path / "again.csv") == 0
+    assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    assert len((tmp_path / "again.csv").read_text().splitlines()) == 7

@@ -1,0 +1,121 @@
+"""A job on a Ray cluster of two nodes: the rows of one process, also if workers and a node die."""
+
+import random
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from ray_nodes import TwoNodes, private, two_nodes
+from tiny_tokenizers import save_bert
+
+import unmask
+from unmask.errors import StoreError
+from unmask.jobs import folder as folders
+from unmask.jobs.executors.local import LocalExecutor
+from unmask.jobs.executors.ray_cluster import Cluster, RayExecutor
+from unmask.jobs.executors.task import Failure
+from unmask.jobs.inputs import Unit
+from unmask.jobs.kinds.score import Score
+from unmask.jobs.model_source import ModelSource
+from unmask.jobs.running import open_job, run_job
+from unmask.jobs.work import _give_up
+
+needs_ray = pytest.mark.skipif(not find_spec("ray"), reason="the extra `ray` is not here")
+WORDS = ("cat", "dog", "man", "woman", "mat")
+UNITS = 60
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoNodes]:
+    settings = private()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in settings.items():
+            patch.setenv(name, value)
+        patch.delenv("RAY_ADDRESS", raising=False)
+        # sockets have short paths
+        with two_nodes(tmp_path_factory.mktemp("r"), settings) as nodes:
+            yield nodes
+
+
+class Disturbed:
+    """A cluster to which something is done after some units."""
+
+    def __init__(self, ray: RayExecutor, disturb: Any) -> None:
+        self._ray, self._disturb = ray, disturb
+
+    def run(self, task: Any, jobs: Any) -> Iterator[Any]:
+        for number, done in enumerate(self._ray.run(task, jobs)):
+            self._disturb(number)
+            yield done
+
+
+def rows_in(folder: Path) -> list[dict[str, Any]]:
+    numbers = sorted(folders.part_numbers(str(folder)))
+    assert numbers == [*range(UNITS)]
+    return [
+        row
+        for number in numbers
+        for row in pq.read_table(folders.place_of(str(folder), number)).to_pylist()
+    ]
+
+
+@needs_ray
+@pytest.mark.slow
+def test_the_rows_of_one_process_although_workers_die_and_a_node_stops(
+    cluster: TwoNodes, tmp_path: Path
+) -> None:
+    draw = random.Random(5)
+    texts = [f"the {' '.join(draw.choices(WORDS, k=8))} sat." for _ in range(UNITS * 20)]
+    (tmp_path / "in.txt").write_text("\n".join(texts))
+    model = save_bert(tmp_path / "bert")
+    job = open_job(Score(), [str(tmp_path / "in.txt")], texts_per_unit=20)
+    lm = unmask.load(str(model))
+    plan = job.plan(lm, name="bert", dtype="float32")
+    run_job(job, plan, str(tmp_path / "here"), LocalExecutor(lm), progress=False)
+    kills = [
+        (5, cluster.other, "ray::Worker"),
+        (15, cluster.head, "ray::Worker"),
+        (25, cluster.other, "raylet/raylet"),
+    ]
+
+    def disturb(done: int) -> None:
+        if kills and done >= kills[0][0] and kills[0][1].kill(kills[0][2]):
+            del kills[0]
+
+    source = ModelSource(place=str(model), device="cpu")
+    with RayExecutor(source, Cluster(address=cluster.address)) as ray:
+        outcome = run_job(
+            job, plan, str(tmp_path / "there"), Disturbed(ray, disturb), progress=False
+        )
+    assert not kills
+    assert (outcome.done, outcome.failed, outcome.tally.texts) == (UNITS, 0, len(texts))
+    assert rows_in(tmp_path / "there") == rows_in(tmp_path / "here")
+
+
+def test_what_cannot_be_stored_ends_the_job_and_what_cannot_be_done_does_not() -> None:
+    unit = Unit(3, "in.txt", "txt", 0, 9, 1)
+    done = _give_up(unit, Failure("its worker ended 3 times while it ran", "killed"))
+    assert (done.unit, done.error) == (3, "its worker ended 3 times while it ran, killed")
+    with pytest.raises(StoreError, match=r"^cannot write x"):
+        _give_up(unit, Failure("StoreError: cannot write x: No space left on device"))
+
+
+def test_a_class_for_ray_data(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    from unmask.jobs.ray_data import MapBatches
+    from unmask.sequences.scoring import score_texts
+
+    model = str(save_bert(tmp_path / "bert"))
+    texts = ["the cat sat.", "", "a dog ran."]
+    table = MapBatches(model)(pa.table({"text": texts, "n": [1, 2, 3]}))
+    assert table.column_names[:4] == ["text", "n", "method", "score"]
+    first, _, last = score_texts(unmask.load(model), [texts[0], texts[0], texts[2]])
+    found = table["score"].to_pylist()
+    assert found == [pytest.approx(first.score), None, pytest.approx(last.score)]
+    assert table["reason"].to_pylist()[1] == "the text is empty"
+    with pytest.raises(ValueError, match="no column 'text'"):
+        MapBatches(model)(pa.table({"n": [1]}))
