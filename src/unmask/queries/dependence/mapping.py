@@ -16,7 +16,7 @@ from unmask.settings import Settings
 
 _BY_MEASURE = {"mutual-information": by_information, "pmi": by_pmi, "jacobian": by_jacobian}
 # tokens of all rows of the texts that run together: enough that few batches are not full
-_TOKENS_PER_WINDOW = 2**20
+_TOKENS_PER_WINDOW = 2**18
 # numbers that the blocks of their Jacobians hold, 4 bytes each
 _CELLS_PER_WINDOW = 2**26
 
