@@ -68,6 +68,33 @@ def test_fills_in_parts_are_those_of_lines(model, tmp_path, capsys) -> None:
     assert [row["id"] for row in merged] == [1, None, None]
 
 
+def test_dependence_in_parts_is_that_of_one_file(model, tmp_path, capsys) -> None:
+    texts = ["the unhappy man saw cats", "cat", "a man saw the dog"]
+    pq.write_table(pa.table({"id": ["a", "b", "c"], "text": texts}), tmp_path / "in.parquet")
+    lines = [
+        json.dumps({"id": name, "text": text}) for name, text in zip("abc", texts, strict=True)
+    ]
+    (tmp_path / "in.jsonl").write_text("\n".join(lines))
+    asked = ["dependence", "-m", model, "--samples", "5", "--tree", "--apc", "--input"]
+    assert run(*asked, tmp_path / "in.jsonl", "-o", tmp_path / "out.jsonl") == 0
+    more = ["-o", f"{tmp_path}/d/", "--texts-per-unit", "1"]
+    assert run(*asked, tmp_path / "in.parquet", *more) == 0
+    assert capsys.readouterr().err.count("2 of 3 texts mapped; the others have a reason") == 2
+    assert run("merge", tmp_path / "d", tmp_path / "d.jsonl", "--quiet") == 0
+    plain, merged = rows_of(tmp_path / "out.jsonl"), rows_of(tmp_path / "d.jsonl")
+    for row, other in zip(merged, plain, strict=True):
+        assert {name: other[name] for name in row if name != "text"} == pytest.approx(
+            {name: value for name, value in row.items() if name != "text"}, abs=1e-6
+        )
+    for bad, said in (
+        (["--input", tmp_path / "in.parquet"], "is read into a folder of parts"),
+        (["the cat sat", "-o", f"{tmp_path}/e/"], "for many texts; give --input FILE"),
+        (["--input", "x.fasta", "-o", f"{tmp_path}/e/"], "pairs of FASTA are written to one file"),
+    ):
+        assert run("dependence", *bad, "-m", model) == 2
+        assert said in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("format", ["csv", "tsv", "jsonl", "parquet"])
 def test_a_folder_as_one_file(format, model, tmp_path, capsys) -> None:
     """The rows that one file would have had; of columns with several types, texts."""

@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from unmask.cli import options, score_options
+from unmask.cli import many, options, score_options
 from unmask.errors import UnmaskError
 from unmask.plots.saving import check_ending, library, save_figure
 from unmask.printable import quoted, readable_seconds
 
 if TYPE_CHECKING:
+    from unmask.jobs.tally import Tally
     from unmask.language_model import LanguageModel
     from unmask.queries.dependence.dependence_map import DependenceMap
     from unmask.queries.dependence.question import How, Question
@@ -35,7 +36,9 @@ DESCRIPTION = (
 )
 EXAMPLE = 'unmask dependence "Two dogs are running." -m bert-base-cased --tree --figure arcs.svg'
 _MEASURES = ("mutual-information", "pmi", "jacobian")
-_FORMATS = ("txt", "jsonl", "tsv", "csv", "fasta")
+_FORMATS = ("txt", "jsonl", "tsv", "csv", "parquet", "fasta")
+# in a part of a folder: a text takes hundreds of forward passes
+_TEXTS_PER_UNIT = 64
 # fewer forward passes are over sooner than their time would be measured
 _FEW_PASSES = 512
 # work that takes longer announces its cost first
@@ -104,9 +107,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "-o",
         "--output",
-        metavar="FILE",
+        metavar="FILE|FOLDER/",
         help="write all pairs to a .csv, .tsv or .jsonl file; its name is FILE.partial until it is "
-        "complete",
+        "complete. " + many.FOLDER_HELP,
     )
     add("--quiet", action="store_true", help="print no cost, no progress bar and no closing line")
     group = parser.add_argument_group("many texts").add_argument
@@ -115,7 +118,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE|-",
         help="read many texts instead of TEXT: one per line, .csv, .tsv or .jsonl with the column "
         "text (and id, which is kept), or FASTA. Rows go to stdout as CSV, or as JSON lines with "
-        "--json, or to --output",
+        "--json, or to --output. Into a folder, also .parquet files, a pattern, a folder of files, "
+        "or a URL; all columns are kept",
     )
     group(
         "--input-format",
@@ -123,6 +127,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"{', '.join(_FORMATS)}: if the name of the file does not show it (default: txt)",
     )
     options.add_running(parser, tables=False)
+    many.add_arguments(parser, _TEXTS_PER_UNIT)
     parser.set_defaults(output_format=None)
 
 
@@ -138,9 +143,12 @@ class Text:
 
 def run(chosen: argparse.Namespace) -> int:
     """Check all options and files, load the model, then map one text or many."""
-    _check(chosen)
+    to_folder = many.wants_folder(chosen)
+    _check(chosen, to_folder=to_folder)
     parse = _parser(chosen)
     settings = options.settings(chosen, progress=False if chosen.quiet else None)
+    if to_folder:
+        return _run_folder(chosen, replace(settings, progress=False))
     if chosen.input is not None:
         return _run_many(chosen, settings)
     text = options.read_stdin("the text").rstrip("\n") if chosen.text == "-" else chosen.text
@@ -232,6 +240,36 @@ class Asked:
 # --- many texts --------------------------------------------------------------------------------
 
 
+def _run_folder(chosen: argparse.Namespace, settings: "Settings") -> int:
+    from unmask.jobs.kinds.dependence import Dependence
+
+    support = options.support(chosen.support or "vocabulary")
+    kind = Dependence(
+        measure=chosen.measure,
+        samples=chosen.samples,
+        window=chosen.window,
+        seed=chosen.seed,
+        support=support if isinstance(support, str) else tuple(support),
+        corrected=chosen.apc,
+        tree=chosen.tree,
+        model_name=options.model_name(chosen.model),
+        settings=settings,
+    )
+
+    def conclude(tally: "Tally") -> int:
+        bad, example = tally.without.get(kind.name, (0, ""))
+        if bad or not chosen.quiet:
+            _say_mapped(tally.texts, bad, example)
+        return 2 if bad == tally.texts else 0
+
+    return many.run_folder(chosen, kind, [chosen.input], chosen.input_format, conclude)
+
+
+def _say_mapped(texts: int, bad: int, example: str | None) -> None:
+    others = f"; the others have a reason instead, e.g.: {example}" if bad else ""
+    options.say(f"{texts - bad:,} of {texts:,} texts mapped{others}")
+
+
 def _run_many(chosen: argparse.Namespace, settings: "Settings") -> int:
     from unmask.jobs.single_file import Layout, rows_into
     from unmask.jobs.tally import Tally
@@ -259,8 +297,7 @@ def _run_many(chosen: argparse.Namespace, settings: "Settings") -> int:
             if why is not None:
                 bad, example = bad + 1, example or why
     if bad or not chosen.quiet:
-        others = "" if example is None else f"; the others have a reason instead, e.g.: {example}"
-        options.say(f"{done - bad:,} of {done:,} texts mapped{others}")
+        _say_mapped(done, bad, example)
     return 2 if bad == done else 0
 
 
@@ -413,7 +450,7 @@ def _about(found: "DependenceMap") -> str:
 # --- reading the options -----------------------------------------------------------------------
 
 
-def _check(chosen: argparse.Namespace) -> None:
+def _check(chosen: argparse.Namespace, *, to_folder: bool) -> None:
     """Reject options that do not go together, before a model is loaded."""
     from unmask.queries.dependence.question import How
     from unmask.text.support import Support
@@ -433,7 +470,16 @@ def _check(chosen: argparse.Namespace) -> None:
     if chosen.parser is not None and not (chosen.tree and chosen.figure):
         raise UnmaskError("--parser draws a second tree; give --tree and --figure too")
     chosen.file = chosen.input
-    if chosen.output is not None:
+    if to_folder:
+        _check_folder(chosen)
+    elif chosen.input is not None and (
+        chosen.input_format == "parquet" or many.are_many([chosen.input])
+    ):
+        raise UnmaskError(
+            "Parquet, a pattern, a folder or a URL is read into a folder of parts; give --output "
+            "FOLDER/, with a slash at its end"
+        )
+    elif chosen.output is not None:
         _output_format(chosen)
     if chosen.figure is not None:
         check_ending(chosen.figure)
@@ -441,6 +487,15 @@ def _check(chosen: argparse.Namespace) -> None:
             raise UnmaskError("--figure is of one TEXT; leave out --input")
         options.check_file("--figure", chosen.figure)
         library("matplotlib.figure")
+
+
+def _check_folder(chosen: argparse.Namespace) -> None:
+    if chosen.input is None:
+        raise UnmaskError("a folder of parts is for many texts; give --input FILE")
+    if chosen.places is not None:
+        raise UnmaskError("--places does not apply with a folder of parts; leave it out")
+    if _format(chosen) == "fasta":
+        raise UnmaskError("pairs of FASTA are written to one file; give --output FILE")
 
 
 def _parser(chosen: argparse.Namespace) -> Any:
