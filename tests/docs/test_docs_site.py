@@ -252,7 +252,11 @@ def test_a_page_is_run_and_a_folder_listed(tmp_path: Path, monkeypatch: pytest.M
         (tmp_path / name).symlink_to(ROOT / name)
     (docs / "index.md").write_text(TUTORIAL, "utf-8")
     (docs / "other.md").write_text(LACKING, "utf-8")
-    for name in ("how-to/kubernetes/a.yaml", "results/table1-caption-bert/rows/b & c.csv"):
+    for name in (
+        "how-to/kubernetes/a.yaml",
+        "results/table1-caption-bert/rows/b & c.csv",
+        "results/table1-tiny-english/d.csv",
+    ):
         (docs / name).parent.mkdir(parents=True)
         (docs / name).write_text("1", "utf-8")
     out = tmp_path / "site"

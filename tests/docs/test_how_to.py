@@ -23,7 +23,10 @@ FOLDER = ROOT / "docs" / "how-to"
 PAGES = sorted(FOLDER.glob("*.md"))
 CONCEPTS = sorted((ROOT / "docs" / "concepts").glob("*.md"))
 MANIFESTS = sorted((FOLDER / "kubernetes").glob("*.yaml"))
-COMMANDS = {"fill", "pairs", "score", "mutations", "dependence", "cost", "evaluate", "report"}
+COMMANDS = {
+    *("fill", "pairs", "score", "merge", "mutations", "dependence"),
+    *("cost", "evaluate", "report"),
+}
 # what variables of the pages may stand for
 VARIABLES = {
     "gpu": "3",

@@ -20,6 +20,7 @@ import appendix_d  # noqa: E402
 import dependence_report  # noqa: E402
 import pivots  # noqa: E402
 import pivots_report  # noqa: E402
+import scale_table  # noqa: E402
 import unmasking as unmasking_run  # noqa: E402
 
 HOSTILE = "<img src=x>|`a`\n# b"
@@ -296,3 +297,17 @@ def test_sentences_are_distinct_and_in_the_order_of_their_hashes(tmp_path: Path)
     assert sorted(found.values()) == ["A cat.", "A dog.", "A man."]
     assert list(found) == sorted(found)
     assert unmasking_run.sentences(path, 2) == dict(list(found.items())[:2])
+
+
+# a billion sentences
+
+
+def test_the_table_of_scale_is_made_of_its_rates() -> None:
+    page = scale_table.PAGE.read_text(encoding="utf-8")
+    found = json.loads(scale_table.RATES.read_text(encoding="utf-8"))
+    assert scale_table.with_table(page, found) == page
+    assert set(found["rates"]) == set(scale_table.TIMED)
+    rates = {"tiny-english": dict.fromkeys(scale_table.METHODS, 100.0)}
+    rates["BERT-base size"] = dict.fromkeys(scale_table.METHODS, 1.0)
+    lines = list(scale_table.lines({"corpus": "c", "tokens_per_text": 10.0, "rates": rates}))
+    assert "| `pll` | 10.0 | 2.8 h (100 per second and core) | 12 days (1 per second" in lines[2]

@@ -21,7 +21,9 @@ _CONTEXT.set_forkserver_preload(
 )
 
 
-def _run(arguments: list[str], log: str) -> None:
+def _run(arguments: list[str], log: str, environment: dict[str, str]) -> None:
+    # the server's is that of the test which started it
+    os.environ.update(environment)
     said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(said, 1)
     os.dup2(said, 2)
@@ -35,7 +37,8 @@ def _run(arguments: list[str], log: str) -> None:
 
 def start(arguments: list[str], log: Path) -> ForkServerProcess:
     """Start `unmask ARGUMENTS`, with what it says in a file."""
-    process = _CONTEXT.Process(target=_run, args=(arguments, str(log)), daemon=True)
+    given = (arguments, str(log), dict(os.environ))
+    process = _CONTEXT.Process(target=_run, args=given, daemon=True)
     process.start()
     return process
 

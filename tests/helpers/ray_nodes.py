@@ -65,11 +65,15 @@ class TwoNodes:
     other: Node
 
 
+# one per process: Ray reads it once, and two files of tests may run in the same process
+_TOKEN = secrets.token_hex(16)
+
+
 def private() -> dict[str, str]:
     """Settings of nodes and drivers: a cluster listens on every interface, so it has a token."""
     return {
         "RAY_AUTH_MODE": "token",
-        "RAY_AUTH_TOKEN": secrets.token_hex(16),
+        "RAY_AUTH_TOKEN": _TOKEN,
         "RAY_USAGE_STATS_ENABLED": "0",
         # of one machine that two nodes share, neither should think that memory runs out
         "RAY_memory_monitor_refresh_ms": "0",

@@ -1,13 +1,16 @@
 """A job whose input and output are in a bucket: moto's server on this machine, through pyarrow."""
 
 import json
+import random
+import signal
 import socket
+import threading
 import time
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import killable
 import pytest
 from tiny_tokenizers import save_bert
 
@@ -16,10 +19,8 @@ from unmask.jobs import folder as folders
 from unmask.jobs import places
 from unmask.jobs.work import Work
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not find_spec("moto"), reason="moto is not here"),
-]
+pytestmark = pytest.mark.slow
+KILLS = 12
 TEXTS = [
     f"the {one} saw a {two}." for one in ("cat", "dog", "man") for two in ("mat", "dog", "cat")
 ]
@@ -109,6 +110,30 @@ def test_a_job_in_a_bucket_goes_on_and_notices_another_input(
     put(f"{bucket}/in/b.jsonl", rows[20:])
     assert run(*given, "-o", output) == 2
     assert "'b.jsonl' of the input has changed" in capsys.readouterr().err
+
+
+def test_kills_lose_no_row_in_a_bucket_and_repeat_none(bucket, model, tmp_path) -> None:
+    rows = [{"n": n, "text": text} for n, text in enumerate(TEXTS * 40)]
+    put(f"{bucket}/many/a.jsonl", rows)
+    again = ["score", f"{bucket}/many/a.jsonl", "-m", model, "--texts-per-unit", "4", "--quiet"]
+    output, log, moments = f"{bucket}/killed/", tmp_path / "log", random.Random(3)
+    killed = 0
+    for further in moments.sample([0] * 4 + [1] * 5 + [2] * 3, KILLS):
+        wanted = len(list(folders.part_numbers(output))) + further
+        process = killable.start([*again, "-o", output], log)
+        while process.exitcode is None and len(list(folders.part_numbers(output))) < wanted:
+            threading.Event().wait(0.01)
+        process.join(moments.uniform(0, 0.05 if further else 1.5))
+        process.kill()
+        process.join()
+        killed += process.exitcode == -signal.SIGKILL
+    assert killed >= KILLS - 3
+    assert killable.finish([*again, "-o", output], log) == 0
+    assert run("merge", output, tmp_path / "merged.jsonl", "--quiet") == 0
+    found = [json.loads(line) for line in (tmp_path / "merged.jsonl").read_text().splitlines()]
+    assert [(row["n"], row["text"]) for row in found] == [(r["n"], r["text"]) for r in rows]
+    assert all(row["score"] is not None for row in found)
+    assert "Traceback" not in log.read_text()
 
 
 def test_what_is_not_there_ends_in_one_line(bucket, model, capsys, tmp_path: Path) -> None:

@@ -182,7 +182,7 @@ def test_score_says_it_and_has_a_column(folder, capsys):
     rows = [json.loads(line) for line in out.splitlines()]
     assert [row["unknown_tokens"] for row in rows] == [1, 0, None]
     assert "has no token that this model knows" in rows[2]["reason"]
-    assert "1 of 2 texts: the vocabulary has no token for 'zebra'" in err
+    assert "1 of 3 texts have words that the vocabulary has no token for: unknown_tokens" in err
     assert main(["score", "-m", folder, *texts[:2]]) == 0
     assert "unknown_tokens" in capsys.readouterr().out
     assert main(["score", "-m", folder, *texts[2:4]]) == 0

@@ -27,6 +27,11 @@ def notes(kind: "Score", tally: "Tally") -> Iterator[str]:
             "tokens"
         )
     what, done = ("pairs", "compared") if kind.is_pairs else ("texts", "scored")
+    if tally.unknown:
+        yield (
+            f"{tally.unknown} of {tally.texts} texts have words that the vocabulary has no token "
+            "for: unknown_tokens counts them, and the model reads the unknown token there"
+        )
     for method in kind.methods:
         if method in tally.without:
             count, example = tally.without[method]

@@ -13,13 +13,15 @@ Verdict = tuple[str, tuple[tuple[str, str], ...], float | None]
 class Tally:
     """How many rows came in, by method how many have no number and an example of why, and who won.
 
-    `verdicts` counts pairs by who won, and `passes` their forward passes.
+    `verdicts` counts pairs by who won, and `passes` their forward passes. `unknown` counts rows
+    with words that the vocabulary has no token for.
     """
 
     texts: int = 0
     without: dict[str, tuple[int, str]] = field(default_factory=dict)
     verdicts: Counter[Verdict] = field(default_factory=Counter)
     passes: Counter[Verdict] = field(default_factory=Counter)
+    unknown: int = 0
 
     def add(self, other: "Tally") -> None:
         """Count another's too."""
@@ -29,6 +31,7 @@ class Tally:
             self.without[method] = before + count, first
         self.verdicts.update(other.verdicts)
         self.passes.update(other.passes)
+        self.unknown += other.unknown
 
     @property
     def unanswered(self) -> int:
@@ -50,6 +53,7 @@ class Tally:
         """As JSON values."""
         return {
             "texts": self.texts,
+            "unknown": self.unknown,
             "without": {method: list(found) for method, found in self.without.items()},
             "verdicts": [
                 [method, groups, correct, count, self.passes[method, groups, correct]]
@@ -60,7 +64,7 @@ class Tally:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Tally":
         """Read back what `to_dict` made."""
-        tally = cls(values["texts"])
+        tally = cls(values["texts"], unknown=values["unknown"])
         tally.without = {method: (int(n), why) for method, (n, why) in values["without"].items()}
         for method, groups, correct, count, passes in values["verdicts"]:
             key = method, tuple((name, value) for name, value in groups), correct

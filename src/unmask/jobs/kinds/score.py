@@ -157,6 +157,8 @@ class Score:
                 (name, str(given.get(name, "")).replace("syntax/semantics", "syntax_semantics"))
                 for name in self.groups
             )
+            counts = (row.get(f"{self.prefix}unknown_tokens") for row in results)
+            tally.unknown += any(counts)
             for row in results:
                 method, reason = (row[self.prefix + name] for name in ("method", "reason"))
                 tally.note(method, [reason] if reason else [])
