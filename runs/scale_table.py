@@ -60,7 +60,7 @@ def measured(named: str) -> dict[str, Any]:
     found: dict[str, Any] = {"corpus": corpus, "rates": {}}
     for name, load in models.items():
         lm, some = load(), texts[: TIMED[name]]
-        ids = lm.tokenizer(some, add_special_tokens=False)["input_ids"]
+        ids = [lm.tokenizer(one, add_special_tokens=False)["input_ids"] for one in some]
         found.setdefault("tokens_per_text", sum(map(len, ids)) / len(ids))
         found["rates"][name] = {method: rate(lm, some, method) for method in METHODS}
         print(name, found["rates"][name], flush=True)
