@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 from assets import real_model
-from ray_nodes import TwoNodes, Workers, measured, private, table, two_nodes
+from ray_nodes import TwoNodes, Workers, measured, private_nodes, table
 from tiny_tokenizers import save_bert
 
 import unmask.cli
@@ -86,14 +86,9 @@ def here(prepared: Prepared) -> dict[Any, dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoNodes]:
-    settings = private()
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in settings.items():
-            patch.setenv(name, value)
-        patch.delenv("RAY_ADDRESS", raising=False)
-        # sockets have short paths
-        with two_nodes(tmp_path_factory.mktemp("r"), settings) as nodes:
-            yield nodes
+    # sockets have short paths
+    with private_nodes(tmp_path_factory.mktemp("r")) as nodes:
+        yield nodes
 
 
 @needs_ray

@@ -18,6 +18,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from unmask.evaluation.request import Prepared
 from unmask.evaluation.rows import Row
 from unmask.evaluation.worker import measuring
@@ -99,6 +101,18 @@ def two_nodes(folder: Path, settings: dict[str, str]) -> Iterator[TwoNodes]:
     finally:
         for node in nodes[::-1]:
             node.end()
+
+
+@contextmanager
+def private_nodes(folder: Path) -> Iterator[TwoNodes]:
+    """Two nodes, and this process with what it takes to be their driver."""
+    settings = private()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in settings.items():
+            patch.setenv(name, value)
+        patch.delenv("RAY_ADDRESS", raising=False)
+        with two_nodes(folder, settings) as nodes:
+            yield nodes
 
 
 def table(rows: list[Row]) -> dict[Any, dict[str, Any]]:

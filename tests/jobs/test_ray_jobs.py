@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from ray_nodes import TwoNodes, private, two_nodes
+from ray_nodes import TwoNodes, private_nodes
 from tiny_tokenizers import save_bert
 
 import unmask
@@ -30,14 +30,9 @@ UNITS = 60
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoNodes]:
-    settings = private()
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in settings.items():
-            patch.setenv(name, value)
-        patch.delenv("RAY_ADDRESS", raising=False)
-        # sockets have short paths
-        with two_nodes(tmp_path_factory.mktemp("r"), settings) as nodes:
-            yield nodes
+    # sockets have short paths
+    with private_nodes(tmp_path_factory.mktemp("r")) as nodes:
+        yield nodes
 
 
 class Disturbed:
