@@ -1,20 +1,22 @@
 """Write docs/results/beyond-the-paper.md: the default chosen on dev pairs, judged on test pairs.
 
-python runs/beyond_the_paper.py --dev RUN --test RUN... [--output FILE]
-python runs/beyond_the_paper.py --guide docs/concepts/which-joint.md --test RUN
+python runs/beyond_the_paper.py docs/results/table1-*/ [--output FILE]
+python runs/beyond_the_paper.py docs/results/table1-MODEL --guide docs/concepts/which-joint.md
 
-They are folders of `unmask evaluate` (runs/table1_here.sh makes them): the dev run with every
-construction, the test runs with every one or, sketched, with those that can be estimated. The
-second command makes the table of the guide instead of the page.
+The folders are those that runs/table1_here.sh published, one per model: a dev run with every
+construction, exact, and test runs with every one or, sketched, with those that can be estimated.
+The second command makes the table of the guide instead of the page.
 """
 
 import argparse
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-from table1_here_report import less, settings
+from numpy.typing import NDArray
+from table1_here_report import FEWEST, less, settings
 
 from unmask.errors import UnmaskError
 from unmask.evaluation.reports.bootstrap import DEFAULT, Estimate, means
@@ -26,11 +28,12 @@ from unmask.markup import markdown
 HEADER = """\
 # Beyond the paper: which joint, chosen on one set of pairs and judged on another
 
-Every construction on masked pairs of SNLI's *dev* sentences, exact over the whole vocabulary. One
-rule, written down before, chooses the default: of the constructions that give back the joint of
-compatible conditionals, the lowest P-NLL, averaged over contiguous and random blanks. The choice is
-judged on pairs of *test* sentences that it never saw. Measured by `runs/table1_here.sh`; the
-rows, with example ids and no text, are in [{folder}]({folder}).
+Every construction on masked pairs of SNLI's *dev* sentences, exact over the whole vocabulary, with
+every model for which that was measured. One rule, written down before, chooses the default: of the
+constructions that give back the joint of compatible conditionals, the lowest P-NLL on the pairs of
+all models together, contiguous and random blanks weighing alike. The choice is judged on pairs of
+*test* sentences that it never saw. Measured by `runs/table1_here.sh`; the rows, with example ids
+and no text, are in {folders}.
 
 P-NLL and U-NLL are negative log-probabilities of the true pair and of each true token given the
 other, G-KL and A-KL divergences between the model's conditionals and the joint's, at the true
@@ -55,6 +58,9 @@ METRICS = {"pairwise_nll": "P-NLL", "unary_nll": "U-NLL", "gold_kl": "G-KL", "al
 MARKS = ("<!-- figures: runs/beyond_the_paper.py -->", "<!-- end of figures -->")
 
 ByMask = dict[str, dict[str, list[Row]]]
+Numbers = NDArray[np.float64]
+# of the folder of a model: what is chosen on, and what is judged on
+RUNS = ("snli-dev", "snli", "xsum")
 
 
 def by_mask(run: Run, needed: Iterable[str]) -> ByMask:
@@ -66,37 +72,69 @@ def by_mask(run: Run, needed: Iterable[str]) -> ByMask:
     return dict(sorted(found.items()))
 
 
-def interval(found: Estimate) -> str:
+def interval(found: Estimate, count: int = FEWEST) -> str:
+    if count < FEWEST:
+        return f"{found.value:+.3f}"
     said = f"{found.value:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
     return f"**{said}**" if found.low > 0 or found.high < 0 else said
 
 
-def mean_nll(rows: ByMask, construction: str) -> float:
-    """P-NLL, kinds of blanks weighing alike."""
-    return float(
-        np.mean(
-            [np.mean([r.metric("pairwise_nll") for r in by[construction]]) for by in rows.values()]
-        )
-    )
+class Model(NamedTuple):
+    """What was measured with one model."""
+
+    name: str
+    dev: ByMask | None
+    tests: list[Run]
 
 
-def chosen(dev: ByMask) -> str:
+def read(folders: Sequence[Path]) -> list[Model]:
+    """The models of some published folders."""
+    found = []
+    for folder in folders:
+        runs = {name: read_run(folder / name) for name in RUNS if (folder / name).exists()}
+        if not runs:
+            raise UnmaskError(f"no runs in {folder.name}")
+        (name,) = {row.model for run in runs.values() for row in run.rows}
+        dev = by_mask(runs["snli-dev"], {*PASSES, *OTHERS}) if "snli-dev" in runs else None
+        found.append(Model(name, dev, [run for key, run in runs.items() if key != "snli-dev"]))
+    return found
+
+
+def mean_nll(devs: Sequence[ByMask], construction: str) -> float:
+    """P-NLL, pairs of a kind weighing alike, and kinds of blanks."""
+    kinds = dict.fromkeys(mask for dev in devs for mask in dev)
+    every = [
+        [row.metric("pairwise_nll") for dev in devs for row in dev.get(mask, {})[construction]]
+        for mask in kinds
+    ]
+    return float(np.mean([np.mean(values) for values in every]))
+
+
+def chosen(devs: Sequence[ByMask]) -> str:
     """The rule: the best on dev of those that may be the default."""
-    return min(SOUND, key=lambda name: mean_nll(dev, name))
+    return min(SOUND, key=lambda name: mean_nll(devs, name))
 
 
-def choice_lines(dev: ByMask) -> Iterator[str]:
-    best = chosen(dev)
-    heads = [f"less `{best}`, {mask}" for mask in dev]
+def choice_lines(models: Sequence[Model]) -> Iterator[str]:
+    devs = [one.dev for one in models if one.dev]
+    best = chosen(devs)
+    heads = [
+        f"{one.name}, {mask}, {len(by[best])} pairs"
+        for one in models
+        for mask, by in (one.dev or {}).items()
+    ]
     yield f"| construction | may be chosen | P-NLL | {' | '.join(heads)} |"
-    yield "|---" * (3 + len(dev)) + "|"
-    for name in sorted(PASSES, key=lambda name: mean_nll(dev, name)):
+    yield "|---" * (3 + len(heads)) + "|"
+    for name in sorted(PASSES, key=lambda name: mean_nll(devs, name)):
         gaps = [
-            "0" if name == best else interval(less(by[name], by[best], "pairwise_nll"))
+            "0"
+            if name == best
+            else interval(less(by[name], by[best], "pairwise_nll"), len(by[name]))
+            for dev in devs
             for by in dev.values()
         ]
         may = "yes" if name in SOUND else "no"
-        yield f"| {name} | {may} | {mean_nll(dev, name):.3f} | {' | '.join(gaps)} |"
+        yield f"| {name} | {may} | {mean_nll(devs, name):.3f} | {' | '.join(gaps)} |"
     yield ""
 
 
@@ -109,7 +147,8 @@ def difference_lines(rows: ByMask, baseline: str) -> Iterator[str]:
         yield "|---" * (1 + len(metrics)) + "|"
         for name in (*PASSES, *OTHERS):
             if name != baseline and name in by:
-                cells = [interval(less(by[name], by[baseline], metric)) for metric in metrics]
+                count = len(by[name])
+                cells = [interval(less(by[name], by[baseline], m), count) for m in metrics]
                 yield f"| {name} | {' | '.join(cells)} |"
         yield ""
 
@@ -124,7 +163,7 @@ def judgement(rows: ByMask, default: str) -> Iterator[str]:
     for mask, by in rows.items():
         for name in PASSES.keys() & by.keys() - {default}:
             found = less(by[name], by[default], "pairwise_nll")
-            if found.high < 0:
+            if found.high < 0 and len(by[name]) >= FEWEST:
                 ahead.append(f"`{name}` by {-found.value:.3f} nats per token ({mask})")
     if ahead:
         yield f"Ahead of `{default}` in P-NLL by more than noise: {', '.join(sorted(ahead))}."
@@ -133,23 +172,15 @@ def judgement(rows: ByMask, default: str) -> Iterator[str]:
     yield ""
 
 
-def verdict_lines(rows: ByMask) -> Iterator[str]:
+def verdict_lines(devs: Sequence[ByMask]) -> Iterator[str]:
     """What the plain words of J stand for: how far sound constructions differ on a pair."""
     yield "| J says | pairs | spread of log p, mean | median | 90% below | largest |"
     yield "|---|---|---|---|---|---|"
     spreads: dict[str, list[float]] = {}
     sentences: dict[str, list[str]] = {}
-    examples: list[list[Row]] = []
-    for by in rows.values():
-        known = [{row.example_id: row for row in by[name]} for name in SOUND]
-        examples += [[one[example] for one in known] for example in known[0]]
-    for same in sorted(examples, key=lambda same: same[0].incompatibility or 0.0):
-        bits = same[0].incompatibility
-        assert bits is not None
-        nlls = [row.metric("pairwise_nll") for row in same]
-        words = Agreement(bits).words()
-        # per token in the rows; a pair has two
-        spreads.setdefault(words, []).append(2 * (max(nlls) - min(nlls)))
+    for same in sorted(examples(devs), key=lambda same: same[0].incompatibility or 0.0):
+        words = Agreement(same[0].incompatibility or 0.0).words()
+        spreads.setdefault(words, []).append(spread(same))
         sentences.setdefault(words, []).append(same[0].sentence_id)
     for words, found in spreads.items():
         (mean,) = means([found], sentences[words], DEFAULT)
@@ -158,6 +189,64 @@ def verdict_lines(rows: ByMask) -> Iterator[str]:
             f" | {np.median(found):.3f} | {np.percentile(found, 90):.3f} | {max(found):.2f} |"
         )
     yield ""
+
+
+def examples(devs: Sequence[ByMask], names: Sequence[str] = SOUND) -> Iterator[list[Row]]:
+    """The rows of each example by some constructions, where J is known."""
+    for dev in devs:
+        for by in dev.values():
+            known = [{row.example_id: row for row in by[name]} for name in names]
+            for example, row in known[0].items():
+                if row.incompatibility is not None:
+                    yield [one[example] for one in known]
+
+
+def spread(same: Sequence[Row]) -> float:
+    """The largest less the smallest log-probability of a pair; rows are per token."""
+    nlls = [row.metric("pairwise_nll") for row in same]
+    return 2 * (max(nlls) - min(nlls))
+
+
+def predicting_lines(models: Sequence[Model]) -> Iterator[str]:
+    """Rank correlations of J on the pairs of each model."""
+    yield "| model, blanks | pairs | J with the spread | J with P-NLL | J above 0.05 |"
+    yield "|---|---|---|---|---|"
+    names = ("log-pool", "pseudo-gibbs")
+    for one in models:
+        runs = [by_mask(run, names) for run in one.tests]
+        for mask in dict.fromkeys(mask for run in runs for mask in run):
+            same = list(examples([{mask: run[mask]} for run in runs if mask in run], names))
+            bits = np.array([rows[0].incompatibility or 0.0 for rows in same])
+            spreads = np.array([spread(rows) for rows in same])
+            nll = np.array([rows[0].metric("pairwise_nll") for rows in same])
+            cells = [
+                correlated(bits, spreads),
+                correlated(bits, nll),
+                f"{np.mean(bits > 0.05):.0%}",
+            ]
+            yield f"| {one.name}, {mask} | {len(same)} | {' | '.join(cells)} |"
+    yield ""
+
+
+def correlated(one: Numbers, other: Numbers) -> str:
+    """A rank correlation with its bootstrap interval."""
+    rng = np.random.default_rng(0)
+    draws = rng.integers(len(one), size=(2_000, len(one)))
+    found = [_spearman(one[draw], other[draw]) for draw in draws]
+    low, high = np.percentile(found, [2.5, 97.5])
+    return f"{_spearman(one, other):.2f} [{low:.2f}, {high:.2f}]"
+
+
+def _spearman(one: Numbers, other: Numbers) -> float:
+    return float(np.corrcoef(_ranks(one), _ranks(other))[0, 1])
+
+
+def _ranks(values: Numbers) -> Numbers:
+    """From 0; equal values, as a bootstrap has them, share the mean of theirs."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    shared: Numbers = (last - (counts + 1) / 2)[inverse]
+    return shared
 
 
 def guide_lines(rows: ByMask, default: str) -> Iterator[str]:
@@ -184,29 +273,39 @@ def about(run: Run, rows: ByMask) -> str:
     return f"{markdown(corpus)}: {counts} pairs, {markdown(model)}, {exactly}"
 
 
-def page(dev: Run, tests: Sequence[Run], default: str, folder: str) -> Iterator[str]:
-    choice = by_mask(dev, {*PASSES, *OTHERS})
-    yield HEADER.format(folder=folder)
-    yield f"## The choice, on {about(dev, choice)}\n"
-    yield "P-NLL is the mean of both kinds of blanks.\n"
-    yield from choice_lines(choice)
-    best = chosen(choice)
+def page(models: Sequence[Model], default: str) -> Iterator[str]:
+    devs = [one.dev for one in models if one.dev]
+    if not devs:
+        raise UnmaskError("no folder has a run snli-dev to choose on")
+    links = ", ".join(f"[table1-{one.name}](table1-{one.name})" for one in models)
+    yield HEADER.format(folders=links)
+    yield "## The choice, on SNLI dev, exact over the whole vocabulary\n"
+    best = chosen(devs)
+    yield "P-NLL is the mean of both kinds of blanks over all pairs. The other columns are"
+    yield f"differences to `{best}`.\n"
+    yield from choice_lines(models)
     if best == default:
         yield f"The rule chooses `{best}`, which is the default.\n"
     else:
-        gap = mean_nll(choice, default) - mean_nll(choice, best)
+        gap = mean_nll(devs, default) - mean_nll(devs, best)
         yield f"The rule chooses `{best}`; the default is `{default}`, {gap:.3f} nats behind it."
         yield "[Decision 7](../decisions/0007-log-pool-by-default.md) gives the reason.\n"
-    for test in tests:
+    for test in (run for one in models for run in one.tests):
         judged = by_mask(test, {default, "mlm"})
         yield f"## The judgement, on {about(test, judged)}\n"
         yield from judgement(judged, default)
         yield from difference_lines(judged, default)
     yield "## What J's plain words stand for\n"
     yield "The largest less the smallest log-probability, in nats, that"
-    yield f"{', '.join(f'`{name}`' for name in SOUND)} give the true pair, on dev. All of"
-    yield "them recover the joint of compatible conditionals, so where they differ none is right.\n"
-    yield from verdict_lines(choice)
+    yield f"{', '.join(f'`{name}`' for name in SOUND)} give the true pair, on the dev pairs"
+    yield "of all models. All of them recover the joint of compatible conditionals, so where they"
+    yield "differ none is right.\n"
+    yield from verdict_lines(devs)
+    yield "## Does J say where joints differ, and where they fail?\n"
+    yield "On the test pairs of both corpora: the rank correlation of J with how far `log-pool` and"
+    yield "`pseudo-gibbs` differ on the true pair, and with the P-NLL of `log-pool`; 95% bootstrap"
+    yield "intervals over pairs.\n"
+    yield from predicting_lines(models)
 
 
 def with_figures(guide: str, lines: Sequence[str]) -> str:
@@ -218,23 +317,19 @@ def with_figures(guide: str, lines: Sequence[str]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="The default, chosen on dev and judged on test.")
-    parser.add_argument("--test", type=Path, nargs="+", required=True)
+    parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--default", default="log-pool")
-    made = parser.add_mutually_exclusive_group(required=True)
-    made.add_argument("--dev", type=Path)
-    made.add_argument("--guide", type=Path)
+    parser.add_argument("--guide", type=Path)
     parser.add_argument("--output", type=Path, default=Path("docs/results/beyond-the-paper.md"))
     options = parser.parse_args()
     try:
-        tests = [read_run(folder) for folder in options.test]
         if options.guide:
-            rows = by_mask(tests[0], {*PASSES, *OTHERS})
+            rows = by_mask(read_run(options.folders[0] / "snli"), {*PASSES, *OTHERS})
             lines = list(guide_lines(rows, options.default))
             guide = with_figures(options.guide.read_text("utf-8"), lines)
             options.guide.write_text(guide, encoding="utf-8")
         else:
-            folder = options.dev.resolve().parent.name
-            said = "\n".join(page(read_run(options.dev), tests, options.default, folder))
+            said = "\n".join(page(read(options.folders), options.default))
             options.output.write_text(said, encoding="utf-8")
     except (UnmaskError, OSError) as error:
         print(f"beyond_the_paper: {error}", file=sys.stderr)

@@ -8,7 +8,10 @@
 #
 #   MODEL      the model (models/tiny-english)
 #   EXAMPLES   examples per corpus and mask (250)
-#   DEV        examples per mask of SNLI dev (100)
+#   DEV        examples per mask of SNLI dev, exact (100)
+#   DEV_HOW    more options of that run, such as --memory-limit 8GB, which tables of 29,000 tokens need
+#              to be kept (none)
+#   BESIDE     of these, how many per mask are sketched too (20)
 #   TEST       options of the test runs (--sketch --precision 0.2 --max-passes 500 --method all);
 #              TEST= for exact ones, with every construction
 #   PROCESSES  how many work side by side, one thread each (2)
@@ -17,7 +20,7 @@
 #   PARSER     spaCy model for syntactic distances (en_core_web_sm)
 #
 # Seconds of one core per example, with tiny-english: about 35 for SNLI and 50 for XSum exact, 5 and
-# 7 sketched. Stopped at any time and started again, it does what is missing; the pages say how much
+# 7 sketched; what each run will take is printed and kept before it begins. Stopped at any time and started again, it does what is missing; the pages say how much
 # that is. Examples come in hashed order, so that what is done so far is a random sample.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -44,6 +47,12 @@ unmask() {
 measure() {
     local run=$1 corpus=$2 shard process code
     shift 2
+    mkdir -p "$output"
+    if [[ ! -f $output/$run.predicted.txt ]]; then
+        unmask evaluate "$corpus" -m "$model" -o "$output/$run" "$@" --dry-run \
+            | tee "$temporary/predicted.txt"
+        mv "$temporary/predicted.txt" "$output/$run.predicted.txt"
+    fi
     started=()
     for ((shard = 0; shard < processes; shard++)); do
         unmask evaluate "$corpus" -m "$model" -o "$output/$run" \
@@ -59,23 +68,28 @@ measure() {
     started=()
 }
 
+temporary=$(mktemp -d)
+sketch=(--sketch --precision 0.2 --max-passes 500)
+read -ra dev <<< "${DEV_HOW:-}"
 read -ra how <<< "${TEST---sketch --precision 0.2 --max-passes 500 --method all}"
 both=(--mask contiguous,random --examples "${EXAMPLES:-250}" "${how[@]}")
 if [[ ${1:-} != --report ]]; then
     measure snli-dev "$assets/data/snli/dev.tsv" --corpus-name "SNLI dev" \
-        --mask contiguous,random --examples "${DEV:-100}"
+        --mask contiguous,random --examples "${DEV:-100}" "${dev[@]}"
+    measure snli-dev-sketched "$assets/data/snli/dev.tsv" --corpus-name "SNLI dev" \
+        --mask contiguous,random --examples "${BESIDE:-20}" "${sketch[@]}" --method all
     measure snli "$assets/data/snli/test.jsonl" --corpus-name "SNLI test" "${both[@]}"
     measure xsum "$assets/data/xsum/test-1000.txt" --corpus-name "XSum test-1000" "${both[@]}"
 fi
 
 results=${RESULTS:-docs/results}
 published=$results/table1-$name
-temporary=$(mktemp -d)
 new=$temporary/table1-$name
 mkdir "$new"
 # what is published has ids and no text: no page --with-text is made here
-for run in snli-dev snli xsum; do
-    unmask report "$output/$run" --copy-to "$new/$run" > /dev/null
+for run in snli-dev snli-dev-sketched snli xsum; do
+    [[ ! -d $output/$run ]] || unmask report "$output/$run" --copy-to "$new/$run" > /dev/null
+    [[ ! -f $output/$run.predicted.txt ]] || cp "$output/$run.predicted.txt" "$new"
 done
 unmask report "$new/snli" "$new/xsum" --figures "$new/figures" \
     --parser "${PARSER:-en_core_web_sm}" --corpus "$assets/data/snli/test.jsonl" \
@@ -89,6 +103,6 @@ mv "$temporary/page.md" "$published.md"
 mv "$new" "$published"
 chmod 755 "$published"
 rmdir "$temporary"
-"$python" runs/beyond_the_paper.py --dev "$published/snli-dev" \
-    --test "$published/snli" "$published/xsum" --output "$results/beyond-the-paper.md"
+"$python" runs/beyond_the_paper.py "$results"/table1-*/ --output "$results/beyond-the-paper.md"
+"$python" runs/side_by_side.py "$results"/table1-*/ --output "$results/side-by-side.md"
 exit "$worst"

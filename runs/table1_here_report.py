@@ -53,6 +53,8 @@ paper's joints need both tables whole, and so are in the other runs alone.
 """
 RUNS = ("snli-dev", "snli", "xsum")
 PAPERS = "ag-paper"
+# of so many pairs on, an interval is shown and read
+FEWEST = 20
 
 
 class Claim(NamedTuple):
@@ -115,7 +117,10 @@ def in_the_paper(claim: Claim, mask: str) -> str:
     return f"{holds} of {len(gaps)} ({min(gaps):+.3f} to {max(gaps):+.3f})"
 
 
-def verdict(found: Estimate, *, at_times: bool) -> str:
+def verdict(found: Estimate, count: int, *, at_times: bool) -> str:
+    """In a word, with the number; a bootstrap of a few pairs is no interval."""
+    if count < FEWEST:
+        return f"{count} pairs are too few: {found.value:+.3f}"
     # one setting cannot contradict what is so at times
     opposite = "not here" if at_times else "**the opposite**"
     said = "agrees" if found.high < 0 else opposite if found.low > 0 else "undecided"
@@ -133,6 +138,7 @@ def claim_lines(rows: Sequence[Row]) -> Iterator[str]:
             cells = [
                 verdict(
                     less(by[claim.lower], by[claim.higher], claim.metric),
+                    len(by[claim.lower]),
                     at_times="at times" in claim.text,
                 )
                 for by in some.values()
@@ -157,7 +163,8 @@ def _bin(line: Mapping[str, str]) -> DistanceBin:
     group = Group(*(line[name] for name in Group._fields))
     first, last, count = (int(line[name]) for name in ("distance from", "to", "examples"))
     pairwise, unary = (
-        Estimate(*(float(line[name + part]) for part in ("", " stderr", " low", " high")))
+        # of a single sentence nothing is known of the spread
+        Estimate(*(float(line[name + part] or "nan") for part in ("", " stderr", " low", " high")))
         for name in ("P-NLL", "U-NLL")
     )
     return DistanceBin(group, first, last, count, pairwise, unary, line["less"])

@@ -38,8 +38,10 @@ if TYPE_CHECKING:
     from unmask.queries.costs.cost import Cost
     from unmask.queries.dependence.dependence_map import DependenceMap
     from unmask.queries.sampling.samples import Samples
+    from unmask.sequences.landscapes import Landscape, landscape
     from unmask.sequences.mutations import interaction_map, mutation_effect, mutation_effects
     from unmask.sequences.scoring import log_ratios, score_texts
+    from unmask.sequences.variants.scoring import VariantScore, score_variants
     from unmask.sequences.word_pairs import score_pairs
     from unmask.settings import Settings, Sketch
     from unmask.tables.conditional import DenseLogits, FactoredLogits
@@ -61,6 +63,7 @@ _HOME = {
     "Fill": "joints.fill",
     "Joint": "joints.joint",
     "JointFillMaskPipeline": "pipelines",
+    "Landscape": "sequences.landscapes",
     "LanguageModel": "language_model",
     "MaskedMarginals": "tables.source",
     "MemoryLimitError": "errors",
@@ -82,9 +85,11 @@ _HOME = {
     "UnknownTokenWarning": "errors",
     "UnmaskError": "errors",
     "UnmaskWarning": "errors",
+    "VariantScore": "sequences.variants.scoring",
     "construct": "constructions",
     "incompatibility": "constructions.incompatibility",
     "interaction_map": "sequences.mutations",
+    "landscape": "sequences.landscapes",
     "load": "loading",
     "load_tables": "tables.file",
     "log_ratios": "sequences.scoring",
@@ -96,6 +101,7 @@ _HOME = {
     "save_tables": "tables.file",
     "score_pairs": "sequences.word_pairs",
     "score_texts": "sequences.scoring",
+    "score_variants": "sequences.variants.scoring",
 }
 
 __all__ = [
@@ -110,6 +116,7 @@ __all__ = [
     "Fill",
     "Joint",
     "JointFillMaskPipeline",
+    "Landscape",
     "LanguageModel",
     "MaskedMarginals",
     "MemoryLimitError",
@@ -131,9 +138,11 @@ __all__ = [
     "UnknownTokenWarning",
     "UnmaskError",
     "UnmaskWarning",
+    "VariantScore",
     "construct",
     "incompatibility",
     "interaction_map",
+    "landscape",
     "load",
     "load_tables",
     "log_ratios",
@@ -145,6 +154,7 @@ __all__ = [
     "save_tables",
     "score_pairs",
     "score_texts",
+    "score_variants",
 ]
 
 

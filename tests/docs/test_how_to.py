@@ -24,8 +24,8 @@ PAGES = sorted(FOLDER.glob("*.md"))
 CONCEPTS = sorted((ROOT / "docs" / "concepts").glob("*.md"))
 MANIFESTS = sorted((FOLDER / "kubernetes").glob("*.yaml"))
 COMMANDS = {
-    *("fill", "pairs", "score", "merge", "mutations", "dependence"),
-    *("cost", "evaluate", "report"),
+    *("fill", "pairs", "score", "merge", "variants", "mutations", "landscape", "dependence"),
+    *("cost", "evaluate", "report", "tune"),
 }
 # what variables of the pages may stand for
 VARIABLES = {

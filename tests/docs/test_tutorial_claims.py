@@ -226,6 +226,25 @@ def test_protein_pairs(tutorial: Any) -> None:
     assert max(pair.incompatibility for pair in found.values()) < 0.05
 
 
+def test_variants(tutorial: Any) -> None:
+    said = tutorial("tutorials/variants")
+    last = said["What it is, and what it is not"]
+    lm, chain, found = last["lm"], last["heavy_chain"], last["found"]
+    scores = {}
+    for method in ("wt-marginals", "mutant-marginals", "single-mask-marginals", "log-pool"):
+        (one,) = last["unmask"].score_variants(lm, [last["double"]], chain, method=method)
+        scores[method] = one.score
+    assert round(scores["wt-marginals"]) == -9
+    assert round(scores["mutant-marginals"]) == 15
+    assert scores["single-mask-marginals"] < -5 < 0 < scores["log-pool"]
+    assert found.forward_passes == 33
+    assert found.incompatibility < 0.001
+    *others, last_pair = found.epistasis()
+    assert ":".join(map(str, last_pair.mutations)) == "A106Y:M107F"
+    assert min(last_pair.mean, last_pair.wildtype) > 7
+    assert max(abs(value) for pair in others for value in (pair.mean, pair.wildtype)) < 0.7
+
+
 def test_dependence(tutorial: Any) -> None:
     said = tutorial("tutorials/dependence")
     last = said["What it is, and what it is not"]

@@ -66,6 +66,7 @@ def test_every_page_is_there() -> None:
         "compare-constructions",
         "evaluate-your-model",
         "protein-pairs",
+        "variants",
         "dependence",
         "several-blanks",
     }

@@ -86,3 +86,14 @@ def test_progress_reaches_mutations() -> None:
     seen: list[Progress] = []
     unmask.mutation_effects(lm, "ACDEFGH", ["A1C:D3E"], settings=Settings(progress=seen.append))
     assert seen
+
+
+def test_progress_reaches_landscapes() -> None:
+    lm = unmask.load(build("esm"))
+    seen: list[Progress] = []
+    settings = Settings(progress=seen.append)
+    found = unmask.landscape(lm, "ACDEFGH", "A1C:D3E:F5G", settings=settings)
+    # one bar over all tables, before that of the solver
+    rows = [one for one in seen if one.unit == "row"]
+    assert {one.total for one in rows} == {found.forward_passes} == {13}
+    assert max(one.done for one in rows) == 13

@@ -6,11 +6,12 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from unmask.errors import UnmaskError
 from unmask.evaluation import read_run
-from unmask.evaluation.reports.bootstrap import Resampling
+from unmask.evaluation.reports.bootstrap import Estimate, Resampling
 from unmask.evaluation.reports.reporting import report as report_of
 
 ROOT = Path(__file__).parents[2]
@@ -20,6 +21,7 @@ sys.path[:0] = [str(ROOT / "runs"), str(ROOT / "benchmarks")]
 import better_joints_report as report  # noqa: E402
 import beyond_the_paper  # noqa: E402
 import pages  # noqa: E402
+import side_by_side  # noqa: E402
 import sketch_report  # noqa: E402
 import table1_here_report  # noqa: E402
 
@@ -83,10 +85,14 @@ def test_the_solvers_arrive_as_soon_as_is_claimed() -> None:
 TABLE1 = RESULTS / "table1-caption-bert"
 # the same for anyone with a clone; dev pairs exact, test pairs sketched
 OURS = RESULTS / "table1-tiny-english"
+# at BERT's vocabulary
+BERTS = RESULTS / "table1-english-distil"
+# every model that was measured
+MODELS = sorted(RESULTS.glob("table1-*/"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("folder", [TABLE1, OURS], ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", MODELS, ids=lambda folder: folder.name)
 def test_the_page_of_table_1_is_made_of_its_rows(folder: Path) -> None:
     made = "\n".join(table1_here_report.page(folder))
     assert made == folder.with_suffix(".md").read_text(encoding="utf-8")
@@ -94,12 +100,60 @@ def test_the_page_of_table_1_is_made_of_its_rows(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_the_default_is_chosen_on_dev_and_judged_on_test() -> None:
-    dev, *tests = (read_run(OURS / name) for name in ("snli-dev", "snli", "xsum"))
-    made = "\n".join(beyond_the_paper.page(dev, tests, "log-pool", OURS.name))
+    models = beyond_the_paper.read(MODELS)
+    made = "\n".join(beyond_the_paper.page(models, "log-pool"))
     assert made == (RESULTS / "beyond-the-paper.md").read_text(encoding="utf-8")
-    chosen = {row.sentence_id for row in dev.rows}
-    assert not chosen & {row.sentence_id for run in tests for row in run.rows}
-    assert beyond_the_paper.chosen(beyond_the_paper.by_mask(dev, [])) == "log-pool"
+    devs = [one.dev for one in models if one.dev]
+    chosen = {row.sentence_id for dev in devs for by in dev.values() for row in by["mlm"]}
+    judged = {row.sentence_id for one in models for run in one.tests for row in run.rows}
+    assert not chosen & judged
+    assert beyond_the_paper.chosen(devs) == "log-pool"
+
+
+def test_ranks_that_are_equal_are_shared() -> None:
+    values = np.array([3.0, 1.0, 3.0, 2.0])
+    assert beyond_the_paper._ranks(values).tolist() == [2.5, 0.0, 2.5, 1.0]
+    assert beyond_the_paper._spearman(values, -values) == pytest.approx(-1)
+
+
+@pytest.mark.slow
+def test_the_models_side_by_side_are_made_of_their_rows() -> None:
+    every = side_by_side.read(MODELS)
+    made = side_by_side.page(every, (RESULTS / "models.md").read_text(encoding="utf-8"))
+    assert made == (RESULTS / "side-by-side.md").read_text(encoding="utf-8")
+    # the paper's twenty rows of each mask
+    assert made.count("| the paper: ") == 2 * 20
+    models = {"caption-bert", "tiny-english", "english-distil"}
+    assert {one.group.model for one in every} == models
+    # exact and sketched: nine in ten differences or more within their error bars, but not all
+    gaps, held = [], []
+    for one in (one for one in every if one.run == "snli-dev-sketched"):
+        (exact,) = (
+            other
+            for other in every
+            if (other.folder, other.run) == (one.folder, "snli-dev")
+            and other.group.mask == one.group.mask
+        )
+        some, within = side_by_side.compared(one.rows["log-pool"], exact.rows["log-pool"])
+        gaps += some
+        held += within
+    assert len(gaps) >= 20
+    assert 0.9 <= sum(held) / len(held) <= 0.99
+
+
+def test_a_prediction_is_read_from_what_a_dry_run_printed() -> None:
+    said = "each at most 499 forward passes of 12 tokens (452 GFLOP), about 2.5 min, 3 MB of tables"
+    assert side_by_side.predicted(said) == ("at most 499", "150")
+    with pytest.raises(UnmaskError, match="no number of forward passes"):
+        side_by_side.predicted("nothing")
+
+
+def test_a_few_pairs_decide_nothing() -> None:
+    clear = Estimate(-0.5, 0.01, -0.52, -0.48)
+    assert table1_here_report.verdict(clear, 20, at_times=False).startswith("agrees -0.500")
+    assert table1_here_report.verdict(clear, 19, at_times=False) == "19 pairs are too few: -0.500"
+    assert beyond_the_paper.interval(clear, 19) == "-0.500"
+    assert beyond_the_paper.interval(clear).startswith("**-0.500 [")
 
 
 def test_what_a_run_lacks_is_one_line() -> None:
@@ -156,13 +210,24 @@ def test_enough_of_it_was_measured_with_our_own_model() -> None:
             assert len({row.example_id for row in run.rows if row.mask == mask}) >= least
 
 
-@pytest.mark.parametrize("folder", [TABLE1, OURS], ids=lambda folder: folder.name)
+def test_enough_of_it_was_measured_at_berts_vocabulary() -> None:
+    for name, least in (("snli-dev", 2), ("snli", 160), ("xsum", 20)):
+        run = read_run(BERTS / name)
+        assert not run.damaged
+        assert not any(row.failed for row in run.rows)
+        assert {row.sketched for row in run.rows} == {name != "snli-dev"}
+        for mask in ("contiguous", "random"):
+            assert len({row.example_id for row in run.rows if row.mask == mask}) >= least
+
+
+@pytest.mark.parametrize("folder", MODELS, ids=lambda folder: folder.name)
 def test_published_rows_of_table_1_hold_ids_and_no_text(folder: Path) -> None:
     known = ("corpus", "mask", "model", "support", "construction", "software", "device")
     patterns = {
         "snli": r"\S+/(premise|hypothesis)",
         "xsum": r"test-1000:\d+",
         "snli-dev": r"dev:\d+/(premise|hypothesis)",
+        "snli-dev-sketched": r"dev:\d+/(premise|hypothesis)",
     }
     for name in (one for one in patterns if (folder / one).exists()):
         pattern = patterns[name]

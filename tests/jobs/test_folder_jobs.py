@@ -6,6 +6,7 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -277,3 +278,20 @@ def test_options_that_do_not_fit(given, said, corpus, model, capsys, monkeypatch
     assert (out, err.count("\n")) == ("", 1)
     assert said in err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_library_is_named_before_anything_is_read(
+    arguments, tmp_path, capsys, monkeypatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setattr("unmask.jobs.running.open_input", pytest.fail)
+    assert cli.main(arguments(tmp_path / "scores")) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.endswith("Parquet files need pyarrow: pip install 'unmask[evaluate]'")
+    assert not (tmp_path / "scores").exists()
+
+
+def test_threads_take_turns_as_before_when_a_job_is_over(arguments, tmp_path) -> None:
+    before = sys.getswitchinterval()
+    assert cli.main(arguments(tmp_path / "scores")) == 0
+    assert sys.getswitchinterval() == before

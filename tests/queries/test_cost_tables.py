@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from toy_costs import V, toy
 
 import unmask
 from unmask.model.hugging_face import HuggingFaceMaskedLM
+from unmask.queries.costs import estimate
 from unmask.queries.costs.accelerators import ACCELERATORS, accelerator, seconds_on
 from unmask.queries.costs.cost import Cost, predicted, readable_flop
 from unmask.queries.costs.flops import row_flop, weight_bytes
@@ -226,6 +228,47 @@ def test_the_cost_of_a_real_model_is_whole() -> None:
         lm.cost(text, examples=0)
     # rows of one text, whatever the number of texts it is one of
     assert lm.cost(text, methods=["orders"], examples=10**6).forward_passes == 3
+
+
+def test_the_time_counts_sweeps_over_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimate, "_product_speed", lambda _: 1e9)
+    monkeypatch.setattr(estimate, "_moving_speed", lambda _: 1e10)
+    monkeypatch.setattr(estimate, "_reading_speed", lambda: 1e8)
+    cpu, seconds = torch.device("cpu"), estimate._table_seconds
+    plain = Cost(1, 8, 0, table_passes=40, table_flop=3 * 10**9, table_traffic=5 * 10**10)
+    assert seconds(cpu, plain) == pytest.approx(3 + 5)
+    compiled = replace(plain, compiled_traffic=2 * 10**8)
+    assert seconds(cpu, compiled) == pytest.approx(3 + 2)
+    # compiled passes are of this machine's processor
+    assert seconds(torch.device("meta"), compiled) == pytest.approx(3 + 5)
+    assert seconds(cpu, replace(plain, table_flop=10**6, table_traffic=10**6)) == 0
+    # scores of whole texts have an output layer, but no tables
+    assert seconds(cpu, replace(plain, table_passes=0)) == 0
+
+
+def test_the_speeds_of_this_machine_are_those_of_a_computer() -> None:
+    cpu = torch.device("cpu")
+    assert 1e8 < estimate._product_speed(cpu) < 1e14
+    assert 1e8 < estimate._moving_speed(cpu) < 1e13
+    assert 1e8 < estimate._reading_speed() < 1e13
+
+
+def test_tables_that_are_streamed_take_longer() -> None:
+    little, enough = (
+        predicted(
+            ["log-pool"],
+            (28_996, 28_996),
+            length=16,
+            width=768,
+            settings=unmask.Settings(memory_limit=limit),
+        )
+        for limit in (10**9, 2 * 10**10)
+    )
+    assert (little.storage, enough.storage) == ("streamed", "dense")
+    assert little.table_flop > 20 * enough.table_flop
+    assert little.compiled_traffic == 0
+    # numba is one of the extras for development
+    assert 0 < enough.compiled_traffic < enough.table_traffic
 
 
 def test_one_blank_costs_a_row_and_no_table() -> None:

@@ -212,3 +212,25 @@ def test_what_cannot_be_asked_is_rejected_at_once(lm, how, said) -> None:
 def test_an_item_has_three_parts(lm, item) -> None:
     with pytest.raises(UnmaskError, match="an item is a text and two words, not "):
         list(score_pairs(lm, [item]))
+
+
+@pytest.mark.parametrize("item", [*SINGLE, *WIDE, *(item for item, _ in BAD.values())])
+def test_reading_ahead_changes_nothing(lm, item, monkeypatch) -> None:
+    everything = [*SINGLE, item, *WIDE]
+    ahead = word_pairs.read_items(lm, everything, method="orders")[len(SINGLE)]
+    monkeypatch.setattr(word_pairs, "_texts_to_read", lambda *_: [])
+    (alone,) = word_pairs.read_items(lm, [item], method="orders")
+    assert ahead == alone
+
+
+def test_texts_with_masks_are_tokenised_together(lm, monkeypatch) -> None:
+    asked = []
+    tokenizer = type(lm.tokenizer)
+    call = tokenizer.__call__
+    monkeypatch.setattr(
+        tokenizer, "__call__", lambda self, *a, **b: (asked.append(a[0]), call(self, *a, **b))[1]
+    )
+    items = [item for item in SINGLE if "[MASK]" in item[0]]
+    word_pairs.read_items(lm, items, method="orders")
+    (together,) = asked
+    assert {text for text, *_ in items} < set(together)

@@ -17,12 +17,15 @@ from unmask.cli import (
     dependence,
     evaluate,
     fill,
+    landscape,
     merge,
     mutations,
     options,
     pairs,
     report,
     score,
+    tune,
+    variants,
 )
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
@@ -32,12 +35,15 @@ _COMMANDS = {
     "pairs": pairs,
     "score": score,
     "merge": merge,
+    "variants": variants,
     "mutations": mutations,
+    "landscape": landscape,
     "dependence": dependence,
     "demo": demo,
     "cost": cost,
     "evaluate": evaluate,
     "report": report,
+    "tune": tune,
 }
 
 

@@ -284,7 +284,7 @@ def _tables(cost: "Cost", limit: int) -> str:
 def _time(cost: "Cost") -> str:
     if cost.seconds is None:
         return "not measured"
-    return f"about {_seconds(cost.seconds)} of forward passes (loading the model not counted)"
+    return f"about {_seconds(cost.seconds)} (loading the model not counted)"
 
 
 def _elsewhere(bill: Bill, where: "Accelerator") -> str:

@@ -88,9 +88,12 @@ def run_folder(
 ) -> int:
     """Do what the folder lacks; `conclude` prints what came of it, and has the exit code."""
     from unmask.jobs.executors.local import LocalExecutor
+    from unmask.jobs.inputs import parquet_library
     from unmask.jobs.running import open_job, run_job
     from unmask.jobs.shards import Shard
 
+    # what parts are written with: better missing now than after the model is loaded
+    parquet_library()
     shard = Shard() if chosen.shard is None else Shard.parse(chosen.shard)
     _check_files(files)
     options.check_no_run("--output", chosen.output)

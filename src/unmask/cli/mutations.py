@@ -3,12 +3,11 @@
 import argparse
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unmask.cli import options
+from unmask.cli import options, wild_type
 from unmask.errors import ClozeError
-from unmask.printable import columns, quoted
+from unmask.printable import columns
 
 if TYPE_CHECKING:
     from unmask.language_model import LanguageModel
@@ -36,13 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a mutant, such as A42G or A42G:L45K; - reads them from stdin, one per line",
     )
     options.add_model(parser)
-    add(
-        "--sequence",
-        required=True,
-        metavar="RESIDUES|FILE",
-        help="the wild type: letters, or a FASTA file with one record (its name must contain a "
-        "dot or a slash)",
-    )
+    wild_type.add_sequence(parser, required=True)
     options.add_joints(parser, support="amino-acids")
     add("--json", action="store_true", help="print JSON instead of a table")
     options.add_running(parser)
@@ -54,7 +47,7 @@ def run(chosen: argparse.Namespace) -> int:
     method = options.one_method(chosen, "mutations")
     how = options.method_options(chosen, [method]).get(method, {})
     settings = options.settings(chosen, progress=False if chosen.quiet else None)
-    sequence = _sequence(chosen.sequence)
+    sequence = wild_type.read_wild_type(chosen.sequence)
     mutants = [line for given in chosen.mutants for line in _mutants(given)]
     _check(mutants, sequence)
 
@@ -131,32 +124,6 @@ def _name(effect: "MutationEffect") -> str:
 
 
 # --- what is read ------------------------------------------------------------------------------
-
-
-def _sequence(given: str) -> str:
-    """Letters as they are, or the one record of a FASTA file; letters have no dot and no slash."""
-    if not any(mark in given for mark in "./\\"):
-        return given
-    lines = [line.strip() for line in _text(Path(given)).splitlines() if line.strip()]
-    records = sum(line.startswith(">") for line in lines)
-    if records > 1:
-        raise ClozeError(
-            f"{quoted(given)} has {records} records, and mutations are of one sequence: give a "
-            "file with one record"
-        )
-    if records and not lines[0].startswith(">"):
-        raise ClozeError(f"{quoted(given)} is not FASTA: there is text before its record")
-    # translations end with a star where the stop codon was
-    return "".join(lines[records:]).removesuffix("*")
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ClozeError(
-            f"{quoted(str(path))} is not text: byte {error.start} cannot be decoded"
-        ) from None
 
 
 def _mutants(given: str) -> list[str]:

@@ -151,6 +151,18 @@ def add_running(parser: argparse.ArgumentParser, *, tables: bool = True) -> Grou
     return group
 
 
+def add_loading(parser: argparse.ArgumentParser) -> Group:
+    """How the model of a command that trains it is loaded: in float32, and without tables."""
+    group = parser.add_argument_group("running")
+    add = group.add_argument
+    add("--device", help="cpu, cuda, cuda:1, ... (default: a GPU if there is one)")
+    add("--revision", help="branch, tag or commit of a Hub model")
+    add("--trust-remote-code", action="store_true", help="run code from the model's repository")
+    add("--allow-pickle", action="store_true", help="accept weights that are not safetensors")
+    parser.set_defaults(dtype="float32")
+    return group
+
+
 def add_corpus(parser: argparse.ArgumentParser) -> None:
     """What of a corpus is read."""
     add = parser.add_argument_group("corpus").add_argument

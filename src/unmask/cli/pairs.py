@@ -1,15 +1,11 @@
 """`unmask pairs`: two words in two blanks, scored for every item of a table."""
 
 import argparse
-import hashlib
-import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from unmask.cli import many, options, score_options
+from unmask.cli import many, options, score_options, table_rows
 from unmask.cli.fill_lines import long_cost, total_cost
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
@@ -48,29 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "pattern in quotation marks, a folder of them, or a URL (s3://, gs://, hf://)",
     )
     options.add_model(parser)
-    add(
-        "--format",
-        metavar="FORMAT",
-        help="csv, tsv, jsonl or parquet, if the file name does not show it",
-    )
+    table_rows.add_arguments(parser)
     add(
         "--columns",
         default=_COLUMNS,
         metavar="TEXT,WORD1,WORD2",
         help=f"the columns that hold the text and the two words (default: {_COLUMNS})",
     )
-    add("--limit", type=int, metavar="N", help="read only the first N rows")
-    add(
-        "-o",
-        "--output",
-        metavar="FILE|FOLDER/|-",
-        help="write the rows to a file: .csv, .tsv or .jsonl; its name is FILE.partial until it "
-        "is complete, and the same command continues it after an interruption. "
-        + many.FOLDER_HELP
-        + " (default: -, stdout)",
-    )
-    add("--output-format", metavar="FORMAT", help="csv, tsv or jsonl (default for stdout: csv)")
-    add("--prefix", default="", help="prefix for the names of new columns (default: none)")
     add("--quiet", action="store_true", help="print no cost, no progress bar and no closing line")
     group = parser.add_argument_group("construction")
     group.add_argument(
@@ -85,13 +65,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(support=None)
 
 
-Row = Mapping[str, Any]
-
-
 def run(chosen: argparse.Namespace) -> int:
     """Read what can be rejected, load the model, then score and write some items at a time."""
     from unmask.jobs.running import check_names
     from unmask.jobs.single_file import Layout
+    from unmask.sequences.word_pairs import ITEMS_AT_ONCE
 
     chosen.output = None if chosen.output == "-" else chosen.output
     chosen.file = None if many.are_many(chosen.files) else chosen.files[0]
@@ -100,12 +78,9 @@ def run(chosen: argparse.Namespace) -> int:
     score_options.check_limit(chosen.limit)
     kind = _kind(chosen)
     if to_folder:
-        if chosen.limit is not None:
-            raise UnmaskError("--limit does not apply with a folder of parts; leave it out")
-        return many.run_folder(
-            chosen, kind, chosen.files, chosen.format, lambda tally: _conclude(chosen, tally)
-        )
-    opened = _opened(chosen, kind)
+        return table_rows.to_folder(chosen, kind, lambda tally: _conclude(chosen, tally))
+    # by tables an item takes seconds: each is written when it is done
+    opened = table_rows.opened(chosen, kind, ITEMS_AT_ONCE if kind.method == _ORDERS else 1)
     check_names(opened.names, kind.adds)
     lm = options.load_model(chosen)
     if not chosen.quiet:
@@ -153,62 +128,7 @@ def _named(chosen: argparse.Namespace) -> tuple[str, str, str]:
     return names[0], names[1], names[2]
 
 
-class _Opened(NamedTuple):
-    """The first row, the names of all columns (of a pipe its own), and all rows."""
-
-    first: Row
-    names: list[str]
-    source: many.Source
-
-
-def _opened(chosen: argparse.Namespace, kind: "Pairs") -> _Opened:
-    from unmask.jobs.inputs import read_unit
-    from unmask.jobs.running import open_job
-    from unmask.sequences import word_pairs
-    from unmask.sequences.inputs import ItemFile, can_be_read_again
-
-    # by tables an item takes seconds: each is written when it is done
-    size = word_pairs.ITEMS_AT_ONCE if kind.method == _ORDERS else 1
-    if chosen.file is None:
-        job = open_job(kind, chosen.files, format=chosen.format, texts_per_unit=size)
-        batch = read_unit(next(job.source.units()), kind.needs)
-        return _Opened(batch.rows[0], batch.columns, many.Source.of_job(job))
-    stdin_format = "csv" if chosen.file == "-" else None
-    items = ItemFile(chosen.file, kind.columns, chosen.format or stdin_format, chosen.limit)
-    if can_be_read_again(chosen.file):
-        names, count, digest = _looked_at(items)
-        units = many.in_units(_Rows(items), size)
-        source = many.Source(units, count, [["rows", count, digest]], size)
-        return _Opened(next(iter(_Rows(items))), names, source)
-    rows = iter(_Rows(items))
-    first = next(rows)
-    units = many.in_units(chain([first], rows), size)
-    return _Opened(first, list(first), many.Source(units, None, None, size, ahead=False))
-
-
-class _Rows:
-    """The rows of a file, each time anew."""
-
-    def __init__(self, items: Any) -> None:
-        self._items = items
-
-    def __iter__(self) -> Iterator[Row]:
-        """All columns of each."""
-        return (row for row, _ in self._items.rows())
-
-
-def _looked_at(items: Any) -> tuple[list[str], int, str]:
-    """The names of all columns, how many rows there are, and a hash of them."""
-    names, count, total = dict[str, None](), 0, hashlib.sha256()
-    rows: Iterable[Row] = _Rows(items)
-    for row in rows:
-        names.update(dict.fromkeys(row))
-        count += 1
-        total.update(json.dumps(list(row.items())).encode() + b"\n")
-    return list(names), count, total.hexdigest()
-
-
-def _announce(lm: "LanguageModel", first: Row, count: int | None, kind: "Pairs") -> None:
+def _announce(lm: "LanguageModel", first: table_rows.Row, count: int | None, kind: "Pairs") -> None:
     """Print what items like the first cost, if it is much, and the cheaper way."""
     from unmask.sequences.word_pairs import read_pair
 

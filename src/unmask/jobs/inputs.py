@@ -9,11 +9,13 @@ A row that cannot be read has a reason in its place: one bad line among a billio
 """
 
 import hashlib
+import os
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import chain, islice
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from unmask.corpora.files import Place, comma_separated, layout_of, listed, tabbed
@@ -69,6 +71,22 @@ class Batch:
         if self.table is not None:
             return list(self.table.column_names)
         return list(dict.fromkeys(name for row in self.rows for name in row))
+
+    def with_column(self, name: str, value: str) -> "Batch":
+        """The same with a column that all rows have alike; one that is there already stays."""
+        if name in self.columns:
+            return self
+        rows = [{name: value, **row} for row in self.rows]
+        if self.table is None:
+            return Batch(rows, self.reasons)
+        pa, _ = parquet_library()
+        values = pa.array([value] * self.table.num_rows, pa.string())
+        return Batch(rows, self.reasons, self.table.add_column(0, name, values))
+
+
+def file_stem(place: str) -> str:
+    """The name of a file, without its folder and its ending."""
+    return PurePosixPath(place.replace(os.sep, "/")).stem
 
 
 @dataclass(frozen=True)

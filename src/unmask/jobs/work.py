@@ -14,7 +14,7 @@ from unmask import __version__
 from unmask.errors import CorpusError, StoreError, UnmaskError, UnmaskWarning
 from unmask.jobs.executors.ray_failures import is_of_accelerator
 from unmask.jobs.executors.task import Beside, Failure, Task
-from unmask.jobs.inputs import Batch, Row, Unit, read_unit
+from unmask.jobs.inputs import Batch, Row, Unit, file_stem, read_unit
 from unmask.jobs.kinds import Kind, Reason
 from unmask.jobs.model_source import check_model
 from unmask.jobs.plan import JobPlan
@@ -77,7 +77,7 @@ class Work:
     def read(self, lm: LanguageModel, unit: Unit | Given) -> Read:
         """The rows of a unit, tokenised."""
         try:
-            return self.prepared(lm, _batch(unit, self.kind))
+            return self.prepared(lm, batch_of(unit, self.kind))
         except CorpusError as error:
             return Read(_EMPTY, [], str(error))
         except Exception as error:  # a unit that fails says why, and the others go on
@@ -140,10 +140,14 @@ def clash(theirs: Iterable[str], own: Iterable[str]) -> str | None:
     return None
 
 
-def _batch(unit: Unit | Given, kind: Kind) -> Batch:
+def batch_of(unit: Unit | Given, kind: Kind) -> Batch:
+    """The rows of a unit as a kind reads them, with the name of their file if it wants that."""
     if isinstance(unit, Given):
         return Batch(unit.rows, [None] * len(unit.rows))
-    return read_unit(unit, kind.needs, kind.takes)
+    batch = read_unit(unit, kind.needs, kind.takes)
+    if kind.file_column is None:
+        return batch
+    return batch.with_column(kind.file_column, file_stem(unit.place))
 
 
 def _each(kind: Kind, lm: LanguageModel, items: Sequence[Any]) -> list[list[dict[str, Any]]]:

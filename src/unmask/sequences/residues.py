@@ -35,9 +35,17 @@ class Mutation:
 
 def parse_mutations(mutations: object, residues: str) -> tuple[Mutation, ...]:
     """Mutations of a checked sequence, separated by ":" or ",", in the order of their positions."""
+    found = written_mutations(mutations)
+    for one in found:
+        check_mutation(one, residues)
+    return found
+
+
+def written_mutations(mutations: object) -> tuple[Mutation, ...]:
+    """The same before a sequence is known: each position once, and nothing else is checked."""
     if not isinstance(mutations, str):
         raise ClozeError(f"mutations are a string such as A42G:L45K, not {quoted(mutations)}")
-    found = [_parsed(part.strip(), mutations, residues) for part in re.split("[:,]", mutations)]
+    found = [_written(part.strip(), mutations) for part in re.split("[:,]", mutations)]
     ordered = sorted(found, key=lambda one: one.position)
     for one, other in pairwise(ordered):
         if one.position == other.position:
@@ -47,13 +55,8 @@ def parse_mutations(mutations: object, residues: str) -> tuple[Mutation, ...]:
     return tuple(ordered)
 
 
-def _parsed(part: str, whole: str, residues: str) -> Mutation:
-    read = _MUTATION.fullmatch(part)
-    if read is None:
-        raise ClozeError(
-            f"{quoted(part)} in {quoted(whole)} is not a mutation; write A42G or A42G:L45K"
-        )
-    one = Mutation(read[1].upper(), int(read[2]), read[3].upper())
+def check_mutation(one: Mutation, residues: str) -> None:
+    """Reject a mutation that a checked sequence cannot have."""
     check_position(one.position, residues, f"{one}: ")
     there = residues[one.position - 1]
     if there != one.wildtype:
@@ -62,7 +65,15 @@ def _parsed(part: str, whole: str, residues: str) -> Mutation:
         )
     if one.mutant == one.wildtype:
         raise ClozeError(f"{one} changes nothing: it puts {one.mutant} where {one.mutant} is")
-    return one
+
+
+def _written(part: str, whole: str) -> Mutation:
+    read = _MUTATION.fullmatch(part)
+    if read is None:
+        raise ClozeError(
+            f"{quoted(part)} in {quoted(whole)} is not a mutation; write A42G or A42G:L45K"
+        )
+    return Mutation(read[1].upper(), int(read[2]), read[3].upper())
 
 
 # --- what a model reads ------------------------------------------------------------------------

@@ -132,8 +132,10 @@ def _windows(lm: LanguageModel, texts: Sequence[str], name: Name) -> Iterator[li
 
 def _read_fast(tokenizer: Any, texts: list[str], names: list[str]) -> Iterator[Encoded]:
     options = {"return_offsets_mapping": True, "return_special_tokens_mask": True}
+    # lists of Python numbers, of which only these are read
+    unread = {"return_attention_mask": False, "return_token_type_ids": False}
     try:
-        batch = tokenizer(texts, verbose=False, **options)
+        batch = tokenizer(texts, verbose=False, **options, **unread)
     except Exception:  # a vocabulary without an unknown token fails on an unknown word
         for text, name in zip(texts, names, strict=True):
             _read_one(tokenizer, text, name)

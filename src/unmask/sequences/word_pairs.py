@@ -28,6 +28,7 @@ from unmask.sequences.pll import TOKENS_PER_CHUNK, TokenReader
 from unmask.settings import Settings, Sketch
 from unmask.tables.proposals import AUTO, resolved
 from unmask.text.cloze import Cloze
+from unmask.text.read_ahead import ReadAhead
 from unmask.text.spans import span_of_word
 from unmask.text.unknown_tokens import check_known, warn_of_texts
 from unmask.text.word_pieces import pieces_in_context
@@ -152,10 +153,21 @@ def read_items(
     lm: LanguageModel, items: Iterable[Sequence[object]], *, method: str
 ) -> list[WordPair | str]:
     """What the model is run on for each item, or why it cannot be: no forward pass."""
-    name = method_name(method)
-    return [
-        _read_or_reason(lm, item, None if name == METHOD_WITHOUT_TABLES else name) for item in items
-    ]
+    name, given = method_name(method), [_three_parts(item) for item in items]
+    ahead = ReadAhead(lm.tokenizer, _texts_to_read(given, lm.tokenizer.mask_token))
+    reader = LanguageModel(lm.model, ahead, name=lm.name)
+    one_piece = None if name == METHOD_WITHOUT_TABLES else name
+    return [_read_or_reason(reader, item, one_piece) for item in given]
+
+
+def _texts_to_read(items: Iterable[Sequence[object]], mask: str) -> Iterator[str]:
+    """What a tokenizer is going to read of items with blanks: each, and with either word in it."""
+    for text, *words in items:
+        parts = str(text).split(mask)
+        if len(parts) == len(words) + 1:
+            yield str(text)
+            for blank, word in enumerate(words, start=1):
+                yield f"{mask.join(parts[:blank])}{word}{mask.join(parts[blank:])}"
 
 
 def score_items(
@@ -173,11 +185,15 @@ def score_items(
 # --- what an item says -------------------------------------------------------------------------
 
 
+def _three_parts(item: Sequence[object]) -> Sequence[object]:
+    if isinstance(item, str) or not isinstance(item, Sequence) or len(item) != len(_PARTS):
+        raise ClozeError(f"an item is a text and two words, not {quoted(item)}")
+    return item
+
+
 def _read_or_reason(
     lm: LanguageModel, item: Sequence[object], one_piece: str | None
 ) -> WordPair | str:
-    if isinstance(item, str) or not isinstance(item, Sequence) or len(item) != len(_PARTS):
-        raise ClozeError(f"an item is a text and two words, not {quoted(item)}")
     try:
         pair = read_pair(lm, item)
         if one_piece is not None and pair.widths != (1, 1):

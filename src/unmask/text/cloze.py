@@ -127,7 +127,8 @@ def parse_cloze(
     ids = [int(token) for token in encoding["input_ids"]]
     if max_length is not None and len(ids) > max_length:
         raise ClozeError(f"the text has {len(ids)} tokens; this model takes at most {max_length}")
-    masks = [place for place, token in enumerate(ids) if token == tokenizer.mask_token_id]
+    mask = tokenizer.mask_token_id
+    masks = [place for place, token in enumerate(ids) if token == mask]
     if checked is None:
         if not masks:
             raise ClozeError(_no_blank(said, tokenizer))

@@ -35,7 +35,9 @@ def joined_words(
     found: list[Word] = []
     for rank, place in enumerate(places):
         start, end = offsets[place]
-        if text[start:end].strip():
+        piece = text[start:end]
+        inner = piece.strip()
+        if inner and inner != piece:
             start, end = trimmed(text, (start, end))
         before = found[-1] if rank and word_ids[places[rank - 1]] == word_ids[place] else None
         blank = before is not None and not before.text.strip()

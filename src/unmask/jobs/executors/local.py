@@ -4,15 +4,21 @@ An executor never raises for a job: what fails becomes an outcome that says why.
 it cannot go on at all. Here also the plainest one; the other is in `ray_cluster`.
 """
 
+import ctypes
+import sys
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol, TypeVar
 
 from unmask.jobs.executors.task import Beside, Task
 from unmask.language_model import LanguageModel
 
 T = TypeVar("T")
+# a model runs Python between operations that take less than a millisecond: with Python's own 5 ms
+# it would wait for the thread that reads longer than it computes
+_SECONDS_PER_TURN = 2e-4
 
 
 class Executor(Protocol):
@@ -42,7 +48,11 @@ def _overlapped(
 
     Meanwhile another thread reads the next job, and a third one writes the last.
     """
-    with ThreadPoolExecutor(1) as reader, ThreadPoolExecutor(1) as writer:
+    with (
+        _turns_of(_SECONDS_PER_TURN),
+        ThreadPoolExecutor(1) as reader,
+        ThreadPoolExecutor(1) as writer,
+    ):
         written: deque[Future[Any]] = deque()
         read = ((job, reader.submit(beside.read, lm, job)) for job in jobs)
         for job, content in _one_ahead(read):
@@ -50,8 +60,28 @@ def _overlapped(
             while written:
                 yield written.popleft().result()
             written.append(writer.submit(beside.write, job, found))
+            _give_back()
         while written:
             yield written.popleft().result()
+
+
+def _give_back() -> None:
+    """Return to the system what is free: in many threads over many jobs, glibc keeps ever more."""
+    if sys.platform == "linux":
+        # other C libraries do not have it
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)
+
+
+@contextmanager
+def _turns_of(seconds: float) -> Iterator[None]:
+    """How long a thread may keep the others from running Python, and as before afterwards."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(min(seconds, before))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 def _one_ahead(items: Iterable[T]) -> Iterator[T]:

@@ -21,7 +21,7 @@ class Kind(Protocol):
     `name` is the command, `options` decide the numbers and are a part of the plan. `needs` are the
     columns of the input that it reads, `takes` those that it reads where there are some,
     `leaves_out` those that are not passed on, and `adds` its own, by the names that Arrow has for
-    their types.
+    their types. `file_column` is a column that the name of a row's file is put into, if any.
     """
 
     @property
@@ -34,6 +34,8 @@ class Kind(Protocol):
     def leaves_out(self) -> Sequence[str]: ...
     @property
     def adds(self) -> Mapping[str, str]: ...
+    @property
+    def file_column(self) -> str | None: ...
     def options(self) -> dict[str, Any]:
         """JSON values."""
 

@@ -39,6 +39,7 @@ class Dependence:
     settings: Settings = field(default_factory=lambda: Settings(progress=False), compare=False)
 
     name = "dependence"
+    file_column = None
     needs = ("text",)
     takes = ()
     leaves_out = ()

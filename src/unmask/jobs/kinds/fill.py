@@ -142,6 +142,7 @@ class Fill:
     )
 
     name = "fill"
+    file_column = None
     needs = ("text",)
     takes = FIELDS
     leaves_out = FIELDS

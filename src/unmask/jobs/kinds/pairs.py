@@ -31,6 +31,7 @@ class Pairs:
     settings: Settings = field(default_factory=lambda: Settings(progress=False), compare=False)
 
     name = "pairs"
+    file_column = None
     takes = ()
     leaves_out = ()
 

@@ -50,6 +50,7 @@ class Score:
     settings: Settings = field(default_factory=lambda: Settings(progress=False), compare=False)
 
     name = "score"
+    file_column = None
     takes = ()
 
     @property

@@ -7,7 +7,13 @@ from unmask.arguments import Options
 from unmask.constructions.needs import Needs
 from unmask.printable import readable_bytes, readable_seconds
 from unmask.queries.costs.forward_passes import all_needs, forward_passes, passes_to_rank
-from unmask.queries.costs.passes import table_bytes, table_flop, table_passes, traffic
+from unmask.queries.costs.passes import (
+    compiled_traffic,
+    table_bytes,
+    table_flop,
+    table_passes,
+    traffic,
+)
 from unmask.settings import Settings
 from unmask.tables.storage import choose_storage
 
@@ -22,9 +28,10 @@ class Cost:
     sums may take. `storage` is "dense" if tables are stored cell by cell, "streamed" if they are
     recomputed in every sweep, and `storage_why` the reason; None if there are no tables. `flop` is
     that of the forward passes, `table_flop` that of the output layer; a multiply-add counts as two.
-    `table_traffic` is the memory traffic of sweeps over the tables that are not compiled. `seconds`
-    are those of the forward passes on this machine. `at_most` is True for a sketch, which stops
-    sooner if its precision is reached.
+    `table_traffic` is the memory traffic of sweeps over the tables that are not compiled,
+    `compiled_traffic` what compiled ones could read in their time, 0 where they are not. `seconds`
+    are those of forward passes and sweeps on this machine. `at_most` is True for a sketch, which
+    stops sooner if its precision is reached.
     """
 
     forward_passes: int
@@ -40,6 +47,7 @@ class Cost:
     flop: int | None = None
     table_flop: int = 0
     table_traffic: int = 0
+    compiled_traffic: int = 0
     at_most: bool = False
 
     def __str__(self) -> str:
@@ -100,6 +108,7 @@ def predicted(
         flop=None if row_flop is None else rows * row_flop,
         table_flop=table_flop(passes, parts, shape, width, kept),
         table_traffic=traffic(passes, shape, kept),
+        compiled_traffic=compiled_traffic(passes, shape, kept),
     )
 
 

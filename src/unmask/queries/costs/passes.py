@@ -7,6 +7,7 @@ from unmask.arguments import Options, whole_number
 from unmask.constructions import construction
 from unmask.constructions.needs import Needs
 from unmask.queries.costs.forward_passes import all_needs, needs
+from unmask.tables import kernels
 from unmask.tables.storage import Storage
 
 # "made": a table normalised; "copied": both as probabilities, for solvers; "balance", "contest"
@@ -33,6 +34,17 @@ _TRAFFIC: Mapping[Kind, int] = {
 }
 # what each pass of a solver moves besides where there is no room for that copy
 _WITHOUT_COPY = 70
+# the same for compiled passes: as many bytes as are read in the time that one takes. Those of
+# solvers are measured (docs/results/engine.md), the others rough
+_COMPILED: Mapping[Kind, int] = {
+    "made": 10,
+    "copied": 20,
+    "balance": 10,
+    "contest": 17,
+    "step": 10,
+    "sum": 15,
+    "rank": 10,
+}
 
 
 def table_bytes(parts: Needs, shape: tuple[int, ...], width: int | None, kept: Storage) -> int:
@@ -102,6 +114,16 @@ def table_flop(
     for blank, some in enumerate(parts.some):
         rows += some * shape[blank] * (blank not in parts.whole)
     return 2 * width * (tables * shape[0] * shape[-1] + rows)
+
+
+def compiled_traffic(passes: Passes, shape: tuple[int, ...], kept: Storage) -> int:
+    """Bytes that could be read in the time of these passes where they are compiled; else zero."""
+    cells = shape[0] * shape[-1]
+    if not (kept.copied and len(shape) == 2 and kernels.available()):
+        return 0
+    if cells < kernels.FEWEST_CELLS:
+        return 0
+    return cells * sum(count * _COMPILED[kind] for kind, count in passes.items())
 
 
 def traffic(passes: Passes, shape: tuple[int, ...], kept: Storage) -> int:

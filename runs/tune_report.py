@@ -1,0 +1,328 @@
+"""Sentences for runs/tune_arms.sh, and docs/results/tuning.md from what it published.
+
+    python runs/tune_report.py sentences --assets DIR --output FOLDER --count 200
+    python runs/tune_report.py page docs/results/tuning --output docs/results/tuning.md
+
+`sentences` writes measured.txt, all that is measured and so must not be learnt from, and
+sentences.jsonl, the first of SNLI test in hashed order. `page` takes a folder per arm, with the
+runs snli-dev, snli and xsum, blimp.jsonl, order-*.jsonl and tuning.json, and reading.txt, if there
+is one: what a person reads in the numbers. Every number is compared with the arm `--control`
+(`control`), example by example.
+"""
+
+import argparse
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unmask.corpora import CorpusSpec, read_corpus
+from unmask.errors import UnmaskError
+from unmask.evaluation.reports.bootstrap import Estimate, means, paired_differences
+from unmask.evaluation.rows import Row
+from unmask.evaluation.store.run_folder import read_run
+from unmask.markup import markdown
+from unmask.printable import printable, quoted
+
+CONTROL = "control"
+RUNS = ("snli-dev", "snli", "xsum")
+MEASURED = ("snli/dev.tsv", "snli/test.jsonl", "xsum/test-1000.txt")
+ORDERS = ("left-to-right", "surest", "margin")
+
+HEADER = """\
+# Training the contradiction away
+
+The paper ends with a question: can masked language models be trained so that their conditionals fit
+together? Here is one small model, tuned by `unmask tune` in several ways with the same number of
+forward passes, and measured on pairs of blanks that it did not learn from. Made by
+`runs/tune_arms.sh`; plans and rows, with ids and no text, are in [tuning](tuning).
+
+J is in bits, NLLs are nats per token, and lower is better. *Masked token* is the NLL of a token
+with all others in place (the U-NLL of `mlm`), *two masked* that with both blanks masked (the
+P-NLL of `mlm`). Differences are to the arm `control`, example by example, with 95% bootstrap
+intervals (percentiles of 10,000 resamples of sentences). **Bold**: the interval leaves out zero;
+with so many cells, one in twenty would by chance.
+"""
+
+
+class Measure(NamedTuple):
+    """A column of the page: what it is called, and its number in the rows of an example."""
+
+    name: str
+    construction: str
+    field: str
+
+
+MEASURES = (
+    Measure("J", "mlm", "incompatibility"),
+    Measure("masked token", "mlm", "unary_nll"),
+    Measure("two masked", "mlm", "pairwise_nll"),
+    Measure("P-NLL of orders", "orders", "pairwise_nll"),
+    Measure("P-NLL of log-pool", "log-pool", "pairwise_nll"),
+    Measure("P-NLL of ag", "ag", "pairwise_nll"),
+    Measure("U-NLL of log-pool", "log-pool", "unary_nll"),
+    Measure("G-KL of log-pool", "log-pool", "gold_kl"),
+    Measure("A-KL of ag", "ag", "all_kl"),
+)
+# numbers by example, and the sentence of each example
+Column = dict[str, float]
+Columns = dict[str, Column]
+
+
+class Setting(NamedTuple):
+    """A run and a mask of every arm: numbers by arm, measure and example."""
+
+    title: str
+    control: str
+    arms: dict[str, Columns]
+    sentence_of: dict[str, str]
+
+
+def write_sentences(assets: Path, output: Path, count: int) -> None:
+    texts: list[str] = []
+    for name in MEASURED:
+        corpus = read_corpus(CorpusSpec(str(assets / "data" / name)))
+        texts += [one.text for one in corpus.sentences]
+    (output / "measured.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
+    test = read_corpus(CorpusSpec(str(assets / "data" / MEASURED[1])))
+    first = sorted(test.sentences, key=lambda one: hashlib.sha256(one.id.encode()).digest())
+    lines = [json.dumps({"id": one.id, "text": one.text}) for one in first[:count]]
+    (output / "sentences.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def arms_of(folder: Path, control: str) -> list[str]:
+    """Those that were measured: the start and the control first, then by name."""
+    found = [path.name for path in folder.iterdir() if (path / RUNS[0]).is_dir()]
+    if control not in found:
+        raise UnmaskError(f"{quoted(str(folder), limit=150)} has no arm {printable(control)}")
+    first = [name for name in ("start", CONTROL, "blanks") if name in found]
+    return [*first, *sorted(set(found) - set(first))]
+
+
+def settings(folder: Path, arms: Sequence[str], control: str) -> Iterator[Setting]:
+    for run in RUNS:
+        rows = {arm: [r for r in read_run(folder / arm / run).rows if not r.failed] for arm in arms}
+        for mask in sorted({row.mask for row in rows[control]}):
+            some = {arm: [row for row in each if row.mask == mask] for arm, each in rows.items()}
+            yield Setting(
+                f"{rows[control][0].corpus}, {mask}",
+                control,
+                {arm: columns(each) for arm, each in some.items()},
+                {row.example_id: row.sentence_id for each in some.values() for row in each},
+            )
+
+
+def columns(rows: Sequence[Row]) -> Columns:
+    found: Columns = {}
+    for measure in MEASURES:
+        own = {
+            row.example_id: float(value)
+            for row in rows
+            if row.construction == measure.construction
+            and (value := getattr(row, measure.field)) is not None
+        }
+        if own:
+            found[measure.name] = own
+    return found
+
+
+def difference(one: Column, other: Column, sentence_of: dict[str, str]) -> Estimate:
+    """The mean of one less the other on the examples of both."""
+    both = sorted(one.keys() & other.keys())
+    (found,) = paired_differences(
+        [[one[key] for key in both]], [[other[key] for key in both]], [sentence_of[k] for k in both]
+    )
+    return found
+
+
+def shown(found: Estimate) -> str:
+    said = f"{found.value:+.4f} [{found.low:+.4f}, {found.high:+.4f}]"
+    return f"**{said}**" if found.leaves_out_zero() else said
+
+
+def line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def setting_section(setting: Setting) -> Iterator[str]:
+    control = setting.arms[setting.control]
+    names = list(control)
+    count = len(next(iter(control.values())))
+    yield f"\n## {setting.title}: {count} examples\n"
+    yield line(["arm", *names])
+    yield line(["---"] * (1 + len(names)))
+    for arm, found in setting.arms.items():
+        cells = [
+            f"{np.mean(list(found[name].values())):.4f}" if name in found else "-" for name in names
+        ]
+        yield line([markdown(arm), *cells])
+    yield f"\nLess `{setting.control}`:\n"
+    yield line(["arm", *names])
+    yield line(["---"] * (1 + len(names)))
+    for arm, found in setting.arms.items():
+        if arm != setting.control:
+            yield line(
+                [
+                    markdown(arm),
+                    *(
+                        shown(difference(found[name], control[name], setting.sentence_of))
+                        if name in found
+                        else "-"
+                        for name in names
+                    ),
+                ]
+            )
+
+
+def goal_section(every: Sequence[Setting]) -> Iterator[str]:
+    """J halved at the control's masked-token NLL, and three passes as good as its log-pool."""
+    yield "\n## The goal\n"
+    yield "J at half of the control's or less, at its masked-token NLL (within 0.01), and `orders`,"
+    yield "three forward passes, at or below the control's `log-pool` in P-NLL.\n"
+    yield line(["arm", "pairs", "J, of the control's", "masked token", "orders less its log-pool"])
+    yield line(["---"] * 5)
+    for setting in every:
+        control = setting.arms[setting.control]
+        for arm, found in setting.arms.items():
+            bits = [float(np.mean(list(one["J"].values()))) for one in (found, control)]
+            sentence_of = setting.sentence_of
+            gaps = [
+                difference(found[mine], control[its], sentence_of)
+                for mine, its in (
+                    ("masked token", "masked token"),
+                    ("P-NLL of orders", "P-NLL of log-pool"),
+                )
+            ]
+            ratio = f"{bits[0] / bits[1]:.2f}" if bits[1] else "-"
+            yield line([markdown(arm), setting.title, ratio, *map(shown, gaps)])
+
+
+# --- whole sentences ---------------------------------------------------------------------------
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(text) for text in path.read_text("utf-8").splitlines()]
+
+
+def blimp(folder: Path) -> Column:
+    """Whether the right sentence of a pair has the higher score; those without one are left out."""
+    rows = read_lines(folder / "blimp.jsonl")
+    return {row["id"]: float(row["correct"]) for row in rows if row["correct"] is not None}
+
+
+def order_scores(folder: Path) -> dict[str, Column]:
+    found = {}
+    for order in ORDERS:
+        rows = read_lines(folder / f"order-{order}.jsonl")
+        found[order] = {
+            row["id"]: row["score"] / row["tokens"] for row in rows if row["score"] is not None
+        }
+    return found
+
+
+def order_spread(folder: Path) -> Column:
+    """The standard deviation over orders of a sentence's log-probability per token."""
+    scores = order_scores(folder)
+    both = set.intersection(*(set(one) for one in scores.values()))
+    return {key: float(np.std([one[key] for one in scores.values()], ddof=1)) for key in both}
+
+
+def left_to_right(folder: Path) -> Column:
+    return {key: -value for key, value in order_scores(folder)[ORDERS[0]].items()}
+
+
+def sentences_section(folder: Path, arms: Sequence[str], control: str) -> Iterator[str]:
+    wholes: dict[str, Callable[[Path], Column]] = {
+        "BLiMP by pll, accuracy": blimp,
+        "spread over orders": order_spread,
+        "left to right": left_to_right,
+    }
+    found = {arm: {name: of(folder / arm) for name, of in wholes.items()} for arm in arms}
+    yield "\n## Whole sentences\n"
+    yield "BLiMP: the share of minimal pairs of which the acceptable sentence has the higher"
+    yield "pseudo-log-likelihood. *Spread over orders*: the standard deviation of the"
+    yield f"log-probability per token by `unmasking` in the orders {', '.join(ORDERS)}; *left to"
+    yield "right*: the negative log-probability per token in that order. SNLI test sentences.\n"
+    yield line(["arm", *wholes, *(f"{name}, less {control}" for name in wholes)])
+    yield line(["---"] * (1 + 2 * len(wholes)))
+    for arm in arms:
+        cells = []
+        for name in wholes:
+            own = found[arm][name]
+            (mean,) = means([list(own.values())], list(own))
+            cells.append(f"{mean.value:.3f}")
+        for name in wholes:
+            own, its = found[arm][name], found[control][name]
+            same = {key: key for key in own}
+            cells.append("" if arm == control else shown(difference(own, its, same)))
+        yield line([markdown(arm), *cells])
+
+
+def tuning_section(folder: Path, arms: Sequence[str]) -> Iterator[str]:
+    yield "\n## How they were made\n"
+    yield line(["arm", "masks", "compatibility", "marginals", "forward passes", "for pairs"])
+    yield line(["---"] * 6)
+    said: dict[str, Any] = {}
+    for arm in arms:
+        if (folder / arm / "tuning.json").exists():
+            said = json.loads((folder / arm / "tuning.json").read_text("utf-8"))
+            tuning, record = said["plan"]["tuning"], said["record"]
+            cells = [tuning["masks"], tuning["compatibility"], tuning["marginals"]]
+            counts = [f"{record['passes']:,}", f"{record['pair_passes']:,}"]
+            yield line([markdown(arm), *map(str, cells), *counts])
+    plan = said["plan"]
+    names = ", ".join(markdown(printable(name)) for name in plan["corpora"])
+    yield ""
+    yield f"`start` is {markdown(printable(plan['model']['name']))} as it was. Learnt from:"
+    yield f"{plan['texts']['training']:,} sentences of {names}."
+    yield f"K = {plan['tuning']['tokens']} tokens per blank, a penalty in every n-th batch,"
+    yield f"n = {plan['tuning']['every']}; learning rate"
+    yield f"{plan['tuning']['learning_rate']:g}, seed {plan['tuning']['seed']}, last weights."
+    yield f"Made with {said['software']}, on {said['device']}, {said['threads']} thread(s)."
+
+
+def page(folder: Path, control: str = CONTROL) -> Iterator[str]:
+    arms = arms_of(folder, control)
+    every = list(settings(folder, arms, control))
+    yield HEADER.replace(f"`{CONTROL}`", f"`{control}`")
+    reading = folder / "reading.txt"
+    if reading.exists():
+        yield reading.read_text("utf-8")
+    yield from goal_section(every)
+    for setting in every:
+        yield from setting_section(setting)
+    yield from sentences_section(folder, arms, control)
+    yield from tuning_section(folder, arms)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Sentences and the page of runs/tune_arms.sh.")
+    modes = parser.add_subparsers(dest="mode", required=True)
+    sentences = modes.add_parser("sentences")
+    sentences.add_argument("--assets", type=Path, required=True)
+    sentences.add_argument("--output", type=Path, required=True)
+    sentences.add_argument("--count", type=int, default=200)
+    made = modes.add_parser("page")
+    made.add_argument("folder", type=Path)
+    made.add_argument("--output", type=Path, required=True)
+    made.add_argument("--control", default=CONTROL, help="the arm to compare with")
+    chosen = parser.parse_args(arguments)
+    try:
+        if chosen.mode == "sentences":
+            write_sentences(chosen.assets, chosen.output, chosen.count)
+        else:
+            chosen.output.write_text(
+                "\n".join(page(chosen.folder, chosen.control)) + "\n", encoding="utf-8"
+            )
+    except (UnmaskError, OSError) as error:
+        print(f"tune_report: {printable(str(error))}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

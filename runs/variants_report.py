@@ -1,0 +1,419 @@
+"""Write docs/results/variants.md: what scores of antibody variants say of measured ones.
+
+    python runs/variants_report.py scores --rows cr6261.jsonl --output FOLDER/cr6261.csv
+    python runs/variants_report.py summary --scores FOLDER --data DIR
+    python runs/variants_report.py page --scores FOLDER --output docs/results/variants.md
+
+`scores` makes a score of every variant by every method of the log-odds that runs/variants.py read.
+`summary` holds them against the measurements, which are not published here, and writes what it
+finds to FOLDER/summary.json. `page` writes the page of that and of FOLDER/reading.json: sentences
+by section, written by hand. Published rows carry variants as bits, and scores.
+"""
+
+import argparse
+import csv
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from itertools import combinations, product
+from pathlib import Path
+from typing import Any
+
+import torch
+import variants
+from scipy.stats import rankdata, spearmanr
+
+from unmask.constructions import construct
+from unmask.constructions.incompatibility import agreement
+from unmask.progress import Bar, bar
+from unmask.sequences.landscapes import mean_over_paths
+from unmask.sequences.variant_metrics import (
+    EPISTASIS_PEARSON,
+    EPISTASIS_SPEARMAN,
+    RECALL,
+    SPEARMAN,
+    Resampling,
+    evaluate_variants,
+)
+from unmask.tables.contexts import Contexts
+from unmask.tables.protocol import EVERY_ROW
+from unmask.text.support import Support
+
+Odds = Mapping[str, list[float]]
+Numbers = dict[str, dict[str, float]]
+Row = dict[str, Any]
+
+JOINTS = ("log-pool", "pseudo-gibbs", "ag", "mrf")
+BASELINE = "single-mask-marginals"
+# what each landscape was measured for, and the value of those that showed no binding
+MEASURED: dict[str, dict[str, float | None]] = {
+    "cr6261": {"h1_log_kd": 7.0, "h9_log_kd": 7.0, "expression": None},
+    "cr9114": {"h3_log_kd": 6.0},
+}
+FILES = {"cr6261": "cr6261.csv", "cr9114": "cr9114-h3.csv"}
+NAMES = {
+    "h1_log_kd": "affinity to H1",
+    "h9_log_kd": "affinity to H9",
+    "h3_log_kd": "affinity to H3",
+    "expression": "expression",
+}
+
+
+# --- scores ------------------------------------------------------------------------------------
+
+
+def read(path: Path) -> dict[str, list[float]]:
+    lines = path.read_text("utf-8").splitlines()
+    return {row["context"]: row["log_odds"] for row in map(json.loads, lines)}
+
+
+def scores(odds: Odds, draws: int = 0) -> tuple[Numbers, float | None]:
+    """By variant, its score by every method that has the contexts for it; and J.
+
+    All variants if every context with one mask was read, otherwise those that are drawn.
+    """
+    k = len(next(iter(odds)))
+    whole = ["".join(bits) for bits in product("01", repeat=k)]
+    is_whole = all(context in odds for variant in whole for context in variants.one_mask(variant))
+    every = whole if is_whole else sorted(variants.drawn(k, draws))
+    found: Numbers = {variant: {} for variant in every}
+    for variant, into in found.items():
+        made = [place for place, bit in enumerate(variant) if bit == "1"]
+        into.update(_conventions(odds, variant, made))
+        into["pairs"] = _pairs(odds, made, k)
+    bits = None
+    if is_whole:
+        tables = StoredTables(odds, k)
+        bits = agreement(tables).bits
+        each = {name: _log_odds(name, tables) for name in JOINTS}
+        each["hcb-path"] = mean_over_paths(tables)
+        for variant, into in found.items():
+            cell = tuple(map(int, variant))
+            into.update({name: float(values[cell]) for name, values in each.items()})
+    return found, bits
+
+
+def _conventions(odds: Odds, variant: str, made: list[int]) -> dict[str, float]:
+    germline = "0" * len(variant)
+    found = {
+        "wt-marginals": sum(odds[germline][place] for place in made),
+        BASELINE: sum(_single(odds, place, germline) for place in made),
+    }
+    if variant in odds:
+        found["mutant-marginals"] = sum(odds[variant][place] for place in made)
+    if not made:
+        found["masked-marginals"] = 0.0
+    elif (masked := variants.all_masked(variant)) in odds:
+        found["masked-marginals"] = sum(odds[masked])
+    return found
+
+
+def _single(odds: Odds, place: int, background: str) -> float:
+    """The log-odds of one mutation, masked, given the bits of the others."""
+    return odds[variants.with_bits(background, [place], variants.MASK)][0]
+
+
+def _pairs(odds: Odds, made: list[int], k: int) -> float:
+    """Single mutations, and what every two of them do together in the germline (log-pool)."""
+    germline = "0" * k
+    total = sum(_single(odds, place, germline) for place in made)
+    for one, other in combinations(made, 2):
+        for here, there in ((one, other), (other, one)):
+            beside = variants.with_bits(germline, [there], "1")
+            total += (_single(odds, here, beside) - _single(odds, here, germline)) / 2
+    return total
+
+
+def _log_odds(name: str, tables: "StoredTables") -> torch.Tensor:
+    log_p = construct(name, tables).log_rows(slice(None))
+    return log_p - log_p.flatten()[0]
+
+
+class StoredTables:
+    """The conditionals of germline and mature residue that were read, as tables of the library."""
+
+    def __init__(self, odds: Odds, k: int) -> None:
+        self.supports, self.shape = (Support.of(("germline", "mature")),) * k, (2,) * k
+        self._remembered: dict[str, object] = {}
+        self._tables = []
+        for place in range(k):
+            found = torch.empty((2,) * k, dtype=torch.float64)
+            for number in range(2**k):
+                bits = f"{number:0{k}b}"
+                # the sign of the outcome
+                side = 1 if bits[place] == "1" else -1
+                found[tuple(map(int, bits))] = side * _single(odds, place, bits)
+            self._tables.append(torch.nn.functional.logsigmoid(found))
+
+    def elicit(self, whole: object, *, masked: bool) -> None:
+        """Everything is there."""
+
+    def has_masked(self) -> bool:
+        return False
+
+    def holds_all(self) -> bool:
+        return True
+
+    def log_given_others(self, outcome: int, rows: slice = EVERY_ROW) -> torch.Tensor:
+        return self._tables[outcome][rows]
+
+    def log_prob_of(self, outcome: int, place: int) -> torch.Tensor:
+        return self._tables[outcome].narrow(outcome, place, 1)
+
+    def log_normalizer(self, outcome: int) -> torch.Tensor:
+        return torch.logsumexp(self._tables[outcome], dim=outcome, keepdim=True)
+
+    def log_given(self, contexts: Contexts, outcome: int) -> torch.Tensor:
+        raise NotImplementedError
+
+    def log_masked(self, outcome: int) -> torch.Tensor:
+        raise NotImplementedError
+
+    def remember(self, name: str, compute: Any) -> object:
+        if name not in self._remembered:
+            self._remembered[name] = compute()
+        return self._remembered[name]
+
+    def bar(self, what: str, passes: int | None = None) -> Bar:
+        return bar(what, unit="pass", total=passes, shown=False)
+
+    def diagnostics(self) -> dict[str, object]:
+        return {}
+
+
+def write_scores(rows: Path, output: Path, draws: int) -> None:
+    odds = read(rows)
+    found, bits = scores(odds, draws)
+    # a method that lacks some variants, since its rows have not all run, is left out
+    named = dict.fromkeys(name for one in found.values() for name in one)
+    methods = [name for name in named if all(name in one for one in found.values())]
+    with output.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["variant", *methods])
+        for variant, values in found.items():
+            writer.writerow([variant, *(f"{values[name] + 0.0:.5f}" for name in methods)])
+    about = {"rows": len(odds), "incompatibility": bits}
+    output.with_suffix(".json").write_text(json.dumps(about) + "\n", "utf-8")
+
+
+# --- against the measurements ------------------------------------------------------------------
+
+
+def read_csv(path: Path) -> dict[str, dict[str, float]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return {
+            row.pop("variant"): {name: float(value) for name, value in row.items() if value}
+            for row in csv.DictReader(file)
+        }
+
+
+def summary(folder: Path, data: Path, resamples: int = 1000) -> Row:
+    """Per landscape and measurement, what the metrics say."""
+    again = Resampling(resamples=resamples)
+    found: Row = {}
+    for landscape, columns in MEASURED.items():
+        path = folder / f"{landscape}.csv"
+        if not path.exists():
+            continue
+        scored, measured = read_csv(path), read_csv(data / FILES[landscape])
+        about = json.loads((folder / f"{landscape}.json").read_text("utf-8"))
+        found[landscape] = {**about, "variants": len(scored), "measured": {}}
+        for column, floor in columns.items():
+            shared = [v for v in scored if column in measured.get(v, {})]
+            found[landscape]["measured"][column] = _metrics(
+                {v: scored[v] for v in shared},
+                {v: measured[v][column] for v in shared},
+                floor,
+                again,
+            )
+    return found
+
+
+def _metrics(
+    scored: Numbers, measured: dict[str, float], floor: float | None, again: Resampling
+) -> Row:
+    above = [v for v in scored if floor is None or measured[v] > floor]
+    rows = _evaluated(scored, measured, list(scored), again)
+    found: Row = {"variants": len(scored), "above": len(above), "all": rows}
+    number = spearmanr([v.count("1") for v in scored], [measured[v] for v in scored])
+    found["number"] = round(float(number.statistic), 4)
+    alike = _ranked_within(scored, measured)
+    found["within"] = _only_spearman(_evaluated(*alike, list(scored), again))
+    if floor is not None:
+        found["above the floor"] = _only_spearman(_evaluated(scored, measured, above, again))
+    return found
+
+
+def _only_spearman(rows: list[Row]) -> list[Row]:
+    return [row for row in rows if row["metric"] == SPEARMAN]
+
+
+def _ranked_within(scored: Numbers, measured: dict[str, float]) -> tuple[Numbers, dict[str, float]]:
+    """Ranks among the variants with as many mutations, from -1/2 to 1/2, instead of numbers."""
+    methods = list(next(iter(scored.values())))
+    ranked: Numbers = {variant: {} for variant in scored}
+    truth: dict[str, float] = {}
+    for size in {variant.count("1") for variant in scored}:
+        alike = [variant for variant in scored if variant.count("1") == size]
+        columns = [[scored[v][name] for v in alike] for name in methods]
+        for name, column in zip(methods, columns, strict=True):
+            for variant, rank in zip(alike, _centred_ranks(column), strict=True):
+                ranked[variant][name] = rank
+        own = _centred_ranks([measured[v] for v in alike])
+        truth |= dict(zip(alike, own, strict=True))
+    return ranked, truth
+
+
+def _centred_ranks(values: list[float]) -> list[float]:
+    n = len(values)
+    return [float(rank - (n + 1) / 2) / n for rank in rankdata(values)]
+
+
+def _evaluated(
+    scored: Numbers, measured: dict[str, float], chosen: list[str], again: Resampling
+) -> list[Row]:
+    methods = list(next(iter(scored.values())))
+    rows = evaluate_variants(
+        [_mutant(v) for v in chosen],
+        [measured[v] for v in chosen],
+        {name: [scored[v][name] for v in chosen] for name in methods},
+        baseline=BASELINE,
+        resampling=again,
+    )
+    return [
+        {key: round(v, 4) if isinstance(v, float) else v for key, v in row._asdict().items()}
+        for row in rows
+        if row.mutations == "all"
+    ]
+
+
+def _mutant(variant: str) -> str:
+    """The bits as names of mutations; the metrics need no residues."""
+    made = (f"G{place}M" for place, bit in enumerate(variant, start=1) if bit == "1")
+    return ":".join(made) or "wt"
+
+
+# --- the page ----------------------------------------------------------------------------------
+
+HEADER = """\
+# Variants of two antibodies
+
+Scores of [variants](../how-to/proteins.md) by AntiBERTy, held against measured landscapes: all
+combinations of the mutations between the germline (the wild type here) and the mature antibody
+(Phillips et al. 2021, eLife 71393). Affinity is -log10 of Kd. Measured by `runs/variants.py`, the
+page made by `runs/variants_report.py`; scores by variant, as bits in the order of positions, are in
+the folder `docs/results/variants`, without the measurements.
+
+A bracket is a 95% bootstrap interval over variants, for epistasis over pairs of mutations. *Less
+single* is the difference to `single-mask-marginals`, paired. *Equal numbers* is the correlation of
+ranks among the variants with as many mutations, since scores fall and affinity rises with every
+mutation; *above the floor* that of variants that bind. *Top 10%* is the share of the variants
+in the top tenth of the measurement that are in the top tenth of the scores, where a top tenth is
+what is not below the 90th percentile. The epistasis of two mutations is what both do beyond what
+each does alone, the mean over all backgrounds of which all four variants were measured.
+
+The methods: [the literature's conventions](../concepts/variants.md); `pairs` adds to the single
+mutations what every two of them do together in the germline; `hcb-path` is the mean over all orders
+in which mutations can be made one after another; the others are
+[joints](../concepts/which-joint.md) over germline and mature residue at all positions at once. Two
+were not run: `pll` of CR6261 would take 247,808 forward passes and `orders` 175,099, some seven and
+five hours of one thread here, which ran about ten forward passes per second of processor time.
+"""
+TITLES = {"cr6261": "CR6261, 11 positions", "cr9114": "CR9114, 16 positions"}
+
+
+def page(folder: Path) -> Iterator[str]:
+    found = json.loads((folder / "summary.json").read_text("utf-8"))
+    reading = json.loads((folder / "reading.json").read_text("utf-8"))
+    yield HEADER
+    yield reading["summary"] + "\n"
+    for landscape, about in found.items():
+        yield f"## {TITLES[landscape]}\n"
+        yield from _about(landscape, about)
+        for column, metrics in about["measured"].items():
+            yield f"### {TITLES[landscape].split(',')[0]}: {NAMES[column]}\n"
+            yield from _measured(landscape, column, metrics)
+            yield reading[f"{landscape} {column}"] + "\n"
+
+
+def _about(landscape: str, about: Row) -> Iterator[str]:
+    bits = about["incompatibility"]
+    joints = (
+        f" The joints are exact over all 2^11 combinations. J = {bits:.1g} bits, which is about the"
+        " few variants near the germline that have nearly all of the probability."
+        if bits is not None
+        else ""
+    )
+    yield (
+        f"{about['variants']:,} variants scored from {about['rows']:,} forward passes that all"
+        f" methods share.{joints}\n"
+    )
+
+
+def _measured(landscape: str, column: str, metrics: Row) -> Iterator[str]:
+    floor = MEASURED[landscape][column]
+    n, above = metrics["variants"], metrics["above"]
+    if floor is None:
+        yield f"{n:,} variants were measured and scored.\n"
+    else:
+        yield (
+            f"{n:,} variants were measured and scored; {n - above:,} of them are at {floor}, where"
+            f" no binding was seen, and {above:,} above it.\n"
+        )
+    head = ["method", "Spearman", "less single", "equal numbers", "above the floor", "top 10%"]
+    yield f"| {' | '.join([*head, 'epistasis, Pearson', 'epistasis, Spearman'])} |"
+    yield "|---" * (len(head) + 2) + "|"
+    by = {(row["metric"], row["method"]): row for row in metrics["all"]}
+    beyond = {row["method"]: row for row in metrics.get("above the floor", [])}
+    within = {row["method"]: row for row in metrics["within"]}
+    for method in dict.fromkeys(row["method"] for row in metrics["all"]):
+        rank = by[SPEARMAN, method]
+        cells = [f"`{method}`", _shown(rank), _gap(rank), _shown(within[method])]
+        cells += [_shown(beyond.get(method)), _shown(by[RECALL, method], sign="")]
+        cells += [_shown(by[metric, method]) for metric in (EPISTASIS_PEARSON, EPISTASIS_SPEARMAN)]
+        yield f"| {' | '.join(cells)} |"
+    pairs = next(row["n"] for row in metrics["all"] if row["metric"] == EPISTASIS_SPEARMAN)
+    yield (
+        f"\nEpistasis is over {pairs} pairs of mutations. The number of mutations alone has a"
+        f" Spearman correlation of {metrics['number']:+.2f} with what was measured.\n"
+    )
+
+
+def _shown(row: Row | None, sign: str = "+") -> str:
+    if row is None or row["value"] is None:
+        return "" if row is None else "none"
+    said = f"{row['value']:{sign}.2f}"
+    return (
+        said if row["low"] is None else f"{said} [{row['low']:{sign}.2f}, {row['high']:{sign}.2f}]"
+    )
+
+
+def _gap(row: Row) -> str:
+    ends = [row[f"difference{end}"] for end in ("", "_low", "_high")]
+    return "" if None in ends else "{:+.2f} [{:+.2f}, {:+.2f}]".format(*ends)
+
+
+# --- running -----------------------------------------------------------------------------------
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=("scores", "summary", "page"))
+    parser.add_argument("--rows", type=Path, help="of scores: what runs/variants.py wrote")
+    parser.add_argument("--scores", type=Path, default=Path("docs/results/variants"))
+    parser.add_argument("--data", type=Path, help="of summary: folder with the measurements")
+    parser.add_argument("--output", type=Path, default=Path("docs/results/variants.md"))
+    parser.add_argument("--draws", type=int, default=5000, help="variants of cr9114")
+    chosen = parser.parse_args()
+    if chosen.what == "scores":
+        write_scores(chosen.rows, chosen.output, chosen.draws)
+    elif chosen.what == "summary":
+        found = json.dumps(summary(chosen.scores, chosen.data), indent=1)
+        (chosen.scores / "summary.json").write_text(found + "\n", "utf-8")
+    else:
+        chosen.output.write_text("\n".join(page(chosen.scores)), "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,207 @@
+"""`unmask landscape`: all combinations of some mutations of a sequence, by one joint over them."""
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from unmask.cli import options, score_options, wild_type
+from unmask.errors import UnmaskError
+from unmask.plots.saving import check_ending, library, save_figure
+from unmask.printable import columns, quoted
+
+if TYPE_CHECKING:
+    from unmask.language_model import LanguageModel
+    from unmask.sequences.landscapes import Landscape
+
+SUMMARY = "score all combinations of some mutations, and how they interact"
+DESCRIPTION = (
+    "Score all 2^k combinations of k mutations of a sequence by one joint over wild type and "
+    "mutant at each position, from k 2^(k-1) forward passes and one more. A mutation is written "
+    "A42G: the wild-type residue, its position counted from 1, and the residue that replaces it. "
+    "Prints the log-odds of each mutation alone against the wild type, the pairs with the "
+    "strongest epistasis (what both do together beyond what each does alone, the mean over all "
+    "combinations of the others), and the likeliest combinations, all in nats. --output writes "
+    "all combinations."
+)
+EXAMPLE = (
+    "unmask landscape -m facebook/esm2_t6_8M_UR50D --sequence MKTAYIAKQR K2R A4G I6L -o all.csv"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    add = parser.add_argument
+    add(
+        "mutations",
+        nargs="+",
+        metavar="MUTATION",
+        help="two to twelve mutations, such as K2R A4G or K2R:A4G",
+    )
+    options.add_model(parser)
+    wild_type.add_sequence(parser, required=True)
+    add(
+        "--method",
+        action="append",
+        metavar="NAME",
+        help="constructions that take more than two blanks (orders: up to eight mutations), "
+        "hcb-path (the mean over all orders in which mutations can be made), or all; separate "
+        "several with commas (default: log-pool)",
+    )
+    add("--top", type=int, default=10, metavar="N", help="pairs and combinations (default: 10)")
+    add("--json", action="store_true", help="print JSON, with all combinations, instead of tables")
+    add(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="write all combinations to a .csv, .tsv or .jsonl file, with a column per method; "
+        "mutant is as in A42G:L45K, and wt for the wild type",
+    )
+    add(
+        "--figure",
+        metavar="FILE",
+        help="also draw a .svg, .png or .pdf file: epistasis of all pairs, and all combinations, "
+        "by the first method; needs the extra plots",
+    )
+    options.add_running(parser)
+    add("--quiet", action="store_true", help="print no cost, no progress bar and no closing line")
+    parser.set_defaults(output_format=None, file=None)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Check everything, say the cost, load the model, print the landscape."""
+    from unmask.sequences.landscapes import (
+        check_landscape_methods,
+        landscape_methods,
+        landscape_passes,
+        parse_landscape,
+    )
+    from unmask.text.residues import check_sequence
+
+    settings = options.settings(chosen, progress=False if chosen.quiet else None)
+    _check(chosen)
+    residues = check_sequence(wild_type.read_wild_type(chosen.sequence))
+    parsed = parse_landscape(":".join(chosen.mutations), residues)
+    named = options.listed(chosen.method, "log-pool")
+    every = landscape_methods(len(parsed))
+    given = [one for name in named for one in (every if name.lower() == "all" else [name])]
+    methods = check_landscape_methods(given, len(parsed))
+    if not chosen.quiet:
+        passes = landscape_passes(len(parsed), methods)
+        said = f"{len(parsed)} mutations, {2 ** len(parsed):,} combinations: {passes:,}"
+        print(f"{said} forward passes", file=sys.stderr)
+
+    lm = options.load_model(chosen)
+    from unmask.sequences.landscapes import landscape
+
+    found = landscape(lm, residues, ":".join(chosen.mutations), methods=methods, settings=settings)
+    print(_as_json(lm, found) if chosen.json else _as_tables(found, chosen.top))
+    if chosen.output is not None:
+        _write(chosen, found)
+    if chosen.figure is not None:
+        save_figure(found.plot(), chosen.figure)
+    if not chosen.quiet and not chosen.json:
+        print(_about(found), file=sys.stderr)
+    for method, converged in found.converged.items():
+        if not converged:
+            options.say(f"{method} has not converged: treat its log-odds as approximate")
+    return 0
+
+
+def _check(chosen: argparse.Namespace) -> None:
+    if chosen.top < 1:
+        raise UnmaskError(f"--top takes a number from 1, not {chosen.top}")
+    if chosen.output is not None:
+        score_options.output_format(chosen)
+    if chosen.figure is not None:
+        check_ending(chosen.figure)
+        options.check_file("--figure", chosen.figure)
+        library("matplotlib.figure")
+
+
+def _as_tables(found: "Landscape", top: int) -> str:
+    """Singles, pairs and combinations; ranked by the first method, a column for each."""
+    methods = found.methods
+    alone = zip(*(found.single(name) for name in methods), strict=True)
+    singles = [
+        [str(one), *map(_signed, values)]
+        for one, values in zip(found.mutations, alone, strict=True)
+    ]
+    each = list(zip(*(found.epistasis(name) for name in methods), strict=True))
+    strongest = sorted(each, key=lambda pairs: -abs(pairs[0].mean))[:top]
+    pairs = [
+        [
+            ":".join(map(str, by_method[0].mutations)),
+            *(_signed(one.mean) for one in by_method),
+            _signed(by_method[0].wildtype),
+        ]
+        for by_method in strongest
+    ]
+    best = [
+        [str(row["mutant"]), *(_signed(float(str(row[name]))) for name in methods)]
+        for row in found.best(top)
+    ]
+    only = f"in the wild type{f' ({methods[0]})' * (len(methods) > 1)}"
+    return "\n\n".join(
+        columns(table)
+        for table in (
+            [["alone", *methods], *singles],
+            [["epistasis", *methods, only], *pairs],
+            [["combination", *methods], *best],
+        )
+    )
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3f}"
+
+
+def _about(found: "Landscape") -> str:
+    bits = "" if found.incompatibility is None else f"; J = {found.incompatibility:.3f} bits"
+    return (
+        f"log-odds and epistasis in nats, the latter as the mean over "
+        f"{2 ** (len(found.mutations) - 2):,} backgrounds{bits}; "
+        f"{found.forward_passes:,} forward passes"
+    )
+
+
+def _as_json(lm: "LanguageModel", found: "Landscape") -> str:
+    return json.dumps(
+        {
+            "model": lm.name,
+            "revision": lm.revision,
+            "sequence": found.sequence,
+            "mutations": list(map(str, found.mutations)),
+            "units": {"log_odds": "nats", "epistasis": "nats", "incompatibility": "bits"},
+            "incompatibility": found.incompatibility,
+            "converged": dict(found.converged),
+            "captured_mass": list(found.captured_mass),
+            "forward_passes": found.forward_passes,
+            "epistasis": {
+                name: [
+                    {
+                        "mutations": list(map(str, one.mutations)),
+                        "mean": one.mean,
+                        "wildtype": one.wildtype,
+                    }
+                    for one in found.epistasis(name)
+                ]
+                for name in found.methods
+            },
+            "combinations": found.to_rows(),
+        },
+        indent=2,
+        allow_nan=False,
+    )
+
+
+def _write(chosen: argparse.Namespace, found: "Landscape") -> None:
+    from unmask.jobs.single_file import Layout, rows_into
+    from unmask.jobs.tally import Tally
+
+    names = ["mutant", "mutations", *found.methods]
+    format = score_options.output_format(chosen) or "csv"
+    with rows_into(chosen.output, Layout(names, format)) as writer:
+        writer.append(found.to_rows(), Tally(1))
+    if not chosen.quiet:
+        print(f"wrote {quoted(chosen.output, limit=150)}", file=sys.stderr)

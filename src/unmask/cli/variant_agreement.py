@@ -1,0 +1,112 @@
+"""What `unmask variants --score-column` prints: how scores agree with a measurement."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from unmask.errors import UnmaskError
+from unmask.printable import columns, printable, quoted
+
+if TYPE_CHECKING:
+    from unmask.jobs.kinds.variants import Variants
+    from unmask.sequences.variant_metrics import MetricRow
+
+
+@dataclass
+class _Assay:
+    """What an output holds of one assay."""
+
+    mutants: list[str] = field(default_factory=list)
+    measured: list[float | None] = field(default_factory=list)
+    scores: dict[str, list[float | None]] = field(default_factory=dict)
+
+
+def check_output(chosen: argparse.Namespace) -> None:
+    """Reject what could not be printed, before anything is read."""
+    if chosen.score_column is not None and chosen.output is None:
+        raise UnmaskError("--score-column compares the rows of an output; give --output too")
+
+
+def check_column(chosen: argparse.Namespace, names: Sequence[str]) -> None:
+    """Reject a column that the input does not have, before the model runs."""
+    if chosen.score_column is not None and chosen.score_column not in names:
+        raise UnmaskError(
+            f"--score-column {quoted(chosen.score_column)}: the input has no such column; it has "
+            f"{', '.join(map(quoted, names))}"
+        )
+
+
+def agreement(chosen: argparse.Namespace, kind: "Variants") -> str:
+    """The table of an output: of one assay all metrics, of several the ranks of each."""
+    from unmask.sequences.variant_metrics import evaluate_variants, evaluation_table
+
+    found = _read(chosen, kind)
+    rows: dict[str, list[MetricRow] | str] = {}
+    for name, one in found.items():
+        try:
+            rows[name] = evaluate_variants(one.mutants, one.measured, one.scores)
+        except UnmaskError as error:
+            rows[name] = str(error)
+    if len(rows) == 1:
+        (only,) = rows.values()
+        return only if isinstance(only, str) else evaluation_table(only)
+    return _by_assay(rows, kind.methods)
+
+
+def _read(chosen: argparse.Namespace, kind: "Variants") -> dict[str, _Assay]:
+    from unmask.jobs.inputs import open_input, read_unit
+    from unmask.sequences.variants.reading import MUTANT
+
+    scores = {method: kind.prefix + method for method in kind.methods}
+    assays: dict[str, _Assay] = {}
+    source = open_input([chosen.output], format=_format(chosen), texts_per_unit=4096)
+    wanted = [MUTANT, chosen.score_column, *scores.values()]
+    for unit in source.units():
+        for row in read_unit(unit, wanted, [kind.file_column] if kind.file_column else []).rows:
+            name = str(row.get(kind.file_column, "")) if kind.file_column else ""
+            one = assays.setdefault(name, _Assay())
+            one.mutants.append(str(row.get(MUTANT) or ""))
+            one.measured.append(_number(row.get(chosen.score_column)))
+            for method, column in scores.items():
+                one.scores.setdefault(method, []).append(_number(row.get(column)))
+    return assays
+
+
+def _format(chosen: argparse.Namespace) -> str | None:
+    from unmask.cli import many
+
+    return None if many.wants_folder(chosen) else chosen.output_format
+
+
+def _number(cell: Any) -> float | None:
+    try:
+        return None if cell is None or cell == "" else float(cell)
+    except (TypeError, ValueError):
+        return None
+
+
+def _by_assay(rows: "dict[str, list[MetricRow] | str]", methods: Sequence[str]) -> str:
+    """Spearman's correlation of every assay and method, and the mean over assays."""
+    from unmask.sequences.variant_metrics import EVERY, SPEARMAN
+
+    table = [["assay", "variants", *methods]]
+    values: dict[str, list[float]] = {method: [] for method in methods}
+    for name, some in sorted(rows.items()):
+        if isinstance(some, str):
+            table.append([printable(name), printable(some), *[""] * len(methods)])
+            continue
+        mine = {row.method: row for row in some if (row.metric, row.mutations) == (SPEARMAN, EVERY)}
+        cells = []
+        for method in methods:
+            row = mine.get(method)
+            if row is None or row.value is None:
+                cells.append("-")
+                continue
+            values[method].append(row.value)
+            ends = "" if row.low is None else f" [{row.low:+.3f}, {row.high:+.3f}]"
+            cells.append(f"{row.value:+.3f}{ends}")
+        table.append([printable(name), f"{next(iter(mine.values())).n:,}", *cells])
+    means = [f"{sum(v) / len(v):+.3f} ({len(v)} assays)" if v else "-" for v in values.values()]
+    table.append(["mean", "", *means])
+    return "Spearman's correlation with 95% intervals\n" + columns(table)

@@ -1,0 +1,48 @@
+"""How far answers of a model about two blanks contradict each other, with a gradient.
+
+Pure arithmetic on blocks of logits and log-probabilities, laid out `[a, b]`; which texts, places
+and tokens they are of is for `pairs`.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+
+def compatibility_penalty(
+    a_given_b: Float[Tensor, "*pairs a b"], b_given_a: Float[Tensor, "*pairs a b"]
+) -> Float[Tensor, "*pairs"]:
+    """The mean square of the doubly centred difference of two blocks of logits.
+
+    Both are laid out `[a, b]`: logits of the tokens a with each b in place, and of the tokens b
+    with each a in place. It is 0 exactly where some joint has both conditionals on these tokens.
+    Per context any constant may be added: normalisers cancel.
+    """
+    return doubly_centred(a_given_b - b_given_a).square().mean((-2, -1))
+
+
+def doubly_centred(table: Float[Tensor, "*pairs a b"]) -> Float[Tensor, "*pairs a b"]:
+    """The table less its row means and column means: what no sum f(a) + g(b) explains."""
+    rows = table - table.mean(-1, keepdim=True)
+    return rows - rows.mean(-2, keepdim=True)
+
+
+def marginal_divergence(
+    log_masked: Float[Tensor, "*pairs vocabulary"],
+    log_conditionals: Float[Tensor, "*pairs contexts vocabulary"],
+    log_weights: Float[Tensor, "*pairs contexts"],
+) -> Float[Tensor, "*pairs"]:
+    """KL from the mean of conditionals over contexts to the doubly masked distribution.
+
+    With m_b as weights the mean is the sum over b of m_b(b) q(a | b), which m_a equals in a model
+    whose answers fit together. The mean is a constant to the gradient: only the doubly masked
+    distribution moves. It enters the gradient linearly, so that unbiased weights of a sample of
+    contexts give an unbiased gradient; a gradient through a mean of few contexts would also reward
+    conditionals that ignore their context. The value is the KL of unnormalised distributions, for
+    weights of a sample need not add up to 1, and is too large by what the sample misses.
+    """
+    log_mean = (log_conditionals + log_weights[..., None]).logsumexp(-2).detach()
+    mean = log_mean.exp()
+    # an outcome without mass adds nothing
+    apart = torch.where(mean > 0, mean * (log_mean - log_masked), 0.0)
+    return apart.sum(-1) - mean.sum(-1) + 1

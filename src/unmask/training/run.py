@@ -1,0 +1,292 @@
+"""A training run: steps, evaluations and checkpoints, until its forward passes are used up.
+
+A step is a pure function of the weights, the seed and its number, so a checkpoint needs weights,
+moments and counts alone, and a run that was killed ends in the same weights.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from unmask.errors import MemoryLimitError, NumericsError
+from unmask.language_model import LanguageModel
+from unmask.printable import readable_seconds
+from unmask.progress import Bar
+from unmask.training.folder import TuningFolder
+from unmask.training.masking import Vocabulary, mask_blanks, mask_plainly
+from unmask.training.network import Network
+from unmask.training.pairs import Pairs, Terms, choose_pairs, measure_pairs, passes_per_pair
+from unmask.training.record import Evaluation, Record
+from unmask.training.state import load_state, new_optimizer, save_state, save_weights
+from unmask.training.texts import (
+    Batch,
+    Texts,
+    batch_places,
+    generator,
+    number,
+    ordinary_tokens,
+    padded,
+)
+from unmask.training.tuning import Tuning
+
+# a kill loses no more, unless saving takes so long that more often would slow training down
+_CHECKPOINT_SECONDS, _SAVING_SHARE = 60.0, 0.05
+# pairs of blanks on which the penalties are measured at every evaluation
+_HELD_OUT_PAIRS = 32
+_LARGEST_GRADIENT = 1.0
+
+Stop = Callable[[], bool]
+
+
+class Stopped(KeyboardInterrupt):
+    """Training was told to stop, and has saved how far it is."""
+
+
+class Run:
+    """The network, what it has done so far, and where that is saved."""
+
+    def __init__(
+        self,
+        lm: LanguageModel,
+        texts: Texts,
+        tuning: Tuning,
+        folder: TuningFolder,
+        say: Callable[[str], object],
+    ) -> None:
+        assert tuning.passes is not None
+        self.texts, self.tuning, self.folder, self.say = texts, tuning, folder, say
+        self.total = tuning.passes
+        self.network = Network(lm, bfloat16=tuning.bfloat16)
+        self.vocabulary = Vocabulary(lm.model.mask_id, ordinary_tokens(lm))
+        self.optimizer = new_optimizer(self.network.parameters())
+        self.record = Record()
+        if folder.state.exists():
+            about = load_state(folder.state, self.network.module, self.optimizer)
+            self.record = Record.from_dict(about["record"])
+            say(f"continuing after {self.record.passes:,} of {self.total:,} forward passes")
+        # of the epoch that the next step is in
+        self._epoch, self._batches = -1, list[list[int]]()
+        self._began = self._saved = time.monotonic()
+        self._saving = 0.0
+
+    def train(self, shown: Bar, stop: Stop) -> None:
+        """Go on until the passes are used up or nothing improves; ends with a checkpoint."""
+        shown.update(self.record.passes)
+        while True:
+            if self.record.is_due(self.tuning):
+                self._evaluate(stop)
+            if self.record.is_over(self.tuning):
+                break
+            self._stop_if(stop)
+            before = self.record.passes
+            with _explained_memory():
+                self._step()
+            shown.update(self.record.passes - before)
+            self._save_if_due()
+        self._save()
+
+    # --- checkpoints ---------------------------------------------------------------------------
+
+    def _stop_if(self, stop: Stop) -> None:
+        """Between two steps alone: in the middle of one, weights are neither old nor new."""
+        if stop():
+            self._save()
+            raise Stopped(
+                f"{self.record.passes:,} of {self.total:,} forward passes are saved; repeat the"
+                " command to continue"
+            )
+
+    def _save_if_due(self) -> None:
+        since = time.monotonic() - self._saved
+        if since > max(_CHECKPOINT_SECONDS, self._saving / _SAVING_SHARE):
+            self._save()
+
+    def _save(self) -> None:
+        now = time.monotonic()
+        self.record.seconds += now - self._began
+        self._began = now
+        about = {"record": self.record.to_dict()}
+        save_state(self.folder.state, self.network.module, self.optimizer, about)
+        self._saved = time.monotonic()
+        self._saving = self._saved - now
+
+    # --- one step ------------------------------------------------------------------------------
+
+    def _step(self) -> None:
+        """Learn from one batch, and at every n-th from pairs of blanks of its texts too."""
+        tuning, record, network = self.tuning, self.record, self.network
+        left = self.total - record.passes
+        batch = self._batch(record.step).first(left)
+        pairs = self._pairs(batch, left - len(batch))
+        pair_passes = 0 if pairs is None else len(pairs) * passes_per_pair(tuning.tokens)
+        after = record.passes + len(batch) + pair_passes
+        for group in self.optimizer.param_groups:
+            group["lr"] = tuning.learning_rate_at(record.passes, after)
+        network.passes = network.tokens = 0
+        self.optimizer.zero_grad()
+        with self._random_numbers():
+            loss = self._loss(batch)
+            self._backward(loss)
+            if pairs is not None:
+                # every n-th batch counts n times: a weight means the same for every n
+                self._backward(tuning.every * self._penalty(pairs))
+        torch.nn.utils.clip_grad_norm_(network.parameters().values(), _LARGEST_GRADIENT)
+        self.optimizer.step()
+        record.step += 1
+        record.passes += network.passes
+        record.tokens += network.tokens
+        record.pair_passes += network.passes - len(batch)
+        record.losses.append(float(loss.detach()))
+
+    def _loss(self, batch: Batch) -> Tensor:
+        mask = mask_plainly if self.tuning.masks == "plain" else mask_blanks
+        masked = mask(batch, self.vocabulary, self._generator("masks"))
+        logits = self.network.logits(masked.batch, masked.chosen, dropout=True)
+        return cross_entropy(logits, masked.targets.to(logits.device))
+
+    def _pairs(self, batch: Batch, left: int) -> Pairs | None:
+        """As many pairs as fill another batch of this size, if so many passes are left."""
+        tuning = self.tuning
+        if not tuning.has_penalty or self.record.step % tuning.every:
+            return None
+        each = passes_per_pair(tuning.tokens)
+        full = max(1, tuning.batch_tokens // (batch.ids.shape[1] * each))
+        return choose_pairs(
+            batch, self.vocabulary, min(full, left // each), self._generator("pairs")
+        )
+
+    def _penalty(self, pairs: Pairs) -> Tensor:
+        tuning = self.tuning
+        terms = measure_pairs(
+            self.network,
+            pairs,
+            self.vocabulary,
+            tuning.tokens,
+            self._generator("tokens"),
+            compatibility=tuning.compatibility > 0,
+            marginals=tuning.marginals > 0,
+        )
+        penalty = tuning.compatibility * terms.compatibility.mean()
+        return penalty + tuning.marginals * terms.marginals.mean()
+
+    def _backward(self, loss: Tensor) -> None:
+        if not bool(torch.isfinite(loss)):
+            said = f"the loss of step {self.record.step + 1:,} is {float(loss.detach())}"
+            raise NumericsError(f"{said}; give a lower learning rate, and another folder")
+        loss.backward()
+
+    def _batch(self, step: int) -> Batch:
+        epoch = step // len(self._batches) if self._batches else 0
+        while epoch != self._epoch:
+            # every epoch has as many batches; the first is made to count them
+            draw = generator(self.tuning.seed, "epoch", epoch)
+            self._batches = self._places(self.texts.training, draw)
+            self._epoch, epoch = epoch, step // len(self._batches)
+        places = self._batches[step % len(self._batches)]
+        return padded([self.texts.training[place] for place in places], self.network.padding)
+
+    def _places(self, texts: Sequence[Sequence[int]], draw: torch.Generator) -> list[list[int]]:
+        return batch_places(texts, self.tuning.batch_tokens, draw, pad=self.network.pads)
+
+    def _generator(self, purpose: str) -> torch.Generator:
+        return generator(self.tuning.seed, purpose, self.record.step)
+
+    @contextmanager
+    def _random_numbers(self) -> Iterator[None]:
+        """Dropout draws from the global generators: seeded for this step, then put back."""
+        device = self.network.device
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+            torch.manual_seed(number(self.tuning.seed, "dropout", self.record.step))
+            yield
+
+    # --- the held-out texts --------------------------------------------------------------------
+
+    @torch.no_grad()
+    def _evaluate(self, stop: Stop) -> None:
+        tuning, network = self.tuning, self.network
+        network.passes = 0
+        batches = self._held_out()
+        loss = self._held_out_loss(batches, stop)
+        terms = self._held_out_terms(batches, stop)
+        one, other = (None, None) if terms is None else (float(term.mean()) for term in terms)
+        found = Evaluation(
+            passes=self.record.passes,
+            loss=loss,
+            compatibility=one,
+            marginals=other,
+            objective=loss + tuning.compatibility * (one or 0) + tuning.marginals * (other or 0),
+            training_loss=self.record.mean_loss(),
+        )
+        if not math.isfinite(found.objective):
+            raise NumericsError(
+                f"the held-out loss is {loss} after {found.passes:,} forward passes; give a lower"
+                " learning rate, and another folder"
+            )
+        self.record.held_out_passes += network.passes
+        if self.record.add(found) and tuning.keep == "best":
+            save_weights(self.folder.best, network.module, {"evaluation": asdict(found)})
+        self.say(self._line(found))
+
+    def _held_out(self) -> list[Batch]:
+        texts = self.texts.held_out
+        return [
+            padded([texts[place] for place in some], self.network.padding)
+            for some in self._places(texts, generator("held out"))
+        ]
+
+    def _held_out_loss(self, batches: Sequence[Batch], stop: Stop) -> float:
+        """Nats per masked token, on the same blanks every time."""
+        sums, count = [], 0
+        for place, batch in enumerate(batches):
+            self._stop_if(stop)
+            masked = mask_blanks(batch, self.vocabulary, generator("held out", place))
+            logits = self.network.logits(masked.batch, masked.chosen)
+            targets = masked.targets.to(logits.device)
+            sums.append(float(cross_entropy(logits, targets, reduction="sum")))
+            count += len(targets)
+        return math.fsum(sums) / count
+
+    def _held_out_terms(self, batches: Sequence[Batch], stop: Stop) -> Terms | None:
+        """The penalties on the same pairs of blanks every time, spread over the batches.
+
+        Tokens follow the model: what it finds likely changes.
+        """
+        each = math.ceil(_HELD_OUT_PAIRS / len(batches))
+        tokens = min(self.tuning.tokens, int(self.vocabulary.ordinary.sum()))
+        found: list[Terms] = []
+        for place, batch in enumerate(batches):
+            self._stop_if(stop)
+            draw = generator("held-out pairs", place)
+            pairs = choose_pairs(batch, self.vocabulary, each, draw)
+            if pairs is not None and len(found) * each < _HELD_OUT_PAIRS:
+                found.append(measure_pairs(self.network, pairs, self.vocabulary, tokens, draw))
+        if not found:
+            return None
+        return Terms(*(torch.cat(term).double() for term in zip(*found, strict=True)))
+
+    def _line(self, found: Evaluation) -> str:
+        seconds = self.record.seconds + time.monotonic() - self._began
+        said = f"held-out loss {found.loss:.3f} nats per masked token"
+        if found.training_loss is not None:
+            said += f", training {found.training_loss:.3f}"
+        if found.compatibility is not None:
+            said += f"; compatibility {found.compatibility:.3f}, marginals {found.marginals:.3f}"
+        done = f"{found.passes:,} of {self.total:,} forward passes, {readable_seconds(seconds)}"
+        return f"{done}: {said}"
+
+
+@contextmanager
+def _explained_memory() -> Iterator[None]:
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise MemoryLimitError(
+            "a batch does not fit into the memory of the device; give fewer batch_tokens "
+            "(--batch-tokens), and another folder"
+        ) from None

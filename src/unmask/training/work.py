@@ -1,0 +1,137 @@
+"""Tuning from beginning to end: texts and options checked, a run, and the finished folder."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from unmask.errors import ModelError
+from unmask.jobs.identify import identify
+from unmask.jobs.model_source import SOFTWARE, device_name
+from unmask.language_model import LanguageModel
+from unmask.printable import printable
+from unmask.progress import Shown, bar
+from unmask.training.card import card
+from unmask.training.folder import TuningFolder
+from unmask.training.record import Evaluation, Record
+from unmask.training.run import Run
+from unmask.training.state import load_state
+from unmask.training.texts import Texts, ordinary_tokens, read_texts
+from unmask.training.tuning import PASSES_PER_TEXT, Tuning
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuned:
+    """What came of a tuning: the folder, every evaluation, and which of them the weights are of.
+
+    Forward passes are those of training; `pair_passes` are those among them that the penalties
+    took. `steps` counts batches.
+    """
+
+    folder: Path
+    evaluations: tuple[Evaluation, ...]
+    kept: Evaluation
+    steps: int
+    passes: int
+    pair_passes: int
+    stopped_early: bool
+    seconds: float
+
+
+def tune(
+    lm: LanguageModel,
+    texts: Iterable[str],
+    output: str | Path,
+    tuning: Tuning | None = None,
+    *,
+    without: Iterable[str] = (),
+    name: str | None = None,
+    corpora: Iterable[str] = (),
+    progress: Shown = None,
+    say: Callable[[str], object] = lambda line: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Tuned:
+    """Train a copy of a model on texts, into a folder; the same call continues after a kill.
+
+    Texts that are in `without`, apart from case and punctuation, are not learnt from. `name` and
+    `corpora` are how the result names the model and the texts. `say` is called with a line per
+    evaluation. `stop` is called between steps; once it returns True, everything is saved and a
+    `KeyboardInterrupt` raised. For a folder that is complete, what it holds is returned.
+    """
+    folder = TuningFolder(output)
+    folder.check()
+    tuning = tuning or Tuning()
+    _check_tokens(lm, tuning)
+    found = read_texts(lm, texts, without)
+    if tuning.passes is None:
+        tuning = replace(tuning, passes=PASSES_PER_TEXT * len(found.training))
+    plan = _plan(lm, name or lm.name, tuning, found, list(corpora))
+    if not folder.is_complete(plan):
+        with folder.held(plan):
+            run = Run(lm, found, tuning, folder, say)
+            with bar("training", unit="pass", total=tuning.passes, shown=progress) as shown:
+                run.train(shown, stop)
+            _finish(lm, run, plan)
+    folder.clear()
+    return _tuned(folder)
+
+
+def _check_tokens(lm: LanguageModel, tuning: Tuning) -> None:
+    count = int(ordinary_tokens(lm).sum())
+    if tuning.has_penalty and tuning.tokens > count:
+        raise ModelError(
+            f"tokens is at most {count}, the ordinary tokens of {printable(lm.name)}, not "
+            f"{tuning.tokens}"
+        )
+
+
+def _plan(
+    lm: LanguageModel, name: str, tuning: Tuning, texts: Texts, corpora: list[str]
+) -> dict[str, Any]:
+    """All that the weights depend on, but for the machine."""
+    return {
+        "version": 1,
+        "model": identify(lm, name=name, dtype="float32").to_dict(),
+        "corpora": corpora,
+        "texts": {
+            "digest": texts.digest,
+            "training": len(texts.training),
+            "held_out": len(texts.held_out),
+            "left_out": dict(texts.left_out),
+        },
+        "tuning": asdict(tuning),
+    }
+
+
+def _finish(lm: LanguageModel, run: Run, plan: Mapping[str, Any]) -> None:
+    """Write the model that is kept, with how it was made."""
+    record, best = run.record, run.tuning.keep == "best"
+    if best:
+        load_state(run.folder.best, run.network.module)
+    result = {
+        "plan": dict(plan),
+        "record": record.to_dict(),
+        "kept": asdict(record.best if best else record.evaluations[-1]),
+        "stopped_early": record.passes < run.total,
+        "device": device_name(lm),
+        "threads": torch.get_num_threads(),
+        "software": SOFTWARE,
+    }
+    run.folder.finish(run.network, lm.tokenizer, card(result), result)
+
+
+def _tuned(folder: TuningFolder) -> Tuned:
+    said = folder.result()
+    record = Record.from_dict(said["record"])
+    return Tuned(
+        folder=folder.path,
+        evaluations=tuple(record.evaluations),
+        kept=Evaluation(**said["kept"]),
+        steps=record.step,
+        passes=record.passes,
+        pair_passes=record.pair_passes,
+        stopped_early=said["stopped_early"],
+        seconds=record.seconds,
+    )

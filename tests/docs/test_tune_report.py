@@ -1,0 +1,149 @@
+"""The page of tuned arms, from rows made up here."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from evaluation_rows import a_row
+
+from unmask.evaluation.rows import Row
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "runs"))
+
+import tune_report  # noqa: E402
+
+# how far every number of an arm is from the control's, and J as a part of its
+ARMS = {"start": (0.3, 1.0), "control": (0.0, 1.0), "compatible-1": (-0.1, 0.25)}
+HOSTILE = "<b>|x"
+
+
+def rows(arm: str, run: str) -> list[Row]:
+    gap, part = ARMS[arm]
+    return [
+        a_row(
+            example,
+            construction=construction,
+            corpus=run,
+            model=arm,
+            pairwise_nll=2.0 + 0.1 * (example % 5) + level + gap,
+            unary_nll=1.0 + 0.2 * (example % 3) + gap / 100,
+            incompatibility=0.04 * part,
+        )
+        for example in range(20)
+        for construction, level in (("mlm", 0.5), ("orders", 0.02), ("log-pool", 0.0))
+    ]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for place, arm in enumerate(ARMS):
+        for run in tune_report.RUNS:
+            (tmp_path / arm / run).mkdir(parents=True)
+        lines = [{"id": str(n), "correct": float(n % 4 != place)} for n in range(40)]
+        lines.append({"id": "none", "correct": None})
+        _write(tmp_path / arm / "blimp.jsonl", lines)
+        for shift, order in enumerate(tune_report.ORDERS):
+            scores = [
+                {"id": str(n), "score": -20.0 - n - 4 * shift / (1 + place), "tokens": 4}
+                for n in range(10)
+            ]
+            _write(tmp_path / arm / f"order-{order}.jsonl", scores)
+        said = {
+            "plan": {
+                "model": {"name": "tiny-english"},
+                "corpora": [HOSTILE],
+                "texts": {"training": 12345},
+                "tuning": {
+                    "masks": "blanks",
+                    "compatibility": 1.0,
+                    "marginals": 0.0,
+                    "tokens": 8,
+                    "every": 2,
+                    "learning_rate": 3e-4,
+                    "seed": 0,
+                },
+            },
+            "record": {"passes": 600000, "pair_passes": 200000},
+            "software": "unmask 0",
+            "device": "cpu",
+            "threads": 1,
+        }
+        if arm != "start":
+            (tmp_path / arm / "tuning.json").write_text(json.dumps(said))
+
+    def read_run(path: Path) -> SimpleNamespace:
+        return SimpleNamespace(rows=tuple(rows(path.parent.name, path.name)))
+
+    monkeypatch.setattr(tune_report, "read_run", read_run)
+    return tmp_path
+
+
+def _write(path: Path, lines: list[dict[str, object]]) -> None:
+    path.write_text("\n".join(map(json.dumps, lines)) + "\n")
+
+
+def cells(text: str, *first: str) -> list[list[str]]:
+    found = [re.split(r"(?<!\\)\|", line)[1:-1] for line in text.splitlines()]
+    stripped = [[cell.strip() for cell in line] for line in found]
+    return [line for line in stripped if tuple(line[: len(first)]) == first]
+
+
+def test_arms_are_compared_with_the_control_example_by_example(folder: Path) -> None:
+    output = folder / "tuning.md"
+    assert tune_report.main(["page", str(folder), "--output", str(output)]) == 0
+    text = output.read_text()
+    # the same gap in every example: an interval of no width, although examples differ
+    (goal,) = cells(text, "compatible-1", "snli, random")
+    assert goal[2:] == ["0.25", "**-0.0010 [-0.0010, -0.0010]**", "**-0.0800 [-0.0800, -0.0800]**"]
+    (same,) = cells(text, "control", "snli, random")
+    assert same[2:4] == ["1.00", "+0.0000 [+0.0000, +0.0000]"]
+    means, gaps, *_ = (line for line in cells(text, "compatible-1") if len(line) == 8)
+    assert means[1:4] == ["0.0100", "1.1890", "2.6000"]
+    assert gaps[1:4] == [
+        "**-0.0300 [-0.0300, -0.0300]**",
+        "**-0.0010 [-0.0010, -0.0010]**",
+        "**-0.1000 [-0.1000, -0.1000]**",
+    ]
+    assert "20 examples" in text
+    assert "12,345 sentences" in text
+    assert HOSTILE not in text
+    assert (
+        tune_report.main(["page", str(folder), "--output", str(output), "--control", "start"]) == 0
+    )
+    (goal,) = cells(output.read_text(), "control", "snli, random")
+    assert goal[2:] == ["1.00", "**-0.0030 [-0.0030, -0.0030]**", "**-0.2800 [-0.2800, -0.2800]**"]
+
+
+def test_whole_sentences(folder: Path) -> None:
+    assert tune_report.order_spread(folder / "start")["3"] == pytest.approx(1.0)
+    assert tune_report.order_spread(folder / "control")["3"] == pytest.approx(0.5)
+    assert tune_report.left_to_right(folder / "start")["4"] == pytest.approx(6.0)
+    found = tune_report.blimp(folder / "start")
+    assert len(found) == 40
+    assert sum(found.values()) == 30
+
+
+def test_without_a_control_there_is_no_page(tmp_path: Path, capsys) -> None:
+    assert tune_report.main(["page", str(tmp_path), "--output", str(tmp_path / "page.md")]) == 2
+    assert "has no arm control" in capsys.readouterr().err
+    assert not (tmp_path / "page.md").exists()
+
+
+def test_sentences_that_are_measured_are_written_out(tmp_path: Path) -> None:
+    for name in tune_report.MEASURED:
+        path = tmp_path / "data" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pair = {"pairID": "1", "sentence1": f"A man in {path.stem}.", "sentence2": "A dog."}
+        line = {".jsonl": json.dumps(pair), ".tsv": "neutral\tA cat.\tA horse."}
+        path.write_text(line.get(path.suffix, f"In {path.stem}.") + "\n")
+    tune_report.main(
+        ["sentences", "--assets", str(tmp_path), "--output", str(tmp_path), "--count", "1"]
+    )
+    lines = (tmp_path / "measured.txt").read_text().splitlines()
+    assert {"A cat.", "A horse.", "A man in test.", "A dog.", "In test-1000."} == set(lines)
+    (one,) = (json.loads(line) for line in (tmp_path / "sentences.jsonl").read_text().splitlines())
+    assert one["text"] in {"A man in test.", "A dog."}

@@ -1,0 +1,111 @@
+"""What HCB's normaliser is made of, held against whole tables, and its page against its rows."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_models import build
+
+import unmask
+from unmask.evaluation import read_run
+from unmask.evaluation.masks import MaskedPair
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "docs" / "results"
+sys.path[:0] = [str(ROOT / "runs")]
+
+import hcb_contexts  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def lm() -> unmask.LanguageModel:
+    return unmask.load(build("bert"))
+
+
+@pytest.fixture(scope="module")
+def pair(lm: unmask.LanguageModel) -> MaskedPair:
+    special = set(lm.tokenizer.all_special_ids)
+    ids = [one for one in range(len(lm.tokenizer)) if one not in special][:6]
+    words = " ".join(lm.tokenizer.convert_ids_to_tokens(ids))
+    cloze = lm.read(words, blanks=[2, 4])
+    return MaskedPair("one", "one", "random", cloze, None, 2)
+
+
+def whole(lm: unmask.LanguageModel, pair: MaskedPair) -> tuple[torch.Tensor, torch.Tensor]:
+    """q(a | b) and q(b | a), as logarithms laid out [a, b]."""
+    tables = lm.tables(pair.cloze, support="vocabulary", settings=hcb_contexts.QUIET)
+    a_given_b, b_given_a = tables.both()
+    every = slice(0, tables.shape[0])
+    return a_given_b.log_prob(every), b_given_a.log_prob(every)
+
+
+def test_run_whole_it_is_the_construction(
+    lm: unmask.LanguageModel, pair: MaskedPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hcb_contexts, "HEADS", (4, 9))
+    size = lm.model.vocabulary_size
+    row = hcb_contexts.measure(lm, pair, name="toy", head=size, sample=1)
+    tables = lm.tables(pair.cloze, support="vocabulary", settings=hcb_contexts.QUIET)
+    a, b = pair.cloze.gold or ()
+    joints = {name: unmask.construct(name, tables) for name in ("hcb", "mlm")}
+    for name, joint in joints.items():
+        assert row[name] == pytest.approx(-joint.log_prob(a, b) / 2, abs=1e-5)
+    assert (row["sampled"], row["tail"], row["tail_error"]) == (0, 0.0, 0.0)
+
+
+def test_over_few_tokens_it_is_the_joint_of_those_tokens(
+    lm: unmask.LanguageModel, pair: MaskedPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hcb_contexts, "HEADS", (4, 9))
+    a, b = pair.cloze.gold or ()
+    row = hcb_contexts.measure(lm, pair, name="toy", head=9, sample=3)
+    masked = lm.tables(pair.cloze, support="vocabulary", settings=hcb_contexts.QUIET).masked
+    log_a, log_b = whole(lm, pair)
+    pivot = int(masked.log_a.argmax())
+    for count in (4, 9):
+        first = sorted({*masked.log_a.argsort(descending=True)[:count].tolist(), a, pivot})
+        second = sorted({*masked.log_b.argsort(descending=True)[:count].tolist(), b})
+        # renormalised over the tokens that may be filled in, and only then made a joint
+        some_a = log_a[first][:, second].log_softmax(0)
+        some_b = log_b[first][:, second].log_softmax(1)
+        at = first.index(pivot)
+        joint = some_a + some_b[at] - some_a[at]
+        joint = joint - joint.logsumexp((0, 1))
+        cell = joint[first.index(a), second.index(b)]
+        assert row["over"][str(count)]["hcb"] == pytest.approx(-float(cell) / 2, abs=1e-5)
+        guesses = masked.log_a[first].log_softmax(0)[first.index(a)]
+        guesses = guesses + masked.log_b[second].log_softmax(0)[second.index(b)]
+        assert row["over"][str(count)]["mlm"] == pytest.approx(-float(guesses) / 2, abs=1e-5)
+
+
+def test_the_sample_stands_for_the_other_contexts(
+    lm: unmask.LanguageModel, pair: MaskedPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hcb_contexts, "HEADS", (4,))
+    few = hcb_contexts.measure(lm, pair, name="toy", head=4, sample=4_000)
+    size = lm.model.vocabulary_size
+    exact = hcb_contexts.measure(lm, pair, name="toy", head=size, sample=1)
+    assert few["sampled"] == 4_000
+    truth = torch.tensor(exact["log_head"] - few["log_head"]).expm1()
+    assert 0 < few["tail_error"] < 0.05 * few["tail"]
+    assert abs(few["tail"] - float(truth)) < 4 * few["tail_error"]
+
+
+def test_the_page_is_made_of_its_rows_and_they_are_those_of_table_1() -> None:
+    rows = hcb_contexts.read(RESULTS / "hcb-contexts.jsonl")
+    page = (RESULTS / "hcb-contexts.md").read_text(encoding="utf-8")
+    assert page == "\n".join(hcb_contexts.page(rows))
+    known = {
+        (row.model, row.example_id, row.construction): row.pairwise_nll
+        for folder in RESULTS.glob("table1-*/snli")
+        for row in read_run(folder).rows
+    }
+    compared = 0
+    for row in rows:
+        for name in ("mlm", "hcb"):
+            before = known.get((row["model"], row["id"], name))
+            if before is not None:
+                compared += 1
+                assert row[name] == pytest.approx(before, abs=1e-4)
+    assert compared >= 40
