@@ -25,7 +25,6 @@ from scipy.stats import rankdata, spearmanr
 
 from unmask.constructions import construct
 from unmask.constructions.incompatibility import agreement
-from unmask.progress import Bar, bar
 from unmask.sequences.landscapes import mean_over_paths
 from unmask.sequences.variant_metrics import (
     EPISTASIS_PEARSON,
@@ -35,9 +34,8 @@ from unmask.sequences.variant_metrics import (
     Resampling,
     evaluate_variants,
 )
+from unmask.sequences.variants.joints import BlockTables
 from unmask.tables.contexts import Contexts
-from unmask.tables.protocol import EVERY_ROW
-from unmask.text.support import Support
 
 Odds = Mapping[str, list[float]]
 Numbers = dict[str, dict[str, float]]
@@ -83,7 +81,7 @@ def scores(odds: Odds, draws: int = 0) -> tuple[Numbers, float | None]:
         into["pairs"] = _pairs(odds, made, k)
     bits = None
     if is_whole:
-        tables = StoredTables(odds, k)
+        tables = stored_tables(odds, k)
         bits = agreement(tables).bits
         each = {name: _log_odds(name, tables) for name in JOINTS}
         each["hcb-path"] = mean_over_paths(tables)
@@ -124,61 +122,22 @@ def _pairs(odds: Odds, made: list[int], k: int) -> float:
     return total
 
 
-def _log_odds(name: str, tables: "StoredTables") -> torch.Tensor:
+def _log_odds(name: str, tables: BlockTables) -> torch.Tensor:
     log_p = construct(name, tables).log_rows(slice(None))
     return log_p - log_p.flatten()[0]
 
 
-class StoredTables:
+def stored_tables(odds: Odds, k: int) -> BlockTables:
     """The conditionals of germline and mature residue that were read, as tables of the library."""
 
-    def __init__(self, odds: Odds, k: int) -> None:
-        self.supports, self.shape = (Support.of(("germline", "mature")),) * k, (2,) * k
-        self._remembered: dict[str, object] = {}
-        self._tables = []
-        for place in range(k):
-            found = torch.empty((2,) * k, dtype=torch.float64)
-            for number in range(2**k):
-                bits = f"{number:0{k}b}"
-                # the sign of the outcome
-                side = 1 if bits[place] == "1" else -1
-                found[tuple(map(int, bits))] = side * _single(odds, place, bits)
-            self._tables.append(torch.nn.functional.logsigmoid(found))
+    def read(_: Contexts, place: int) -> torch.Tensor:
+        found = torch.zeros((2,) * k, dtype=torch.float64)
+        for bits in product((0, 1), repeat=k):
+            if bits[place]:
+                found[bits] = _single(odds, place, "".join(map(str, bits)))
+        return found
 
-    def elicit(self, whole: object, *, masked: bool) -> None:
-        """Everything is there."""
-
-    def has_masked(self) -> bool:
-        return False
-
-    def holds_all(self) -> bool:
-        return True
-
-    def log_given_others(self, outcome: int, rows: slice = EVERY_ROW) -> torch.Tensor:
-        return self._tables[outcome][rows]
-
-    def log_prob_of(self, outcome: int, place: int) -> torch.Tensor:
-        return self._tables[outcome].narrow(outcome, place, 1)
-
-    def log_normalizer(self, outcome: int) -> torch.Tensor:
-        return torch.logsumexp(self._tables[outcome], dim=outcome, keepdim=True)
-
-    def log_given(self, contexts: Contexts, outcome: int) -> torch.Tensor:
-        raise NotImplementedError
-
-    def log_masked(self, outcome: int) -> torch.Tensor:
-        raise NotImplementedError
-
-    def remember(self, name: str, compute: Any) -> object:
-        if name not in self._remembered:
-            self._remembered[name] = compute()
-        return self._remembered[name]
-
-    def bar(self, what: str, passes: int | None = None) -> Bar:
-        return bar(what, unit="pass", total=passes, shown=False)
-
-    def diagnostics(self) -> dict[str, object]:
-        return {}
+    return BlockTables(k, read)
 
 
 def write_scores(rows: Path, output: Path, draws: int) -> None:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tiny_models import build
+from tiny_models import saved
 
 import unmask
 from unmask import cli
@@ -20,10 +20,7 @@ CHAIN = "MKALWYAGT"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> str:
-    where = tmp_path_factory.mktemp("esm")
-    for part in build("esm"):
-        part.save_pretrained(where)
-    return str(where)
+    return saved("esm", tmp_path_factory.mktemp("esm"))
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from naive_variants import changed
 from snippets import CHAIN
-from tiny_models import build
+from tiny_models import saved
 
 import unmask
 from unmask.cli import main
@@ -63,10 +63,7 @@ def read(text: str) -> list[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    place = tmp_path_factory.mktemp("esm")
-    for part in build("esm"):
-        part.save_pretrained(place)
-    return str(place)
+    return saved("esm", tmp_path_factory.mktemp("esm"))
 
 
 @pytest.fixture(scope="module")

@@ -34,10 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def esm(tmp_path_factory: pytest.TempPathFactory) -> str:
-    place = tmp_path_factory.mktemp("esm")
-    for part in tiny_models.build("esm"):
-        part.save_pretrained(place)
-    return str(place)
+    return tiny_models.saved("esm", tmp_path_factory.mktemp("esm"))
 
 
 @pytest.fixture

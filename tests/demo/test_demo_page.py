@@ -111,7 +111,7 @@ def ask_for_long_work(page: Any) -> None:
     page.wait_for_selector("[role=progressbar]", timeout=PATIENCE)
 
 
-def test_a_visit(browser: Any, english: str) -> None:
+def test_a_visit(browser: Any, english: str, record_property: Any) -> None:
     """Type, click words, wait for the answer, change the construction, come back by the link."""
     with opened(browser, english) as page:
         page.wait_for_selector("#words button")
@@ -121,7 +121,7 @@ def test_a_visit(browser: Any, english: str) -> None:
         click_word(page, "guitar")
         assert blanks(page) == ["man", "guitar"]
 
-        first = ask(page)
+        record_property("seconds until the first answer", ask(page))
         done(page)
         assert heads(page) == ["mlm", "log-pool"]
         assert re.search(r"\d\.\d+ ± <?0\.\d+", page.inner_text("#cards"))
@@ -134,9 +134,7 @@ def test_a_visit(browser: Any, english: str) -> None:
 
         choose(page, "mlm")
         choose(page, "ag")
-        again = ask(page)
-        # on a machine that others use too, the better of two
-        assert min(first, again) < 6
+        ask(page)
         done(page)
         assert heads(page) == ["log-pool", "ag"]
         assert "Only over 100 candidates per blank" in page.inner_text("#cards")

@@ -317,8 +317,7 @@ def test_the_tests_that_the_papers_page_names_hold_something() -> None:
 @pytest.fixture(scope="module")
 def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models") / "tiny-bert"
-    for part in tiny_models.build("bert"):
-        part.save_pretrained(folder)
+    tiny_models.saved("bert", folder)
     return folder
 
 

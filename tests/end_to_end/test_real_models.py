@@ -72,6 +72,7 @@ def test_batch_size_hardly_matters(tiny_english, one_by_one, record_property, si
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_batch_size_hardly_matters_over_the_whole_vocabulary(tiny_english, record_property):
     every = list(range(tiny_english.model.vocabulary_size))
     spread = worst(log_a_given_b(tiny_english, every, 7), log_a_given_b(tiny_english, every, 64))

@@ -27,7 +27,7 @@ from unmask.evaluation.store.merging import saves
 from unmask.evaluation.store.parts import read_part
 from unmask.evaluation.store.run_folder import parts, read_plan, read_run
 
-pytestmark = [pytest.mark.real, pytest.mark.slow]
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.long]
 
 MANY, SOME = 200, 60
 # how many examples further a run is killed; 0 is while it starts

@@ -70,6 +70,7 @@ def candidates(lm, pair: MaskedPair) -> dict[int, str]:
 
 @pytest.mark.real
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_row_of_the_harness_is_the_definition_on_looped_logits(
     tiny_english, tmp_path: Path
 ) -> None:

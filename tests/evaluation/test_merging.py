@@ -157,6 +157,7 @@ def _save_and_die(folder: str, step: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_kill_while_parts_are_merged_loses_and_doubles_nothing(tmp_path: Path) -> None:
     seen = set()
     for step in range(30):

@@ -93,6 +93,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoNodes]:
 
 @needs_ray
 @pytest.mark.slow
+@pytest.mark.long
 def test_two_nodes_find_the_rows_of_one_process_with_a_tiny_model(tiny, cluster, monkeypatch):
     # a folder from where this process is, which is not where the workers are
     folder = Path(tiny.request.model.place)
@@ -114,6 +115,7 @@ def refusal(source: ModelSource, plan: Plan, prepared: Prepared, nodes: TwoNodes
 @needs_ray
 @pytest.mark.real
 @pytest.mark.slow
+@pytest.mark.long
 def test_another_model_on_a_node_ends_in_one_line(prepared, cluster, tmp_path):
     other = ModelSource(place=str(save_bert(tmp_path / "bert")), device="cpu")
     said = refusal(other, prepared.draft, prepared, cluster)
@@ -126,6 +128,7 @@ def test_another_model_on_a_node_ends_in_one_line(prepared, cluster, tmp_path):
 @needs_ray
 @pytest.mark.real
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_model_that_a_node_has_not_ends_in_one_line(prepared, cluster, tmp_path):
     said = refusal(ModelSource(place=str(tmp_path / "none")), prepared.draft, prepared, cluster)
     assert said.startswith("on node ")
@@ -135,6 +138,7 @@ def test_a_model_that_a_node_has_not_ends_in_one_line(prepared, cluster, tmp_pat
 @needs_ray
 @pytest.mark.real
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_batch_size_is_found_on_a_worker(prepared, cluster):
     pairs, support = prepared.drawn.pairs, prepared.draft.support
     with RayExecutor(prepared.request.model, Cluster(address=cluster.address)) as ray:
@@ -146,6 +150,7 @@ def test_the_batch_size_is_found_on_a_worker(prepared, cluster):
 @needs_ray
 @pytest.mark.real
 @pytest.mark.slow
+@pytest.mark.long
 def test_nodes_that_are_too_small_are_refused_at_once(prepared, cluster):
     wide = Cluster(address=cluster.address, cpus_per_worker=2)
     with (
@@ -159,6 +164,7 @@ def test_nodes_that_are_too_small_are_refused_at_once(prepared, cluster):
 @needs_ray
 @pytest.mark.real
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_same_rows_although_workers_are_killed_and_a_node_stops(prepared, cluster, capfd):
     expected = here(prepared)
     assert len(expected) == EXAMPLES * len(prepared.draft.constructions)

@@ -39,6 +39,7 @@ def run(*settings: tuple[int, int, int]) -> list[dict[str, Any]]:
 
 @pytest.mark.slow
 @pytest.mark.real
+@pytest.mark.long
 def test_two_processes_give_the_same_bits_and_others_nearly_the_same() -> None:
     (first,) = run(USUAL)
     again, *others = run(USUAL, *OTHERS.values())

@@ -108,6 +108,7 @@ def test_published_scores_are_of_bits_and_numbers():
 
 @pytest.mark.slow
 @pytest.mark.assets("measured landscapes of antibodies")
+@pytest.mark.long
 def test_the_summary_is_that_of_scores_and_measurements():
     published = json.loads((FOLDER / "summary.json").read_text("utf-8"))
     # intervals take minutes

@@ -44,6 +44,13 @@ def build(name: str) -> tuple[Any, Any]:
     return model.eval(), tokenizer
 
 
+def saved(name: str, folder: Path) -> str:
+    """The same in a folder, which `unmask.load` and the commands take."""
+    for part in build(name):
+        part.save_pretrained(folder)
+    return str(folder)
+
+
 def two_blanks(tokenizer: Any) -> str:
     """A text with two blanks that the tokenizer knows every token of."""
     mask = tokenizer.mask_token

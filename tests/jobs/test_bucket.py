@@ -112,6 +112,7 @@ def test_a_job_in_a_bucket_goes_on_and_notices_another_input(
     assert "'b.jsonl' of the input has changed" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_kills_lose_no_row_in_a_bucket_and_repeat_none(bucket, model, tmp_path) -> None:
     rows = [{"n": n, "text": text} for n, text in enumerate(TEXTS * 40)]
     put(f"{bucket}/many/a.jsonl", rows)

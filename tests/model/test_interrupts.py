@@ -15,6 +15,7 @@ TESTS = Path(__file__).parents[1] / "helpers" / "interrupted.py"
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_interrupts_leave_nothing_behind() -> None:
     # shapes are checked elsewhere: a checked function has more lines to be interrupted at
     found = subprocess.run(

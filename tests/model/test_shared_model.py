@@ -178,6 +178,7 @@ def test_wrappers_of_one_model_share_its_lock_and_no_lock_outlives_it():
 
 @pytest.mark.real
 @pytest.mark.slow
+@pytest.mark.long
 def test_threads_that_share_a_model_are_as_fast_as_one(record_property):
     """In turns, the best of three: other work on the machine disturbs either."""
     lm = unmask.load(real_model("tiny-english"))

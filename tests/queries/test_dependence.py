@@ -153,6 +153,7 @@ def test_texts_are_taken_as_they_are_needed() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     """200 pairs of a vocabulary of 200, heavy-tailed, against every token in turn."""
     size, held, errors = 200, 0, []

@@ -14,7 +14,7 @@ import reference_several as reference
 import torch
 from assets import real_model
 from pairwise_lm import LETTERS, pairwise_lm, truth
-from tiny_models import build
+from tiny_models import saved
 
 import unmask
 from unmask import cli
@@ -165,7 +165,7 @@ def test_orders_read_every_part_once(k):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("k", [11, 12])
+@pytest.mark.parametrize("k", [11, pytest.param(12, marks=pytest.mark.long)])
 def test_eleven_and_twelve_mutations_are_exact(k):
     methods = ["log-pool", "hcb-path", "ag", "pseudo-gibbs", "mrf"]
     found, model = landscape(k, methods)
@@ -256,10 +256,7 @@ CHAIN = "MKALWYAGT"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> str:
-    where = tmp_path_factory.mktemp("esm")
-    for part in build("esm"):
-        part.save_pretrained(where)
-    return str(where)
+    return saved("esm", tmp_path_factory.mktemp("esm"))
 
 
 @pytest.fixture

@@ -360,6 +360,8 @@ def test_methods_of_one_call_share_their_rows() -> None:
     assert [list(one) for one in found] == [methods] * 31
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_a_landscape_of_eleven_positions_is_exact() -> None:
     """11 x 2^10 rows, by a model that counts them and whose readouts are made up."""
 
