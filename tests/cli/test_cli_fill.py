@@ -389,7 +389,7 @@ def test_control_c_ends_a_long_run_after_its_cost_was_said(folder):
     with started(folder, "--method", "ag-paper", "--steps", str(10**9)) as running:
         assert "forward passes" in running.stderr.readline()
         running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=60)
+        out, err = running.communicate(timeout=300)
     assert running.returncode == 130
     assert (out, err) == ("", "unmask: interrupted\n")
 
@@ -399,7 +399,7 @@ def test_a_reader_that_leaves_is_met_with_silence(folder):
         # as `| head -0`: closed before anything can be written
         running.stdout.close()
         err = running.stderr.read()
-        assert running.wait(timeout=60) == 0
+        assert running.wait(timeout=300) == 0
     assert err == ""
 
 

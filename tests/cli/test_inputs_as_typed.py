@@ -100,7 +100,7 @@ def pipe(tmp_path: Path):
 
     yield make
     for writer in writers:
-        writer.join(timeout=10)
+        writer.join(timeout=120)
 
 
 def test_score_reads_a_named_pipe(pipe, folder, capsys) -> None:

@@ -41,6 +41,8 @@ HOSTILE = "<script>x()</script> \"><img src=x onerror=x()> ${x()} {{x}} '`\u202e
 V = 6
 # more tokens than are all run for two blanks
 LARGE = 520
+# seconds, on a machine that others use too
+PATIENCE = 90
 
 
 def toy(blanks: int = 3, size: int = V) -> unmask.LanguageModel:
@@ -182,7 +184,7 @@ def test_answers_come_in_the_order_of_questions() -> None:
     scheduler, order = Scheduler(5), list[int]()
     with occupied(scheduler):
         jobs = [scheduler.begin(lambda _, n=number: order.append(n)) for number in range(5)]
-    assert not wait([job.future for job in jobs if job], 5).not_done
+    assert not wait([job.future for job in jobs if job], PATIENCE).not_done
     assert order == [0, 1, 2, 3, 4]
 
 
@@ -191,8 +193,8 @@ def test_what_a_computation_raises_is_its_own() -> None:
     failing, job = scheduler.begin(lambda _: 1 / 0), scheduler.begin(lambda _: 3)
     assert failing is not None
     assert job is not None
-    assert isinstance(failing.future.exception(5), ZeroDivisionError)
-    assert job.future.result(5) == 3
+    assert isinstance(failing.future.exception(PATIENCE), ZeroDivisionError)
+    assert job.future.result(PATIENCE) == 3
 
 
 def test_forward_passes_are_counted_once() -> None:
@@ -228,7 +230,7 @@ def test_a_job_that_is_cancelled_ends_and_frees_its_place() -> None:
     for job in (running, waiting):
         with pytest.raises(CancelledError):
             job.future.result()
-    assert scheduler.places.acquire(timeout=5)
+    assert scheduler.places.acquire(timeout=PATIENCE)
 
 
 # --- answers -----------------------------------------------------------------------------------
@@ -290,7 +292,7 @@ def test_several_answers_at_once_are_those_of_one_after_the_other() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE)
     assert [found[n].cards for n in range(3)] == [one.cards for one in alone]
 
 
@@ -309,7 +311,7 @@ def test_an_answer_that_nobody_waits_for_is_not_finished() -> None:
         answer = at.answer(Question("t1 t2 t3", (2, 4), ("ag",)))
         assert "waits for its turn" in str(next(answer).status)
         answer.close()
-    assert at._scheduler.places.acquire(timeout=5)
+    assert at._scheduler.places.acquire(timeout=PATIENCE)
     assert lm.model.rows_asked == 0  # type: ignore[attr-defined]
 
 
@@ -490,7 +492,7 @@ def test_how_far_an_answer_is() -> None:
         job = scheduler.begin(lambda _: 1)
         assert job is not None
         assert "waits for its turn" in panels.progress(job)
-    job.future.result(5)
+    job.future.result(PATIENCE)
     job.passes_expected, job.passes_done = 1_999, 201
     assert "201 of at most 1,999 forward passes" in panels.progress(job)
     assert 'aria-valuenow="10"' in panels.progress(job)

@@ -40,7 +40,7 @@ def served(model: str, *options: str) -> Iterator[str]:
         assert process.poll() is None, "the demo has ended by itself"
     finally:
         process.terminate()
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=120)
     assert "Traceback" not in said, said
 
 

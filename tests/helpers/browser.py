@@ -59,6 +59,8 @@ def opened(
         viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
     )
     trouble: list[str] = []
+    # milliseconds: a machine that others use too may be slow
+    context.set_default_timeout(90_000)
     context.set_offline(not allowed)
     _close(context, url, allowed, trouble)
     page = context.new_page()
