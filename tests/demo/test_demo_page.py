@@ -111,6 +111,22 @@ def ask_for_long_work(page: Any) -> None:
     page.wait_for_selector("[role=progressbar]", timeout=PATIENCE)
 
 
+def answered_example(page: Any) -> float:
+    """Ask the first example; the seconds until all of it was answered."""
+    page.locator("button.example").first.click()
+    began = time.monotonic()
+    done(page)
+    return time.monotonic() - began
+
+
+@pytest.fixture
+def alone(browser: Any, english: str) -> float:
+    """The seconds that the first example takes when nothing else is asked."""
+    with opened(browser, english) as page:
+        page.wait_for_selector("#words button")
+        return answered_example(page)
+
+
 def test_a_visit(browser: Any, english: str, record_property: Any) -> None:
     """Type, click words, wait for the answer, change the construction, come back by the link."""
     with opened(browser, english) as page:
@@ -188,7 +204,7 @@ def progress(page: Any) -> list[int]:
     return seen
 
 
-def test_cancelling_ends_the_work(browser: Any, english: str) -> None:
+def test_cancelling_ends_the_work(browser: Any, english: str, alone: float) -> None:
     with opened(browser, english) as page:
         ask_for_long_work(page)
         page.click("#cancel")
@@ -199,22 +215,16 @@ def test_cancelling_ends_the_work(browser: Any, english: str) -> None:
         assert not page.query_selector("#cards li")
         screenshot(page, "demo-cancelled")
         # the machine is free again
-        page.locator("button.example").first.click()
-        began = time.monotonic()
-        done(page)
-        assert time.monotonic() - began < 10
+        assert answered_example(page) < max(10, 4 * alone)
 
 
-def test_a_page_that_is_closed_is_not_waited_for(browser: Any, english: str) -> None:
+def test_a_page_that_is_closed_is_not_waited_for(browser: Any, english: str, alone: float) -> None:
     """An answer ends when its page is closed: the next is not behind it."""
     with opened(browser, english) as page:
         ask_for_long_work(page)
     with opened(browser, english) as page:
         page.wait_for_selector("#words button")
-        page.locator("button.example").first.click()
-        began = time.monotonic()
-        done(page)
-        assert time.monotonic() - began < 10
+        assert answered_example(page) < max(10, 4 * alone)
 
 
 def test_asking_again_while_an_answer_is_computed(browser: Any, english: str) -> None:
