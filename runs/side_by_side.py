@@ -1,9 +1,10 @@
 """Write docs/results/side-by-side.md: the paper's findings and numbers, model by model.
 
-python runs/side_by_side.py docs/results/table1-*/ --output docs/results/side-by-side.md
+python runs/side_by_side.py docs/results/table1-*/ docs/results/other-languages/*/ \
+    --output docs/results/side-by-side.md
 
-The folders are those that runs/table1_here.sh published, one per model. The paper's own rows stand
-beside theirs. Sketched runs have no number where it takes whole tables.
+The folders are those that runs/table1_here.sh and runs/other_languages.sh published, one per model.
+The paper's own rows stand beside theirs. Sketched runs have no number where it takes whole tables.
 """
 
 import argparse
@@ -29,7 +30,8 @@ HEADER = """\
 
 The paper's Table 1 (Torroba Hennigen & Kim 2023), and the same protocol with the models of this
 project ([what they are](models.md)); one page per model has everything else. Measured by
-`runs/table1_here.sh`, put together by `runs/side_by_side.py` from the published rows.
+`runs/table1_here.sh` (and `runs/other_languages.sh`), put together by `runs/side_by_side.py` from
+the published rows.
 """
 FINDINGS = """\
 ## What the paper found
@@ -91,8 +93,10 @@ def read(folders: Sequence[Path]) -> list[Setting]:
     """Every setting of every model."""
     found = []
     for folder in folders:
-        known = (*RUNS, SKETCHED_DEV)
-        runs = {name: read_run(folder / name) for name in known if (folder / name).exists()}
+        there = sorted(place.parent.name for place in folder.glob("*/plan.json"))
+        known = [name for name in (*RUNS, SKETCHED_DEV) if name in there]
+        names = dict.fromkeys([*known, *there])
+        runs = {name: read_run(folder / name) for name in names}
         if not runs:
             raise UnmaskError(f"no runs in {folder.name}")
         for name, run in runs.items():

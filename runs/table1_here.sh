@@ -104,5 +104,7 @@ mv "$new" "$published"
 chmod 755 "$published"
 rmdir "$temporary"
 "$python" runs/beyond_the_paper.py "$results"/table1-*/ --output "$results/beyond-the-paper.md"
-"$python" runs/side_by_side.py "$results"/table1-*/ --output "$results/side-by-side.md"
+shopt -s nullglob
+"$python" runs/side_by_side.py "$results"/table1-*/ "$results"/other-languages/*/ \
+    --output "$results/side-by-side.md"
 exit "$worst"
