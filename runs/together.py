@@ -6,15 +6,16 @@ Each sentence loses 4 to 8 tokens, by a hash of its id: in one run of neighbours
 of the sentences each. They are filled one at a time (the surest first), all at once, all at once
 that are surer than a threshold (at least one per step), and in groups that share little mutual
 information (`lm.fill(together=)`). A fill is judged by its log-probability under `orders`, the mean
-over all orders of filling up to 6 blanks, over 16 of them beyond. Rows hold ids, never text.
-runs/together_report.py makes the page. Started again on the same file, it does what is missing.
+over all orders of filling up to 6 blanks, over 16 of them beyond, and by how many blanks have the
+token of the sentence. Rows hold ids, never text. runs/dependence_report.py makes the page. Started
+again on the same file, it does what is missing.
 """
 
 import argparse
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -71,8 +72,16 @@ def hashed(*parts: object) -> int:
     return int.from_bytes(hashlib.sha256(said).digest()[:8], "big")
 
 
-def blanked(lm: unmask.LanguageModel, sentence: Sentence) -> tuple[unmask.Cloze, str] | None:
-    """A sentence with blanks, and how they lie; None if it is too short."""
+class Blanked(NamedTuple):
+    """A sentence with blanks, what stood there, and how they lie."""
+
+    cloze: unmask.Cloze
+    true: tuple[int, ...]
+    lie: str
+
+
+def blanked(lm: unmask.LanguageModel, sentence: Sentence) -> Blanked | None:
+    """None if it is too short."""
     ids = lm.tokenizer(sentence.text)["input_ids"]
     special = set(lm.tokenizer.all_special_ids)
     places = [place for place, token in enumerate(ids) if token not in special]
@@ -86,10 +95,13 @@ def blanked(lm: unmask.LanguageModel, sentence: Sentence) -> tuple[unmask.Cloze,
     else:
         chosen = sorted(sorted(places, key=lambda p: hashed(sentence.id, "place", p))[:count])
     masked = tuple(lm.tokenizer.mask_token_id if p in chosen else t for p, t in enumerate(ids))
-    return unmask.Cloze(sentence.text, masked, tuple(chosen)), lie
+    cloze = unmask.Cloze(sentence.text, masked, tuple(chosen))
+    return Blanked(cloze, tuple(ids[p] for p in chosen), lie)
 
 
-def rows(lm: unmask.LanguageModel, corpus: str, limit: int, done: set[str]) -> Iterator[Any]:
+def rows(
+    lm: unmask.LanguageModel, corpus: str, limit: int, names: Sequence[str], done: set[str]
+) -> Iterator[Any]:
     sentences = read_corpus(CorpusSpec(corpus)).sentences
     taken = 0
     for sentence in sorted(sentences, key=lambda one: hashed(one.id)):
@@ -101,15 +113,16 @@ def rows(lm: unmask.LanguageModel, corpus: str, limit: int, done: set[str]) -> I
         taken += 1
         if sentence.id in done:
             continue
-        cloze, lie = found
+        cloze = found.cloze
         joint = lm.joint(cloze, method="orders", support="vocabulary", settings=QUIET)
         ways, scores = {}, dict[tuple[int, ...], float]()
-        for name, way in WAYS.items():
-            filled = way(lm, cloze)
+        for name in names:
+            filled = WAYS[name](lm, cloze)
             if filled.tokens not in scores:
                 scores[filled.tokens] = joint.log_prob(*filled.tokens)
-            ways[name] = [scores[filled.tokens], filled.steps, filled.forward_passes]
-        yield {"id": sentence.id, "blanks": len(cloze.positions), "lie": lie, "ways": ways}
+            right = sum(one == true for one, true in zip(filled.tokens, found.true, strict=True))
+            ways[name] = [scores[filled.tokens], filled.steps, filled.forward_passes, right]
+        yield {"id": sentence.id, "blanks": len(cloze.positions), "lie": found.lie, "ways": ways}
 
 
 def main() -> int:
@@ -117,6 +130,7 @@ def main() -> int:
     parser.add_argument("--model", required=True)
     parser.add_argument("--corpus", required=True)
     parser.add_argument("--limit", type=int, default=200)
+    parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=list(WAYS))
     parser.add_argument("--output", required=True)
     chosen = parser.parse_args()
     output = Path(chosen.output)
@@ -124,7 +138,7 @@ def main() -> int:
     done = {json.loads(line)["id"] for line in lines}
     lm = unmask.load(chosen.model)
     with output.open("a", encoding="utf-8") as file:
-        for row in rows(lm, chosen.corpus, chosen.limit, done):
+        for row in rows(lm, chosen.corpus, chosen.limit, chosen.ways, done):
             file.write(json.dumps(row) + "\n")
             file.flush()
     return 0

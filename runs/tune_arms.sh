@@ -12,10 +12,12 @@
 #   RATE       highest learning rate (3e-4)
 #   TOKENS     tokens per blank of a penalty (8)
 #   EVERY      a penalty in every n-th batch (2)
-#   EXAMPLES   pairs per corpus and mask (250); DEV those of SNLI dev (250)
-#   EVALUATE   options of unmask evaluate (--sketch --precision 0.2 --max-passes 500 --method
-#              mlm,orders,log-pool,pseudo-gibbs); "--method mlm,orders,log-pool,ag" is exact, and has A-KL
+#   MEASURE    all, or dev: pairs of SNLI dev alone, enough to choose among weights (all)
+#   EXAMPLES   pairs per mask of SNLI test (250); DEV of SNLI dev (250); XSUM of XSum (250); all are
+#              estimated by unmask evaluate --sketch, about two seconds of a core each
+#   EXACT      pairs per mask of SNLI test with exact tables (10; half a minute each), for ag and A-KL
 #   PAIRS      pairs per paradigm of BLiMP (20); SENTENCES for the spread over orders (200)
+#   TOGETHER   sentences with 4 to 8 blanks that are filled together (60)
 #   CORPORA    what is learnt from, separated by spaces (SNLI train, Tatoeba, WikiText-2)
 #   OUTPUT     folder of models and runs (runs/rows/tune-NAME)
 #   RESULTS    folder of the page and its rows (docs/results)
@@ -49,7 +51,8 @@ default="start control blanks compatible-0.1 compatible-0.3 compatible-1 compati
 read -ra arms <<< "${ARMS:-$default}"
 read -ra corpora <<< "${CORPORA:-$data/snli/train-sentences.txt $data/english/tatoeba.txt \
 $data/english/wikitext2-sentences.txt}"
-read -ra how <<< "${EVALUATE---sketch --precision 0.2 --max-passes 500 --method mlm,orders,log-pool,pseudo-gibbs}"
+
+sketched="--sketch --precision 0.2 --max-passes 500 --method mlm,orders,log-pool"
 
 unmask() {
     "$python" -c 'import sys, unmask.cli; sys.exit(unmask.cli.main())' "$@"
@@ -67,21 +70,27 @@ tuned() {
 
 # measured ARM FOLDER: pairs of blanks, minimal pairs, sentences; some failed examples are counted
 measured() {
-    local arm=$1 folder=$2 run corpus name count order code
-    while IFS='|' read -r run corpus name count; do
+    local arm=$1 folder=$2 run corpus name count how given order code
+    while IFS='|' read -r run corpus name count how; do
+        if [[ ${MEASURE:-all} == dev && $run != snli-dev ]]; then return; fi
         code=0
+        read -ra given <<< "$how"
         unmask evaluate "$corpus" -m "$folder" -o "$output/$arm/$run" --corpus-name "$name" \
-            --model-name "$arm" --examples "$count" "${how[@]}" || code=$?
+            --model-name "$arm" --examples "$count" "${given[@]}" < /dev/null || code=$?
         ((code <= 1)) || exit "$code"
     done << END
-snli-dev|$data/snli/dev.tsv|SNLI dev|${DEV:-250}
-snli|$data/snli/test.jsonl|SNLI test|${EXAMPLES:-250}
-xsum|$data/xsum/test-1000.txt|XSum test-1000|${EXAMPLES:-250}
+snli-dev|$data/snli/dev.tsv|SNLI dev|${DEV:-250}|$sketched
+snli|$data/snli/test.jsonl|SNLI test|${EXAMPLES:-250}|$sketched
+xsum|$data/xsum/test-1000.txt|XSum test-1000|${XSUM:-250}|$sketched
+exact|$data/snli/test.jsonl|SNLI test|${EXACT:-10}|--method mlm,orders,log-pool,ag
 END
     if [[ ! -e $output/$arm/blimp.jsonl ]]; then
         unmask score -m "$folder" --blimp "$data/blimp" --limit "${PAIRS:-20}" --method pll \
             --no-text --quiet --output "$output/$arm/blimp.jsonl" > /dev/null
     fi
+    "$python" runs/together.py --model "$folder" --corpus "$data/snli/test.jsonl" \
+        --limit "${TOGETHER:-60}" --output "$output/$arm/together.jsonl" \
+        --ways "one at a time" "all at once" "together, 0.2 bits"
     for order in left-to-right surest margin; do
         if [[ ! -e $output/$arm/order-$order.jsonl ]]; then
             unmask score "$output/sentences.jsonl" -m "$folder" --method unmasking \
@@ -117,12 +126,13 @@ temporary=$(mktemp -d)
 new=$temporary/tuning
 mkdir "$new"
 for arm in $default; do
-    [[ -e $output/$arm/order-margin.jsonl ]] || continue
+    [[ -e $output/$arm/snli-dev ]] || continue
     mkdir "$new/$arm"
-    for run in snli-dev snli xsum; do
+    for run in snli-dev snli xsum exact; do
+        [[ -e $output/$arm/$run ]] || continue
         unmask report "$output/$arm/$run" --copy-to "$new/$arm/$run" > /dev/null
     done
-    cp "$output/$arm"/*.jsonl "$new/$arm"
+    find "$output/$arm" -maxdepth 1 -name '*.jsonl' -exec cp {} "$new/$arm" \;
     if [[ $arm != start ]]; then cp "$output/$arm/model/tuning.json" "$new/$arm"; fi
 done
 if [[ -f $published/reading.txt ]]; then cp "$published/reading.txt" "$new"; fi

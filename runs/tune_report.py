@@ -5,9 +5,10 @@
 
 `sentences` writes measured.txt, all that is measured and so must not be learnt from, and
 sentences.jsonl, the first of SNLI test in hashed order. `page` takes a folder per arm, with the
-runs snli-dev, snli and xsum, blimp.jsonl, order-*.jsonl and tuning.json, and reading.txt, if there
-is one: what a person reads in the numbers. Every number is compared with the arm `--control`
-(`control`), example by example.
+runs snli-dev, snli, xsum and exact, blimp.jsonl, order-*.jsonl, together.jsonl and tuning.json, and
+reading.txt, if there is one: what a person reads in the numbers. An arm that has only some of them
+is in the tables of these. Every number is compared with the arm `--control` (`control`), example by
+example.
 """
 
 import argparse
@@ -29,8 +30,10 @@ from unmask.markup import markdown
 from unmask.printable import printable, quoted
 
 CONTROL = "control"
-RUNS = ("snli-dev", "snli", "xsum")
+RUNS = ("snli-dev", "snli", "xsum", "exact")
 MEASURED = ("snli/dev.tsv", "snli/test.jsonl", "xsum/test-1000.txt")
+# places in a way's list of runs/together.py
+SCORE, STEPS, RIGHT = 0, 1, 3
 ORDERS = ("left-to-right", "surest", "margin")
 
 HEADER = """\
@@ -105,11 +108,19 @@ def arms_of(folder: Path, control: str) -> list[str]:
 
 def settings(folder: Path, arms: Sequence[str], control: str) -> Iterator[Setting]:
     for run in RUNS:
-        rows = {arm: [r for r in read_run(folder / arm / run).rows if not r.failed] for arm in arms}
+        there = [arm for arm in arms if (folder / arm / run).is_dir()]
+        if control not in there:
+            continue
+        rows = {
+            arm: [r for r in read_run(folder / arm / run).rows if not r.failed] for arm in there
+        }
+        exact = ", exact tables" if run == "exact" else ""
         for mask in sorted({row.mask for row in rows[control]}):
             some = {arm: [row for row in each if row.mask == mask] for arm, each in rows.items()}
+            same = set.intersection(*({row.example_id for row in one} for one in some.values()))
+            some = {arm: [r for r in each if r.example_id in same] for arm, each in some.items()}
             yield Setting(
-                f"{rows[control][0].corpus}, {mask}",
+                f"{rows[control][0].corpus}, {mask}{exact}",
                 control,
                 {arm: columns(each) for arm, each in some.items()},
                 {row.example_id: row.sentence_id for each in some.values() for row in each},
@@ -235,31 +246,91 @@ def left_to_right(folder: Path) -> Column:
     return {key: -value for key, value in order_scores(folder)[ORDERS[0]].items()}
 
 
-def sentences_section(folder: Path, arms: Sequence[str], control: str) -> Iterator[str]:
-    wholes: dict[str, Callable[[Path], Column]] = {
-        "BLiMP by pll, accuracy": blimp,
-        "spread over orders": order_spread,
-        "left to right": left_to_right,
+def filled(folder: Path, way: str, place: int) -> Column:
+    """By sentence: log-probability (0) or true tokens (3), per blank, or steps (1)."""
+    rows = read_lines(folder / "together.jsonl")
+    return {
+        row["id"]: row["ways"][way][place] / (1 if place == STEPS else row["blanks"])
+        for row in rows
     }
-    found = {arm: {name: of(folder / arm) for name, of in wholes.items()} for arm in arms}
+
+
+def table(
+    folder: Path, arms: Sequence[str], control: str, of: dict[str, Callable[[Path], Column]]
+) -> Iterator[str]:
+    """A line per arm: means, and differences to the control on the sentences of both."""
+    found = {arm: {name: one(folder / arm) for name, one in of.items()} for arm in arms}
+    yield line(["arm", *of, *(f"{name}, less {control}" for name in of)])
+    yield line(["---"] * (1 + 2 * len(of)))
+    for arm in arms:
+        cells = []
+        for name in of:
+            own = found[arm][name]
+            (mean,) = means([list(own.values())], list(own))
+            cells.append(f"{mean.value:.3f}")
+        for name in of:
+            own, its = found[arm][name], found[control][name]
+            same = {key: key for key in own}
+            cells.append("" if arm == control else shown(difference(own, its, same)))
+        yield line([markdown(arm), *cells])
+
+
+def sentences_section(folder: Path, arms: Sequence[str], control: str) -> Iterator[str]:
+    there = [arm for arm in arms if (folder / arm / f"order-{ORDERS[-1]}.jsonl").exists()]
+    if control not in there:
+        return
     yield "\n## Whole sentences\n"
     yield "BLiMP: the share of minimal pairs of which the acceptable sentence has the higher"
     yield "pseudo-log-likelihood. *Spread over orders*: the standard deviation of the"
     yield f"log-probability per token by `unmasking` in the orders {', '.join(ORDERS)}; *left to"
     yield "right*: the negative log-probability per token in that order. SNLI test sentences.\n"
-    yield line(["arm", *wholes, *(f"{name}, less {control}" for name in wholes)])
-    yield line(["---"] * (1 + 2 * len(wholes)))
-    for arm in arms:
-        cells = []
-        for name in wholes:
-            own = found[arm][name]
-            (mean,) = means([list(own.values())], list(own))
-            cells.append(f"{mean.value:.3f}")
-        for name in wholes:
-            own, its = found[arm][name], found[control][name]
-            same = {key: key for key in own}
-            cells.append("" if arm == control else shown(difference(own, its, same)))
-        yield line([markdown(arm), *cells])
+    yield from table(
+        folder,
+        there,
+        control,
+        {
+            "BLiMP by pll, accuracy": blimp,
+            "spread over orders": order_spread,
+            "left to right": left_to_right,
+        },
+    )
+
+
+def together_section(folder: Path, arms: Sequence[str], control: str) -> Iterator[str]:
+    there = [arm for arm in arms if (folder / arm / "together.jsonl").exists()]
+    if control not in there:
+        return
+    one, once, groups = "one at a time", "all at once", "together, 0.2 bits"
+    count = len(filled(folder / control, one, RIGHT))
+    yield "\n## Blanks that are filled together\n"
+    yield f"{count} SNLI test sentences with 4 to 8 blanks, filled one at a time, all at once, and"
+    yield "in groups whose blanks share at most 0.2 bits ([how](../how-to/fill.md)). *Right*: the"
+    yield "share of blanks that get the sentence's own token. *Lost*: the log-probability per blank"
+    yield "of the fill of one at a time, less that of this one, by the arm's own `orders`.\n"
+
+    def lost(way: str) -> Callable[[Path], Column]:
+        def of(arm: Path) -> Column:
+            best, this = filled(arm, one, SCORE), filled(arm, way, SCORE)
+            return {key: best[key] - this[key] for key in best}
+
+        return of
+
+    def right(way: str) -> Callable[[Path], Column]:
+        return lambda arm: filled(arm, way, RIGHT)
+
+    yield from table(
+        folder,
+        there,
+        control,
+        {
+            "right, one at a time": right(one),
+            "right, all at once": right(once),
+            "right, in groups": right(groups),
+            "lost, all at once": lost(once),
+            "lost, in groups": lost(groups),
+            "steps, in groups": lambda arm: filled(arm, groups, STEPS),
+        },
+    )
 
 
 def tuning_section(folder: Path, arms: Sequence[str]) -> Iterator[str]:
@@ -296,6 +367,7 @@ def page(folder: Path, control: str = CONTROL) -> Iterator[str]:
     for setting in every:
         yield from setting_section(setting)
     yield from sentences_section(folder, arms, control)
+    yield from together_section(folder, arms, control)
     yield from tuning_section(folder, arms)
 
 

@@ -51,6 +51,7 @@ def test_english(tiny_english: unmask.LanguageModel) -> None:
     check(joints, text)
 
 
+@pytest.mark.long
 @pytest.mark.assets("the Chinese model")
 def test_chinese() -> None:
     text = "法國的首都是[MASK][MASK]。"

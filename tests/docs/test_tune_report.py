@@ -52,6 +52,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
                 for n in range(10)
             ]
             _write(tmp_path / arm / f"order-{order}.jsonl", scores)
+        fills = [
+            {
+                "id": str(n),
+                "blanks": 4,
+                "ways": {
+                    "one at a time": [-4.0, 4, 4, 3],
+                    "all at once": [-4.0 - 2 * (1 + place), 1, 1, 1],
+                    "together, 0.2 bits": [-4.4, 2 + place, 18, 2],
+                },
+            }
+            for n in range(6)
+        ]
+        _write(tmp_path / arm / "together.jsonl", fills)
         said = {
             "plan": {
                 "model": {"name": "tiny-english"},
@@ -125,6 +138,34 @@ def test_whole_sentences(folder: Path) -> None:
     found = tune_report.blimp(folder / "start")
     assert len(found) == 40
     assert sum(found.values()) == 30
+
+
+def test_blanks_filled_together(folder: Path) -> None:
+    output = folder / "tuning.md"
+    assert tune_report.main(["page", str(folder), "--output", str(output)]) == 0
+    text = output.read_text()
+    text = text[text.index("## Blanks that are filled together") :]
+    assert "6 SNLI test sentences" in text
+    start, control, _ = (line for line in cells(text) if len(line) == 13 and line[0] in ARMS)
+    assert start[1:7] == ["0.750", "0.250", "0.500", "0.500", "0.100", "2.000"]
+    assert control[1:7] == ["0.750", "0.250", "0.500", "1.000", "0.100", "3.000"]
+    assert start[10] == "**-0.5000 [-0.5000, -0.5000]**"
+    assert start[12] == "**-1.0000 [-1.0000, -1.0000]**"
+
+
+def test_an_arm_measured_on_dev_alone_is_in_no_other_table(folder: Path) -> None:
+    arm = folder / "compatible-1"
+    for path in [*(arm / run for run in tune_report.RUNS[1:]), *arm.glob("*.jsonl")]:
+        path.rmdir() if path.is_dir() else path.unlink()
+    output = folder / "tuning.md"
+    assert tune_report.main(["page", str(folder), "--output", str(output)]) == 0
+    text = output.read_text()
+    (one,) = cells(text, "compatible-1", "snli-dev, random")
+    assert one[2] == "0.25"
+    assert not cells(text, "compatible-1", "snli, random")
+    assert cells(text, "start", "snli, random")
+    assert cells(text, "control", "exact, random, exact tables")
+    assert "compatible-1" not in text[text.index("## Whole sentences") : text.index("## How they")]
 
 
 def test_without_a_control_there_is_no_page(tmp_path: Path, capsys) -> None:

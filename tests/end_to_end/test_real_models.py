@@ -64,7 +64,7 @@ def one_by_one(tiny_english) -> Tensor:
     return log_a_given_b(tiny_english, CONTEXTS, 1)
 
 
-@pytest.mark.parametrize("size", [7, 64, None])
+@pytest.mark.parametrize("size", [pytest.param(7, marks=pytest.mark.long), 64, None])
 def test_batch_size_hardly_matters(tiny_english, one_by_one, record_property, size: int | None):
     spread = worst(log_a_given_b(tiny_english, CONTEXTS, size), one_by_one)
     record_property(f"batch_spread_{size}", spread)

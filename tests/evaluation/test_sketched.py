@@ -104,6 +104,7 @@ def test_they_are_never_averaged_with_exact_rows(measured) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.long
 @pytest.mark.assets("a corpus, and the model of rows that are published")
 def test_estimates_agree_with_published_rows_of_a_real_model(tmp_path: Path) -> None:
     where = ["-m", str(real_model("caption-bert")), "-o", str(tmp_path / "run")]
