@@ -39,15 +39,14 @@ declare -A options=(
     [start]=
     [control]="--masks plain"
     [blanks]="--masks blanks"
-    [compatible-0.1]="--masks blanks --compatibility 0.1"
-    [compatible-0.3]="--masks blanks --compatibility 0.3"
     [compatible-1]="--masks blanks --compatibility 1"
     [compatible-3]="--masks blanks --compatibility 3"
     [compatible-10]="--masks blanks --compatibility 10"
+    [compatible-30]="--masks blanks --compatibility 30"
     [marginal]="--masks blanks --marginals 1"
     [both]="--masks blanks --compatibility 1 --marginals 1"
 )
-default="start control blanks compatible-0.1 compatible-0.3 compatible-1 compatible-3 compatible-10 marginal both"
+default="start control blanks compatible-1 compatible-3 compatible-10 compatible-30 marginal both"
 read -ra arms <<< "${ARMS:-$default}"
 read -ra corpora <<< "${CORPORA:-$data/snli/train-sentences.txt $data/english/tatoeba.txt \
 $data/english/wikitext2-sentences.txt}"

@@ -100,7 +100,24 @@ def test_penalties_that_are_not_wanted_have_no_gradient() -> None:
         network = PairwiseNetwork(SIZE, LENGTH)
         others = {"compatibility": False, "marginals": False} | {wanted: True}
         terms = measure_pairs(network, some_pairs(), VOCABULARY, 4, generator(1), **others)
+        others["loss"] = others["compatibility"]
         assert {name: term.requires_grad for name, term in terms._asdict().items()} == others
+
+
+def test_the_loss_is_that_of_either_own_token_given_the_others() -> None:
+    network, pairs = PairwiseNetwork(SIZE, LENGTH), some_pairs()
+    found = measure_pairs(network, pairs, VOCABULARY, 4, generator(5))
+    for row, (first, second) in enumerate(pairs.places.tolist()):
+        nlls = []
+        for place in (first, second):
+            ids = pairs.batch.ids[row : row + 1].clone()
+            own = int(ids[0, place])
+            ids[0, place] = SIZE
+            chosen = torch.zeros(ids.shape, dtype=torch.bool)
+            chosen[0, place] = True
+            logits = network.logits(Batch(ids, torch.ones_like(ids)), chosen)[0]
+            nlls.append(-float(logits.log_softmax(-1)[own].detach()))
+        assert float(found.loss[row].detach()) == pytest.approx(sum(nlls) / 2)
 
 
 # --- which tokens ------------------------------------------------------------------------------

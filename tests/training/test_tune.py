@@ -103,7 +103,12 @@ def test_it_learns_and_the_folder_is_an_ordinary_one(whole: Tuned) -> None:
     assert said["plan"]["tuning"]["tokens"] == 4
     assert said["plan"]["corpora"] == ["made up"]
     assert said["kept"] == asdict(whole.kept)
-    assert f"{whole.kept.loss:.4f}" in (whole.folder / "README.md").read_text()
+    card = (whole.folder / "README.md").read_text()
+    assert f"{whole.kept.loss:.4f}" in card
+    # one blank is easier than several
+    assert whole.kept.single_blanks is not None
+    assert whole.kept.single_blanks < whole.kept.loss
+    assert f"{whole.kept.single_blanks:.4f}" in card
 
 
 def test_the_callers_model_is_not_changed(lm, whole: Tuned) -> None:
@@ -398,6 +403,7 @@ def test_the_penalty_lowers_incompatibility(tmp_path: Path) -> None:
     assert bits(compatible.folder) < 0.5 * bits(control.folder)
     # what it costs: fewer passes for the texts themselves, and a further aim
     assert compatible.kept.loss < control.kept.loss + 0.2
+    assert compatible.kept.single_blanks < control.kept.single_blanks + 0.2
 
 
 def test_the_marginal_term_makes_masked_answers_fit_the_conditionals(lm, whole: Tuned) -> None:

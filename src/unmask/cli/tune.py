@@ -195,13 +195,15 @@ def _conclusion(found: "Tuned", output: str) -> str:
     first, kept = found.evaluations[0], found.kept
     early = ", stopped early" if found.stopped_early else ""
     worse = "" if kept.passes else "; nothing was better than the model it began with"
-    penalty = ""
+    single = penalty = ""
+    if first.single_blanks is not None and kept.single_blanks is not None:
+        single = f" (of single blanks {first.single_blanks:.3f} to {kept.single_blanks:.3f})"
     if first.compatibility is not None and kept.compatibility is not None:
         penalty = f", compatibility {first.compatibility:.3f} to {kept.compatibility:.3f}"
     return (
         f"the model after {kept.passes:,} of {found.passes:,} forward passes{early} is in"
         f" {quoted(output, limit=200)}: held-out loss {first.loss:.3f} to {kept.loss:.3f}"
-        f"{penalty}{worse}"
+        f"{single}{penalty}{worse}"
     )
 
 

@@ -7,6 +7,13 @@ from typing import Any
 from unmask.markup import markdown
 from unmask.printable import printable
 
+_MEASURED = (
+    ("loss", "loss, nats per masked token"),
+    ("single_blanks", "that of texts with one blank"),
+    ("compatibility", "compatibility penalty"),
+    ("marginals", "divergence of marginals"),
+)
+
 
 def card(result: Mapping[str, Any]) -> str:
     """A model card, from what tuning.json will hold."""
@@ -21,6 +28,9 @@ def card(result: Mapping[str, Any]) -> str:
     # JSON is YAML, and quotes whatever a name may hold
     front = "\n".join(f"{key}: {json.dumps(value)}" for key, value in head.items())
     options = ", ".join(f"{key} {_shown(value)}" for key, value in tuning.items())
+    measured = "\n".join(
+        f"| {what} | {_number(first[key])} | {_number(kept[key])} |" for key, what in _MEASURED
+    )
     return f"""\
 ---
 {front}
@@ -34,9 +44,7 @@ def card(result: Mapping[str, Any]) -> str:
 
 | on the held-out texts | before | this model |
 |---|---|---|
-| loss, nats per masked token | {_number(first["loss"])} | {_number(kept["loss"])} |
-| compatibility penalty | {_number(first["compatibility"])} | {_number(kept["compatibility"])} |
-| divergence of marginals | {_number(first["marginals"])} | {_number(kept["marginals"])} |
+{measured}
 
 The weights are those after {kept["passes"]:,} of {record["passes"]:,} forward passes,
 {record["pair_passes"]:,} of which were for pairs of blanks. Options: {options}.

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from unmask.training.drawing import Drawn, draw_tokens
 from unmask.training.masking import Vocabulary, adjacent_pair, random_pair
@@ -42,10 +43,11 @@ class Pairs:
 
 
 class Terms(NamedTuple):
-    """Both penalties per pair of blanks."""
+    """Both penalties per pair of blanks, and the NLL of either's own token given the other's."""
 
     compatibility: Float[Tensor, " pairs"]
     marginals: Float[Tensor, " pairs"]
+    loss: Float[Tensor, " pairs"]
 
 
 def choose_pairs(
@@ -83,6 +85,8 @@ def measure_pairs(
 ) -> Terms:
     """Both penalties; those that are not asked for have no gradient, and cost none.
 
+    The loss comes out of the passes of the conditionals, and has a gradient if compatibility has.
+
     Without dropout, whose noise would differ from row to row and count as contradiction.
     """
     with nullcontext() if marginals else torch.no_grad():
@@ -101,7 +105,10 @@ def measure_pairs(
     log_conditionals = logits.detach().log_softmax(-1)
     divergence = marginal_divergence(log_masked[:, 0], log_conditionals[:, 0], log_b)
     divergence = divergence + marginal_divergence(log_masked[:, 1], log_conditionals[:, 1], log_a)
-    return Terms(penalty, divergence / 2)
+    # the text's own tokens are the first ones drawn
+    both = torch.stack([logits[:, side, 0] for side in (0, 1)], 1)
+    loss = cross_entropy(both.flatten(0, 1), own.flatten(), reduction="none")
+    return Terms(penalty, divergence / 2, loss.reshape(len(pairs), 2).mean(1))
 
 
 def _at(

@@ -12,7 +12,8 @@ from unmask.training.tuning import Tuning
 class Evaluation:
     """What was measured on the held-out texts after a number of forward passes.
 
-    `loss` is in nats per masked token, on the same blanks every time and for every kind of masks.
+    `loss` is in nats per masked token, on the same blanks every time and for every kind of masks;
+    `single_blanks` is that of the texts with one blank, None if there are none.
     `compatibility` and `marginals` are the two penalties on pairs of blanks, None if no text has
     two. `objective` is what is minimised: the loss, and each penalty times its weight.
     `training_loss` is the mean since the evaluation before.
@@ -24,6 +25,7 @@ class Evaluation:
     marginals: float | None
     objective: float
     training_loss: float | None
+    single_blanks: float | None = None
 
 
 @dataclass(kw_only=True)

@@ -172,8 +172,11 @@ class Run:
             compatibility=tuning.compatibility > 0,
             marginals=tuning.marginals > 0,
         )
-        penalty = tuning.compatibility * terms.compatibility.mean()
-        return penalty + tuning.marginals * terms.marginals.mean()
+        total = tuning.marginals * terms.marginals.mean()
+        if tuning.compatibility:
+            # what the penalty moves is also what is learnt: see decision 22
+            total = total + tuning.compatibility * terms.compatibility.mean() + terms.loss.mean()
+        return total
 
     def _backward(self, loss: Tensor) -> None:
         if not bool(torch.isfinite(loss)):
@@ -212,12 +215,14 @@ class Run:
         tuning, network = self.tuning, self.network
         network.passes = 0
         batches = self._held_out()
-        loss = self._held_out_loss(batches, stop)
+        loss, single = self._held_out_loss(batches, stop)
         terms = self._held_out_terms(batches, stop)
-        one, other = (None, None) if terms is None else (float(term.mean()) for term in terms)
+        one = None if terms is None else float(terms.compatibility.mean())
+        other = None if terms is None else float(terms.marginals.mean())
         found = Evaluation(
             passes=self.record.passes,
             loss=loss,
+            single_blanks=single,
             compatibility=one,
             marginals=other,
             objective=loss + tuning.compatibility * (one or 0) + tuning.marginals * (other or 0),
@@ -240,17 +245,19 @@ class Run:
             for some in self._places(texts, generator("held out"))
         ]
 
-    def _held_out_loss(self, batches: Sequence[Batch], stop: Stop) -> float:
-        """Nats per masked token, on the same blanks every time."""
-        sums, count = [], 0
+    def _held_out_loss(self, batches: Sequence[Batch], stop: Stop) -> tuple[float, float | None]:
+        """Nats per masked token, on the same blanks every time; and those of texts with one."""
+        every, single = list[float](), list[float]()
         for place, batch in enumerate(batches):
             self._stop_if(stop)
             masked = mask_blanks(batch, self.vocabulary, generator("held out", place))
             logits = self.network.logits(masked.batch, masked.chosen)
             targets = masked.targets.to(logits.device)
-            sums.append(float(cross_entropy(logits, targets, reduction="sum")))
-            count += len(targets)
-        return math.fsum(sums) / count
+            found = cross_entropy(logits, targets, reduction="none").double().cpu()
+            blanks = masked.chosen.sum(1)
+            every += found.tolist()
+            single += found[blanks.repeat_interleave(blanks) == 1].tolist()
+        return math.fsum(every) / len(every), math.fsum(single) / len(single) if single else None
 
     def _held_out_terms(self, batches: Sequence[Batch], stop: Stop) -> Terms | None:
         """The penalties on the same pairs of blanks every time, spread over the batches.
@@ -273,6 +280,8 @@ class Run:
     def _line(self, found: Evaluation) -> str:
         seconds = self.record.seconds + time.monotonic() - self._began
         said = f"held-out loss {found.loss:.3f} nats per masked token"
+        if found.single_blanks is not None:
+            said += f" (of single blanks {found.single_blanks:.3f})"
         if found.training_loss is not None:
             said += f", training {found.training_loss:.3f}"
         if found.compatibility is not None:
