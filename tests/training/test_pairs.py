@@ -35,7 +35,9 @@ def test_passes_are_two_for_each_token_and_one_with_both_masked(tokens: int) -> 
 def test_answers_of_one_joint_have_no_penalty() -> None:
     network = JointNetwork(toy_joint(SIZE, LENGTH))
     terms = measure_pairs(network, some_pairs(), VOCABULARY, SIZE, generator(0))
-    assert float(terms.compatibility.max()) < 1e-26
+    assert float(terms.contradiction.max()) < 1e-26
+    assert float(terms.compatibility) < 1e-26
+    assert float(terms.interaction.min()) > 1e-3
     # with every token drawn, weights are the marginals themselves; they are in float32
     assert float(terms.marginals.abs().max()) < 1e-6
 
@@ -45,7 +47,8 @@ def test_noise_is_a_contradiction() -> None:
     terms = measure_pairs(network, some_pairs(), VOCABULARY, SIZE, generator(0))
     # two tables with independent noise: twice its variance, less the rows and columns
     expected = 2 * 0.5**2 * (1 - 1 / SIZE) ** 2
-    assert float(terms.compatibility.mean()) == pytest.approx(expected, rel=0.5)
+    assert float(terms.contradiction.mean()) == pytest.approx(expected, rel=0.5)
+    assert float(terms.compatibility) > 0
     assert float(terms.marginals.min()) > 1e-4
 
 
@@ -60,7 +63,7 @@ def test_the_block_is_that_of_single_questions() -> None:
             difference[a, b] = _logit(network, pairs, first, a, second, b)
             difference[a, b] -= _logit(network, pairs, second, b, first, a)
     centred = difference - difference.mean(0) - difference.mean(1)[:, None] + difference.mean()
-    assert float(found.compatibility[0].detach()) == pytest.approx(float((centred**2).mean()))
+    assert float(found.contradiction[0].detach()) == pytest.approx(float((centred**2).mean()))
 
 
 def _logit(
@@ -78,7 +81,7 @@ def test_the_gradient_through_the_network_is_that_of_finite_differences() -> Non
 
     def penalty() -> Tensor:
         found = measure_pairs(network, pairs, VOCABULARY, 4, generator(5))
-        return found.compatibility.mean()
+        return found.compatibility
 
     penalty().backward()
     assert network.table.grad is not None
@@ -96,12 +99,15 @@ def test_the_gradient_through_the_network_is_that_of_finite_differences() -> Non
 
 
 def test_penalties_that_are_not_wanted_have_no_gradient() -> None:
-    for wanted in ("compatibility", "marginals"):
+    expected = {
+        "compatibility": {"contradiction", "interaction", "loss"},
+        "marginals": {"marginals"},
+    }
+    for wanted, moving in expected.items():
         network = PairwiseNetwork(SIZE, LENGTH)
-        others = {"compatibility": False, "marginals": False} | {wanted: True}
-        terms = measure_pairs(network, some_pairs(), VOCABULARY, 4, generator(1), **others)
-        others["loss"] = others["compatibility"]
-        assert {name: term.requires_grad for name, term in terms._asdict().items()} == others
+        asked = {name: name == wanted for name in expected}
+        terms = measure_pairs(network, some_pairs(), VOCABULARY, 4, generator(1), **asked)
+        assert {name for name, term in terms._asdict().items() if term.requires_grad} == moving
 
 
 def test_the_loss_is_that_of_either_own_token_given_the_others() -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from unmask.training import compatibility_penalty, marginal_divergence
-from unmask.training.penalties import doubly_centred
+from unmask.training.penalties import contradiction, doubly_centred, interaction
 
 
 def random_table(*shape: int, seed: int = 0) -> Tensor:
@@ -54,15 +54,50 @@ def test_normalisers_cancel() -> None:
     assert float(shifted) == pytest.approx(float(plain), rel=1e-12)
     normalised = compatibility_penalty(a_given_b.log_softmax(0), b_given_a.log_softmax(1))
     assert float(normalised) == pytest.approx(float(plain), rel=1e-12)
-    # along the other axis nothing cancels
+    # nothing else does
     assert float(compatibility_penalty(a_given_b * 2, b_given_a)) != pytest.approx(float(plain))
 
 
-def test_it_is_a_quarter_of_the_mean_square_of_all_cycles() -> None:
+def test_contradiction_is_a_quarter_of_the_mean_square_of_all_cycles() -> None:
     a_given_b, b_given_a = random_table(4, 3), random_table(4, 3, seed=1)
-    found = float(compatibility_penalty(a_given_b, b_given_a))
+    found = float(contradiction(a_given_b, b_given_a))
     assert found == pytest.approx(cycles(a_given_b - b_given_a) / 4, rel=1e-12)
     assert found > 0.1
+    moved = float(interaction(a_given_b, b_given_a))
+    assert moved == pytest.approx((cycles(a_given_b) + cycles(b_given_a)) / 4, rel=1e-12)
+    penalty = float(compatibility_penalty(a_given_b, b_given_a))
+    assert penalty == pytest.approx(found / moved, rel=1e-12)
+
+
+def test_it_is_from_0_to_2() -> None:
+    table = random_table(5, 4)
+    assert float(compatibility_penalty(table, -table)) == pytest.approx(2.0)
+    # nothing in common
+    one = torch.tensor([[1.0, -1.0], [-1.0, 1.0]])
+    apart = torch.stack([torch.block_diag(one, 0 * one), torch.block_diag(0 * one, one)])
+    assert float(compatibility_penalty(*apart)) == pytest.approx(1.0)
+    # nothing at all
+    assert float(compatibility_penalty(0 * table, 0 * table)) == 0.0
+
+
+def test_smaller_interactions_do_not_lower_it() -> None:
+    tables = [random_table(3, 4, 5, seed=seed).requires_grad_() for seed in (0, 1)]
+    penalty = compatibility_penalty(*tables)
+    larger = compatibility_penalty(*(table * 10 for table in tables))
+    assert float(larger.detach()) == pytest.approx(float(penalty.detach()), rel=1e-12)
+    penalty.backward()
+    along = 0.0
+    for table in tables:
+        assert table.grad is not None
+        along += float((table.grad * table.detach()).sum())
+    assert along == pytest.approx(0.0, abs=1e-12)
+
+
+def test_interactions_that_are_noise_become_smaller() -> None:
+    tables = [(random_table(3, 4, 5, seed=seed) / 10) for seed in (0, 1)]
+    found = float(compatibility_penalty(*tables))
+    assert found == pytest.approx(float(contradiction(*tables).mean()) / 0.1, rel=1e-12)
+    assert float(compatibility_penalty(*(table / 2 for table in tables))) < 0.3 * found
 
 
 def test_centring_is_multiplying_by_the_centring_matrix_on_both_sides() -> None:
@@ -76,11 +111,12 @@ def test_its_gradient_is_that_of_finite_differences() -> None:
     assert torch.autograd.gradcheck(compatibility_penalty, tables)
 
 
-def test_several_pairs_are_each_by_itself() -> None:
+def test_pairs_are_added_up_before_they_are_divided() -> None:
     a_given_b, b_given_a = random_table(3, 4, 4), random_table(3, 4, 4, seed=1)
-    found = compatibility_penalty(a_given_b, b_given_a)
-    each = [compatibility_penalty(*two) for two in zip(a_given_b, b_given_a, strict=True)]
-    torch.testing.assert_close(found, torch.stack(each))
+    found = float(compatibility_penalty(a_given_b, b_given_a))
+    two = list(zip(a_given_b, b_given_a, strict=True))
+    apart, moved = (sum(float(of(*one)) for one in two) for of in (contradiction, interaction))
+    assert found == pytest.approx(apart / moved, rel=1e-12)
 
 
 # --- marginals ---------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy
 from unmask.training.drawing import Drawn, draw_tokens
 from unmask.training.masking import Vocabulary, adjacent_pair, random_pair
 from unmask.training.network import Network
-from unmask.training.penalties import compatibility_penalty, marginal_divergence
+from unmask.training.penalties import contradiction, interaction, marginal_divergence, relative
 from unmask.training.texts import Batch
 
 
@@ -43,11 +43,17 @@ class Pairs:
 
 
 class Terms(NamedTuple):
-    """Both penalties per pair of blanks, and the NLL of either's own token given the other's."""
+    """Per pair of blanks: what both penalties are made of, and the NLL of either's own token."""
 
-    compatibility: Float[Tensor, " pairs"]
+    contradiction: Float[Tensor, " pairs"]
+    interaction: Float[Tensor, " pairs"]
     marginals: Float[Tensor, " pairs"]
     loss: Float[Tensor, " pairs"]
+
+    @property
+    def compatibility(self) -> Float[Tensor, ""]:
+        """The compatibility penalty of all pairs together."""
+        return relative(self.contradiction, self.interaction)
 
 
 def choose_pairs(
@@ -101,14 +107,19 @@ def measure_pairs(
     (a, b), (log_a, log_b) = (one.tokens for one in drawn), (one.log_weights for one in drawn)
     # with b in place, logits of a, laid out [b, a]; with a in place, logits of b, [a, b]
     given_b = _at(logits[:, 0], a).transpose(1, 2)
-    penalty = compatibility_penalty(given_b, _at(logits[:, 1], b))
+    given_a = _at(logits[:, 1], b)
     log_conditionals = logits.detach().log_softmax(-1)
     divergence = marginal_divergence(log_masked[:, 0], log_conditionals[:, 0], log_b)
     divergence = divergence + marginal_divergence(log_masked[:, 1], log_conditionals[:, 1], log_a)
     # the text's own tokens are the first ones drawn
     both = torch.stack([logits[:, side, 0] for side in (0, 1)], 1)
     loss = cross_entropy(both.flatten(0, 1), own.flatten(), reduction="none")
-    return Terms(penalty, divergence / 2, loss.reshape(len(pairs), 2).mean(1))
+    return Terms(
+        contradiction(given_b, given_a),
+        interaction(given_b, given_a),
+        divergence / 2,
+        loss.reshape(len(pairs), 2).mean(1),
+    )
 
 
 def _at(

@@ -8,17 +8,48 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+# an interaction below this, of a quarter of a logit in each table, is noise: contradiction over
+# such a small number would teach a model that has learnt nothing to make more of it
+_SMALLEST = 0.1
+
 
 def compatibility_penalty(
+    a_given_b: Float[Tensor, "*pairs a b"], b_given_a: Float[Tensor, "*pairs a b"]
+) -> Float[Tensor, ""]:
+    """How much of what two blanks say about each other is contradiction: from 0 to 2.
+
+    The contradiction of all pairs over their interaction. It is 0 exactly where some joint has both
+    conditionals on these tokens, for each pair. Two tables without anything in common have 1.
+    Making all interactions smaller does not lower it, unless they are so small that they are noise:
+    a mean interaction below 0.1 counts as 0.1.
+    """
+    return relative(contradiction(a_given_b, b_given_a), interaction(a_given_b, b_given_a))
+
+
+def relative(
+    contradictions: Float[Tensor, "*pairs"], interactions: Float[Tensor, "*pairs"]
+) -> Float[Tensor, ""]:
+    """The mean of the ones over that of the others: pairs that interact strongly count for more."""
+    return contradictions.mean() / interactions.mean().clamp_min(_SMALLEST)
+
+
+def contradiction(
     a_given_b: Float[Tensor, "*pairs a b"], b_given_a: Float[Tensor, "*pairs a b"]
 ) -> Float[Tensor, "*pairs"]:
     """The mean square of the doubly centred difference of two blocks of logits.
 
     Both are laid out `[a, b]`: logits of the tokens a with each b in place, and of the tokens b
-    with each a in place. It is 0 exactly where some joint has both conditionals on these tokens.
-    Per context any constant may be added: normalisers cancel.
+    with each a in place. Per context any constant may be added: normalisers cancel.
     """
     return doubly_centred(a_given_b - b_given_a).square().mean((-2, -1))
+
+
+def interaction(
+    a_given_b: Float[Tensor, "*pairs a b"], b_given_a: Float[Tensor, "*pairs a b"]
+) -> Float[Tensor, "*pairs"]:
+    """The mean squares of both doubly centred blocks, added: how far each blank moves the other."""
+    squares = [doubly_centred(one).square().mean((-2, -1)) for one in (a_given_b, b_given_a)]
+    return squares[0] + squares[1]
 
 
 def doubly_centred(table: Float[Tensor, "*pairs a b"]) -> Float[Tensor, "*pairs a b"]:

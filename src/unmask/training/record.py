@@ -15,7 +15,8 @@ class Evaluation:
     `loss` is in nats per masked token, on the same blanks every time and for every kind of masks;
     `single_blanks` is that of the texts with one blank, None if there are none.
     `compatibility` and `marginals` are the two penalties on pairs of blanks, None if no text has
-    two. `objective` is what is minimised: the loss, and each penalty times its weight.
+    two; `interaction` is how far the blanks move each other, which the first is relative to.
+    `objective` is what is minimised: the loss, and each penalty times its weight.
     `training_loss` is the mean since the evaluation before.
     """
 
@@ -26,6 +27,7 @@ class Evaluation:
     objective: float
     training_loss: float | None
     single_blanks: float | None = None
+    interaction: float | None = None
 
 
 @dataclass(kw_only=True)

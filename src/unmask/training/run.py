@@ -175,7 +175,7 @@ class Run:
         total = tuning.marginals * terms.marginals.mean()
         if tuning.compatibility:
             # what the penalty moves is also what is learnt: see decision 22
-            total = total + tuning.compatibility * terms.compatibility.mean() + terms.loss.mean()
+            total = total + tuning.compatibility * terms.compatibility + terms.loss.mean()
         return total
 
     def _backward(self, loss: Tensor) -> None:
@@ -217,13 +217,15 @@ class Run:
         batches = self._held_out()
         loss, single = self._held_out_loss(batches, stop)
         terms = self._held_out_terms(batches, stop)
-        one = None if terms is None else float(terms.compatibility.mean())
+        one = None if terms is None else float(terms.compatibility)
         other = None if terms is None else float(terms.marginals.mean())
+        moved = None if terms is None else float(terms.interaction.mean())
         found = Evaluation(
             passes=self.record.passes,
             loss=loss,
             single_blanks=single,
             compatibility=one,
+            interaction=moved,
             marginals=other,
             objective=loss + tuning.compatibility * (one or 0) + tuning.marginals * (other or 0),
             training_loss=self.record.mean_loss(),
@@ -286,6 +288,7 @@ class Run:
             said += f", training {found.training_loss:.3f}"
         if found.compatibility is not None:
             said += f"; compatibility {found.compatibility:.3f}, marginals {found.marginals:.3f}"
+            said += f", interaction {found.interaction:.3f}"
         done = f"{found.passes:,} of {self.total:,} forward passes, {readable_seconds(seconds)}"
         return f"{done}: {said}"
 
