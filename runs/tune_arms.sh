@@ -90,6 +90,10 @@ END
     "$python" runs/together.py --model "$folder" --corpus "$data/snli/test.jsonl" \
         --limit "${TOGETHER:-60}" --output "$output/$arm/together.jsonl" \
         --ways "one at a time" "all at once" "together, 0.2 bits"
+    if [[ ! -e $output/$arm/pairs.jsonl ]]; then
+        "$python" runs/tune_report.py pairs --model "$folder" --sentences "$output/sentences.jsonl" \
+            --output "$output/$arm/pairs.jsonl"
+    fi
     for order in left-to-right surest margin; do
         if [[ ! -e $output/$arm/order-$order.jsonl ]]; then
             unmask score "$output/sentences.jsonl" -m "$folder" --method unmasking \

@@ -1,14 +1,16 @@
 """Sentences for runs/tune_arms.sh, and docs/results/tuning.md from what it published.
 
     python runs/tune_report.py sentences --assets DIR --output FOLDER --count 200
+    python runs/tune_report.py pairs --model DIR --sentences sentences.jsonl --output pairs.jsonl
     python runs/tune_report.py page docs/results/tuning --output docs/results/tuning.md
 
 `sentences` writes measured.txt, all that is measured and so must not be learnt from, and
-sentences.jsonl, the first of SNLI test in hashed order. `page` takes a folder per arm, with the
-runs snli-dev, snli, xsum and exact, blimp.jsonl, order-*.jsonl, together.jsonl and tuning.json, and
-reading.txt, if there is one: what a person reads in the numbers. An arm that has only some of them
-is in the tables of these. Every number is compared with the arm `--control` (`control`), example by
-example.
+sentences.jsonl, the first of SNLI test in hashed order. `pairs` measures what the penalty is made
+of, on two blanks of each of these, adjacent or any two. `page` takes a folder per arm: the runs
+snli-dev, snli, xsum and exact, blimp.jsonl, order-*.jsonl, pairs.jsonl, together.jsonl and
+tuning.json, and reading.txt, if there is one: what a person reads in the numbers. An arm that has
+only some of them is in the tables of these. Every number is compared with the arm `--control`
+(`control`), example by example.
 """
 
 import argparse
@@ -20,7 +22,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
+import unmask
 from unmask.corpora import CorpusSpec, read_corpus
 from unmask.errors import UnmaskError
 from unmask.evaluation.reports.bootstrap import Estimate, means, paired_differences
@@ -28,10 +32,16 @@ from unmask.evaluation.rows import Row
 from unmask.evaluation.store.run_folder import read_run
 from unmask.markup import markdown
 from unmask.printable import printable, quoted
+from unmask.training.masking import Vocabulary
+from unmask.training.network import Network
+from unmask.training.pairs import choose_pairs, measure_pairs
+from unmask.training.texts import generator, ordinary_tokens, padded
 
 CONTROL = "control"
 RUNS = ("snli-dev", "snli", "xsum", "exact")
 MEASURED = ("snli/dev.tsv", "snli/test.jsonl", "xsum/test-1000.txt")
+# what the penalty is made of, on so many tokens per blank
+PAIRS, TOKENS = ("contradiction", "interaction"), 8
 # places in a way's list of runs/together.py
 SCORE, STEPS, RIGHT = 0, 1, 3
 ORDERS = ("left-to-right", "surest", "margin")
@@ -95,6 +105,23 @@ def write_sentences(assets: Path, output: Path, count: int) -> None:
     first = sorted(test.sentences, key=lambda one: hashlib.sha256(one.id.encode()).digest())
     lines = [json.dumps({"id": one.id, "text": one.text}) for one in first[:count]]
     (output / "sentences.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def write_pairs(model: str, sentences: Path, output: Path) -> None:
+    lm = unmask.load(model)
+    network = Network(lm)
+    vocabulary = Vocabulary(lm.model.mask_id, ordinary_tokens(lm))
+    lines = []
+    for one in read_lines(sentences):
+        ids = lm.tokenizer(one["text"])["input_ids"]
+        draw = generator("pairs", one["id"])
+        pairs = choose_pairs(padded([ids], network.padding), vocabulary, 1, draw)
+        if pairs is not None:
+            with torch.no_grad():
+                terms = measure_pairs(network, pairs, vocabulary, TOKENS, draw)
+            found = {name: float(getattr(terms, name)[0]) for name in PAIRS}
+            lines.append(json.dumps({"id": one["id"], **found}))
+    output.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def arms_of(folder: Path, control: str) -> list[str]:
@@ -296,6 +323,27 @@ def sentences_section(folder: Path, arms: Sequence[str], control: str) -> Iterat
     )
 
 
+def pairs_section(folder: Path, arms: Sequence[str], control: str) -> Iterator[str]:
+    there = [arm for arm in arms if (folder / arm / "pairs.jsonl").exists()]
+    if control not in there:
+        return
+
+    def column(name: str) -> Callable[[Path], Column]:
+        return lambda arm: {row["id"]: row[name] for row in read_lines(arm / "pairs.jsonl")}
+
+    count = len(read_lines(folder / control / "pairs.jsonl"))
+    yield "\n## Do the blanks say less about each other?\n"
+    yield f"Two blanks of {count} SNLI test sentences each, {TOKENS} tokens per blank: mean squares"
+    yield "of the logits of both tables, less row and column means. The penalty is the"
+    yield "*contradiction* of all pairs over their *interaction*"
+    yield "([what these are](../glossary.md#training)).\n"
+    for arm in there:
+        means_of = [float(np.mean(list(column(name)(folder / arm).values()))) for name in PAIRS]
+        yield f"- {markdown(arm)}: penalty {means_of[0] / means_of[1]:.3f}"
+    yield ""
+    yield from table(folder, there, control, {name: column(name) for name in PAIRS})
+
+
 def together_section(folder: Path, arms: Sequence[str], control: str) -> Iterator[str]:
     there = [arm for arm in arms if (folder / arm / "together.jsonl").exists()]
     if control not in there:
@@ -366,6 +414,7 @@ def page(folder: Path, control: str = CONTROL) -> Iterator[str]:
     yield from goal_section(every)
     for setting in every:
         yield from setting_section(setting)
+    yield from pairs_section(folder, arms, control)
     yield from sentences_section(folder, arms, control)
     yield from together_section(folder, arms, control)
     yield from tuning_section(folder, arms)
@@ -378,6 +427,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sentences.add_argument("--assets", type=Path, required=True)
     sentences.add_argument("--output", type=Path, required=True)
     sentences.add_argument("--count", type=int, default=200)
+    measured = modes.add_parser("pairs")
+    measured.add_argument("--model", required=True)
+    measured.add_argument("--sentences", type=Path, required=True)
+    measured.add_argument("--output", type=Path, required=True)
     made = modes.add_parser("page")
     made.add_argument("folder", type=Path)
     made.add_argument("--output", type=Path, required=True)
@@ -386,6 +439,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if chosen.mode == "sentences":
             write_sentences(chosen.assets, chosen.output, chosen.count)
+        elif chosen.mode == "pairs":
+            write_pairs(chosen.model, chosen.sentences, chosen.output)
         else:
             chosen.output.write_text(
                 "\n".join(page(chosen.folder, chosen.control)) + "\n", encoding="utf-8"

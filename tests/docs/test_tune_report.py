@@ -65,6 +65,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             for n in range(6)
         ]
         _write(tmp_path / arm / "together.jsonl", fills)
+        blocks = [{"id": str(n), "contradiction": 0.5 + n, "interaction": 4.0} for n in range(3)]
+        _write(tmp_path / arm / "pairs.jsonl", blocks)
         said = {
             "plan": {
                 "model": {"name": "tiny-english"},
@@ -151,6 +153,23 @@ def test_blanks_filled_together(folder: Path) -> None:
     assert control[1:7] == ["0.750", "0.250", "0.500", "1.000", "0.100", "3.000"]
     assert start[10] == "**-0.5000 [-0.5000, -0.5000]**"
     assert start[12] == "**-1.0000 [-1.0000, -1.0000]**"
+
+
+def test_what_the_penalty_is_made_of(folder: Path, tmp_path: Path) -> None:
+    output = folder / "tuning.md"
+    assert tune_report.main(["page", str(folder), "--output", str(output)]) == 0
+    text = output.read_text()
+    assert "- control: penalty 0.375" in text
+    assert ["start", "1.500", "4.000"] in [line[:3] for line in cells(text, "start")]
+    lines = [{"id": "1", "text": "A man has a dog in the park."}, {"id": "2", "text": "Dog"}]
+    _write(tmp_path / "sentences.jsonl", lines)
+    made = tmp_path / "made.jsonl"
+    told = ["--sentences", str(tmp_path / "sentences.jsonl"), "--output", str(made)]
+    model = str(ROOT / "models" / "tiny-english")
+    assert tune_report.main(["pairs", "--model", model, *told]) == 0
+    (row,) = (json.loads(line) for line in made.read_text().splitlines())
+    assert row["id"] == "1"
+    assert 0 < row["contradiction"] < 2 * row["interaction"]
 
 
 def test_an_arm_measured_on_dev_alone_is_in_no_other_table(folder: Path) -> None:
