@@ -37,7 +37,8 @@ from unmask.training.network import Network
 from unmask.training.pairs import choose_pairs, measure_pairs
 from unmask.training.texts import generator, ordinary_tokens, padded
 
-CONTROL = "control"
+CONTROL, BLANKS = "control", "blanks"
+UNPENALISED = ("start", CONTROL, BLANKS)
 RUNS = ("snli-dev", "snli", "xsum", "exact")
 MEASURED = ("snli/dev.tsv", "snli/test.jsonl", "xsum/test-1000.txt")
 # what the penalty is made of, on so many tokens per blank
@@ -125,12 +126,17 @@ def write_pairs(model: str, sentences: Path, output: Path) -> None:
 
 
 def arms_of(folder: Path, control: str) -> list[str]:
-    """Those that were measured: the start and the control first, then by name."""
+    """Those that were measured: the start and the control first, then by weight."""
     found = [path.name for path in folder.iterdir() if (path / RUNS[0]).is_dir()]
     if control not in found:
         raise UnmaskError(f"{quoted(str(folder), limit=150)} has no arm {printable(control)}")
-    first = [name for name in ("start", CONTROL, "blanks") if name in found]
-    return [*first, *sorted(set(found) - set(first))]
+    first = [name for name in UNPENALISED if name in found]
+    return [*first, *sorted(set(found) - set(first), key=_by_weight)]
+
+
+def _by_weight(arm: str) -> tuple[str, float]:
+    name, _, weight = arm.partition("-")
+    return name, float(weight or 0)
 
 
 def settings(folder: Path, arms: Sequence[str], control: str) -> Iterator[Setting]:
@@ -198,22 +204,30 @@ def setting_section(setting: Setting) -> Iterator[str]:
             f"{np.mean(list(found[name].values())):.4f}" if name in found else "-" for name in names
         ]
         yield line([markdown(arm), *cells])
-    yield f"\nLess `{setting.control}`:\n"
-    yield line(["arm", *names])
-    yield line(["---"] * (1 + len(names)))
-    for arm, found in setting.arms.items():
-        if arm != setting.control:
-            yield line(
-                [
-                    markdown(arm),
-                    *(
-                        shown(difference(found[name], control[name], setting.sentence_of))
-                        if name in found
-                        else "-"
-                        for name in names
-                    ),
-                ]
+    yield from differences(setting, setting.control, list(setting.arms))
+    if BLANKS in setting.arms and setting.control == CONTROL:
+        # what a penalty adds to the masks that it comes with
+        yield from differences(
+            setting, BLANKS, [arm for arm in setting.arms if arm not in UNPENALISED]
+        )
+
+
+def differences(setting: Setting, other: str, arms: Sequence[str]) -> Iterator[str]:
+    """A line per arm: all measures less those of another arm."""
+    its = setting.arms[other]
+    yield f"\nLess `{other}`:\n"
+    yield line(["arm", *its])
+    yield line(["---"] * (1 + len(its)))
+    for arm in arms:
+        if arm != other:
+            mine = setting.arms[arm]
+            gaps = (
+                shown(difference(mine[name], its[name], setting.sentence_of))
+                if name in mine
+                else "-"
+                for name in its
             )
+            yield line([markdown(arm), *gaps])
 
 
 def goal_section(every: Sequence[Setting]) -> Iterator[str]:

@@ -17,7 +17,13 @@ sys.path.insert(0, str(ROOT / "runs"))
 import tune_report  # noqa: E402
 
 # how far every number of an arm is from the control's, and J as a part of its
-ARMS = {"start": (0.3, 1.0), "control": (0.0, 1.0), "compatible-1": (-0.1, 0.25)}
+ARMS = {
+    "start": (0.3, 1.0),
+    "control": (0.0, 1.0),
+    "compatible-10": (0.2, 0.1),
+    "compatible-1": (-0.1, 0.25),
+    "blanks": (0.1, 1.0),
+}
 HOSTILE = "<b>|x"
 
 
@@ -116,13 +122,17 @@ def test_arms_are_compared_with_the_control_example_by_example(folder: Path) -> 
     assert goal[2:] == ["0.25", "**-0.0010 [-0.0010, -0.0010]**", "**-0.0800 [-0.0800, -0.0800]**"]
     (same,) = cells(text, "control", "snli, random")
     assert same[2:4] == ["1.00", "+0.0000 [+0.0000, +0.0000]"]
-    means, gaps, *_ = (line for line in cells(text, "compatible-1") if len(line) == 8)
+    means, gaps, more, *_ = (line for line in cells(text, "compatible-1") if len(line) == 8)
     assert means[1:4] == ["0.0100", "1.1890", "2.6000"]
     assert gaps[1:4] == [
         "**-0.0300 [-0.0300, -0.0300]**",
         "**-0.0010 [-0.0010, -0.0010]**",
         "**-0.1000 [-0.1000, -0.1000]**",
     ]
+    # and with the same masks without a penalty
+    assert more[3] == "**-0.2000 [-0.2000, -0.2000]**"
+    # arms in the order of their weights
+    assert text.index("| compatible-1 |") < text.index("| compatible-10 |")
     assert "20 examples" in text
     assert "12,345 sentences" in text
     assert HOSTILE not in text
@@ -148,7 +158,7 @@ def test_blanks_filled_together(folder: Path) -> None:
     text = output.read_text()
     text = text[text.index("## Blanks that are filled together") :]
     assert "6 SNLI test sentences" in text
-    start, control, _ = (line for line in cells(text) if len(line) == 13 and line[0] in ARMS)
+    start, control, *_ = (line for line in cells(text) if len(line) == 13 and line[0] in ARMS)
     assert start[1:7] == ["0.750", "0.250", "0.500", "0.500", "0.100", "2.000"]
     assert control[1:7] == ["0.750", "0.250", "0.500", "1.000", "0.100", "3.000"]
     assert start[10] == "**-0.5000 [-0.5000, -0.5000]**"
@@ -184,7 +194,9 @@ def test_an_arm_measured_on_dev_alone_is_in_no_other_table(folder: Path) -> None
     assert not cells(text, "compatible-1", "snli, random")
     assert cells(text, "start", "snli, random")
     assert cells(text, "control", "exact, random, exact tables")
-    assert "compatible-1" not in text[text.index("## Whole sentences") : text.index("## How they")]
+    assert (
+        "| compatible-1 |" not in text[text.index("## Whole sentences") : text.index("## How they")]
+    )
 
 
 def test_without_a_control_there_is_no_page(tmp_path: Path, capsys) -> None:
