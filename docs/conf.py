@@ -43,6 +43,7 @@ folders_shown = [
     "results/table1-caption-bert",
     "results/table1-english-distil",
     "results/table1-tiny-english",
+    "results/tuning",
 ]
 # targets without a page are those of torch, numpy and the standard library, which only intersphinx
 # could resolve, from the network, and a few types that nobody has to name: so no `-n`

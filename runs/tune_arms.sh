@@ -135,7 +135,7 @@ for arm in $default; do
         [[ -e $output/$arm/$run ]] || continue
         unmask report "$output/$arm/$run" --copy-to "$new/$arm/$run" > /dev/null
     done
-    find "$output/$arm" -maxdepth 1 -name '*.jsonl' -exec cp {} "$new/$arm" \;
+    "$python" runs/tune_report.py copy "$output/$arm" "$new/$arm"
     if [[ $arm != start ]]; then cp "$output/$arm/model/tuning.json" "$new/$arm"; fi
 done
 if [[ -f $published/reading.txt ]]; then cp "$published/reading.txt" "$new"; fi

@@ -2,11 +2,13 @@
 
     python runs/tune_report.py sentences --assets DIR --output FOLDER --count 200
     python runs/tune_report.py pairs --model DIR --sentences sentences.jsonl --output pairs.jsonl
+    python runs/tune_report.py copy FOLDER docs/results/tuning/ARM
     python runs/tune_report.py page docs/results/tuning --output docs/results/tuning.md
 
 `sentences` writes measured.txt, all that is measured and so must not be learnt from, and
 sentences.jsonl, the first of SNLI test in hashed order. `pairs` measures what the penalty is made
-of, on two blanks of each of these, adjacent or any two. `page` takes a folder per arm: the runs
+of, on two blanks of each of these, adjacent or any two. `copy` takes what the page needs of an
+arm's JSON lines. `page` takes a folder per arm: the runs
 snli-dev, snli, xsum and exact, blimp.jsonl, order-*.jsonl, pairs.jsonl, together.jsonl and
 tuning.json, and reading.txt, if there is one: what a person reads in the numbers. An arm that has
 only some of them is in the tables of these. Every number is compared with the arm `--control`
@@ -43,6 +45,8 @@ RUNS = ("snli-dev", "snli", "xsum", "exact")
 MEASURED = ("snli/dev.tsv", "snli/test.jsonl", "xsum/test-1000.txt")
 # what the penalty is made of, on so many tokens per blank
 PAIRS, TOKENS = ("contradiction", "interaction"), 8
+# of a line that is published
+KEPT = ("id", "correct", "score", "tokens", "blanks", "lie", "ways", *PAIRS)
 # places in a way's list of runs/together.py
 SCORE, STEPS, RIGHT = 0, 1, 3
 ORDERS = ("left-to-right", "surest", "margin")
@@ -123,6 +127,15 @@ def write_pairs(model: str, sentences: Path, output: Path) -> None:
             found = {name: float(getattr(terms, name)[0]) for name in PAIRS}
             lines.append(json.dumps({"id": one["id"], **found}))
     output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def copy_lines(source: Path, target: Path) -> None:
+    for path in sorted(source.glob("*.jsonl")):
+        kept = [
+            {key: value for key, value in row.items() if key in KEPT} for row in read_lines(path)
+        ]
+        text = "".join(json.dumps(row) + "\n" for row in kept)
+        (target / path.name).write_text(text, encoding="utf-8")
 
 
 def arms_of(folder: Path, control: str) -> list[str]:
@@ -445,6 +458,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     measured.add_argument("--model", required=True)
     measured.add_argument("--sentences", type=Path, required=True)
     measured.add_argument("--output", type=Path, required=True)
+    copied = modes.add_parser("copy")
+    copied.add_argument("source", type=Path)
+    copied.add_argument("target", type=Path)
     made = modes.add_parser("page")
     made.add_argument("folder", type=Path)
     made.add_argument("--output", type=Path, required=True)
@@ -453,6 +469,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if chosen.mode == "sentences":
             write_sentences(chosen.assets, chosen.output, chosen.count)
+        elif chosen.mode == "copy":
+            copy_lines(chosen.source, chosen.target)
         elif chosen.mode == "pairs":
             write_pairs(chosen.model, chosen.sentences, chosen.output)
         else:

@@ -199,10 +199,29 @@ def test_an_arm_measured_on_dev_alone_is_in_no_other_table(folder: Path) -> None
     )
 
 
+def test_what_is_published_has_no_more_than_the_page_needs(tmp_path: Path) -> None:
+    _write(tmp_path / "blimp.jsonl", [{"id": "1", "correct": None, "text": "A secret."}])
+    (tmp_path / "public").mkdir()
+    assert tune_report.main(["copy", str(tmp_path), str(tmp_path / "public")]) == 0
+    found = json.loads((tmp_path / "public" / "blimp.jsonl").read_text())
+    assert found == {"id": "1", "correct": None}
+
+
 def test_without_a_control_there_is_no_page(tmp_path: Path, capsys) -> None:
     assert tune_report.main(["page", str(tmp_path), "--output", str(tmp_path / "page.md")]) == 2
     assert "has no arm control" in capsys.readouterr().err
     assert not (tmp_path / "page.md").exists()
+
+
+@pytest.mark.slow
+def test_the_published_page_is_made_of_rows_without_text() -> None:
+    folder = ROOT / "docs" / "results" / "tuning"
+    made = "\n".join(tune_report.page(folder)) + "\n"
+    assert made == (folder.parent / "tuning.md").read_text(encoding="utf-8")
+    for path in folder.rglob("*.jsonl"):
+        rows = tune_report.read_lines(path)
+        strings = {key for row in rows for key, value in row.items() if isinstance(value, str)}
+        assert strings <= {"id", "lie"}
 
 
 def test_sentences_that_are_measured_are_written_out(tmp_path: Path) -> None:

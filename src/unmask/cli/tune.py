@@ -25,7 +25,7 @@ DESCRIPTION = (
     "checkpoint, to the same weights. Exit codes: 2 on bad input, 130 when interrupted and 143 "
     "when terminated, with everything saved."
 )
-EXAMPLE = "unmask tune bert-base-cased reviews.txt -o my-bert --compatibility 1"
+EXAMPLE = "unmask tune bert-base-cased reviews.txt -o my-bert --compatibility 10"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,7 +71,7 @@ def _add_objective(parser: argparse.ArgumentParser) -> None:
         default=0.0,
         metavar="WEIGHT",
         help="weight of the penalty on the two conditionals of two blanks that no joint has both "
-        "of (default: 0)",
+        "of, such as 10 (default: 0)",
     )
     add(
         "--marginals",
