@@ -132,7 +132,8 @@ for arm in $default; do
     [[ -e $output/$arm/snli-dev ]] || continue
     mkdir "$new/$arm"
     for run in snli-dev snli xsum exact; do
-        [[ -e $output/$arm/$run ]] || continue
+        # not begun, or nothing saved yet
+        compgen -G "$output/$arm/$run/rows/*/*.parquet" > /dev/null || continue
         unmask report "$output/$arm/$run" --copy-to "$new/$arm/$run" > /dev/null
     done
     "$python" runs/tune_report.py copy "$output/$arm" "$new/$arm"
