@@ -258,6 +258,7 @@ def test_a_page_is_run_and_a_folder_listed(tmp_path: Path, monkeypatch: pytest.M
         "results/table1-caption-bert/rows/b & c.csv",
         "results/table1-tiny-english/d.csv",
         "results/table1-english-distil/e.csv",
+        "results/tuning/f.csv",
     ):
         (docs / name).parent.mkdir(parents=True)
         (docs / name).write_text("1", "utf-8")
