@@ -166,6 +166,19 @@ def test_shards_cover_everything_once() -> None:
     assert Shard.parse(str(Shard(2, 3))) == Shard(2, 3)
 
 
+@pytest.mark.parametrize("count", range(1, 8))
+def test_every_shard_has_its_part_of_every_kind(count: int) -> None:
+    things = [*enumerate(["random", "contiguous"] * 14 + ["random"] * 14)]
+    shares = [Shard(i, count).of(things, lambda one: one[1]) for i in range(count)]
+    assert sorted(one for share in shares for one in share) == things
+    for kind in ("contiguous", "random"):
+        sizes = [sum(mask == kind for _, mask in share) for share in shares]
+        assert max(sizes) - min(sizes) <= 1
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+    # in the order in which they came
+    assert all(share == sorted(share) for share in shares)
+
+
 def test_unreadable_parts_are_set_aside(tmp_path: Path) -> None:
     with hold(tmp_path / "run") as writer:
         writer.save(rows(0))

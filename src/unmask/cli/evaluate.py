@@ -96,8 +96,8 @@ def _add_sharing(group: options.Group) -> None:
         "--shard",
         default="0/1",
         metavar="I/N",
-        help="run every N-th example from the I-th on, counting from 0, so that N processes can "
-        "share one folder (default: 0/1)",
+        help="run every N-th example of each mask from the I-th on, counting from 0, so that N "
+        "processes can share one folder (default: 0/1)",
     )
     group.add_argument(
         "--save-every",

@@ -21,7 +21,7 @@ from unmask.evaluation.plan import (
 )
 from unmask.evaluation.rows import WHOLE_VOCABULARY
 from unmask.evaluation.running import SAVE_EVERY, complete
-from unmask.evaluation.store.run_writer import finished, writing
+from unmask.evaluation.store.run_writer import finished, share_of, writing
 from unmask.evaluation.worker import batch_on
 from unmask.jobs.canonical import sha256
 from unmask.jobs.executors.local import Executor, LocalExecutor
@@ -201,7 +201,7 @@ def evaluate(
     place, share = executor or LocalExecutor(prepared.lm), shard or Shard()
     pairs, request = prepared.drawn.pairs, prepared.request
     if (plan := finished(Path(output), prepared.draft, share, pairs)) is not None:
-        return Outcome(plan, done=len(share.of(pairs)), failed=0)
+        return Outcome(plan, done=len(share_of(share, pairs)), failed=0)
 
     def resolve() -> Batch:
         return batch_on(place, pairs, prepared.draft.support, request.settings)

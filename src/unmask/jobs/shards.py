@@ -1,6 +1,6 @@
 """A share of a run's examples: the i-th of n, so that n processes can work side by side."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -13,7 +13,7 @@ _MOST = 10**6
 
 @dataclass(frozen=True)
 class Shard:
-    """The examples whose place in the plan leaves `index` when divided by `count`."""
+    """Share `index` of `count`; each thing is in one share, and each kind of thing in all."""
 
     index: int = 0
     count: int = 1
@@ -34,9 +34,10 @@ class Shard:
         """As folders and locks are named."""
         return f"{self.index}-of-{self.count}"
 
-    def of(self, everything: Sequence[_T]) -> list[_T]:
-        """Its share."""
-        return list(everything[self.index :: self.count])
+    def of(self, everything: Sequence[_T], kind: Callable[[_T], str] = lambda _: "") -> list[_T]:
+        """Its share, in the same order: every `count`-th thing of each kind."""
+        by_kind = sorted(range(len(everything)), key=lambda place: kind(everything[place]))
+        return [everything[place] for place in sorted(by_kind[self.index :: self.count])]
 
     @classmethod
     def parse(cls, text: str) -> "Shard":

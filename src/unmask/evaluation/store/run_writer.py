@@ -85,7 +85,7 @@ class RunWriter:
 
         Those that failed come last: if they fail again, the others are measured nevertheless.
         """
-        share = self.shard.of(pairs)
+        share = share_of(self.shard, pairs)
         self._share = {one.id for one in share}
         left = [one for one in share if one.id not in self._done]
         return sorted(left, key=lambda one: one.id in self._failed)
@@ -178,6 +178,11 @@ def copy_run(run: Run, folder: Path) -> None:
     shutil.rmtree(folder / LOCKS)
 
 
+def share_of(shard: Shard, pairs: Sequence[MaskedPair]) -> list[MaskedPair]:
+    """A shard's examples of a plan, of every mask alike: one shard alone is a fair sample."""
+    return shard.of(pairs, lambda one: one.mask)
+
+
 def finished(folder: Path, draft: Plan, shard: Shard, pairs: Sequence[MaskedPair]) -> Plan | None:
     """The plan of a folder that cannot be written to, if nothing of the share is missing.
 
@@ -188,11 +193,12 @@ def finished(folder: Path, draft: Plan, shard: Shard, pairs: Sequence[MaskedPair
         return None
     check_same(stored, draft)
     done = read_progress(folder, stored).done
-    missing = [one for one in shard.of(pairs) if one.id not in done]
+    share = share_of(shard, pairs)
+    missing = [one for one in share if one.id not in done]
     if missing:
         raise StoreError(
             f"{_shown(folder)} cannot be written to, and {len(missing)} of"
-            f" {len(shard.of(pairs))} examples are not done; copy the folder to a disk that can be"
+            f" {len(share)} examples are not done; copy the folder to a disk that can be"
             " written to, and give the copy as --output"
         )
     return stored
