@@ -16,10 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from table1_here_report import FEWEST, less, settings
+from table1_here_report import less, settings
 
 from unmask.errors import UnmaskError
 from unmask.evaluation.reports.bootstrap import DEFAULT, Estimate, means
+from unmask.evaluation.reports.tables import FEWEST
 from unmask.evaluation.rows import Row
 from unmask.evaluation.store.run_folder import Run, read_run
 from unmask.joints.agreement import Agreement

@@ -8,6 +8,7 @@ The paper's own rows stand beside theirs. Sketched runs have no number where it 
 """
 
 import argparse
+import math
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import spearmanr
 from table1_here_report import CLAIMS, NAMES, RUNS, Claim, in_the_paper, less, settings, verdict
 
 from unmask import markup
@@ -22,6 +24,7 @@ from unmask.errors import UnmaskError
 from unmask.evaluation.reports.bootstrap import Estimate, Resampling
 from unmask.evaluation.reports.paper import TABLE
 from unmask.evaluation.reports.summary import summarise
+from unmask.evaluation.reports.tables import FEWEST
 from unmask.evaluation.rows import Group, Row
 from unmask.evaluation.store.run_folder import read_run
 
@@ -48,6 +51,15 @@ Perplexities of pairs (P-PPL) and of single tokens given the other (U-PPL), and 
 model's own conditionals (A-KL over all contexts, G-KL at the true tokens, in nats), with standard
 errors; those of perplexities come from the mean NLL. The paper gives no spread and no split.
 Corpora and vocabularies differ, so compare constructions within a model, not models.
+"""
+MOVED = """\
+## What HCB loses, and how far contexts move answers
+
+The A-KL of `mlm` is how far a token in one blank moves the answer for the other away from that with
+both masked, in nats, on average over the vocabulary: over contexts most of which are absurd. HCB
+divides by what the model says in them. Next to it is the P-NLL of `hcb` less that of the paper's
+AG, in nats per token. Settings of at least {fewest} pairs, in the order of that A-KL; with standard
+errors.
 """
 BESIDE = """\
 ## Exact and sketched, side by side
@@ -151,6 +163,34 @@ def numbers(every: Sequence[Setting]) -> Iterator[str]:
                 for name, rows in one.rows.items():
                     yield line([one.shown, f"`{name}`", *cells(rows)])
         yield ""
+
+
+def moved(every: Sequence[Setting]) -> Iterator[str]:
+    """What HCB loses to AG, setting by setting, the paper's too."""
+    found: list[tuple[float, float, list[str]]] = []
+    for entry, value in TABLE.items():
+        if (entry.scheme, entry.measure) == ("hcb", "pairwise_ppl"):
+            far = TABLE[entry._replace(scheme="mlm", measure="all_kl")]
+            lost = math.log(value / TABLE[entry._replace(scheme="ag-paper")])
+            name = f"the paper: {entry.model}, {entry.corpus}"
+            found.append((far, lost, [name, entry.mask, f"{far:.3f}", f"{lost:+.3f}"]))
+    for one in every:
+        if len(one.rows.get("hcb", ())) >= FEWEST:
+            moves = [row.metric("all_kl") for row in one.rows["mlm"]]
+            far, error = float(np.mean(moves)), np.std(moves, ddof=1) / np.sqrt(len(moves))
+            loss = less(one.rows["hcb"], one.rows["ag-paper"], "pairwise_nll")
+            shown = [f"{far:.3f} ± {error:.3f}", f"{loss.value:+.3f} ± {loss.stderr:.3f}"]
+            found.append((far, loss.value, [one.shown, one.group.mask, *shown]))
+    yield MOVED.format(fewest=FEWEST)
+    yield line(["setting", "blanks", "A-KL of `mlm`", "`hcb` less `ag-paper`, P-NLL"])
+    yield line([":---", ":---", "---:", "---:"])
+    for _, _, shown in sorted(found):
+        yield line(shown)
+    rank = spearmanr([far for far, _, _ in found], [lost for _, lost, _ in found]).statistic
+    yield (
+        f"\nThe rank correlation of the two columns is {rank:.2f}. Settings share models and"
+        " corpora, so it has no interval.\n"
+    )
 
 
 def papers_lines(mask: str) -> Iterator[str]:
@@ -264,7 +304,7 @@ def predicted(said: str) -> tuple[str, str]:
 def page(every: Sequence[Setting], models: str) -> str:
     measured = [one for one in every if one.run != SKETCHED_DEV]
     parts = [HEADER, *cards(every, models), *findings(measured), *numbers(measured)]
-    parts += [*beside(every), *cost(every)]
+    parts += [*moved(measured), *beside(every), *cost(every)]
     return "\n".join(parts).rstrip("\n") + "\n"
 
 

@@ -28,6 +28,7 @@ from unmask.evaluation.reports.reporting import report, table
 from unmask.evaluation.reports.summary import differences
 from unmask.evaluation.reports.tables import (
     DISTANCES,
+    FEWEST,
     SYNTACTIC_DISTANCES,
     TOKEN_DISTANCE,
     Table,
@@ -53,8 +54,6 @@ paper's joints need both tables whole, and so are in the other runs alone.
 """
 RUNS = ("snli-dev", "snli", "xsum")
 PAPERS = "ag-paper"
-# of so many pairs on, an interval is shown and read
-FEWEST = 20
 
 
 class Claim(NamedTuple):

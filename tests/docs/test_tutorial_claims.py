@@ -199,7 +199,7 @@ def test_evaluate_your_model(tutorial: Any) -> None:
     assert "log-pool" in page
     # ids and numbers, and none of the sentences
     assert "beard is drinking" not in page
-    assert "fewer than 30 examples" in Path("report.txt").read_text(encoding="utf-8")
+    assert "fewer than 20 examples" in Path("report.txt").read_text(encoding="utf-8")
 
 
 def test_protein_pairs(tutorial: Any) -> None:

@@ -20,6 +20,7 @@ from unmask.evaluation.reports.tables import (
     CANDIDATES,
     FAILURES,
     FEW,
+    FEWEST,
     TERMS,
     VOCABULARIES,
     Column,
@@ -37,11 +38,11 @@ RENDERERS = [text, markdown, latex, comma_separated]
 BARE_BAR = re.compile(r"(?<!\\)(?:\\\\)*\|")
 
 
-def rows(**changes: object) -> list[Row]:
+def rows(count: int = 10, **changes: object) -> list[Row]:
     return [
         a_row(place, construction=name, pairwise_nll=2.0 + shift + place / 10, **changes)
         for name, shift in (("mlm", 0.0), ("ag-paper", -0.3))
-        for place in range(10)
+        for place in range(count)
     ]
 
 
@@ -91,7 +92,7 @@ def test_several_vocabularies_and_failures_are_noted() -> None:
 
 
 def test_few_examples_are_noted() -> None:
-    few, many = ([a_row(i) for i in range(count)] for count in (29, 30))
+    few, many = ([a_row(i) for i in range(count)] for count in (FEWEST - 1, FEWEST))
     assert FEW in summary_table(summarise(few, QUICK), {}).notes
     assert FEW not in summary_table(summarise(many, QUICK), {}).notes
     pairs = [*few, *(a_row(i, construction="ag") for i in range(29))]
@@ -120,10 +121,18 @@ def test_a_term_is_one_sentence() -> None:
 
 
 def test_differences_that_leave_out_zero_are_marked() -> None:
-    table = difference_table(differences(rows(), resampling=QUICK))
+    table = difference_table(differences(rows(FEWEST), resampling=QUICK))
     assert "-0.300 [-0.300, -0.300] *" in text(table)
     assert "| **-0.300 [-0.300, -0.300]** | +0.000 [+0.000, +0.000] |" in markdown(table)
     assert r"\textbf{$-$0.300 [$-$0.300, $-$0.300]} & +0.000" in latex(table)
+
+
+def test_differences_of_a_few_examples_are_not_marked() -> None:
+    table = difference_table(differences(rows(FEWEST - 1), resampling=QUICK))
+    assert FEW in table.notes
+    assert "-0.300 [-0.300, -0.300]  +0.000" in text(table)
+    assert "| -0.300 [-0.300, -0.300] | +0.000 [+0.000, +0.000] |" in markdown(table)
+    assert "textbf" not in latex(table)
 
 
 def test_csv_has_every_column_at_full_precision() -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from unmask import markup
 from unmask.evaluation.reports.bootstrap import Estimate
-from unmask.evaluation.reports.tables import Cell, Column, Table
+from unmask.evaluation.reports.tables import FEWEST, Cell, Column, Table
 from unmask.printable import columns as aligned
 from unmask.printable import printable
 
@@ -24,7 +24,7 @@ _LARGE = 1e7
 class Shown:
     """A cell as readers see it, before any escaping: a name, or a number and its interval.
 
-    `marked` is a difference whose interval leaves out zero.
+    `marked` is a difference of enough examples whose interval leaves out zero.
     """
 
     said: str
@@ -35,10 +35,13 @@ class Shown:
 
 def shown_rows(table: Table) -> list[list[Shown]]:
     """The cells of a table as readers see them, in every format but CSV."""
-    return [
-        [_shown(column, cell) for column, cell in zip(table.columns, row, strict=True)]
-        for row in table.rows
-    ]
+    shown = []
+    for row in table.rows:
+        cells = list(zip(table.columns, row, strict=True))
+        counts = [cell for column, cell in cells if column.counts]
+        few = any(isinstance(count, int) and count < FEWEST for count in counts)
+        shown.append([_shown(column, cell, few=few) for column, cell in cells])
+    return shown
 
 
 def text(table: Table) -> str:
@@ -118,13 +121,14 @@ def _written(
     return [[one(cell) for cell in row] for row in shown_rows(table)]
 
 
-def _shown(column: Column, cell: Cell) -> Shown:
+def _shown(column: Column, cell: Cell, *, few: bool) -> Shown:
     if isinstance(cell, str):
         return Shown(cell, is_name=True)
     if isinstance(cell, Estimate):
         value, low, high = (_rounded(one, column) for one in (cell.value, cell.low, cell.high))
         interval = "" if math.isnan(cell.low) else f"[{low}, {high}]"
-        return Shown(value, interval, marked=column.signed and cell.leaves_out_zero())
+        marked = column.signed and not few and cell.leaves_out_zero()
+        return Shown(value, interval, marked=marked)
     if cell is None:
         return Shown("–" if column.estimate else "")
     return Shown(_rounded(cell, column))

@@ -17,7 +17,8 @@ from unmask.evaluation.rows import SKETCHED_VOCABULARY, WHOLE_VOCABULARY, Group
 Grouped = TypeVar("Grouped", Summary, Difference, DistanceBin)
 Cell = str | int | float | Estimate | None
 
-_FEW = 30
+# of so many examples on, a bootstrap interval is nearly as wide as it should be
+FEWEST = 20
 # up to so many tokens of a support are listed; of more, the first few
 _MOST_LISTED, _FIRST = 8, 3
 # lists are joined by commas, and a comma is a token too
@@ -64,8 +65,8 @@ FAILURES = (
     " differences."
 )
 FEW = (
-    f"Some rows are over fewer than {_FEW} examples: bootstrap intervals of so few are too narrow,"
-    " and no mark next to a difference should be relied on."
+    f"Some rows are over fewer than {FEWEST} examples: bootstrap intervals of so few are too"
+    " narrow, and their differences are not marked."
 )
 DIFFERENCES = (
     "Differences: means of the construction's number less the baseline's, paired per example;"
@@ -99,12 +100,14 @@ class Column:
     """A heading, and how its cells are written.
 
     A `setting` may move into the title where it is the same in all rows; a `signed` number shows
-    its sign, and is marked where its interval leaves out zero.
+    its sign, and is marked where its interval leaves out zero, but not in rows of few examples,
+    which `counts` says.
     """
 
     name: str
     digits: int = 3
     signed: bool = False
+    counts: bool = False
     setting: bool = False
     estimate: bool = False
 
@@ -176,11 +179,10 @@ def difference_table(differences: Sequence[Difference]) -> Table:
     columns = (
         *_group_columns(),
         Column(name="less", setting=True),
-        Column(name="examples"),
+        Column(name="examples", counts=True),
         *(Column(name=_NAMES[metric], signed=True, estimate=True) for metric in metrics),
     )
-    few = any(0 < one.examples < _FEW for one in differences)
-    notes = (DIFFERENCES, INTERVALS, *((FEW,) if few else ()))
+    notes = (DIFFERENCES, INTERVALS, *_few(differences))
     terms = _terms(differences, metrics)
     return Table("Paired differences", columns, tuple(rows), notes, terms)
 
@@ -213,13 +215,17 @@ def distance_difference_table(
     columns = (
         *_group_columns(),
         Column(name="less", setting=True),
-        *(Column(name=name) for name in ("distance from", "to", "examples")),
+        *(Column(name=name) for name in ("distance from", "to")),
+        Column(name="examples", counts=True),
         *(Column(name=_NAMES[metric], signed=True, estimate=True) for metric in _NLLS),
     )
-    few = any(one.examples < _FEW for one in bins)
-    notes = (counted, DIFFERENCES, INTERVALS, *((FEW,) if few else ()))
+    notes = (counted, DIFFERENCES, INTERVALS, *_few(bins))
     title = f"Paired differences by {kind}"
     return Table(title, columns, tuple(rows), notes, _terms(bins, _NLLS))
+
+
+def _few(counted: Sequence[Difference] | Sequence[DistanceBin]) -> tuple[str, ...]:
+    return (FEW,) if any(0 < one.examples < FEWEST for one in counted) else ()
 
 
 def shown_support(support: str) -> str:
@@ -284,7 +290,7 @@ def _summary_notes(
         VOCABULARIES: vocabularies_differ(summaries, vocabularies),
         FAILURES: any(summary.failed for summary in summaries),
         SKETCHES: any(s.group.support == SKETCHED_VOCABULARY for s in summaries),
-        FEW: any(0 < summary.examples < _FEW for summary in summaries),
+        FEW: any(0 < summary.examples < FEWEST for summary in summaries),
         f"The paper's numbers: {CITATION}, 1,000 examples, which are not these.": paper,
     }
     return tuple(note for note, holds in said.items() if holds)
