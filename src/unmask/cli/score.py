@@ -27,7 +27,7 @@ DESCRIPTION = (
     "unmasking (a log-probability, of the text among all with equally many tokens), and for pairs "
     "hcb-path (the log-ratio of the two, along the tokens that differ). All columns of the input "
     "are kept in the output. In CSV and TSV, control characters are escaped, and a text that a "
-    "spreadsheet would read as a formula gets a leading quotation mark; JSON lines hold texts "
+    "spreadsheet would read as a formula gets a leading apostrophe; JSON lines hold texts "
     "unchanged. Texts that cannot be scored and pairs that cannot be compared have a reason "
     "instead of a number. The exit code is 2 on bad input, and if there is not a single number."
 )
