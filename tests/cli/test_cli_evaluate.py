@@ -305,6 +305,17 @@ def test_tables_by_name(report, done: Path) -> None:
     assert "less ag" in out
 
 
+def test_differences_that_were_asked_for_need_a_baseline(run, tmp_path: Path, capsys) -> None:
+    assert run(tmp_path / "run", "--examples", "3", "--method", "hcb,ag")[0] == 0
+    given = ["report", str(tmp_path / "run"), "--resamples", "50"]
+    assert main(given) == 0
+    assert "Paired differences" not in capsys.readouterr().out
+    assert main([*given, "--table", "differences", "--format", "csv"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "differences are to mlm, which was not measured; give --baseline NAME" in err
+
+
 def test_numbers_by_distance_are_written_where_there_is_nothing_to_draw(
     report, done: Path, tmp_path: Path
 ) -> None:

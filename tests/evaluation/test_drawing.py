@@ -4,9 +4,11 @@ import csv
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from evaluation_rows import a_row
 from plans import a_plan
 
+from unmask.errors import StoreError
 from unmask.evaluation.reports.bootstrap import Resampling
 from unmask.evaluation.reports.figures import draw
 from unmask.evaluation.reports.reporting import Report, report
@@ -35,6 +37,19 @@ def a_report(*corpora: str) -> Report:
         for plan, name in zip(plans, corpora, strict=True)
     ]
     return report(runs, resampling=QUICK)
+
+
+def test_runs_that_mask_other_tokens_are_not_paired() -> None:
+    """Examples are known by sentence and mask: those of another seed have the same names."""
+    first, second = (
+        Run(Path("run"), a_plan(), tuple(some), ())
+        for some in (
+            [a_row(i, construction="mlm", positions=(2, 3)) for i in range(5)],
+            [a_row(i, construction="ag", positions=(2, 5)) for i in range(5)],
+        )
+    )
+    with pytest.raises(StoreError, match="two runs mask different tokens of 's0000/random'"):
+        report([first, second], resampling=QUICK)
 
 
 def test_a_figure_a_setting_and_one_table(tmp_path: Path) -> None:

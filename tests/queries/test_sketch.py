@@ -12,7 +12,7 @@ from toy_lm import ToyMaskedLM, ToyTokenizer
 import unmask
 from unmask import Joint, Sketch
 from unmask.constructions import CONSTRUCTIONS, construct
-from unmask.queries.sketched import sketched_joints
+from unmask.queries.sketched import joints_at, sketched_joints
 from unmask.tables.conditional import DenseLogits
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.sketch import SketchedPair
@@ -202,6 +202,29 @@ def test_a_row_takes_its_part_of_the_memory_limit():
     tables.settings = unmask.Settings(memory_limit=4 * 2_000 * 70)
     found = sketched(tables, Sketch(precision=1e-9))
     assert max(map(len, found.supports)) <= 70
+
+
+def test_contexts_that_were_given_leave_room_for_a_sample():
+    """Of a head alone no error can be told: the tokens beyond it would count for nothing."""
+    tables = tables_of(clustered(1_000, 8), noise=0.5)
+    exact = construct("log-pool", tables).log_prob(3, 4)
+    methods = {"log-pool": {}, "sweep": {"contexts": 300}}
+    found, pair = joints_at(methods, tables, Sketch(precision=0.1), (3, 4))
+    for side in pair.sides:
+        assert len(side.places) > 301 / 0.65
+        assert int(side.tail.sum()) > 50
+    error = found["log-pool"].diagnostics["standard_error"]
+    assert 1e-4 < error <= 0.1
+    assert abs(found["log-pool"].log_prob(3, 4) - exact) < 5 * error
+    with pytest.raises(unmask.SupportError, match=r"at least 4\d\d contexts .* 150 are"):
+        joints_at(methods, tables, Sketch(passes=301), (3, 4))
+
+
+def test_a_memory_limit_that_leaves_a_few_contexts_is_rejected():
+    tables = tables_of(clustered(1_000, 8))
+    tables.settings = unmask.Settings(memory_limit=4 * 2_000 * 30)
+    with pytest.raises(unmask.SupportError, match=r"at least 50 contexts .* 30 are allowed"):
+        sketched(tables, Sketch())
 
 
 # --- tables made to mislead it -------------------------------------------------------------------

@@ -259,6 +259,24 @@ def _checkpoint(output: Path) -> int:
         return 0
 
 
+def test_what_is_kept_is_what_was_measured_with_its_weights(
+    lm, plan, tmp_path, monkeypatch
+) -> None:
+    """A run that was killed may not repeat itself: the best weights know whose they are."""
+    from unmask.training import work
+
+    real = work.load_state
+
+    def of_an_earlier_run(path: Path, *given: Any) -> dict[str, Any]:
+        about = real(path, *given)
+        return {"evaluation": {**about["evaluation"], "loss": 0.123}}
+
+    monkeypatch.setattr(work, "load_state", of_an_earlier_run)
+    found = tune(lm, TEXTS, tmp_path / "tuned", plan)
+    assert found.kept.loss == 0.123
+    assert "0.1230" in (tmp_path / "tuned/README.md").read_text()
+
+
 def test_a_complete_folder_is_returned_as_it_is(lm, plan, whole: Tuned) -> None:
     before = (whole.folder / "model.safetensors").stat().st_mtime_ns
     again = tune(lm, TEXTS, whole.folder, plan, corpora=["made up"])

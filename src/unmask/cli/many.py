@@ -85,8 +85,12 @@ def run_folder(
     files: Sequence[str],
     format: str | None,
     conclude: "Callable[[Tally], int]",
+    check: "Callable[[Job], object]" = lambda _: None,
 ) -> int:
-    """Do what the folder lacks; `conclude` prints what came of it, and has the exit code."""
+    """Do what the folder lacks; `conclude` prints what came of it, and has the exit code.
+
+    `check` rejects an input before the model is loaded.
+    """
     from unmask.jobs.executors.local import LocalExecutor
     from unmask.jobs.inputs import parquet_library
     from unmask.jobs.running import open_job, run_job
@@ -100,8 +104,10 @@ def run_folder(
     source = options.model_source(chosen)
     # first: whether there is a cluster is known at once, reading an input takes time
     with cluster.leaving_in_order(), cluster.executor(chosen, source) as remote:
-        size = chosen.texts_per_unit or chosen.default_texts_per_unit
+        size = chosen.texts_per_unit
+        size = chosen.default_texts_per_unit if size is None else size
         job = open_job(kind, files, format=format, texts_per_unit=size)
+        check(job)
         # with a cluster this process only plans, and needs no GPU
         lm = (source if remote is None else replace(source, device="cpu")).load()
         name = options.model_name(chosen.model)
@@ -222,7 +228,8 @@ def run_file(
 
 def check_any(kind: "Kind", tally: "Tally") -> None:
     """Raise where there is not one number; an output that was begun is not left behind."""
-    if tally.has_none(getattr(kind, "methods", ())):
+    # a shard may have no texts
+    if tally.texts and tally.has_none(getattr(kind, "methods", ())):
         raise UnmaskError(kind.none_of(tally))
 
 
@@ -245,7 +252,8 @@ def follow(
         outcomes = LocalExecutor(lm).run(task, source.units(store.units))
         for done in stack.enter_context(closing(outcomes)):
             if done.error is not None:
-                options.say(done.error)
+                # one file is all rows or not there
+                raise UnmaskError(done.error)
             tally.add(done.tally)
             counted.update(done.tally.texts)
     return tally

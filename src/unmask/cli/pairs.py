@@ -94,7 +94,8 @@ def _conclude(chosen: argparse.Namespace, tally: "Tally") -> int:
     if bad or not chosen.quiet:
         others = f"; the others have a reason instead, e.g.: {example}" if bad else ""
         options.say(f"{tally.texts - bad:,} of {tally.texts:,} items scored{others}")
-    return 2 if bad == tally.texts else 0
+    # a shard may have none at all
+    return 2 if tally.texts and bad == tally.texts else 0
 
 
 def _kind(chosen: argparse.Namespace) -> "Pairs":

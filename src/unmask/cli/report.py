@@ -123,6 +123,8 @@ def run(chosen: argparse.Namespace) -> int:
         _copy(it, Path(chosen.copy_to))
     if chosen.corpus is not None:
         it = _with_corpora(it, chosen)
+    if chosen.table and it.baseline is None and any(map(_has_baseline, tables)):
+        raise UnmaskError("differences are to mlm, which was not measured; give --baseline NAME")
     _write(_document(it, tables, chosen.format), chosen.output)
     if chosen.figures is not None:
         _draw(it, Path(chosen.figures), chosen.figure_format)
@@ -193,8 +195,12 @@ def _document(it: "Report", tables: list[str], format: str) -> str:
         "csv": rendering.comma_separated,
     }[format]
     if it.baseline is None:
-        tables = [name for name in tables if not name.endswith("differences")]
+        tables = [name for name in tables if not _has_baseline(name)]
     return "\n".join(map(write, made(it, tables)))
+
+
+def _has_baseline(table: str) -> bool:
+    return table.endswith("differences")
 
 
 def _write(document: str, output: str | None) -> None:

@@ -12,6 +12,7 @@ from unmask.errors import UnmaskError
 
 if TYPE_CHECKING:
     from unmask.jobs.kinds import Kind
+    from unmask.jobs.running import Job
     from unmask.jobs.tally import Tally
 
 Row = Mapping[str, Any]
@@ -47,11 +48,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--prefix", default="", help="prefix for the names of new columns (default: none)")
 
 
-def to_folder(chosen: argparse.Namespace, kind: "Kind", conclude: "Callable[[Tally], int]") -> int:
-    """Score all rows into a folder of parts."""
+def to_folder(
+    chosen: argparse.Namespace,
+    kind: "Kind",
+    conclude: "Callable[[Tally], int]",
+    check: "Callable[[Job], object]" = lambda _: None,
+) -> int:
+    """Score all rows into a folder of parts; `check` rejects an input before that."""
     if chosen.limit is not None:
         raise UnmaskError("--limit does not apply with a folder of parts; leave it out")
-    return many.run_folder(chosen, kind, chosen.files, chosen.format, conclude)
+    return many.run_folder(chosen, kind, chosen.files, chosen.format, conclude, check)
 
 
 def opened(chosen: argparse.Namespace, kind: "Kind", size: int) -> Opened:
@@ -62,7 +68,9 @@ def opened(chosen: argparse.Namespace, kind: "Kind", size: int) -> Opened:
 
     if chosen.file is None:
         job = open_job(kind, chosen.files, format=chosen.format, texts_per_unit=size)
-        batch = batch_of(next(job.source.units()), kind)
+        # a unit may be the header of a file alone
+        batches = (batch_of(unit, kind) for unit in job.source.units())
+        batch = next(one for one in batches if one.rows)
         return Opened(batch.rows[0], batch.columns, many.Source.of_job(job))
     stdin_format = "csv" if chosen.file == "-" else None
     items = ItemFile(chosen.file, kind.needs, chosen.format or stdin_format, chosen.limit)

@@ -101,7 +101,12 @@ def run(chosen: argparse.Namespace) -> int:
     kind = _kind(chosen)
     try:
         code = (
-            table_rows.to_folder(chosen, kind, lambda tally: _conclude(chosen, tally))
+            table_rows.to_folder(
+                chosen,
+                kind,
+                lambda tally: _conclude(chosen, tally),
+                lambda job: variant_agreement.check_column(chosen, job.columns),
+            )
             if to_folder
             else _to_file(chosen, kind, format or "csv")
         )
@@ -136,7 +141,8 @@ def _conclude(chosen: argparse.Namespace, tally: "Tally") -> int:
     if bad or not chosen.quiet:
         others = f"; the others have a reason instead, e.g.: {example}" if bad else ""
         options.say(f"{tally.texts - bad:,} of {tally.texts:,} variants scored{others}")
-    return 2 if bad == tally.texts else 0
+    # a shard may have none at all
+    return 2 if tally.texts and bad == tally.texts else 0
 
 
 def _kind(chosen: argparse.Namespace) -> "Variants":

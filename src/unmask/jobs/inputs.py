@@ -287,15 +287,15 @@ def first_columns(source: Input, columns: Sequence[str]) -> list[str]:
     """
     why = "the input holds no text; give at least one"
     for file in islice((one for one in source.files if one.cuts), _FILES_LOOKED_AT):
-        unit = next(file.units(0))
         other = [name for name in columns if name != TEXT_COLUMN]
-        if unit.format == "txt" and other:
+        if file.format == "txt" and other:
             raise CorpusError(
-                f"{places.shown(unit.place)} is plain text, one text per line, without a column "
-                f"{quoted(other[0])}; leave columns out, or give the format: csv, jsonl or tsv"
+                f"{places.shown(file.found.place)} is plain text, one text per line, without a "
+                f"column {quoted(other[0])}; leave columns out, or give the format: csv, jsonl or "
+                "tsv"
             )
         try:
-            batch = read_unit(unit, columns)
+            batch = _first_rows(file, columns)
         except CorpusError as error:
             why = str(error)
             continue
@@ -303,6 +303,16 @@ def first_columns(source: Input, columns: Sequence[str]) -> list[str]:
             return batch.columns
         why = next((str(reason) for reason in batch.reasons), why)
     raise CorpusError(why)
+
+
+def _first_rows(file: InputFile, columns: Sequence[str]) -> Batch:
+    """Those of its first unit, or of the next where that is a header alone."""
+    batch = Batch([], [])
+    for unit in file.units(0):
+        batch = read_unit(unit, columns)
+        if batch.rows:
+            break
+    return batch
 
 
 def _text_rows(unit: Unit, columns: Sequence[str]) -> Batch:

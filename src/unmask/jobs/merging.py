@@ -10,6 +10,7 @@ from unmask.errors import StoreError
 from unmask.jobs import places
 from unmask.jobs.folder import place_of, read_progress, stored_plan
 from unmask.jobs.inputs import parquet_library
+from unmask.printable import describe, quoted
 from unmask.sequences.outputs import written
 
 FORMATS = ("csv", "jsonl", "parquet", "tsv")
@@ -66,8 +67,14 @@ def _common(pa: Any, one: Any, other: Any) -> Any:
 def _tables(parts: list[str], schema: Any) -> Iterator[Any]:
     pa, pq = parquet_library()
     for place in parts:
-        with places.open_file(place) as file:
-            table = pq.read_table(file)
+        try:
+            with places.open_file(place) as file:
+                table = pq.read_table(file, page_checksum_verification=True)
+        except (pa.ArrowException, OSError) as error:
+            raise StoreError(
+                f"{places.shown(place)} is damaged ({describe(error)}); remove it, and repeat the"
+                " command that made the folder"
+            ) from None
         columns = [_as_type(pa, table, field) for field in schema]
         yield pa.table(columns, schema=schema)
 
@@ -78,9 +85,21 @@ def _as_type(pa: Any, table: Any, field: Any) -> Any:
     column = table.column(field.name)
     if field.type == pa.string() and not pa.types.is_string(column.type):
         values = column.to_pylist()
-        shown = [None if v is None else json.dumps(v, default=str) for v in values]
+        shown = [
+            v if v is None or isinstance(v, str) else json.dumps(v, default=str) for v in values
+        ]
         return pa.array(shown, pa.string())
-    return column.cast(field.type)
+    try:
+        return column.cast(field.type)
+    except pa.ArrowInvalid as error:
+        raise StoreError(
+            f"the parts have column {quoted(field.name)} as {column.type} and as {field.type},"
+            f" which loses digits ({describe(error)}); give it one type in the input"
+        ) from None
+
+
+def _as_text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value, default=str)
 
 
 def _write_parquet(path: Path, parts: list[str], schema: Any, _: str) -> int:
@@ -96,9 +115,9 @@ def _write_parquet(path: Path, parts: list[str], schema: Any, _: str) -> int:
 def _write_text(path: Path, parts: list[str], schema: Any, format: str) -> int:
     rows = 0
     with path.open("w", encoding="utf-8", newline="") as file:
-        for table in _tables(parts, schema):
+        for number, table in enumerate(_tables(parts, schema)):
             some = [_plain(row) for row in table.to_pylist()]
-            file.write(written(some, schema.names, format, header=not rows))
+            file.write(written(some, schema.names, format, header=number == 0))
             rows += len(some)
     return rows
 

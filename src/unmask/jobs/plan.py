@@ -64,7 +64,7 @@ def check_same(stored: JobPlan, wanted: JobPlan, shown: str) -> None:
         del one["model"]
     changes = [
         *(said for _, said in changes_between(there, here)),
-        *_changed_files(*files),
+        *(_changed_files(*files) or _changed_namesakes(stored.input, wanted.input)),
         *model_changes(stored.model, wanted.model).values(),
     ]
     if changes:
@@ -78,6 +78,14 @@ def check_same(stored: JobPlan, wanted: JobPlan, shown: str) -> None:
 
 def _by_name(files: list[list[object]]) -> dict[str, list[object]]:
     return {str(name): [size, identity] for name, size, identity in files}
+
+
+def _changed_namesakes(there: list[list[object]], here: list[list[object]]) -> list[str]:
+    """Files in two folders may have one name; these are compared in their order."""
+    for (name, *one), (_, *other) in zip(there, here, strict=False):
+        if one != other:
+            return [f"a file {quoted(str(name))} of the input has changed"]
+    return [] if len(there) == len(here) else ["the input has another number of files"]
 
 
 def _changed_files(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:

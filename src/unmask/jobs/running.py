@@ -13,9 +13,10 @@ from tqdm import tqdm
 
 from unmask.errors import UnmaskError
 from unmask.jobs import folder as folders
+from unmask.jobs import places
 from unmask.jobs.executors.local import Executor
 from unmask.jobs.identify import identify
-from unmask.jobs.inputs import Input, first_columns, open_input
+from unmask.jobs.inputs import Input, file_stem, first_columns, open_input
 from unmask.jobs.kinds import Kind
 from unmask.jobs.model_source import SOFTWARE
 from unmask.jobs.plan import JobPlan
@@ -23,7 +24,7 @@ from unmask.jobs.shards import Shard
 from unmask.jobs.tally import Tally
 from unmask.jobs.work import Done, Work, clash
 from unmask.language_model import LanguageModel
-from unmask.printable import printable
+from unmask.printable import printable, quoted
 
 # more than this in a row is a broken machine or disk, not an unlucky file
 _FAILURES_IN_A_ROW = 20
@@ -38,6 +39,7 @@ class Job:
     kind: Kind
     source: Input
     texts_per_unit: int
+    columns: Sequence[str]
 
     def plan(self, lm: LanguageModel, *, name: str, dtype: str) -> JobPlan:
         """The plan of this job with a model."""
@@ -58,9 +60,24 @@ def open_job(
     if texts_per_unit < 1:
         raise UnmaskError(f"a unit has texts from 1, not {texts_per_unit}")
     source = open_input(files, format=format, texts_per_unit=texts_per_unit)
-    theirs = set(first_columns(source, kind.needs)) - set(kind.leaves_out)
+    columns = first_columns(source, kind.needs)
+    theirs = set(columns) - set(kind.leaves_out)
     check_names(theirs, kind.adds)
-    return Job(kind, source, texts_per_unit)
+    if kind.file_column is not None and kind.file_column not in theirs:
+        _check_stems(source, kind.file_column)
+    return Job(kind, source, texts_per_unit, columns)
+
+
+def _check_stems(source: Input, column: str) -> None:
+    """Raise where two files would have one name in the column that tells them apart."""
+    known: dict[str, str] = {}
+    for file in source.files:
+        place, name = file.found.place, file_stem(file.found.place)
+        if (first := known.setdefault(name, place)) != place:
+            raise UnmaskError(
+                f"{places.shown(first)} and {places.shown(place)} would both be {quoted(name)} in"
+                f" the column {column}; rename one of them"
+            )
 
 
 def check_names(theirs: Iterable[str], own: Iterable[str]) -> None:

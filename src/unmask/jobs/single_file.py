@@ -54,13 +54,23 @@ class RowWriter:
         self.file, self._layout, self._note = file, layout, note
         # of what is in the file
         self.units, self.bytes, self.tally = 0, 0, Tally()
+        # which comes next: it runs ahead of `units` while rows wait
+        self._next = 0
         # of what waits for a number
         self._waiting: list[Row] = []
         self._counted = Tally()
 
+    def go_on(self, units: int, bytes: int) -> None:
+        """Begin after what an earlier run has written."""
+        self.units = self._next = units
+        self.bytes = bytes
+
     def write(self, number: int, answered: Answered) -> None:
-        """The rows of the next unit."""
-        self.append(rows_of(answered, self._layout.leaves_out), answered.tally, units=number + 1)
+        """The rows of the next unit; after one that failed no other is written."""
+        if number == self._next:
+            self._next += 1
+            rows = rows_of(answered, self._layout.leaves_out)
+            self.append(rows, answered.tally, units=number + 1)
 
     def append(self, rows: Sequence[Row], tally: Tally, *, units: int = 0) -> None:
         """Rows that no unit was read for, or those that make it so many units."""
@@ -181,7 +191,7 @@ class _Partial:
             file = self._part.open("r+" if known else "x", encoding="utf-8", newline="")
         writer = RowWriter(file, layout, self._note)
         if known:
-            writer.units, writer.bytes = known["units"], known["bytes"]
+            writer.go_on(known["units"], known["bytes"])
             writer.tally = Tally.from_dict(known["tally"])
             file.truncate(writer.bytes)
             file.seek(0, os.SEEK_END)

@@ -10,7 +10,7 @@ from unmask.constructions import CONSTRUCTIONS, construct, construction
 from unmask.constructions.incompatibility import agreement
 from unmask.constructions.solvers.fits import STATIONARY_LAW, direct_law
 from unmask.constructions.sweep import CONTEXTS, likeliest
-from unmask.errors import MethodError
+from unmask.errors import MethodError, SupportError
 from unmask.joints.agreement import Agreement
 from unmask.joints.engine import Engine
 from unmask.joints.joint import Joint
@@ -25,6 +25,8 @@ from unmask.tables.sketch import REPLICATES, SketchedPair
 _FIRST_SIZE, _GROWTH = 100, 1.6
 # a smaller sketch does not know how wrong it is: on dev pairs its error bars were too short
 _SMALLEST_TRUSTED = 160
+# as many contexts per blank as the fewest passes give: of a few, an error cannot be estimated
+_FEWEST = 50
 # the fills whose standard errors are held to the precision
 _LISTED = 10
 
@@ -97,7 +99,14 @@ def precise_joints(
     """Grow a sketch until its joints are as precise as requested, at the likeliest fills or one."""
     whole = pair.whole
     limit = min(most_contexts(whole.shape, sketch, whole.settings), max(whole.shape))
-    for size in _sizes(limit):
+    least = min(max(_FEWEST, pair.least), max(whole.shape))
+    if limit < least:
+        raise SupportError(
+            f"this sketch takes at least {least:,} contexts per blank, and {limit:,} are allowed; "
+            f"allow {2 * least + 1:,} forward passes (--max-passes), and "
+            f"{4 * least * sum(whole.shape) / 1e6:,.0f} MB (--memory-limit)"
+        )
+    for size in _sizes(least, limit):
         pair.grow(size)
         if size < (limit if sketch.precision is None else min(limit, _SMALLEST_TRUSTED)):
             continue
@@ -112,12 +121,12 @@ def precise_joints(
     return {name: joint.named(name, known) for name, joint in joints.items()}
 
 
-def _sizes(limit: int) -> Iterator[int]:
+def _sizes(least: int, limit: int) -> Iterator[int]:
     """Ever larger sketches, the last of just so many contexts per blank.
 
     Also where only the last is wanted: what its sample is drawn by comes from the samples before.
     """
-    size = _FIRST_SIZE
+    size = max(_FIRST_SIZE, least)
     while size < limit / math.sqrt(_GROWTH):
         yield size
         size = math.ceil(_GROWTH * size)

@@ -12,6 +12,7 @@ it is shared out among the tail is estimated. Other weights, drawn as the sample
 that can be trusted.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -117,12 +118,20 @@ class SketchedPair:
         return self._gathered[NO_PROBES][0]
 
     @property
+    def least(self) -> int:
+        """Contexts per blank from which on there is a sample beside the tokens that were given."""
+        return math.ceil(max(len(set(places)) for places in self._given) / _HEAD)
+
+    @property
     def forward_passes(self) -> int:
         """Those of the contexts that have run, and of the masked text."""
         return 1 + sum(map(len, self._rows))
 
     def grow(self, size: int) -> None:
-        """Have so many contexts per blank: all that have run are certain, the sample is new."""
+        """Have so many contexts per blank: all that have run are certain, the sample is new.
+
+        More than have run, and at least `least`: otherwise there is no sample.
+        """
         heads = [list(rows) for rows in self._rows]
         for blank, places in enumerate(self._given):
             heads[blank] += [p for p in dict.fromkeys(places) if p not in self._rows[blank]]

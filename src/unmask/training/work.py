@@ -108,12 +108,14 @@ def _plan(
 def _finish(lm: LanguageModel, run: Run, plan: Mapping[str, Any]) -> None:
     """Write the model that is kept, with how it was made."""
     record, best = run.record, run.tuning.keep == "best"
+    kept = asdict(record.evaluations[-1])
     if best:
-        load_state(run.folder.best, run.network.module)
+        # as it was measured: a resumed run may not have come by these weights again
+        kept = load_state(run.folder.best, run.network.module)["evaluation"]
     result = {
         "plan": dict(plan),
         "record": record.to_dict(),
-        "kept": asdict(record.best if best else record.evaluations[-1]),
+        "kept": kept,
         "stopped_early": record.passes < run.total,
         "device": device_name(lm),
         "threads": torch.get_num_threads(),

@@ -112,6 +112,7 @@ def report(runs: Sequence[Run], *, resampling: Resampling, baseline: str | None 
         raise StoreError("there are no results yet: run unmask evaluate first")
     _reject_namesakes(run.plan for run in runs)
     _reject_repetitions(runs)
+    _reject_other_blanks(runs)
     measured = {row.construction for run in runs for row in run.rows}
     if baseline is None and BASELINE in measured:
         baseline = BASELINE
@@ -236,6 +237,24 @@ def _reject_repetitions(runs: Iterable[Run]) -> None:
                 f" {quoted(again[0].corpus)}, {again[0].mask}; report them apart"
             )
         seen |= groups
+
+
+def _reject_other_blanks(runs: Iterable[Run]) -> None:
+    """Examples are paired by sentence and mask, so both runs must have masked the same tokens."""
+    seen: dict[tuple[Group, str], tuple[int, int]] = {}
+    for run in runs:
+        own: dict[tuple[Group, str], tuple[int, int]] = {}
+        for row in run.rows:
+            setting = row.group._replace(construction="")
+            own[setting, row.example_id] = row.positions
+        for (setting, example), positions in own.items():
+            if seen.get((setting, example), positions) != positions:
+                raise StoreError(
+                    f"two runs mask different tokens of {quoted(example)}, of"
+                    f" {quoted(setting.corpus)} with {quoted(setting.model)}, as another --seed"
+                    " does, so their examples cannot be paired; report them apart"
+                )
+        seen |= own
 
 
 def _run_notes(run: Run) -> list[str]:

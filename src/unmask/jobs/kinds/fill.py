@@ -131,7 +131,7 @@ class Answerer:
 class Fill:
     """Texts with blanks, and a request for each that has none of its own.
 
-    `settings` say how the model is run, and change no number.
+    `settings` say how the model is run; of these, half tables change numbers.
     """
 
     request: Request = field(default_factory=Request)
@@ -155,7 +155,12 @@ class Fill:
 
     def options(self) -> dict[str, Any]:
         """Whatever decides the rows."""
-        values = {"request": asdict(self.request), "how": self.how, "top": self.top}
+        values = {
+            "request": asdict(self.request),
+            "how": self.how,
+            "top": self.top,
+            "half_tables": self.settings.half_tables,
+        }
         plain: dict[str, Any] = json.loads(json.dumps(values, default=str))
         return plain
 

@@ -20,7 +20,7 @@ _COUNTS = ("pieces_1", "pieces_2", "unknown_tokens", "forward_passes")
 class Pairs:
     """Items of a text and two words, in three columns, by one method.
 
-    `settings` say how the model is run, and change no number.
+    `settings` say how the model is run; of these, half tables change numbers.
     """
 
     columns: tuple[str, str, str] = ("text", "word1", "word2")
@@ -55,7 +55,7 @@ class Pairs:
         """Whatever decides the rows."""
         values = asdict(self)
         del values["settings"]
-        return values
+        return {**values, "half_tables": self.settings.half_tables}
 
     def read(self, lm: LanguageModel, rows: Sequence[Row]) -> list[Any]:
         """The tokens of each item."""

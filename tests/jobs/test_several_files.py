@@ -1,0 +1,188 @@
+"""Several files, empty and damaged ones: no row is lost, mixed up or changed without a word."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tiny_models import saved
+from tiny_tokenizers import save_bert
+
+from unmask import cli
+from unmask.errors import StoreError
+from unmask.jobs.merging import merge
+
+HEADER = "text,word1,word2\n"
+ITEM = "a [MASK] [MASK].,cat,sat\n"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_bert(tmp_path_factory.mktemp("bert")))
+
+
+@pytest.fixture(scope="module")
+def protein(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return saved("esm", tmp_path_factory.mktemp("esm"))
+
+
+def run(*arguments: object) -> int:
+    return cli.main(list(map(str, arguments)))
+
+
+def write(place: Path, text: str) -> Path:
+    place.parent.mkdir(exist_ok=True)
+    place.write_text(text)
+    return place
+
+
+def read(place: Path) -> list[dict[str, str]]:
+    with place.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+# --- what goes in --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("more", [[], ["-o", "{}/out/"]])
+def test_two_assays_of_one_name_are_not_mixed(more, protein, tmp_path, capsys) -> None:
+    for folder in "xy":
+        write(tmp_path / folder / "s.csv", "mutant\nA2G\n")
+    given = [tmp_path / "x" / "s.csv", tmp_path / "y" / "s.csv", "--sequence", "MAKV"]
+    where = [one.format(tmp_path) for one in more]
+    assert run("variants", *given, "-m", protein, *where) == 2
+    said = capsys.readouterr().err
+    assert "would both be 's' in the column assay; rename one of them" in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("method", ["orders", "log-pool"])
+def test_files_with_a_header_alone_are_passed_over(method, model, tmp_path) -> None:
+    """With tables an item is a unit of its own, and so is a header."""
+    files = [
+        write(tmp_path / name, HEADER + rows) for name, rows in (("a.csv", ""), ("b.csv", ITEM))
+    ]
+    asked = ["pairs", *files, "-m", model, "--method", method, "--quiet"]
+    assert run(*asked, "-o", tmp_path / "out.csv") == 0
+    (row,) = read(tmp_path / "out.csv")
+    assert row["text"] == "a [MASK] [MASK]."
+    assert not row["reason"]
+
+
+def test_a_file_that_cannot_be_read_leaves_no_complete_output(model, tmp_path, capsys) -> None:
+    table = pa.table({"text": ["the cat sat.", "a dog ran."]})
+    for name in "abc":
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    whole = (tmp_path / "b.parquet").read_bytes()
+    (tmp_path / "b.parquet").write_bytes(whole[:-30])
+    asked = ["score", tmp_path / "*.parquet", "-m", model, "--quiet", "-o", tmp_path / "out.csv"]
+    assert run(*asked) == 2
+    said = capsys.readouterr().err
+    assert "b.parquet" in said
+    assert "holds the first 2 texts" in said
+    assert not (tmp_path / "out.csv").exists()
+    # those of the third are not there either: the same command would begin after them
+    assert len(read(tmp_path / "out.csv.partial")) == 2
+
+
+def test_a_shard_without_texts_is_no_failure(model, protein, tmp_path, capsys) -> None:
+    write(tmp_path / "in.txt", "the cat sat.\n")
+    write(tmp_path / "pairs.csv", HEADER + ITEM)
+    write(tmp_path / "assay.csv", "mutant\nA2G\n")
+    for asked in (
+        ["score", tmp_path / "in.txt", "-m", model],
+        ["pairs", tmp_path / "pairs.csv", "-m", model],
+        ["variants", tmp_path / "assay.csv", "-m", protein, "--sequence", "MAKV"],
+    ):
+        where = f"{tmp_path}/{asked[0]}/"
+        assert run(*asked, "-o", where, "--shard", "3/4") == 0, capsys.readouterr().err
+        assert "0 texts are in" in capsys.readouterr().err
+
+
+def test_a_changed_file_is_noticed_if_another_has_its_name(model, tmp_path, capsys) -> None:
+    for folder in "xy":
+        write(tmp_path / folder / "a.txt", "the cat sat.\n")
+    files = [tmp_path / "x" / "a.txt", tmp_path / "y" / "a.txt"]
+    asked = ["score", *files, "-m", model, "--quiet", "-o", f"{tmp_path}/out/"]
+    assert run(*asked) == 0
+    write(files[0], "a dog sat.\n")
+    assert run(*asked) == 2
+    assert "a file 'a.txt' of the input has changed" in capsys.readouterr().err
+
+
+def test_options_of_a_folder_are_checked_before_the_model_runs(protein, tmp_path, capsys) -> None:
+    write(tmp_path / "assay.csv", "mutant,fitness\nA2G,1.0\n")
+    asked = ["variants", tmp_path / "assay.csv", "--sequence", "MAKV", "-m", protein]
+    asked += ["-o", f"{tmp_path}/out/"]
+    for more, said in (
+        (["--score-column", "fitnes"], "no such column; it has 'mutant', 'fitness'"),
+        (["--texts-per-unit", "0"], "a unit has texts from 1, not 0"),
+    ):
+        assert run(*asked, *more) == 2
+        assert said in capsys.readouterr().err
+        assert not (tmp_path / "out").exists()
+
+
+def test_half_tables_make_another_job(model, tmp_path, capsys) -> None:
+    write(tmp_path / "in.csv", HEADER + ITEM)
+    asked = ["pairs", tmp_path / "in.csv", "-m", model, "--quiet", "-o", f"{tmp_path}/out/"]
+    asked += ["--method", "log-pool"]
+    assert run(*asked) == 0
+    assert run(*asked, "--half-tables") == 2
+    assert "half_tables" in capsys.readouterr().err
+
+
+# --- what is merged ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def parts(model, tmp_path) -> list[Path]:
+    """The parts of a job of two units, which tests write other rows into."""
+    write(tmp_path / "in.txt", "the cat sat.\na dog ran.\n")
+    asked = ["score", tmp_path / "in.txt", "-m", model, "--quiet", "--texts-per-unit", "1"]
+    assert run(*asked, "-o", f"{tmp_path}/s/") == 0
+    return sorted((tmp_path / "s").glob("part-*.parquet"))
+
+
+def change(part: Path, **columns: Any) -> None:
+    """Other columns in a part, under the same plan."""
+    table = pq.read_table(part)
+    values = {name: table.column(name) for name in table.column_names} | columns
+    made = pa.table(values).replace_schema_metadata(table.schema.metadata)
+    pq.write_table(made, part, write_page_checksum=True)
+
+
+def test_a_damaged_page_is_not_merged(parts, tmp_path) -> None:
+    content = bytearray(parts[1].read_bytes())
+    # the pages come first, the footer last
+    content[len(content) // 8] ^= 1
+    parts[1].write_bytes(content)
+    with pytest.raises(StoreError, match=f"{parts[1].name}' is damaged"):
+        merge(str(tmp_path / "s"), tmp_path / "out.csv", "csv")
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_an_empty_part_has_no_second_header(parts, tmp_path) -> None:
+    table = pq.read_table(parts[0])
+    pq.write_table(table.slice(0, 0), parts[0], write_page_checksum=True)
+    assert merge(str(tmp_path / "s"), tmp_path / "out.csv", "csv").rows == 1
+    (row,) = read(tmp_path / "out.csv")
+    assert row["text"] == "a dog ran."
+
+
+def test_texts_stay_as_they_are_where_a_part_has_another_type(parts, tmp_path) -> None:
+    change(parts[0], extra=pa.array(["u"]).dictionary_encode(), number=pa.array(["x"]))
+    change(parts[1], extra=pa.array(["v"]), number=pa.array([7]))
+    merge(str(tmp_path / "s"), tmp_path / "out.jsonl", "jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [(row["extra"], row["number"]) for row in rows] == [("u", "x"), ("v", "7")]
+
+
+def test_digits_are_not_lost(parts, tmp_path) -> None:
+    change(parts[0], id=pa.array([2**53 + 1]))
+    change(parts[1], id=pa.array([1.5]))
+    with pytest.raises(StoreError, match="column 'id' as int64 and as double, which loses digits"):
+        merge(str(tmp_path / "s"), tmp_path / "out.csv", "csv")
