@@ -92,6 +92,14 @@ Proposed = Candidates | SupportsIndex
 Axes = Proposed | Mapping[int, Proposed] | Sketch
 
 
+def _check_no_sketch(support: object, why: str) -> None:
+    if isinstance(support, Sketch):
+        raise SupportError(
+            f"{why}; a Sketch is for joint and fill: give 'vocabulary', a number of candidates or "
+            "a list"
+        )
+
+
 class LanguageModel:
     """A masked LM and its tokenizer: texts with blanks in, joints out."""
 
@@ -217,6 +225,7 @@ class LanguageModel:
         cloze, how = self._as_cloze(text, blanks), settings or Settings()
         if len(cloze.positions) != 2:
             raise ClozeError(f"tables take two blanks; the text has {blanks_of(cloze)}")
+        _check_no_sketch(support, "tables are whole")
         axes = choose_axes(self.model, self._vocabulary, cloze, support, how)
         return pair_tables(cloze, self.model, axes, how, self._provenance(cloze))
 
@@ -261,7 +270,7 @@ class LanguageModel:
         if targets is not None:
             name = METHOD_WITHOUT_TABLES if method is None else method_name(method)
             check_options(name, options)
-            if support != AUTO:
+            if not (isinstance(support, str) and support == AUTO):
                 raise SupportError(
                     "support and targets both restrict what a blank may hold; give one of them"
                 )
@@ -321,6 +330,7 @@ class LanguageModel:
                 "per update"
             )
         check_counts(n=(n, 1), chains=(chains, 1), warm_up=(warm_up, 0), thin=(thin, 1))
+        _check_no_sketch(support, "samples are drawn from a whole joint")
         axes = choose_axes(self.model, self._vocabulary, cloze, support, how)
         drawn = sample_blanks(
             self.model,
@@ -453,13 +463,22 @@ class LanguageModel:
         each text.
         """
         how = How(measure, self.support(support), samples, window, seed)
+        if how.measure == "pmi" and not isinstance(support, str):
+            raise SupportError(
+                "pmi is of the tokens that stand in the text, out of the whole vocabulary; leave "
+                "support out, or take another measure"
+            )
 
         def questions() -> Iterator[Question]:
-            each = repeat(None) if places is None else places
-            for number, (text, chosen) in enumerate(zip(texts, each, strict=places is not None)):
+            each = iter(repeat(None) if places is None else places)
+            for number, text in enumerate(texts):
+                if (chosen := next(each, ())) == ():
+                    raise ClozeError(f"text {number} has no places; give those of each text")
                 question = self.dependence_question(text, places=chosen, support=support)
                 how.check(question, f"text {number}")
                 yield question
+            if places is not None and next(each, None) is not None:
+                raise ClozeError("there are more places than texts; give those of each text")
 
         return dependence_maps(self.model, questions(), how, settings or Settings(), name=self.name)
 
@@ -478,10 +497,11 @@ class LanguageModel:
             written, blanks, names = residues_as_blanks(
                 self.tokenizer, text, self._vocabulary.names, places
             )
-            return question_of(self.cloze(written, blanks=blanks), self.tokenizer, names)
-        if places is None and is_whole:
-            places = every_word(text, self.tokenizer)
-        return question_of(self.cloze(text, blanks=places), self.tokenizer)
+            cloze = self.cloze(written, blanks=blanks)
+            return question_of(cloze, self.tokenizer, names, is_chosen=places is not None)
+        every = every_word(text, self.tokenizer) if places is None and is_whole else places
+        cloze = self.cloze(text, blanks=every)
+        return question_of(cloze, self.tokenizer, is_chosen=places is not None)
 
     def ranked(self, cloze: Cloze, joint: Joint, top: int = 5) -> list[dict[str, Any]]:
         """The likeliest fills of a joint, written into its text."""

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -191,7 +192,7 @@ class Bill:
         """The time of all texts, shared by the machines; each runs at least one text."""
         if seconds is None:
             return None
-        return seconds * max(1.0, self.examples / self.machines)
+        return seconds * math.ceil(self.examples / self.machines)
 
     def on_accelerator(self) -> float | None:
         """The time of one text there."""

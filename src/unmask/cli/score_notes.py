@@ -28,9 +28,10 @@ def notes(kind: "Score", tally: "Tally") -> Iterator[str]:
         )
     what, done = ("pairs", "compared") if kind.is_pairs else ("texts", "scored")
     if tally.unknown:
+        counted = "" if kind.is_pairs or kind.words else "unknown_tokens counts them, and "
         yield (
-            f"{tally.unknown} of {tally.texts} texts have words that the vocabulary has no token "
-            "for: unknown_tokens counts them, and the model reads the unknown token there"
+            f"{tally.unknown} of {tally.texts} {what} have words that the vocabulary has no token "
+            f"for: {counted}the model reads the unknown token there"
         )
     for method in kind.methods:
         if method in tally.without:

@@ -59,6 +59,8 @@ def read_corpus(spec: CorpusSpec, *, standard_input: BinaryIO | None = None) -> 
     if spec.place == STANDARD_INPUT:
         _reject_dataset_options(spec, "standard input")
         place = Place("stdin", "standard input")
+        if standard_input is None and sys.stdin is None:
+            raise CorpusError("there is no standard input to read from; give a file")
         return _from_file(standard_input or sys.stdin.buffer, spec.format or "txt", spec, place)
     path = os.path.expanduser(spec.place)
     # not Path.is_dir and Path.exists, which raise on names that no file system takes

@@ -389,11 +389,13 @@ def _json_lines(unit: Unit, columns: Sequence[str], where: Any) -> Read:
 
 def _tabbed(unit: Unit, columns: Sequence[str], where: Any) -> Read:
     layout = _layout(unit.place, places.stamp(unit.place), "tsv", tuple(columns))
+    is_header = unit.start == 0 and layout.has_header
     for number, line, reason in _decoded_lines(unit, where):
-        is_header = number == 1 and unit.start == 0 and layout.has_header
-        if reason or (line.strip() and not is_header):
-            cells = line.split("\t")
-            yield _record(cells, layout, where(number), reason)
+        if not (reason or line.strip()):
+            continue
+        if not is_header:
+            yield _record(line.split("\t"), layout, where(number), reason)
+        is_header = False
 
 
 def _comma_separated(unit: Unit, columns: Sequence[str], where: Any) -> Read:

@@ -106,6 +106,8 @@ class Work:
             for item in read.items
         ]
         tally = self.kind.tally(read.batch.rows, rows)
+        # also where rows have no column for it
+        tally.unknown = max(tally.unknown, sum(map(_has_unknown, read.items)))
         return Answered(read.batch, rows, tally, time.perf_counter() - began, read.error)
 
     def write(self, unit: Unit | Given, answered: Answered) -> Done:
@@ -148,6 +150,12 @@ def batch_of(unit: Unit | Given, kind: Kind) -> Batch:
     if kind.file_column is None:
         return batch
     return batch.with_column(kind.file_column, file_stem(unit.place))
+
+
+def _has_unknown(item: object) -> bool:
+    """Whether one of the texts of an item has words that the vocabulary has no token for."""
+    texts = item if isinstance(item, tuple) else ()
+    return any(getattr(text, "unknown", None) for text in texts)
 
 
 def _each(kind: Kind, lm: LanguageModel, items: Sequence[Any]) -> list[list[dict[str, Any]]]:

@@ -33,7 +33,7 @@ class FormEngine(Engine):
 
     @computed_once
     def _sums(self) -> FormSums | None:
-        if not (can_compile(self.form, self.shape) and compiled_for(self.tables)):
+        if not (compiled_for(self.tables) and can_compile(self.form, self.shape)):
             return None
         return compiled_sums({"": self.form}, self.tables, entropies=True)[0][""]
 

@@ -76,7 +76,8 @@ def can_compile(form: Form, shape: tuple[int, int]) -> bool:
     if not all(1 in part.shape for part in form.parts()):
         return False
     if isinstance(form, Product):
-        log_a, log_b = by_axis(form.log_factors, shape)
+        device = form.log_factors[0].device if form.log_factors else None
+        log_a, log_b = by_axis(form.log_factors, shape, device)
         return form.powers in _POWERS and _narrow(log_a) and _narrow(log_b)
     each = [form.log_times, *([form.log_over] if form.log_over else [])]
     return all(_narrow(torch.cat(_vectors(parts, shape))) for parts in each)

@@ -17,7 +17,7 @@ from unmask.errors import SupportError
 from unmask.joints.agreement import UNITS, Agreement
 from unmask.joints.engine import Engine, Scored, Scores
 from unmask.joints.fill import Fill, best_cells
-from unmask.joints.odds import changes, fill_ids, log_odds
+from unmask.joints.odds import changes, defined, fill_ids, log_odds
 from unmask.joints.sketched import Sketched, spread
 from unmask.printable import columns, printable, quoted
 from unmask.text.support import Support, Token, place_at_blank
@@ -151,8 +151,7 @@ class Joint:
 
     def marginal(self, *axes: int) -> "Joint":
         """The distribution of one blank, or of some, whatever fills the others."""
-        for axis in axes:
-            self._check_axis(axis)
+        axes = tuple(map(self._axis, axes))
         if not axes or len(set(axes)) < len(axes):
             raise SupportError(f"marginal takes one or more blanks, each once, not {quoted(axes)}")
         if axes == tuple(range(len(self.supports))):
@@ -167,7 +166,7 @@ class Joint:
 
     def conditional(self, axis: int, *, given: Mapping[int, Token]) -> "Joint":
         """The distribution of one blank given tokens for others; the rest are summed out."""
-        self._check_axis(axis)
+        axis = self._axis(axis)
         if not isinstance(given, Mapping):
             other = int(axis == 0)
             raise SupportError(
@@ -175,8 +174,7 @@ class Joint:
                 f"{self.supports[min(other, len(self.supports) - 1)].names[0]!r}}}, not "
                 f"{quoted(given)}"
             )
-        for blank in given:
-            self._check_axis(blank)
+        given = {self._axis(blank): token for blank, token in given.items()}
         if axis in given:
             raise SupportError(f"blank {axis} cannot be both requested and given")
         if not given:
@@ -257,14 +255,14 @@ class Joint:
         """
         joint, _ = self._at(tokens)
         apart = sum(joint.marginal(axis).log_prob(token) for axis, token in enumerate(tokens))
-        return (joint.log_prob(*tokens) - apart) / (math.log(2) if base_two else 1.0)
+        return defined(joint.log_prob(*tokens) - apart) / (math.log(2) if base_two else 1.0)
 
     def log_odds(
         self, mutant: Sequence[Token], wildtype: Sequence[Token], *, base_two: bool = False
     ) -> float:
         """How much likelier one fill is than another: log p(mutant) / p(wildtype), nats or bits."""
         one, other = (
-            fill_ids(self.supports, fill, name)
+            fill_ids(self._every_token, fill, name)
             for fill, name in ((mutant, "mutant"), (wildtype, "wildtype"))
         )
         return log_odds(self.log_prob, one, other) / (math.log(2) if base_two else 1.0)
@@ -277,7 +275,7 @@ class Joint:
         In nats, or bits. It is 0 if the blanks are independent, or if fewer than two of them
         change.
         """
-        found = changes(self.supports, self.log_prob, mutant, wildtype)
+        found = changes(self._every_token, self.log_prob, mutant, wildtype)
         return found.interaction / (math.log(2) if base_two else 1.0)
 
     def to_dict(self, n: int = 10) -> dict[str, object]:
@@ -400,8 +398,15 @@ class Joint:
             axis: place_at_blank(self.supports, axis, token) for axis, token in tokens.items()
         }
 
-    def _check_axis(self, axis: int) -> None:
-        if not isinstance(axis, int) or not 0 <= axis < len(self.supports):
+    @property
+    def _every_token(self) -> tuple[Support, ...]:
+        """What may be named: of a sketch the whole vocabulary, not what was sampled of it."""
+        return self.supports if self._sketch is None else self._sketch.whole
+
+    def _axis(self, axis: object) -> int:
+        number = whole_number(axis)
+        if number is None or not 0 <= number < len(self.supports):
             raise SupportError(
                 f"there is no blank {axis!r}; blanks count from 0 to {len(self.supports) - 1}"
             )
+        return number

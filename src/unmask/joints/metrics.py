@@ -84,9 +84,10 @@ def _reduced(
         for name, joint in joints.items()
         if isinstance(joint.engine, FormEngine)
         and joint.engine.tables is tables
+        and compiled_for(tables)
         and can_compile(joint.engine.form, tables.shape)
     }
-    if not forms or not compiled_for(tables):
+    if not forms:
         return streamed_sums({n: joint.scores for n, joint in joints.items()}, tables)
     found, entropies = compiled_sums(forms, tables, entropies=False)
     rest = {name: joint.scores for name, joint in joints.items() if name not in forms}

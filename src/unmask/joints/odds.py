@@ -33,7 +33,7 @@ class Changes:
     @property
     def interaction(self) -> float:
         """What the changes do together beyond what they do alone."""
-        return _defined(self.log_odds - sum(self.single_log_odds))
+        return defined(self.log_odds - sum(self.single_log_odds))
 
 
 def changes(
@@ -50,7 +50,7 @@ def changes(
 
 def log_odds(log_prob: LogProb, one: tuple[int, ...], other: tuple[int, ...]) -> float:
     """log p(one) / p(other), in nats; a fill against itself is not looked up."""
-    return 0.0 if one == other else _defined(log_prob(*one) - log_prob(*other))
+    return 0.0 if one == other else defined(log_prob(*one) - log_prob(*other))
 
 
 def fill_ids(supports: Supports, fill: Sequence[Token], name: str) -> tuple[int, ...]:
@@ -85,7 +85,8 @@ def strongest_interaction(
     return best, value
 
 
-def _defined(difference: float) -> float:
+def defined(difference: float) -> float:
+    """A difference of log-probabilities, unless both are of probability zero."""
     if math.isnan(difference):
         raise NumericsError("the odds of two fills that both have probability zero are undefined")
     return difference

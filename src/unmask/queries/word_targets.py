@@ -16,7 +16,6 @@ from torch import Tensor
 
 from unmask.arguments import real_number, whole_number
 from unmask.constructions import construction
-from unmask.constructions.needs import Needs
 from unmask.errors import ClozeError, MethodError, SupportError
 from unmask.joints.joint import Joint
 from unmask.joints.lazy_orders import LazyOrders
@@ -132,9 +131,16 @@ def _proposed(about: WordQuestion, blank: int, count: int) -> list[int]:
 
 def _candidates(about: WordQuestion, blank: int, words: Sequence[Token]) -> list[Candidate]:
     try:
-        return pieces_in_context(about.tokenizer, about.cloze, blank, words)
+        found = pieces_in_context(about.tokenizer, about.cloze, blank, words)
     except SupportError as error:
         raise SupportError(f"blank {blank}: {error}") from None
+    for word in found:
+        if max(word.ids) >= len(about.whole):
+            raise SupportError(
+                f"blank {blank}: the tokenizer has a token for {quoted(word.word)}, but the model "
+                f"has {len(about.whole):,} tokens; resize its embeddings"
+            )
+    return found
 
 
 def _check_affordable(each: Sequence[Sequence[Candidate]], method: str) -> None:
@@ -174,7 +180,7 @@ def _log_probs(
     if known.without_tables({}) or positions == 1:
         reader = BlankReader(about.model, cloze, whole, about.settings)
         return LazyOrders(reader).scores_of(ids)
-    if known.needs((2, 2), {}) == Needs(masked=True):
+    if method == "mlm":
         masked = masked_distributions(RowReader(about.model, about.settings), cloze, whole)
         each = [log_p.cpu()[ids[:, blank]] for blank, (log_p, _) in enumerate(masked)]
         return torch.stack(each).sum(dim=0)

@@ -1,5 +1,6 @@
 """Pairwise epistasis in a table of variants: what two mutations do beyond what each does alone."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -20,7 +21,8 @@ _ROUNDING = 1e-6
 def variant_of(mutant: str) -> Variant:
     """The mutations that a name joins; none for the wild type."""
     plain = mutant.strip()
-    return frozenset(() if plain.lower() in _WILD_TYPES else plain.replace(",", ":").split(":"))
+    parts = () if plain.lower() in _WILD_TYPES else re.split("[:,]", plain.upper())
+    return frozenset(part.strip() for part in parts)
 
 
 @dataclass(frozen=True, eq=False)

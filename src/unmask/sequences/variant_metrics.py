@@ -131,12 +131,16 @@ class Table:
         """The variants that have every number; raises if there are none, or columns differ."""
         numbers = {"the measurement": _numbers(measured)}
         numbers |= {name: _numbers(values) for name, values in scores.items()}
+        wild = np.array([not variant_of(one) for one in mutants], dtype=bool)
         for name, values in numbers.items():
             if len(values) != len(mutants):
                 raise UnmaskError(
                     f"{len(mutants)} variants, but {quoted(name)} has {len(values)} numbers"
                 )
-        known = {n: v for n, v in numbers.items() if np.isfinite(v).any()}
+            if name in scores and len(wild):
+                # what is scored is the difference to the wild type
+                values[wild & np.isnan(values)] = 0.0
+        known = {n: v for n, v in numbers.items() if np.isfinite(v[~wild]).any()}
         if "the measurement" not in known or len(known) == 1:
             raise UnmaskError("an evaluation needs measured variants, and scores of them")
         kept = np.isfinite(np.stack(list(known.values()))).all(axis=0)

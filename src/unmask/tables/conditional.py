@@ -119,7 +119,9 @@ class ConditionalTable:
         finite = torch.ones((), dtype=torch.bool, device=logits.device)
         for rows in _blocks(logits):
             tile = logits.block(rows)
-            compiled = kernels.worthwhile(tile, math.prod(logits.shape))
+            # numpy has no bfloat16
+            compiled = tile.dtype == torch.float32
+            compiled = compiled and kernels.worthwhile(tile, math.prod(logits.shape))
             sums, all_finite = (_compiled_sums if compiled else _sums)(tile, over_rows=over_rows)
             finite &= all_finite
             if over_rows:

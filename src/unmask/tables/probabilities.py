@@ -93,7 +93,9 @@ def _room(shape: tuple[int, int], dtype: torch.dtype, device: torch.device) -> T
 
 def _write(table: ConditionalTable, rows: slice, tile: Tensor, written: Tensor) -> float:
     """Write the probabilities of some rows; returns the lowest logarithm."""
-    if not kernels.worthwhile(tile, math.prod(table.logits.shape)):
+    # numpy has no bfloat16
+    compiled = tile.dtype == torch.float32
+    if not (compiled and kernels.worthwhile(tile, math.prod(table.logits.shape))):
         log_p = table.log_prob(rows)
         written[:] = log_p.exp()
         return float(log_p.min())

@@ -44,6 +44,9 @@ class Request:
     def with_fields(self, fields: Row) -> "Request":
         """The same with the fields of a line; its words replace candidates, and vice versa."""
         given: Row = {name: _keyed(fields[name]) for name in FIELDS if fields.get(name) is not None}
+        if isinstance(words := given.get("targets"), str):
+            # as an option, and as a cell of a table
+            given["targets"] = [word.strip() for word in words.split(",")]
         if "support" in given:
             given.setdefault("targets", None)
         elif "targets" in given:

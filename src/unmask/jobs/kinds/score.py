@@ -122,7 +122,9 @@ class Score:
         return scoring.log_ratios(lm, pairs, orders=self.orders, seed=self.seed, **how)
 
     def without(self, reason: str) -> list[dict[str, Any]]:
-        """A row per method with the reason."""
+        """A row per method with the reason; without texts, without what it quotes of them."""
+        if self.without_text:
+            reason = reason.partition(": ")[0]
         if self.is_pairs:
             nothing = LogRatio(None, None, 0, None, 0, reason)
             return [row for method in self.methods for row in self._rows(method, nothing)]

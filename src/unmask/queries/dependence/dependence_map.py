@@ -1,6 +1,6 @@
 """How strongly every two places of a text depend on each other, as a value. Knows no model."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,12 +21,21 @@ UNITS = {"mutual-information": "bits", "pmi": "nats", "jacobian": "nats"}
 
 
 class Place(NamedTuple):
-    """A word, a residue or a blank: its name, its tokens, and its characters if they are known."""
+    """A word, a residue or a blank: its name, its tokens, and its characters if they are known.
+
+    `number` is the position of its first token, where other places of the text were left out.
+    """
 
     name: str
     positions: tuple[int, ...]
     start: int | None = None
     end: int | None = None
+    number: int | None = None
+
+
+def numbers_of(places: Sequence[Place]) -> list[int]:
+    """Where places are, for how far they are apart."""
+    return [n if one.number is None else one.number for n, one in enumerate(places)]
 
 
 class Dependence(NamedTuple):
@@ -104,7 +113,8 @@ class DependenceMap:
             raise SupportError(
                 f"top takes whole numbers from 1, not {quoted(n)} and apart={quoted(apart)}"
             )
-        found = [one for one in self.pairs() if one.second - one.first >= apart]
+        where = numbers_of(self.places)
+        found = [one for one in self.pairs() if where[one.second] - where[one.first] >= apart]
         # of equals the first
         return sorted(found, key=lambda one: -one.value)[:n]
 
@@ -164,13 +174,14 @@ class DependenceMap:
 
     def to_dicts(self) -> list[dict[str, object]]:
         """A dictionary per pair of places, ready for JSON; residues count from 1, places from 0."""
+        where = numbers_of(self.places)
         return [
             {
                 "first": one.first,
                 "second": one.second,
                 "first_name": one.names[0],
                 "second_name": one.names[1],
-                "distance": one.second - one.first,
+                "distance": where[one.second] - where[one.first],
                 self.measure.replace("-", "_"): one.value,
                 "standard_error": one.standard_error,
                 "unit": self.unit,

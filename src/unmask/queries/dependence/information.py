@@ -11,7 +11,7 @@ are masked and drawn together, each from its own distribution.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
@@ -61,7 +61,9 @@ def by_information(reader: RowReader, questions: Sequence[Question], how: How) -
             for place, measured in enumerate(contexts.measure()):
                 for row, opening in enumerate(some):
                     totals[opening.number].add(opening.places, place, measured, row)
-    return [total.found() for total in totals]
+    return [
+        total.found(how.pairs(question)) for total, question in zip(totals, questions, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,13 @@ class _Total:
         # an opening's masked row is read once
         self.forward_passes += int(measured.rows[row]) + (place == 0)
 
-    def found(self) -> Found:
-        """Both directions averaged, in bits."""
+    def found(self, pairs: Iterable[tuple[int, int]]) -> Found:
+        """Both directions averaged, in bits, of pairs that are near enough."""
         bits = 2 * math.log(2)
+        far = torch.ones_like(self.values, dtype=torch.bool)
+        for one, other in pairs:
+            far[one, other] = far[other, one] = False
+        self.values[far] = self.variances[far] = math.nan
         errors = (self.variances + self.variances.T).sqrt() / bits
         return Found(
             (self.values + self.values.T) / bits,

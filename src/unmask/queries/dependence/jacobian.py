@@ -75,6 +75,8 @@ def _propose(
             chosen = [(questions[n], (place,)) for n, place in some]
             positions, ids = positions_of(chosen), ids_of([question for question, _ in chosen])
             standing = ids.gather(1, positions)
+            # nothing stands in a blank
+            standing[standing == reader.model.mask_id] = -1
             ids.scatter_(1, positions, reader.model.mask_id)
             log_probs = torch.empty(len(ids), width, count, dtype=torch.float64)
             places = torch.empty(len(ids), width, count, dtype=torch.long)

@@ -1,5 +1,6 @@
 """A text whose places are mapped, and how: what every measure starts from."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -12,7 +13,7 @@ from torch import Tensor
 from unmask.arguments import whole_number
 from unmask.errors import ClozeError, MethodError, UnmaskError
 from unmask.printable import quoted
-from unmask.queries.dependence.dependence_map import UNITS, Place
+from unmask.queries.dependence.dependence_map import UNITS, Place, numbers_of
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
@@ -82,19 +83,20 @@ class How:
 
     def pairs(self, question: Question) -> Iterator[tuple[int, int]]:
         """Every two places that are near enough."""
-        size, window = len(question.places), self.window
-        if window is None or window >= size:
+        size = len(question.places)
+        if self.window is None:
             return combinations(range(size), 2)
         return (
-            (one, other)
-            for one in range(size)
-            for other in range(one + 1, min(size, one + window + 1))
+            (one, other) for one in range(size) for other in self.near(question, one) if other > one
         )
 
     def near(self, question: Question, place: int) -> range:
         """The places that are near enough to one, itself included."""
-        reach = len(question.places) if self.window is None else self.window
-        return range(max(0, place - reach), min(len(question.places), place + reach + 1))
+        where = numbers_of(question.places)
+        if self.window is None:
+            return range(len(where))
+        first = bisect_left(where, where[place] - self.window)
+        return range(first, bisect_right(where, where[place] + self.window))
 
     def check(self, question: Question, name: str = "the text") -> None:
         """Reject a text that this measure has no number for."""
@@ -120,13 +122,23 @@ class How:
         return pairs * (1 + 2 * tokens) if question.is_whole else 1 + size * tokens
 
 
-def question_of(cloze: Cloze, tokenizer: Any, names: Sequence[str] | None = None) -> Question:
-    """The places of a cloze: what its blanks covered, or, if it was written with masks, blanks."""
+def question_of(
+    cloze: Cloze, tokenizer: Any, names: Sequence[str] | None = None, *, is_chosen: bool = False
+) -> Question:
+    """The places of a cloze: what its blanks covered, or, if it was written with masks, blanks.
+
+    Of places that were chosen (`is_chosen`), neighbours may be far apart in the text.
+    """
     whole = cloze.gold is not None
     ids = tuple(cloze.filled(cloze.gold)) if cloze.gold is not None else cloze.ids
     spans = cloze.spans or ((None, None),) * len(cloze.blank_widths)
     places = [
-        Place(_name(n, run, ids, span, cloze, tokenizer) if names is None else names[n], run, *span)
+        Place(
+            _name(n, run, ids, span, cloze, tokenizer) if names is None else names[n],
+            run,
+            *span,
+            run[0] if whole and is_chosen else None,
+        )
         for n, (run, span) in enumerate(zip(cloze.positions_by_blank, spans, strict=True))
     ]
     if whole:

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unmask.arguments import real_number
-from unmask.errors import UnmaskError
+from unmask.errors import ClozeError, UnmaskError
 from unmask.model.row_reader import Outcomes, RowReader, Rows
 from unmask.printable import quoted
 from unmask.queries.dependence.information import by_information
@@ -66,6 +66,11 @@ def independent_groups(
     reader: RowReader, question: Question, how: How, at_most: float
 ) -> tuple[Groups, Float[Tensor, "blanks size"]]:
     """The groups of all blanks, the surest first, and the distribution of each blank."""
+    if max(question.widths) > 1:
+        raise ClozeError(
+            "blanks that are filled together have one token each, and some have more; write one "
+            "mask per blank"
+        )
     log_probs = _masked(reader, question, question.ids, range(len(question.places)), how)
     order = log_probs.amax(dim=1).argsort(descending=True, stable=True).tolist()
     if len(order) == 1:

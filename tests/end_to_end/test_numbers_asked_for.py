@@ -1,0 +1,269 @@
+"""Requests that once were answered with another number than was asked for, or not in one line."""
+
+import itertools
+import json
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny_models
+import torch
+from tiny_tokenizers import save_bert
+from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
+
+import unmask
+from unmask import Sketch
+from unmask.cli import main
+from unmask.cli.cost import Bill
+from unmask.constructions.needs import Needs
+from unmask.corpora import CorpusSpec, read_corpus
+from unmask.jobs.inputs import open_input, read_unit
+from unmask.jobs.kinds.fill import Request
+from unmask.joints import form_engine
+from unmask.joints.forms import Product
+from unmask.queries.dependence import jacobian
+from unmask.sequences.variant_metrics import evaluate_variants
+from unmask.tables.conditional import DenseLogits
+from unmask.tables.pair_tables import PairTables
+
+QUIET = unmask.Settings(progress=False, announce=False)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_bert(tmp_path_factory.mktemp("bert")))
+
+
+@pytest.fixture(scope="module")
+def lm(folder: str) -> unmask.LanguageModel:
+    return unmask.load(folder)
+
+
+# --- joints --------------------------------------------------------------------------------------
+
+
+def test_forms_are_only_looked_at_where_compiled_sums_can_be_used(lm, monkeypatch) -> None:
+    """On a GPU they cannot, and what looks at forms expects numbers of the CPU."""
+
+    def fail(*_: object) -> bool:
+        raise AssertionError("the tables are not compiled")
+
+    monkeypatch.setattr(form_engine, "can_compile", fail)
+    monkeypatch.setattr(form_engine, "compiled_for", lambda _: False)
+    joint = lm.joint("the [MASK] sat on the [MASK].", support=["cat", "dog", "mat"])
+    assert math.isfinite(joint.entropy())
+
+
+def test_factors_of_a_form_are_added_where_they_are() -> None:
+    factors = torch.zeros(3, 1, device="meta"), torch.zeros(1, 3, device="meta")
+    form = Product((0.5, 0.5), factors)
+    # numbers of this device cannot be read: it fails there, not where they are added up
+    with pytest.raises(RuntimeError, match=r"meta tensors|Tensor\.item"):
+        form_engine.can_compile(form, (3, 3))
+
+
+@pytest.fixture(scope="module")
+def sketched() -> unmask.Joint:
+    lm = unmask.LanguageModel(ToyMaskedLM(toy_joint(600, 2), noise=0.2), ToyTokenizer(600))
+    return lm.joint("[MASK] [MASK]", support=Sketch(precision=None, passes=201), settings=QUIET)
+
+
+def test_odds_of_a_sketch_take_every_token_that_has_a_probability(sketched) -> None:
+    held = [set(axis.names) for axis in sketched.supports]
+    left = [next(f"t{n}" for n in range(600) if f"t{n}" not in names) for names in held]
+    there = [axis.names[0] for axis in sketched.supports]
+    odds = sketched.log_odds(left, there)
+    assert odds == pytest.approx(sketched.log_prob(*left) - sketched.log_prob(*there), abs=1e-9)
+    one, other = (
+        sketched.log_odds([a, b], there) for a, b in ((left[0], there[1]), (there[0], left[1]))
+    )
+    assert sketched.interaction(left, there) == pytest.approx(odds - one - other, abs=1e-9)
+
+
+def test_pmi_of_what_cannot_be_is_undefined() -> None:
+    scores = torch.tensor([[0.0, -math.inf], [0.0, -math.inf]], dtype=torch.float64)
+    joint = unmask.Joint.from_scores(scores, (unmask.Support.of(["a", "b"]),) * 2)
+    with pytest.raises(unmask.NumericsError, match="undefined"):
+        joint.pmi(*(axis.names[1] for axis in joint.supports))
+
+
+def test_blanks_are_counted_by_whole_numbers(lm) -> None:
+    joint = lm.joint("the [MASK] sat on the [MASK].", support=["cat", "mat"])
+    assert joint.marginal(np.int64(1)).supports == joint.marginal(1).supports
+    with pytest.raises(unmask.SupportError, match="there is no blank True"):
+        joint.marginal(True)
+
+
+@pytest.mark.parametrize("ask", ["tables", "sample"])
+def test_a_sketch_is_not_taken_for_the_vocabulary(ask, lm) -> None:
+    given = {"tables": {}, "sample": {"n": 3}}[ask]
+    with pytest.raises(unmask.SupportError, match="a Sketch is for joint and fill"):
+        getattr(lm, ask)("the [MASK] sat on the [MASK].", support=Sketch(), **given)
+
+
+def test_large_tables_of_bfloat16_are_read() -> None:
+    logits = torch.randn(1024, 1024, generator=torch.Generator().manual_seed(0)).bfloat16()
+    tables = PairTables.from_logits(DenseLogits(logits), DenseLogits(logits.clone()))
+    row = tables.a_given_b.log_prob(slice(0, 1024)).exp().sum(0)
+    assert torch.allclose(row, torch.ones_like(row))
+
+
+# --- targets -------------------------------------------------------------------------------------
+
+
+def test_targets_are_scored_by_the_construction_that_is_named(lm) -> None:
+    """One of your own that reads masked distributions alone is not `mlm`."""
+    name = "tempered-for-a-test"
+
+    @unmask.register(name, needs=Needs(masked=True))
+    def tempered(tables):
+        masked = tables.masked
+        return Product((0.0, 0.0), (0.5 * masked.log_a[:, None], 0.5 * masked.log_b[None]))
+
+    text, words = "the [MASK] [MASK] on the mat.", {0: ["cat", "dog"], 1: ["sat", "ran"]}
+    found = lm.fill(text, targets=words, method=name, top=4)
+    joint = lm.joint(text, method=name, support="vocabulary")
+    for one in found:
+        expected = joint.log_prob(*one["word"])
+        assert one["log_prob_given_pieces"] == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_target_beyond_the_model_is_named(folder) -> None:
+    lm = unmask.load(folder)
+    lm.tokenizer.add_tokens(["zzz"])
+    with pytest.raises(unmask.SupportError, match="has a token for 'zzz', but the model has"):
+        lm.fill("the [MASK] sat.", targets=["dog", "zzz"])
+
+
+def test_words_in_a_cell_are_several_targets() -> None:
+    assert Request().with_fields({"targets": "man, woman"}).targets == ["man", "woman"]
+    assert Request().with_fields({"targets": ["man,woman"]}).targets == ["man,woman"]
+
+
+# --- dependence ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("measure", ["mutual-information", "jacobian"])
+def test_a_window_holds_for_blanks_too(measure, lm) -> None:
+    text = "the [MASK] [MASK] on [MASK] [MASK]."
+    found = lm.dependence(text, measure=measure, window=1, settings=QUIET)
+    assert [(one.first, one.second) for one in found.pairs()] == [(0, 1), (1, 2), (2, 3)]
+
+
+def test_nothing_stands_in_a_blank(lm, monkeypatch) -> None:
+    real, seen = jacobian._fills, []
+
+    def watched(tokens, log_probs):
+        seen.extend(tokens.flatten().tolist())
+        return real(tokens, log_probs)
+
+    monkeypatch.setattr(jacobian, "_fills", watched)
+    lm.dependence("the [MASK] [MASK] on the mat.", measure="jacobian", samples=4, settings=QUIET)
+    assert len(seen) == 8
+    assert lm.model.mask_id not in seen
+
+
+def test_chosen_places_are_as_far_apart_as_in_the_text(tmp_path: Path) -> None:
+    lm = unmask.load(tiny_models.saved("esm", tmp_path))
+    asked = {"support": "amino-acids", "places": [2, 9, 11], "settings": QUIET}
+    rows = lm.dependence("MKTAYIAKQRLEDW", **asked).to_dicts()
+    assert [row["distance"] for row in rows] == [7, 9, 2]
+    near = lm.dependence("MKTAYIAKQRLEDW", **asked, window=2)
+    assert [one.names for one in near.pairs()] == [("Q9", "L11")]
+    assert [one.names for one in lm.dependence("MKTAYIAKQRLEDW", **asked).top(apart=8)] == [
+        ("K2", "L11")
+    ]
+
+
+def test_maps_that_cannot_be_are_refused_in_one_line(lm) -> None:
+    with pytest.raises(unmask.SupportError, match="out of the whole vocabulary"):
+        lm.dependence("the dog sat.", measure="pmi", support=["dog", "sat"])
+    texts = ["the dog sat.", "the cat sat."]
+    for places, said in (([[1, 2]], "text 1 has no places"), ([[1, 2]] * 3, "more places than")):
+        with pytest.raises(unmask.ClozeError, match=said):
+            list(lm.dependence_maps(texts, places=places, settings=QUIET))
+    wide = lm.cloze("the unhappy dog sat.", blanks=["unhappy", "dog"])
+    for ask in (lambda: lm.independent_blanks(wide), lambda: lm.fill(wide, together=0.05)):
+        with pytest.raises(unmask.ClozeError, match="one token each"):
+            ask()
+
+
+# --- variants ------------------------------------------------------------------------------------
+
+
+def factorial(separator: str) -> tuple[list[str], list[float], list[float]]:
+    """All combinations of four mutations, with random measurements and scores."""
+    rng = np.random.default_rng(0)
+    singles = ["A1C", "D2E", "F3G", "H4I"]
+    names = [
+        separator.join(some) or "wt"
+        for k in range(5)
+        for some in itertools.combinations(singles, k)
+    ]
+    measured, scores = rng.normal(size=(2, len(names))).tolist()
+    return names, measured, [0.0, *scores[1:]]
+
+
+def epistasis(names: list[str], measured: list[float], scores: list[float | None]) -> list[tuple]:
+    found = evaluate_variants(names, measured, {"m": scores})
+    return [(row.metric, row.n, row.value) for row in found if "epistasis" in row.metric]
+
+
+def test_the_wild_type_that_was_measured_counts() -> None:
+    """A command has no score of it: it is what all scores are relative to."""
+    names, measured, scores = factorial(":")
+    expected = epistasis(names, measured, list(scores))
+    assert expected
+    assert epistasis(names, measured, [None, *scores[1:]]) == expected
+    # and left out, the numbers are others
+    assert epistasis(names[1:], measured[1:], list(scores[1:])) != expected
+
+
+@pytest.mark.parametrize("separator", [",", ", ", ": "])
+def test_names_of_variants_are_read_as_the_scorer_reads_them(separator) -> None:
+    expected = epistasis(*factorial(":"))
+    names, measured, scores = factorial(separator)
+    assert epistasis(names, measured, scores) == expected
+    assert epistasis([name.lower() for name in names], measured, scores) == expected
+
+
+# --- the command line ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("more", [["--pairs", "good,bad"], ["--column", "bad", "--words"]])
+def test_unknown_words_are_told_of_pairs_and_words_too(more, folder, tmp_path, capsys) -> None:
+    (tmp_path / "p.csv").write_text("good,bad\nthe cat sat .,the zebra sat .\n")
+    assert main(["score", str(tmp_path / "p.csv"), "-m", folder, *more]) == 0
+    said = "".join(capsys.readouterr())
+    assert "1 of 1" in said
+    assert "have words that the vocabulary has no token for: the model reads" in said
+
+
+def test_rows_without_text_have_none_in_their_reason(folder, capsys) -> None:
+    given = ["score", "--no-text", "--json", "-m", folder, "--text", "zebra", "--text", "the cat ."]
+    assert main(given) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert rows[0]["reason"]
+    assert "zebra" not in json.dumps(rows)
+
+
+@pytest.mark.parametrize("blank", ["", "\n", "\n \n"])
+def test_the_header_of_a_table_is_no_row(blank: str, tmp_path: Path) -> None:
+    (tmp_path / "t.tsv").write_text(f"{blank}id\ttext\n1\tA cat.\n")
+    (unit,) = open_input([str(tmp_path / "t.tsv")], texts_per_unit=9).units()
+    assert list(read_unit(unit, ["text"]).rows) == [{"id": "1", "text": "A cat."}]
+
+
+def test_machines_take_whole_texts() -> None:
+    bill = Bill.__new__(Bill)
+    for name, value in (("examples", 4), ("machines", 3)):
+        object.__setattr__(bill, name, value)
+    assert bill.total(10.0) == 20.0
+
+
+def test_a_corpus_from_no_standard_input_is_one_line(monkeypatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(unmask.CorpusError, match="no standard input to read from"):
+        read_corpus(CorpusSpec("-"))
