@@ -39,7 +39,7 @@ class Job:
     kind: Kind
     source: Input
     texts_per_unit: int
-    columns: Sequence[str]
+    columns: Sequence[str] = ()
 
     def plan(self, lm: LanguageModel, *, name: str, dtype: str) -> JobPlan:
         """The plan of this job with a model."""
