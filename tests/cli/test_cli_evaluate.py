@@ -3,11 +3,14 @@
 import csv
 import io
 import json
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 from tiny_tokenizers import save_bert
@@ -15,6 +18,7 @@ from tiny_tokenizers import save_bert
 import unmask
 import unmask.evaluation.worker as worker
 from unmask.cli import main
+from unmask.constructions.registered import REGISTERED
 from unmask.corpora import CorpusSpec
 from unmask.evaluation.request import Request, evaluate, prepare
 from unmask.evaluation.store.run_folder import read_run
@@ -234,6 +238,16 @@ def test_a_dry_run_says_cost_and_writes_nothing(run, tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("method", ["mlm", "orders,sweep", "hcb"])
+def test_a_dry_run_counts_what_metrics_read(run, tmp_path: Path, method: str) -> None:
+    """A-KL and J are of both tables, whatever the construction reads."""
+    small = ("--examples", "3", "--dry-run", "--support", "the,cat,sat,on,a", "--method")
+    code, out, _ = run(tmp_path / "run", *small, method)
+    assert code == 0
+    # two tables of five tokens, both blanks masked, and what sweep asks for beyond them
+    assert re.search(r"each (11|6\d) forward passes", out)
+
+
 def test_supports_without_special_tokens_and_by_name(run, tmp_path: Path) -> None:
     small = ("--examples", "2", "--mask", "contiguous", "--method", "mlm,orders", "--quiet")
     assert run(tmp_path / "a", *small, "--support", "no-special")[0] == 0
@@ -398,6 +412,20 @@ def test_a_changed_plan_is_not_to_be_evaluated_again(done: Path, tmp_path: Path,
     assert err.count("\n") == 1
 
 
+def test_a_page_says_what_to_do_about_a_part_of_another_plan(
+    done: Path, tmp_path: Path, report
+) -> None:
+    changed = Path(shutil.copytree(done, tmp_path / "run"))
+    part = next(changed.glob("rows/*/*.parquet"))
+    other = pq.read_table(part)
+    plans = pa.array(["f" * 64] * len(other))
+    other = other.set_column(other.column_names.index("plan"), "plan", plans)
+    pq.write_table(other, part.with_name("part-000099.parquet"))
+    report(changed, "--html", tmp_path / "page.html")
+    said = (tmp_path / "page.html").read_text()
+    assert "part-000099.parquet holds result rows of another plan; if plan.json was changed" in said
+
+
 def test_a_report_of_nothing_is_one_line(tmp_path: Path, capsys) -> None:
     assert main(["report", str(tmp_path)]) == 2
     assert "is not the folder of an evaluation" in capsys.readouterr().err
@@ -410,6 +438,14 @@ def test_a_copy_can_be_published(report, done: Path, tmp_path: Path) -> None:
     )
     assert not any(text.encode() in content for text in TEXTS)
     assert report(tmp_path / "copy", "--resamples", "50") == report(done, "--resamples", "50")
+
+
+def test_a_rejected_report_copies_nothing(done: Path, tmp_path: Path, capsys) -> None:
+    copy = tmp_path / "copy"
+    assert main(["report", str(done), "--copy-to", str(copy), "--baseline", "typo"]) == 2
+    assert not copy.exists()
+    assert main(["report", str(done), "--copy-to", str(copy)]) == 0
+    capsys.readouterr()
 
 
 def test_a_function_of_ones_own_is_measured_by_where_it_is_imported_from(
@@ -431,6 +467,10 @@ def test_a_function_of_ones_own_is_measured_by_where_it_is_imported_from(
             right = found[example, "mrf"]
             assert row.metric("pairwise_nll") == pytest.approx(right.metric("pairwise_nll"))
     assert "my_joints:both" in report(tmp_path / "run")
+    # as in a process that has not imported it
+    monkeypatch.delitem(REGISTERED, "my_joints:both")
+    report(tmp_path / "run", "--html", tmp_path / "page.html")
+    assert "my_joints:both" in (tmp_path / "page.html").read_text()
     code, _, err = run(tmp_path / "other", "--method", "my_joints:nothing")
     assert code == 2
     assert err.startswith("unmask: 'my_joints:nothing' is not a function that can be imported")

@@ -89,6 +89,25 @@ def test_names_that_no_file_name_holds_do_not_replace_each_other(tmp_path: Path)
     assert all(path.name.isascii() for path in written)
 
 
+def test_names_that_differ_in_case_do_not_replace_each_other(tmp_path: Path) -> None:
+    written = list(draw(a_report("SNLI dev", "snli-dev", "b"), tmp_path))
+    assert len(written) == len(set(written)) == 5
+    assert written[-1].name == "distance-bert-base-cased-b-random-vocabulary.svg"
+
+
+def test_syntactic_differences_pair_runs_of_one_setting() -> None:
+    """As those by token distance do: constructions of one setting may be in two runs."""
+    far = {f"s{i:04}/random": i % 2 for i in range(70)}
+    runs = [
+        Run(Path(name), a_plan(), tuple(row for row in rows("a") if row.construction == name), ())
+        for name in ("mlm", "ag")
+    ]
+    apart = replace(report(runs, resampling=QUICK), syntactic=(far, far), apart=({}, {}))
+    together = replace(a_report("a"), syntactic=(far,), apart=({},))
+    assert apart.syntactic_differences() == together.syntactic_differences() != []
+    assert apart.syntactic_bins() == together.syntactic_bins()
+
+
 def test_syntactic_distances_are_drawn_where_texts_were_parsed(tmp_path: Path) -> None:
     far = {f"s{i:04}/random": i % 2 for i in range(70)}
     it = replace(a_report("a"), syntactic=(far,), apart=({"no offsets": 3},))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from plans import a_plan
 
-from unmask import StoreError
+from unmask import MethodError, StoreError
 from unmask.evaluation.plan import (
     Batch,
     Construction,
@@ -41,6 +41,18 @@ def test_labels_carry_the_options() -> None:
 def test_an_option_as_it_is_anyway_makes_no_other_construction() -> None:
     found = constructions(["ag-paper", "sweep"], {"ag-paper": {"steps": 50}, "sweep": {"floor": 0}})
     assert [one.label for one in found] == ["ag-paper", "sweep(floor=0)"]
+
+
+def test_a_label_is_that_of_the_plan_as_it_is_read_back() -> None:
+    (found,) = constructions(["hcb"], {"hcb": {"path": (0, 1)}})
+    plan = a_plan(constructions=(found,))
+    (read,) = Plan.from_dict(json.loads(canonical(plan.to_dict()))).constructions
+    assert found.label == read.label == "hcb(path=[0, 1])"
+
+
+def test_an_option_that_no_plan_holds_is_refused() -> None:
+    with pytest.raises(MethodError, match="option 'path' of 'hcb' goes into the plan of the run"):
+        constructions(["hcb"], {"hcb": {"path": object()}})
 
 
 def test_a_batch_is_rows_or_tokens() -> None:

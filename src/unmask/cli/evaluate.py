@@ -96,8 +96,8 @@ def _add_sharing(group: options.Group) -> None:
         "--shard",
         default="0/1",
         metavar="I/N",
-        help="run every N-th example of each mask from the I-th on, counting from 0, so that N "
-        "processes can share one folder (default: 0/1)",
+        help="run the I-th of N equal parts of the examples of each mask, counting from 0, so "
+        "that N processes can share one folder (default: 0/1)",
     )
     group.add_argument(
         "--save-every",
@@ -233,8 +233,8 @@ def _cost(prepared: "Prepared") -> str:
     methods = [one.method for one in draft.constructions]
     cost = prepared.lm.cost(
         pairs[len(pairs) // 2].cloze,
-        # a sketch is run whatever is read from it
-        methods=methods if draft.sketch is None else [*methods, DEFAULT_METHOD],
+        # A-KL and J read both tables, and a sketch is run whatever is read from it: the default's
+        methods=[*methods, DEFAULT_METHOD],
         support=draft.sketch or draft.support,
         settings=prepared.request.settings,
         options={one.method: dict(one.options) for one in draft.constructions},

@@ -81,7 +81,7 @@ def _add_construction(parser: argparse.ArgumentParser) -> None:
         "--pseudo-counts",
         type=float,
         metavar="X",
-        help="ag: weight of independence, as a number of contexts (default: 0)",
+        help="ag: pull on the marginals, as a number of contexts (default: 0)",
     )
     add(
         "--towards",

@@ -119,13 +119,14 @@ def run(chosen: argparse.Namespace) -> int:
     runs = [read_run(Path(folder)) for folder in chosen.runs]
     resampling = Resampling(resamples=chosen.resamples, seed=chosen.seed)
     it = report(runs, resampling=resampling, baseline=chosen.baseline)
-    if chosen.copy_to is not None:
-        _copy(it, Path(chosen.copy_to))
     if chosen.corpus is not None:
         it = _with_corpora(it, chosen)
     if chosen.table and it.baseline is None and any(map(_has_baseline, tables)):
         raise UnmaskError("differences are to mlm, which was not measured; give --baseline NAME")
     _write(_document(it, tables, chosen.format), chosen.output)
+    # behind what can reject a command, because a folder is copied to once
+    if chosen.copy_to is not None:
+        _copy(it, Path(chosen.copy_to))
     if chosen.figures is not None:
         _draw(it, Path(chosen.figures), chosen.figure_format)
     if chosen.html is not None:

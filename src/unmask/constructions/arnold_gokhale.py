@@ -33,9 +33,8 @@ def arnold_gokhale(
     but t, which `solvers.fits` finds; the diagnostics report how many sweeps over the tables it
     took, whether it converged, and the residual.
 
-    `pseudo_counts` regularises two blanks, as if each token had been seen in that many additional
-    contexts in which the blanks were independent, with the doubly masked marginals or uniform ones
-    (`towards`).
+    `pseudo_counts` pulls the marginals of two blanks, with the weight of that many contexts,
+    towards the answers with both blanks masked, or towards uniform ones (`towards`).
     """
     start = starting_point(tables)
     pull = None

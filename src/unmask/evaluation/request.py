@@ -1,5 +1,6 @@
 """An evaluation from a request to result rows in a folder."""
 
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,13 +24,14 @@ from unmask.evaluation.rows import WHOLE_VOCABULARY
 from unmask.evaluation.running import SAVE_EVERY, complete
 from unmask.evaluation.store.run_writer import finished, share_of, writing
 from unmask.evaluation.worker import batch_on
-from unmask.jobs.canonical import sha256
+from unmask.jobs.canonical import canonical, sha256
 from unmask.jobs.executors.local import Executor, LocalExecutor
 from unmask.jobs.identify import identify
 from unmask.jobs.model_source import SOFTWARE, ModelSource
 from unmask.jobs.shards import Shard
 from unmask.jobs.software import change
 from unmask.language_model import LanguageModel
+from unmask.printable import quoted
 from unmask.queries.sketched import check_sketched, sketchable
 from unmask.settings import Settings, Sketch
 
@@ -176,9 +178,24 @@ def constructions(
 
     def changed(method: str) -> dict[str, object]:
         own, given = default_options(method), options.get(method, {})
-        return {name: value for name, value in given.items() if own.get(name, ...) != value}
+        return {
+            name: _as_kept(method, name, value)
+            for name, value in given.items()
+            if own.get(name, ...) != value
+        }
 
     return tuple(Construction(method, changed(method)) for method in methods)
+
+
+def _as_kept(method: str, name: str, value: object) -> object:
+    """An option as it is read back from a plan: a label must be the same in every process."""
+    try:
+        return json.loads(canonical(value))
+    except (TypeError, ValueError):
+        raise MethodError(
+            f"option {quoted(name)} of {quoted(method)} goes into the plan of the run: a number, a"
+            f" text or a list of them, not {quoted(type(value).__name__)}"
+        ) from None
 
 
 def evaluate(

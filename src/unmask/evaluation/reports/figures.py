@@ -10,6 +10,7 @@ screen, and no figure stays open.
 import hashlib
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -66,11 +67,14 @@ def draw(
             yield path
         if not bins:
             say(f"no figure of {AXES[kind]}: {_nothing(it)}")
-        for group, found in by_setting(bins).items():
+        settings = by_setting(bins)
+        named = Counter(map(file_name, settings))
+        for group, found in settings.items():
             ends, title = _ends(found), shown_setting(group)
             # one bin is a point, of which the table says everything
             if len(ends) > 1:
-                path = folder / f"{kind}-{file_name(group)}.{format}"
+                name = file_name(group, told_apart=named[file_name(group)] > 1)
+                path = folder / f"{kind}-{name}.{format}"
                 save_figure(distance_figure(found, title=title, axis_label=AXES[kind]), path)
                 yield path
             else:
@@ -240,13 +244,14 @@ def _one_bin(kind: str, first: int, last: int) -> str:
     )
 
 
-def file_name(group: Group) -> str:
+def file_name(group: Group, *, told_apart: bool = False) -> str:
     """Letters and digits only: names come from anywhere, and may hold slashes.
 
-    What that leaves out goes into a hash.
+    What that leaves out of long and foreign names, or of those to be `told_apart`, goes into a
+    hash.
     """
     said = "-".join([group.model, group.corpus, group.mask, group.support])
     plain = re.sub(r"[^a-z0-9]+", "-", said.lower()).strip("-")
-    if len(plain) <= _LONGEST_NAME and said.isascii():
+    if len(plain) <= _LONGEST_NAME and said.isascii() and not told_apart:
         return plain
     return f"{plain[:_LONGEST_NAME]}-{hashlib.sha256(said.encode()).hexdigest()[:8]}"

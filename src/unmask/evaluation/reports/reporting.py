@@ -78,8 +78,8 @@ class Report:
         """NLLs by syntactic distance."""
         return [
             one
-            for run, distances in zip(self.runs, self.syntactic, strict=True)
-            for one in by_distance(run.rows, resampling=self.resampling, distances=distances)
+            for rows, distances in self._parsed()
+            for one in by_distance(rows, resampling=self.resampling, distances=distances)
         ]
 
     def token_differences(self) -> list[DistanceBin]:
@@ -89,10 +89,18 @@ class Report:
     def syntactic_differences(self) -> list[DistanceBin]:
         """NLLs minus the baseline's by syntactic distance."""
         return [
-            one
-            for run, distances in zip(self.runs, self.syntactic, strict=True)
-            for one in self._differences(run.rows, distances)
+            one for rows, distances in self._parsed() for one in self._differences(rows, distances)
         ]
+
+    def _parsed(self) -> Iterable[tuple[list[Row], dict[str, int]]]:
+        """Rows and distances of each model on each corpus: runs may share its constructions."""
+        found: dict[tuple[str, str], tuple[list[Row], dict[str, int]]] = {}
+        for run, distances in zip(self.runs, self.syntactic, strict=True):
+            whose = (run.plan.model.name, run.plan.corpus.name)
+            rows, known = found.setdefault(whose, ([], {}))
+            rows.extend(run.rows)
+            known.update(distances)
+        return found.values()
 
     def _differences(
         self, rows: Sequence[Row], distances: Mapping[str, int] | None

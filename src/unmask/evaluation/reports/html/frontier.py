@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import NamedTuple
 
+from unmask.constructions import CONSTRUCTIONS
 from unmask.errors import UnmaskError
 from unmask.evaluation.plan import Plan
 from unmask.evaluation.reports.bootstrap import Estimate
@@ -30,7 +31,8 @@ def passes_by_label(plans: Iterable[Plan], support: str) -> dict[str, int]:
     """The forward passes of one pair by the label of a construction, over the support of that name.
 
     Earlier versions did not keep how many tokens a support has: their plans are not counted, nor
-    are those of sketches, whose constructions share as many as the precision asks for.
+    are those of sketches, whose constructions share as many as the precision asks for, nor
+    constructions of one's own, which a report does not import.
     """
     return {
         one.label: forward_passes(
@@ -42,6 +44,7 @@ def passes_by_label(plans: Iterable[Plan], support: str) -> dict[str, int]:
         for plan in plans
         if plan.support_name == support and plan.support_size is not None and plan.sketch is None
         for one in plan.constructions
+        if one.method in CONSTRUCTIONS
     }
 
 

@@ -31,8 +31,16 @@ def run_part(run: Run) -> dict[str, Any]:
         "title": f"{plan.model.name} on {plan.corpus.name}",
         "facts": list(_facts(run)),
         "command": evaluate_command(plan),
-        "has_other_options": any(set(one.options) - set(_OPTIONS) for one in plan.constructions),
+        "has_other_options": _has_other_options(plan),
     }
+
+
+def _has_other_options(plan: Plan) -> bool:
+    """Whether only Python can ask for this plan."""
+    sketch = plan.sketch
+    return any(set(one.options) - set(_OPTIONS) for one in plan.constructions) or (
+        sketch is not None and (sketch.precision is None or sketch.seed != plan.draw.seed)
+    )
 
 
 def whole_options(command: str) -> Markup:
