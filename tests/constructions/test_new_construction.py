@@ -20,6 +20,7 @@ from unmask.constructions.needs import Needs
 from unmask.constructions.registered import REGISTERED
 from unmask.joints.forms import Product, Sum
 from unmask.language_model import LanguageModel
+from unmask.tables import kernels
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "new-construction.md"
 EXAMPLE = examples.heavy_tailed(23, 17, seed=5)
@@ -337,6 +338,22 @@ def test_what_is_no_joint_of_the_tables_is_refused(returned: Any, said: str) -> 
         return returned(tables)
 
     assert re.search(said, refusal(lambda: unmask.construct("mine", EXAMPLE.tables())))
+
+
+def test_powers_may_be_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "FEWEST_CELLS", 1)
+
+    @unmask.register("half")
+    def half(tables: unmask.PairTables) -> Product:
+        form = Product((0.5, 0.5))
+        # as a caller without the tests' checks of types may give them
+        object.__setattr__(form, "powers", [0.5, 0.5])
+        return form
+
+    tables = EXAMPLE.tables()
+    joint = unmask.construct("half", tables)
+    unmask.pair_metrics({"half": joint}, tables, (1, 2))
+    assert joint.marginal(0).shape == tables.shape[:1]
 
 
 def test_a_form_keeps_to_its_needs() -> None:

@@ -301,6 +301,16 @@ def test_orders_alone_range_over_everything_unless_told() -> None:
     few = toy(4, size=12).joint(text(4), method="orders", support=list(range(11)), settings=QUIET)
     assert isinstance(few.engine, LazyOrders)
     assert len(few.diagnostics["captured_mass"]) == 4
+    # and none of it is laid out before it is refused
+    for wanted in (
+        lambda: few.marginal(0),
+        lambda: few.marginal(0, 1),
+        lambda: few.marginal(0, 1, 2),
+    ):
+        with pytest.raises(unmask.SupportError, match="give at most 9 candidates per blank, or"):
+            wanted()
+    fits = toy(4, size=12).joint(text(4), method="orders", support=list(range(9)), settings=QUIET)
+    assert fits.marginal(0).shape == (9,)
 
 
 @pytest.mark.parametrize(
@@ -482,7 +492,9 @@ def test_draws_without_a_table_follow_the_joint() -> None:
 def test_sums_that_need_a_table_say_so() -> None:
     joint = lazy(3, size=4)
     for ask in (joint.entropy, lambda: joint.marginal(0), joint.mutual_information):
-        with pytest.raises(unmask.SupportError, match="give fewer candidates, such as 10"):
+        with pytest.raises(
+            unmask.SupportError, match="give at most 36 candidates per blank, or sample"
+        ):
             ask()
     assert "orders" in repr(joint)
     assert joint.to_dict(2)["entropy"] is None

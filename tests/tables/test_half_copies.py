@@ -61,3 +61,28 @@ def test_it_fits_where_whole_precision_does_not() -> None:
     kept = probabilities(unmask.PairTables(source, roomy)).kept
     assert kept is not None
     assert kept[0].dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("method", ["ag", "log-pool", "mrf", "hcb", "mlm"])
+def test_divergences_are_of_conditionals_that_sum_to_one(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cells that are rounded do not, and the scale of a joint is arbitrary."""
+    exact = EXAMPLE.tables()
+    right = unmask.pair_metrics({"": unmask.construct(method, exact)}, exact, (3, 4))[""]
+    monkeypatch.setattr(kernels, "FEWEST_CELLS", 1)
+    tables = half()
+    found = unmask.pair_metrics({"": unmask.construct(method, tables)}, tables, (3, 4))[""]
+    assert found.gold_kl == pytest.approx(right.gold_kl, rel=0.02, abs=1e-4)
+    assert found.all_kl == pytest.approx(right.all_kl, rel=0.02, abs=1e-4)
+
+
+def test_compatible_conditionals_stay_compatible(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "FEWEST_CELLS", 1)
+    log_joint = torch.from_numpy(np.random.default_rng(2).normal(0, 3, (60, 40)))
+    logits = unmask.DenseLogits(log_joint.float())
+    source = unmask.PairTables.from_logits(logits, logits).source
+    tables = unmask.PairTables(source, unmask.Settings(half_tables=True))
+    joint = unmask.construct("ag", tables)
+    assert abs(unmask.pair_metrics({"": joint}, tables, (3, 4))[""].gold_kl) < 2e-5
+    assert joint.incompatibility() < 2e-5

@@ -53,6 +53,25 @@ def test_the_shared_embedding_is_written_once(tmp_path: Path) -> None:
         assert list(tmp_path.iterdir()) == [tmp_path / "pair.safetensors"]
 
 
+def test_dense_tables_have_the_masked_distributions_too(tmp_path: Path) -> None:
+    dense = elicited(memory_limit=0).dense()
+    right = unmask.construct("orders", elicited())
+    np.testing.assert_allclose(log_table(unmask.construct("orders", dense)), log_table(right))
+    unmask.save_tables(elicited().dense(), tmp_path / "pair.safetensors")
+    assert unmask.load_tables(tmp_path / "pair.safetensors").has_masked()
+
+
+def test_views_that_overlap_can_be_saved(tmp_path: Path) -> None:
+    ids = torch.arange(6)
+    supports = tuple(unmask.Support(ids[:n], tuple("abcdef"[:n])) for n in (3, 4))
+    logits = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
+    both = (unmask.DenseLogits(logits), unmask.DenseLogits(2 * logits))
+    tables = unmask.PairTables.from_logits(*both, supports=supports)
+    unmask.save_tables(tables, tmp_path / "pair.safetensors")
+    again = unmask.load_tables(tmp_path / "pair.safetensors")
+    assert [one.ids.tolist() for one in again.supports] == [[0, 1, 2], [0, 1, 2, 3]]
+
+
 def test_a_table_and_its_transpose_are_not_taken_for_one(tmp_path: Path) -> None:
     logits = torch.randn(6, 6, generator=torch.Generator().manual_seed(0))
     tables = unmask.PairTables.from_logits(unmask.DenseLogits(logits), unmask.DenseLogits(logits.T))

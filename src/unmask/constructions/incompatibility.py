@@ -1,13 +1,15 @@
 """How far to trust a joint: do the model's conditionals describe one distribution at all?"""
 
 import math
+from collections.abc import Sequence
 
 import torch
+from torch import Tensor
 
 from unmask.constructions.solvers.fits import Fit, stationary_law
 from unmask.errors import NumericsError
 from unmask.joints.agreement import Agreement
-from unmask.joints.form_sums import can_compile, compiled_for, compiled_sums
+from unmask.joints.form_sums import can_compile, compiled_for, compiled_sums, own_entropies
 from unmask.joints.forms import Sum
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.protocol import Tables
@@ -55,16 +57,24 @@ def _of_several(tables: Tables, law: Fit) -> float:
 
 
 def _of_two(tables: PairTables, law: Fit) -> float:
-    mixture = Sum(tuple(log - math.log(2) for log in law.log_others))
+    mixture = _mean(law.log_others)
     compiled = can_compile(mixture, tables.shape) and compiled_for(tables)
-    total = (_compiled if compiled else _streamed)(tables, law, mixture)
+    total = _compiled(tables, law) if compiled else _streamed(tables, law, mixture)
     # rounding can leave it a hair outside of its range
     return min(1.0, max(0.0, total / math.log(2)))
 
 
-def _compiled(tables: PairTables, at: Fit, mixture: Sum) -> float:
+def _mean(log_others: Sequence[Tensor]) -> Sum:
+    """The mean of both factorisations."""
+    return Sum(tuple(log - math.log(2) for log in log_others))
+
+
+def _compiled(tables: PairTables, at: Fit) -> float:
     """The entropy of the mean of both factorisations less the mean of theirs."""
-    found, own = compiled_sums({"mean": mixture}, tables, entropies=False)
+    own = own_entropies(tables)
+    totals = (own.log_total_a[None], own.log_total_b[:, None])
+    mixture = _mean([log - total for log, total in zip(at.log_others, totals, strict=True)])
+    found, _ = compiled_sums({"mean": mixture}, tables, entropies=False)
     log_own_a = own.of_b + at.log_a
     log_own_b = own.of_a + at.log_b
     apart = float(at.log_a.exp() @ log_own_a) + float(at.log_b.exp() @ log_own_b)

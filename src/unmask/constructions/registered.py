@@ -135,7 +135,8 @@ def _fitted(name: str, form: Form, tables: PairTables) -> Form:
     if isinstance(form, Product):
         if len(form.powers) != 2:
             raise MethodError(f"{name} returned {len(form.powers)} powers; two blanks have two")
-        return replace(form, log_factors=_doubled(name, "log_factors", form.log_factors, tables))
+        factors = _doubled(name, "log_factors", form.log_factors, tables)
+        return replace(form, powers=tuple(map(float, form.powers)), log_factors=factors)
     over = form.log_over
     return Sum(
         _doubled(name, "log_times", form.log_times, tables, of_each=True),

@@ -60,10 +60,16 @@ class FormSums:
 
 @dataclass(frozen=True, eq=False)
 class Entropies:
-    """Negative entropies of the model's own conditionals, a number per context."""
+    """Negative entropies of the model's own conditionals, a number per context.
+
+    `log_total_a` and `log_total_b` are what cells of half precision sum to: conditionals are those
+    cells divided by it.
+    """
 
     of_a: Float[Tensor, " b"]
     of_b: Float[Tensor, " a"]
+    log_total_a: Float[Tensor, " b"]
+    log_total_b: Float[Tensor, " a"]
 
 
 def compiled_for(tables: PairTables) -> bool:
@@ -100,25 +106,36 @@ def compiled_sums(
 
     Without `entropies`, products leave out `mean_log`, which takes a logarithm per cell.
     """
-    from unmask.tables.kernels.measures import Own, own_sums
-
-    arrays = probabilities(tables).arrays()
-    own = tables.remember("own sums", lambda: own_sums(arrays))
-    assert isinstance(own, Own)
+    arrays, own = probabilities(tables).arrays(), _own(tables)
     products = {n: f for n, f in forms.items() if isinstance(f, Product)}
     plain = {n: f for n, f in forms.items() if isinstance(f, Sum) and f.log_over is None}
     divided = {n: f for n, f in forms.items() if isinstance(f, Sum) and f.log_over is not None}
     found = {
         **_products(products, tables.shape, arrays, own, entropies=entropies),
-        **_sums(plain, tables.shape, arrays),
-        **_sums(divided, tables.shape, arrays),
+        **_sums(plain, tables.shape, arrays, own),
+        **_sums(divided, tables.shape, arrays, own),
     }
-    of_a, of_b = torch.from_numpy(own.a_log_a), torch.from_numpy(own.b_log_b)
-    return {name: found[name] for name in forms}, Entropies(of_a, of_b)
+    return {name: found[name] for name in forms}, own_entropies(tables)
+
+
+def own_entropies(tables: PairTables) -> Entropies:
+    """The tables' own alone."""
+    own = _own(tables)
+    log_a, log_b = np.log(own.a_total), np.log(own.b_total)
+    vectors = (own.a_log_a / own.a_total - log_a, own.b_log_b / own.b_total - log_b, log_a, log_b)
+    return Entropies(*map(torch.from_numpy, vectors))
+
+
+def _own(tables: PairTables) -> "Own":
+    from unmask.tables.kernels.measures import Own, own_sums
+
+    own = tables.remember("own sums", lambda: own_sums(probabilities(tables).arrays()))
+    assert isinstance(own, Own)
+    return own
 
 
 def _sums(
-    forms: Mapping[str, Form], shape: tuple[int, int], arrays: tuple[Cells, Cells]
+    forms: Mapping[str, Form], shape: tuple[int, int], arrays: tuple[Cells, Cells], own: "Own"
 ) -> dict[str, FormSums]:
     from unmask.tables.kernels.measures import sums_of_sums
 
@@ -138,8 +155,8 @@ def _sums(
         results[name] = FormSums(
             torch.from_numpy(np.log(found.over_b[k]) + log_scale),
             torch.from_numpy(np.log(found.over_a[k]) + log_scale),
-            torch.from_numpy(found.cross_a[k] + log_scale),
-            torch.from_numpy(found.cross_b[k] + log_scale),
+            torch.from_numpy(found.cross_a[k] / own.a_total + log_scale),
+            torch.from_numpy(found.cross_b[k] / own.b_total + log_scale),
             float(found.w_log_w[k].sum()) / total + log_scale,
         )
     return results
@@ -176,11 +193,13 @@ def _products(
         if found.w_log_w is not None:
             share = np.exp(log_a - np.logaddexp.reduce(log_a))
             mean_log = float(share @ (found.w_log_w[k] / found.over_b[k] + log_f + top_b))
+        cross_a = (s * own.a_log_a + t * own.a_log_b + found.a_log_f[k]) / own.a_total
+        cross_b = (t * own.b_log_b + s * own.b_log_a + found.b_log_g[k]) / own.b_total
         results[name] = FormSums(
             torch.from_numpy(log_a),
             torch.from_numpy(np.log(found.over_a[k]) + log_g + top_a),
-            torch.from_numpy(s * own.a_log_a + t * own.a_log_b + found.a_log_f[k] + top_a + log_g),
-            torch.from_numpy(t * own.b_log_b + s * own.b_log_a + found.b_log_g[k] + top_b + log_f),
+            torch.from_numpy(cross_a + top_a + log_g),
+            torch.from_numpy(cross_b + top_b + log_f),
             mean_log,
         )
     return results
@@ -200,7 +219,7 @@ def streamed_sums(
     scores: Mapping[str, Scores], tables: PairTables
 ) -> tuple[dict[str, FormSums], Entropies]:
     """The same for any joints, in one pass of torch over tiles."""
-    entropies = Entropies(_zeros(tables, axis=1), _zeros(tables, axis=0))
+    entropies = Entropies(*(_zeros(tables, axis=axis) for axis in (1, 0, 1, 0)))
     device = tables.a_given_b.logits.device
     kept = {
         name: FormSums(

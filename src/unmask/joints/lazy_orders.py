@@ -20,7 +20,7 @@ from unmask.lazy import computed_once
 from unmask.logspace import draw, row_blocks
 from unmask.tables.beams import search
 from unmask.tables.blank_reader import EMPTY, BlankReader, distinct, with_filled
-from unmask.tables.sizes import ALL_ORDERS_UP_TO, DRAWN_ORDERS
+from unmask.tables.sizes import ALL_ORDERS_UP_TO, DRAWN_ORDERS, most_candidates
 
 # of the orders that stand for all where there are too many
 _ORDERS_SEED = 0
@@ -35,7 +35,7 @@ class LazyOrders(Engine):
 
     def __init__(self, reader: BlankReader) -> None:
         shape = [len(axis) for axis in reader.supports]
-        super().__init__(shape, _needs_a_table, torch.device("cpu"))
+        super().__init__(shape, self._needs_a_table, torch.device("cpu"))
         self._reader = reader
         self._search: dict[str, object] = {}
 
@@ -66,6 +66,12 @@ class LazyOrders(Engine):
     def log_normalizer(self) -> float:
         """Zero: every order is normalised, and so is their mean."""
         return 0.0
+
+    def log_marginal(
+        self, axes: Sequence[int], given: Mapping[int, int] | None = None
+    ) -> Float[Tensor, "..."]:
+        """Not without a table, before one of the sums is made."""
+        self._needs_a_table()
 
     def is_tabulated(self) -> bool:
         """Never: a sum over a blank is a sum over all fills."""
@@ -138,6 +144,11 @@ class LazyOrders(Engine):
 
         self._reader.read(rows, use, wanted=wanted)
 
+    def _needs_a_table(self, _: slice | None = None) -> NoReturn:
+        size = most_candidates(len(self.shape))
+        fewer = f"give at most {size} candidates per blank, or sample" if size > 1 else "sample"
+        raise SupportError(f"sums over these blanks need a table; {fewer}")
+
     def best(self, n: int) -> list[Scored]:
         """The likeliest fills that beams came upon, with their exact probabilities."""
         width = max(_SCORED_AT_LEAST, _SCORED_FOR_EACH * n)
@@ -153,12 +164,6 @@ class LazyOrders(Engine):
             "searched_mass": min(1.0, float(scores.exp().sum())),
         }
         return ranked[:n]
-
-
-def _needs_a_table(_: slice) -> NoReturn:
-    raise SupportError(
-        "sums over these blanks need a table; give fewer candidates, such as 10, or sample"
-    )
 
 
 # --- the mean over orders ----------------------------------------------------------------------

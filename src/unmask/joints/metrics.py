@@ -58,13 +58,10 @@ def pair_metrics(
             raise SupportError(f"the joint {quoted(name)} is not over the tokens of these tables")
     place = a, b = tables.supports[0].index(gold[0]), tables.supports[1].index(gold[1])
     tables.both()
-    found, entropies = _reduced(joints, tables)
+    found = _reduced(joints, tables)
     log_a, log_b = tables.a_given_b.log_prob_at(b)[a], tables.b_given_a.log_prob_at(a)[b]
     own_unary = -float(log_a + log_b) / 2
-    return {
-        name: _metrics(joint, found[name], entropies, place, own_unary)
-        for name, joint in joints.items()
-    }
+    return {name: _metrics(joint, *found[name], place, own_unary) for name, joint in joints.items()}
 
 
 def perplexity(nlls: Iterable[float]) -> float:
@@ -77,8 +74,11 @@ def perplexity(nlls: Iterable[float]) -> float:
 
 def _reduced(
     joints: Mapping[str, Joint], tables: PairTables
-) -> tuple[dict[str, FormSums], Entropies]:
-    """The sums over all joints: compiled for those that can be, then the rest in one pass."""
+) -> dict[str, tuple[FormSums, Entropies]]:
+    """The sums over all joints: compiled for those that can be, then the rest in one pass.
+
+    Each with the entropies of the same cells, which half precision rounds.
+    """
     forms = {
         name: joint.engine.form
         for name, joint in joints.items()
@@ -87,13 +87,14 @@ def _reduced(
         and compiled_for(tables)
         and can_compile(joint.engine.form, tables.shape)
     }
-    if not forms:
-        return streamed_sums({n: joint.scores for n, joint in joints.items()}, tables)
-    found, entropies = compiled_sums(forms, tables, entropies=False)
     rest = {name: joint.scores for name, joint in joints.items() if name not in forms}
-    if rest:
-        found.update(streamed_sums(rest, tables)[0])
-    return found, entropies
+    found: dict[str, tuple[FormSums, Entropies]] = {}
+    for sums, entropies in (
+        *([compiled_sums(forms, tables, entropies=False)] if forms else []),
+        *([streamed_sums(rest, tables)] if rest else []),
+    ):
+        found |= {name: (one, entropies) for name, one in sums.items()}
+    return found
 
 
 def _metrics(

@@ -168,7 +168,12 @@ class ConditionalTable:
 
 def _blocks(logits: Logits) -> list[slice]:
     """Tiles of rows; compiled passes take dense logits as they lie."""
-    whole = isinstance(logits, DenseLogits) and kernels.worthwhile(logits.values)
+    whole = (
+        isinstance(logits, DenseLogits)
+        # others are converted, tile by tile
+        and logits.values.dtype == torch.float32
+        and kernels.worthwhile(logits.values)
+    )
     return [slice(0, logits.shape[0])] if whole else row_blocks(*logits.shape)
 
 

@@ -117,6 +117,7 @@ def _parts(table: ConditionalTable) -> dict[str, Tensor]:
 def _unshared(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Every storage once, and which other names stand for it: both tables share an embedding."""
     first: dict[tuple[object, ...], str] = {}
+    storages: set[int] = set()
     own, aliases = {}, {}
     for name, tensor in tensors.items():
         key = (tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype)
@@ -124,5 +125,9 @@ def _unshared(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, 
             aliases[name] = first[key]
         else:
             first[key] = name
-            own[name] = tensor.detach().contiguous()
+            plain = tensor.detach().contiguous()
+            # views that overlap are written apart
+            overlaps = plain.untyped_storage().data_ptr() in storages
+            own[name] = plain.clone() if overlaps else plain
+            storages.add(plain.untyped_storage().data_ptr())
     return own, aliases

@@ -227,7 +227,7 @@ class PairTables:
 
     def dense(self) -> "PairTables":
         """The same tables with every cell in memory: 8 bytes x V x V."""
-        marginals = self.__dict__.get("masked") or getattr(self.source, "marginals", None)
+        marginals = self.masked if self.has_masked() else None
         return PairTables(
             StoredSource(
                 self.supports,

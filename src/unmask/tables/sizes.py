@@ -48,6 +48,12 @@ def check_fits(
     )
 
 
+def most_candidates(blanks: int) -> int:
+    """With how many per blank every partial fill of the blanks is affordable."""
+    sizes = range(1, AFFORDABLE_ROWS)
+    return max(size for size in sizes if (size + 1) ** blanks - size**blanks <= AFFORDABLE_ROWS)
+
+
 def _that_fits(blanks: int, memory_limit: int) -> int:
     """A number of candidates whose tables are within the memory and not too many rows."""
     by_memory = (memory_limit / (8 * (blanks + WORKING_TABLES))) ** (1 / blanks)

@@ -118,9 +118,11 @@ def direct_law(tables: PairTables) -> Fit:
     wanted = np.zeros(tables.shape[0])
     returns[-1], wanted[-1] = 1.0, 1.0
     try:
-        first = np.maximum(np.linalg.solve(returns, wanted), 1e-200)
+        first = np.maximum(np.linalg.solve(returns, wanted), 0.0)
     except np.linalg.LinAlgError:  # tokens that do not meet at all
         return solve_stationary(tables)
+    # one round of the sampler: what elimination leaves of a tiny mass is rounding
+    first = np.maximum(forth @ (first @ back), 1e-200)
     log_a, log_b = (np.log(one / one.sum()) for one in (first, first @ back))
     if not (np.isfinite(log_a).all() and np.isfinite(log_b).all()):
         return solve_stationary(tables)

@@ -104,48 +104,54 @@ def _sum_row(a_given_b, b_given_a, times, times_b, divide, divide_b, over_a, cro
 class Own:
     """What the tables say of themselves: sums of q(a | b) log q and q(b | a) log q, both tables.
 
-    `a_log_a` and `a_log_b` are by column (a summed out), `b_log_b` and `b_log_a` by row.
+    `a_log_a` and `a_log_b` are by column (a summed out), `b_log_b` and `b_log_a` by row, as are
+    `a_total` and `b_total`, the sums of q: not 1 where the cells are of half precision.
     """
 
     a_log_a: Vector
     a_log_b: Vector
+    a_total: Vector
     b_log_b: Vector
     b_log_a: Vector
+    b_total: Vector
 
 
 def own_sums(tables: tuple[Table, Table]) -> Own:
     """Entropies of the conditionals, and how they see each other."""
     rows, columns = tables[0].shape
-    b_log_b, b_log_a = np.zeros((2, rows))
-    a_log_a, a_log_b = np.zeros((2, len(kernels.bands(rows)), columns))
+    by_row = np.zeros((3, rows))
+    by_column = np.zeros((len(kernels.bands(rows)), 3, columns))
 
     def run(band: int, start: int, stop: int) -> None:
-        _own(*tables, start, stop, a_log_a[band], a_log_b[band], b_log_b, b_log_a)
+        _own(*tables, start, stop, by_column[band], by_row)
 
     kernels.each_band(rows, run)
-    return Own(a_log_a.sum(axis=0), a_log_b.sum(axis=0), b_log_b, b_log_a)
+    return Own(*by_column.sum(axis=0), *by_row)
 
 
 @compiled
 @no_type_check
-def _own(a_given_b, b_given_a, start, stop, a_log_a, a_log_b, b_log_b, b_log_a):
+def _own(a_given_b, b_given_a, start, stop, by_column, by_row):
     for a in range(start, stop):
-        b_log_b[a], b_log_a[a] = _own_row(a_given_b[a], b_given_a[a], a_log_a, a_log_b)
+        found = _own_row(a_given_b[a], b_given_a[a], by_column[0], by_column[1], by_column[2])
+        by_row[0, a], by_row[1, a], by_row[2, a] = found
 
 
 @compiled
 @no_type_check
-def _own_row(a_given_b, b_given_a, a_log_a, a_log_b):
+def _own_row(a_given_b, b_given_a, a_log_a, a_log_b, a_total):
     wide()
-    mine, others = 0.0, 0.0
+    mine, others, total = 0.0, 0.0, 0.0
     for b in range(len(a_given_b)):
         forth, back = number(a_given_b[b]), number(b_given_a[b])
         log_forth, log_back = log(forth), log(back)
         a_log_a[b] += forth * log_forth
         a_log_b[b] += forth * log_back
+        a_total[b] += forth
         mine += back * log_back
         others += back * log_forth
-    return mine, others
+        total += back
+    return mine, others, total
 
 
 @dataclass(frozen=True, eq=False)
