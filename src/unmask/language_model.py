@@ -39,6 +39,7 @@ from unmask.queries.dependence.question import (
     DEFAULT_SAMPLES,
     How,
     Question,
+    check_support,
     question_of,
 )
 from unmask.queries.dependence.together import (
@@ -317,10 +318,12 @@ class LanguageModel:
     ) -> Samples:
         """`n` draws of all blanks together, with effective sample size and R-hat.
 
-        One or two blanks are drawn independently and exactly, from the joint that `joint` returns.
-        More are drawn two at a time from their joint given the others (block Gibbs), for which you
-        name the `method`: `orders`, two forward passes per update over the whole vocabulary, or
-        another construction over a smaller `support`. `Samples.method` names it.
+        One blank is drawn from the model's own distribution, two from their exact joint over
+        `support`, independently. That takes two forward passes per token of the vocabulary, unless
+        you give candidates or `method="orders"`. More are drawn two at a time from their joint
+        given the others (block Gibbs), for which you name the `method`: `orders`, two forward
+        passes per update over the whole vocabulary, or another construction over a smaller
+        `support`. `Samples.method` names it.
         """
         cloze, how = self._as_cloze(text, blanks), settings or Settings()
         if method is None and len(cloze.positions) > 2:
@@ -407,7 +410,7 @@ class LanguageModel:
 
         `places` are what `blanks` are in `joint`: words, spans or token indices; by default all
         words. A word of several pieces is one place. In a text with mask tokens the blanks are the
-        places, and stay masked. A named alphabet as `support` ("amino-acids") makes the text a
+        places, and stay masked. "amino-acids", "nucleotides" or "rna" as `support` makes the text a
         sequence of residues. `window` leaves out pairs that are further apart.
         """
         return next(
@@ -463,11 +466,7 @@ class LanguageModel:
         each text.
         """
         how = How(measure, self.support(support), samples, window, seed)
-        if how.measure == "pmi" and not isinstance(support, str):
-            raise SupportError(
-                "pmi is of the tokens that stand in the text, out of the whole vocabulary; leave "
-                "support out, or take another measure"
-            )
+        check_support(how.measure, support)
 
         def questions() -> Iterator[Question]:
             each = iter(repeat(None) if places is None else places)
@@ -491,9 +490,10 @@ class LanguageModel:
     ) -> Question:
         """A text with the places that `dependence` is between, checked; the model does not run."""
         if isinstance(text, Cloze):
-            return question_of(self._given(text, places), self.tokenizer)
+            # its blanks were chosen, as places are
+            return question_of(self._given(text, places), self.tokenizer, is_chosen=True)
         is_whole = self.tokenizer.mask_token not in checked_text(text)
-        if isinstance(support, str) and support in ALPHABETS and is_whole:
+        if is_whole and isinstance(support, str) and support in ALPHABETS and support != "digits":
             written, blanks, names = residues_as_blanks(
                 self.tokenizer, text, self._vocabulary.names, places
             )
@@ -546,12 +546,13 @@ class LanguageModel:
         self, cloze: Cloze, at_most: float, support: Axes, settings: Settings
     ) -> dict[str, Any]:
         bound = check_bound(at_most)
-        if isinstance(support, Mapping | Sketch | SupportsIndex):
+        if isinstance(support, Mapping | Sketch) or whole_number(support) is not None:
             raise SupportError(
                 "together takes one support for all blanks: 'vocabulary', 'no-special', an "
                 f"alphabet or a list of tokens, not {quoted(support)}"
             )
-        axis = self.support("vocabulary" if support == AUTO else support)
+        given = "vocabulary" if isinstance(support, str) and support == AUTO else support
+        axis = choose(given, self._vocabulary, self.model.special_ids)
         how = How("mutual-information", axis, SAMPLES_WHEN_FILLING)
         question = question_of(replace(cloze, gold=None), self.tokenizer)
         found = fill_together(RowReader(self.model, settings), question, how, bound)

@@ -6,6 +6,7 @@ Control characters, right-to-left overrides and the like are first shown escaped
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -68,11 +69,20 @@ def data_cell(text: str, *, tabs: bool = False) -> str:
 
     Controls are shown escaped, but a tab and line ends only where cells end at them (`tabs`): the
     csv module quotes them. What a spreadsheet would take for a formula stands behind a quotation
-    mark, as does what already did: `from_data_cell` takes it off.
+    mark, as does what already did: `from_data_cell` takes it off in tables that are ours.
     """
     kept = "" if tabs else "\t\n\r"
     shown = "".join(printable(ch) if _acts(ch) and ch not in kept else ch for ch in text)
-    return ("'" if _is_formula(text) else "") + shown
+    return ("'" if _is_formula(shown) else "") + shown
+
+
+def is_own(header: Sequence[str]) -> bool:
+    """Whether a table is one that was written here: by the last two names of its columns.
+
+    In anybody else's, a quotation mark belongs to its text.
+    """
+    *_, model, reason = ("", "", *header)
+    return reason.endswith("reason") and model == reason.removesuffix("reason") + "model"
 
 
 def from_data_cell(text: str) -> str:

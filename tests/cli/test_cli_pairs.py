@@ -170,6 +170,14 @@ def test_bad_options_end_in_one_line(arguments, said, pairs) -> None:
     assert said in err
 
 
+def test_a_limit_of_several_files_is_rejected(folder, tmp_path, capsys) -> None:
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text(written(ROWS, "csv"), encoding="utf-8")
+    assert main(["pairs", str(tmp_path), "-m", folder, "--limit", "1"]) == 2
+    said = "unmask: --limit is for one file of lines; leave it out\n"
+    assert capsys.readouterr() == ("", said)
+
+
 def test_a_column_of_the_input_is_never_lost(pairs) -> None:
     code, out, err = pairs(rows=[{**ROWS[0], "pmi": "1"}])
     assert (code, out) == (2, "")

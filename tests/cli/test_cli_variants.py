@@ -255,6 +255,16 @@ def test_what_cannot_be_done_ends_in_one_line(rows, more, said, variants, tmp_pa
     assert said in err
 
 
+def test_a_limit_of_several_files_is_rejected(variants, tmp_path) -> None:
+    import pyarrow as pa
+
+    places = [write(tmp_path / f"{name}.csv", assay(MUTANTS)) for name in "ab"]
+    pq.write_table(pa.Table.from_pylist(assay(MUTANTS)), tmp_path / "c.parquet")
+    said = "unmask: --limit is for one file of lines; leave it out\n"
+    for given in (places, [tmp_path / "c.parquet"]):
+        assert variants(*given, "--limit", "1") == (2, "", said)
+
+
 # --- what is done stays done -------------------------------------------------------------------
 
 
@@ -335,6 +345,63 @@ def test_scores_are_compared_with_a_measurement(variants: Run, tmp_path: Path) -
     assert out.rstrip("\n") == evaluation_table(expected)
     assert len(rows) == 15
     assert "epistasis pearson" in out
+
+
+def test_a_file_in_units_is_compared_too(variants: Run, tmp_path: Path) -> None:
+    source = write(tmp_path / "a.csv", measured(["K2R", "A4G", "K8L", "Q9W"]))
+    given = [source, "--score-column", "DMS_score", "--quiet"]
+    whole = variants(*given, "-o", tmp_path / "whole.csv")
+    assert whole[0] == 0
+    assert variants(*given, "-o", tmp_path / "parts.csv", "--texts-per-unit", "4") == whole
+
+
+def test_only_the_parts_of_a_folder_are_compared(variants: Run, tmp_path: Path) -> None:
+    """A merged file within it would count every variant twice."""
+    source = write(tmp_path / "a.csv", measured(["K2R", "A4G", "K8L", "Q9W"]))
+    given = [source, "-o", f"{tmp_path}/s/", "--score-column", "DMS_score", "--quiet"]
+    first = variants(*given)
+    assert main(["merge", f"{tmp_path}/s/", f"{tmp_path}/s/all.csv", "--quiet"]) == 0
+    assert first[0] == 0
+    assert variants(*given) == first
+
+
+def test_shards_compare_when_the_last_of_them_is_done(variants: Run, tmp_path: Path) -> None:
+    source = write(tmp_path / "a.csv", measured(["K2R", "A4G", "K8L", "Q9W"]))
+    given = [source, "--score-column", "DMS_score", "--quiet", "--texts-per-unit", "2", "-o"]
+    whole = variants(*given, f"{tmp_path}/whole/")
+    code, out, err = variants(*given, f"{tmp_path}/shared/", "--shard", "0/2")
+    assert (code, out) == (0, "")
+    assert err == (
+        "unmask: 3 units are missing; how scores agree with 'DMS_score' is printed when all are "
+        "there\n"
+    )
+    assert whole[0] == 0
+    assert variants(*given, f"{tmp_path}/shared/", "--shard", "1/2") == whole
+
+
+def test_a_row_without_a_mutant_is_not_compared(variants: Run, tmp_path: Path) -> None:
+    rows = measured(["K2R", "A4G", "K8L", "Q9W"])
+    given = ["-o", tmp_path / "s.csv", "--score-column", "DMS_score", "--quiet"]
+    expected = variants(write(tmp_path / "a.csv", rows), *given)
+    empty = {**rows[0], "mutant": "", "DMS_score": "9"}
+    code, out, _ = variants(write(tmp_path / "b.csv", [*rows, empty]), *given)
+    assert (code, out) == expected[:2]
+
+
+def test_sums_have_no_epistasis_in_a_sequence_longer_than_the_model(
+    variants: Run, tmp_path: Path
+) -> None:
+    """G15A of its own is read in another window than its doubles are."""
+    rows = measured(["M1A", "K2R", "A4G", "G15A"], (WILDTYPE * 5)[:90])
+    given = ["-o", tmp_path / "s.csv", "--score-column", "DMS_score", "--quiet", "--prefix", "x_"]
+    source = write(tmp_path / "a.csv", rows)
+    code, out, _ = variants(source, *given, "--method", "single-mask-marginals")
+    windows = {row["mutant"]: row["x_window"] for row in read((tmp_path / "s.csv").read_text())}
+    assert (windows["G15A"], windows["A4G:G15A"]) == ("4-25", "1-22")
+    (line,) = (line for line in out.splitlines() if "epistasis pearson" in line)
+    assert code == 0
+    assert " 3 " in line
+    assert "(all scores are equal)" in line
 
 
 def test_of_several_assays_the_mean_is_printed(variants: Run, tmp_path: Path) -> None:

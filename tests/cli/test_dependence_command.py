@@ -221,7 +221,8 @@ def test_sequences_of_a_fasta_file(depend: Run, esm: str, tmp_path: Path) -> Non
     assert (rows[0]["first_name"], rows[0]["second_name"]) == ("M1", "K2")
     assert rows[10]["reason"] == "a sequence is letters A to Z; at position 3 it has '1'"
     # some positions of every chain, by the support that is named
-    _, out, _ = depend("--input", str(place), "--places", "1", "3", "--support", "A,K,", model=esm)
+    some = ["--input", str(place), "--places", "1", "3", "--support", "A,K,"]
+    _, out, _ = depend(*some, model=esm, measure="mutual-information")
     assert [row["id"] for row in read(out)] == ["one", "two", "three"]
     code, out, _ = depend("MKT", "--support", "amino-acids", model=esm)
     assert {word for line in out.splitlines()[1:] for word in line.split()[:2]} == {
@@ -302,6 +303,7 @@ def test_the_page_counts_forward_passes(tiny_english: unmask.LanguageModel) -> N
         ([TEXT, "--top", "0"], "--top takes a number of pairs from 1, not 0"),
         ([TEXT, "--samples", "2"], "samples is a whole number from 4"),
         ([TEXT, "--window", "0"], "window is a whole number from 1"),
+        ([TEXT, "--measure", "pmi", "--support", "man,dog"], "pmi is of the tokens that stand in"),
         ([TEXT, "--input-format", "txt"], "--input-format is for many texts"),
         (["--input", "x", "--input-format", "xml"], "--input-format is one of txt, jsonl"),
         (["--input", "x", "--json", "-o", "y.csv"], "--json prints rows to stdout"),

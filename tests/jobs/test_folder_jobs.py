@@ -21,6 +21,8 @@ from tiny_tokenizers import save_bert
 import unmask
 from unmask import cli
 from unmask.jobs import folder as folders
+from unmask.jobs import identify
+from unmask.jobs.identify import probe
 from unmask.sequences.scoring import score_texts
 
 WORDS = ("cat", "dog", "man", "woman", "mat")
@@ -171,6 +173,42 @@ def test_a_damaged_part_is_computed_again(damage, done, arguments, corpus, capsy
     assert capsys.readouterr().err == "unmask: 1 parts are damaged, and are computed again\n"
     assert rows_in(done) == before
     assert second.stat().st_mtime_ns == kept
+
+
+@pytest.fixture
+def other_rounding(monkeypatch) -> None:
+    """As on a machine that sums in another order."""
+    monkeypatch.setattr(identify, "probe", lambda lm: tuple(p + 1e-6 for p in probe(lm)))
+
+
+def test_parts_of_another_machine_are_kept(
+    done, arguments, corpus, tmp_path, capsys, request
+) -> None:
+    before = rows_in(done)
+    parts = sorted(done.glob("part-*"))
+    parts[0].unlink()
+    request.getfixturevalue("other_rounding")
+    kept = [part.stat().st_mtime_ns for part in parts[1:]]
+    assert cli.main(arguments(done, files=corpus / "d.txt")) == 0
+    assert capsys.readouterr().err == ""
+    assert [part.stat().st_mtime_ns for part in parts[1:]] == kept
+    assert rows_in(done) == before
+    # the new part is of the folder's plan
+    assert cli.main(["merge", str(done), str(tmp_path / "all.jsonl")]) == 0
+    assert len((tmp_path / "all.jsonl").read_text().splitlines()) == len(before)
+
+
+def test_many_units_that_cannot_be_read_do_not_end_a_job(arguments, tmp_path, capsys) -> None:
+    place, rows = tmp_path / "a.parquet", [{"text": text} for text in texts(66)]
+    pq.write_table(pa.Table.from_pylist(rows), place, row_group_size=22)
+    damaged = pq.read_metadata(place).row_group(1).column(0)
+    content = bytearray(place.read_bytes())
+    start = damaged.dictionary_page_offset or damaged.data_page_offset
+    content[start : start + damaged.total_compressed_size] = bytes(damaged.total_compressed_size)
+    place.write_bytes(content)
+    assert cli.main(arguments(tmp_path / "run", "--texts-per-unit", "1", files=place)) == 1
+    assert "22 of 66 units failed, e.g.: cannot read" in capsys.readouterr().err
+    assert [row["text"] for row in rows_in(tmp_path / "run")] == texts(22) + texts(66)[44:]
 
 
 CHANGES = [

@@ -247,6 +247,16 @@ def test_a_worker_whose_accelerator_fails_ends(errors, fails):
         assert worker.do(None) == task.rows
 
 
+@pytest.mark.parametrize("said", ["CUDA error: unspecified launch failure", "no such token"])
+def test_a_worker_whose_accelerator_raises_ends_and_any_other_lives(said, monkeypatch):
+    task = Failing(())
+    monkeypatch.setattr(Failing, "run", lambda *_: (_ for _ in ()).throw(RuntimeError(said)))
+    worker = Worker(ModelSource(place="model"), task, 1)
+    worker._lm = object()
+    with pytest.raises(SystemExit if "CUDA" in said else RuntimeError, match=said):
+        worker.do(None)
+
+
 @dataclass(frozen=True)
 class Example:
     cloze: str

@@ -2,6 +2,8 @@
 
 import csv
 import json
+import math
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -95,11 +97,27 @@ def test_a_shard_without_texts_is_no_failure(model, protein, tmp_path, capsys) -
     for asked in (
         ["score", tmp_path / "in.txt", "-m", model],
         ["pairs", tmp_path / "pairs.csv", "-m", model],
+        ["score", tmp_path / "pairs.csv", "-m", model, "--pairs", "word1,word2", "--by", "text"],
+        ["dependence", "--input", tmp_path / "in.txt", "-m", model],
         ["variants", tmp_path / "assay.csv", "-m", protein, "--sequence", "MAKV"],
     ):
-        where = f"{tmp_path}/{asked[0]}/"
+        where = f"{tmp_path}/{asked[0]}{len(asked)}/"
         assert run(*asked, "-o", where, "--shard", "3/4") == 0, capsys.readouterr().err
         assert "0 texts are in" in capsys.readouterr().err
+
+
+def test_a_parquet_file_of_any_name_is_read_with_its_format(model, tmp_path) -> None:
+    rows = {"text": ["the cat sat."], "day": [date(2024, 2, 29)], "n": [math.nan]}
+    pq.write_table(pa.table(rows), tmp_path / "in.pq")
+    asked = ["score", tmp_path / "in.pq", "--format", "parquet", "-m", model, "--quiet"]
+    assert run(*asked, "-o", tmp_path / "out.csv") == 0
+    (row,) = read(tmp_path / "out.csv")
+    assert (row["text"], row["day"], row["n"]) == ("the cat sat.", "2024-02-29", "")
+    assert row["score"]
+    item = {"text": ["a [MASK] [MASK]."], "word1": ["cat"], "word2": ["sat"]}
+    pq.write_table(pa.table(item), tmp_path / "pairs.pq")
+    asked = ["pairs", tmp_path / "pairs.pq", "--format", "parquet", "-m", model, "--quiet"]
+    assert run(*asked, "-o", tmp_path / "pairs.csv") == 0
 
 
 def test_a_changed_file_is_noticed_if_another_has_its_name(model, tmp_path, capsys) -> None:

@@ -11,9 +11,13 @@ import torch
 from assets import real_model
 from tiny_models import build
 from tiny_tokenizers import tiny_bert, word_piece
+from tokenizers import Tokenizer as Backend
+from tokenizers import models, pre_tokenizers
 from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
+from transformers import PreTrainedTokenizerFast
 
 import unmask
+from unmask.jobs.kinds.dependence import Dependence
 from unmask.queries.dependence import spanning_trees
 from unmask.queries.dependence.mapping import _windows
 from unmask.queries.dependence.question import How
@@ -173,6 +177,41 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     assert abs(np.mean(errors)) < 0.3
 
 
+def wide_and_narrow(confidence: float) -> tuple[unmask.LanguageModel, unmask.Cloze, float]:
+    """A masked word of two pieces before one of one, and their bits by trying every fill."""
+    size = 6
+    table = toy_joint(size, 3)
+    table[2, 4] += confidence * table[2, 4] / table[2, 4].sum()
+    lm = unmask.LanguageModel(ToyMaskedLM(table), ToyTokenizer(size))
+    cloze = unmask.Cloze("", (size,) * 3, (0, 1, 2), widths=(2, 1))
+    exact = naive.information(toy_logits(lm), [size] * 3, [[0, 1], [2]], size, blanks=True)
+    return lm, cloze, float(exact[0, 1])
+
+
+@pytest.mark.parametrize("confidence", [0.0, 20.0])
+def test_fills_of_several_pieces_average_to_those_of_all(confidence: float) -> None:
+    lm, cloze, exact = wide_and_narrow(confidence)
+    values, errors = [], []
+    for seed in range(100):
+        found = lm.dependence(cloze, samples=16, seed=seed, settings=QUIET)
+        assert found.standard_errors is not None
+        values.append(found[0, 1])
+        errors.append(float(found.standard_errors[0, 1]))
+    off = np.array(values) - exact
+    assert abs(off.mean()) < 3 * off.std() / math.sqrt(len(off))
+    assert np.mean(np.abs(off) < 1.96 * np.array(errors)) > 0.87
+    assert 0.8 < np.mean(errors) / off.std() < 1.3
+
+
+def test_a_word_that_is_all_but_certain_has_an_error_bar() -> None:
+    lm, cloze, exact = wide_and_narrow(10_000.0)
+    found = lm.dependence(cloze, settings=QUIET)
+    assert found.standard_errors is not None
+    error = float(found.standard_errors[0, 1])
+    assert 0 < error < 0.2 * exact
+    assert abs(found[0, 1] - exact) < 4 * error
+
+
 def test_samples_repeat_with_their_seed() -> None:
     first, again, other = (
         toy(0.5, size=40).dependence(
@@ -216,6 +255,31 @@ def test_a_word_of_several_pieces_is_one_place() -> None:
     assert abs(near[0, 1] - expected[0, 1]) < 5 * float(near.standard_errors[0, 1])
     wide = lm.dependence(text, measure="jacobian", samples=5, settings=QUIET)
     assert not wide.values[1].isnan()[[0, 2, 3, 4]].any()
+
+
+def test_blanks_of_a_cloze_are_as_far_apart_as_in_the_text() -> None:
+    lm = unmask.load((tiny_bert(), word_piece()))
+    text = "the man saw the dog"
+    cloze = lm.cloze(text, blanks=["dog", "man"])
+    found = lm.dependence(cloze, samples=4, settings=QUIET)
+    chosen = lm.dependence(text, places=["dog", "man"], samples=4, settings=QUIET)
+    assert found.to_dicts() == chosen.to_dicts()
+    assert found.to_dicts()[0]["distance"] == 3
+    near = lm.dependence(cloze, samples=4, window=1, settings=QUIET)
+    assert near.values.isnan().all()
+
+
+def test_digits_may_stand_in_a_text_that_is_no_sequence() -> None:
+    pieces = ["[UNK]", "[MASK]", "room", "has", *"0123456789", "beds"]
+    backend = Backend(models.WordLevel({piece: i for i, piece in enumerate(pieces)}, "[UNK]"))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=backend, unk_token="[UNK]", mask_token="[MASK]"
+    )
+    lm = unmask.load((tiny_bert(), tokenizer))
+    found = lm.dependence("room 7 has 2 beds", support="digits", settings=QUIET)
+    assert [place.name for place in found.places] == ["room", "7", "has", "2", "beds"]
+    assert (found.samples, found.standard_errors) == (10, None)
 
 
 def test_residues_are_places() -> None:
@@ -386,6 +450,15 @@ def test_what_cannot_be_mapped_ends_in_one_line(
     with pytest.raises(unmask.UnmaskError, match=said) as refused:
         lm.dependence(text, **options)
     assert "\n" not in str(refused.value)
+    assert rows_asked(lm) == 0
+
+
+def test_candidates_of_pmi_are_refused() -> None:
+    lm = toy()
+    with pytest.raises(unmask.SupportError, match="pmi is of the tokens that stand in the text"):
+        lm.dependence(TEXT, measure="pmi", support=["t0", "t1"])
+    with pytest.raises(unmask.SupportError, match="pmi is of the tokens that stand in the text"):
+        Dependence(measure="pmi", support=("t0", "t1"))
     assert rows_asked(lm) == 0
 
 

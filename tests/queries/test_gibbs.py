@@ -230,6 +230,7 @@ def test_one_blank_is_drawn_from_its_own_distribution(method: str) -> None:
     row = model.joint[0] / model.joint[0].sum()
     assert_follows(samples, {(token,): float(p) for token, p in enumerate(row)})
     assert samples.forward_passes == model.rows_asked == 1
+    assert samples.method == "mlm"
 
 
 # --- seeds, batches, memory ---------------------------------------------------------------------

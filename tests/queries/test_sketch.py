@@ -15,7 +15,7 @@ from unmask.constructions import CONSTRUCTIONS, construct
 from unmask.queries.sketched import joints_at, sketched_joints
 from unmask.tables.conditional import DenseLogits
 from unmask.tables.pair_tables import PairTables
-from unmask.tables.sketch import SketchedPair
+from unmask.tables.sketch import REPLICATES, SketchedPair
 from unmask.tables.source import MaskedMarginals
 
 SKETCHED = ("pseudo-gibbs", "log-pool")
@@ -196,12 +196,17 @@ def test_rows_that_have_run_are_kept():
         assert len(side.places) == 120
 
 
-def test_a_row_takes_its_part_of_the_memory_limit():
+@pytest.mark.parametrize("methods", [["log-pool"], list(SKETCHED)])
+def test_rows_and_replicates_take_their_part_of_the_memory_limit(methods):
     joint = clustered(1_000, 8)
     tables = tables_of(joint)
-    tables.settings = unmask.Settings(memory_limit=4 * 2_000 * 70)
-    found = sketched(tables, Sketch(precision=1e-9))
-    assert max(map(len, found.supports)) <= 70
+    limit = 4 * 2_000 * 70 + len(methods) * REPLICATES * 8 * 70**2
+    tables.settings = unmask.Settings(memory_limit=limit)
+    found = sketched_joints(methods, {}, tables, Sketch(precision=1e-9))
+    for one in found.values():
+        assert max(map(len, one.supports)) == 70
+        held = [each.scores(slice(None)) for each in one._sketch.replicates()]
+        assert sum(table.nbytes for table in held) == REPLICATES * 8 * 70**2
 
 
 def test_contexts_that_were_given_leave_room_for_a_sample():
@@ -222,7 +227,7 @@ def test_contexts_that_were_given_leave_room_for_a_sample():
 
 def test_a_memory_limit_that_leaves_a_few_contexts_is_rejected():
     tables = tables_of(clustered(1_000, 8))
-    tables.settings = unmask.Settings(memory_limit=4 * 2_000 * 30)
+    tables.settings = unmask.Settings(memory_limit=4 * 2_000 * 30 + REPLICATES * 8 * 30**2)
     with pytest.raises(unmask.SupportError, match=r"at least 50 contexts .* 30 are allowed"):
         sketched(tables, Sketch())
 
@@ -349,6 +354,19 @@ def test_small_alphabets_and_candidates_stay_exact(large):
     assert exact.standard_error(Joint.entropy) == 0.0
 
 
+@pytest.mark.parametrize("method", ["mlm", "sweep", "orders", "log-pool"])
+def test_the_tokens_of_a_sketch_as_candidates_stand_for_themselves(large, method):
+    axes = large.joint(TEXT).supports
+    assert any(axis.log_weights.any() for axis in axes)
+    exact = large.joint(
+        TEXT, method=method, support={b: axis.ids.tolist() for b, axis in enumerate(axes)}
+    )
+    found = large.joint(TEXT, method=method, support=dict(enumerate(axes)))
+    assert float(found.log_rows(slice(None)).exp().sum()) == pytest.approx(1.0)
+    assert found.top(1)[0].log_prob == pytest.approx(exact.top(1)[0].log_prob, abs=1e-9)
+    assert large.tables(TEXT, support=axes[0]).supports[0].log_weights is None
+
+
 def test_what_needs_no_table_stays_exact(large):
     joints = large.joints(TEXT)
     assert set(joints) == {name for name in CONSTRUCTIONS if name not in REJECTED}
@@ -402,3 +420,4 @@ def test_sketches_that_cannot_be_are_rejected(large):
 def test_one_blank_takes_a_sketch_for_what_it_is():
     one = unmask.LanguageModel(ToyMaskedLM(np.arange(1.0, 6.0)), ToyTokenizer(5))
     assert one.joint("[MASK]", support=Sketch()).top(1)[0].ids == (4,)
+    assert one.cost("[MASK]", support=Sketch(), timed=False).forward_passes == 1

@@ -84,6 +84,15 @@ def test_at_the_ends_of_the_bound() -> None:
     assert tuple(at_once["token"]) == independent.ids
 
 
+def test_an_array_of_ids_is_a_support() -> None:
+    text = "[MASK] [MASK] t0 t1"
+    listed, array = (
+        two_pairs().fill(text, together=0.1, support=support, settings=QUIET)
+        for support in ([0, 1], np.array([0, 1]))
+    )
+    assert listed == array
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -354,6 +354,6 @@ def test_what_was_written_is_read_as_it_was(format: str, tmp_path: Path) -> None
         "-1.5",
     ]
     path = tmp_path / f"a.{format}"
-    rows: list[dict[str, object]] = [{"text": text, "n": 1} for text in texts]
-    path.write_text(written(rows, ["text", "n"], format), encoding="utf-8")
+    rows: list[dict[str, object]] = [{"text": text, "model": "m"} for text in texts]
+    path.write_text(written(rows, ["text", "model", "reason"], format), encoding="utf-8")
     assert [item.texts[0] for item in read_items(str(path))] == texts

@@ -116,6 +116,51 @@ def test_without_a_measured_wild_type_backgrounds_are_not_mixed() -> None:
     assert found.pairs == [("D2E", "F3G"), ("D2E", "H4I")]
 
 
+def test_epistasis_is_of_variants_that_were_read_in_one_window() -> None:
+    every = names(3)
+    variants = list(map(variant_of, every))
+    truth = np.arange(8.0) ** 2
+    windows: list[object] = [None, *[(1, 22)] * 7]
+    whole = pairwise_epistasis(variants, truth, {"m": truth})
+    same = pairwise_epistasis(variants, truth, {"m": truth}, windows=windows)
+    assert same.backgrounds.tolist() == whole.backgrounds.tolist() == [2, 2, 2]
+    # F3G of its own is centred elsewhere: it is a background of one pair, and a single of two
+    windows[every.index("F3G")] = (4, 25)
+    apart = pairwise_epistasis(variants, truth, {"m": truth}, windows=windows)
+    assert apart.pairs == whole.pairs
+    assert apart.backgrounds.tolist() == [1, 1, 1]
+    value = dict(zip(every, truth, strict=True))
+    expected = value["A1C:D2E"] - value["A1C"] - value["D2E"] + value["wt"]
+    assert apart.measured[0] == pytest.approx(expected)
+    rows = evaluate_variants(
+        every, truth.tolist(), {"m": truth.tolist()}, windows=range(8), resampling=FEW
+    )
+    assert row(rows, SPEARMAN, "m").value == pytest.approx(1)
+    assert row(rows, EPISTASIS_PEARSON, "m").reason == "fewer than 3 pairs within one window"
+    with pytest.raises(UnmaskError, match="8 variants, but 1 windows"):
+        evaluate_variants(every, truth.tolist(), {"m": truth.tolist()}, windows=[None])
+
+
+def test_a_name_is_read_as_the_scorer_reads_it() -> None:
+    assert variant_of("A004G: k08L") == variant_of("A4G:K8L") == {"A4G", "K8L"}
+    assert variant_of(" WT ") == variant_of("wild type") == frozenset()
+    # no mutation, and not the wild type
+    assert variant_of("p.Ala4Gly") == {"P.ALA4GLY"}
+    assert variant_of("")
+
+
+def test_a_row_without_a_mutant_is_not_the_wild_type() -> None:
+    rng = np.random.default_rng(8)
+    every = names(wild=False)
+    truth, said = rng.normal(size=(2, len(every))).tolist()
+    expected = evaluate_variants(every, truth, {"m": said}, resampling=FEW)
+    for score in (None, 5.0):
+        found = evaluate_variants(
+            ["", *every, " "], [9.0, *truth, 9.0], {"m": [score, *said, score]}, resampling=FEW
+        )
+        assert found == expected
+
+
 def test_values_intervals_and_paired_differences() -> None:
     rng = np.random.default_rng(3)
     every = [f"A{n}C" for n in range(1, 201)]

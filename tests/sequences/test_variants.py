@@ -350,6 +350,17 @@ def test_a_landscape_takes_the_forward_passes_that_it_must(method, passes) -> No
     assert last.score == pytest.approx(found[-1].score, abs=1e-6)
 
 
+@pytest.mark.parametrize("k", [2, 3, 4])
+def test_a_variant_takes_the_forward_passes_that_are_documented(k: int) -> None:
+    lm = toy(6, noise=0.5, letters="AC")
+    variant = ":".join(f"A{position}C" for position in range(1, k + 1))
+    cubes = k * 2 ** (k - 1)
+    others = {"hcb": cubes + 1, "weighted-ag": cubes + 1, "orders": 2 ** (k + 1) - 3, "mlm": 1 + k}
+    for method in ("hcb-path", *JOINTS):
+        (found,) = scored(lm, [variant], "AAAAAA", method, support=["A", "C"])
+        assert found.forward_passes == others.get(method, cubes), method
+
+
 def test_methods_of_one_call_share_their_rows() -> None:
     lm = toy(6, noise=0.5, letters="AC")
     reader = scoring.VariantReader(lm, "AAAAAA", ["A", "C"])

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from sentence_piece import sentence_piece
 from tiny_tokenizers import PIECES, byte_level, without_offsets, without_unknown, word_piece
 
 from unmask import Cloze, ClozeError
@@ -125,9 +126,9 @@ def test_blanks_of_one_position_each_have_no_widths():
 
 
 def test_the_bytes_of_a_character_are_one_blank():
-    cloze = parse_cloze("the 日", byte_level(), blanks=[(4, 5)])
+    cloze = parse_cloze("the日", byte_level(), blanks=[(3, 4)])
     assert byte_level().convert_ids_to_tokens(list(cloze.gold)) == ["æ", "Ĺ", "¥"]
-    assert cloze.spans == ((4, 5),)
+    assert cloze.spans == ((3, 4),)
 
 
 def test_one_byte_of_a_character_has_no_characters_of_its_own():
@@ -140,6 +141,31 @@ def test_a_lone_space_inside_a_span_is_a_part_of_it():
     # trimmed offsets give such a piece no characters at all
     cloze = parse_cloze("the 日 man", byte_level(), blanks=[(0, 5)])
     assert byte_level().convert_ids_to_tokens(list(cloze.gold)) == ["the", "Ġ", "æ", "Ĺ", "¥"]
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "text", "word", "gold"),
+    [
+        (sentence_piece(), "the saw man", "saw", ["▁", "s", "a", "w"]),
+        (sentence_piece(), "saw man", "saw", ["▁", "s", "a", "w"]),
+        (sentence_piece(), "the  saw man", "saw", ["▁", "s", "a", "w"]),
+        (sentence_piece(), "thesaw man", (3, 6), ["s", "a", "w"]),
+        (sentence_piece(), "the man\tman", (8, 11), ["man"]),
+        (byte_level(), "the 日 man", "日", ["Ġ", "æ", "Ĺ", "¥"]),
+        (byte_level(trim_offsets=False), "the 日 man", "日", ["Ġ", "æ", "Ĺ", "¥"]),
+        (byte_level(), "the  man", "man", ["Ġman"]),
+    ],
+)
+def test_a_lone_space_before_a_word_is_its_first_piece(tokenizer, text, word, gold):
+    cloze = parse_cloze(text, tokenizer, blanks=[word])
+    assert tokenizer.convert_ids_to_tokens(list(cloze.gold)) == gold
+
+
+@pytest.mark.parametrize("tokenizer", [sentence_piece(), byte_level()])
+def test_a_word_that_begins_with_a_lone_space_is_masked_as_if_a_mask_stood_there(tokenizer):
+    cloze = parse_cloze("the 日 man", tokenizer, blanks=["日"])
+    typed = parse_cloze(f"the {tokenizer.mask_token} man", tokenizer)
+    assert cloze.one_token_each().ids == typed.ids
 
 
 def test_characters_that_the_tokenizer_drops_may_lie_in_a_span():

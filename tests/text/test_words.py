@@ -13,6 +13,7 @@ from unmask import Cloze, ClozeError, SupportError
 from unmask.text.cloze import parse_cloze
 from unmask.text.spelling import same_spelling
 from unmask.text.word_pieces import Candidate, pieces_in_context
+from unmask.text.words import every_word
 
 
 def names(tokenizer, text: str, word, blank: int = 0, **options) -> list[str]:
@@ -279,6 +280,19 @@ def test_tokenizers_written_in_python(tmp_path):
     assert names(toy, "t0 [MASK] t1", 3) == ["t3"]
     assert refusal(["t9"], "[MASK]", toy).startswith("the tokenizer cannot read 't9': ")
     assert "token id 9 is not" in refusal([9], "[MASK]", toy)
+
+
+@pytest.mark.parametrize("tokenizer", [byte_level(), byte_level(trim_offsets=False)])
+def test_white_space_is_no_word(tokenizer):
+    text = "\nthe  man\n\n\tsaw \n"
+    words = every_word(text, tokenizer)
+    assert [text[slice(*word)] for word in words] == ["the", "man", "saw"]
+    assert parse_cloze(text, tokenizer, blanks=words).spans == tuple(words)
+
+
+def test_further_spaces_are_no_words_of_a_sentence_piece_vocabulary():
+    text = "the  man   is "
+    assert every_word(text, sentence_piece()) == [(0, 3), (5, 8), (11, 13)]
 
 
 @pytest.mark.real

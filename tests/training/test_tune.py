@@ -19,6 +19,7 @@ from transformers import BertConfig, BertForMaskedLM
 
 import unmask
 from unmask.training import Tuned, Tuning, tune
+from unmask.training.folder import TuningFolder
 from unmask.training.masking import Vocabulary
 from unmask.training.network import Network
 from unmask.training.pairs import choose_pairs, measure_pairs
@@ -322,6 +323,22 @@ def test_another_plan_or_a_folder_of_something_else_is_rejected(lm, plan, whole,
     (tmp_path / "odd/tuning.json").write_text("not JSON")
     with pytest.raises(unmask.StoreError, match="cannot be read"):
         tune(lm, TEXTS, tmp_path / "odd", plan)
+
+
+def test_a_folder_of_another_machine_is_the_same_tuning(whole: Tuned, tmp_path: Path) -> None:
+    """What a model says of the same tokens may differ by rounding, and by no more."""
+    stored = json.loads((whole.folder / "tuning.json").read_text())["plan"]
+    (tmp_path / "begun/training").mkdir(parents=True)
+    (tmp_path / "begun/training/plan.json").write_text(json.dumps(stored))
+
+    def moved(by: float) -> dict[str, Any]:
+        probe = [p + by for p in stored["model"]["probe"]]
+        return {**stored, "model": {**stored["model"], "probe": probe, "revision": "x"}}
+
+    for folder, complete in ((whole.folder, True), (tmp_path / "begun", False)):
+        assert TuningFolder(folder).is_complete(moved(1e-6)) is complete
+        with pytest.raises(unmask.StoreError, match=r"up to 0\.5 nats apart"):
+            TuningFolder(folder).is_complete(moved(0.5))
 
 
 def test_a_damaged_checkpoint_is_one_line(lm, plan, tmp_path: Path) -> None:

@@ -21,9 +21,10 @@ SUMMARY = "estimate what joints cost: forward passes, FLOP, memory and time"
 DESCRIPTION = (
     "Estimate what joints over two blanks would cost with a model, before you compute any: "
     "forward passes, FLOP, memory, and time on this machine, from a measurement of about a "
-    "second. With --method pll, pll-word-l2r or unmasking, estimate what it costs to score whole "
-    "texts instead (unmask score). With --accelerator, also estimate the time on an accelerator "
-    "that this machine does not have."
+    "second. The joints are exact over the whole vocabulary; --support auto estimates them as fill "
+    "and pairs do by default. With --method pll, pll-word-l2r or unmasking, estimate what it costs "
+    "to score whole texts instead (unmask score). With --accelerator, also estimate the time on an "
+    "accelerator that this machine does not have."
 )
 EXAMPLE = "unmask cost -m bert-base-cased --length 20 --examples 1000 --accelerator A100"
 
@@ -58,7 +59,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="number of machines or accelerators that share the texts (default: 1)",
     )
     add("--json", action="store_true", help="print JSON instead of text")
-    options.add_joints(parser)
+    options.add_joints(
+        parser,
+        also="; auto is what fill and pairs do without --exact: at most 2,000 forward passes, from "
+        "which the joints are estimated",
+    )
     options.add_running(parser)
 
 

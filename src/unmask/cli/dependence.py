@@ -260,7 +260,8 @@ def _run_folder(chosen: argparse.Namespace, settings: "Settings") -> int:
         bad, example = tally.without.get(kind.name, (0, ""))
         if bad or not chosen.quiet:
             _say_mapped(tally.texts, bad, example)
-        return 2 if bad == tally.texts else 0
+        # a shard may have none at all
+        return 2 if tally.texts and bad == tally.texts else 0
 
     return many.run_folder(chosen, kind, [chosen.input], chosen.input_format, conclude)
 
@@ -452,11 +453,12 @@ def _about(found: "DependenceMap") -> str:
 
 def _check(chosen: argparse.Namespace, *, to_folder: bool) -> None:
     """Reject options that do not go together, before a model is loaded."""
-    from unmask.queries.dependence.question import How
+    from unmask.queries.dependence.question import How, check_support
     from unmask.text.support import Support
 
     # the numbers, over any support: that of the model is known later
     How(chosen.measure, Support.of(["a", "b"]), chosen.samples, chosen.window, chosen.seed)
+    check_support(chosen.measure, options.support(chosen.support or "vocabulary"))
     if (chosen.text is None) == (chosen.input is None):
         raise UnmaskError("give a TEXT, or --input FILE for many; one of the two")
     if chosen.top < 1:

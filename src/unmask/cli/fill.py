@@ -10,6 +10,7 @@ from unmask.cli import fill_lines, many, options, show
 from unmask.errors import MethodError, SupportError, UnmaskError
 from unmask.plots.saving import check_ending, library, save_figure
 from unmask.printable import printable, quoted
+from unmask.text.typed import piece_prior
 
 if TYPE_CHECKING:
     from unmask.jobs.kinds.fill import Answerer
@@ -342,13 +343,4 @@ def _words(text: str) -> list[str]:
 
 
 def _piece_prior(text: str | None) -> "str | dict[int, float] | None":
-    if text is None or text == "uniform":
-        return text
-    try:
-        parts = [part.split("=") for part in text.split(",") if part]
-        return {int(pieces): float(weight) for pieces, weight in parts}
-    except ValueError:
-        raise SupportError(
-            f"--piece-prior takes uniform, or numbers of pieces with their probabilities, as "
-            f"1=0.8,2=0.2, not {quoted(text)}"
-        ) from None
+    return None if text is None else piece_prior(text, "--piece-prior")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 FOLDER_HELP = (
     "FOLDER/, with a slash at its end, or a URL (s3://, gs://), is a folder of Parquet files, one "
-    "for some thousands of texts: for inputs of any size, several processes and clusters"
+    "per --texts-per-unit texts: for inputs of any size, several processes and clusters"
 )
 
 
@@ -66,13 +66,17 @@ def wants_folder(chosen: argparse.Namespace) -> bool:
     return False
 
 
-def are_many(files: Sequence[str]) -> bool:
+def are_many(files: Sequence[str], format: str | None = None) -> bool:
     """Whether an input is more than one file of lines on this machine."""
     from unmask.jobs.places import is_pattern, is_url
 
-    return len(files) != 1 or any(
-        is_url(one) or is_pattern(one) or os.path.isdir(one) or one.lower().endswith(".parquet")
-        for one in files
+    return (
+        format == "parquet"
+        or len(files) != 1
+        or any(
+            is_url(one) or is_pattern(one) or os.path.isdir(one) or one.lower().endswith(".parquet")
+            for one in files
+        )
     )
 
 

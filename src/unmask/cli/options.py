@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 from unmask.errors import ClozeError, MethodError, UnmaskError
 from unmask.printable import printable, quoted
+from unmask.text.typed import blank as blank
+from unmask.text.typed import candidates
+from unmask.text.typed import support as support
 
 if TYPE_CHECKING:
     from unmask.corpora import CorpusSpec
     from unmask.jobs.model_source import ModelSource
-    from unmask.language_model import Axes, LanguageModel, Proposed
+    from unmask.language_model import Axes, LanguageModel
     from unmask.settings import Settings
-    from unmask.text.cloze import Blank
 
 Group = argparse._ArgumentGroup
 Value = TypeVar("Value")
@@ -38,16 +40,20 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 
 def add_joints(
-    parser: argparse.ArgumentParser, default: str = "log-pool", *, support: str = "vocabulary"
+    parser: argparse.ArgumentParser,
+    default: str = "log-pool",
+    *,
+    support: str = "vocabulary",
+    also: str = "",
 ) -> Group:
-    """The joints of a command, and the tokens that they range over."""
+    """The joints of a command, and the tokens that they range over; `also` goes into the help."""
     group = add_methods(parser, default)
     group.add_argument(
         "--support",
         default=support,
         metavar="NAME|TOKENS",
         help=f"tokens that a blank may hold: {NAMED}, or tokens separated by commas, such as "
-        f"man,woman; a single token ends with a comma (default: {support})",
+        f"man,woman; a single token ends with a comma{also} (default: {support})",
     )
     return group
 
@@ -108,8 +114,7 @@ def add_precision(group: Group) -> None:
     group.add_argument(
         "--exact",
         action="store_true",
-        help="run every token of the vocabulary instead, as in the paper; the same as --support "
-        "vocabulary",
+        help="run every token of the vocabulary instead, as in the paper",
     )
 
 
@@ -276,11 +281,6 @@ def method_options(chosen: argparse.Namespace, named: list[str]) -> dict[str, di
     return found
 
 
-def support(text: str) -> str | list[str]:
-    """A named support, or a list: one token alone is `token,`, since a bare word is a typo."""
-    return [token for token in text.split(",") if token] if "," in text else text
-
-
 def support_by_blank(chosen: argparse.Namespace) -> "Axes":
     """What `add_support_by_blank` was given."""
     named = {
@@ -296,19 +296,7 @@ def support_by_blank(chosen: argparse.Namespace) -> "Axes":
         return Sketch(precision=chosen.precision)
     if chosen.exact:
         return "vocabulary"
-    return "auto" if chosen.support is None else by_blank(chosen.support, "--support", _candidates)
-
-
-def blank(text: str) -> "Blank":
-    """What to blank in a text: a word or phrase, a span of characters, or the index of a token."""
-    if re.fullmatch(r"-?[0-9]{1,9}", text):
-        return int(text)
-    span = re.fullmatch(r"(-?[0-9]{1,9}):(-?[0-9]{1,9})", text)
-    return text if span is None else (int(span[1]), int(span[2]))
-
-
-def _candidates(text: str) -> "Proposed":
-    return int(text) if re.fullmatch("[0-9]{1,9}", text) else support(text)
+    return "auto" if chosen.support is None else by_blank(chosen.support, "--support", candidates)
 
 
 def by_blank(

@@ -72,7 +72,7 @@ def run(chosen: argparse.Namespace) -> int:
     from unmask.sequences.word_pairs import ITEMS_AT_ONCE
 
     chosen.output = None if chosen.output == "-" else chosen.output
-    chosen.file = None if many.are_many(chosen.files) else chosen.files[0]
+    chosen.file = None if many.are_many(chosen.files, chosen.format) else chosen.files[0]
     to_folder = many.wants_folder(chosen)
     format = None if to_folder else score_options.output_format(chosen) or "csv"
     score_options.check_limit(chosen.limit)

@@ -45,7 +45,8 @@ def summary(kind: "Score", tally: "Tally") -> str:
     from unmask.sequences.minimal_pairs import accuracies, accuracy
     from unmask.sequences.outputs import accuracy_table
 
-    if not kind.is_pairs:
+    # a shard may have no pairs
+    if not kind.is_pairs or not tally.texts:
         return ""
     groups, verdicts, tables = kind.groups, _verdicts(kind.methods, tally), []
     for place, name in enumerate(groups):

@@ -138,7 +138,7 @@ def checked(chosen: argparse.Namespace, *, to_folder: bool = False) -> Task:
     from unmask.sequences.paths import check_orders
     from unmask.sequences.scoring import checked_order
 
-    chosen.file = None if many.are_many(chosen.files) else chosen.files[0]
+    chosen.file = None if many.are_many(chosen.files, chosen.format) else chosen.files[0]
     _check_source(chosen, to_folder=to_folder)
     is_blimp = chosen.blimp is not None
     is_pairs = is_blimp or chosen.pairs is not None

@@ -67,6 +67,8 @@ def opened(chosen: argparse.Namespace, kind: "Kind", size: int) -> Opened:
     from unmask.sequences.inputs import ItemFile, can_be_read_again
 
     if chosen.file is None:
+        if chosen.limit is not None:
+            raise UnmaskError("--limit is for one file of lines; leave it out")
         job = open_job(kind, chosen.files, format=chosen.format, texts_per_unit=size)
         # a unit may be the header of a file alone
         batches = (batch_of(unit, kind) for unit in job.source.units())

@@ -1,10 +1,12 @@
 """What `unmask variants --score-column` prints: how scores agree with a measurement."""
 
 import argparse
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from unmask.cli import options
 from unmask.errors import UnmaskError
 from unmask.printable import columns, printable, quoted
 
@@ -20,6 +22,7 @@ class _Assay:
     mutants: list[str] = field(default_factory=list)
     measured: list[float | None] = field(default_factory=list)
     scores: dict[str, list[float | None]] = field(default_factory=dict)
+    windows: list[str | None] = field(default_factory=list)
 
 
 def check_output(chosen: argparse.Namespace) -> None:
@@ -37,15 +40,38 @@ def check_column(chosen: argparse.Namespace, names: Sequence[str]) -> None:
         )
 
 
-def agreement(chosen: argparse.Namespace, kind: "Variants") -> str:
-    """The table of an output: of one assay all metrics, of several the ranks of each."""
+def print_agreement(chosen: argparse.Namespace, kind: "Variants", *, is_folder: bool) -> None:
+    """Print the table of an output; of a folder when all units are done, also by other shards."""
+    places, missing = _finished(chosen.output) if is_folder else ([chosen.output], 0)
+    if missing:
+        options.say(
+            f"{missing:,} units are missing; how scores agree with {quoted(chosen.score_column)} "
+            "is printed when all are there"
+        )
+        return
+    print(_agreement(chosen, kind, places, None if is_folder else chosen.output_format))
+
+
+def _finished(folder: str) -> tuple[list[str], int]:
+    from unmask.jobs.merging import finished_parts
+    from unmask.jobs.places import is_url
+
+    return finished_parts(folder if is_url(folder) else os.path.expanduser(folder))
+
+
+def _agreement(
+    chosen: argparse.Namespace, kind: "Variants", places: Sequence[str], format: str | None
+) -> str:
+    """Of one assay all metrics, of several the ranks of each."""
     from unmask.sequences.variant_metrics import evaluate_variants, evaluation_table
 
-    found = _read(chosen, kind)
+    found = _read(chosen, kind, places, format)
     rows: dict[str, list[MetricRow] | str] = {}
     for name, one in found.items():
         try:
-            rows[name] = evaluate_variants(one.mutants, one.measured, one.scores)
+            rows[name] = evaluate_variants(
+                one.mutants, one.measured, one.scores, windows=one.windows
+            )
         except UnmaskError as error:
             rows[name] = str(error)
     if len(rows) == 1:
@@ -54,29 +80,30 @@ def agreement(chosen: argparse.Namespace, kind: "Variants") -> str:
     return _by_assay(rows, kind.methods)
 
 
-def _read(chosen: argparse.Namespace, kind: "Variants") -> dict[str, _Assay]:
+def _read(
+    chosen: argparse.Namespace, kind: "Variants", places: Sequence[str], format: str | None
+) -> dict[str, _Assay]:
     from unmask.jobs.inputs import open_input, read_unit
     from unmask.sequences.variants.reading import MUTANT
 
     scores = {method: kind.prefix + method for method in kind.methods}
     assays: dict[str, _Assay] = {}
-    source = open_input([chosen.output], format=_format(chosen), texts_per_unit=4096)
-    wanted = [MUTANT, chosen.score_column, *scores.values()]
+    source = open_input(places, format=format, texts_per_unit=4096)
+    window = f"{kind.prefix}window"
+    wanted = [MUTANT, chosen.score_column, window, *scores.values()]
     for unit in source.units():
         for row in read_unit(unit, wanted, [kind.file_column] if kind.file_column else []).rows:
             name = str(row.get(kind.file_column, "")) if kind.file_column else ""
             one = assays.setdefault(name, _Assay())
-            one.mutants.append(str(row.get(MUTANT) or ""))
+            mutant = str(row.get(MUTANT) or "").strip()
+            if not mutant:
+                continue
+            one.mutants.append(mutant)
+            one.windows.append(row.get(window) or None)
             one.measured.append(_number(row.get(chosen.score_column)))
             for method, column in scores.items():
                 one.scores.setdefault(method, []).append(_number(row.get(column)))
     return assays
-
-
-def _format(chosen: argparse.Namespace) -> str | None:
-    from unmask.cli import many
-
-    return None if many.wants_folder(chosen) else chosen.output_format
 
 
 def _number(cell: Any) -> float | None:

@@ -89,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Read what can be rejected, load the model, then score and write a unit at a time."""
     chosen.output = None if chosen.output == "-" else chosen.output
-    chosen.file = None if many.are_many(chosen.files) else chosen.files[0]
+    chosen.file = None if many.are_many(chosen.files, chosen.format) else chosen.files[0]
     size = chosen.texts_per_unit
     # of a file too: variants of one unit share forward passes
     chosen.texts_per_unit = None
@@ -115,7 +115,7 @@ def run(chosen: argparse.Namespace) -> int:
             raise CorpusError(f"{error}; give the wild type with --sequence") from None
         raise
     if code == 0 and chosen.score_column is not None:
-        print(variant_agreement.agreement(chosen, kind))
+        variant_agreement.print_agreement(chosen, kind, is_folder=to_folder)
     return code
 
 

@@ -25,7 +25,7 @@ from unmask.errors import StoreError
 from unmask.jobs import places
 from unmask.jobs.kinds import Kind
 from unmask.jobs.locks import lock, lock_shard, reject_other_counts
-from unmask.jobs.parts import encoded, facts_of, part_table
+from unmask.jobs.parts import encoded, facts_of, part_tables
 from unmask.jobs.plan import JobPlan, check_same, read_plan
 from unmask.jobs.shards import Shard
 from unmask.jobs.tally import Tally
@@ -47,7 +47,8 @@ class Parts:
 
     def write(self, number: int, answered: Answered) -> None:
         """The part of a unit."""
-        table = part_table(answered.batch, answered.rows, self.kind.adds, self.kind.leaves_out)
+        kind = self.kind
+        tables = part_tables(answered.batch, answered.rows, kind.adds, kind.leaves_out)
         facts = {
             "plan": self.plan,
             "unit": number,
@@ -55,7 +56,7 @@ class Parts:
             "software": self.software,
             "tally": answered.tally.to_dict(),
         }
-        places.write_whole(place_of(self.folder, number), encoded(table, facts))
+        places.write_whole(place_of(self.folder, number), encoded(tables, facts))
 
 
 def place_of(folder: str, number: int) -> str:
@@ -121,8 +122,11 @@ def stored_plan(folder: str) -> JobPlan | None:
 
 
 @contextmanager
-def held(folder: str, plan: JobPlan, shard: Shard) -> Iterator[None]:
-    """Hold a shard of the job in `folder`, which is begun if there is none."""
+def held(folder: str, plan: JobPlan, shard: Shard) -> Iterator[JobPlan]:
+    """Hold a shard of the job in `folder`, which is begun if there is none.
+
+    What is held is the plan of the folder: this one, but perhaps for rounding on another machine.
+    """
     _reject_other(folder)
     with ExitStack() as locks:
         if not places.is_url(folder):
@@ -132,21 +136,23 @@ def held(folder: str, plan: JobPlan, shard: Shard) -> Iterator[None]:
             with lock(local, "plan", timeout=-1):
                 locks.enter_context(lock_shard(local, shard))
                 reject_other_counts(local, shard)
-                _agree(folder, plan)
+                agreed = _agreed(folder, plan)
             if shard.count == 1:
                 # of several processes that share a folder another may be writing
                 remove_unfinished(Path(folder))
         else:
-            _agree(folder, plan)
-        yield
+            agreed = _agreed(folder, plan)
+        yield agreed
 
 
-def _agree(folder: str, plan: JobPlan) -> None:
+def _agreed(folder: str, plan: JobPlan) -> JobPlan:
+    """The plan of the folder, after one was written if there was none."""
     stored = stored_plan(folder)
     if stored is None:
         places.write_whole(places.inside(folder, PLAN), plan.to_json().encode())
-    else:
-        check_same(stored, plan, places.shown(folder))
+        return plan
+    check_same(stored, plan, places.shown(folder))
+    return stored
 
 
 def _reject_other(folder: str) -> None:

@@ -23,7 +23,7 @@ from unmask.corpora.lines import LONGEST, decoded, raw_lines, without_mark
 from unmask.errors import CorpusError
 from unmask.jobs import places
 from unmask.jobs.places import Found
-from unmask.markup import from_data_cell
+from unmask.markup import from_data_cell, is_own
 from unmask.printable import describe, quoted, readable_bytes
 from unmask.sequences.inputs import TEXT_COLUMN, json_row
 
@@ -424,6 +424,7 @@ class _Layout(NamedTuple):
     fields: Sequence[str]
     has_header: bool
     reason: str | None
+    is_own: bool = False
 
 
 @lru_cache(64)
@@ -440,11 +441,15 @@ def _layout(place: str, stamp: object, format: str, columns: tuple[str, ...]) ->
             first = next(records, (0, []))[1]
         except CorpusError as error:
             return _Layout([], False, str(error))
+    if own := is_own(first):
+        first = list(map(from_data_cell, first))
     try:
         found = layout_of(first, columns, named)
-        return _Layout(found.fields, found.has_header, None)
+        # of two columns with one name, one would be lost
+        layout_of(first, found.fields, named)
+        return _Layout(found.fields, found.has_header, None, own)
     except CorpusError as error:
-        return _Layout(first, True, str(error))
+        return _Layout(first, True, str(error), own)
 
 
 def _record(
@@ -454,8 +459,8 @@ def _record(
         reason = f"{where} has {len(cells)} fields, but the first has {len(layout.fields)}"
     if reason is not None:
         return {}, reason
-    # as our own tables write what a spreadsheet would take for a formula
-    return dict(zip(layout.fields, map(from_data_cell, cells), strict=True)), layout.reason
+    texts = map(from_data_cell, cells) if layout.is_own else cells
+    return dict(zip(layout.fields, texts, strict=True)), layout.reason
 
 
 def _missing(row: Iterable[str], columns: Sequence[str], where: str) -> str | None:

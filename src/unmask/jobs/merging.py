@@ -25,18 +25,24 @@ class Merged(NamedTuple):
 
 def merge(folder: str, output: Path, format: str) -> Merged:
     """Write the rows of all parts into one file, which is there whole or not at all."""
-    plan = stored_plan(folder)
-    if plan is None:
-        raise StoreError(f"{places.shown(folder)} is not the folder of a job: it has no plan")
-    progress = read_progress(folder, plan)
-    parts = [place_of(folder, n) for n, done in enumerate(progress.done) if done]
+    parts, missing = finished_parts(folder)
     if not parts:
         raise StoreError(f"{places.shown(folder)} has no rows yet")
     schema = _schema(parts)
     with explained(output), replacing(output) as unfinished:
         write = _write_parquet if format == "parquet" else _write_text
         rows = write(unfinished, parts, schema, format)
-    return Merged(rows, len(progress.done) - len(parts))
+    return Merged(rows, missing)
+
+
+def finished_parts(folder: str) -> tuple[list[str], int]:
+    """The parts of the units that are done, in their order, and how many units have none."""
+    plan = stored_plan(folder)
+    if plan is None:
+        raise StoreError(f"{places.shown(folder)} is not the folder of a job: it has no plan")
+    done = read_progress(folder, plan).done
+    parts = [place_of(folder, number) for number, is_done in enumerate(done) if is_done]
+    return parts, len(done) - len(parts)
 
 
 def _schema(parts: list[str]) -> Any:
@@ -57,6 +63,9 @@ def _schema_of(place: str) -> Any:
 
 
 def _common(pa: Any, one: Any, other: Any) -> Any:
+    if {one, other} == {pa.int64(), pa.uint64()}:
+        # neither has all numbers of the other
+        return pa.string()
     try:
         schemas = [pa.schema([("x", kind)]) for kind in (one, other)]
         return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
@@ -116,13 +125,7 @@ def _write_text(path: Path, parts: list[str], schema: Any, format: str) -> int:
     rows = 0
     with path.open("w", encoding="utf-8", newline="") as file:
         for number, table in enumerate(_tables(parts, schema)):
-            some = [_plain(row) for row in table.to_pylist()]
+            some = table.to_pylist()
             file.write(written(some, schema.names, format, header=number == 0))
             rows += len(some)
     return rows
-
-
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """Times, decimals and bytes, which JSON does not have, as texts."""
-    known = (str, int, float, bool, list, dict, type(None))
-    return {name: v if isinstance(v, known) else str(v) for name, v in row.items()}

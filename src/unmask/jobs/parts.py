@@ -1,7 +1,8 @@
 """The rows of a unit as one Parquet file, whose footer says whose they are, and what is in them."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from unmask.jobs.inputs import Batch, Row, parquet_library
@@ -11,23 +12,30 @@ if TYPE_CHECKING:
 
 # the key of the footer
 _FACTS = b"unmask"
+# a text is repeated with each of its rows, and an array of texts ends at 2 GiB
+_ROWS_AT_ONCE = 2**14
+# a float64 has every whole number up to here
+_WHOLE = 2**53
 
 
-def part_table(
+def part_tables(
     batch: Batch, found: Sequence[Sequence[Row]], adds: Mapping[str, str], leaves_out: Sequence[str]
-) -> "pyarrow.Table":
-    """All columns of the input, and next to them what was found: a row as often as it needs."""
+) -> Iterator["pyarrow.Table"]:
+    """All columns of the input, and next to them what was found: a row as often as it needs.
+
+    In tables of some thousands of rows, of which there is at least one.
+    """
     pa, _ = parquet_library()
-    repeated = pa.array([n for n, rows in enumerate(found) for _ in rows], pa.int64())
-    columns = [
-        (name, column.take(repeated))
-        for name, column in _columns(pa, batch)
-        if name not in (*leaves_out, *adds)
-    ]
-    for name, type_name in adds.items():
-        values = [row.get(name) for rows in found for row in rows]
-        columns.append((name, pa.array(values, pa.type_for_alias(type_name))))
-    return pa.table([column for _, column in columns], names=[name for name, _ in columns])
+    given = [(name, one) for name, one in _columns(pa, batch) if name not in (*leaves_out, *adds)]
+    types = {name: pa.type_for_alias(type_name) for name, type_name in adds.items()}
+    repeated = [n for n, rows in enumerate(found) for _ in rows]
+    own = list(chain.from_iterable(found))
+    for start in range(0, len(own) or 1, _ROWS_AT_ONCE):
+        stop = start + _ROWS_AT_ONCE
+        numbers, rows = pa.array(repeated[start:stop], pa.int64()), own[start:stop]
+        columns = [one.take(numbers) for _, one in given]
+        columns += [pa.array([row.get(name) for row in rows], of) for name, of in types.items()]
+        yield pa.table(columns, names=[*(name for name, _ in given), *types])
 
 
 def _columns(pa: Any, batch: Batch) -> list[tuple[str, Any]]:
@@ -48,10 +56,16 @@ def _column(pa: Any, values: list[Any]) -> Any:
         return pa.array(values, pa.bool_())
     if kinds == {int} and all(value is None or -(2**63) <= value < 2**63 for value in values):
         return pa.array(values, pa.int64())
-    if kinds <= {int, float}:
+    if kinds == {int} and all(value is None or 0 <= value < 2**64 for value in values):
+        return pa.array(values, pa.uint64())
+    if kinds <= {int, float} and all(_fits_float(value) for value in values):
         return pa.array([None if value is None else float(value) for value in values], pa.float64())
     # whatever else JSON can hold stays JSON
     return pa.array([None if value is None else json.dumps(value) for value in values], pa.string())
+
+
+def _fits_float(value: float | None) -> bool:
+    return not isinstance(value, int) or -_WHOLE <= value <= _WHOLE
 
 
 def _encodable(value: str | None) -> str | None:
@@ -59,14 +73,18 @@ def _encodable(value: str | None) -> str | None:
     return value and value.encode("utf-8", "backslashreplace").decode()
 
 
-def encoded(table: "pyarrow.Table", facts: Mapping[str, Any]) -> bytes:
-    """The table as a Parquet file, with facts about it in its footer."""
+def encoded(tables: Iterable["pyarrow.Table"], facts: Mapping[str, Any]) -> bytes:
+    """Tables of the same columns as a Parquet file, with facts about it in its footer."""
     pa, pq = parquet_library()
-    metadata = {**(table.schema.metadata or {}), _FACTS: json.dumps(facts).encode()}
+    rest = iter(tables)
+    first = next(rest)
+    schema = first.schema.with_metadata({_FACTS: json.dumps(facts).encode()})
     sink = pa.BufferOutputStream()
     # checksums, because a disk may keep a file's length and lose its content
     options: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
-    pq.write_table(table.replace_schema_metadata(metadata), sink, **options)
+    with pq.ParquetWriter(sink, schema, **options) as writer:
+        for table in chain([first], rest):
+            writer.write_table(table)
     content: bytes = sink.getvalue().to_pybytes()
     return content
 

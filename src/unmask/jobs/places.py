@@ -95,8 +95,8 @@ def read_text(place: str) -> str | None:
 def find(places: Iterable[str], endings: Iterable[str]) -> list[Found]:
     """The files that places stand for: files, patterns, and of folders all with such endings.
 
-    Those of a pattern or a folder come in the order of their names; hidden ones, and those whose
-    names begin with an underscore, are left out.
+    Those of a pattern or a folder come in the order of their names; of these, hidden ones and those
+    whose names begin with an underscore are left out.
     """
     found: list[Found] = []
     for place in places:
@@ -116,8 +116,9 @@ def find(places: Iterable[str], endings: Iterable[str]) -> list[Found]:
 
 def _find_paths(place: str) -> list[Found]:
     if os.path.isfile(place):
-        paths, base = [place], os.path.dirname(place)
-    elif os.path.isdir(place):
+        name = os.path.basename(place)
+        return [Found(os.path.abspath(place), name, os.path.getsize(place))]
+    if os.path.isdir(place):
         paths, base = glob.glob(os.path.join(glob.escape(place), "**"), recursive=True), place
     elif not _PATTERN & set(place):
         return []
@@ -147,15 +148,18 @@ def _find_urls(place: str) -> list[Found]:
         itself = one.path.strip("/") == root.strip("/")
         name = one.base_name if itself else one.path.strip("/")[len(root.strip("/")) + 1 :]
         url = base if itself else inside(base, name)
-        if one.type == pafs.FileType.File and (base == place or fnmatch(url, place)):
+        chosen = base == place or fnmatch(url, place)
+        # what was named outright is wanted whatever its name is
+        if one.type == pafs.FileType.File and chosen and (itself or _is_data(name)):
             found.append(Found(url, name, one.size, one.mtime_ns or 0))
-    return [one for one in found if _is_data(one.name)]
+    return found
 
 
 def _fixed_part(place: str) -> str:
     """The folder that a pattern begins with."""
     first = min(place.index(mark) for mark in _PATTERN if mark in place)
-    return place[:first].rpartition("/")[0]
+    folder, root, _ = place[:first].rpartition("/")
+    return folder or root
 
 
 def _is_data(name: str) -> bool:

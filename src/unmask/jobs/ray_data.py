@@ -7,11 +7,11 @@ pipeline, and goes on after a kill.
 
 from typing import TYPE_CHECKING, Any
 
-from unmask.jobs.inputs import Batch
+from unmask.jobs.inputs import Batch, parquet_library
 from unmask.jobs.kinds import Kind
 from unmask.jobs.kinds.score import Score
 from unmask.jobs.model_source import ModelSource
-from unmask.jobs.parts import part_table
+from unmask.jobs.parts import part_tables
 from unmask.jobs.work import Work
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ class MapBatches:
         names = [name for name in (*kind.needs, *kind.takes) if name in table.column_names]
         batch = Batch(table.select(names).to_pylist(), [None] * table.num_rows, table)
         found = self._work.run(self._lm, self._work.prepared(self._lm, batch))
-        return part_table(batch, found.rows, kind.adds, kind.leaves_out)
+        pa, _ = parquet_library()
+        return pa.concat_tables(part_tables(batch, found.rows, kind.adds, kind.leaves_out))
 
 
 class _Nothing:

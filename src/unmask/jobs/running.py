@@ -26,7 +26,7 @@ from unmask.jobs.work import Done, Work, clash
 from unmask.language_model import LanguageModel
 from unmask.printable import printable, quoted
 
-# more than this in a row is a broken machine or disk, not an unlucky file
+# more than this in a row is a broken machine, not an unlucky file
 _FAILURES_IN_A_ROW = 20
 # how often to print a line where there is no terminal for a bar, and to rewrite the manifest
 SECONDS_PER_LINE = 30.0
@@ -111,12 +111,12 @@ def run_job(
 ) -> Outcome:
     """Do what is missing from a job's folder, which is created if it does not exist."""
     share = shard or Shard()
-    with folders.held(output, plan, share):
-        before = folders.read_progress(output, plan, share)
+    with folders.held(output, plan, share) as agreed:
+        before = folders.read_progress(output, agreed, share)
         if before.damaged:
             say(f"{len(before.damaged):,} parts are damaged, and are computed again")
-        parts = folders.Parts(output, job.kind, plan.digest, SOFTWARE)
-        return _Driver(job, plan, output, share, before).run(
+        parts = folders.Parts(output, job.kind, agreed.digest, SOFTWARE)
+        return _Driver(job, agreed, output, share, before).run(
             executor, Work(job.kind, parts), progress
         )
 
@@ -176,7 +176,8 @@ class _Driver:
             self._tally.add(done.tally)
         else:
             self._failed += 1
-            self._in_a_row += 1
+            # a stretch of a file that cannot be read is many units, and says nothing of the rest
+            self._in_a_row += not done.unread
             self._example = self._example or done.error
             if self._in_a_row >= _FAILURES_IN_A_ROW:
                 raise UnmaskError(

@@ -205,6 +205,9 @@ class _Partial:
             self._place.unlink(missing_ok=True)
 
     def _known(self) -> dict[str, Any] | None:
+        if self._part.exists() and not self._part.stat().st_size:
+            # killed before the first rows
+            self._part.unlink()
         if not self._part.exists():
             self._place.unlink(missing_ok=True)
             return None

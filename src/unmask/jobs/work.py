@@ -24,12 +24,16 @@ from unmask.printable import describe, printable, quoted
 
 
 class Done(NamedTuple):
-    """The outcome of a unit: what is told of its rows, or why it has none."""
+    """The outcome of a unit: what is told of its rows, or why it has none.
+
+    One that is `unread` has an error that is the input's.
+    """
 
     unit: int
     tally: Tally
     seconds: float = 0.0
     error: str | None = None
+    unread: bool = False
 
 
 class Given(NamedTuple):
@@ -45,6 +49,7 @@ class Read(NamedTuple):
     batch: Batch
     items: Sequence[Any]
     error: str | None = None
+    unread: bool = False
 
 
 class Answered(NamedTuple):
@@ -55,6 +60,7 @@ class Answered(NamedTuple):
     tally: Tally
     seconds: float
     error: str | None = None
+    unread: bool = False
 
 
 class Store(Protocol):
@@ -79,7 +85,7 @@ class Work:
         try:
             return self.prepared(lm, batch_of(unit, self.kind))
         except CorpusError as error:
-            return Read(_EMPTY, [], str(error))
+            return Read(_EMPTY, [], str(error), unread=True)
         except Exception as error:  # a unit that fails says why, and the others go on
             return Read(_EMPTY, [], describe(error))
 
@@ -108,13 +114,14 @@ class Work:
         tally = self.kind.tally(read.batch.rows, rows)
         # also where rows have no column for it
         tally.unknown = max(tally.unknown, sum(map(_has_unknown, read.items)))
-        return Answered(read.batch, rows, tally, time.perf_counter() - began, read.error)
+        seconds = time.perf_counter() - began
+        return Answered(read.batch, rows, tally, seconds, read.error, read.unread)
 
     def write(self, unit: Unit | Given, answered: Answered) -> Done:
         """Store the rows."""
         if answered.error is None:
             self.store.write(unit.number, answered)
-        return Done(unit.number, answered.tally, answered.seconds, answered.error)
+        return Done(unit.number, answered.tally, answered.seconds, answered.error, answered.unread)
 
     def task(self, plan: JobPlan | None = None, *, ahead: bool = True) -> Task:
         """The same for an executor: with a plan, of this model alone.

@@ -278,10 +278,14 @@ def _counted(request: JointRequest, model: MaskedLM, axes: tuple[Support, ...]) 
     shape, layer = tuple(len(axis) for axis in axes), model.output_embedding
     if request.blanks > 2:
         found = _cost_of_several(request, shape)
-    elif isinstance(request.support, Sketch) and needs_sketch(
-        request.methods, shape, request.options
+    elif (
+        request.blanks == 2
+        and isinstance(request.support, Sketch)
+        and (sketchy := needs_sketch(request.methods, shape, request.options))
     ):
-        found = cost_of_sketch(request.support, shape, request.settings, len(request.cloze))
+        found = cost_of_sketch(
+            request.support, shape, request.settings, len(request.cloze), len(sketchy)
+        )
         found = replace(found, model_bytes=weight_bytes(model))
     else:
         found = predicted(

@@ -57,14 +57,16 @@ def needs_sketch(methods: Sequence[str], shape: tuple[int, ...], options: Option
     ]
 
 
-def cost_of_sketch(sketch: Sketch, shape: tuple[int, ...], settings: Settings, length: int) -> Cost:
-    """The most that a sketch may cost."""
-    size = min(most_contexts(shape, sketch, settings), max(shape))
+def cost_of_sketch(
+    sketch: Sketch, shape: tuple[int, ...], settings: Settings, length: int, methods: int
+) -> Cost:
+    """The most that a sketch for so many constructions may cost."""
+    size = min(_most_contexts(shape, sketch, settings, methods), max(shape))
     return Cost(
         min(sketch.passes, 2 * size + 1),
         length,
-        # a row of the vocabulary per context, and both tables of the contexts
-        4 * size * sum(shape) + 16 * size**2,
+        # the rows and the replicates, and both tables of the contexts
+        _held_bytes(size, shape, methods) + 16 * size**2,
         storage="dense",
         storage_why="the contexts of a sketch are few",
         at_most=sketch.precision is not None,
@@ -98,13 +100,14 @@ def precise_joints(
 ) -> dict[str, Joint]:
     """Grow a sketch until its joints are as precise as requested, at the likeliest fills or one."""
     whole = pair.whole
-    limit = min(most_contexts(whole.shape, sketch, whole.settings), max(whole.shape))
+    most = _most_contexts(whole.shape, sketch, whole.settings, len(methods))
+    limit = min(most, max(whole.shape))
     least = min(max(_FEWEST, pair.least), max(whole.shape))
     if limit < least:
         raise SupportError(
             f"this sketch takes at least {least:,} contexts per blank, and {limit:,} are allowed; "
             f"allow {2 * least + 1:,} forward passes (--max-passes), and "
-            f"{4 * least * sum(whole.shape) / 1e6:,.0f} MB (--memory-limit)"
+            f"{_held_bytes(least, whole.shape, len(methods)) / 1e6:,.0f} MB (--memory-limit)"
         )
     for size in _sizes(least, limit):
         pair.grow(size)
@@ -158,9 +161,17 @@ def joints_at(
     }, pair
 
 
-def most_contexts(shape: tuple[int, ...], sketch: Sketch, settings: Settings) -> int:
-    """How many contexts per blank the passes allow, and the memory: 4 bytes per token of a row."""
-    return max(2, min((sketch.passes - 1) // 2, settings.memory_limit // (4 * sum(shape))))
+def _held_bytes(size: int, shape: tuple[int, ...], methods: int) -> int:
+    """Rows of the vocabulary in float32, and of every construction its replicates in float64."""
+    return 4 * sum(shape) * size + 8 * REPLICATES * methods * size**2
+
+
+def _most_contexts(shape: tuple[int, ...], sketch: Sketch, settings: Settings, methods: int) -> int:
+    """How many contexts per blank the passes allow, and the memory."""
+    rows, replicates = 4 * sum(shape), 8 * REPLICATES * methods
+    # the largest size whose bytes are within the limit
+    root = math.isqrt(rows**2 + 4 * replicates * settings.memory_limit)
+    return max(2, min((sketch.passes - 1) // 2, (root - rows) // (2 * replicates)))
 
 
 def _largest_error(joint: Joint, fill: tuple[int, int] | None) -> float:

@@ -6,7 +6,7 @@ Every column of the input stays with its text.
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -25,7 +25,7 @@ from unmask.corpora.files import (
 )
 from unmask.corpora.lines import checked_lines
 from unmask.errors import CorpusError
-from unmask.markup import from_data_cell
+from unmask.markup import from_data_cell, is_own
 from unmask.printable import quoted
 
 # what holds the text of a file with columns, unless something else is named
@@ -177,11 +177,12 @@ def _table_rows(
     first = next(records, None)
     if first is None:
         return
-    fields = layout_of(first[1], columns, place).fields
-    cells = table_occurrences(chain([first], records), fields, place)
+    read: Callable[[str], str] = from_data_cell if is_own(first[1]) else str
+    header = list(map(read, first[1]))
+    fields = layout_of(header, columns, place).fields
+    cells = table_occurrences(chain([(first[0], header)], records), fields, place)
     while row := list(islice(cells, len(fields))):
-        # as our own tables write what a spreadsheet would take for a formula
-        texts = (from_data_cell(str(cell.text)) for cell in row)
+        texts = (read(str(cell.text)) for cell in row)
         yield dict(zip(fields, texts, strict=True)), row[0].where
 
 

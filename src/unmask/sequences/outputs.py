@@ -96,12 +96,13 @@ def written(
 
     Without `header`, as the rest of such a file.
 
-    JSON lines hold every value as it was. In CSV and TSV control characters are shown escaped, as
+    JSON lines hold every value as it was; dates and others that JSON does not have are text, and a
+    number that is not finite is null. In CSV and TSV control characters are shown escaped, as
     `\x1b`, and a text that a spreadsheet would take for a formula stands behind a quotation mark,
     which is taken off where such a file is read here again.
     """
     if format == "jsonl":
-        return "".join(f"{json.dumps(row, allow_nan=False)}\n" for row in rows)
+        return "".join(f"{json.dumps(_plain(row), allow_nan=False)}\n" for row in rows)
     tabs = format == "tsv"
     table = [[markup.data_cell(name, tabs=tabs) for name in names]] if header else []
     table += [[cell(row.get(name), tabs=tabs) for name in names] for row in rows]
@@ -115,12 +116,24 @@ def written(
 
 def cell(value: object, *, tabs: bool = False) -> str:
     """A value for CSV and TSV: numbers as they are, texts escaped."""
+    value = _plain(value)
     if value is None:
         return ""
     if isinstance(value, bool | int | float):
         return json.dumps(value, allow_nan=False)
     said = value if isinstance(value, str) else json.dumps(value)
     return markup.data_cell(said, tabs=tabs)
+
+
+def _plain(value: object) -> object:
+    """A value of JSON: dates, decimals and bytes as text, a number that is not finite as none."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, str | int) else str(value)
 
 
 # -- tables to read

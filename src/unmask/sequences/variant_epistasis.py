@@ -8,21 +8,33 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from unmask.errors import UnmaskError
+from unmask.sequences.residues import written_mutations
+
 Numbers = NDArray[np.float64]
 Variant = frozenset[str]
 Pair = tuple[str, str]
 
 # how a table of variants may name the wild type
-_WILD_TYPES = ("", "wt", "wild type")
+_WILD_TYPES = ("wt", "wild type")
 # of the largest score: less is no epistasis
 _ROUNDING = 1e-6
 
 
 def variant_of(mutant: str) -> Variant:
-    """The mutations that a name joins; none for the wild type."""
+    """The mutations that a name joins, as the scorer reads them; none for the wild type."""
     plain = mutant.strip()
     parts = () if plain.lower() in _WILD_TYPES else re.split("[:,]", plain.upper())
-    return frozenset(part.strip() for part in parts)
+    return frozenset(map(_mutation, parts))
+
+
+def _mutation(part: str) -> str:
+    """A004G is A4G; what is no mutation stays as it is."""
+    try:
+        (found,) = written_mutations(part)
+    except UnmaskError:
+        return part.strip()
+    return str(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,14 +53,20 @@ class PairEpistasis:
 
 
 def pairwise_epistasis(
-    variants: Sequence[Variant], measured: Numbers, scores: Mapping[str, Numbers]
+    variants: Sequence[Variant],
+    measured: Numbers,
+    scores: Mapping[str, Numbers],
+    *,
+    windows: Sequence[object] | None = None,
 ) -> PairEpistasis:
     """Of every two mutations i and j the mean of s(Sij) - s(Si) - s(Sj) + s(S) over backgrounds S.
 
-    All four variants of a background must be there. A method's score of the wild type is 0. Where
-    the wild type was not measured, its measurement would be a constant of that one background:
-    then either that background alone counts, for every pair, or all others do, whichever gives
-    more pairs. The constant moves all pairs alike in the former, which changes no correlation.
+    All four variants of a background must be there, and have the same of the `windows` of a long
+    sequence that the model read: scores of two windows differ by more than the mutations. A
+    method's score of the wild type is 0. Where the wild type was not measured, its measurement
+    would be a constant of that one background: then either that background alone counts, for every
+    pair, or all others do, whichever gives more pairs. The constant moves all pairs alike in the
+    former, which changes no correlation.
     Epistasis of scores below a millionth of the largest score is rounding, and counts as 0.
     """
     methods = list(scores)
@@ -59,7 +77,8 @@ def pairwise_epistasis(
     # of the wild type the score is 0, whatever a method's own is
     first = values[wild][0] if known else 0.0
     values[wild] = np.array([first, *[0.0] * len(methods)])
-    each, largest = _changes(values), np.abs(stacked[:, 1:]).max(axis=0)
+    read = {} if windows is None else dict(zip(variants, windows, strict=True))
+    each, largest = _changes(values, read), np.abs(stacked[:, 1:]).max(axis=0)
     if known:
         return _pairs(each, methods, largest, lambda _: True, "all")
     alone = _pairs(each, methods, largest, lambda background: not background, "the wild type")
@@ -75,14 +94,20 @@ def _means(variants: Sequence[Variant], values: Numbers) -> dict[Variant, Number
     return {variant: np.mean(rows, axis=0) for variant, rows in found.items()}
 
 
-def _changes(values: Mapping[Variant, Numbers]) -> dict[Pair, list[tuple[Variant, Numbers]]]:
+def _changes(
+    values: Mapping[Variant, Numbers], windows: Mapping[Variant, object]
+) -> dict[Pair, list[tuple[Variant, Numbers]]]:
     """By pair, every background with s(Sij) - s(Si) - s(Sj) + s(S)."""
     found: dict[Pair, list[tuple[Variant, Numbers]]] = {}
     for variant, both in values.items():
         for one, other in combinations(sorted(variant), 2):
             last, first = variant - {one}, variant - {other}
             background = last - {other}
-            if last in values and first in values and background in values:
+            others = (last, first, background)
+            # the score of the wild type is 0 in any window
+            if all(some in values for some in others) and all(
+                windows.get(some) == windows.get(variant) for some in others if some
+            ):
                 change = both - values[first] - values[last] + values[background]
                 found.setdefault((one, other), []).append((background, change))
     return found

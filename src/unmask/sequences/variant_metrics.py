@@ -64,15 +64,18 @@ def evaluate_variants(
     measured: Sequence[float | None],
     scores: Mapping[str, Sequence[float | None]],
     *,
+    windows: Sequence[object] | None = None,
     baseline: str | None = None,
     resampling: Resampling = Resampling(),
 ) -> list[MetricRow]:
     """Every metric of every method, over all variants and by their number of mutations.
 
     Only variants that were measured and that every method scored count; a method that scored none
-    is left out. Differences are to the `baseline`, the first method unless named.
+    is left out, and so are rows without a mutant. `windows` are those that the model read, None
+    where it read the whole sequence: epistasis is of variants with the same window. Differences are
+    to the `baseline`, the first method unless named.
     """
-    table = Table.of(mutants, measured, scores)
+    table = Table.of(mutants, measured, scores, windows)
     if baseline is not None and baseline not in table.scores:
         raise UnmaskError(
             f"no scores by {quoted(baseline)} to compare with; there are {', '.join(table.scores)}"
@@ -83,10 +86,12 @@ def evaluate_variants(
         of = table.of_rows(chosen)
         for metric, statistic in ((SPEARMAN, spearman), (RECALL, top_recall)):
             rows += _compared(name, metric, statistic, of.measured, of.scores, first, resampling)
-    pairs = pairwise_epistasis(table.variants, table.measured, table.scores)
+    pairs = pairwise_epistasis(table.variants, table.measured, table.scores, windows=table.windows)
+    is_cut = any(one is not None for one in table.windows)
+    what = "pairs within one window" if is_cut else "pairs"
     for metric, statistic in ((EPISTASIS_PEARSON, pearson), (EPISTASIS_SPEARMAN, spearman)):
         rows += _compared(
-            EVERY, metric, statistic, pairs.measured, pairs.scores, first, resampling, what="pairs"
+            EVERY, metric, statistic, pairs.measured, pairs.scores, first, resampling, what=what
         )
     return rows
 
@@ -120,6 +125,7 @@ class Table:
     variants: list[Variant]
     measured: Numbers
     scores: dict[str, Numbers]
+    windows: list[object]
 
     @classmethod
     def of(
@@ -127,6 +133,7 @@ class Table:
         mutants: Sequence[str],
         measured: Sequence[float | None],
         scores: Mapping[str, Sequence[float | None]],
+        windows: Sequence[object] | None = None,
     ) -> "Table":
         """The variants that have every number; raises if there are none, or columns differ."""
         numbers = {"the measurement": _numbers(measured)}
@@ -140,10 +147,14 @@ class Table:
             if name in scores and len(wild):
                 # what is scored is the difference to the wild type
                 values[wild & np.isnan(values)] = 0.0
+        read = [None] * len(mutants) if windows is None else windows
+        if len(read) != len(mutants):
+            raise UnmaskError(f"{len(mutants)} variants, but {len(read)} windows")
         known = {n: v for n, v in numbers.items() if np.isfinite(v[~wild]).any()}
         if "the measurement" not in known or len(known) == 1:
             raise UnmaskError("an evaluation needs measured variants, and scores of them")
         kept = np.isfinite(np.stack(list(known.values()))).all(axis=0)
+        kept &= np.array([bool(one.strip()) for one in mutants], dtype=bool)
         if not kept.any():
             raise UnmaskError("no variant was measured and scored by every method")
 
@@ -155,13 +166,15 @@ class Table:
         at = np.array(order)
         truth = known.pop("the measurement")[at]
         found = {name: values[at] for name, values in known.items()}
-        return cls([variant_of(mutants[place]) for place in order], truth, found)
+        variants = [variant_of(mutants[place]) for place in order]
+        return cls(variants, truth, found, [read[place] for place in order])
 
     def of_rows(self, chosen: NDArray[np.bool_]) -> "Table":
         """Some of them."""
         variants = [one for one, taken in zip(self.variants, chosen, strict=True) if taken]
         scores = {name: values[chosen] for name, values in self.scores.items()}
-        return Table(variants, self.measured[chosen], scores)
+        windows = [one for one, taken in zip(self.windows, chosen, strict=True) if taken]
+        return Table(variants, self.measured[chosen], scores, windows)
 
 
 def _numbers(values: Sequence[float | None]) -> Numbers:

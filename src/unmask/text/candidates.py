@@ -1,6 +1,7 @@
 """From what a caller writes for `support=` to the tokens of each blank."""
 
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,8 @@ def _inside(given: Support, whole: Support) -> Support:
             raise SupportError(
                 f"the support has token id {token_id}; this model has 0 to {len(whole) - 1}"
             )
-    return given
+    # as candidates, tokens of a sketch stand for themselves alone
+    return given if given.log_weights is None else replace(given, log_weights=None)
 
 
 def _names() -> str:

@@ -211,7 +211,7 @@ def _with_blanks(
 ) -> Cloze:
     offsets: list[Span] | None = encoding.get("offset_mapping")
     placed = [span_of_word(blank, text) if isinstance(blank, str) else blank for blank in blanks]
-    runs = [_places(blank, text, len(ids), offsets or []) for blank in placed]
+    runs = [_places(blank, text, len(ids), encoding) for blank in placed]
     taken: set[int] = set()
     for blank, run in zip(blanks, runs, strict=True):
         for position in run:
@@ -232,9 +232,9 @@ def _with_blanks(
     )
 
 
-def _places(blank: int | Span, text: str, tokens: int, offsets: Sequence[Span]) -> range:
+def _places(blank: int | Span, text: str, tokens: int, encoding: Any) -> range:
     if isinstance(blank, tuple):
-        return places_of_span(blank, text, offsets)
+        return places_of_span(blank, text, encoding["offset_mapping"], encoding.word_ids())
     if not 0 <= blank < tokens:
         raise ClozeError(
             f"there is no token {quoted(blank)}; the text has tokens 0 to {tokens - 1}"

@@ -1,6 +1,7 @@
 """Where the blanks of an ordinary text lie: spans, words and indices become places of tokens.
 
-Knows a text and the character offsets of its tokens, neither tokenizer nor model.
+Knows a text, the character offsets of its tokens and which of them one word has; neither tokenizer
+nor model.
 """
 
 import re
@@ -42,8 +43,10 @@ def _checked_blank(blank: object) -> Blank:
     )
 
 
-def places_of_span(span: Span, text: str, offsets: Sequence[Span]) -> range:
-    """The tokens that a span covers, each of them whole.
+def places_of_span(
+    span: Span, text: str, offsets: Sequence[Span], words: Sequence[int | None]
+) -> range:
+    """The tokens that a span covers, each of them whole, and the space that their word begins with.
 
     Characters of the span that no token holds are allowed: tokenizers drop control characters
     and some accents.
@@ -69,8 +72,12 @@ def places_of_span(span: Span, text: str, offsets: Sequence[Span]) -> range:
                 f"span {_shown(span)}, {shown}, {relation} of the token "
                 f"{quoted(text[low:high])} at {_shown((low, high))}"
             )
+    first = covered[0]
+    # a mask token that is typed there takes the space before it, also where that is a piece alone
+    if first and words[first] is not None and words[first - 1] == words[first]:
+        first -= _is_space(text[slice(*offsets[first - 1])])
     # tokens of no width in between, such as a space that stands alone, belong to the span
-    return range(covered[0], covered[-1] + 1)
+    return range(first, covered[-1] + 1)
 
 
 def span_of_word(word: str, text: str) -> Span:
@@ -113,6 +120,11 @@ def trimmed(text: str, span: Span) -> Span:
     start, end = span
     inner = text[start:end]
     return start + len(inner) - len(inner.lstrip()), end - len(inner) + len(inner.rstrip())
+
+
+def _is_space(piece: str) -> bool:
+    # no line break and no tab: those part words; a trimmed space has no characters at all
+    return all(unicodedata.category(ch) == "Zs" for ch in piece)
 
 
 def _occurrences(sought: str, text: str) -> list[Span]:

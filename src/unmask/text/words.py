@@ -64,4 +64,5 @@ def every_word(text: str, tokenizer: Any) -> list[Blank]:
     added = encoded["special_tokens_mask"]
     places = [p for p, t in enumerate(encoded["input_ids"]) if t not in special and not added[p]]
     words = joined_words(text, places, encoded.word_ids(), encoded["offset_mapping"])
-    return [(word.start, word.end) for word in words if word.start < word.end]
+    # line breaks and further spaces are pieces of some vocabularies, and no words
+    return [(word.start, word.end) for word in words if text[word.start : word.end].strip()]

@@ -23,6 +23,7 @@ from unmask.durable import explained, make_folder, put_in_place, remove_unfinish
 from unmask.errors import StoreError
 from unmask.jobs.canonical import changes_between
 from unmask.jobs.locks import lock
+from unmask.jobs.model_identity import ModelIdentity, model_changes
 from unmask.printable import quoted
 from unmask.training.network import Network
 
@@ -75,7 +76,7 @@ class TuningFolder:
             if there is not None:
                 complete = path.name == _RESULT
                 stored = there.get("plan") if complete and isinstance(there, dict) else there
-                for _, said in changes_between(stored, dict(plan)):
+                for said in _changes(stored, plan):
                     raise StoreError(
                         f"{self.shown} holds another tuning: {said}; give another folder"
                     )
@@ -134,3 +135,14 @@ class TuningFolder:
         """Remove the checkpoints of a tuning that is complete."""
         with explained(self._training):
             shutil.rmtree(self._training, ignore_errors=True)
+
+
+def _changes(stored: Any, plan: Plan) -> list[str]:
+    """In what a plan is another one than the stored one; what a model says may be rounded."""
+    there, here = dict(stored) if isinstance(stored, dict) else {}, dict(plan)
+    try:
+        models = [ModelIdentity.from_dict(one.pop("model")) for one in (there, here)]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return [said for _, said in changes_between(stored, dict(plan))]
+    said = [said for _, said in changes_between(there, here)]
+    return said or list(model_changes(*models).values())

@@ -18,6 +18,7 @@ from unmask.jobs.executors.ray_failures import (
     accelerator_failure,
     address_in,
     brief,
+    is_of_accelerator,
     lacks_software,
     problem,
 )
@@ -63,8 +64,13 @@ class Worker:
         assert self._lm is not None
         task, beside = self._task, self._task.beside
         content = job if beside is None else beside.read(self._lm, job)
-        with self._model_is_free:
-            found = task.run(self._lm, content)
+        try:
+            with self._model_is_free:
+                found = task.run(self._lm, content)
+        except Exception as error:
+            if is_of_accelerator(said := describe(error)):
+                sys.exit(said)
+            raise
         found = found if beside is None else beside.write(job, found)
         if (why := accelerator_failure(found)) is not None:
             # Ray passes the text on as the reason of the death

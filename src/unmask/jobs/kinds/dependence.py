@@ -15,6 +15,7 @@ from unmask.queries.dependence.question import (
     DEFAULT_SAMPLES,
     How,
     Question,
+    check_support,
 )
 from unmask.settings import Settings
 
@@ -43,6 +44,10 @@ class Dependence:
     needs = ("text",)
     takes = ()
     leaves_out = ()
+
+    def __post_init__(self) -> None:
+        """Reject what cannot be measured."""
+        check_support(self.measure, self.support)
 
     @property
     def adds(self) -> dict[str, str]:

@@ -15,6 +15,7 @@ from unmask.queries.joints import default_method
 from unmask.settings import Settings
 from unmask.text.cloze import Cloze
 from unmask.text.pieces import one_blank_for_each
+from unmask.text.typed import blank, candidates, piece_prior
 
 # fields of a line that are read in place of the options
 FIELDS = ("blanks", "method", "piece_prior", "support", "targets")
@@ -43,10 +44,8 @@ class Request:
 
     def with_fields(self, fields: Row) -> "Request":
         """The same with the fields of a line; its words replace candidates, and vice versa."""
-        given: Row = {name: _keyed(fields[name]) for name in FIELDS if fields.get(name) is not None}
-        if isinstance(words := given.get("targets"), str):
-            # as an option, and as a cell of a table
-            given["targets"] = [word.strip() for word in words.split(",")]
+        # an empty cell of a table is a field that is not there
+        given = {n: _value(n, fields[n]) for n in FIELDS if fields.get(n) not in (None, "")}
         if "support" in given:
             given.setdefault("targets", None)
         elif "targets" in given:
@@ -55,6 +54,22 @@ class Request:
         if "piece_prior" in given and request.targets is None:
             raise SupportError("the field piece_prior ranks targets, and there are none; give both")
         return request
+
+
+def _value(name: str, value: object) -> object:
+    """A value of JSON, or the text of a cell, which is read as an option is."""
+    if not isinstance(value, str):
+        return _keyed(value)
+    match name:
+        case "blanks":
+            return [blank(value)]
+        case "piece_prior":
+            return piece_prior(value, name)
+        case "support":
+            return candidates(value)
+        case "targets":
+            return [word.strip() for word in value.split(",")]
+    return value
 
 
 def _keyed(value: object) -> object:

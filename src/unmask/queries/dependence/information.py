@@ -7,7 +7,8 @@ both directions. If the conditionals are compatible, this is the mutual informat
 Over a small alphabet every a is tried. Otherwise a quarter of the samples are the likeliest tokens,
 with the weights that they have, and the rest are drawn from the others. Their spread gives the
 standard error, a little wider than it is, as Student's t has it for so few draws. Pieces of a word
-are masked and drawn together, each from its own distribution.
+are masked and drawn together, each from its own distribution; of such fills the likeliest one has
+its weight, and all others are drawn.
 """
 
 import math
@@ -198,9 +199,18 @@ class _Contexts:
             tokens = torch.arange(size).expand(len(log_probs), -1)[:, :, None]
             return _Fills(tokens, probabilities[:, 0], 0 * everything)
         if self.widths[place] > 1:
-            # words of several pieces are drawn as a whole: they have no head
-            drawn = _drawn(probabilities, self._uniforms(place, wanted))
-            return _Fills(drawn.transpose(1, 2), everything[:, None][:, :0], everything)
+            # the likeliest fill with its weight; the others by the first piece in which they differ
+            likeliest = probabilities.max(dim=2)
+            rest = probabilities.scatter(2, likeliest.indices[..., None], 0.0)
+            same = likeliest.values.cumprod(dim=1)
+            first = torch.cat([everything[:, None], same[:, :-1]], dim=1) * rest.sum(dim=2)
+            uniforms = self._uniforms(place, wanted - 1)
+            differs, own = _drawn(first[:, None], uniforms[:, -1:]), uniforms[:, :-1]
+            piece = torch.arange(self.widths[place])[:, None]
+            other = torch.where(piece == differs, _drawn(rest, own), _drawn(probabilities, own))
+            drawn = torch.where(piece < differs, likeliest.indices[..., None], other)
+            tokens = torch.cat([likeliest.indices[..., None], drawn], dim=2).transpose(1, 2)
+            return _Fills(tokens, same[:, -1:], first.sum(dim=1))
         head = wanted // _HEAD
         # ties of topk may fall either way, and either way the estimate is right
         best = probabilities[:, 0].topk(head, dim=1)
@@ -209,9 +219,12 @@ class _Contexts:
         tokens = torch.cat([best.indices, drawn], dim=1)[:, :, None]
         return _Fills(tokens, best.values, probabilities[:, 0].sum(dim=1))
 
-    def _uniforms(self, place: int, count: int) -> Float[Tensor, "openings pieces count"]:
-        """Numbers in [0, 1) by the seed, the text and the places, whatever the other texts."""
-        shape = self.widths[place], count
+    def _uniforms(self, place: int, count: int) -> Float[Tensor, "openings numbers count"]:
+        """Numbers in [0, 1) by the seed, the text and the places, whatever the other texts.
+
+        One for each piece, and for a word of several pieces one more.
+        """
+        shape = self.widths[place] + (self.widths[place] > 1), count
         drawn = [
             np.random.default_rng([self.how.seed, key, *one.places, place]).random(shape)
             for key, one in zip(self.keys, self.openings, strict=True)

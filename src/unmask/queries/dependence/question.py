@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from unmask.arguments import whole_number
-from unmask.errors import ClozeError, MethodError, UnmaskError
+from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
 from unmask.printable import quoted
 from unmask.queries.dependence.dependence_map import UNITS, Place, numbers_of
 from unmask.text.cloze import Cloze
@@ -120,6 +120,15 @@ class How:
         if self.measure == "pmi":
             return size + pairs
         return pairs * (1 + 2 * tokens) if question.is_whole else 1 + size * tokens
+
+
+def check_support(measure: str, support: object) -> None:
+    """Reject candidates of a measure that takes none."""
+    if measure == "pmi" and not isinstance(support, str):
+        raise SupportError(
+            "pmi is of the tokens that stand in the text, out of the whole vocabulary; leave "
+            "support out, or take another measure"
+        )
 
 
 def question_of(

@@ -75,7 +75,8 @@ def _sampled(target: Target, schedule: Schedule, n: int) -> Samples:
         fills=_named(trace, target.supports, n),
         mixing=() if target.is_one_block else mixing_of(trace, target.supports),
         independent=target.is_one_block,
-        method=target.method,
+        # of one blank there is nothing to construct
+        method="mlm" if target.blanks == 1 else target.method,
         seed=schedule.seed,
         chains=schedule.chains,
         warm_up=schedule.warm_up,

@@ -34,9 +34,10 @@ _ROWS_AT_ONCE = 2**16
 class VariantScore:
     """The log-odds of a variant against the wild type, in nats, by one method.
 
-    `single_scores` are those of each mutation as a variant of its own, by the same method, in the
-    order of positions, and `interaction` (epistasis) is the score less their sum: None for one
-    mutation, and by `mutant-marginals` and `pll`, whose single mutants would be runs of their own.
+    `single_scores` are those of each mutation as a variant of its own, by the same method and in
+    the same window, in the order of positions, and `interaction` (epistasis) is the score less
+    their sum: None for one mutation, and by `mutant-marginals` and `pll`, whose single mutants
+    would be runs of their own.
     `spread` is the standard deviation over orders by `hcb-path`. `incompatibility` is J, from 0 to
     1, None without tables. `forward_passes` are those that the variant takes on its own, `blocks`
     into how many the mutations were cut, and `window` the first and last position that the model
@@ -96,8 +97,9 @@ def score_variants(
     - `log-pool`, `pseudo-gibbs`, `ag`, `orders` and other constructions: the joint over wild type
       and mutant at all mutated positions.
 
-    The last two kinds take k 2^(k-1) forward passes for k mutations (`orders`: 2^(k+1) - 3), and
-    cut more than `largest_block` of them into blocks, whose log-odds add up.
+    The last two kinds take k 2^(k-1) forward passes for k mutations (`hcb` and `weighted-ag` one
+    more, `orders` 2^(k+1) - 3, `mlm` only 1 + k), and cut more than `largest_block` of them into
+    blocks, whose log-odds add up.
     """
     name = method_of_variants(method)
     largest = checked_block(largest_block)

@@ -1,0 +1,39 @@
+"""What is typed for a text, in an option of a command or a cell of a table, as Python has it."""
+
+import re
+
+from unmask.errors import SupportError
+from unmask.printable import quoted
+from unmask.text.spans import Blank
+
+
+def blank(text: str) -> Blank:
+    """What to blank in a text: a word or phrase, a span of characters, or the index of a token."""
+    if re.fullmatch(r"-?[0-9]{1,9}", text):
+        return int(text)
+    span = re.fullmatch(r"(-?[0-9]{1,9}):(-?[0-9]{1,9})", text)
+    return text if span is None else (int(span[1]), int(span[2]))
+
+
+def support(text: str) -> str | list[str]:
+    """A named support, or a list: one token alone is `token,`, since a bare word is a typo."""
+    return [token for token in text.split(",") if token] if "," in text else text
+
+
+def candidates(text: str) -> int | str | list[str]:
+    """A support, or how many candidates the model is to propose."""
+    return int(text) if re.fullmatch("[0-9]{1,9}", text) else support(text)
+
+
+def piece_prior(text: str, name: str) -> str | dict[int, float]:
+    """Probabilities of numbers of pieces; `name` is what errors call it."""
+    if text == "uniform":
+        return text
+    try:
+        parts = [part.split("=") for part in text.split(",") if part]
+        return {int(pieces): float(weight) for pieces, weight in parts}
+    except ValueError:
+        raise SupportError(
+            f"{name} takes uniform, or numbers of pieces with their probabilities, as "
+            f"1=0.8,2=0.2, not {quoted(text)}"
+        ) from None

@@ -1,0 +1,234 @@
+"""What a cell, a column and a name of a file become on their way through a job. Without a model."""
+
+import csv
+import json
+import math
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+import pytest
+
+from unmask import SupportError
+from unmask.errors import CorpusError
+from unmask.jobs import parts, places
+from unmask.jobs.inputs import Batch, Row, first_columns, open_input, read_unit
+from unmask.jobs.kinds.fill import Request
+from unmask.jobs.merging import _common
+from unmask.jobs.single_file import Layout, rows_into
+from unmask.jobs.tally import Tally
+from unmask.markup import data_cell, from_data_cell
+from unmask.sequences.inputs import ItemFile
+from unmask.sequences.outputs import written
+
+
+def table_of(values: list[Any]) -> pa.Table:
+    batch = Batch([{"x": value} for value in values], [None] * len(values))
+    return pa.concat_tables(parts.part_tables(batch, [[{}]] * len(values), {}, ()))
+
+
+# --- columns -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "of", "found"),
+    [
+        ([1, None, 2], pa.int64(), [1, None, 2]),
+        ([1, 0.5], pa.float64(), [1.0, 0.5]),
+        ([2**53, -0.5], pa.float64(), [float(2**53), -0.5]),
+        ([12345678901234567890, 1, None], pa.uint64(), [12345678901234567890, 1, None]),
+        ([2**53 + 1, 0.5], pa.string(), ["9007199254740993", "0.5"]),
+        ([2**63, -1], pa.string(), ["9223372036854775808", "-1"]),
+        ([2**64], pa.string(), ["18446744073709551616"]),
+    ],
+)
+def test_whole_numbers_keep_their_digits(values, of, found) -> None:
+    table = table_of(values)
+    assert table.schema.field("x").type == of
+    assert table.column("x").to_pylist() == found
+
+
+def test_parts_with_whole_numbers_of_two_types_are_merged_as_text() -> None:
+    assert _common(pa, pa.int64(), pa.uint64()) == pa.string()
+
+
+def test_a_text_with_many_rows_is_never_repeated_for_all_of_them_at_once(monkeypatch) -> None:
+    monkeypatch.setattr(parts, "_ROWS_AT_ONCE", 4)
+    batch = Batch([{"text": "a"}, {"text": "b"}], [None, None])
+    found: list[list[Row]] = [[{"n": n} for n in range(7)], [{"n": n} for n in range(3)]]
+    tables = list(parts.part_tables(batch, found, {"n": "int64"}, ()))
+    assert [table.num_rows for table in tables] == [4, 4, 2]
+    content = parts.encoded(tables, {"unit": 3})
+    read = pq.read_table(pa.BufferReader(content))
+    assert read.schema.field("text").type == pa.string()
+    assert read.to_pylist() == [
+        *({"text": "a", "n": n} for n in range(7)),
+        *({"text": "b", "n": n} for n in range(3)),
+    ]
+    assert parts.facts_of(pa.BufferReader(content)) == {"unit": 3}
+
+
+def test_a_part_without_rows_has_its_columns() -> None:
+    (table,) = parts.part_tables(Batch([], []), [], {"n": "int64"}, ())
+    assert (table.num_rows, table.column_names) == (0, ["n"])
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_two_columns_of_one_name_are_refused_by_both_readers(ending, tmp_path) -> None:
+    comma = "," if ending == "csv" else "\t"
+    place = tmp_path / f"a.{ending}"
+    place.write_text("text,x,x\nthe cat sat.,1,2\n".replace(",", comma))
+    said = "has 2 columns 'x'; give numbers 1 to 3"
+    with pytest.raises(CorpusError, match=said):
+        first_columns(open_input([str(place)], texts_per_unit=10), ["text"])
+    with pytest.raises(CorpusError, match=said):
+        list(ItemFile(str(place), ["text"]))
+    # by numbers all columns have names of their own
+    assert first_columns(open_input([str(place)], texts_per_unit=10), ["1"]) == ["1", "2", "3"]
+
+
+# --- cells ---------------------------------------------------------------------------------------
+
+
+def rows_of_both_readers(place: Path) -> tuple[list[Any], list[Any]]:
+    (unit,) = open_input([str(place)], texts_per_unit=10).units()
+    return list(read_unit(unit, ["text"]).rows), [row for row, _ in ItemFile(str(place)).rows()]
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_an_apostrophe_of_somebody_elses_file_stays(ending, tmp_path) -> None:
+    comma = "," if ending == "csv" else "\t"
+    place = tmp_path / f"a.{ending}"
+    place.write_text("text,'@id\n'-tis so.,'=1\n".replace(",", comma))
+    expected = [{"text": "'-tis so.", "'@id": "'=1"}]
+    assert rows_of_both_readers(place) == (expected, expected)
+
+
+@pytest.mark.parametrize("prefix", ["", "b_", "="])
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_an_apostrophe_that_was_put_there_is_taken_off(ending, prefix, tmp_path) -> None:
+    place = tmp_path / f"a.{ending}"
+    names = ["text", "@id", f"{prefix}model", f"{prefix}reason"]
+    given = {"text": "=1+1", "@id": "'-x", names[2]: "m", names[3]: ""}
+    place.write_text(written([given], names, ending))
+    assert rows_of_both_readers(place) == ([given], [given])
+
+
+@pytest.mark.parametrize("tabs", [False, True])
+@pytest.mark.parametrize("text", ["\tfoo", "=a", "'=a", "-1", "'-1", " \t=a", "\\tfoo", "'tis"])
+def test_a_cell_has_no_more_apostrophes_than_before(text, tabs) -> None:
+    again = from_data_cell(data_cell(text, tabs=tabs))
+    assert again == (text.replace("\t", "\\t") if tabs else text)
+
+
+@pytest.mark.parametrize("format", ["csv", "tsv", "jsonl"])
+def test_values_that_json_does_not_have_are_texts_or_nothing(format) -> None:
+    day = date(2024, 2, 29)
+    row = {
+        "day": day,
+        "many": [day, {"x": math.nan}],
+        "price": Decimal("1.50"),
+        "bytes": b"ab",
+        "nan": math.nan,
+        "inf": -math.inf,
+        "n": 1.5,
+        "ok": True,
+    }
+    text = written([row], list(row), format)
+    if format == "jsonl":
+        assert json.loads(text) == {
+            "day": "2024-02-29",
+            "many": ["2024-02-29", {"x": None}],
+            "price": "1.50",
+            "bytes": "b'ab'",
+            "nan": None,
+            "inf": None,
+            "n": 1.5,
+            "ok": True,
+        }
+        return
+    lines = [*csv.reader(text.splitlines())] if format == "csv" else []
+    cells = lines[1] if lines else text.splitlines()[1].split("\t")
+    assert cells == [
+        *("2024-02-29", '["2024-02-29", {"x": null}]', "1.50", "b'ab'", "", "", "1.5", "true"),
+    ]
+
+
+# --- what a row asks for -------------------------------------------------------------------------
+
+
+def test_an_empty_cell_of_a_request_is_not_given() -> None:
+    asked = Request(targets=["man"], piece_prior="uniform", method="mlm", support="auto")
+    cells = dict.fromkeys(("blanks", "method", "piece_prior", "support", "targets"), "")
+    assert asked.with_fields({"text": "a [MASK].", **cells}) == asked
+
+
+@pytest.mark.parametrize(
+    ("name", "cell", "value"),
+    [
+        ("support", "20", 20),
+        ("support", "man,dog", ["man", "dog"]),
+        ("support", "vocabulary", "vocabulary"),
+        ("blanks", "man", ["man"]),
+        ("blanks", "0:3", [(0, 3)]),
+        ("targets", "man, dog", ["man", "dog"]),
+        ("piece_prior", "1=0.5,2=0.5", {1: 0.5, 2: 0.5}),
+        ("piece_prior", "uniform", "uniform"),
+        # as JSON has them
+        ("blanks", ["man", [0, 3]], ["man", [0, 3]]),
+        ("piece_prior", {"1": 1.0}, {1: 1.0}),
+    ],
+)
+def test_a_cell_of_a_request_is_read_as_an_option(name, cell, value) -> None:
+    asked = Request(targets=["cat"]) if name == "piece_prior" else Request()
+    assert getattr(asked.with_fields({name: cell}), name) == value
+
+
+def test_a_prior_that_is_none_is_named() -> None:
+    with pytest.raises(SupportError, match="piece_prior takes uniform, or numbers"):
+        Request(targets=["cat"]).with_fields({"piece_prior": "1=x"})
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def test_a_pattern_may_begin_with_any_folder(tmp_path, monkeypatch) -> None:
+    for name in ("data1", "data2"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.txt").write_text("x\n")
+    first = tmp_path.parts[1]
+    within = tmp_path.relative_to(f"/{first}")
+    pattern = f"/{first[:-1]}[{first[-1]}]/{within}/data*/a.txt"
+    found = places.find([pattern], [".txt"])
+    assert [one.place for one in found] == [str(tmp_path / f"data{n}/a.txt") for n in (1, 2)]
+    monkeypatch.chdir(tmp_path)
+    assert [one.name for one in places.find(["data*/a.txt"], [".txt"])] == [
+        *("data1/a.txt", "data2/a.txt"),
+    ]
+
+
+def test_a_file_that_is_named_is_read_whatever_its_name_begins_with(tmp_path, monkeypatch) -> None:
+    def of_disk(place: str) -> tuple[Any, str]:
+        return pafs.LocalFileSystem(), place.removeprefix("disk://")
+
+    monkeypatch.setattr(places, "_system", of_disk)
+    for name in ("_a.txt", ".b.txt", "c.txt"):
+        (tmp_path / name).write_text("x\n")
+    for given in (str(tmp_path), str(tmp_path / "*.txt"), f"disk://{tmp_path}"):
+        assert [one.name for one in places.find([given], [".txt"])] == ["c.txt"]
+    for name in ("_a.txt", ".b.txt"):
+        for given in (str(tmp_path / name), f"disk://{tmp_path / name}"):
+            assert [one.name for one in places.find([given], [".txt"])] == [name]
+
+
+def test_a_file_that_was_begun_without_rows_is_begun_again(tmp_path) -> None:
+    """As a kill leaves it during the first unit."""
+    (tmp_path / "out.csv.partial").touch()
+    with rows_into(str(tmp_path / "out.csv"), Layout(["x"], "csv")) as writer:
+        writer.append([{"x": 1}], Tally(1))
+    assert (tmp_path / "out.csv").read_text() == "x\n1\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
