@@ -195,6 +195,13 @@ def test_a_model_without_a_smaller_readout_is_dense_in_any_case(limit: int, refu
     assert json.dumps(bill.to_dict(), allow_nan=False)
 
 
+def test_a_sketch_may_take_fewer_forward_passes() -> None:
+    cost = unmask.Cost(1999, 3, 800, storage="dense", storage_why="", at_most=True)
+    bill = Bill("toy", ["log-pool"], cost, 500, 1, 1000, None, "float32", 0.4)
+    assert lines(as_text(bill))["forward passes"] == "at most 1,999"
+    assert "  forward passes  at most 999,500" in as_text(bill)
+
+
 def test_names_are_escaped(tmp_path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "red\x1b[31m"
     folder.mkdir()

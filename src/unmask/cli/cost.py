@@ -267,7 +267,12 @@ def _block(title: str, rows: list[list[str]]) -> str:
 def _passes(cost: "Cost") -> str:
     if cost.for_a_pair:
         return f"{cost.forward_passes:,} for a pair; up to {cost.passes_to_rank:,} to rank or sum"
-    return f"{cost.forward_passes:,}"
+    return _at_most(cost, cost.forward_passes)
+
+
+def _at_most(cost: "Cost", passes: int) -> str:
+    """A sketch stops sooner where it is precise enough."""
+    return f"at most {passes:,}" if cost.at_most else f"{passes:,}"
 
 
 def _arithmetic(cost: "Cost") -> str:
@@ -313,7 +318,7 @@ def _all_texts(bill: Bill) -> str:
 
     cost = bill.cost
     machines = f" on {bill.machines:,} machines" if bill.machines > 1 else ""
-    rows = [["forward passes", f"{cost.forward_passes * bill.examples:,}"]]
+    rows = [["forward passes", _at_most(cost, cost.forward_passes * bill.examples)]]
     if cost.flop is not None:
         rows.append(["arithmetic", readable_flop(cost.flop * bill.examples)])
     here, there = bill.total(cost.seconds), bill.total(bill.on_accelerator())
