@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from beyond_the_paper import interval
 from scipy.stats import spearmanr
 from table1_here_report import CLAIMS, NAMES, RUNS, Claim, in_the_paper, less, settings, verdict
 
 from unmask import markup
+from unmask.constructions import DEFAULT_METHOD
 from unmask.errors import UnmaskError
 from unmask.evaluation.reports.bootstrap import Estimate, Resampling
 from unmask.evaluation.reports.paper import TABLE
@@ -60,6 +62,13 @@ both masked, in nats, on average over the vocabulary: over contexts most of whic
 divides by what the model says in them. Next to it is the P-NLL of `hcb` less that of the paper's
 AG, in nats per token. Settings of at least {fewest} pairs, in the order of that A-KL; with standard
 errors.
+"""
+LANGUAGES = """\
+## Other languages
+
+Paired differences to `log-pool`, the default, in nats per token, with 95% bootstrap confidence
+intervals; marked where an interval leaves out zero. [Which joint](beyond-the-paper.md) has the same
+of English. The corpora are public and named in `runs/other_corpora.py`; blanks are contiguous.
 """
 BESIDE = """\
 ## Exact and sketched, side by side
@@ -195,6 +204,24 @@ def moved(every: Sequence[Setting]) -> Iterator[str]:
     )
 
 
+def languages(every: Sequence[Setting]) -> Iterator[str]:
+    """Other constructions less the default, where the text is not English."""
+    yield LANGUAGES
+    yield line(["model and corpus", "construction", "P-NLL", "U-NLL"])
+    yield line([":---", ":---", ":---", ":---"])
+    for one in every:
+        if one.folder.parent.name == "other-languages":
+            for name, rows in one.rows.items():
+                if name != DEFAULT_METHOD:
+                    each = (
+                        less(rows, one.rows[DEFAULT_METHOD], metric)
+                        for metric in ("pairwise_nll", "unary_nll")
+                    )
+                    shown = [interval(found, len(rows)) for found in each]
+                    yield line([one.shown, f"`{name}`", *shown])
+    yield ""
+
+
 def papers_lines(mask: str) -> Iterator[str]:
     heads = {(e.model, e.corpus, e.scheme): None for e in TABLE if e.mask == mask}
     for model, corpus, scheme in heads:
@@ -308,7 +335,7 @@ def predicted(said: str) -> tuple[str, str]:
 def page(every: Sequence[Setting], models: str) -> str:
     measured = [one for one in every if one.run != SKETCHED_DEV]
     parts = [HEADER, *cards(every, models), *findings(measured), *numbers(measured)]
-    parts += [*moved(measured), *beside(every), *cost(every)]
+    parts += [*moved(measured), *languages(measured), *beside(every), *cost(every)]
     return "\n".join(parts).rstrip("\n") + "\n"
 
 

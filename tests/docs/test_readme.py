@@ -27,7 +27,7 @@ ROW = re.compile(
 @pytest.mark.slow
 def test_the_differences_are_those_of_the_rows() -> None:
     shown = ROW.findall(README)
-    assert len(shown) == 6
+    assert len(shown) == 8
     for model, corpus, mask, count, guesses, orders in shown:
         run = read_run(RESULTS / f"table1-{model}" / corpus.lower())
         (by,) = [by for group, by in table1.settings(run.rows).items() if group.mask == mask]
@@ -60,3 +60,8 @@ def test_the_papers_joint_is_ahead_where_the_readme_says_so() -> None:
             )
             ratios.append(pool / paper)
     assert f"{min(ratios):.0f} to {max(ratios):.0f} times lower" in README
+    chinese = read_run(RESULTS / "other-languages" / "albert-tiny-chinese" / "debian-reference")
+    (by,) = table1.settings(chinese.rows).values()
+    found = table1.less(by["log-pool"], by["ag-paper"], "pairwise_nll")
+    assert f"{found.value:.3f} lower [{found.low:.3f}, {found.high:.3f}]" in README
+    assert f"on {len(by['mlm'])} pairs of" in README

@@ -125,8 +125,9 @@ def test_the_models_side_by_side_are_made_of_their_rows() -> None:
     # the paper's twenty rows of each mask, and what HCB loses in its eight settings
     assert made.count("| the paper: ") == 2 * 20 + 8
     assert f"| contiguous | 4.014 | {math.log(589.02 / 21.59):+.3f} |" in made
-    models = {"caption-bert", "tiny-english", "english-distil", "albert-tiny-chinese"}
-    assert {one.group.model for one in every} == models
+    models = {"caption-bert", "tiny-english", "english-distil"}
+    others = {"albert-tiny-chinese", "albert-kor-base"}
+    assert {one.group.model for one in every} == models | others
     # exact and sketched: nine in ten differences or more within their error bars, but not all
     gaps, held = [], []
     for one in (one for one in every if one.run == "snli-dev-sketched"):
