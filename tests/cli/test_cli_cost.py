@@ -199,6 +199,7 @@ def test_a_sketch_may_take_fewer_forward_passes() -> None:
     cost = unmask.Cost(1999, 3, 800, storage="dense", storage_why="", at_most=True)
     bill = Bill("toy", ["log-pool"], cost, 500, 1, 1000, None, "float32", 0.4)
     assert lines(as_text(bill))["forward passes"] == "at most 1,999"
+    assert lines(as_text(bill))["arithmetic"] == "not counted in forward passes"
     assert "  forward passes  at most 999,500" in as_text(bill)
 
 

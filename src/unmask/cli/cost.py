@@ -279,7 +279,10 @@ def _arithmetic(cost: "Cost") -> str:
     from unmask.queries.costs.cost import readable_flop
 
     known = "not counted" if cost.flop is None else readable_flop(cost.flop)
-    said = f"{known} in forward passes, {readable_flop(cost.table_flop)} in the output layer"
+    said = f"{known} in forward passes"
+    # of a sketch it is not counted
+    if cost.table_flop or not cost.at_most:
+        said += f", {readable_flop(cost.table_flop)} in the output layer"
     return f"{said}, {cost.table_passes} sweeps over the tables" if cost.table_passes else said
 
 
