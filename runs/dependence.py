@@ -95,7 +95,9 @@ def _tree_row(lm: unmask.LanguageModel, one: Parsed, samples: int) -> Row:
             one.sentence.text, measure=measure, places=one.spans, samples=samples, settings=QUIET
         )
         free, flat = found.tree(), found.tree(projective=True)
-        best = next(iter(found.top(1, apart=2)), None)
+        # `apart` counts tokens, and a word may have several
+        apart = (pair for pair in found.pairs() if pair.second - pair.first > 1)
+        best = max(apart, key=lambda pair: pair.value, default=None)
         row[measure] = {
             "free": len(gold & set(free)),
             "projective": len(gold & set(flat)),

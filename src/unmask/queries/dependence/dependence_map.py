@@ -108,7 +108,10 @@ class DependenceMap:
         return float(self.values[one, other])
 
     def top(self, n: int = 10, *, apart: int = 1) -> list[Dependence]:
-        """The strongest dependences of places that are at least so many places `apart`."""
+        """The strongest dependences of places that are at least so many places `apart`.
+
+        Where places were chosen, it counts tokens (residues), as the window does.
+        """
         if (whole_number(n) or 0) < 1 or (whole_number(apart) or 0) < 1:
             raise SupportError(
                 f"top takes whole numbers from 1, not {quoted(n)} and apart={quoted(apart)}"
