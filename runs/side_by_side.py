@@ -83,9 +83,9 @@ COST = """\
 
 Forward passes and time per pair, as `unmask evaluate --dry-run` predicted before and as the rows
 have it, on one core of a machine that other work shared. Predictions time the machine as it is:
-that of english-distil's exact pairs was made beside one other process, as the pairs ran; beside two
-others it said 2,400 seconds. Sketches stop sooner if they are precise enough: their predictions are
-upper bounds.
+that of english-distil's exact pairs was made again afterwards, beside one other process, as the
+pairs ran; the one made before, beside two others, said 2,400 seconds. Sketches stop sooner if they
+are precise enough: their predictions are upper bounds.
 """
 SKETCHED_DEV = "snli-dev-sketched"
 # of differences that no float32 table resolves
