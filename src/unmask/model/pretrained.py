@@ -4,10 +4,10 @@ Imports transformers only when it is called; beside it only the pipeline does. S
 remote code unless the caller allows it; every failure is one sentence.
 """
 
+import difflib
 import inspect
-import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import cycle, islice
@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from unmask.errors import ModelError, UnmaskError
+from unmask.model.checkpoint import Checkpoint
 from unmask.model.hooks import without_gradients
 from unmask.model.hugging_face import HuggingFaceMaskedLM, input_size
 from unmask.printable import printable, quoted
@@ -25,6 +26,8 @@ from unmask.printable import printable, quoted
 _NO_EFFECT = 1e-4
 # attention that transformers computes itself; None is its own choice
 _OWN_ATTENTION = (None, "eager", "sdpa", "flex_attention")
+# a folder with one of these is a model, or something that the message about it names
+_MARKS = ("config.json", "adapter_config.json")
 _DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
@@ -49,25 +52,20 @@ def load_pretrained(
     """Load a model and its tokenizer from the hub or a folder."""
     shown = quoted(str(name), limit=150)
     number, place = _dtype(dtype), _device(device)
-    where = _checked_place(str(name), allow_pickle)
-    from transformers import AutoModelForMaskedLM, AutoTokenizer
+    where = _checked_place(str(name), revision)
+    from transformers import AutoTokenizer
 
-    options = {"revision": revision or "main", "trust_remote_code": trust_remote_code}
     try:
         with _quiet(bars=not os.path.exists(where)):
             # all files of one commit, also if the name moves on meanwhile
-            commit = _commit(where, options["revision"])
-            options["revision"] = commit or options["revision"]
+            commit = Checkpoint(where, revision or "main").commit()
+            files = Checkpoint(where, commit or revision or "main")
+            files.reject_adapter()
             if not allow_pickle:
-                _require_safe_shards(where, options["revision"], shown)
-            model, report = AutoModelForMaskedLM.from_pretrained(
-                where,
-                config=_config(where, options, shown),
-                dtype=number,
-                use_safetensors=None if allow_pickle else True,
-                output_loading_info=True,
-                **options,
-            )
+                files.reject_files_outside()
+            options = {"revision": files.revision, "trust_remote_code": trust_remote_code}
+            config = _config(where, options, shown)
+            model, report = _network(files, config, number, options, allow_pickle)
     except UnmaskError:
         raise
     except Exception as error:  # libraries fail in many ways; all mean the same to the caller
@@ -81,44 +79,31 @@ def load_pretrained(
     return Pretrained(*adapt(model.to(place), tokenizer), commit)
 
 
-def _found(where: str, name: str, revision: Any) -> str | None:
-    """The path of a file of a folder or hub name; None where it has none."""
-    from transformers.utils.hub import cached_file
+def _network(
+    files: Checkpoint, config: Any, dtype: torch.dtype, options: dict[str, Any], allow_pickle: bool
+) -> tuple[Any, Any]:
+    """The network with its weights, and what transformers reports about them."""
+    from transformers import AutoModelForMaskedLM
 
-    found: str | None = cached_file(
-        where,
-        name,
-        revision=revision,
-        _raise_exceptions_for_gated_repo=False,
-        _raise_exceptions_for_missing_entries=False,
-        _raise_exceptions_for_connection_errors=False,
-    )
-    return found
-
-
-def _commit(where: str, revision: Any) -> str | None:
-    """The commit in the hub's cache that a name and revision stand for."""
-    from transformers.utils.hub import extract_commit_hash
-
-    if os.path.exists(where):
-        return None
-    path = _found(where, "config.json", revision)
-    commit: str | None = extract_commit_hash(path, None)
-    return commit
-
-
-def _require_safe_shards(where: str, revision: Any, shown: str) -> None:
-    """Reject an index of safetensors that names files of another kind: they would be unpickled."""
-    path = _found(where, "model.safetensors.index.json", revision)
-    if path is None:
-        return
-    shards = json.loads(Path(path).read_text(encoding="utf-8"))["weight_map"].values()
-    other = next((shard for shard in shards if not str(shard).endswith(".safetensors")), None)
-    if other is not None:
-        raise ModelError(
-            f"the index of {shown} names {quoted(other)}, which is not a safetensors file; convert "
-            "the weights, or load with allow_pickle (--allow-pickle) if you trust the file"
+    kind: Any = AutoModelForMaskedLM._model_mapping.get(type(config), None)
+    own_code = options["trust_remote_code"] and "AutoModelForMaskedLM" in _auto_map(config)
+    if allow_pickle or own_code or kind is None:
+        # code that is trusted reads its weights itself; no name means that it may not
+        return AutoModelForMaskedLM.from_pretrained(
+            files.where,
+            config=config,
+            dtype=dtype,
+            use_safetensors=None if allow_pickle else True,
+            output_loading_info=True,
+            **options,
         )
+    return kind.from_pretrained(
+        None, config=config, state_dict=files.weights(config), dtype=dtype, output_loading_info=True
+    )
+
+
+def _auto_map(config: Any) -> dict[str, Any]:
+    return getattr(config, "auto_map", None) or {}
 
 
 def _config(where: str, options: dict[str, Any], shown: str) -> Any:
@@ -127,7 +112,7 @@ def _config(where: str, options: dict[str, Any], shown: str) -> Any:
 
     config = AutoConfig.from_pretrained(where, **options)
     known = type(config) in AutoModelForMaskedLM._model_mapping
-    if not known and "AutoModelForMaskedLM" not in getattr(config, "auto_map", {}):
+    if not known and "AutoModelForMaskedLM" not in _auto_map(config):
         kind = f"{shown} is a {printable(config.model_type)} model"
         if type(config) in AutoModelForCausalLM._model_mapping:
             raise ModelError(
@@ -150,8 +135,10 @@ def adapt(model: Any, tokenizer: Any) -> tuple[HuggingFaceMaskedLM, Any]:
     for value, needs in ((model, "get_output_embeddings"), (tokenizer, "convert_ids_to_tokens")):
         if not hasattr(value, needs):
             raise ModelError(
-                "load takes a name, a folder or a pair (model, tokenizer), but it got "
-                f"{type(value).__name__} in the pair"
+                "load takes a name, a folder or a pair (model, tokenizer) of transformers, but it "
+                f"got {type(value).__name__} in the pair; a model of another kind goes to "
+                "unmask.LanguageModel(model, tokenizer), once it has what "
+                "unmask.model.masked_lm.MaskedLM asks for (docs/how-to/own-model.md)"
             )
     if getattr(tokenizer, "mask_token_id", None) is None:
         raise ModelError(
@@ -165,6 +152,7 @@ def adapt(model: Any, tokenizer: Any) -> tuple[HuggingFaceMaskedLM, Any]:
         )
     _require_ids_alone(model, tokenizer)
     try:
+        _require_mask(model, tokenizer)
         masked_lm = HuggingFaceMaskedLM(
             model, mask_id=tokenizer.mask_token_id, special_ids=tokenizer.all_special_ids
         )
@@ -176,6 +164,17 @@ def adapt(model: Any, tokenizer: Any) -> tuple[HuggingFaceMaskedLM, Any]:
         raise ModelError(
             f"{type(model).__name__} does not run as a masked LM: {_reason(error)}"
         ) from error
+
+
+def _require_mask(model: Any, tokenizer: Any) -> None:
+    """Reject a mask token that the model has no embedding of."""
+    if tokenizer.mask_token_id >= input_size(model):
+        raise ModelError(
+            f"the tokenizer's mask token {quoted(tokenizer.mask_token)} has id "
+            f"{tokenizer.mask_token_id}, but {type(model).__name__} reads ids 0 to "
+            f"{input_size(model) - 1}: they do not belong together, or the model was not resized "
+            "and trained when the token was added"
+        )
 
 
 def _require_ids_alone(model: Any, tokenizer: Any) -> None:
@@ -227,41 +226,56 @@ def _device(device: str | torch.device | None) -> torch.device:
         place = torch.device(device)
         torch.empty(0, device=place)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise ModelError(f"no device {quoted(str(device))} here: {_reason(error)}") from None
+        raise ModelError(
+            f"no device {quoted(str(device))} here ({_reason(error)}); use {_devices()}"
+        ) from None
     return place
 
 
-def _checked_place(name: str, allow_pickle: bool) -> str:
+def _devices() -> str:
+    """The devices of this machine, for an error message."""
+    names = ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
+    if torch.backends.mps.is_available():
+        names.append("mps")
+    return " or ".join(map(quoted, names))
+
+
+def _checked_place(name: str, revision: str | None) -> str:
     """Say what a local folder lacks; transformers would go and look on the hub."""
     shown = quoted(name, limit=150)
-    looks_local = name.startswith((".", "~", "/")) or name.count("/") > 1 or "\\" in name
     place = os.path.expanduser(name)
     # not Path.exists, which raises on names that no file system takes
     if not os.path.exists(place):
+        looks_local = name.startswith((".", "~", "/")) or name.count("/") > 1 or "\\" in name
+        beside = _models_in(os.path.dirname(place))
         if looks_local:
-            raise ModelError(f"there is no folder {shown}")
+            raise ModelError(f"there is no folder {shown}{_near(name, beside)}")
+        if beside and revision is None and Checkpoint(name, "main").commit(cached=True) is None:
+            raise ModelError(
+                f"there is no folder {shown}{_near(name, beside)}; for a model of that name on the "
+                "Hub, give its revision, such as revision='main' (--revision main)"
+            )
         return name
-    _check_folder(Path(place), shown, allow_pickle)
-    return place
-
-
-def _check_folder(folder: Path, shown: str, allow_pickle: bool) -> None:
-    if not folder.is_dir():
+    if not os.path.isdir(place):
         raise ModelError(
             f"{shown} is a file; give the folder that holds config.json and the weights"
         )
-    if not (folder / "config.json").exists():
+    if not any(os.path.exists(os.path.join(place, file)) for file in _MARKS):
         raise ModelError(f"{shown} has no config.json, so it is not a model folder")
-    if any(folder.glob("*.safetensors")):
-        return
-    pickles = [*folder.glob("*.bin"), *folder.glob("*.pt")]
-    if pickles and not allow_pickle:
-        raise ModelError(
-            f"{shown} has weights only as {quoted(pickles[0].name)}, a pickle; convert them to "
-            "safetensors, or load with allow_pickle (--allow-pickle) if you trust the file"
-        )
-    if not pickles:
-        raise ModelError(f"{shown} has no weights (no *.safetensors file)")
+    return place
+
+
+def _models_in(folder: str) -> list[str]:
+    """The names of the model folders in a folder."""
+    paths = Path(folder).iterdir() if folder and os.path.isdir(folder) else ()
+    return sorted(path.name for path in paths if (path / "config.json").is_file())
+
+
+def _near(name: str, beside: Sequence[str]) -> str:
+    """Which model folders beside it a mistyped name may mean."""
+    wanted = os.path.basename(name.rstrip("/"))
+    near = difflib.get_close_matches(wanted, beside, n=3, cutoff=0.4) or beside[:3]
+    return f"; beside it is {' and '.join(map(quoted, near))}" if near else ""
 
 
 @without_gradients

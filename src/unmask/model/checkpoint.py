@@ -1,0 +1,202 @@
+"""The files of a model: weights from safetensors inside its folder, and no file outside it.
+
+transformers follows whatever names `config.json` and indices give, and unpickles a file that is
+not called safetensors. So it gets the weights from here, as tensors, and never the folder.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from unmask.errors import ModelError
+from unmask.printable import printable, quoted
+
+_WEIGHTS, _INDEX = "model.safetensors", "model.safetensors.index.json"
+# what only a message needs: the names of no list decide what is read
+_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
+# their values become arguments of a tokenizer's class, paths of files among them
+_SETTINGS = ("config.json", "tokenizer_config.json", "special_tokens_map.json")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A folder, or a Hub name at a revision."""
+
+    where: str
+    revision: str | None = None
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether the files are here and not in the Hub's cache."""
+        return os.path.isdir(self.where)
+
+    def path(self, name: str, *, local_files_only: bool = False) -> Path | None:
+        """The path of a file; None where there is none. Files of the Hub are downloaded."""
+        from transformers.utils.hub import cached_file
+
+        path = cached_file(
+            self.where,
+            name,
+            revision=self.revision,
+            local_files_only=local_files_only,
+            _raise_exceptions_for_gated_repo=False,
+            _raise_exceptions_for_missing_entries=False,
+            _raise_exceptions_for_connection_errors=False,
+        )
+        return None if path is None else Path(path)
+
+    def commit(self, *, cached: bool = False) -> str | None:
+        """The commit in the Hub's cache that a name and revision stand for; a folder has none."""
+        from transformers.utils.hub import extract_commit_hash
+
+        if self.is_folder:
+            return None
+        path = self.path("config.json", local_files_only=cached)
+        commit: str | None = extract_commit_hash(None if path is None else str(path), None)
+        return commit
+
+    def reject_adapter(self) -> None:
+        """Reject an adapter: transformers would add it where peft is installed, else ignore it."""
+        if self.path("adapter_config.json") is not None:
+            raise ModelError(
+                f"{self._shown} is a PEFT adapter, which unmask does not load: merge it into its "
+                "base model with peft's merge_and_unload(), then save that model with its "
+                "tokenizer, or pass both as a pair (model, tokenizer)"
+            )
+
+    def reject_files_outside(self) -> None:
+        """Reject links and settings that lead transformers to files outside the folder."""
+        config = self.path("config.json")
+        if config is None:
+            return
+        folder = config.parent
+        if self.is_folder:
+            for path in (*folder.iterdir(), *folder.glob("additional_chat_templates/*")):
+                if path.is_file() and not _is_inside(path, folder):
+                    raise ModelError(
+                        f"{quoted(path.name)} of {self._shown} is a link to a file outside the "
+                        "folder; copy the file into it, or load with allow_pickle "
+                        "(--allow-pickle) if you trust the folder"
+                    )
+        for name in _SETTINGS:
+            path = self.path(name)
+            for value in _strings_of(path) if path is not None else ():
+                places = (Path(value), folder / value)
+                if any(os.path.isfile(p) and not _is_inside(p, folder) for p in places):
+                    raise ModelError(
+                        f"{name} of {self._shown} names {quoted(value)}, a file outside the "
+                        "folder; delete that entry, or load with allow_pickle (--allow-pickle) if "
+                        "you trust the folder"
+                    )
+
+    def weights(self, config: Any) -> dict[str, Tensor]:
+        """All weights, from the files that the configuration or the index names."""
+        named = getattr(config, "transformers_weights", None)
+        if named is not None and not isinstance(named, str):
+            raise ModelError(
+                f"transformers_weights in config.json of {self._shown} is the name of a file, not "
+                f"{quoted(named)}"
+            )
+        names = [_WEIGHTS, _INDEX] if named is None else [named]
+        first = next((name for name in names if self._inner_path(name) is not None), None)
+        if first is None:
+            raise ModelError(self._without_weights(named))
+        shards = self._shards(first) if first.endswith(".json") else [first]
+        weights: dict[str, Tensor] = {}
+        for shard in shards:
+            weights.update(self._tensors(shard))
+        return weights
+
+    @property
+    def _shown(self) -> str:
+        return quoted(self.where, limit=150)
+
+    def _shards(self, index: str) -> list[str]:
+        path = self._inner_path(index)
+        assert path is not None
+        try:
+            return sorted({str(name) for name in _read_json(path)["weight_map"].values()})
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise ModelError(
+                f"{quoted(index)} of {self._shown} is not an index of weights"
+            ) from None
+
+    def _tensors(self, name: str) -> dict[str, Tensor]:
+        path = self._inner_path(name)
+        if path is None:
+            raise ModelError(f"{self._shown} lacks {quoted(name)}, which its index names")
+        try:
+            return load_file(path)
+        except SafetensorError as error:
+            raise ModelError(
+                f"{quoted(name)} of {self._shown} is not a safetensors file "
+                f"({printable(str(error))}); download it again if it is damaged; if it is a "
+                "pickle, convert it, or load with allow_pickle (--allow-pickle) if you trust the "
+                "file"
+            ) from None
+
+    def _inner_path(self, name: str) -> Path | None:
+        """The path of a file that must not lie outside, whatever its name says."""
+        inner = not PurePath(name).is_absolute() and ".." not in PurePath(name).parts
+        path = self.path(name) if inner else None
+        if not inner or (path is not None and self.is_folder and not _is_inside(path, self.where)):
+            raise ModelError(
+                f"the weights of {self._shown} are in {quoted(name)}, a file outside the folder; "
+                "copy the file into it, or load with allow_pickle (--allow-pickle) if you trust "
+                "the folder"
+            )
+        return path
+
+    def _without_weights(self, named: str | None) -> str:
+        if named is not None:
+            return f"{self._shown} lacks {quoted(named)}, which its config.json names"
+        if not self.is_folder:
+            return (
+                f"{self._shown} has no safetensors weights ({_WEIGHTS}); if it has a pickle "
+                "(pytorch_model.bin), convert it, or load with allow_pickle (--allow-pickle) if "
+                "you trust the file"
+            )
+        pickle = next((p for kind in _PICKLES for p in Path(self.where).glob(kind)), None)
+        if pickle is None:
+            return f"{self._shown} has no weights (no {_WEIGHTS})"
+        return (
+            f"{self._shown} has weights only as {quoted(pickle.name)}, a pickle; convert them to "
+            "safetensors, or load with allow_pickle (--allow-pickle) if you trust the file"
+        )
+
+
+def _is_inside(path: Path, folder: str | Path) -> bool:
+    """Whether a file lies in a folder once links are followed.
+
+    A snapshot in the Hub's cache is made of links to the blobs beside it.
+    """
+    root = Path(folder).resolve()
+    if root.parent.name == "snapshots" and root.parent.parent.name.startswith("models--"):
+        root = root.parent.parent
+    return path.resolve().is_relative_to(root)
+
+
+def _strings_of(path: Path) -> Iterator[str]:
+    """Every string of a JSON file, whatever it stands under; none where it is not JSON."""
+    try:
+        values = [_read_json(path)]
+    except ValueError:
+        # who needs the file will say so
+        return
+    while values:
+        value = values.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict | list):
+            values.extend(value.values() if isinstance(value, dict) else value)
+
+
+def _read_json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))

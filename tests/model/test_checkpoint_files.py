@@ -1,0 +1,513 @@
+"""What files loading opens: prepared folders, all loaded by one child process that is watched.
+
+An audit hook sees what Python opens, unpickles and executes; inotify also sees files that
+compiled code opens outside the folder. Neither asks what `unmask` says of itself.
+"""
+
+import ctypes
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from tiny_models import build
+from tiny_tokenizers import PIECES
+
+import unmask
+
+pytestmark = pytest.mark.slow
+INDEX = "model.safetensors.index.json"
+TRACE = "import pathlib; pathlib.Path(__file__ + '.trace').touch()\n"
+
+
+@cache
+def weights() -> dict[str, torch.Tensor]:
+    # clones: safetensors takes no tensors that share their memory
+    return {name: value.clone() for name, value in build("bert")[0].state_dict().items()}
+
+
+@dataclass
+class Folder:
+    """A good model folder to change, and a folder beside it that holds good files too."""
+
+    here: Path
+    outside: Path
+
+    def change(self, file: str, **values: object) -> None:
+        path = self.here / file
+        old = json.loads(path.read_text()) if path.exists() else {}
+        path.write_text(json.dumps({**old, **values}))
+
+    def remove(self, *names: str) -> None:
+        for name in names:
+            (self.here / name).unlink()
+
+    def safe(self, name: str) -> None:
+        (self.here / name).parent.mkdir(exist_ok=True)
+        save_file(weights(), self.here / name)
+
+    def pickle(self, name: str) -> None:
+        torch.save(weights(), self.here / name)
+
+    def index(self, *shards: str, at: str = INDEX, only: bool = True) -> None:
+        """An index that spreads the weights over files of these names."""
+        names = list(weights())
+        spread = {name: shards[i % len(shards)] for i, name in enumerate(names)}
+        (self.here / at).parent.mkdir(exist_ok=True)
+        (self.here / at).write_text(json.dumps({"metadata": {}, "weight_map": spread}))
+        if only:
+            self.remove("model.safetensors")
+
+    def link(self, name: str, target: str | None = None) -> None:
+        """A link to a file outside, by default the good one of that name."""
+        path = self.here / name
+        path.unlink(missing_ok=True)
+        path.symlink_to(self.outside / (target or path.name))
+
+    def code(self, name: str = "mine.py") -> None:
+        (self.here / name).parent.mkdir(exist_ok=True)
+        (self.here / name).write_text(TRACE + "class Mine: pass\n")
+
+    def words(self) -> None:
+        """The vocabulary as a plain file, for a tokenizer class that reads one."""
+        self.remove("tokenizer.json")
+        self.change("tokenizer_config.json", tokenizer_class="BertTokenizer", backend=None)
+
+
+def _sharded(f: Folder) -> None:
+    halves = sorted(weights())
+    for i, names in enumerate((halves[::2], halves[1::2])):
+        save_file({name: weights()[name] for name in names}, f.here / f"part-{i}.safetensors")
+    f.index("part-0.safetensors", "part-1.safetensors")
+
+
+def _in_the_hubs_cache(f: Folder) -> None:
+    """As `snapshot_download` leaves a folder: links to blobs that lie beside it."""
+    snapshot = f.here / "models--someone--toy" / "snapshots" / "0123abcd"
+    blobs = f.here / "models--someone--toy" / "blobs"
+    snapshot.mkdir(parents=True)
+    blobs.mkdir()
+    for path in [path for path in f.here.iterdir() if path.is_file()]:
+        path.rename(blobs / path.name)
+        (snapshot / path.name).symlink_to(f"../../blobs/{path.name}")
+
+
+def _behind_a_link(f: Folder) -> None:
+    f.here.rename(f.here.with_name("real"))
+    f.here.symlink_to("real")
+
+
+def _linked_inside(f: Folder) -> None:
+    f.safe("weights/all.safetensors")
+    f.remove("model.safetensors")
+    (f.here / "model.safetensors").symlink_to("weights/all.safetensors")
+
+
+def _all(*steps: Callable[[Folder], object]) -> Callable[[Folder], None]:
+    def run(f: Folder) -> None:
+        for step in steps:
+            step(f)
+
+    return run
+
+
+def _named(name: object) -> Callable[[Folder], None]:
+    return lambda f: f.change("config.json", transformers_weights=name)
+
+
+def _adapter(f: Folder) -> None:
+    f.change("adapter_config.json", peft_type="LORA", base_model_name_or_path=str(f.outside))
+    f.pickle("adapter_model.bin")
+
+
+def _auto_map(f: Folder, **others: object) -> None:
+    f.code()
+    names = {"AutoConfig": "mine.Mine", "AutoModelForMaskedLM": "mine.Mine"}
+    f.change("config.json", auto_map=names, **others)
+
+
+SAFE = "not a safetensors file"
+OUT = "outside the folder"
+OLD, EVIL = "model.safetensors", "evil.safetensors.index.json"
+SECRET = "../outside/secret.safetensors"
+
+# what is done to a good folder, and what loading must answer; None: it loads, with its own weights
+FOLDERS: dict[str, tuple[Callable[[Folder], object], str | None]] = {
+    "good": (lambda f: None, None),
+    # pickles, whatever they are called and whoever names them
+    "bin": (_all(lambda f: f.pickle("pytorch_model.bin"), lambda f: f.remove(OLD)), "a pickle"),
+    "pt": (_all(lambda f: f.pickle("model.pt"), lambda f: f.remove(OLD)), "a pickle"),
+    "pth": (_all(lambda f: f.pickle("model.pth"), lambda f: f.remove(OLD)), "a pickle"),
+    "ckpt": (_all(lambda f: f.pickle("model.ckpt"), lambda f: f.remove(OLD)), "a pickle"),
+    "bin index": (
+        _all(
+            lambda f: f.pickle("part.bin"),
+            lambda f: f.index("part.bin", at="pytorch_model.bin.index.json"),
+        ),
+        "a pickle",
+    ),
+    "index of bin": (_all(lambda f: f.pickle("w.bin"), lambda f: f.index("w.bin")), SAFE),
+    "index of pt": (_all(lambda f: f.pickle("w.pt"), lambda f: f.index("w.pt")), SAFE),
+    "index of both": (
+        _all(
+            lambda f: f.pickle("w.bin"),
+            lambda f: f.safe("w.safetensors"),
+            lambda f: f.index("w.safetensors", "w.bin"),
+        ),
+        SAFE,
+    ),
+    "another index": (
+        _all(
+            lambda f: f.pickle("w.bin"),
+            lambda f: f.index("w.bin", at=EVIL, only=False),
+            _named(EVIL),
+        ),
+        SAFE,
+    ),
+    "another index below": (
+        _all(
+            lambda f: f.index("w.bin", at=f"sub/{EVIL}", only=False),
+            lambda f: f.pickle("w.bin"),
+            _named(f"sub/{EVIL}"),
+        ),
+        SAFE,
+    ),
+    "named bin": (_all(lambda f: f.pickle("w.bin"), _named("w.bin")), SAFE),
+    "named adapter": (
+        _all(lambda f: f.pickle("adapter_model.bin"), _named("adapter_model.bin")),
+        SAFE,
+    ),
+    "pickle called safetensors": (lambda f: f.pickle(OLD), SAFE),
+    "named pickle called safetensors": (
+        _all(lambda f: f.pickle("w.safetensors"), _named("w.safetensors")),
+        SAFE,
+    ),
+    "shard called safetensors": (
+        _all(lambda f: f.pickle("w.safetensors"), lambda f: f.index("w.safetensors")),
+        SAFE,
+    ),
+    "bin beside": (lambda f: f.pickle("pytorch_model.bin"), None),
+    "bin and its index beside": (
+        _all(
+            lambda f: f.pickle("pytorch_model.bin"),
+            lambda f: f.index("w.bin", at="pytorch_model.bin.index.json", only=False),
+        ),
+        None,
+    ),
+    "what training leaves": (
+        _all(*(lambda f, n=n: f.pickle(n) for n in ("training_args.bin", "optimizer.pt"))),
+        None,
+    ),
+    "distributed checkpoint": (
+        _all(
+            lambda f: (f.pickle("metadata"), (f.here / "metadata").rename(f.here / ".metadata")),
+            lambda f: f.pickle("shard-00000-model-00001-of-00001.safetensors"),
+        ),
+        None,
+    ),
+    # files outside the folder
+    "index up": (lambda f: f.index(SECRET), OUT),
+    "index absolute": (lambda f: f.index(str(f.outside / "secret.safetensors")), OUT),
+    "index up through a folder": (
+        _all(lambda f: f.safe("sub/x.safetensors"), lambda f: f.index(f"sub/../{SECRET}")),
+        OUT,
+    ),
+    "named up": (_named(SECRET), OUT),
+    "named absolute": (
+        lambda f: _named(str(f.outside / "secret.safetensors"))(f),
+        OUT,
+    ),
+    "named index up": (_named("../outside/model.safetensors.index.json"), OUT),
+    "another index up": (
+        _all(lambda f: f.index(SECRET, at=EVIL, only=False), _named(EVIL)),
+        OUT,
+    ),
+    "linked weights": (lambda f: f.link(OLD, "secret.safetensors"), OUT),
+    "linked shard": (
+        _all(
+            lambda f: f.link("w.safetensors", "secret.safetensors"),
+            lambda f: f.index("w.safetensors"),
+        ),
+        OUT,
+    ),
+    "linked folder": (
+        _all(
+            lambda f: (f.here / "sub").symlink_to(f.outside),
+            lambda f: f.index("sub/secret.safetensors"),
+        ),
+        OUT,
+    ),
+    "linked index": (
+        _all(lambda f: f.link(INDEX), lambda f: f.remove(OLD)),
+        OUT,
+    ),
+    "linked config": (lambda f: f.link("config.json"), OUT),
+    "linked tokenizer": (lambda f: f.link("tokenizer.json"), OUT),
+    "linked tokenizer config": (lambda f: f.link("tokenizer_config.json"), OUT),
+    "linked templates": (
+        lambda f: (f.here / "additional_chat_templates").symlink_to(f.outside),
+        OUT,
+    ),
+    "tokenizer of a version": (
+        lambda f: f.change(
+            "tokenizer_config.json", fast_tokenizer_files=["../outside/tokenizer.4.0.json"]
+        ),
+        OUT,
+    ),
+    **{
+        f"tokenizer's {key}": (
+            _all(
+                Folder.words,
+                lambda f, key=key: f.change(
+                    "tokenizer_config.json", **{key: str(f.outside / "vocab.txt")}
+                ),
+            ),
+            OUT,
+        )
+        for key in ("vocab_file", "vocab", "tokenizer_file", "gguf_file", "special_tokens_map_file")
+    },
+    "tokenizer's inputs": (
+        _all(
+            Folder.words,
+            lambda f: f.change("tokenizer_config.json", init_inputs=[str(f.outside / "vocab.txt")]),
+        ),
+        OUT,
+    ),
+    "tokenizer's map": (
+        _all(
+            Folder.words,
+            lambda f: f.change("special_tokens_map.json", vocab_file="../outside/vocab.txt"),
+        ),
+        OUT,
+    ),
+    "tokenizer's file that is not here": (
+        lambda f: f.change("tokenizer_config.json", special_tokens_map_file="/not/here/map.json"),
+        None,
+    ),
+    # code
+    "code for a known model": (_auto_map, None),
+    "code for an unknown model": (lambda f: _auto_map(f, model_type="mine"), "custom code"),
+    "code of another repository": (
+        _all(
+            Folder.code,
+            lambda f: f.change(
+                "config.json", auto_map={"AutoModelForMaskedLM": f"{f.outside}--mine.Mine"}
+            ),
+        ),
+        None,
+    ),
+    "code of the tokenizer": (
+        _all(
+            Folder.code,
+            lambda f: f.change(
+                "tokenizer_config.json", auto_map={"AutoTokenizer": ["mine.Mine", None]}
+            ),
+        ),
+        None,
+    ),
+    "code that generates": (
+        _all(
+            lambda f: f.code("custom_generate/generate.py"),
+            lambda f: f.change("generation_config.json", max_length=5),
+        ),
+        None,
+    ),
+    # adapters
+    "adapter beside": (_adapter, "adapter"),
+    "adapter alone": (_all(_adapter, lambda f: f.remove(OLD, "config.json")), "adapter"),
+    # good ones in other places
+    "shards": (_sharded, None),
+    "named weights": (
+        _all(lambda f: f.safe("w.safetensors"), lambda f: f.remove(OLD), _named("w.safetensors")),
+        None,
+    ),
+    "named index": (
+        _all(_sharded, lambda f: (f.here / INDEX).rename(f.here / EVIL), _named(EVIL)),
+        None,
+    ),
+    "weights below": (
+        _all(lambda f: f.safe("sub/w.safetensors"), lambda f: f.index("sub/w.safetensors")),
+        None,
+    ),
+    "linked inside": (_linked_inside, None),
+    "behind a link": (_behind_a_link, None),
+    "in the hub's cache": (_in_the_hubs_cache, None),
+    # nonsense
+    "named by a number": (_named(7), "transformers_weights"),
+    "index that is a list": (
+        _all(lambda f: f.remove(OLD), lambda f: (f.here / INDEX).write_text("[]")),
+        "index",
+    ),
+    "index of nothing": (lambda f: f.index("gone.safetensors"), "gone.safetensors"),
+}
+
+# with consent these load; the last one from outside
+ALLOWED = ("bin", "bin index", "index of bin", "index up")
+
+WATCHED = """
+import ctypes, json, os, struct, sys, zipfile
+from pathlib import Path
+
+import torch, transformers
+import unmask
+
+base = Path(sys.argv[1])
+libc = ctypes.CDLL(None, use_errno=True)
+inotify = libc.inotify_init1(os.O_NONBLOCK)
+# every opening of a file of this folder, by whatever code; IN_OPEN is 0x20
+assert libc.inotify_add_watch(inotify, str(base / "outside").encode(), 0x20) >= 0
+
+
+def opened_outside():
+    try:
+        data = os.read(inotify, 1 << 16)
+    except BlockingIOError:
+        return []
+    names = []
+    while data:
+        length = struct.unpack("iIII", data[:16])[3]
+        name = data[16 : 16 + length].rstrip(bytes(1)).decode()
+        # without a name the folder itself was listed
+        names += [name] if name else []
+        data = data[16 + length :]
+    return names
+
+
+def is_pickle(path):
+    return zipfile.is_zipfile(path)
+
+
+here, outside = str(base.resolve()), str(base.resolve() / "outside")
+seen = []
+listening = False
+
+
+def hook(event, args):
+    if not listening:
+        return
+    if event == "open" and isinstance(args[0], (str, bytes, os.PathLike)):
+        seen.append(("open", os.path.realpath(os.fsdecode(args[0]))))
+    elif event == "pickle.find_class":
+        seen.append(("unpickle", f"{args[0]}.{args[1]}"))
+    elif event == "exec":
+        seen.append(("exec", os.path.realpath(args[0].co_filename)))
+
+
+sys.addaudithook(hook)
+ids = torch.tensor([[2, 5, 4, 7, 9, 3]])
+
+
+def answer(place, **options):
+    global listening
+    folder = Path(place)
+    pickles = {os.path.realpath(p) for p in folder.rglob("*") if p.is_file() and is_pickle(p)}
+    opened_outside(), seen.clear()
+    listening = True
+    try:
+        lm = unmask.load(place, **options)
+        error, logits = None, lm.model.model(input_ids=ids).logits.double().sum(1)[0].tolist()
+        words = lm.tokenizer("the cat sat .").input_ids
+    except unmask.ModelError as refusal:
+        error, logits, words = str(refusal), None, None
+    except BaseException as failure:
+        error, logits, words = f"a traceback:\\n{failure!r}", None, None
+    listening = False
+    return {
+        "error": error, "logits": logits, "words": words, "outside": opened_outside(),
+        "pickles": sorted({p for what, p in seen if what == "open"} & pickles),
+        "unpickled": [p for what, p in seen if what == "unpickle"],
+        "code": [p for what, p in seen if what == "exec" and p.startswith(here)],
+        "far": [p for what, p in seen if what == "open" and p.startswith(outside)],
+    }
+
+
+jobs = json.loads(sys.stdin.read())
+print(json.dumps({name: answer(place, **options) for name, (place, options) in jobs.items()}))
+"""
+
+
+def _prepared(base: Path) -> dict[str, str]:
+    """Where each folder of the table lies."""
+    good = base / "good-model"
+    for part in build("bert"):
+        part.save_pretrained(good)
+    outside = base / "outside"
+    shutil.copytree(good, outside)
+    (outside / "vocab.txt").write_text("\n".join(PIECES))
+    (outside / "plain.jinja").write_text("{{ messages }}")
+    shutil.copy(outside / "tokenizer.json", outside / "tokenizer.4.0.json")
+    # other numbers than the folder's own: to read them would show
+    other = Folder(outside, outside)
+    save_file({k: v + 1 for k, v in weights().items()}, outside / "secret.safetensors")
+    other.index("secret.safetensors", only=False)
+    places = {}
+    for number, (name, (prepare, _)) in enumerate(FOLDERS.items()):
+        place = base / f"model-{number}"
+        shutil.copytree(good, place)
+        prepare(Folder(place, outside))
+        cached = next(place.glob("models--*/snapshots/*"), None)
+        places[name] = str(cached or place)
+    return places
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory) -> dict[str, Any]:
+    base = tmp_path_factory.mktemp("watched")
+    places = _prepared(base)
+    jobs = {name: (place, {}) for name, place in places.items()}
+    jobs |= {f"{name}, allowed": (places[name], {"allow_pickle": True}) for name in ALLOWED}
+    source = Path(unmask.__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED, str(base)],
+        input=json.dumps(jobs),
+        env={**os.environ, "PYTHONPATH": str(source)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not list(base.rglob("*.trace")), "code of a folder ran"
+    answers: dict[str, Any] = json.loads(done.stdout)
+    return answers
+
+
+linux = pytest.mark.skipif(
+    not hasattr(ctypes.CDLL(None), "inotify_init1"), reason="inotify belongs to Linux"
+)
+
+
+@linux
+@pytest.mark.parametrize("name", FOLDERS)
+def test_only_safetensors_inside_the_folder_are_read(watched: dict[str, Any], name: str) -> None:
+    answer, sentence = watched[name], FOLDERS[name][1]
+    assert (answer["outside"], answer["far"]) == ([], []), "a file outside the folder was opened"
+    assert (answer["pickles"], answer["unpickled"]) == ([], []), "a pickle was opened"
+    assert answer["code"] == []
+    if sentence is None:
+        assert answer["error"] is None
+        assert answer["words"] == watched["good"]["words"]
+        assert answer["logits"] == pytest.approx(watched["good"]["logits"], abs=1e-5)
+    else:
+        assert sentence in str(answer["error"])
+        assert "\n" not in answer["error"]
+        assert len(answer["error"]) < 500
+
+
+@linux
+@pytest.mark.parametrize("name", ALLOWED)
+def test_what_is_allowed_is_read_and_seen(watched: dict[str, Any], name: str) -> None:
+    """The same watch, where it must see something."""
+    answer = watched[f"{name}, allowed"]
+    assert answer["error"] is None
+    own = name != "index up"
+    assert (answer["logits"] == pytest.approx(watched["good"]["logits"], abs=1e-5)) == own
+    assert (answer["pickles"] != []) == own
+    assert ("secret.safetensors" in answer["outside"]) == (not own)
