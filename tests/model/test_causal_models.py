@@ -1,4 +1,4 @@
-"""A model that does not read what stands to the right is refused; no masked one is taken for it."""
+"""A causal model is refused, and one whose logits are shifted; no masked one is taken for them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
+from assets import real_model
 from tiny_models import ARCHITECTURES, build
 
 import unmask
@@ -49,3 +50,51 @@ def test_no_masked_model_is_taken_for_a_causal_one(
         torch.manual_seed(3)
         model = type(model)(model.config).eval()
     unmask.load((model.to(dtype), tokenizer))
+
+
+# --- shifted ---------------------------------------------------------------
+
+
+def _early(values: torch.Tensor) -> torch.Tensor:
+    """At every position what belongs to the next."""
+    return torch.cat([values[:, 1:], values[:, -1:]], dim=1)
+
+
+def _shift_logits(model: Any) -> None:
+    plain = model.forward
+
+    def forward(input_ids: torch.Tensor, **options: Any) -> Any:
+        output = plain(input_ids=input_ids, **options)
+        output.logits = _early(output.logits)
+        return output
+
+    object.__setattr__(model, "forward", forward)
+
+
+def _shift_hidden_states(model: Any) -> None:
+    layer = model.get_output_embeddings()
+    layer.register_forward_pre_hook(lambda _, args: (_early(args[0]), *args[1:]))
+
+
+TRAINED = [
+    pytest.param("tiny-english", marks=pytest.mark.real),
+    *(
+        pytest.param(name, marks=[pytest.mark.real, pytest.mark.assets(why)])
+        for name, why in (
+            ("caption-bert", "the trained model that is least sure of a token it sees"),
+            ("albert-tiny-chinese", "a trained model with one token per character"),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("name", TRAINED)
+@pytest.mark.filterwarnings("ignore:.*not a linear function")
+def test_a_trained_model_that_is_shifted_is_refused(name: str) -> None:
+    for shift in (_shift_logits, _shift_hidden_states):
+        # as it is it loads
+        lm = unmask.load(real_model(name))
+        shift(lm.model.model)
+        message = r"predicts token i at position i-1 \(\d+ of 60 .* does not support"
+        with pytest.raises(unmask.ModelError, match=message):
+            unmask.load((lm.model.model, lm.tokenizer))

@@ -24,6 +24,11 @@ from unmask.printable import printable, quoted
 
 # a right side that moves a position by so small a part of what the left side does is not read
 _NO_EFFECT = 1e-4
+# texts without blanks that tell where a model predicts a token: how many, and their length
+_TEXTS, _LENGTH = 6, 11
+# the share of tokens predicted one position early above which a model is shifted: trained models
+# in place have at most 0.1, and 0.55 to 1 in place; random weights have at most 0.2 anywhere
+_SHIFTED = 0.4
 # attention that transformers computes itself; None is its own choice
 _OWN_ATTENTION = (None, "eager", "sdpa", "flex_attention")
 # a folder with one of these is a model, or something that the message about it names
@@ -157,6 +162,7 @@ def adapt(model: Any, tokenizer: Any) -> tuple[HuggingFaceMaskedLM, Any]:
             model, mask_id=tokenizer.mask_token_id, special_ids=tokenizer.all_special_ids
         )
         _reject_causal(masked_lm)
+        _reject_shifted(masked_lm)
         return masked_lm, tokenizer
     except UnmaskError:
         raise
@@ -209,6 +215,34 @@ def _reject_causal(masked_lm: HuggingFaceMaskedLM) -> None:
         raise ModelError(
             f"{type(masked_lm.model).__name__} is a causal language model: it does not see the "
             "text to the right of a blank; unmask needs a masked one"
+        )
+
+
+def _reject_shifted(masked_lm: HuggingFaceMaskedLM) -> None:
+    """Reject a model whose logits at one position are about the token at the next.
+
+    In a text without blanks a trained model finds each token likeliest at one position of all: its
+    own, or the one before. With random weights that is any position, which says nothing.
+    """
+    size = min(masked_lm.vocabulary_size, input_size(masked_lm.model))
+    ordinary = torch.tensor([i for i in range(size) if i not in masked_lm.special_ids])
+    if len(ordinary) < _LENGTH or (masked_lm.max_length or _LENGTH) < _LENGTH:
+        return
+    generator = torch.Generator().manual_seed(0)
+    # no token twice in a text
+    picks = [torch.randperm(len(ordinary), generator=generator)[:_LENGTH] for _ in range(_TEXTS)]
+    ids = ordinary[torch.stack(picks)].to(masked_lm.device)
+    readouts, layer = masked_lm.readouts(ids, range(_LENGTH)), masked_lm.output_embedding
+    log_probs = torch.log_softmax(readouts if layer is None else layer.logits(readouts), dim=-1)
+    # [text, position, token of the text]
+    log_probs = log_probs.gather(2, ids[:, None].expand(-1, _LENGTH, -1))
+    early = log_probs.argmax(1)[:, 1:] == torch.arange(_LENGTH - 1, device=ids.device)
+    count, tokens = int(early.sum()), early.numel()
+    if count > _SHIFTED * tokens:
+        raise ModelError(
+            f"{type(masked_lm.model).__name__} predicts token i at position i-1 ({count} of "
+            f"{tokens} tokens of texts without blanks), as Dream and MNTP models do; unmask does "
+            "not support models whose logits are shifted yet"
         )
 
 
