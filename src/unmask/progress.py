@@ -1,17 +1,13 @@
 """How far long work is: a bar on stderr, or a function of the caller's."""
 
+import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
+from weakref import WeakSet
 
 from tqdm import tqdm
-
-if TYPE_CHECKING:
-    # nothing is iterated through it: work is counted as it is done
-    Bar: TypeAlias = tqdm[NoReturn]
-else:
-    # the class takes no parameter when it runs
-    Bar = tqdm
 
 
 @dataclass(frozen=True)
@@ -42,34 +38,96 @@ _DELAY = 1.0
 
 def bar(
     what: str, *, unit: str, total: int | None = None, shown: Shown, delay: float = _DELAY
-) -> Bar:
+) -> "Bar":
     """What counts a piece of work: `with bar(...) as counted: counted.update(rows)`.
 
     An exception that a caller's function raises ends the work, and reaches the caller.
     """
     if callable(shown):
         return CallbackBar(shown, what, unit, total)
-    return tqdm(
-        total=total,
-        desc=what,
-        unit=unit,
-        disable=None if shown is None else not shown,
-        delay=delay,
-        leave=False,
-    )
+    if shown is None:
+        shown = sys.stderr is not None and sys.stderr.isatty()
+    if not shown:
+        return HiddenBar(total)
+    return DrawnBar(total=total, desc=what, unit=unit, delay=delay, leave=False)
 
 
-class CallbackBar(tqdm):  # type: ignore[type-arg]
+class HiddenBar:
+    """A bar that is not drawn: it only counts."""
+
+    def __init__(self, total: int | None = None) -> None:
+        self.n, self.total = 0, total
+
+    def update(self, n: int = 1) -> None:
+        """So much more is done."""
+        self.n += n
+
+    def set_postfix_str(self, text: str, refresh: bool = True) -> None:
+        """What a drawn bar has after its numbers."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class CallbackBar(HiddenBar):
     """A bar that is not drawn: it calls a function instead."""
 
     def __init__(
         self, call: Callable[[Progress], object], what: str, unit: str, total: int | None
     ) -> None:
-        super().__init__(total=total, disable=True)
+        super().__init__(total)
         self._call, self._what, self._unit = call, what, unit
 
-    def update(self, n: float | None = 1) -> None:
-        """So much more is done."""
-        self.n += n or 0
-        total = None if self.total is None else int(self.total)
-        self._call(Progress(self._what, int(self.n), total, self._unit))
+    def update(self, n: int = 1) -> None:
+        """So much more is done: the function is told."""
+        super().update(n)
+        self._call(Progress(self._what, self.n, self.total, self._unit))
+
+
+class _NoLock(nullcontext[None]):
+    """What tqdm takes for a lock, and nobody ever waits for."""
+
+    def acquire(self, *_: Any, **__: Any) -> bool:
+        return True
+
+    def release(self) -> None:
+        pass
+
+
+class DrawnBar(tqdm):  # type: ignore[type-arg]
+    """A bar on stderr, drawn without a lock.
+
+    An interrupt can leave tqdm's own lock held, and a fork can copy it held: every other thread or
+    the child would then wait for ever. Without it, threads that draw at the same moment can at
+    worst write over each other's line, until the next update.
+    """
+
+    _lock = _NoLock()
+    # not shared with the caller's bars, which lock theirs; nor is there a thread that watches them
+    _instances: ClassVar[WeakSet[Any]] = WeakSet()
+    monitor_interval = 0
+
+    def __init__(self, **options: Any) -> None:
+        # below every bar that is open, this one not counted
+        below = len(tqdm._instances) + len(self._instances) - 1
+        # by time alone: pieces of work differ too much in cost for a guess by their number
+        super().__init__(position=below, miniters=1, **options)
+
+    def __del__(self) -> None:
+        """Draw nothing: one that an interrupt left half made has nothing to close."""
+
+    @classmethod
+    def _decr_instances(cls, instance: Any) -> None:
+        """Forget a bar; tqdm would look through all others, while another thread adds one."""
+        cls._instances.discard(instance)
+
+
+Bar: TypeAlias = HiddenBar | DrawnBar
+
+
+def say(line: str) -> None:
+    """Print a line on stderr, above the bars that are drawn."""
+    DrawnBar.write(line, file=sys.stderr)

@@ -1,10 +1,13 @@
 """Ctrl-C at any moment: no hook stays, the next answer is right, the model is as it was."""
 
 import copy
+import io
 import random
 import signal
 import sys
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Container, Iterator
+from contextlib import redirect_stderr
 from types import FrameType
 from typing import Any
 
@@ -14,12 +17,16 @@ from tiny_models import build
 from torch import Tensor, nn
 
 import unmask
+from unmask import progress
 from unmask.model import arrangement, hooks, hugging_face, trimming
 
 QUIET = unmask.Settings(progress=False, announce=False)
 TWO = "the [MASK] sat on [MASK] mat."
 ONE = "the cat sat on [MASK] mat."
 TRIALS = 800
+# progress that is not shown, told to a function, drawn
+SHOWN: list[progress.Shown] = [False, lambda _: None, True]
+SHOWN_IDS = ["hidden", "function", "drawn"]
 
 
 class Subject:
@@ -38,8 +45,8 @@ class Subject:
             return self.model(input_ids=self.ids).logits
 
     @staticmethod
-    def asked(lm: unmask.LanguageModel, text: str) -> Tensor:
-        fills = lm.joint(text, method="mrf", settings=QUIET).top(5)
+    def asked(lm: unmask.LanguageModel, text: str, settings: unmask.Settings = QUIET) -> Tensor:
+        fills = lm.joint(text, method="mrf", settings=settings).top(5)
         return torch.tensor([fill.log_prob for fill in fills])
 
     def load(self) -> None:
@@ -105,18 +112,81 @@ def test_interrupts_at_random_moments_leave_nothing_behind(alarm):
     assert hit > TRIALS // 2
 
 
+# --- other threads -------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    """What says that it is one."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def bars_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bars that appear when they are made, not after a second."""
+    monkeypatch.setitem(progress.bar.__kwdefaults__, "delay", 0.0)
+
+
+def interrupt_beside_threads(
+    alarm: Callable[[float], None], shown: progress.Shown, trials: int
+) -> None:
+    """Interrupt this thread again and again, while three others ask the same model."""
+    subject, draw = Subject(), random.Random(1)
+    settings = unmask.Settings(progress=shown, announce=False)
+    stop, errors, answers = threading.Event(), list[BaseException](), [0, 0, 0]
+
+    def ask(number: int) -> None:
+        try:
+            while not stop.is_set():
+                found = subject.asked(subject.lm, TWO, settings)
+                torch.testing.assert_close(found, subject.two, atol=1e-5, rtol=0)
+                answers[number] += 1
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=ask, args=(n,), daemon=True) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    interrupts = 0
+    while interrupts < trials:
+        try:
+            alarm(draw.uniform(1e-4, 0.05))
+            subject.asked(subject.lm, TWO, settings)
+            alarm(0)
+        except KeyboardInterrupt:
+            interrupts += 1
+    before = list(answers)
+    stop.set()
+    for thread in threads:
+        thread.join(30)
+    hanging = [thread for thread in threads if thread.is_alive()]
+    assert (errors, hanging) == ([], [])
+    assert all(after > count for after, count in zip(answers, before, strict=True))
+    subject.check()
+    subject.check_joint()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shown", SHOWN, ids=SHOWN_IDS)
+def test_interrupts_leave_other_threads_free(alarm, bars_at_once, shown):
+    with redirect_stderr(Terminal()) as terminal:
+        interrupt_beside_threads(alarm, shown, 300)
+    assert ("row/s" in terminal.getvalue()) == (shown is True)
+
+
 # --- every line ---------------------------------------------------------------
 
 WATCHED = {module.__file__ for module in (hooks, arrangement, hugging_face, trimming)}
 
 
-def interrupted_at(line: int, run: Callable[[], Any]) -> bool:
+def interrupted_at(line: int, run: Callable[[], Any], watched: Container[Any] = WATCHED) -> bool:
     """Run, and interrupt where the so-many-th line of the code that handles hooks begins."""
     seen = 0
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
         nonlocal seen
-        if frame.f_code.co_filename not in WATCHED:
+        if frame.f_code.co_filename not in watched:
             return None
         if event == "line":
             seen += 1

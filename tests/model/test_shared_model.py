@@ -1,6 +1,8 @@
-"""Threads that share a model: every answer is the one that a single thread gets."""
+"""Threads and forked processes that share a model: every answer is the one of a single thread."""
 
 import gc
+import multiprocessing
+import pickle
 import random
 import threading
 import time
@@ -11,10 +13,12 @@ from functools import cache
 import pytest
 import torch
 from assets import real_model
+from model_hooks import hooks
 from tiny_models import build
-from torch import Tensor
+from torch import Tensor, nn
 
 import unmask
+from unmask.model.arrangement import run_and_put_back
 from unmask.model.hooks import _LOCKS, lock_of
 
 THREADS, EACH, DIFFERENT = 4, 80, 40
@@ -174,6 +178,140 @@ def test_wrappers_of_one_model_share_its_lock_and_no_lock_outlives_it():
     del first, second, model
     gc.collect()
     assert len(_LOCKS) < before
+
+
+# --- processes -----------------------------------------------------------------
+
+
+def in_child(run: Callable[[], object], seconds: float = 60) -> object:
+    """What a forked process gets, or an error if it takes so long."""
+    fork = multiprocessing.get_context("fork")
+    mine, theirs = fork.Pipe()
+    # pickled here: torch would share tensors with a process that is gone
+    child = fork.Process(target=lambda: theirs.send_bytes(pickle.dumps(run())))
+    child.start()
+    theirs.close()
+    try:
+        assert mine.poll(seconds), "the child does not answer"
+        return pickle.loads(mine.recv_bytes())
+    finally:
+        child.kill()
+        child.join()
+
+
+def test_a_child_forked_in_the_middle_of_a_pass_answers():
+    """The lock and the hooks of a thread that the child does not have are copied with the model."""
+    model, tokenizer = build("bert")
+    lm, text = unmask.load((model, tokenizer)), TWO.format("mat")
+    ids = torch.tensor([lm.cloze(text).ids])
+    expected, own = best(lm.joint(text, settings=QUIET)), model(input_ids=ids).logits.detach()
+    other = threading.Thread(target=lambda: lm.joint(text, settings=QUIET), daemon=True)
+    inside, leave = threading.Event(), threading.Event()
+
+    def wait(*_: object) -> None:
+        if threading.current_thread() is other:
+            inside.set()
+            leave.wait(60)
+
+    handle = model.cls.predictions.decoder.register_forward_pre_hook(wait)
+    other.start()
+    assert inside.wait(60)
+
+    def ask() -> tuple[int, Tensor, list[Tensor]]:
+        left = hooks(model)
+        # the number of the thread that is gone may be that of one of these
+        with ThreadPoolExecutor(THREADS) as threads:
+            logits = list(threads.map(lambda _: model(input_ids=ids).logits.detach(), range(8)))
+        return left, best(lm.joint(text, settings=QUIET)), logits
+
+    try:
+        left, answer, logits = in_child(ask)
+    finally:
+        leave.set()
+        other.join(60)
+        handle.remove()
+    # the one of this test
+    assert left == 1
+    torch.testing.assert_close(answer, expected)
+    for one in logits:
+        torch.testing.assert_close(one, own)
+    assert hooks(model) == 0
+
+
+def test_what_a_pass_replaces_is_put_back_in_a_child():
+    inside, leave = threading.Event(), threading.Event()
+
+    class Changing(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.part = nn.Linear(1, 1)
+
+        def forward(self) -> None:
+            self.part = nn.Linear(2, 2)
+            inside.set()
+            leave.wait(60)
+
+    model = Changing()
+    other = threading.Thread(target=lambda: run_and_put_back(model, model), daemon=True)
+    other.start()
+    assert inside.wait(60)
+    try:
+        assert in_child(lambda: model.part.in_features) == 1
+    finally:
+        leave.set()
+        other.join(60)
+    assert model.part.in_features == 1
+
+
+def test_a_child_of_a_thread_that_computed_with_several_answers():
+    """OpenMP in the child would wait for threads that it does not have."""
+    lm, text, matrix = unmask.load(build("bert")), ONE.format("cat"), torch.ones(512, 512)
+
+    def compute() -> Tensor:
+        return torch.stack([(matrix @ matrix).sum(), best(lm.joint(text, settings=QUIET))[0]])
+
+    def compute_and_fork() -> tuple[Tensor, object]:
+        torch.set_num_threads(2)
+        return compute(), in_child(compute)
+
+    threads = torch.get_num_threads()
+    try:
+        # a thread of its own: the helpers of this one would stay
+        with ThreadPoolExecutor(1) as pool:
+            here, there = pool.submit(compute_and_fork).result()
+    finally:
+        torch.set_num_threads(threads)
+    torch.testing.assert_close(there, here)
+
+
+def first(lm: unmask.LanguageModel, text: str) -> float:
+    return lm.joint(text, settings=QUIET).top(1)[0].log_prob
+
+
+@pytest.mark.parametrize(
+    ("forked", "spawned"), [(5, 0), pytest.param(50, 3, marks=[pytest.mark.slow, pytest.mark.long])]
+)
+def test_processes_started_while_another_thread_runs_the_model_answer(forked: int, spawned: int):
+    lm, text = unmask.load(build("bert")), TWO.format("mat")
+    expected, stop = first(lm, text), threading.Event()
+
+    def keep_asking() -> None:
+        while not stop.is_set():
+            first(lm, text)
+
+    other = threading.Thread(target=keep_asking, daemon=True)
+    other.start()
+    answers = []
+    for number in range(forked):
+        time.sleep(random.Random(number).uniform(0, 0.02))
+        answers.append(in_child(lambda: first(lm, text)))
+    if spawned:
+        with multiprocessing.get_context("spawn").Pool(spawned) as pool:
+            answers += pool.starmap_async(first, [(lm, text)] * spawned).get(300)
+    stop.set()
+    other.join(60)
+    assert not other.is_alive()
+    assert answers == pytest.approx([expected] * (forked + spawned), abs=1e-6)
 
 
 @pytest.mark.real

@@ -2,7 +2,6 @@
 
 import argparse
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -157,6 +156,7 @@ def run(chosen: argparse.Namespace) -> int:
     """Read the corpora, load the model, train and save."""
     tuning = _tuning(chosen)
 
+    from unmask import progress
     from unmask.corpora import read_corpus
     from unmask.training.folder import TuningFolder
     from unmask.training.work import tune
@@ -175,11 +175,11 @@ def run(chosen: argparse.Namespace) -> int:
             name=options.model_name(chosen.model),
             corpora=[corpus.name for corpus in corpora],
             progress=False if chosen.quiet else None,
-            say=(lambda line: None) if chosen.quiet else _print,
+            say=(lambda line: None) if chosen.quiet else progress.say,
             stop=stop,
         )
     if not chosen.quiet:
-        _print(_conclusion(found, chosen.output))
+        progress.say(_conclusion(found, chosen.output))
     return 0
 
 
@@ -205,13 +205,6 @@ def _conclusion(found: "Tuned", output: str) -> str:
         f" {quoted(output, limit=200)}: held-out loss {first.loss:.3f} to {kept.loss:.3f}"
         f"{single}{penalty}{worse}"
     )
-
-
-def _print(line: str) -> None:
-    from tqdm import tqdm
-
-    # above the bar, if there is one
-    tqdm.write(line, file=sys.stderr)
 
 
 @contextmanager

@@ -7,9 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
-from typing import Never
-
-from tqdm import tqdm
 
 from unmask.errors import UnmaskError
 from unmask.jobs import folder as folders
@@ -25,6 +22,7 @@ from unmask.jobs.tally import Tally
 from unmask.jobs.work import Done, Work, clash
 from unmask.language_model import LanguageModel
 from unmask.printable import printable, quoted
+from unmask.progress import Bar, DrawnBar, HiddenBar
 
 # more than this in a row is a broken machine, not an unlucky file
 _FAILURES_IN_A_ROW = 20
@@ -207,18 +205,17 @@ class _Driver:
 
 def progress_bar(
     total: int | None, initial: int, *, shown: bool | None, shard: Shard, unit: str
-) -> "tqdm[Never]":
+) -> Bar:
     """A bar on stderr with rate and time left; where that is no terminal, a line now and then."""
+    if shown is False:
+        return HiddenBar(total)
     watched = sys.stderr is not None and sys.stderr.isatty()
-    return tqdm(
+    return DrawnBar(
         total=total,
         initial=initial,
         desc=f"shard {shard}" if shard.count > 1 else None,
         unit=unit,
-        disable=shown is False,
         mininterval=0.1 if watched else SECONDS_PER_LINE,
-        # by time alone: jobs differ too much in cost for a guess by their number
-        miniters=1,
         smoothing=0.05,
         file=sys.stderr if watched else _Lines(),
     )

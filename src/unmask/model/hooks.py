@@ -2,9 +2,11 @@
 
 A pass reads and spares work through hooks, and the modules belong to the caller. So a hook acts in
 the thread that made it and only until its pass ends; it is taken off whatever interrupts the pass,
-also where the interrupt comes between registering a hook and remembering it.
+also where the interrupt comes between registering a hook and remembering it. A forked process has
+the model but not the other threads: what their passes had changed is undone there.
 """
 
+import os
 import threading
 from collections.abc import Callable, Iterable
 from functools import wraps
@@ -20,6 +22,8 @@ Result = TypeVar("Result")
 Act = Callable[[nn.Module, tuple[Any, ...]], tuple[Any, ...] | None]
 
 _LOCKS: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()
+# how to undo what the passes under way have changed, and the thread of each
+_UNDER_WAY: dict[Callable[[], None], int] = {}
 
 
 def lock_of(model: Any) -> threading.RLock:
@@ -40,11 +44,32 @@ def run_and_undo(run: Callable[[], Result], undo: Callable[[], None]) -> Result:
     """
     try:
         try:
+            _UNDER_WAY[undo] = threading.get_ident()
             return run()
         finally:
             undo()
     finally:
+        _UNDER_WAY.pop(undo, None)
         undo()
+
+
+def _start_anew() -> None:
+    """In a forked process: free every model of the threads that ran it, and are not here."""
+    global _LOCKS
+    if len(_LOCKS) and torch.get_num_threads() > 1:
+        # OpenMP would wait for the threads that helped with the passes of this one
+        torch.set_num_threads(1)
+    # a copy of a lock that another thread held would never be released
+    _LOCKS = WeakKeyDictionary()
+    here = threading.get_ident()
+    for undo, thread in reversed(list(_UNDER_WAY.items())):
+        if thread != here:
+            del _UNDER_WAY[undo]
+            undo()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_anew)
 
 
 def without_gradients(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -62,8 +87,11 @@ def without_gradients(function: Callable[Arguments, Result]) -> Callable[Argumen
             guards.append(torch._C._InferenceMode(True))
             return function(*args, **kwargs)
 
+        thread = threading.get_ident()
+
         def leave() -> None:
-            for guard in guards:
+            # the mode is one of the thread, and nothing of it is left in a forked process
+            for guard in guards if threading.get_ident() == thread else ():
                 guard.__exit__(None, None, None)
 
         return run_and_undo(guarded, leave)
