@@ -102,14 +102,18 @@ def without_gradients(function: Callable[Arguments, Result]) -> Callable[Argumen
 class _PassHook:
     """A forward pre-hook of one pass: without effect in other threads, and after the pass."""
 
-    def __init__(self, act: Act) -> None:
+    def __init__(self, act: Act | None = None) -> None:
         self._act, self._thread = act, threading.get_ident()
-        self.live = True
+        self.live = act is not None
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        if not self.live or threading.get_ident() != self._thread:
+        if self._act is None or not self.live or threading.get_ident() != self._thread:
             return None
         return self._act(module, args)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy of the model, pickled during the pass, has one without effect."""
+        return _PassHook, ()
 
 
 def run_hooked(modules: Iterable[nn.Module], act: Act, run: Callable[[], Result]) -> Result:
