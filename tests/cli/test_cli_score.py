@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as parquet
 import pytest
 from assets import real_data
 from tiny_tokenizers import save_bert
@@ -104,6 +105,28 @@ def test_rows_hold_what_python_returns(rows, lm, folder) -> None:
         *("forward_passes", "unit", "model", "reason"),
     ]
     assert (found[0]["unit"], found[0]["model"]) == ("nats", Path(folder).name)
+
+
+@pytest.mark.parametrize("output", ["table", "folder"])
+def test_a_word_without_tokens_has_a_reason_and_no_surprisal(
+    output, score, rows, lm, tmp_path
+) -> None:
+    texts = ["the zebra sat.", "the cat sat."]
+    if output == "table":
+        found = rows(*given(texts), "--words")
+    else:
+        (tmp_path / "a.txt").write_text("\n".join(texts))
+        _, err = score(str(tmp_path / "a.txt"), "--words", "-o", f"{tmp_path / 'out'}/")
+        assert "these words have a reason instead of a surprisal" in err
+        assert "not scored" not in err
+        (part,) = (tmp_path / "out").glob("**/*.parquet")
+        found = parquet.read_table(part).to_pylist()
+    assert [row["word"] for row in found if row["reason"]] == ["zebra"]
+    assert found[1]["reason"] == "this vocabulary has no pieces for 'zebra'"
+    assert found[1]["surprisal"] is None
+    others = [word for one in score_texts(lm, texts) for word in one.words if not word.is_unknown]
+    surprisals = [row["surprisal"] for row in found if not row["reason"]]
+    assert surprisals == pytest.approx([-word.log_prob for word in others])
 
 
 def test_a_table_for_people(score) -> None:

@@ -131,6 +131,9 @@ def test_special_tokens_are_not_scored_and_unknown_words_are():
     text = one_text(word_piece(), "the [SEP] zebra sat")
     names = word_piece().convert_ids_to_tokens(list(text.tokens))
     assert names == ["the", "[UNK]", "sat"]
+    assert [text.words[number].text for number in text.unknown_words] == ["zebra"]
+    # the unknown token itself, written on purpose, is what the model reads
+    assert one_text(word_piece(), "the [UNK] zebra sat").unknown_words == (2,)
 
 
 def test_neither_batches_nor_company_nor_windows_change_a_score(monkeypatch):
@@ -194,7 +197,8 @@ def test_pairs_get_differences_of_scores_whatever_their_lengths():
 def test_scores_are_ready_for_json():
     score = TextScore("x", "pll", -2.0, 1, (WordScore("x", 0, 1, 1, -2.0),), 1, 1)
     said = json.loads(json.dumps(score.to_dict()))
-    assert said["words"] == [{"text": "x", "start": 0, "end": 1, "pieces": 1, "log_prob": -2.0}]
+    word = {"text": "x", "start": 0, "end": 1, "pieces": 1, "log_prob": -2.0, "is_unknown": False}
+    assert said["words"] == [word]
     assert (said["score"], said["tokens"], said["unknown_tokens"]) == (-2.0, 1, 1)
     assert score.per_token == -2.0
     ratio = LogRatio(None, None, 0, None, 0, "why", "hcb-path").to_dict()

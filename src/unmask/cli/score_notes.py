@@ -28,7 +28,9 @@ def notes(kind: "Score", tally: "Tally") -> Iterator[str]:
         )
     what, done = ("pairs", "compared") if kind.is_pairs else ("texts", "scored")
     if tally.unknown:
-        counted = "" if kind.is_pairs or kind.words else "unknown_tokens counts them, and "
+        counted = "" if kind.is_pairs else "unknown_tokens counts them, and "
+        if kind.words:
+            counted = "these words have a reason instead of a surprisal, and "
         yield (
             f"{tally.unknown} of {tally.texts} {what} have words that the vocabulary has no token "
             f"for: {counted}the model reads the unknown token there"

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from unmask import markup
-from unmask.printable import columns, printable
+from unmask.printable import columns, printable, quoted
 from unmask.sequences.minimal_pairs import Accuracy, correct
-from unmask.sequences.scores import LogRatio, TextScore, Unscored
+from unmask.sequences.scores import LogRatio, TextScore, Unscored, WordScore
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,8 +62,8 @@ def result_rows(
 ) -> list[Row]:
     """The numbers of one text or pair, or with `words` of each word; `unit` is how many a nat has.
 
-    A text that was not scored has one row, with its reason. Of a pair `correct` is 1, 0, or 0.5 for
-    a tie.
+    A text that was not scored has one row, with its reason; so has a word with a part that the
+    vocabulary has no token for. Of a pair `correct` is 1, 0, or 0.5 for a tie.
     """
     if isinstance(score, LogRatio):
         right = correct(score.log_ratio, places=score.places)
@@ -74,9 +74,16 @@ def result_rows(
         return [_row(WORD_COLUMNS, score, unit)]
     return [
         _row(WORD_COLUMNS, word, unit)
-        | {"word_number": n, "word": word.text, "surprisal": -word.log_prob * unit}
+        | {"word_number": n, "word": word.text}
+        | _surprisal(word, unit)
         for n, word in enumerate(score.words, start=1)
     ]
+
+
+def _surprisal(word: WordScore, unit: float) -> Row:
+    if word.is_unknown:
+        return {"reason": f"this vocabulary has no pieces for {quoted(word.text)}"}
+    return {"surprisal": -word.log_prob * unit}
 
 
 def _row(names: Sequence[str], value: object, unit: float) -> Row:
@@ -179,6 +186,6 @@ def _shown(value: object) -> str:
     if value is None:
         return "-"
     if isinstance(value, float):
-        return f"{value:.3f}"
+        return f"{value:z.3f}"
     said = printable(value if isinstance(value, str) else str(value))
     return said if len(said) <= _WIDEST_TEXT else said[: _WIDEST_TEXT - 3] + "..."

@@ -105,8 +105,9 @@ def _score(
             word.end,
             word.last - word.first,
             math.fsum(log_probs[word.first : word.last]),
+            number in text.unknown_words,
         )
-        for word in text.words
+        for number, word in enumerate(text.words)
     )
     score, tokens = math.fsum(log_probs), len(log_probs)
     return TextScore(text.text, method, score, tokens, words, tokens, len(text.unknown), order)

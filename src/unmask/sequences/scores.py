@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass
 class WordScore:
     """One word's part of a score; its surprisal is `-log_prob`.
 
-    `start` and `end` are characters of the text, -1 where the tokenizer keeps no offsets.
+    `start` and `end` are characters of the text, -1 where the tokenizer keeps no offsets. A word
+    that `is_unknown` has a part that the vocabulary has no token for: its `log_prob` is that of the
+    unknown token there.
     """
 
     text: str
@@ -15,6 +17,7 @@ class WordScore:
     end: int
     pieces: int
     log_prob: float
+    is_unknown: bool = False
 
     def to_dict(self) -> dict[str, object]:
         """JSON-ready."""

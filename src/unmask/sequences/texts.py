@@ -4,7 +4,7 @@ Special tokens are never scored; an unknown word is a token of the text, and is.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from unmask.errors import ClozeError
@@ -24,7 +24,8 @@ class TokenisedText:
     """A text as a model reads it; `places` are the positions of its tokens without special ones.
 
     Where the tokenizer keeps no offsets, every token is a word at characters -1 to -1. `unknown`
-    are the parts of the text that the vocabulary has no token for.
+    are the parts of the text that the vocabulary has no token for, `unknown_words` the numbers of
+    the words with such parts.
     """
 
     text: str
@@ -32,6 +33,7 @@ class TokenisedText:
     places: tuple[int, ...]
     words: tuple[Word, ...]
     unknown: tuple[str, ...] = ()
+    unknown_words: tuple[int, ...] = ()
 
     @property
     def tokens(self) -> tuple[int, ...]:
@@ -83,8 +85,7 @@ def tokenised_or_reasons(lm: LanguageModel, texts: Sequence[str]) -> list[Tokeni
         try:
             if isinstance(encoded, ClozeError):
                 raise encoded
-            unknown = unknown_parts(text, encoded[0], lm.tokenizer)
-            made = TokenisedText(text, *encoded, unknown)
+            made = _with_unknown(TokenisedText(text, *encoded), lm.tokenizer)
             _check(lm, made, _ITSELF)
             found[number] = made
         except ClozeError as error:
@@ -124,10 +125,25 @@ def _windows(lm: LanguageModel, texts: Sequence[str], name: Name) -> Iterator[li
             _check_text(text, named)
         found: list[TokenisedText] = []
         for place, encoded in enumerate(read(lm.tokenizer, window, names)):
-            unknown = unknown_parts(window[place], encoded[0], lm.tokenizer)
-            found.append(TokenisedText(window[place], *encoded, unknown))
+            found.append(_with_unknown(TokenisedText(window[place], *encoded), lm.tokenizer))
             _check(lm, found[-1], names[place])
         yield found
+
+
+def _with_unknown(text: TokenisedText, tokenizer: Any) -> TokenisedText:
+    """The text with what its vocabulary has no token for."""
+    parts = unknown_parts(text.text, text.ids, tokenizer)
+    if not parts:
+        return text
+    # the unknown token may also be written into the text; without offsets every token is a name
+    written, tokens = tokenizer.unk_token, text.tokens
+    words = (
+        number
+        for number, word in enumerate(text.words)
+        if tokenizer.unk_token_id in tokens[word.first : word.last]
+        and (word.text != written or word.start < 0)
+    )
+    return replace(text, unknown=parts, unknown_words=tuple(words))
 
 
 def _read_fast(tokenizer: Any, texts: list[str], names: list[str]) -> Iterator[Encoded]:

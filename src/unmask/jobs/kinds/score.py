@@ -164,7 +164,9 @@ class Score:
             tally.unknown += any(counts)
             for row in results:
                 method, reason = (row[self.prefix + name] for name in ("method", "reason"))
-                tally.note(method, [reason] if reason else [])
+                # a word without a number is of a text that has others
+                is_word = self.words and row[f"{self.prefix}word_number"] is not None
+                tally.note(method, [reason] if reason and not is_word else [])
                 if self.is_pairs:
                     key = method, groups, row[f"{self.prefix}correct"]
                     tally.verdicts[key] += 1
