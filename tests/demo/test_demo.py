@@ -19,7 +19,7 @@ from toy_lm import ToyMaskedLM, ToyTokenizer
 
 import unmask
 from unmask import cli
-from unmask.demo import panels
+from unmask.demo import page, panels
 from unmask.demo.examples import examples_for, label
 from unmask.demo.handlers import Handlers
 from unmask.demo.panels import Shown
@@ -115,6 +115,13 @@ def test_a_link_asks_the_same_question_again() -> None:
     # what there is not is not asked for
     other = Question(HOSTILE, (0,), ("ag", "nonsense"))
     assert from_query(other.to_query(), Question("")) == Question(HOSTILE, (0,), ("ag",))
+
+
+def test_enter_adds_nothing_to_a_text() -> None:
+    asked = page._question("Two men\nran.\n\n", "2", ["mlm"])
+    assert asked == Question("Two men ran.", (2,), ("mlm",))
+    shown = panels.words(Question("Two men\nran.\n", (2,)), "[MASK]")
+    assert shown == panels.words(Question("Two men ran.", (2,)), "[MASK]")
 
 
 @pytest.mark.parametrize(
@@ -458,6 +465,14 @@ def test_whatever_is_written_is_inert() -> None:
 )
 def test_probabilities_are_readable(probability: float, error: float | None, said: str) -> None:
     assert panels.written(probability, error) == said
+
+
+def test_a_number_that_is_nothing_has_no_sign() -> None:
+    names = Support.of(["a", "b"])
+    joint = unmask.Joint.from_scores(torch.zeros(2, 2), (names, names), method="mlm")
+    shown = panels.cards({"mlm": joint}, {"mlm": -1e-9}, ("a", "b"), None)
+    assert "Mutual information: 0.000 nats" in shown
+    assert unmask.joints.agreement.Agreement(-1e-9, True).said().startswith("J = 0.000 bits")
 
 
 def test_every_construction_has_a_meaning() -> None:

@@ -271,7 +271,7 @@ def test_a_page_is_run_and_a_folder_listed(tmp_path: Path, monkeypatch: pytest.M
     page = (out / "index.html").read_text(encoding="utf-8")
     assert f"{sys.executable} models\n" in page
     assert re.search(r"unmask \d+\.\d+\.\d+\n", page)
-    assert "invalid choice" in page
+    assert "no command" in page
     assert "\n2\n" in page
     assert "not shown</span>" not in page
     assert check_site.faults(out, executed=True) == []

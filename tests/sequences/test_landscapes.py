@@ -298,6 +298,11 @@ def test_tables_for_people_and_all_rows_in_a_file(command, folder, tmp_path):
         assert float(row["mrf"]) == pytest.approx(expected["mrf"], abs=1e-5)
 
 
+def test_two_mutations_have_one_background(command):
+    _, err = command("K2R", "L4K", "--method", "mrf")
+    assert "the mean over 1 background;" in err
+
+
 def test_json_has_everything(command):
     out, err = command("K2R", "L4K", "--json", "--quiet", "--method", "all")
     found = json.loads(out)

@@ -500,6 +500,7 @@ def test_lower_case_and_separators_are_read(tiny) -> None:
         ({"method": "sweep"}, "no method 'sweep' of variants; methods: wt-marginals, "),
         ({"method": "mrf-logit"}, "no method 'mrf-logit' of variants"),
         ({"method": 3}, "no method 3 of variants"),
+        ({"method": "hcbpath"}, "no method 'hcbpath' of variants; did you mean 'hcb-path'?"),
         ({"largest_block": 12}, "a block has from 1 to 11 mutations, not 12"),
         ({"largest_block": 0}, "a block has from 1 to 11 mutations, not 0"),
         ({"support": "codons"}, "codons"),

@@ -4,6 +4,7 @@ Bad input ends in one line and exit code 2; an interrupt in exit code 130.
 """
 
 import argparse
+import difflib
 import io
 import os
 import sys
@@ -56,6 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not given:
         parser.print_help()
         return 0
+    if given[0] not in _COMMANDS and not given[0].startswith("-"):
+        near = difflib.get_close_matches(given[0], _COMMANDS, n=1)
+        hint = f"did you mean {quoted(near[0])}? Commands" if near else "commands"
+        options.say(f"no command {quoted(given[0])}; {hint}: {', '.join(_COMMANDS)}")
+        return 2
     chosen = parser.parse_args(given)
     try:
         code = int(_COMMANDS[chosen.command].run(chosen))

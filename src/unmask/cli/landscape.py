@@ -153,14 +153,15 @@ def _as_tables(found: "Landscape", top: int) -> str:
 
 
 def _signed(value: float) -> str:
-    return f"{value:+.3f}"
+    return f"{value:+z.3f}"
 
 
 def _about(found: "Landscape") -> str:
-    bits = "" if found.incompatibility is None else f"; J = {found.incompatibility:.3f} bits"
+    bits = "" if found.incompatibility is None else f"; J = {found.incompatibility:z.3f} bits"
+    count = 2 ** (len(found.mutations) - 2)
     return (
         f"log-odds and epistasis in nats, the latter as the mean over "
-        f"{2 ** (len(found.mutations) - 2):,} backgrounds{bits}; "
+        f"{count:,} background{'s' * (count != 1)}{bits}; "
         f"{found.forward_passes:,} forward passes"
     )
 

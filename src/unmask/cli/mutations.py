@@ -88,10 +88,10 @@ def _cells(effect: "MutationEffect") -> list[str]:
     bits = effect.incompatibility
     return [
         _name(effect),
-        f"{effect.log_odds:+.3f}",
-        " ".join(f"{one:+.3f}" for one in effect.single_log_odds),
-        f"{effect.interaction:+.3f}" if len(effect.mutations) > 1 else "-",
-        "-" if bits is None else f"{bits:.3f}",
+        f"{effect.log_odds:+z.3f}",
+        " ".join(f"{one:+z.3f}" for one in effect.single_log_odds),
+        f"{effect.interaction:+z.3f}" if len(effect.mutations) > 1 else "-",
+        "-" if bits is None else f"{bits:z.3f}",
         str(effect.forward_passes),
     ]
 

@@ -85,9 +85,16 @@ def method_name(name: object) -> str:
     plain = ALIASES.get(plain, plain)
     if plain in _names():
         return plain
-    near = difflib.get_close_matches(plain, [*_names(), *ALIASES], n=1, cutoff=0.5)
+    raise no_method(name, _names())
+
+
+def no_method(name: object, names: Sequence[str], of: str = "") -> MethodError:
+    """The error of a name that no method has, with the nearest that one has."""
+    plain = str(name).strip().lower().replace("_", "-")
+    aliases = (alias for alias, method in ALIASES.items() if method in names)
+    near = difflib.get_close_matches(plain, [*names, *aliases], n=1, cutoff=0.5)
     hint = f"; did you mean {quoted(near[0])}? Methods" if near else "; methods"
-    raise MethodError(f"no method {quoted(name)}{hint}: {', '.join(_names())}")
+    return MethodError(f"no method {quoted(name)}{of}{hint}: {', '.join(names)}")
 
 
 def is_importable(name: str) -> bool:

@@ -110,7 +110,7 @@ def _trust(
         error = joints[method].standard_error(unmask.Joint.mutual_information)
         bar = f" ± {max(error, _LEAST_ERROR):.3f}" if joints[method].is_sketched() else ""
         nats = shared[method]
-        yield f"Mutual information {nats:.3f}{bar} nats ({method}): {_meaning_of_shared(nats)}"
+        yield f"Mutual information {nats:z.3f}{bar} nats ({method}): {_meaning_of_shared(nats)}"
     sketched: Sequence[Any] = [one.diagnostics for one in joints.values() if one.is_sketched()]
     if sketched:
         passes = max(did["forward_passes"] for did in sketched)

@@ -17,7 +17,7 @@ from unmask.demo.forgetting import plain_values_only
 from unmask.demo.handlers import Handlers
 from unmask.demo.library import gradio
 from unmask.demo.panels import Shown
-from unmask.demo.question import LONGEST_TEXT, Question, from_query, numbers
+from unmask.demo.question import LONGEST_TEXT, Question, from_query, numbers, one_line
 from unmask.markup import asset
 
 _QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
@@ -185,4 +185,4 @@ def _visitor(request: Any) -> str:
 def _question(text: object, chosen: object, methods: object) -> Question:
     """What a page sends, or anything else: what it cannot be is rejected when it is checked."""
     named = tuple(map(str, methods)) if isinstance(methods, list) else ()
-    return Question(str(text or ""), numbers(str(chosen or "")), named)
+    return Question(one_line(str(text or "")), numbers(str(chosen or "")), named)

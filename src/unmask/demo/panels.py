@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import unmask
 from unmask import plots
 from unmask.constructions import DEFAULT_METHOD
-from unmask.demo.question import LONGEST_TEXT, Question
+from unmask.demo.question import LONGEST_TEXT, Question, one_line
 from unmask.demo.scheduler import Job
 from unmask.demo.words import pieces
 from unmask.markup import templates
@@ -112,7 +112,8 @@ _html: Any = _templates.get_template("panels.html.j2").module
 
 def words(question: Question, mask: str) -> str:
     """The text with a button per word, as far as it is read; blanks are shown as such."""
-    shown = str(_html.words(pieces(question.text[:LONGEST_TEXT], mask), question.chosen))
+    text = one_line(question.text[:LONGEST_TEXT])
+    shown = str(_html.words(pieces(text, mask), question.chosen))
     return shown if len(question.text) <= LONGEST_TEXT else shown + line(TOO_LONG, "rejected")
 
 

@@ -1,5 +1,6 @@
 """The question of a visitor, checked; and the same as a link that asks it again."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qs, urlencode
@@ -51,6 +52,11 @@ def from_query(query: str, default: Question) -> Question | None:
         numbers(fields.get("blanks", "")),
         tuple(dict.fromkeys(methods))[:MOST_METHODS] or default.methods,
     )
+
+
+def one_line(text: str) -> str:
+    """The text without the line ends that Enter adds to it; its characters keep their places."""
+    return re.sub(r"[\r\n]", " ", text).rstrip()
 
 
 def numbers(written: str) -> tuple[int, ...]:

@@ -142,7 +142,8 @@ def _find_urls(place: str) -> list[Found]:
         info = system.get_file_info(root)
         infos = [info]
         if info.type != pafs.FileType.File:
-            infos = system.get_file_info(pafs.FileSelector(root, recursive=True))
+            below = pafs.FileSelector(root, recursive=True, allow_not_found=True)
+            infos = system.get_file_info(below)
     found = []
     for one in sorted(infos, key=lambda one: one.path):
         itself = one.path.strip("/") == root.strip("/")

@@ -27,7 +27,7 @@ class Agreement:
     def said(self, error: float | None = None) -> str:
         """The same with a standard error, if it was estimated."""
         bar = "" if error is None else f" +- {error:.3f}"
-        return f"J = {self.bits:.3f}{bar} bits: {self.words()}"
+        return f"J = {self.bits:z.3f}{bar} bits: {self.words()}"
 
     def words(self) -> str:
         """The same in plain words."""

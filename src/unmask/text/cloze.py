@@ -3,6 +3,7 @@
 Knows a tokenizer's interface, not a model. Every outcome is a `Cloze` or a `ClozeError`.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -196,8 +197,8 @@ def _alone(word: str, tokenizer: Tokenizer) -> list[int]:
 
 def _no_blank(text: str, tokenizer: Tokenizer) -> str:
     mask = printable(tokenizer.mask_token)
-    other = next((b for b in _OTHER_BLANKS if b in text and b != mask), None)
-    if other:
+    blanks = re.finditer("|".join(map(re.escape, (mask, *_OTHER_BLANKS))), text, re.IGNORECASE)
+    if other := next((blank[0] for blank in blanks if blank[0] != mask), None):
         return f"no blank: the text has {quoted(other)}, but this model writes blanks as {mask}"
     return f"no blank: write {mask} where a token is missing, or name the words to blank"
 

@@ -82,7 +82,7 @@ class DependenceMap:
         strongest = ""
         if best := self.top(1):
             first, second = map(printable, best[0].names)
-            strongest = f", strongest {first} - {second} {best[0].value:.3f} {self.unit}"
+            strongest = f", strongest {first} - {second} {best[0].value:z.3f} {self.unit}"
         return f"<DependenceMap {self.measure}: {len(self.places)} places{strongest}>"
 
     def __str__(self) -> str:
@@ -95,7 +95,7 @@ class DependenceMap:
         rows = [
             [
                 *map(printable, one.names),
-                f"{one.value:.3f}",
+                f"{one.value:z.3f}",
                 *([] if one.standard_error is None else [f"{one.standard_error:.3f}"]),
             ]
             for one in pairs

@@ -101,8 +101,13 @@ class How:
     def check(self, question: Question, name: str = "the text") -> None:
         """Reject a text that this measure has no number for."""
         if len(question.places) < 2:
+            advice = (
+                "; for the residues of a protein, give --support amino-acids (in Python "
+                "support='amino-acids')"
+            )
             raise ClozeError(
                 f"{name} has {len(question.places)} place; dependence is between two or more"
+                + (advice if question.text.isalpha() and question.text.isupper() else "")
             )
         if self.measure == "pmi" and not question.is_whole:
             raise ClozeError(

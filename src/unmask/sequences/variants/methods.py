@@ -6,9 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unmask.constructions import ALIASES, constructions_of
-from unmask.errors import MethodError
-from unmask.printable import quoted
+from unmask.constructions import ALIASES, constructions_of, no_method
 from unmask.sequences.variants import conventions
 from unmask.sequences.variants.conventions import Convention
 from unmask.sequences.variants.cubes import Block, Vector, blocks_of, path_moments
@@ -52,7 +50,7 @@ def method_of_variants(name: object) -> str:
     plain = name.strip().lower().replace("_", "-") if isinstance(name, str) else name
     plain = ALIASES.get(plain, plain) if isinstance(plain, str) else plain
     if plain not in METHODS:
-        raise MethodError(f"no method {quoted(name)} of variants; methods: {', '.join(METHODS)}")
+        raise no_method(name, METHODS, " of variants")
     assert isinstance(plain, str)
     return plain
 
