@@ -154,6 +154,7 @@ def test_a_field_of_csv_that_is_too_long_is_rejected_for_its_length(tmp_path: Pa
             ["the cat sat."],
             "no blank: write [MASK] where a token is missing, or name the words to blank",
         ),
+        (["the [mask] sat."], "the text has '[mask]', but this model writes blanks as [MASK]"),
         (["the cat saw the cat.", "--blank", "cat"], "at 4:7, 16:19; give one of these spans"),
         (["the cat sat.", "--blank", "5:6"], "is a part of the token 'cat' at 4:7"),
         ([ONE, "--targets", "cat,unhappy"], "a piece prior, such as 1=0.8,2=0.2, or 'uniform'"),
@@ -164,6 +165,42 @@ def test_errors_hold_no_python_syntax(arguments, said, folder, capsys) -> None:
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert said in err
+
+
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [("scores", "did you mean 'score'? Commands: "), ("nonsense", "commands: ")],
+)
+def test_a_mistyped_command_is_one_line(command, hint, capsys) -> None:
+    assert main([command, "a.csv"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith(f"unmask: no command '{command}'; {hint}fill, pairs, score")
+
+
+def test_a_table_without_the_column_is_refused_before_torch_is_imported(tmp_path) -> None:
+    import subprocess
+
+    (tmp_path / "a.csv").write_text("Item;Satz\n1;der Hund, er bellt.\n")
+    code = """
+import sys
+from unmask.cli import main
+for command in (["score"], ["pairs"], ["variants"], ["dependence", "--input"], FILL):
+    assert main([*command, "a.csv", "-m", "none"]) == 2
+assert "torch" not in sys.modules
+""".replace("FILL", '["fill", "-o", "out/", "--input"]')
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = done.stderr.splitlines()
+    assert len(lines) == 5
+    assert all("it has 'Item', 'Satz'" in line for line in lines), lines
+
+
+def test_a_table_is_not_filled_line_by_line(folder, tmp_path, capsys) -> None:
+    (tmp_path / "a.csv").write_text(f"text;x\n{ONE};1\n")
+    assert main(["fill", "--input", str(tmp_path / "a.csv"), "-m", folder]) == 2
+    assert "is read into a folder of parts; give --output FOLDER/" in capsys.readouterr().err
 
 
 def test_the_command_alone_prints_its_help(capsys) -> None:

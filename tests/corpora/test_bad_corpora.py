@@ -84,7 +84,7 @@ TABLES = [
     bad("no such name", "a.csv", b"id,body\n1,x\n", "has no column 'text'; it has 'id'", **TEXT),
     bad("no such number", "a.tsv", b"a\tb\n", "no column '3'; it has '1', '2'", columns=["3"]),
     bad("column zero", "a.tsv", b"a\tb\n", "has no column '0'", columns=["0"]),
-    bad("name twice", "a.csv", b"text,text\na,b\n", "has 2 columns 'text'; give num", **TEXT),
+    bad("name twice", "a.csv", b"text,text\na,b\n", "has 2 columns 'text'; give each", **TEXT),
     bad("too few fields", "a.csv", b"id,text\n1\n", "line 2 .* has 1 fields, but", **TEXT),
     bad("too many fields", "a.tsv", b"-\ta\tb\n-\ta\tb\tc\n", "line 2 .* has 4 fields, but the fi"),
     bad("open quote", "a.csv", b'id,text\n1,"x\n', "is not CSV: unexpected end of data", **TEXT),

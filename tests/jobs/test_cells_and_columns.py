@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import time
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from unmask import SupportError
+from unmask.corpora import CorpusSpec, read_corpus
 from unmask.errors import CorpusError
 from unmask.jobs import parts, places
 from unmask.jobs.inputs import Batch, Row, first_columns, open_input, read_unit
@@ -82,13 +84,75 @@ def test_two_columns_of_one_name_are_refused_by_both_readers(ending, tmp_path) -
     comma = "," if ending == "csv" else "\t"
     place = tmp_path / f"a.{ending}"
     place.write_text("text,x,x\nthe cat sat.,1,2\n".replace(",", comma))
-    said = "has 2 columns 'x'; give numbers 1 to 3"
+    said = "has 2 columns 'x'; give each a name of its own in the first line"
     with pytest.raises(CorpusError, match=said):
         first_columns(open_input([str(place)], texts_per_unit=10), ["text"])
     with pytest.raises(CorpusError, match=said):
         list(ItemFile(str(place), ["text"]))
     # by numbers all columns have names of their own
     assert first_columns(open_input([str(place)], texts_per_unit=10), ["1"]) == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("first", "columns", "names"),
+    [
+        ("text", ["text"], ["text"]),
+        ("text,a;b;c", ["text"], ["text", "a;b;c"]),
+        ("a,b;text;c", ["text"], ["a,b", "text", "c"]),
+        ("a;text\tb;c", ["a;text"], ["a;text", "b;c"]),
+        ('"a;b"', ["a;b"], ["a;b"]),
+        # by numbers, where the first line is a row
+        ("x;the cat;y", ["2"], ["1", "2", "3"]),
+        ('"the cat; the dog"', ["1"], ["1"]),
+    ],
+)
+def test_the_first_line_of_csv_tells_the_delimiter(first, columns, names, tmp_path) -> None:
+    place = str(tmp_path / "a.csv")
+    Path(place).write_text(f"{first}\n{first}\n")
+    source = open_input([place], texts_per_unit=1, columns=columns)
+    assert first_columns(source, columns) == names
+    assert list(next(ItemFile(place, columns).rows())[0]) == names
+    (sentence, *_) = read_corpus(CorpusSpec(place, columns=tuple(columns))).sentences
+    assert sentence.text == next(ItemFile(place, columns).rows())[0][columns[0]]
+
+
+def test_a_delimiter_that_numbers_do_not_tell_is_refused(tmp_path) -> None:
+    place = str(tmp_path / "a.csv")
+    Path(place).write_text("the cat;x\nthe dog;y\n")
+    said = "has no comma, but 2 fields between semicolons; give a column by its name"
+    with pytest.raises(CorpusError, match=said):
+        first_columns(open_input([place], texts_per_unit=1, columns=["1"]), ["1"])
+    with pytest.raises(CorpusError, match=said):
+        list(ItemFile(place, ["1"]))
+
+
+def test_units_of_csv_with_semicolons_begin_at_records(tmp_path) -> None:
+    place = str(tmp_path / "a.csv")
+    Path(place).write_text('n;text\n1;"a,\nb"\n2;"c\n\nd"\n3;e\n')
+    units = open_input([place], texts_per_unit=1).units()
+    rows = [row for unit in units for row in read_unit(unit, ["text"]).rows]
+    assert [row["text"] for row in rows] == ["a,\nb", "c\n\nd", "e"]
+
+
+def test_a_table_of_many_columns_takes_a_time_in_proportion(tmp_path) -> None:
+    place = str(tmp_path / "a.csv")
+    names = ["text", *(f"c{n}" for n in range(20_000))]
+    Path(place).write_text(f"{','.join(names)}\n{','.join(names)}\n")
+    began = time.process_time()
+    assert first_columns(open_input([place], texts_per_unit=10), ["text"]) == names
+    assert [list(row) for row, _ in ItemFile(place).rows()] == [names]
+    # by comparing every two names some 20 s
+    assert time.process_time() - began < 5
+
+
+def test_names_of_parquet_columns_that_are_numbers_or_stand_twice(tmp_path) -> None:
+    place = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table({"text": ["a"], "7": ["b"]}), place)
+    assert first_columns(open_input([place], texts_per_unit=9), ["7"]) == ["text", "7"]
+    twice = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["text", "text"])
+    pq.write_table(twice, place)
+    with pytest.raises(CorpusError, match="has 2 columns 'text'; give each a name of its own"):
+        first_columns(open_input([place], texts_per_unit=9), ["text"])
 
 
 # --- cells ---------------------------------------------------------------------------------------
@@ -220,6 +284,8 @@ def test_a_file_that_is_named_is_read_whatever_its_name_begins_with(tmp_path, mo
         (tmp_path / name).write_text("x\n")
     for given in (str(tmp_path), str(tmp_path / "*.txt"), f"disk://{tmp_path}"):
         assert [one.name for one in places.find([given], [".txt"])] == ["c.txt"]
+    with pytest.raises(CorpusError, match=r"'disk://.*/none' holds no file that ends in \.txt"):
+        places.find([f"disk://{tmp_path}/none"], [".txt"])
     for name in ("_a.txt", ".b.txt"):
         for given in (str(tmp_path / name), f"disk://{tmp_path / name}"):
             assert [one.name for one in places.find([given], [".txt"])] == [name]

@@ -14,6 +14,7 @@ from unmask.cli import many, options, score_options
 from unmask.errors import UnmaskError
 from unmask.plots.saving import check_ending, library, save_figure
 from unmask.printable import quoted, readable_seconds
+from unmask.sequences.inputs import TEXT_COLUMN
 
 if TYPE_CHECKING:
     from unmask.jobs.tally import Tally
@@ -143,6 +144,8 @@ class Text:
 
 def run(chosen: argparse.Namespace) -> int:
     """Check all options and files, load the model, then map one text or many."""
+    if chosen.input is not None:
+        many.check_header([chosen.input], chosen.input_format, [TEXT_COLUMN])
     to_folder = many.wants_folder(chosen)
     _check(chosen, to_folder=to_folder)
     parse = _parser(chosen)
@@ -379,7 +382,7 @@ def _format(chosen: argparse.Namespace) -> str | None:
 
 def _texts(chosen: argparse.Namespace) -> Iterator[Text]:
     from unmask.sequences.fasta import read_fasta
-    from unmask.sequences.inputs import TEXT_COLUMN, ItemFile, item_of
+    from unmask.sequences.inputs import ItemFile, item_of
 
     format = _format(chosen)
     if format == "fasta":

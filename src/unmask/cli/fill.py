@@ -33,6 +33,8 @@ _LONG_SECONDS = 60.0
 _FEW_PASSES = 5_000
 # in a part of a folder: a text may take seconds
 _TEXTS_PER_UNIT = 64
+# what only a folder of parts is made from
+_TABLES = (".csv", ".tsv", ".parquet")
 _RANK_WORDS = "rank words of any number of pieces with --targets"
 _DEFAULT = "log-pool; orders for --targets, or if there are too many blanks for tables"
 
@@ -146,10 +148,12 @@ def _add_lines(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Check all options, then fill one text or many lines."""
-    from unmask.jobs.kinds.fill import Answerer, Fill, Request
-
     to_folder = many.wants_folder(chosen)
     _check(chosen)
+    if chosen.input is not None:
+        _check_table(chosen, to_folder=to_folder)
+    from unmask.jobs.kinds.fill import Answerer, Fill, Request
+
     default = "log-pool" if chosen.targets is None else "orders"
     names = options.methods(chosen, default)
     how = options.method_options(chosen, names)
@@ -317,6 +321,18 @@ def _check(chosen: argparse.Namespace) -> None:
         raise SupportError("--piece-prior ranks words of different numbers of pieces: --targets")
     if chosen.towards is not None and chosen.pseudo_counts is None:
         raise MethodError("--towards is what --pseudo-counts pull to; give both")
+
+
+def _check_table(chosen: argparse.Namespace, *, to_folder: bool) -> None:
+    """Reject a table without texts, and one whose lines would be taken for texts."""
+    if to_folder:
+        many.check_header([chosen.input], chosen.input_format, ["text"])
+    elif chosen.input_format is None and chosen.input.lower().endswith(_TABLES):
+        raise UnmaskError(
+            f"the table {quoted(chosen.input, limit=150)} is read into a folder of parts; give "
+            "--output FOLDER/, with a slash at its end, or --input-format txt if each line is a "
+            "text"
+        )
 
 
 def _check_figure(chosen: argparse.Namespace) -> None:

@@ -80,6 +80,15 @@ def are_many(files: Sequence[str], format: str | None = None) -> bool:
     )
 
 
+def check_header(files: Sequence[str], format: str | None, columns: Sequence[str]) -> None:
+    """Reject a table without a column at once: importing torch takes seconds."""
+    from unmask.jobs import inputs
+    from unmask.sequences.inputs import can_be_read_again
+
+    if len(files) == 1 and can_be_read_again(files[0]):
+        inputs.check_header(os.path.expanduser(files[0]), format, columns)
+
+
 # --- a folder ----------------------------------------------------------------------------------
 
 

@@ -67,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Read what can be rejected, load the model, then score and write some items at a time."""
+    many.check_header(chosen.files, chosen.format, _named(chosen))
     from unmask.jobs.running import check_names
     from unmask.jobs.single_file import Layout
     from unmask.sequences.word_pairs import ITEMS_AT_ONCE

@@ -46,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Read everything that can be rejected, load the model, then score and write part by part."""
+    many.check_header(chosen.files, chosen.format, score_options.named_columns(chosen))
     from unmask.jobs.single_file import Layout
 
     to_folder = many.wants_folder(chosen)

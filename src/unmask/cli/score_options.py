@@ -8,6 +8,7 @@ from pathlib import Path
 from unmask.cli import many, options
 from unmask.errors import MethodError, UnmaskError
 from unmask.printable import quoted
+from unmask.sequences.inputs import TEXT_COLUMN
 
 _HCB_PATH = "hcb-path"
 
@@ -147,7 +148,7 @@ def checked(chosen: argparse.Namespace, *, to_folder: bool = False) -> Task:
     orders = {"orders": 8 if chosen.orders is None else chosen.orders, "seed": chosen.seed}
     check_orders(**orders)
     order = checked_order(_order_name(chosen.order), methods)
-    columns = _pair_columns(chosen.pairs) if chosen.pairs else [chosen.column or ""]
+    columns = named_columns(chosen)
     *numbers, reason = WORD_COLUMNS if chosen.words else PAIR_COLUMNS if is_pairs else TEXT_COLUMNS
     own = ("method", *(["order"] if order else []), *numbers, "unit", "model", reason)
     return Task(
@@ -155,8 +156,8 @@ def checked(chosen: argparse.Namespace, *, to_folder: bool = False) -> Task:
         is_pairs=is_pairs,
         orders=orders,
         order=order,
-        columns=[name for name in columns if name],
-        text_columns=list(blimp.PAIR) if is_blimp else [name or "text" for name in columns],
+        columns=columns if chosen.pairs or chosen.column else [],
+        text_columns=list(blimp.PAIR) if is_blimp else columns,
         own_columns=[chosen.prefix + name for name in own],
         groups=[blimp.PARADIGM, *blimp.GROUPS] if is_blimp else chosen.by or [],
         unit="bits" if chosen.base_two else "nats",
@@ -222,6 +223,11 @@ def _order_name(given: str | None) -> str | None:
             f"{_HCB_PATH} is --orders"
         )
     return None if given is None else given.strip().lower().replace("_", "-")
+
+
+def named_columns(chosen: argparse.Namespace) -> list[str]:
+    """The columns of the texts, by option or by default."""
+    return _pair_columns(chosen.pairs) if chosen.pairs else [chosen.column or TEXT_COLUMN]
 
 
 def _pair_columns(text: str) -> list[str]:

@@ -84,13 +84,13 @@ def _read(
     chosen: argparse.Namespace, kind: "Variants", places: Sequence[str], format: str | None
 ) -> dict[str, _Assay]:
     from unmask.jobs.inputs import open_input, read_unit
-    from unmask.sequences.variants.reading import MUTANT
+    from unmask.sequences.variants import MUTANT
 
     scores = {method: kind.prefix + method for method in kind.methods}
     assays: dict[str, _Assay] = {}
-    source = open_input(places, format=format, texts_per_unit=4096)
     window = f"{kind.prefix}window"
     wanted = [MUTANT, chosen.score_column, window, *scores.values()]
+    source = open_input(places, format=format, texts_per_unit=4096, columns=wanted)
     for unit in source.units():
         for row in read_unit(unit, wanted, [kind.file_column] if kind.file_column else []).rows:
             name = str(row.get(kind.file_column, "")) if kind.file_column else ""

@@ -12,6 +12,7 @@ from unmask.cli import (
     wild_type,
 )
 from unmask.errors import CorpusError, UnmaskError
+from unmask.sequences.variants import MUTANT, MUTATED_SEQUENCE
 
 if TYPE_CHECKING:
     from unmask.jobs.kinds.variants import Variants
@@ -98,8 +99,10 @@ def run(chosen: argparse.Namespace) -> int:
     format = None if to_folder else score_options.output_format(chosen) or "csv"
     score_options.check_limit(chosen.limit)
     variant_agreement.check_output(chosen)
-    kind = _kind(chosen)
     try:
+        given = () if chosen.sequence else (MUTATED_SEQUENCE,)
+        many.check_header(chosen.files, chosen.format, (MUTANT, *given))
+        kind = _kind(chosen)
         code = (
             table_rows.to_folder(
                 chosen,
@@ -111,7 +114,7 @@ def run(chosen: argparse.Namespace) -> int:
             else _to_file(chosen, kind, format or "csv")
         )
     except CorpusError as error:
-        if kind.sequence is None and "'mutated_sequence'" in str(error):
+        if chosen.sequence is None and "'mutated_sequence'" in str(error):
             raise CorpusError(f"{error}; give the wild type with --sequence") from None
         raise
     if code == 0 and chosen.score_column is not None:

@@ -7,6 +7,7 @@ its own and gives `pairID/premise` and `pairID/hypothesis`.
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
@@ -21,6 +22,11 @@ Lines = Iterable[tuple[int, str]]
 Records = Iterator[tuple[int, list[str]]]
 
 FORMATS = ("csv", "jsonl", "tsv", "txt")
+# what separates the fields of CSV: spreadsheets take a semicolon where decimals have a comma
+_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+
+# objects and arrays of JSON in one another: no table of values has as many
+_DEEPEST = 100
 
 # what SNLI's own files call the two sentences of a pair
 _SNLI_PARTS = {"sentence1": "premise", "sentence2": "hypothesis"}
@@ -53,8 +59,7 @@ def occurrences(
         return _plain(lines, columns, place)
     if format == "jsonl":
         return _json_lines(lines, columns, place)
-    records = tabbed(lines) if format == "tsv" else comma_separated(lines, place)
-    return table_occurrences(records, columns, place)
+    return table_occurrences(table_records(lines, format, columns, place), columns, place)
 
 
 def listed(names: Iterable[object], most: int = 20) -> str:
@@ -95,12 +100,24 @@ def json_object(line: str, where: str) -> Mapping[str, object]:
     except (ValueError, RecursionError) as error:
         # numbers of thousands of digits, and brackets without end
         raise CorpusError(f"{where} is JSON that cannot be read: {quoted(str(error))}") from None
+    if line.count("[") + line.count("{") > _DEEPEST and _depth(row) > _DEEPEST:
+        # what writes it again goes one call deeper for each
+        raise CorpusError(f"{where} is JSON nested more than {_DEEPEST} deep; flatten it")
     if not isinstance(row, dict):
         raise CorpusError(
             f"{where} is not a JSON object but {quoted(row)} ({type(row).__name__}); "
             'write {"column": "a sentence"} on every line'
         )
     return row
+
+
+def _depth(value: object) -> int:
+    """How many objects and arrays of JSON stand in one another."""
+    depth, level = 0, [value]
+    while level := [one for one in level if isinstance(one, dict | list)]:
+        level = [v for one in level for v in (one.values() if isinstance(one, dict) else one)]
+        depth += 1
+    return depth
 
 
 def _published(row: Mapping[str, object], where: str) -> Sequence[str]:
@@ -123,16 +140,65 @@ def _sentences(
         yield Occurrence(f"{pair if published else name}/{part}", row[column], where)
 
 
+def table_records(lines: Lines, format: str, columns: Sequence[str], place: Place) -> Records:
+    """The records of a TSV file, or of a CSV file whose delimiter its first line tells."""
+    if format == "tsv":
+        return tabbed(lines)
+    lines, delimiter = with_delimiter(lines, columns, place)
+    return comma_separated(lines, place, delimiter)
+
+
 def tabbed(lines: Lines) -> Records:
     """Lines split at tabs."""
     # without quotes: in corpora a quotation mark is a part of the sentence
     return ((number, line.split("\t")) for number, line in lines if line.strip())
 
 
-def comma_separated(lines: Lines, place: Place) -> Records:
+def with_delimiter(lines: Lines, columns: Sequence[str], place: Place) -> tuple[Lines, str]:
+    """The lines of a CSV file, and what separates its fields: a comma, a semicolon or a tab.
+
+    It is the first of these under which the first line has the columns; where it has them under
+    none, the one with the most fields.
+    """
+    rest, head = iter(lines), list[tuple[int, str]]()
+    for one in rest:
+        head.append(one)
+        if one[1]:
+            break
+    fields = {mark: _fields(head[-1][1] if head else "", mark) for mark in _DELIMITERS}
+    fitting = [mark for mark in _DELIMITERS if _has_columns(fields[mark], columns, place)]
+    most = max(_DELIMITERS, key=lambda mark: len(fields[mark]))
+    if fitting and _are_numbers(columns) and len(fields[fitting[0]]) == 1 < len(fields[most]):
+        # one text per line, or a table: numbers fit both
+        raise CorpusError(
+            f"the first line of {place.shown} has no comma, but {len(fields[most])} fields between "
+            f"{_DELIMITERS[most]}; give a column by its name in that line, or the format: "
+            "txt for one text per line, tsv for fields between tabs"
+        )
+    return chain(head, rest), fitting[0] if fitting else most
+
+
+def _fields(line: str, delimiter: str) -> list[str]:
+    try:
+        return _next_record(csv.reader([line], delimiter=delimiter)) or []
+    except csv.Error:
+        # whoever reads the line says where
+        return []
+
+
+def _has_columns(fields: list[str], columns: Sequence[str], place: Place) -> bool:
+    try:
+        layout_of(fields, columns, place)
+    except CorpusError:
+        return False
+    return True
+
+
+def comma_separated(lines: Lines, place: Place, delimiter: str = ",") -> Records:
     """Records of comma-separated values, with quotes and line ends inside."""
     # with line ends: a quoted field may go on in the next line
-    reader = csv.reader((f"{line}\n" for _, line in lines), strict=True)
+    ended = (f"{line}\n" for _, line in lines)
+    reader = csv.reader(ended, delimiter=delimiter, strict=True)
     while True:
         try:
             fields = _next_record(reader)
@@ -183,20 +249,26 @@ def layout_of(first: list[str], columns: Sequence[str], place: Place) -> _Layout
     """Which fields hold the texts, from the first record."""
     if not columns:
         return _published_layout(first, place)
-    numbered = all(column.isdecimal() and column.isascii() for column in columns)
+    numbered = _are_numbers(columns)
     fields = [str(n) for n in range(1, len(first) + 1)] if numbered else first
+    counts = Counter(fields)
+    without_names = f"; a file without a line of names has columns 1 to {len(first)}"
     for column in columns:
-        if column not in fields:
+        if column not in counts:
             raise CorpusError(
-                f"{place.shown} has no column {quoted(column)}; it has {listed(fields)}, or give "
-                + ("names of its first line" if numbered else f"numbers 1 to {len(first)}")
+                f"{place.shown} has no column {quoted(column)}; it has {listed(fields)}"
+                + (", or the names in its first line" if numbered else without_names)
             )
-        if fields.count(column) > 1:
+        if counts[column] > 1:
             raise CorpusError(
-                f"{place.shown} has {fields.count(column)} columns {quoted(column)}; "
-                f"give numbers 1 to {len(first)}"
+                f"{place.shown} has {counts[column]} columns {quoted(column)}; give each a name of "
+                "its own in the first line"
             )
     return _Layout(fields, columns, has_header=not numbered)
+
+
+def _are_numbers(columns: Sequence[str]) -> bool:
+    return bool(columns) and all(column.isdecimal() and column.isascii() for column in columns)
 
 
 def _published_layout(first: list[str], place: Place) -> _Layout:

@@ -11,6 +11,7 @@ A row that cannot be read has a reason in its place: one bad line among a billio
 import hashlib
 import os
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -18,7 +19,15 @@ from itertools import chain, islice
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from unmask.corpora.files import Place, comma_separated, layout_of, listed, tabbed
+from unmask.corpora.files import (
+    Lines,
+    Place,
+    comma_separated,
+    layout_of,
+    listed,
+    tabbed,
+    with_delimiter,
+)
 from unmask.corpora.lines import LONGEST, decoded, raw_lines, without_mark
 from unmask.errors import CorpusError
 from unmask.jobs import places
@@ -141,13 +150,22 @@ class Input:
         return [[one.found.name, one.found.size, one.identity] for one in self.files]
 
 
-def open_input(given: Sequence[str], *, format: str | None = None, texts_per_unit: int) -> Input:
-    """The files that were given, cut into units; empty files have none."""
+def open_input(
+    given: Sequence[str],
+    *,
+    format: str | None = None,
+    texts_per_unit: int,
+    columns: Sequence[str] = (TEXT_COLUMN,),
+) -> Input:
+    """The files that were given, cut into units; empty files have none.
+
+    The delimiter of a CSV file is the one under which it has the columns.
+    """
     if format is not None and format not in FORMATS:
         raise CorpusError(f"format is one of {listed(FORMATS)}, not {quoted(format)}")
     found = places.find(given, ENDINGS)
     formats = [format or _format_of(one) for one in found]
-    cut = partial(_opened, texts_per_unit=texts_per_unit)
+    cut = partial(_opened, texts_per_unit=texts_per_unit, columns=columns)
     return Input(list(places.in_parallel(cut, zip(found, formats, strict=True))))
 
 
@@ -164,14 +182,14 @@ def _format_of(found: Found) -> str:
 # --- where units begin -------------------------------------------------------------------------
 
 
-def _opened(chosen: tuple[Found, str], texts_per_unit: int) -> InputFile:
+def _opened(chosen: tuple[Found, str], texts_per_unit: int, columns: Sequence[str]) -> InputFile:
     found, format = chosen
     try:
         if format == "parquet":
             return _parquet_file(found, texts_per_unit)
         if found.changed is not None and format != "csv":
             return _cut_by_bytes(found, format, texts_per_unit)
-        return _cut_by_records(found, format, texts_per_unit)
+        return _cut_by_records(found, format, texts_per_unit, columns)
     except OSError as error:
         raise CorpusError(
             f"cannot read {places.shown(found.place)}: {error.strerror or describe(error)}"
@@ -223,11 +241,13 @@ class _Read:
         return self._total.hexdigest()
 
 
-def _cut_by_records(found: Found, format: str, texts_per_unit: int) -> InputFile:
+def _cut_by_records(
+    found: Found, format: str, texts_per_unit: int, columns: Sequence[str]
+) -> InputFile:
     cuts, lines, count = array("q", [0]), array("q", [1]), 0
     with places.open_file(found.place) as file:
         read = _Read(file)
-        for _ in _csv_records(read, found) if format == "csv" else _lines(read):
+        for _ in _csv_records(read, found, columns) if format == "csv" else _lines(read):
             count += 1
             if count % texts_per_unit == 0:
                 cuts.append(read.bytes)
@@ -252,10 +272,11 @@ def _lines(read: _Read) -> Iterator[None]:
         yield None
 
 
-def _csv_records(read: _Read, found: Found) -> Iterator[None]:
+def _csv_records(read: _Read, found: Found, columns: Sequence[str]) -> Iterator[None]:
+    layout = _layout(found.place, places.stamp(found.place), "csv", tuple(columns))
     lines = ((0, piece.decode("utf-8", "replace").rstrip("\r\n")) for piece in read)
     try:
-        for _ in comma_separated(lines, Place("", places.shown(found.place))):
+        for _ in comma_separated(lines, Place("", places.shown(found.place)), layout.delimiter):
             yield None
     except CorpusError:
         # the unit that it is in says where
@@ -278,6 +299,15 @@ def read_unit(unit: Unit, columns: Sequence[str], optional: Sequence[str] = ()) 
         raise CorpusError(
             f"cannot read {places.shown(unit.place)}: {error.strerror or describe(error)}"
         ) from None
+
+
+def check_header(place: str, format: str | None, columns: Sequence[str]) -> None:
+    """Raise where the first line of a CSV or TSV file of this machine lacks a column."""
+    format = format or place.lower().rpartition(".")[2]
+    if format in ("csv", "tsv"):
+        reason = _layout(place, places.stamp(place), format, tuple(columns)).reason
+        if reason is not None:
+            raise CorpusError(reason)
 
 
 def first_columns(source: Input, columns: Sequence[str]) -> list[str]:
@@ -408,7 +438,7 @@ def _comma_separated(unit: Unit, columns: Sequence[str], where: Any) -> Read:
             bad.extend([reason] if reason else [])
             yield number, line
 
-    records = comma_separated(lines(), Place("", places.shown(unit.place)))
+    records = comma_separated(lines(), Place("", places.shown(unit.place)), layout.delimiter)
     is_header = unit.start == 0 and layout.has_header
     try:
         for number, cells in records:
@@ -425,6 +455,7 @@ class _Layout(NamedTuple):
     has_header: bool
     reason: str | None
     is_own: bool = False
+    delimiter: str = ","
 
 
 @lru_cache(64)
@@ -432,29 +463,36 @@ def _layout(place: str, stamp: object, format: str, columns: tuple[str, ...]) ->
     """The names of a table's columns, and why rows of it cannot be used where one is missing."""
     named = Place("", places.shown(place))
     with places.open_file(place) as file:
-        lines = (
+        lines: Lines = (
             (number, raw.decode("utf-8", "replace").removeprefix("\ufeff"))
             for number, raw in enumerate(raw_lines(file.readline, LONGEST), 1)
         )
+        delimiter = ","
         try:
-            records = tabbed(lines) if format == "tsv" else comma_separated(lines, named)
+            if format == "csv":
+                lines, delimiter = with_delimiter(lines, columns, named)
+            records = tabbed(lines) if format == "tsv" else comma_separated(lines, named, delimiter)
             first = next(records, (0, []))[1]
         except CorpusError as error:
-            return _Layout([], False, str(error))
+            return _Layout([], False, str(error), delimiter=delimiter)
+    if not first:
+        return _Layout([], False, f"{named.shown} holds no text; give at least one")
     if own := is_own(first):
         first = list(map(from_data_cell, first))
     try:
         found = layout_of(first, columns, named)
         # of two columns with one name, one would be lost
         layout_of(first, found.fields, named)
-        return _Layout(found.fields, found.has_header, None, own)
+        return _Layout(found.fields, found.has_header, None, own, delimiter)
     except CorpusError as error:
-        return _Layout(first, True, str(error), own)
+        return _Layout(first, True, str(error), own, delimiter)
 
 
 def _record(
     cells: Sequence[str], layout: _Layout, where: str, reason: str | None
 ) -> tuple[Row, str | None]:
+    if reason is None and not layout.fields:
+        reason = layout.reason
     if reason is None and len(cells) != len(layout.fields):
         reason = f"{where} has {len(cells)} fields, but the first has {len(layout.fields)}"
     if reason is not None:
@@ -491,12 +529,18 @@ def _footer(place: str) -> Any:
     try:
         with places.open_file(place) as file:
             return pq.read_metadata(file)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise CorpusError(f"cannot read {places.shown(place)}: {describe(error)}") from None
 
 
 def _parquet_rows(unit: Unit, columns: Sequence[str], optional: Sequence[str]) -> Batch:
     table, reasons = _readable(_row_groups(unit), columns)
+    for name, count in Counter(table.column_names).items():
+        if count > 1:
+            raise CorpusError(
+                f"{places.shown(unit.place)} has {count} columns {quoted(name)}; give each a name "
+                "of its own"
+            )
     missing = _missing(table.column_names, columns, places.shown(unit.place))
     have = [name for name in (*columns, *optional) if name in table.column_names]
     rows = table.select(have).to_pylist() if have else [{}] * table.num_rows
@@ -553,5 +597,5 @@ def _row_group(place: str, stamp: object, group: int) -> Any:
     try:
         with places.open_file(place) as file:
             return pq.ParquetFile(file).read_row_group(group)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise CorpusError(f"cannot read {places.shown(place)}: {describe(error)}") from None

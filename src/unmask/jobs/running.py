@@ -57,8 +57,9 @@ def open_job(
     """A job over files, patterns, folders or URLs, after a look at its first rows."""
     if texts_per_unit < 1:
         raise UnmaskError(f"a unit has texts from 1, not {texts_per_unit}")
-    source = open_input(files, format=format, texts_per_unit=texts_per_unit)
-    columns = first_columns(source, kind.needs)
+    needs = kind.needs
+    source = open_input(files, format=format, texts_per_unit=texts_per_unit, columns=needs)
+    columns = first_columns(source, needs)
     theirs = set(columns) - set(kind.leaves_out)
     check_names(theirs, kind.adds)
     if kind.file_column is not None and kind.file_column not in theirs:

@@ -16,12 +16,11 @@ from unmask.corpora.files import (
     FORMATS,
     Lines,
     Place,
-    comma_separated,
     json_object,
     layout_of,
     listed,
-    tabbed,
     table_occurrences,
+    table_records,
 )
 from unmask.corpora.lines import checked_lines
 from unmask.errors import CorpusError
@@ -130,8 +129,7 @@ def _read(
     elif format == "jsonl":
         rows = _json_rows(lines, place)
     else:
-        records = tabbed(lines) if format == "tsv" else comma_separated(lines, place)
-        rows = _table_rows(records, texts, place)
+        rows = _table_rows(table_records(lines, format, texts, place), texts, place)
     first = next(rows, None)
     if first is None:
         raise CorpusError(f"{place.shown} holds no text; give at least one")

@@ -9,9 +9,10 @@ from unmask.errors import UnmaskError
 from unmask.jobs.kinds import Reason, Row
 from unmask.jobs.tally import Tally
 from unmask.language_model import LanguageModel
+from unmask.sequences.variants import MUTANT, MUTATED_SEQUENCE
 from unmask.sequences.variants.cubes import LARGEST_BLOCK
 from unmask.sequences.variants.methods import CONVENTIONS, HCB_PATH, has_singles, has_tables
-from unmask.sequences.variants.reading import MUTANT, MUTATED_SEQUENCE, Variant, VariantReader
+from unmask.sequences.variants.reading import Variant, VariantReader
 from unmask.sequences.variants.scoring import DEFAULT_SUPPORT, VariantScore, scores_by_methods
 from unmask.settings import Settings
 

@@ -3,3 +3,6 @@
 A variant is one or more mutations of a wild type. Scores are log-odds of the variant against the
 wild type, in nats. Forward passes that variants or methods have in common run once.
 """
+
+# the columns of ProteinGym's assays
+MUTANT, MUTATED_SEQUENCE = "mutant", "mutated_sequence"

@@ -15,12 +15,10 @@ from unmask.errors import ClozeError, SupportError, UnmaskError
 from unmask.language_model import LanguageModel
 from unmask.printable import quoted
 from unmask.sequences.residues import Mutation, parse_mutations, written_mutations
+from unmask.sequences.variants import MUTANT, MUTATED_SEQUENCE
 from unmask.text.alphabets import bare_letter
 from unmask.text.candidates import Candidates
 from unmask.text.residues import check_position, check_sequence, spelled_residues
-
-# the columns of ProteinGym's assays
-MUTANT, MUTATED_SEQUENCE = "mutant", "mutated_sequence"
 
 
 @dataclass(frozen=True, eq=False)
