@@ -203,6 +203,19 @@ def test_a_sketch_may_take_fewer_forward_passes() -> None:
     assert "  forward passes  at most 999,500" in as_text(bill)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        *((5.5e-4, "550 µs"), (2.54e-4, "254 µs"), (4.2e-6, "4.2 µs"), (9.996e-4, "1 ms")),
+        *((0.0553, "55 ms"), (0.9997, "1.0 s"), (4.04, "4.0 s"), (55.0, "55 s")),
+    ],
+)
+def test_a_time_has_no_exponent(seconds: float, said: str) -> None:
+    cost = unmask.Cost(21, 3, 0, seconds=seconds)
+    bill = Bill("toy", ["ag"], cost, 1, 1, 1000, None, "float32", 0.4)
+    assert lines(as_text(bill))["time here"] == f"about {said} (loading the model not counted)"
+
+
 def test_names_are_escaped(tmp_path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "red\x1b[31m"
     folder.mkdir()

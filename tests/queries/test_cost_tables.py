@@ -279,7 +279,10 @@ def test_one_blank_costs_a_row_and_no_table() -> None:
 
 @pytest.mark.parametrize(
     ("count", "said"),
-    [(0, "0 FLOP"), (1500, "1.5 kFLOP"), (475e9, "475 GFLOP"), (7e20, "700 EFLOP")],
+    [
+        *((0, "0 FLOP"), (1500, "1.5 kFLOP"), (475e9, "475 GFLOP"), (7e20, "700 EFLOP")),
+        *((99.7e6, "100 MFLOP"), (999_700, "1 MFLOP"), (2e21, "2000 EFLOP")),
+    ],
 )
 def test_flop_as_a_person_writes_them(count: float, said: str) -> None:
     assert readable_flop(count) == said

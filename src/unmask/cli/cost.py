@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from unmask.cli import options
 from unmask.errors import MethodError, UnmaskError
-from unmask.printable import columns, printable, readable_bytes, readable_seconds
+from unmask.printable import columns, printable, readable_bytes, readable_number, readable_seconds
 
 if TYPE_CHECKING:
     from unmask.language_model import LanguageModel
@@ -335,8 +335,8 @@ def _all_texts(bill: Bill) -> str:
 
 def _seconds(seconds: float) -> str:
     """A duration, with units below a second too: there may be many texts."""
-    if seconds < 1e-3:
-        return f"{1e6 * seconds:.2g} µs"
-    if seconds < 1:
-        return f"{1e3 * seconds:.3g} ms"
+    if seconds < 0.9995e-3:
+        return f"{readable_number(1e6 * seconds)} µs"
+    if seconds < 0.9995:
+        return f"{readable_number(1e3 * seconds)} ms"
     return f"{seconds:.1f} s" if seconds < 10 else readable_seconds(seconds)

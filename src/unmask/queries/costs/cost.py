@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 
 from unmask.arguments import Options
 from unmask.constructions.needs import Needs
-from unmask.printable import readable_bytes, readable_seconds
+from unmask.printable import readable_bytes, readable_number, readable_seconds
 from unmask.queries.costs.forward_passes import all_needs, forward_passes, passes_to_rank
 from unmask.queries.costs.passes import (
     compiled_traffic,
@@ -115,7 +115,7 @@ def predicted(
 def readable_flop(count: float) -> str:
     """A number of floating-point operations, readable: 1.2 TFLOP."""
     for unit in ("", "k", "M", "G", "T", "P"):
-        if count < 1000:
-            return f"{count:.0f} {unit}FLOP" if count >= 100 else f"{count:.2g} {unit}FLOP"
+        if count < 999.5:
+            return f"{readable_number(count)} {unit}FLOP"
         count /= 1000
-    return f"{count:.3g} EFLOP"
+    return f"{readable_number(count)} EFLOP"
