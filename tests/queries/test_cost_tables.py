@@ -5,6 +5,7 @@ import math
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -25,6 +26,8 @@ from unmask.queries.costs.passes import (
     table_bytes,
     table_passes,
 )
+from unmask.queries.sketched import cost_of_sketch
+from unmask.settings import Settings, Sketch
 from unmask.tables.storage import choose_storage
 
 ROOT = Path(__file__).parents[2]
@@ -242,8 +245,22 @@ def test_the_time_counts_sweeps_over_the_tables(monkeypatch: pytest.MonkeyPatch)
     # compiled passes are of this machine's processor
     assert seconds(torch.device("meta"), compiled) == pytest.approx(3 + 5)
     assert seconds(cpu, replace(plain, table_flop=10**6, table_traffic=10**6)) == 0
-    # scores of whole texts have an output layer, but no tables
-    assert seconds(cpu, replace(plain, table_passes=0)) == 0
+    # a sketch sweeps over no table: what it does besides its forward passes counts all the same
+    assert seconds(cpu, replace(plain, table_passes=0)) == pytest.approx(3 + 5)
+
+
+def test_a_sketch_costs_more_than_its_forward_passes() -> None:
+    def cost(methods: int, **how: Any) -> Cost:
+        return cost_of_sketch(Sketch(**how), (8192, 8192), Settings(), 9, methods, 256)
+
+    most = cost(1)
+    assert most.table_flop == 2 * 256 * 999 * 2 * 8192
+    # the sizes that may be built, each with its replicates: 160, 256, 410, 656 and the last
+    assert most.table_traffic == 2900 * 32 * (160**2 + 256**2 + 410**2 + 656**2 + 999**2)
+    assert cost(2).table_traffic == 2 * most.table_traffic
+    assert cost(1, precision=None).table_traffic == 2900 * 32 * 999**2
+    long = replace(most, seconds=75.0)
+    assert ", up to about 75 s, " in str(long)
 
 
 def test_the_speeds_of_this_machine_are_those_of_a_computer() -> None:

@@ -298,7 +298,8 @@ def _tables(cost: "Cost", limit: int) -> str:
 def _time(cost: "Cost") -> str:
     if cost.seconds is None:
         return "not measured"
-    return f"about {_seconds(cost.seconds)} (loading the model not counted)"
+    most = "up to " if cost.at_most else ""
+    return f"{most}about {_seconds(cost.seconds)} (loading the model not counted)"
 
 
 def _elsewhere(bill: Bill, where: "Accelerator") -> str:
@@ -327,7 +328,8 @@ def _all_texts(bill: Bill) -> str:
     here, there = bill.total(cost.seconds), bill.total(bill.on_accelerator())
     if here is not None:
         alike = " if each is like this one" if machines else ""
-        rows.append(["time", f"about {_seconds(here)}{alike}"])
+        most = "up to " if cost.at_most else ""
+        rows.append(["time", f"{most}about {_seconds(here)}{alike}"])
     if there is not None and bill.accelerator is not None:
         rows.append([f"on {bill.accelerator.name}", f"about {_seconds(there)}"])
     return _block(f"{bill.examples:,} text{'s' * (bill.examples != 1)}{machines}", rows)

@@ -283,8 +283,9 @@ def _counted(request: JointRequest, model: MaskedLM, axes: tuple[Support, ...]) 
         and isinstance(request.support, Sketch)
         and (sketchy := needs_sketch(request.methods, shape, request.options))
     ):
+        width = None if layer is None else layer.weight.shape[1]
         found = cost_of_sketch(
-            request.support, shape, request.settings, len(request.cloze), len(sketchy)
+            request.support, shape, request.settings, len(request.cloze), len(sketchy), width
         )
         found = replace(found, model_bytes=weight_bytes(model))
     else:

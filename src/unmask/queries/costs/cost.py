@@ -28,10 +28,11 @@ class Cost:
     sums may take. `storage` is "dense" if tables are stored cell by cell, "streamed" if they are
     recomputed in every sweep, and `storage_why` the reason; None if there are no tables. `flop` is
     that of the forward passes, `table_flop` that of the output layer; a multiply-add counts as two.
-    `table_traffic` is the memory traffic of sweeps over the tables that are not compiled,
-    `compiled_traffic` what compiled ones could read in their time, 0 where they are not. `seconds`
-    are those of forward passes and sweeps on this machine. `at_most` is True for a sketch, which
-    stops sooner if its precision is reached.
+    `table_traffic` is the memory traffic of sweeps over the tables that are not compiled, and of
+    the replicates of a sketch, `compiled_traffic` what compiled sweeps could read in their time, 0
+    where they are not. `seconds` are those of forward passes, the output layer, sweeps and
+    replicates on this machine. `at_most` is True for a sketch, which stops sooner if its precision
+    is reached.
     """
 
     forward_passes: int
@@ -64,7 +65,8 @@ class Cost:
         elif long and self.table_passes:
             said += f", {self.table_passes} passes over the tables"
         if long and self.seconds is not None:
-            said += f", about {readable_seconds(self.seconds)}"
+            most = "up to " if self.at_most else ""
+            said += f", {most}about {readable_seconds(self.seconds)}"
         if self.for_a_pair:
             return said
         return f"{said}, {readable_bytes(self.table_bytes)} of tables"

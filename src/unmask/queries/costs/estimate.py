@@ -58,8 +58,8 @@ def _row_seconds(model: MaskedLM, cloze: Cloze, settings: Settings, rows: int) -
 
 
 def _table_seconds(device: torch.device, cost: Cost) -> float:
-    """The time of sweeps over the tables: products and memory at the speeds of this machine."""
-    if not cost.table_passes or cost.table_flop + cost.table_traffic < _WORTH_MEASURING:
+    """The time of what is not forward passes: products and memory at the speeds of this machine."""
+    if cost.table_flop + cost.table_traffic < _WORTH_MEASURING:
         return 0.0
     if cost.compiled_traffic and device.type == "cpu":
         moved = cost.compiled_traffic / _reading_speed()
