@@ -168,15 +168,15 @@ class LanguageModel:
     ) -> Joint:
         """The joint distribution over the blanks of a text, by one construction.
 
-        `support` is "vocabulary" (every output of the model, as in the paper), "no-special", an
-        alphabet ("amino-acids"), a list of tokens or ids, a number of candidates that the model
-        proposes, or a dictionary of those by blank. "auto" is the whole vocabulary; for two blanks,
-        unless it is small, it is estimated from a few hundred forward passes, with error bars (a
-        `Sketch`, whose precision you can set). For more blanks it is as many candidates as a few
-        thousand forward passes allow. The default `method` is log-pool, or `orders` if there are
-        too many blanks for a table. `options` go to the construction (`pivot=`, `steps=`,
-        `contexts=`). Axes follow mask tokens left to right, and `blanks` in the order given. One
-        blank is the model's own distribution.
+        `support` is "vocabulary" (every output of the model, as in the paper), "tokens" (those that
+        the tokenizer names), "no-special", an alphabet ("amino-acids"), a list of tokens or ids, a
+        number of candidates that the model proposes, or a dictionary of those by blank. "auto" is
+        "tokens"; for two blanks, unless it is small, it is estimated from a few hundred forward
+        passes, with error bars (a `Sketch`, whose precision you can set). For more blanks it is as
+        many candidates as a few thousand forward passes allow. The default `method` is log-pool, or
+        `orders` if there are too many blanks for a table. `options` go to the construction
+        (`pivot=`, `steps=`, `contexts=`). Axes follow mask tokens left to right, and `blanks` in
+        the order given. One blank is the model's own distribution.
         """
         name = None if method is None else method_name(method)
         cloze = self._as_cloze(text, blanks)
@@ -548,10 +548,10 @@ class LanguageModel:
         bound = check_bound(at_most)
         if isinstance(support, Mapping | Sketch) or whole_number(support) is not None:
             raise SupportError(
-                "together takes one support for all blanks: 'vocabulary', 'no-special', an "
-                f"alphabet or a list of tokens, not {quoted(support)}"
+                "together takes one support for all blanks: 'vocabulary', 'tokens', 'no-special', "
+                f"an alphabet or a list of tokens, not {quoted(support)}"
             )
-        given = "vocabulary" if isinstance(support, str) and support == AUTO else support
+        given = "tokens" if isinstance(support, str) and support == AUTO else support
         axis = choose(given, self._vocabulary, self.model.special_ids)
         how = How("mutual-information", axis, SAMPLES_WHEN_FILLING)
         question = question_of(replace(cloze, gold=None), self.tokenizer)

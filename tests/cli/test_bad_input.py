@@ -346,7 +346,7 @@ def test_usage_errors_exit_with_2_too(shell, capsys):
     [
         ("unknown method", "did you mean 'besag'?"),
         ("unknown pivot", "did you mean 'cat'?"),
-        ("unknown support", "use 'vocabulary', 'no-special', 'amino-acids', "),
+        ("unknown support", "use 'vocabulary', 'tokens', 'no-special', 'amino-acids', "),
         ("another model's blank", "the text has '<mask>', but this model writes blanks as [MASK]"),
         ("too long", "the text has 25 tokens; this model takes at most 24"),
         ("half a word", "'happy' occurs only inside other words, at 6:11; give a span"),

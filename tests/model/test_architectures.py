@@ -51,13 +51,14 @@ def test_the_toys_are_worth_testing_with(name: str):
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_tables_are_those_of_a_naive_loop(name: str):
     lm, text, expected = prepared(name)
-    assert_tables(lm.tables(text), expected)
+    assert_tables(lm.tables(text, support="vocabulary"), expected)
 
 
 @pytest.mark.parametrize("name", [name for name in ARCHITECTURES if name not in DENSE])
 def test_factored_tables_are_those_of_a_naive_loop(name: str):
     lm, text, expected = prepared(name)
-    tables = lm.tables(text, settings=unmask.Settings(memory_limit=0, batch_size=5))
+    few = unmask.Settings(memory_limit=0, batch_size=5)
+    tables = lm.tables(text, support="vocabulary", settings=few)
     assert_tables(tables, expected)
     assert isinstance(tables.a_given_b.logits, unmask.FactoredLogits)
     assert isinstance(tables.b_given_a.logits, unmask.FactoredLogits)
@@ -66,7 +67,7 @@ def test_factored_tables_are_those_of_a_naive_loop(name: str):
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_one_context_is_one_column_or_row(name: str):
     lm, text, expected = prepared(name)
-    tables = lm.tables(text)
+    tables = lm.tables(text, support="vocabulary")
     mask = lm.tokenizer.mask_token_id
     for token in (0, 7, mask):
         assert_near(tables.log_a_given([token])[0], expected.log_a_given_b[:, token])
@@ -96,8 +97,9 @@ def test_which_are_factored_and_who_is_told(name: str):
 def test_without_special_tokens_the_rest_is_renormalised(name: str):
     lm, text, expected = prepared(name)
     special = set(lm.tokenizer.all_special_ids)
-    kept = torch.tensor([i for i in range(len(expected.log_a)) if i not in special])
-    assert len(kept) == len(expected.log_a) - 5
+    # nor outputs that no token names
+    kept = torch.tensor([i for i in range(len(lm.tokenizer)) if i not in special])
+    assert len(kept) == len(lm.tokenizer) - 5
     tables = lm.tables(text, support="no-special")
     assert_tables(tables, restricted(expected, kept, kept))
     mass = float(expected.log_a[kept].exp().sum()), float(expected.log_b[kept].exp().sum())
@@ -127,12 +129,28 @@ def test_a_saved_folder_gives_the_same_tables(name: str, tmp_path):
     tokenizer.save_pretrained(tmp_path)
     _, text, expected = prepared(name)
     lm = unmask.load(tmp_path)
-    assert_tables(lm.tables(text), expected)
+    assert_tables(lm.tables(text, support="vocabulary"), expected)
     assert (lm.model.output_embedding is None) == (name in DENSE)
 
 
 def test_outputs_that_no_token_names_are_outcomes_all_the_same():
     lm, text, expected = prepared("deberta-v2")
-    tables = lm.tables(text)
+    tables = lm.tables(text, support="vocabulary")
     assert tables.supports[0].names[-3:] == ["<id 42>", "<id 43>", "<id 44>"]
     assert tables.shape == expected.log_a_given_b.shape == (45, 45)
+
+
+@pytest.mark.filterwarnings("ignore:.*dense logits")
+def test_outputs_that_no_token_names_are_not_ranked_by_default():
+    model, tokenizer = build("deberta-v2")
+    with torch.no_grad():
+        # the model's own choice, if it may choose them
+        for name, parameter in model.named_parameters():
+            if name.endswith("bias") and parameter.shape == (45,):
+                parameter[-3:] += 50
+    lm = unmask.load((model, tokenizer))
+    one, three = "the cat [MASK] on the mat.", "the [MASK] [MASK] [MASK] the mat."
+    assert lm.fill(one, top=1, support="vocabulary")[0]["token"] >= 42
+    for asked in (one, two_blanks(tokenizer), three):
+        for fill in lm.fill(asked, top=3):
+            assert max(ids if isinstance(ids := fill["token"], list) else [ids]) < 42

@@ -34,7 +34,7 @@ def assert_reads_right(model, tokenizer, *, factored: bool) -> None:
     text = two_blanks(tokenizer)
     lm = unmask.load((model, tokenizer))
     assert (lm.model.output_embedding is not None) == factored
-    assert_tables(lm.tables(text), naive_tables(model, tokenizer, text))
+    assert_tables(lm.tables(text, support="vocabulary"), naive_tables(model, tokenizer, text))
 
 
 # --- what is verified at loading ---------------------------------------------------------------

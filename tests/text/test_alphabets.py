@@ -67,10 +67,10 @@ def test_missing_letters_are_named():
 def test_an_unknown_name_lists_all():
     said = refusal("amino acids", Support.of(RESIDUES))
     assert said == (
-        "no support 'amino acids'; use 'vocabulary', 'no-special', 'amino-acids', 'nucleotides', "
-        "'rna' or 'digits', or a list of tokens"
+        "no support 'amino acids'; use 'vocabulary', 'tokens', 'no-special', 'amino-acids', "
+        "'nucleotides', 'rna' or 'digits', or a list of tokens"
     )
-    assert ("vocabulary", "no-special", *ALPHABETS) == NAMED
+    assert ("vocabulary", "tokens", "no-special", *ALPHABETS) == NAMED
 
 
 def test_a_model_of_proteins_has_amino_acids_and_no_digits():

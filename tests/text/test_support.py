@@ -2,12 +2,12 @@
 
 import pytest
 import torch
-from tiny_tokenizers import PIECES, SPECIAL, byte_level, word_piece
+from tiny_tokenizers import PIECES, SPECIAL, byte_level, without_offsets, word_piece
 
 from unmask import Support, SupportError
 from unmask.text.candidates import choose, choose_each, whole_vocabulary
 
-NAMES = "'vocabulary', 'no-special', 'amino-acids', 'nucleotides', 'rna' or 'digits'"
+NAMES = "'vocabulary', 'tokens', 'no-special', 'amino-acids', 'nucleotides', 'rna' or 'digits'"
 SPECIAL_IDS = frozenset(range(len(SPECIAL)))
 
 
@@ -137,6 +137,16 @@ def test_outputs_without_a_token_are_named_by_their_ids():
     padded = whole_vocabulary(word_piece(), len(PIECES) + 2)
     assert padded.names[-2:] == [f"<id {len(PIECES)}>", f"<id {len(PIECES) + 1}>"]
     assert padded.index(f"<id {len(PIECES)}>") == len(PIECES)
+    assert choose("vocabulary", padded, SPECIAL_IDS) is padded
+    assert choose("tokens", padded, SPECIAL_IDS).ids.tolist() == list(range(len(PIECES)))
+    assert max(choose("no-special", padded, SPECIAL_IDS).ids.tolist()) < len(PIECES)
+
+
+def test_a_tokenizer_in_python_names_no_output_beyond_its_vocabulary(tmp_path):
+    # it calls every other id unknown
+    padded = whole_vocabulary(without_offsets(tmp_path), 12)
+    assert padded.names[3:] == ["<unk>", *"ACDE", "<mask>", "<id 9>", "<id 10>", "<id 11>"]
+    assert len(choose("tokens", padded, frozenset())) == 9
 
 
 def test_named_supports(whole):

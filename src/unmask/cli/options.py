@@ -25,7 +25,7 @@ Value = TypeVar("Value")
 # digits, for tokens and words may hold an equals sign too
 _BLANK = re.compile(r"([0-9]{1,9})=(.*)", re.DOTALL)
 # of the alphabets by hand: their module imports torch, which help need not wait for
-NAMED = "vocabulary, no-special, amino-acids, nucleotides, rna, digits"
+NAMED = "vocabulary, tokens, no-special, amino-acids, nucleotides, rna, digits"
 _UNITS = {"TB": 10**12, "GB": 10**9, "MB": 10**6, "KB": 10**3, "B": 1}
 
 

@@ -118,7 +118,7 @@ def check_request(
     request = JointRequest(cloze, names, chosen, support, settings or Settings())
     if blanks > 2 and _is_auto(support) and request.without_tables():
         # as for two blanks: what needs no table ranges over everything
-        request = replace(request, support="vocabulary")
+        request = replace(request, support="tokens")
     if _beyond_tables(blanks, request.support):
         tables = [
             name for name in names if not construction(name).without_tables(chosen.get(name, {}))

@@ -125,7 +125,7 @@ def _scorer(lm: LanguageModel, method: str, support: str | Sketch, settings: Set
     name, axes = method_name(method), resolved(support, 2, lm.model.vocabulary_size)
     if isinstance(axes, Sketch):
         check_sketched([name])
-    elif axes != "vocabulary":
+    elif axes not in ("tokens", "vocabulary"):
         raise SupportError(
             f"items take support 'auto', 'vocabulary' or a Sketch, not {quoted(support)}: "
             "probabilities given candidates are not comparable across items"

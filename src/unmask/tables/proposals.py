@@ -50,7 +50,7 @@ def resolved(spec: object, blanks: int, vocabulary_size: int) -> object:
         )
     if not (isinstance(spec, str) and spec == AUTO) or blanks > 2:
         return spec
-    return Sketch() if blanks == 2 and 2 * vocabulary_size > _FEW_PASSES else "vocabulary"
+    return Sketch() if blanks == 2 and 2 * vocabulary_size > _FEW_PASSES else "tokens"
 
 
 def affordable_size(blanks: int) -> int | None:
@@ -116,4 +116,4 @@ def _given(spec: object, sizes: Mapping[int, int]) -> object:
     if isinstance(spec, Mapping):
         return {blank: one for blank, one in spec.items() if blank not in sizes}
     left_open = isinstance(spec, Sketch) or (isinstance(spec, str) and spec == AUTO)
-    return "vocabulary" if sizes or left_open else spec
+    return "tokens" if sizes or left_open else spec

@@ -19,15 +19,18 @@ from unmask.text.support import Support, Token
 Candidates = str | Support | Sequence[Token] | NDArray[np.integer[Any]] | Tensor
 CandidatesByBlank = Candidates | Mapping[int, Candidates]
 
-# every output of the model, as in the paper; those that are ordinary tokens of a text; letters
-NAMED = ("vocabulary", "no-special", *ALPHABETS)
+# every output of the model, as in the paper; those that a token names; those that are ordinary
+# tokens of a text; letters
+NAMED = ("vocabulary", "tokens", "no-special", *ALPHABETS)
 
 
 def whole_vocabulary(tokenizer: Tokenizer, size: int) -> Support:
     """Every output of a model, in its own order."""
     names = tokenizer.convert_ids_to_tokens(list(range(size)))
-    # an output layer padded to a round size has outputs that no token names
-    shown = [f"<id {i}>" if name is None else name for i, name in enumerate(names)]
+    # an output layer padded to a round size has outputs that no token names; tokenizers in Python
+    # call them unknown
+    known = 1 + max(tokenizer.get_vocab().values()) if hasattr(tokenizer, "get_vocab") else size
+    shown = [_nameless(i) if n is None or i >= known else n for i, n in enumerate(names)]
     return Support(torch.arange(size), shown, getattr(tokenizer, "tokenize", None))
 
 
@@ -70,11 +73,18 @@ def check_blanks(spec: Mapping[Any, object], blanks: int, what: str = "support n
 def _named(name: str, whole: Support, special_ids: Set[int]) -> Support:
     if name == "vocabulary":
         return whole
-    if name == "no-special":
-        return whole.part([i for i in range(len(whole)) if i not in special_ids])
+    if name in ("tokens", "no-special"):
+        left_out = special_ids if name == "no-special" else frozenset()
+        places = [i for i, n in enumerate(whole.names) if i not in left_out and n != _nameless(i)]
+        return whole if len(places) == len(whole) else whole.part(places)
     if name in ALPHABETS:
         return whole.part(places_of_letters(name, whole))
     raise SupportError(f"no support {quoted(name)}; use {_names()}, or a list of tokens")
+
+
+def _nameless(token_id: int) -> str:
+    """What stands for the name of an output that has none."""
+    return f"<id {token_id}>"
 
 
 def _inside(given: Support, whole: Support) -> Support:
