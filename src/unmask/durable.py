@@ -1,15 +1,18 @@
 """Files that are there whole or not at all, whenever the machine stops or the disk is full."""
 
+import errno
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, Any, BinaryIO, TypeVar
 
 from unmask.errors import StoreError
 from unmask.printable import quoted
 
 _UNFINISHED = ".unfinished"
+_CHUNK_BYTES = 2**20
+_File = TypeVar("_File", bound=IO[Any])
 
 
 @contextmanager
@@ -61,14 +64,40 @@ def remove_unfinished(folder: Path) -> None:
             left.unlink(missing_ok=True)
 
 
+def add_bytes(total: Any, file: BinaryIO, start: int, stop: int) -> None:
+    """Add some of the bytes of a file to a hash."""
+    for place in range(file.seek(start), stop, _CHUNK_BYTES):
+        total.update(file.read(min(_CHUNK_BYTES, stop - place)))
+
+
+@contextmanager
+def closed(file: _File, path: Path) -> Iterator[_File]:
+    """A file that is closed at the end; what its close says after an error is left out."""
+    try:
+        yield file
+    except BaseException:
+        # what could not be written is tried once more, and fails once more
+        with suppress(OSError):
+            file.close()
+        raise
+    with explained(path):
+        file.close()
+
+
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Errors of the disk in one sentence."""
+    """Errors of the disk in one sentence, which says what to do."""
     try:
         yield
+    except BrokenPipeError:
+        # whoever read it has enough
+        raise
     except OSError as error:
         why = error.strerror or str(error)
+        remedy = "make room or choose another place"
+        if error.errno == errno.EFBIG:
+            remedy = "allow larger files (ulimit -f) or choose another place"
         raise StoreError(
             f"cannot write {quoted(str(path), limit=200)}: {why}; what was saved before is safe:"
-            " make room or choose another place, and start again"
+            f" {remedy}, and repeat the command"
         ) from None

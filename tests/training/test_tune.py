@@ -14,6 +14,7 @@ import killable
 import pytest
 import tiny_models
 import torch
+from damage import files_up_to
 from safetensors.torch import load_file
 from transformers import BertConfig, BertForMaskedLM
 
@@ -339,6 +340,29 @@ def test_a_folder_of_another_machine_is_the_same_tuning(whole: Tuned, tmp_path: 
         assert TuningFolder(folder).is_complete(moved(1e-6)) is complete
         with pytest.raises(unmask.StoreError, match=r"up to 0\.5 nats apart"):
             TuningFolder(folder).is_complete(moved(0.5))
+
+
+def test_a_full_disk_is_one_line_that_names_the_file(lm, tmp_path: Path, monkeypatch) -> None:
+    few = Tuning(passes=60, **FAST)
+    said = "File too large.*what was saved before is safe: .* repeat the command"
+    with (
+        files_up_to(20_000),
+        pytest.raises(unmask.StoreError, match=f"best.safetensors': .*{said}"),
+    ):
+        tune(lm, TEXTS, tmp_path / "tuned", few)
+    # a checkpoint is larger than the model: what is written last has its own limit
+    save = Network.save
+
+    def limited(*arguments: Any) -> None:
+        with files_up_to(20_000):
+            save(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Network, "save", limited)
+        with pytest.raises(unmask.StoreError, match=f"cannot write '{tmp_path}/tuned': .*{said}"):
+            tune(lm, TEXTS, tmp_path / "tuned", few)
+    tune(lm, TEXTS, tmp_path / "tuned", few)
+    assert same(tmp_path / "tuned", tune(lm, TEXTS, tmp_path / "other", few).folder)
 
 
 def test_a_damaged_checkpoint_is_one_line(lm, plan, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from unmask.jobs.locks import lock
 from unmask.jobs.model_identity import ModelIdentity, model_changes
 from unmask.printable import quoted
 from unmask.training.network import Network
+from unmask.training.state import as_disk_errors
 
 _TRAINING, _PLAN, _RESULT, _LOCK = "training", "plan.json", "tuning.json", "tune"
 
@@ -122,7 +123,8 @@ class TuningFolder:
         fresh = self._training / "finished"
         with explained(self.path):
             shutil.rmtree(fresh, ignore_errors=True)
-            network.save(fresh, tokenizer)
+            with as_disk_errors():
+                network.save(fresh, tokenizer)
             (fresh / "README.md").write_text(card, "utf-8")
             for path in sorted(fresh.rglob("*")):
                 if path.is_file():

@@ -4,7 +4,8 @@ No pickle: a state from a stranger can at worst be wrong.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -86,9 +87,14 @@ def _weights(module: nn.Module) -> dict[str, Tensor]:
 
 
 def _save(path: Path, tensors: dict[str, Tensor], about: Mapping[str, Any]) -> None:
-    with explained(path), replacing(path) as unfinished:
-        try:
-            save_file(tensors, unfinished, metadata={_ABOUT: json.dumps(about, allow_nan=False)})
-        except SafetensorError as error:
-            # how it says that a disk is full
-            raise OSError(str(error)) from None
+    with explained(path), replacing(path) as unfinished, as_disk_errors():
+        save_file(tensors, unfinished, metadata={_ABOUT: json.dumps(about, allow_nan=False)})
+
+
+@contextmanager
+def as_disk_errors() -> Iterator[None]:
+    """Errors of safetensors while it writes, which is how it says that a disk is full."""
+    try:
+        yield
+    except SafetensorError as error:
+        raise OSError(str(error)) from None
