@@ -2,26 +2,39 @@
 
 import csv
 import json
+import random
+import re
 import tracemalloc
 
 import pytest
+from damage import damaged, files_up_to
 from tiny_tokenizers import ODD, save_bert
 
+import unmask
 from unmask.cli import fill_lines, main, score
 from unmask.errors import StoreError
 from unmask.jobs import single_file
+from unmask.jobs.model_source import ModelSource
+from unmask.jobs.tally import Tally
 from unmask.jobs.work import Work
 from unmask.language_model import LanguageModel
 from unmask.sequences import scoring
 from unmask.sequences.scores import TextScore
 
 PAIR, ONE = "the [MASK] sat on the [MASK].", "the [MASK] sat."
+DAMAGES = 30
 TEXTS = ["the [MASK] sat.", "a [MASK] ran.", "the [MASK] [MASK].", "a [MASK] saw the dog."]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> str:
     return str(save_bert(tmp_path_factory.mktemp("bert"), bias=dict.fromkeys(ODD, -30.0)))
+
+
+@pytest.fixture
+def loaded_once(folder, monkeypatch):
+    lm = unmask.load(folder)
+    monkeypatch.setattr(ModelSource, "load", lambda _: lm)
 
 
 @pytest.fixture
@@ -126,6 +139,40 @@ def test_a_torn_line_stays_until_there_is_an_answer_for_its_place(fill_all, tmp_
     interrupt_after(0, monkeypatch)
     assert fill_all()[0] == 130
     assert (tmp_path / "out.jsonl").read_bytes() == torn
+
+
+def test_damaged_answers_are_computed_again_or_rejected_in_one_line(
+    fill_all, loaded_once, tmp_path
+):
+    assert fill_all()[0] == 0
+    whole, draw = (tmp_path / "out.jsonl").read_bytes(), random.Random(2)
+    rejected = 0
+    for _ in range(DAMAGES):
+        (tmp_path / "out.jsonl").write_bytes(damaged(whole, draw))
+        code, err = fill_all("--quiet")
+        if code == 0:
+            assert (tmp_path / "out.jsonl").read_bytes() == whole
+        else:
+            assert (code, err.count("\n")) == (2, 1)
+            assert "would be continued, but its line" in err
+            rejected += 1
+    assert rejected > DAMAGES / 3
+
+
+def test_a_disk_that_is_full_keeps_the_answers_before(fill_all, tmp_path):
+    assert fill_all()[0] == 0
+    whole = (tmp_path / "out.jsonl").read_bytes()
+    (tmp_path / "out.jsonl").unlink()
+    with files_up_to(len(whole) // 2):
+        code, err = fill_all("--quiet")
+    assert (code, err.count("\n")) == (2, 1)
+    assert f"cannot write '{tmp_path / 'out.jsonl'}': File too large; what was saved " in err
+    assert err.endswith(
+        "allow larger files (ulimit -f) or choose another place, and repeat the command\n"
+    )
+    assert (tmp_path / "out.jsonl").read_bytes() == whole[: len(whole) // 2]
+    assert fill_all("--quiet") == (0, "")
+    assert (tmp_path / "out.jsonl").read_bytes() == whole
 
 
 def test_a_finished_file_needs_no_model(fill_all, tmp_path, monkeypatch):
@@ -239,10 +286,13 @@ WHOLE = ["the cat sat.", "a dog ran.", "the man saw a dog.", "", "the cats sat."
 def score_all(folder, tmp_path, capsys):
     """Run `unmask score` on WHOLE, or others; exit code, stdout and stderr."""
 
-    def run(*arguments: str, rows: list[dict] | None = None) -> tuple[int, str, str]:
+    def run(
+        *arguments: str, rows: list[dict] | None = None, limit: int = 10**9
+    ) -> tuple[int, str, str]:
         made = rows or [{"n": n, "text": text, "good": text} for n, text in enumerate(WHOLE)]
         (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, made)) + "\n")
-        code = main(["score", str(tmp_path / "in.jsonl"), "-m", folder, *arguments])
+        with files_up_to(limit):
+            code = main(["score", str(tmp_path / "in.jsonl"), "-m", folder, *arguments])
         return code, *capsys.readouterr()
 
     return run
@@ -348,6 +398,87 @@ def test_another_job_does_not_go_on(arguments, rows, said, score_all, tmp_path, 
     assert part.read_text() == held
     # how the model is run is not what the job is
     assert score_all("--output", str(output), "--batch-size", "3", "--quiet")[0] == 0
+
+
+@pytest.fixture
+def begun(score_all, loaded_once, tmp_path, monkeypatch):
+    """A run that was interrupted; what the whole one writes and says."""
+    monkeypatch.setattr(score, "TEXTS_AT_ONCE", 2)
+    code, summary, _ = score_all("--output", str(tmp_path / "out.csv"), *PAIRS)
+    assert code == 0
+    whole = (tmp_path / "out.csv").read_bytes()
+    (tmp_path / "out.csv").unlink()
+    with monkeypatch.context() as patched:
+        interrupt_after_writing(2, patched)
+        assert score_all("--output", str(tmp_path / "out.csv"), *PAIRS)[0] == 130
+    return whole, summary
+
+
+def test_damage_to_what_was_begun_is_one_line_or_harmless(begun, score_all, tmp_path):
+    """Never a file that is wrong: the rows are those of an undisturbed run, or there is no file."""
+    whole, summary = begun
+    output, part = tmp_path / "out.csv", tmp_path / "out.csv.partial"
+    files = {path: path.read_bytes() for path in (part, tmp_path / "out.csv.partial.json")}
+    draw, refused = random.Random(1), 0
+    for _ in range(DAMAGES):
+        output.unlink(missing_ok=True)
+        for path, content in files.items():
+            path.write_bytes(content)
+        hit = draw.choice(list(files))
+        hit.write_bytes(damaged(files[hit], draw))
+        code, out, err = score_all("--output", str(output), "--quiet", *PAIRS)
+        if code == 0:
+            assert (output.read_bytes(), out) == (whole, summary)
+        else:
+            assert (code, out, err.count("\n")) == (2, "", 1)
+            assert re.search(r"is damaged.* to begin anew$|holds rows of another run", err), err
+            assert not output.exists()
+            refused += 1
+    assert refused > DAMAGES / 2
+    # and the remedy is one
+    part.unlink(missing_ok=True)
+    assert score_all("--output", str(output), "--quiet", *PAIRS)[:2] == (0, summary)
+    assert output.read_bytes() == whole
+
+
+def test_rows_that_nobody_can_go_on_with_are_replaced(score_all, tmp_path):
+    """As a kill leaves them: of a run without a plan, and of one before its first unit is noted."""
+    output = tmp_path / "out.csv"
+    names = ("out.csv.partial", "out.csv.partial.json")
+    with single_file.growing(str(output), single_file.Layout(["a"], "csv"), None) as writer:
+        writer.append([{"a": 1}], Tally(1))
+        left = {tmp_path / name: (tmp_path / name).read_bytes() for name in names}
+    for path, content in left.items():
+        path.write_bytes(content)
+    assert score_all("--output", str(output), "--quiet")[0] == 0
+    assert output.read_text().startswith("n,text,good,")
+    assert not any(path.exists() for path in left)
+
+
+def test_a_full_disk_is_named_and_the_same_command_goes_on(score_all, tmp_path, monkeypatch):
+    monkeypatch.setattr(score, "TEXTS_AT_ONCE", 4)
+    monkeypatch.setattr(single_file, "_SECONDS_PER_NOTE", 0.0)
+    rows = [{"text": "the cat sat.", "note": f"{n} {'long ' * 200}"} for n in range(24)]
+    output, part = tmp_path / "out.csv", tmp_path / "out.csv.partial"
+    assert score_all("--output", str(output), "--quiet", rows=rows)[0] == 0
+    whole = output.read_bytes()
+    output.unlink()
+    code, _, err = score_all("--output", str(output), "--quiet", rows=rows, limit=15_000)
+    assert code == 2
+    assert err == (
+        f"unmask: '{part}' holds the first 12 texts; repeat the command to go on after them\n"
+        f"unmask: cannot write '{part}': File too large; what was saved before is safe: allow "
+        "larger files (ulimit -f) or choose another place, and repeat the command\n"
+    )
+    code, _, err = score_all("--output", str(output), rows=rows)
+    assert (code, "continuing after the first 12 texts" in err) == (0, True)
+    assert output.read_bytes() == whole
+
+
+def test_a_device_that_is_full_is_named(score_all):
+    code, _, err = score_all("--output", "/dev/full", "--output-format", "csv", "--quiet")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "cannot write '/dev/full': No space left on device; " in err
 
 
 def test_rows_of_nobody_knows_whom_are_not_written_over(score_all, tmp_path):

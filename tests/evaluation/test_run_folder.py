@@ -74,7 +74,7 @@ def test_an_error_of_the_disk_says_nothing_about_a_part(tmp_path: Path, monkeypa
         raise OSError(errno.ESTALE, "Stale file handle")
 
     with monkeypatch.context() as patch:
-        patch.setattr("pyarrow.parquet.read_table", stale)
+        patch.setattr(Path, "read_bytes", stale)
         with (
             pytest.raises(StoreError, match="Stale file handle; try again"),
             hold(tmp_path / "run"),
@@ -214,7 +214,7 @@ def test_an_error_of_the_disk_is_not_damage_for_a_reader(tmp_path: Path, monkeyp
     def stale(*_: object, **__: object) -> None:
         raise OSError(errno.ESTALE, "Stale file handle")
 
-    monkeypatch.setattr("pyarrow.parquet.read_table", stale)
+    monkeypatch.setattr(Path, "read_bytes", stale)
     with pytest.raises(StoreError, match="Stale file handle; try again"):
         read_run(tmp_path / "run")
 

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from unmask.cli import options
-from unmask.cli.fill_output import REQUEST, Answers, digest
+from unmask.cli.fill_output import Answers, Row, signed
 from unmask.errors import ClozeError, UnmaskError
 from unmask.printable import quoted, readable_bytes, readable_seconds
 
@@ -26,9 +26,8 @@ _FEW_PASSES = 512
 # a run longer than this announces its cost first
 _LONG_SECONDS = 10.0
 
-Row = dict[str, Any]
-# its number, its bytes, and the digest of its request
-Line = tuple[int, bytes, str]
+# its number and its bytes
+Line = tuple[int, bytes]
 
 
 def _row(answerer: "Answerer", raw: bytes, format: str, *, skip_bad: bool) -> Row:
@@ -115,7 +114,8 @@ def run(chosen: argparse.Namespace, request: "Request", how: "How", settings: "S
                 if not chosen.quiet:
                     announce(answerer, first[1], format, left)
                 every = _answered(answerer, chain([first], lines), format, shown, chosen.skip_bad)
-                _write(answers, every, left, settings)
+                rows = (signed(row, identity, raw) for row, raw in every)
+                _write(answers, rows, left, settings)
     except KeyboardInterrupt:
         raise answers.interrupted() from None
     if not answers.count:
@@ -139,7 +139,7 @@ def _identity(
 
 
 def _unanswered(
-    lines: Iterable[tuple[int, bytes]],
+    lines: Iterable[Line],
     answers: Answers,
     identity: Mapping[str, object],
     shown: str,
@@ -147,30 +147,29 @@ def _unanswered(
     """The lines after those that are answered, which must be the first of the same request."""
     kept = iter(answers)
     for number, raw in lines:
-        mark = digest(identity, raw)
-        found = next(kept, mark)
-        if found != mark:
+        row = next(kept, None)
+        if row is not None and row != signed(row, identity, raw):
             raise answers.rejected(
                 f"its line {answers.count} answers another text, or by another model or other "
-                f"options, than line {number} of {shown} now requests"
+                f"options, than line {number} of {shown} now requests, or it has been changed"
             )
         if answers.is_read:
-            yield number, raw, mark
+            yield number, raw
     if next(kept, None) is not None:
         raise answers.rejected(f"it has more answers than {shown} has texts")
 
 
 def _answered(
     answerer: "Answerer", lines: Iterable[Line], format: str, shown: str, skip_bad: bool
-) -> Iterator[Row]:
-    for number, raw, mark in lines:
+) -> Iterator[tuple[Row, bytes]]:
+    for number, raw in lines:
         try:
             row = _row(answerer, raw, format, skip_bad=skip_bad)
         except UnmaskError as error:
             raise type(error)(f"line {number} of {shown}: {error}") from None
         if "error" in row:
             row["error"] = f"line {number} of {shown}: {row['error']}"
-        yield {**row, REQUEST: mark}
+        yield row, raw
 
 
 def _write(answers: Answers, rows: Iterable[Row], count: int | None, settings: "Settings") -> None:

@@ -1,7 +1,8 @@
 """Where `unmask fill --input` writes its answers: never over those that a file holds already.
 
-A file that was begun by the same request is continued. Every answer carries a digest of what it
-answers, so that a file of anything else is recognised, and rejected.
+A file that was begun by the same request is continued. Every answer carries a digest of itself and
+of what it answers, so that a file of anything else, or one that was changed, is recognised, and
+rejected.
 """
 
 import hashlib
@@ -9,20 +10,26 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
+from unmask.durable import closed, explained
 from unmask.errors import StoreError
 from unmask.printable import quoted
 
 # the field of an answer that says what it answers
 REQUEST = "request"
 
-Write = Callable[[Mapping[str, object]], None]
+Row = dict[str, Any]
+Write = Callable[[Row], None]
 
 
-def digest(request: Mapping[str, object], raw: bytes) -> str:
-    """What identifies a line of the input and its options: 16 hexadecimal digits."""
+def signed(row: Row, request: Mapping[str, object], raw: bytes) -> Row:
+    """An answer with the digest of it, of its line of the input and the options, in 16 digits."""
+    own = {name: value for name, value in row.items() if name != REQUEST}
     options = json.dumps(request, sort_keys=True, default=str)
-    return hashlib.sha256(options.encode() + b"\0" + raw.strip()).hexdigest()[:16]
+    parts = (options.encode(), raw.strip(), json.dumps(own).encode())
+    return {**own, REQUEST: hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]}
 
 
 class Answers:
@@ -34,8 +41,8 @@ class Answers:
         self.is_read, self._is_torn = False, False
         self.shown = "stdout" if place is None else quoted(place, limit=150)
 
-    def __iter__(self) -> Iterator[object]:
-        """The digest of each; a last line that was cut off is left out, and written over."""
+    def __iter__(self) -> Iterator[Row]:
+        """Each in turn; a last line that was cut off is left out, and written over."""
         held = self.place is not None and os.path.isfile(self.place)
         with open(str(self.place) if held else os.devnull, "rb") as file:
             for line in file:
@@ -44,14 +51,15 @@ class Answers:
                     break
                 self.count, self.end = self.count + 1, self.end + len(line)
                 self.errors += "error" in row
-                yield row[REQUEST]
+                yield row
         self.is_read = True
 
-    def _read(self, line: bytes) -> dict[str, object]:
+    def _read(self, line: bytes) -> Row:
         try:
             row = json.loads(line)
         except ValueError:
-            row = {REQUEST: None} if line.startswith(b'{"') and not line.endswith(b"\n") else None
+            is_begun = b'{"'.startswith(line[:2]) and not line.endswith(b"\n")
+            row = {REQUEST: None} if is_begun else None
         if not isinstance(row, dict) or REQUEST not in row:
             raise self.rejected(f"its line {self.count + 1} is not an answer of this command")
         self._is_torn = not line.endswith(b"\n")
@@ -71,22 +79,24 @@ class Answers:
             return
         whole = not os.path.exists(self.place) or os.path.isfile(self.place)
         # to append: nothing is lost by opening it
-        with open(self.place, "ab" if whole else "wb") as file:
+        place = Path(self.place)
+        with closed(place.open("ab" if whole else "wb"), place) as file:
 
-            def write(row: Mapping[str, object]) -> None:
-                if self._is_torn:
-                    # not before there is an answer to put in its place
-                    file.truncate(self.end)
-                    self._is_torn = False
-                file.write(self._counted(row).encode("ascii") + b"\n")
-                file.flush()
+            def write(row: Row) -> None:
+                with explained(place):
+                    if self._is_torn:
+                        # not before there is an answer to put in its place
+                        file.truncate(self.end)
+                        self._is_torn = False
+                    file.write(self._counted(row).encode("ascii") + b"\n")
+                    file.flush()
 
             yield write
 
-    def _print(self, row: Mapping[str, object]) -> None:
+    def _print(self, row: Row) -> None:
         print(self._counted(row), flush=True)
 
-    def _counted(self, row: Mapping[str, object]) -> str:
+    def _counted(self, row: Row) -> str:
         self.count, self.errors = self.count + 1, self.errors + ("error" in row)
         # ASCII escapes keep every control character inert, whatever reads this next
         return json.dumps(row, allow_nan=False)

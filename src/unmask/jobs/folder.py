@@ -5,9 +5,11 @@
     _manifest-0-of-1.json    what a shard has done so far, for people and other programs
     _locks/0-of-1.lock       held by the one driver of this shard; not in a bucket
 
-Parts are the truth: a unit is done when its part is there, whole, and of this plan. Names that
-begin with an underscore are skipped by whatever reads a folder of Parquet files. In a bucket there
-are no locks: two drivers there do the same work twice, and leave the same parts.
+Parts are the truth: a unit is done when its part is there, whole, and of this plan. A part is read
+whole once, when a job goes on after it was written or changed; after that its footer is enough. The
+manifest has the time of the last change that was checked in this way. Names that begin with an
+underscore are skipped by whatever reads a folder of Parquet files. In a bucket there are no locks:
+two drivers there do the same work twice, and leave the same parts.
 """
 
 import json
@@ -66,11 +68,15 @@ def place_of(folder: str, number: int) -> str:
 
 @dataclass
 class Progress:
-    """Which units are done, as a byte each; what they hold; and which parts are damaged."""
+    """Which units are done, as a byte each; what they hold; and which parts are damaged.
+
+    `checked` is the time of the last change among parts that are done, in nanoseconds.
+    """
 
     done: bytearray
     tally: Tally
     damaged: list[int]
+    checked: int = 0
 
     @property
     def count(self) -> int:
@@ -78,40 +84,56 @@ class Progress:
         return sum(self.done)
 
 
-def read_progress(folder: str, plan: JobPlan, shard: Shard | None = None) -> Progress:
-    """What the parts of a folder hold, of all units or of a shard's."""
-    share = shard or Shard()
-    found = Progress(bytearray(plan.units or 0), Tally(), [])
-    digest = plan.digest
-    numbers = sorted(
-        number
-        for number in part_numbers(folder)
-        if number % share.count == share.index and number < len(found.done)
-    )
+def read_progress(
+    folder: str, plan: JobPlan, shard: Shard | None = None, *, checked: int = 0
+) -> Progress:
+    """What the parts of a folder hold, of all units or of a shard's.
 
-    def facts(number: int) -> Any:
+    Of those that changed before `checked` only the footer is read.
+    """
+    share = shard or Shard()
+    progress = Progress(bytearray(plan.units or 0), Tally(), [])
+    digest = plan.digest
+    changes = {
+        number: changed
+        for number, changed in sorted(_changes_of_parts(folder).items())
+        if number % share.count == share.index and number < len(progress.done)
+    }
+
+    def tally(number: int) -> Tally | None:
+        place = place_of(folder, number)
         try:
-            with places.open_file(place_of(folder, number)) as file:
-                return facts_of(file)
+            with places.open_file(place) as file:
+                facts = facts_of(file, whole=changes[number] >= checked)
         except OSError as error:
             why = error.strerror or str(error)
-            raise StoreError(
-                f"cannot read {places.shown(place_of(folder, number))}: {why}; try again"
-            ) from None
+            raise StoreError(f"cannot read {places.shown(place)}: {why}; try again") from None
+        if facts is None or facts.get("plan") != digest or facts.get("unit") != number:
+            return None
+        try:
+            return Tally.from_dict(facts["tally"])
+        except (KeyError, TypeError, ValueError):
+            return None
 
-    for number, known in zip(numbers, places.in_parallel(facts, numbers), strict=True):
-        if known is None or known.get("plan") != digest or known.get("unit") != number:
-            found.damaged.append(number)
+    for number, some in zip(changes, places.in_parallel(tally, changes), strict=True):
+        if some is None:
+            progress.damaged.append(number)
         else:
-            found.done[number] = 1
-            found.tally.add(Tally.from_dict(known["tally"]))
-    return found
+            progress.done[number] = 1
+            progress.tally.add(some)
+            progress.checked = max(progress.checked, changes[number])
+    return progress
 
 
 def part_numbers(folder: str) -> Iterator[int]:
     """The units that have a part, whole or not."""
-    matches = (_PART.fullmatch(name) for name in places.names_in(folder))
-    return (int(match[1]) for match in matches if match is not None)
+    return iter(_changes_of_parts(folder))
+
+
+def _changes_of_parts(folder: str) -> dict[int, int]:
+    """When the part of each unit that has one changed."""
+    matches = ((_PART.fullmatch(name), at) for name, at in places.changes_in(folder).items())
+    return {int(match[1]): at for match, at in matches if match is not None}
 
 
 def stored_plan(folder: str) -> JobPlan | None:
@@ -159,13 +181,26 @@ def _reject_other(folder: str) -> None:
     """Nothing is made in a folder that holds something else."""
     if not places.is_url(folder) and os.path.exists(folder) and not os.path.isdir(folder):
         raise StoreError(f"{places.shown(folder)} is a file; give a folder")
-    names = [name for name in places.names_in(folder) if not name.startswith(".")]
+    names = [name for name in places.changes_in(folder) if not name.startswith(".")]
     others = sorted(set(names) - {LOCKS})
     if others and PLAN not in names:
         raise StoreError(
             f"{places.shown(folder)} holds {quoted(others[0])} and no job; give a new or an empty "
             "folder"
         )
+
+
+def _manifest(folder: str, shard: Shard) -> str:
+    return places.inside(folder, f"_manifest-{shard.folder}.json")
+
+
+def last_checked(folder: str, plan: JobPlan, shard: Shard) -> int:
+    """Before which time all changes of a shard's parts were checked; 0 if that is not known."""
+    try:
+        manifest = json.loads(places.read_text(_manifest(folder, shard)) or "")
+        return int(manifest["checked"]) if manifest["plan"] == plan.digest else 0
+    except (StoreError, ValueError, KeyError, TypeError):
+        return 0
 
 
 def write_manifest(folder: str, plan: JobPlan, shard: Shard, counts: dict[str, Any]) -> None:
@@ -177,5 +212,4 @@ def write_manifest(folder: str, plan: JobPlan, shard: Shard, counts: dict[str, A
         **counts,
         "updated": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    place = places.inside(folder, f"_manifest-{shard.folder}.json")
-    places.write_whole(place, json.dumps(manifest, indent=1).encode())
+    places.write_whole(_manifest(folder, shard), json.dumps(manifest, indent=1).encode())

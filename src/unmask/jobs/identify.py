@@ -27,6 +27,8 @@ _NOT_OF_THE_FUNCTION = {
 }
 # parts of a tokenizer's own JSON that decide what tokens a text has
 _TOKENIZING = ("normalizer", "pre_tokenizer", "post_processor", "model", "added_tokens")
+# capitals, accents, spaces, numbers, words in pieces, other scripts: what rules may treat otherwise
+_SAMPLE = "The naïve  Café re-opened, didn't it?\n42 UNMASKED ½ ﬁsh; 猫が座った. MKTAYIAK"
 # longer values (vocabularies, merges, tables of characters) are known by their hash
 _LONGEST = 400
 # the tokens of the probe, and of how many the log-probabilities are kept at each blank
@@ -76,9 +78,15 @@ def configuration(lm: LanguageModel) -> dict[str, Any]:
 
 
 def tokenizing(lm: LanguageModel) -> dict[str, Any]:
-    """How texts become tokens: normaliser, pre-tokeniser, the rest of it, and special tokens."""
+    """How texts become tokens: normaliser, pre-tokeniser, the rest of it, and special tokens.
+
+    The tokens of a sample show what no setting names. Texts that are too long are refused.
+    """
     tokenizer: Any = lm.tokenizer
+    sample = f"{_SAMPLE} {tokenizer.mask_token}"
     special = {
+        "max_length": lm.max_length,
+        "sample": _brief([int(token) for token in tokenizer(sample, verbose=False)["input_ids"]]),
         "mask_id": lm.model.mask_id,
         "special_ids": sorted(lm.model.special_ids),
         "special_tokens": {

@@ -10,6 +10,7 @@ from unmask.errors import StoreError
 from unmask.jobs import places
 from unmask.jobs.folder import place_of, read_progress, stored_plan
 from unmask.jobs.inputs import parquet_library
+from unmask.jobs.parts import opened
 from unmask.printable import describe, quoted
 from unmask.sequences.outputs import written
 
@@ -40,9 +41,19 @@ def finished_parts(folder: str) -> tuple[list[str], int]:
     plan = stored_plan(folder)
     if plan is None:
         raise StoreError(f"{places.shown(folder)} is not the folder of a job: it has no plan")
-    done = read_progress(folder, plan).done
+    progress = read_progress(folder, plan)
+    for number in progress.damaged:
+        raise _damaged(place_of(folder, number))
+    done = progress.done
     parts = [place_of(folder, number) for number, is_done in enumerate(done) if is_done]
     return parts, len(done) - len(parts)
+
+
+def _damaged(place: str) -> StoreError:
+    return StoreError(
+        f"{places.shown(place)} is damaged, or of another job; repeat the command that made the "
+        "folder, which computes it again"
+    )
 
 
 def _schema(parts: list[str]) -> Any:
@@ -74,16 +85,13 @@ def _common(pa: Any, one: Any, other: Any) -> Any:
 
 
 def _tables(parts: list[str], schema: Any) -> Iterator[Any]:
-    pa, pq = parquet_library()
+    pa, _ = parquet_library()
     for place in parts:
         try:
             with places.open_file(place) as file:
-                table = pq.read_table(file, page_checksum_verification=True)
-        except (pa.ArrowException, OSError) as error:
-            raise StoreError(
-                f"{places.shown(place)} is damaged ({describe(error)}); remove it, and repeat the"
-                " command that made the folder"
-            ) from None
+                table = opened(file.read()).read(use_threads=False)
+        except (pa.ArrowException, OSError, ValueError):
+            raise _damaged(place) from None
         columns = [_as_type(pa, table, field) for field in schema]
         yield pa.table(columns, schema=schema)
 
@@ -105,10 +113,6 @@ def _as_type(pa: Any, table: Any, field: Any) -> Any:
             f"the parts have column {quoted(field.name)} as {column.type} and as {field.type},"
             f" which loses digits ({describe(error)}); give it one type in the input"
         ) from None
-
-
-def _as_text(value: Any) -> str | None:
-    return value if value is None or isinstance(value, str) else json.dumps(value, default=str)
 
 
 def _write_parquet(path: Path, parts: list[str], schema: Any, _: str) -> int:

@@ -183,21 +183,35 @@ def write_whole(place: str, content: bytes) -> None:
             stream.write(content)
     except OSError as error:
         raise StoreError(
-            f"cannot write {shown(place)}: {describe(error)}; what was saved before is safe: start "
-            "again"
+            f"cannot write {shown(place)}: {describe(error)}; what was saved before is safe: "
+            "repeat the command"
         ) from None
 
 
-def names_in(folder: str) -> list[str]:
-    """The files of a folder; none if there is no such folder."""
+def changes_in(folder: str) -> dict[str, int]:
+    """The files of a folder, and when each changed; none if there is no such folder.
+
+    In nanoseconds, by the clock of the disk or the store; 0 if it is not known.
+    """
     if not is_url(folder):
-        return [one.name for one in os.scandir(folder)] if os.path.isdir(folder) else []
+        names = os.listdir(folder) if os.path.isdir(folder) else []
+        return {name: _changed(os.path.join(folder, name)) for name in names}
     import pyarrow.fs as pafs
 
     system, path = _system(folder)
     with _explained(folder):
         infos = system.get_file_info(pafs.FileSelector(path, allow_not_found=True))
-    return [one.base_name for one in infos]
+    return {one.base_name: one.mtime_ns or 0 for one in infos}
+
+
+def _changed(path: str) -> int:
+    try:
+        found = os.stat(path)
+    except OSError:
+        # renamed since the folder was listed
+        return 0
+    # a copy may keep the time of modification, but not that of the change
+    return max(found.st_ctime_ns, found.st_mtime_ns)
 
 
 def in_parallel(function: Any, items: Iterable[Any]) -> Iterator[Any]:

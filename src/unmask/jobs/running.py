@@ -111,7 +111,8 @@ def run_job(
     """Do what is missing from a job's folder, which is created if it does not exist."""
     share = shard or Shard()
     with folders.held(output, plan, share) as agreed:
-        before = folders.read_progress(output, agreed, share)
+        checked = folders.last_checked(output, agreed, share)
+        before = folders.read_progress(output, agreed, share, checked=checked)
         if before.damaged:
             say(f"{len(before.damaged):,} parts are damaged, and are computed again")
         parts = folders.Parts(output, job.kind, agreed.digest, SOFTWARE)
@@ -129,7 +130,7 @@ class _Driver:
         self._job, self._plan, self._output, self._shard = job, plan, output, shard
         self._units = len(range(shard.index, job.source.unit_count, shard.count))
         self._before, self._done, self._tally = before.done, before.count, before.tally
-        self._damaged = len(before.damaged)
+        self._damaged, self._checked = len(before.damaged), before.checked
         self._failed, self._in_a_row = 0, 0
         self._example: str | None = None
         self._written_at = time.monotonic()
@@ -200,6 +201,7 @@ class _Driver:
             "failed": self._failed,
             "texts": self._tally.texts,
             "without": self._tally.unanswered,
+            "checked": self._checked,
         }
         folders.write_manifest(self._output, self._plan, self._shard, counts)
 

@@ -1,23 +1,27 @@
 """Rows in one file, in the order of the input, as they are made: CSV, TSV or JSON lines.
 
-Until all rows are there the file is called FILE.partial, and FILE.partial.json next to it says
-whose rows they are and how many bytes of them are whole. The same job goes on after those; another
-one is refused. Both are gone, and FILE is there, when the job is done.
+Until all rows are there the file is called FILE.partial, and FILE.partial.json next to it, written
+before the first row, says whose rows they are, how many bytes of them are whole, and their hash.
+The same job goes on after those bytes, if they are still the same; another one is refused. Rows
+that no job can go on with, as those of a pipe, are replaced by the next. Both files are gone, and
+FILE is there, when the job is done.
 """
 
+import hashlib
 import json
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
-from unmask.durable import explained, put_in_place, write_text
+from unmask.durable import add_bytes, closed, explained, put_in_place, write_text
 from unmask.errors import StoreError
+from unmask.jobs.canonical import canonical, sha256
 from unmask.jobs.inputs import Batch
 from unmask.jobs.plan import JobPlan, check_same, read_plan
 from unmask.jobs.tally import Tally
@@ -50,20 +54,22 @@ class RowWriter:
         file: IO[str],
         layout: "Layout",
         note: Callable[["RowWriter"], object] = lambda _: None,
+        place: Path | None = None,
     ) -> None:
-        self.file, self._layout, self._note = file, layout, note
+        self.file, self._layout, self._note, self._place = file, layout, note, place
         # of what is in the file
         self.units, self.bytes, self.tally = 0, 0, Tally()
+        self.hash = hashlib.sha256()
         # which comes next: it runs ahead of `units` while rows wait
         self._next = 0
         # of what waits for a number
         self._waiting: list[Row] = []
         self._counted = Tally()
 
-    def go_on(self, units: int, bytes: int) -> None:
+    def go_on(self, known: "_Known") -> None:
         """Begin after what an earlier run has written."""
-        self.units = self._next = units
-        self.bytes = bytes
+        self.units = self._next = known.units
+        self.bytes, self.hash, self.tally = known.bytes, known.hash, known.tally
 
     def write(self, number: int, answered: Answered) -> None:
         """The rows of the next unit; after one that failed no other is written."""
@@ -81,10 +87,14 @@ class RowWriter:
         names, format = self._layout.names, self._layout.format
         fitting = _fitting(self._waiting, names, format)
         text = written(self._waiting[:fitting], names, format, header=not self.bytes)
-        self.file.write(text)
-        self.file.flush()
+        # of stdout, whoever started the command knows what it is
+        with nullcontext() if self._place is None else explained(self._place):
+            self.file.write(text)
+            self.file.flush()
         _check_columns(self._waiting[fitting:], names)
-        self.bytes += len(text.encode("utf-8", "surrogatepass"))
+        content = text.encode("utf-8", "surrogatepass")
+        self.bytes += len(content)
+        self.hash.update(content)
         self.units = units
         self.tally.add(self._counted)
         self._waiting, self._counted = [], Tally()
@@ -127,12 +137,14 @@ def partial_of(output: str) -> Path:
 
 
 @contextmanager
-def rows_into(output: str | None, layout: Layout) -> Iterator[RowWriter]:
-    """Rows of a run that is not gone on with, into a file or, where there is none, to stdout."""
+def rows_into(
+    output: str | None, layout: Layout, plan: JobPlan | None = None
+) -> Iterator[RowWriter]:
+    """Rows into a file or, where there is none, to stdout."""
     if output is None:
         yield RowWriter(sys.stdout, layout)
         return
-    with growing(output, layout, None) as writer:
+    with growing(output, layout, plan) as writer:
         yield writer
 
 
@@ -144,16 +156,18 @@ def growing(output: str, layout: Layout, plan: JobPlan | None) -> Iterator[RowWr
     """
     target = Path(os.path.realpath(output))
     if target.exists() and not target.is_file():
-        with target.open("w", encoding="utf-8", newline="") as file:
-            yield RowWriter(file, layout)
+        with closed(target.open("w", encoding="utf-8", newline=""), target) as file:
+            yield RowWriter(file, layout, place=target)
         return
     part = partial_of(output)
     # the lock until it is in place: nobody else may begin before
     with _lock(part):
-        with _Partial(part, plan).opened(layout) as writer:
+        partial = _Partial(part, plan)
+        with partial.opened(layout) as writer:
             yield writer
         with explained(target):
             put_in_place(part, target)
+        partial.note.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -175,13 +189,22 @@ def _lock(part: Path) -> Iterator[None]:
         lock.release()
 
 
+class _Known(NamedTuple):
+    """What an earlier run has left: so many units in so many bytes, and the hash of these."""
+
+    units: int
+    bytes: int
+    hash: Any
+    tally: Tally
+
+
 class _Partial:
     """The file that grows, and the note about it."""
 
     def __init__(self, part: Path, plan: JobPlan | None) -> None:
         self._part, self._plan = part, plan
-        self._place = part.with_name(f"{part.name}.json")
-        self._noted_at = 0.0
+        self.note = part.with_name(f"{part.name}.json")
+        self._noted_at, self._noted_texts = 0.0, 0
 
     @contextmanager
     def opened(self, layout: Layout) -> Iterator[RowWriter]:
@@ -189,68 +212,99 @@ class _Partial:
         known = self._known()
         with explained(self._part):
             file = self._part.open("r+" if known else "x", encoding="utf-8", newline="")
-        writer = RowWriter(file, layout, self._note)
-        if known:
-            writer.go_on(known["units"], known["bytes"])
-            writer.tally = Tally.from_dict(known["tally"])
-            file.truncate(writer.bytes)
-            file.seek(0, os.SEEK_END)
+        writer = RowWriter(file, layout, self._write_note, self._part)
         try:
-            with file:
+            with closed(file, self._part):
+                if known:
+                    writer.go_on(known)
+                    file.truncate(known.bytes)
+                    file.seek(0, os.SEEK_END)
+                self._write_note(writer, now=True)
                 yield writer
         except BaseException as error:
             self._leave(writer, error)
             raise
-        else:
-            self._place.unlink(missing_ok=True)
 
-    def _known(self) -> dict[str, Any] | None:
-        if self._part.exists() and not self._part.stat().st_size:
-            # killed before the first rows
-            self._part.unlink()
-        if not self._part.exists():
-            self._place.unlink(missing_ok=True)
+    def _known(self) -> _Known | None:
+        """What can be gone on with; None after what cannot be is cleared away."""
+        # a file without rows is one that was killed before the first
+        noted = self._noted() if self._part.exists() and self._part.stat().st_size else None
+        if noted is None or noted["plan"] is None:
+            with explained(self._part):
+                self._part.unlink(missing_ok=True)
+                self.note.unlink(missing_ok=True)
             return None
-        text = self._place.read_text(encoding="utf-8") if self._place.exists() else None
-        if text is None or self._plan is None:
-            raise StoreError(
-                f"{_shown(self._part)} holds rows of another run, which cannot be continued; "
-                "rename or remove it, or give another --output"
-            )
-        try:
-            known: dict[str, Any] = json.loads(text)
-            stored = read_plan(json.dumps(known["plan"]), _shown(self._place))
-        except (ValueError, KeyError, TypeError):
-            raise StoreError(f"{_shown(self._place)} is damaged; remove it with its file") from None
+        stored = read_plan(json.dumps(noted["plan"]), _shown(self.note))
+        if self._plan is None:
+            raise self._of_another()
         check_same(stored, self._plan, _shown(self._part))
-        return known
+        written_hash, size = hashlib.sha256(), noted["bytes"]
+        with self._part.open("rb") as file:
+            add_bytes(written_hash, file, 0, size)
+        if written_hash.hexdigest() != noted["sha256"]:
+            raise StoreError(
+                f"{_shown(self._part)} is damaged: its first {size:,} bytes are not those that "
+                "were written; rename or remove it, and repeat the command to begin anew"
+            )
+        return _Known(noted["units"], size, written_hash, Tally.from_dict(noted["tally"]))
 
-    def _note(self, writer: RowWriter, *, now: bool = False) -> None:
+    def _noted(self) -> dict[str, Any]:
+        """What the note says, if it is as it was written."""
+        try:
+            note = json.loads(self.note.read_bytes())
+            facts: dict[str, Any] = note["facts"]
+            if note["sha256"] != sha256([facts]):
+                raise ValueError("it has changed")
+        except FileNotFoundError:
+            raise self._of_another() from None
+        except (ValueError, KeyError, TypeError):
+            raise StoreError(
+                f"{_shown(self.note)} is damaged, or of another version of unmask; rename or "
+                f"remove {_shown(self._part)}, and repeat the command to begin anew"
+            ) from None
+        return facts
+
+    def _of_another(self) -> StoreError:
+        return StoreError(
+            f"{_shown(self._part)} holds rows of another run, which cannot be continued; "
+            "rename or remove it, or give another --output"
+        )
+
+    def _write_note(self, writer: RowWriter, *, now: bool = False) -> None:
         """Write down how far the file is whole."""
-        if self._plan is None or not (now or time.monotonic() - self._noted_at > _SECONDS_PER_NOTE):
+        is_due = self._plan and time.monotonic() - self._noted_at > _SECONDS_PER_NOTE
+        if not (now or is_due):
             return
         with explained(self._part):
             os.fsync(writer.file.fileno())
         facts = {
-            "plan": self._plan.to_dict(),
+            "plan": None if self._plan is None else self._plan.to_dict(),
             "units": writer.units,
             "bytes": writer.bytes,
+            "sha256": writer.hash.hexdigest(),
             "tally": writer.tally.to_dict(),
         }
-        write_text(self._place, json.dumps(facts))
-        self._noted_at = time.monotonic()
+        write_text(self.note, canonical({"facts": facts, "sha256": sha256([facts])}))
+        self._noted_at, self._noted_texts = time.monotonic(), writer.tally.texts
 
     def _leave(self, writer: RowWriter, error: BaseException) -> None:
         """Leave whole rows, and say of an interruption what is left."""
         if not writer.bytes:
             self._part.unlink(missing_ok=True)
-            self._place.unlink(missing_ok=True)
+            self.note.unlink(missing_ok=True)
             return
-        with suppress(StoreError), self._part.open("r+", encoding="utf-8") as writer.file:
+        # on a full disk the note may be an earlier one
+        with (
+            suppress(StoreError, OSError),
+            self._part.open("r+", encoding="utf-8") as writer.file,
+        ):
             writer.file.truncate(writer.bytes)
-            self._note(writer, now=True)
-        going = "" if self._plan is None else "; repeat the command to go on after them"
-        error.add_note(f"{_shown(self._part)} holds the first {writer.tally.texts:,} texts{going}")
+            self._write_note(writer, now=True)
+        going = "to begin anew" if self._plan is None else "to go on after them"
+        error.add_note(
+            f"{_shown(self._part)} holds the first {self._noted_texts:,} texts; repeat the command "
+            f"{going}"
+        )
 
 
 def _shown(path: Path) -> str:

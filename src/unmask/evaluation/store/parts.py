@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from unmask.durable import write_file
 from unmask.errors import StoreError, UnmaskError
 from unmask.evaluation.rows import Row
+from unmask.jobs.parts import opened, sealed
 from unmask.printable import quoted
 
 if TYPE_CHECKING:
@@ -44,9 +45,10 @@ def write_part(path: Path, rows: Sequence[Row], plan: str) -> None:
     """Write result rows, each with the digest of the plan that they are of."""
     pa, pq = _arrow()
     table = pa.Table.from_pylist([{**row.to_dict(), _PLAN: plan} for row in rows], _schema(pa))
-    # checksums, because a disk may keep a file's length and lose its content
-    options: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
-    write_file(path, lambda file: pq.write_table(table, file, **options))
+    sink = pa.BufferOutputStream()
+    # with a seal, because a disk may keep a file's length and lose its content
+    pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
+    write_file(path, lambda file: file.write(sealed(sink.getvalue().to_pybytes())))
 
 
 def read_part(path: Path, plan: str) -> list[Row]:
@@ -80,17 +82,17 @@ def read_contents(path: Path, plan: str) -> Contents:
 
 def _table(path: Path, plan: str) -> Any:
     """All columns, so that every checksum is looked at, but that of the plan."""
-    pa, pq = _arrow()
+    pa, _ = _arrow()
     shown = quoted(path.name)
     try:
-        table = pq.read_table(path, page_checksum_verification=True, partitioning=None)
+        table = opened(path.read_bytes()).read(use_threads=False)
         plans = set(table[_PLAN].to_pylist())
     except FileNotFoundError:
         # merged with others, or set aside, since the folder was looked at
         raise
     except (pa.ArrowMemoryError, pa.ArrowNotImplementedError) as error:
         raise StoreError(f"cannot read {shown}: {quoted(str(error), limit=120)}") from None
-    except (pa.ArrowException, OSError, KeyError) as error:
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         # the system's own errors, of a network disk for example, say nothing about the file
         if isinstance(error, OSError) and error.errno is not None:
             why = error.strerror or str(error)
