@@ -1,13 +1,14 @@
 """`unmask dependence`: which words or residues of a text depend on each other, in a model."""
 
 import argparse
+import hashlib
 import json
 import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from unmask.cli import many, options, score_options
@@ -17,6 +18,7 @@ from unmask.printable import quoted, readable_seconds
 from unmask.sequences.inputs import TEXT_COLUMN
 
 if TYPE_CHECKING:
+    from unmask.jobs.kinds.dependence import Dependence
     from unmask.jobs.tally import Tally
     from unmask.language_model import LanguageModel
     from unmask.queries.dependence.dependence_map import DependenceMap
@@ -244,10 +246,17 @@ class Asked:
 
 
 def _run_folder(chosen: argparse.Namespace, settings: "Settings") -> int:
+    kind = _kind(chosen, settings)
+    return many.run_folder(
+        chosen, kind, [chosen.input], chosen.input_format, lambda tally: _conclude(chosen, tally)
+    )
+
+
+def _kind(chosen: argparse.Namespace, settings: "Settings") -> "Dependence":
     from unmask.jobs.kinds.dependence import Dependence
 
     support = options.support(chosen.support or "vocabulary")
-    kind = Dependence(
+    return Dependence(
         measure=chosen.measure,
         samples=chosen.samples,
         window=chosen.window,
@@ -259,19 +268,16 @@ def _run_folder(chosen: argparse.Namespace, settings: "Settings") -> int:
         settings=settings,
     )
 
-    def conclude(tally: "Tally") -> int:
-        bad, example = tally.without.get(kind.name, (0, ""))
-        if bad or not chosen.quiet:
-            _say_mapped(tally.texts, bad, example)
-        # a shard may have none at all
-        return 2 if tally.texts and bad == tally.texts else 0
 
-    return many.run_folder(chosen, kind, [chosen.input], chosen.input_format, conclude)
+def _conclude(chosen: argparse.Namespace, tally: "Tally") -> int:
+    from unmask.jobs.kinds.dependence import Dependence
 
-
-def _say_mapped(texts: int, bad: int, example: str | None) -> None:
-    others = f"; the others have a reason instead, e.g.: {example}" if bad else ""
-    options.say(f"{texts - bad:,} of {texts:,} texts mapped{others}")
+    bad, example = tally.without.get(Dependence.name, (0, ""))
+    if bad or not chosen.quiet:
+        others = f"; the others have a reason instead, e.g.: {example}" if bad else ""
+        options.say(f"{tally.texts - bad:,} of {tally.texts:,} texts mapped{others}")
+    # a shard may have none at all
+    return 2 if tally.texts and bad == tally.texts else 0
 
 
 def _run_many(chosen: argparse.Namespace, settings: "Settings") -> int:
@@ -281,28 +287,31 @@ def _run_many(chosen: argparse.Namespace, settings: "Settings") -> int:
 
     if _format(chosen) == "fasta" and chosen.support is None:
         chosen.support = "amino-acids"
-    texts = _texts(chosen)
-    first, count = next(texts), _count(chosen)
-    asked = Asked.of(chosen, options.load_model(chosen), replace(settings, progress=False))
+    texts, quiet = _texts(chosen), replace(settings, progress=False)
+    first, source = next(texts), _source(chosen)
+    count = source.texts
+    asked = Asked.of(chosen, options.load_model(chosen), quiet)
     if not chosen.quiet and first.text is not None:
         # a bad text has a reason when its turn comes
         with suppress(UnmaskError):
             asked.announce(asked.question(first.text), count)
     format = "jsonl" if chosen.json else _output_format(chosen)
     names = [*_own(chosen), "model", "reason"]
-    done, bad, example = 0, 0, None
+    kind = _kind(chosen, quiet)
+    plan = None if chosen.output is None else source.plan(chosen, kind, asked.lm)
     counted = bar("texts", unit="text", total=count, shown=False if chosen.quiet else None)
-    with rows_into(chosen.output, Layout(names, format)) as writer, counted:
-        for text, found in _mapped(asked, chain([first], texts)):
+    with rows_into(chosen.output, Layout(names, format), plan) as writer, counted:
+        if writer.units and not chosen.quiet:
+            options.say(f"continuing after the first {writer.units:,} texts")
+        counted.update(writer.units)
+        left = islice(chain([first], texts), writer.units, None)
+        for text, found in _mapped(asked, left):
             rows, why = _rows(chosen, text, found)
-            writer.append(rows, Tally(1))
+            tally = Tally(1)
+            tally.note(kind.name, [] if why is None else [why])
+            writer.append(rows, tally, units=text.number)
             counted.update()
-            done += 1
-            if why is not None:
-                bad, example = bad + 1, example or why
-    if bad or not chosen.quiet:
-        _say_mapped(done, bad, example)
-    return 2 if bad == done else 0
+    return _conclude(chosen, writer.tally)
 
 
 def _mapped(asked: Asked, texts: Iterator[Text]) -> "Iterator[tuple[Text, DependenceMap | str]]":
@@ -398,10 +407,19 @@ def _texts(chosen: argparse.Namespace) -> Iterator[Text]:
             yield Text(number, own, None, str(error))
 
 
-def _count(chosen: argparse.Namespace) -> int | None:
+def _source(chosen: argparse.Namespace) -> many.Source:
+    """How many texts there are, and what they are recognised by, if they can be read again."""
     from unmask.sequences.inputs import can_be_read_again
 
-    return sum(1 for _ in _texts(chosen)) if can_be_read_again(chosen.input) else None
+    # texts are mapped some at a time, not by units
+    none = many.in_units((), 1)
+    if not can_be_read_again(chosen.input):
+        return many.Source(none, None, None, 1)
+    count, total = 0, hashlib.sha256(json.dumps(chosen.places).encode())
+    for text in _texts(chosen):
+        count += 1
+        total.update(json.dumps([text.id, text.text, text.reason]).encode() + b"\n")
+    return many.Source(none, count, [["rows", count, total.hexdigest()]], 1)
 
 
 def _output_format(chosen: argparse.Namespace) -> str:
