@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from counted_rows import counted_rows
 from tiny_tokenizers import PIECES, save_bert
 
 import unmask
@@ -214,6 +215,15 @@ def test_a_time_has_no_exponent(seconds: float, said: str) -> None:
     cost = unmask.Cost(21, 3, 0, seconds=seconds)
     bill = Bill("toy", ["ag"], cost, 1, 1, 1000, None, "float32", 0.4)
     assert lines(as_text(bill))["time here"] == f"about {said} (loading the model not counted)"
+
+
+@pytest.mark.parametrize("method", ["log-pool", "hcb", "mlm,ag"])
+def test_fill_runs_what_it_announces(
+    method: str, folder: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, text = counted_rows(monkeypatch), "the [MASK] sat on the [MASK]."
+    assert main(["fill", text, "-m", folder, "--method", method, "--exact"]) == 0
+    assert f": {sum(rows):,} forward passes of 9 tokens, " in capsys.readouterr().err
 
 
 def test_names_are_escaped(tmp_path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 from assets import real_model
+from counted_rows import counted_rows
 from tiny_tokenizers import save_bert
 
-from unmask.cli import fill_lines, main
+from unmask.cli import announce, main
 from unmask.sequences import score_pairs, word_pairs
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "score-pairs.md"
@@ -257,12 +258,15 @@ def test_memory_does_not_grow_with_the_items(pairs, tmp_path, monkeypatch) -> No
 
 
 def test_the_cost_is_said_first_with_the_cheaper_way(pairs, monkeypatch) -> None:
-    monkeypatch.setattr(fill_lines, "_LONG_SECONDS", 0.0)
-    monkeypatch.setattr(fill_lines, "_FEW_PASSES", 0)
+    monkeypatch.setattr(announce, "_LONG_SECONDS", -1.0)
+    rows = counted_rows(monkeypatch)
     _, _, err = pairs("--method", "log-pool", rows=[ROWS[0]] * 2)
+    assert sum(rows) == 146
     assert err.startswith("log-pool: 73 forward passes per item like the first; 2 items: 146 ")
     assert err.splitlines()[0].endswith("; --method orders takes 3 per item")
+    rows.clear()
     _, _, err = pairs(rows=[ROWS[0]] * 2)
+    assert sum(rows) == 6
     assert err.startswith("orders: 3 forward passes per item like the first; 2 items: 6 forward ")
 
 

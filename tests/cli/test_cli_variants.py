@@ -13,12 +13,14 @@ from typing import Any
 import killable
 import pyarrow.parquet as pq
 import pytest
+from counted_rows import counted_rows
 from naive_variants import changed
 from snippets import CHAIN
 from tiny_models import saved
 
 import unmask
 from unmask.cli import main
+from unmask.model import row_reader
 from unmask.sequences.variant_metrics import evaluate_variants, evaluation_table
 from unmask.sequences.variants import rows as variant_rows
 from unmask.sequences.variants.scoring import score_variants
@@ -86,7 +88,8 @@ def test_an_assay_of_proteingym_is_scored_by_one_command(variants, lm, folder, t
     given = assay(MUTANTS)
     output = tmp_path / "scores.csv"
     code, out, err = variants(write(tmp_path / "assay.csv", given), "-o", output)
-    assert (code, out, err) == (0, "", "unmask: 4 of 4 variants scored\n")
+    assert (code, out) == (0, "")
+    assert err == "log-pool: 16 forward passes of 22 tokens\nunmask: 4 of 4 variants scored\n"
     found = read(output.read_text(encoding="utf-8"))
     assert list(found[0]) == [*given[0], *ADDED]
     expected = score_variants(lm, MUTANTS, WILDTYPE, settings=QUIET)
@@ -206,6 +209,81 @@ def test_the_how_to_shows_what_the_command_writes(tmp_path, capsys, monkeypatch)
                 assert row[name] == cell
 
 
+# --- what it costs -----------------------------------------------------------------------------
+
+LONG = (WILDTYPE * 5)[:90]
+ELEVEN = ":".join(f"{WILDTYPE[p]}{p + 1}{'G' if WILDTYPE[p] != 'G' else 'A'}" for p in range(11))
+
+
+def announced(err: str) -> int:
+    found = re.match(r"[\w, -]+: ([\d,]+) forward pass(?:es)? of \d+ tokens\n", err)
+    assert found is not None, err
+    return int(found[1].replace(",", ""))
+
+
+@pytest.mark.parametrize(
+    ("mutants", "wildtype", "options"),
+    [
+        (["A4G"], WILDTYPE, []),
+        # distinct requests run once
+        ([*MUTANTS, "A4G:K8E", "A4G"], WILDTYPE, []),
+        (MUTANTS, WILDTYPE, ["--method", "wt-marginals,pll,hcb-path,orders,mlm,match-fill"]),
+        (["K2R:A4G:K8L:Q9W:V20F"], WILDTYPE, ["--block", "3"]),
+        (["M1A", "A4G:G15A", "A24G:K88R", "K88E"], LONG, ["--method", "log-pool,pll"]),
+        pytest.param([ELEVEN], WILDTYPE, ["--method", "hcb-path"], marks=pytest.mark.slow),
+    ],
+)
+def test_what_is_announced_is_what_runs(
+    mutants, wildtype, options, variants: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = counted_rows(monkeypatch)
+    place = write(tmp_path / "assay.csv", assay(mutants, wildtype))
+    code, _, err = variants(place, *options)
+    assert code == 0
+    assert announced(err) == sum(rows)
+    if mutants[0] == ELEVEN:
+        assert sum(rows) == 11 * 2**10
+
+
+def test_of_many_variants_those_that_run_first_are_counted(
+    variants: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = counted_rows(monkeypatch)
+    place = write(tmp_path / "assay.csv", assay(MUTANTS * 3))
+    given, folder = [place, "--texts-per-unit", "2"], f"{tmp_path}/parts/"
+    all_like = "for all of them, if they are like these, about"
+    said = f"log-pool: 4 forward passes of 22 tokens for 2 of 12 variants; {all_like} 24 forward "
+    assert variants(*given, "--dry-run") == (0, f"{said}passes\n", "")
+    # in a folder, the head of a file is a line of its first unit
+    parts = f"log-pool: 1 forward pass of 22 tokens for 1 of about 13 variants; {all_like} 13 forw"
+    assert variants(*given, "-o", folder, "--dry-run")[1].startswith(parts)
+    assert (sum(rows), Path(folder).exists()) == (0, False)
+    assert variants(*given, "--quiet")[2] == ""
+    assert variants(*given)[2].startswith(said)
+    assert variants(*given, "-o", folder)[2].startswith(parts)
+    # one that is complete runs nothing, and announces nothing
+    assert "forward pass" not in variants(*given, "-o", folder)[2]
+
+
+def test_a_long_variant_shows_how_far_it_is(
+    variants: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bars: list[Any] = []
+    real = row_reader.bar
+
+    def noted(what: str, **about: Any) -> Any:
+        bars.append(about["shown"])
+        return real(what, **about)
+
+    monkeypatch.setattr(row_reader, "bar", noted)
+    place = write(tmp_path / "assay.csv", assay(MUTANTS))
+    for more, shown in (([], None), (["--quiet"], False)):
+        bars.clear()
+        assert variants(place, *more)[0] == 0
+        # None is a bar on a terminal
+        assert set(bars) == {shown}
+
+
 # --- how it ends -------------------------------------------------------------------------------
 
 
@@ -217,6 +295,7 @@ def test_bad_variants_have_a_reason_each(variants, tmp_path) -> None:
     assert code == 0
     assert [bool(row["reason"]) for row in read(out)] == [True, False, True, True]
     assert err == (
+        "log-pool: 4 forward passes of 22 tokens\n"
         "unmask: 1 of 4 variants scored; the others have a reason instead, e.g.: "
         "there is no mutation; write A24G or A24G:K31R\n"
     )

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 import tiny_models
 from assets import real_model
+from counted_rows import counted_rows
 from damage import files_up_to
 from tiny_tokenizers import save_bert
 
 import unmask
-from unmask.cli import dependence, main
+from unmask.cli import announce, main
 from unmask.evaluation.reports import syntax
 
 TEXT = "the unhappy man saw cats"
@@ -61,7 +62,10 @@ def test_the_strongest_pairs_are_printed(depend: Run, lm: unmask.LanguageModel) 
     found = lm.dependence(TEXT, measure="pmi")
     assert code == 0
     assert out == f"{found}\n"
-    assert err == "pmi in nats: dependence in the model; 15 forward passes\n"
+    assert err == (
+        "pmi: 15 forward passes of 9 tokens\n"
+        "pmi in nats: dependence in the model; 15 forward passes\n"
+    )
     code, out, err = depend(TEXT, "--top", "2", "--quiet", "--apc")
     assert (code, err) == (0, "")
     assert out == found.corrected().table(found.corrected().top(2)) + "\n"
@@ -85,7 +89,7 @@ def test_a_tree_and_json(depend: Run, lm: unmask.LanguageModel) -> None:
     _, out, _ = depend(TEXT, "--tree")
     shown = [tuple(WORDS.index(w) for w in line.split()[:2]) for line in out.splitlines()[1:]]
     assert shown == edges
-    code, out, err = depend(TEXT, "--tree", "--json", "--top", "2")
+    code, out, err = depend(TEXT, "--tree", "--json", "--top", "2", "--quiet")
     said = json.loads(out)
     assert (code, err) == (0, "")
     assert [tuple(edge) for edge in said["tree"]] == edges
@@ -275,16 +279,85 @@ def test_files_that_are_not_fasta(text: str, said: str, depend: Run, tmp_path: P
 def test_a_long_run_announces_its_cost(
     depend: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dependence, "_FEW_PASSES", 1)
-    monkeypatch.setattr(dependence, "_LONG_SECONDS", 0.0)
+    monkeypatch.setattr(announce, "_FEW_PASSES", 1)
+    monkeypatch.setattr(announce, "_LONG_SECONDS", 0.0)
     place = tmp_path / "texts.txt"
     place.write_text("the cat sat\na dog ran\n", encoding="utf-8")
     _, _, err = depend("--input", str(place))
     first, _ = err.splitlines()
-    assert first.startswith("pmi: at most 6 forward passes, about under 1 s, for a text like the")
-    assert "; 2 texts: about " in first
-    assert depend(TEXT)[2].startswith("pmi: at most 15 forward passes, about ")
-    assert "at most" not in depend(TEXT, "--quiet")[2]
+    said = "pmi: 6 forward passes of 5 tokens per text like the first; 2 texts: 12 forward passes, "
+    assert first.startswith(said)
+    _, _, err = depend("--input", str(place), "-o", f"{tmp_path}/parts/")
+    assert err.startswith(said)
+    assert depend("--input", str(place), "--quiet")[2] == ""
+
+
+def test_a_dry_run_prints_the_cost_and_runs_nothing(
+    depend: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = counted_rows(monkeypatch)
+    place, output = tmp_path / "texts.txt", tmp_path / "parts"
+    place.write_text("the cat sat\na dog ran\n", encoding="utf-8")
+    assert depend(TEXT, "--dry-run") == (0, "pmi: 15 forward passes of 9 tokens\n", "")
+    said = "pmi: 6 forward passes of 5 tokens per text like the first; 2 texts: 12 forward passes\n"
+    for more in ([], ["-o", f"{output}/"]):
+        assert depend("--input", str(place), *more, "--dry-run") == (0, said, "")
+    assert (sum(rows), output.exists()) == (0, False)
+
+
+BLANKS = "the [MASK] saw a [MASK]"
+
+
+@pytest.mark.parametrize(
+    ("text", "measure", "options"),
+    [
+        (TEXT, "pmi", []),
+        (TEXT, "pmi", ["--window", "2"]),
+        ("the man saw a cat", "mutual-information", ["--support", "the,man,cat,dog"]),
+        (BLANKS, "mutual-information", ["--support", "the,man,cat,dog"]),
+    ],
+)
+def test_what_is_announced_is_what_runs(
+    text: str, measure: str, options: list[str], depend: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = counted_rows(monkeypatch)
+    code, _, err = depend(text, *options, measure=measure)
+    found = re.match(rf"{measure}: ([\d,]+) forward passes of \d+ tokens\n", err)
+    assert code == 0
+    assert found is not None
+    assert int(found[1].replace(",", "")) == sum(rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "measure", "options", "least"),
+    [
+        # draws may be equal, and of equal rows one runs
+        (TEXT, "mutual-information", [], 0.5),
+        (BLANKS, "mutual-information", ["--samples", "8"], 0.5),
+        # over few tokens, a word of three pieces has more fills than there are tokens
+        (TEXT, "mutual-information", ["--support", "the,man,cat,dog"], 0.5),
+        (TEXT, "mutual-information", ["--support", "the,man", "--samples", "100"], 0.5),
+        # the text as it stands is a row of every place
+        (TEXT, "jacobian", [], 0.9),
+        (TEXT, "jacobian", ["--support", "the,man,cat,dog"], 0.8),
+        (BLANKS, "jacobian", [], 0.9),
+    ],
+)
+def test_no_more_runs_than_is_announced(
+    text: str,
+    measure: str,
+    options: list[str],
+    least: float,
+    depend: Run,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = counted_rows(monkeypatch)
+    code, _, err = depend(text, *options, measure=measure)
+    found = re.match(rf"{measure}: at most ([\d,]+) forward passes of \d+ tokens\n", err)
+    assert code == 0
+    assert found is not None
+    announced = int(found[1].replace(",", ""))
+    assert least * announced <= sum(rows) <= announced
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "dependence.md"
@@ -377,7 +450,7 @@ def test_a_text_too_long_for_arcs_is_refused_before_the_model_runs(
 ) -> None:
     pytest.importorskip("matplotlib")
     monkeypatch.setattr("unmask.plots.dependence._MOST_WORDS", 4)
-    monkeypatch.setattr(dependence.Asked, "maps", None)
+    monkeypatch.setattr("unmask.cli.dependence.Asked.maps", None)
     code, out, err = depend(TEXT, "--tree", "--figure", str(tmp_path / "arcs.svg"))
     assert (code, out) == (2, "")
     assert "arcs are drawn over 4 places at most, and this text has 5; draw the map instead" in err

@@ -11,7 +11,7 @@ from damage import damaged, files_up_to
 from tiny_tokenizers import ODD, save_bert
 
 import unmask
-from unmask.cli import fill_lines, main, score
+from unmask.cli import announce, fill_lines, main, score
 from unmask.errors import StoreError
 from unmask.jobs import single_file
 from unmask.jobs.model_source import ModelSource
@@ -262,7 +262,7 @@ def test_a_terminal_sees_how_many_of_how_many(fill_all, monkeypatch):
 
 
 def test_the_cost_of_all_lines_is_said_once(fill_all, monkeypatch, folder, capsys):
-    monkeypatch.setattr(fill_lines, "_LONG_SECONDS", 0.0)
+    monkeypatch.setattr(announce, "_LONG_SECONDS", 0.0)
     code, err = fill_all(texts=[PAIR] * 9)
     assert code == 0
     cost, _ = err.splitlines()

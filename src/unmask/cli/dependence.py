@@ -11,19 +11,22 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-from unmask.cli import many, options, score_options
+from unmask.cli import announce, many, options, score_options
 from unmask.errors import UnmaskError
 from unmask.plots.saving import check_ending, library, save_figure
-from unmask.printable import quoted, readable_seconds
+from unmask.printable import quoted
 from unmask.sequences.inputs import TEXT_COLUMN
 
 if TYPE_CHECKING:
     from unmask.jobs.kinds.dependence import Dependence
+    from unmask.jobs.running import Job
     from unmask.jobs.tally import Tally
     from unmask.language_model import LanguageModel
+    from unmask.queries.costs.cost import Cost
     from unmask.queries.dependence.dependence_map import DependenceMap
     from unmask.queries.dependence.question import How, Question
     from unmask.settings import Settings
+    from unmask.text.cloze import Cloze
 
 SUMMARY = "map which words or residues of a text depend on each other"
 DESCRIPTION = (
@@ -42,10 +45,6 @@ _MEASURES = ("mutual-information", "pmi", "jacobian")
 _FORMATS = ("txt", "jsonl", "tsv", "csv", "parquet", "fasta")
 # in a part of a folder: a text takes hundreds of forward passes
 _TEXTS_PER_UNIT = 64
-# fewer forward passes are over sooner than their time would be measured
-_FEW_PASSES = 512
-# work that takes longer announces its cost first
-_LONG_SECONDS = 10.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -114,6 +113,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write all pairs to a .csv, .tsv or .jsonl file; its name is FILE.partial until it is "
         "complete. " + many.FOLDER_HELP,
     )
+    announce.add_dry_run(parser)
     add("--quiet", action="store_true", help="print no cost, no progress bar and no closing line")
     group = parser.add_argument_group("many texts").add_argument
     group(
@@ -163,8 +163,10 @@ def run(chosen: argparse.Namespace) -> int:
         from unmask.plots.dependence import check_arcs
 
         check_arcs(len(question.places))
-    if not chosen.quiet:
-        asked.announce(question, 1)
+    if chosen.dry_run or not chosen.quiet:
+        asked.announce(chosen, question)
+    if chosen.dry_run:
+        return 0
     (found,) = asked.maps([question])
     edges = found.tree(projective=True) if chosen.tree else None
     print(_as_json(asked.lm, found, edges, chosen.top) if chosen.json else _shown(chosen, found))
@@ -221,34 +223,44 @@ class Asked:
         for found in dependence_maps(self.lm.model, questions, self.how, self.settings, name=name):
             yield found.corrected() if self.corrected else found
 
-    def announce(self, question: "Question", count: int | None) -> None:
+    def announce(self, chosen: argparse.Namespace, question: "Question") -> None:
+        """Print what a text costs."""
+        announce.announce(chosen, self.how.measure, *self._cost(question))
+
+    def announce_many(
+        self, chosen: argparse.Namespace, question: "Question", count: int | None
+    ) -> None:
         """Print what so many texts like this one cost, if it is much."""
-        from unmask.model.row_reader import RowReader
+        announce.announce_many(chosen, self.how.measure, *self._cost(question), count)
+
+    def _cost(self, question: "Question") -> "tuple[LanguageModel, Cloze, Cost, Settings]":
+        from unmask.queries.costs.cost import Cost
         from unmask.text.cloze import Cloze
 
-        passes = self.how.forward_passes(question)
-        if passes * (count or 1) <= _FEW_PASSES:
-            return
+        passes, counted = self.how.forward_passes(question), self.how.is_counted(question)
         cloze = Cloze("", question.ids, question.places[0].positions[:1])
-        seconds = RowReader(self.lm.model, self.settings).seconds_per_row(cloze) * passes
-        if seconds * (count or 1) <= _LONG_SECONDS:
-            return
-        said = f"{self.how.measure}: at most {passes:,} forward passes"
-        said += f", about {readable_seconds(seconds)}"
-        if count != 1:
-            said += ", for a text like the first"
-        if count is not None and count > 1:
-            said += f"; {count:,} texts: about {readable_seconds(seconds * count)}"
-        print(said, file=sys.stderr)
+        return self.lm, cloze, Cost(passes, len(cloze), 0, at_most=not counted), self.settings
 
 
 # --- many texts --------------------------------------------------------------------------------
 
 
 def _run_folder(chosen: argparse.Namespace, settings: "Settings") -> int:
-    kind = _kind(chosen, settings)
+    def announced(job: "Job") -> many.Announce:
+        def of_first(lm: "LanguageModel", items: Sequence[Any]) -> None:
+            for question in islice((one for one in items if not isinstance(one, str)), 1):
+                asked = Asked.of(chosen, lm, settings)
+                asked.announce_many(chosen, question, job.source.texts)
+
+        return of_first
+
     return many.run_folder(
-        chosen, kind, [chosen.input], chosen.input_format, lambda tally: _conclude(chosen, tally)
+        chosen,
+        _kind(chosen, settings),
+        [chosen.input],
+        chosen.input_format,
+        lambda tally: _conclude(chosen, tally),
+        announce=announced,
     )
 
 
@@ -291,10 +303,12 @@ def _run_many(chosen: argparse.Namespace, settings: "Settings") -> int:
     first, source = next(texts), _source(chosen)
     count = source.texts
     asked = Asked.of(chosen, options.load_model(chosen), quiet)
-    if not chosen.quiet and first.text is not None:
+    if (chosen.dry_run or not chosen.quiet) and first.text is not None:
         # a bad text has a reason when its turn comes
         with suppress(UnmaskError):
-            asked.announce(asked.question(first.text), count)
+            asked.announce_many(chosen, asked.question(first.text), count)
+    if chosen.dry_run:
+        return 0
     format = "jsonl" if chosen.json else _output_format(chosen)
     names = [*_own(chosen), "model", "reason"]
     kind = _kind(chosen, quiet)

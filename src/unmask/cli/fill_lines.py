@@ -9,22 +9,16 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from unmask.cli import options
+from unmask.cli.announce import announce_many
 from unmask.cli.fill_output import Answers, Row, signed
 from unmask.errors import ClozeError, UnmaskError
-from unmask.printable import quoted, readable_bytes, readable_seconds
+from unmask.printable import quoted, readable_bytes
 
 if TYPE_CHECKING:
     from unmask.jobs.kinds.fill import Answerer, How, Request
-    from unmask.language_model import LanguageModel
-    from unmask.queries.costs.cost import Cost
     from unmask.settings import Settings
-    from unmask.text.cloze import Cloze
 
 FORMATS = ("txt", "jsonl")
-# fewer forward passes are over sooner than their time would be measured
-_FEW_PASSES = 512
-# a run longer than this announces its cost first
-_LONG_SECONDS = 10.0
 
 # its number and its bytes
 Line = tuple[int, bytes]
@@ -49,45 +43,26 @@ def _row(answerer: "Answerer", raw: bytes, format: str, *, skip_bad: bool) -> Ro
         return rest | {"error": str(error)}
 
 
-def announce(answerer: "Answerer", raw: bytes, format: str, texts: int | None) -> None:
+def _announce(
+    chosen: argparse.Namespace, answerer: "Answerer", raw: bytes, format: str, texts: int | None
+) -> None:
     """Print what so many texts like this one cost, if it is much; words have no estimate."""
     # a bad line raises when it is answered
     with suppress(UnmaskError):
         cloze, request = answerer.read(_fields(raw, format))
-        if request.targets is None:
-            _announce(answerer, cloze.one_token_each(), request, texts)
-
-
-def _announce(answerer: "Answerer", cloze: "Cloze", request: "Request", texts: int | None) -> None:
-    name = answerer.method(cloze, request)
-    given: Any = {
-        "methods": [name],
-        "support": request.support,
-        "settings": answerer.settings,
-        "options": {name: answerer.how.get(name, {})},
-    }
-    if cost := long_cost(answerer.lm, cloze, texts or 1, given):
-        said = f"{name}: {cost} per text like the first"
-        print(said + total_cost(cost, texts, "texts"), file=sys.stderr)
-
-
-def long_cost(
-    lm: "LanguageModel", cloze: "Cloze", count: int, given: Mapping[str, Any]
-) -> "Cost | None":
-    """What a text costs, timed, where so many like it take long; None where they do not."""
-    if lm.cost(cloze, timed=False, **given).forward_passes * count <= _FEW_PASSES:
-        return None
-    cost = lm.cost(cloze, examples=count, **given)
-    return cost if (cost.seconds or 0.0) * count > _LONG_SECONDS else None
-
-
-def total_cost(cost: "Cost", count: int | None, unit: str) -> str:
-    """What so many cost together, for the end of a line; nothing where their number is unknown."""
-    if count is None:
-        return ""
-    most = "at most " if cost.at_most else ""
-    passes = f"{most}{cost.forward_passes * count:,} forward passes"
-    return f"; {count:,} {unit}: {passes}, about {readable_seconds((cost.seconds or 0.0) * count)}"
+        if request.targets is not None:
+            return
+        cloze = cloze.one_token_each()
+        name, lm, settings = answerer.method(cloze, request), answerer.lm, answerer.settings
+        cost = lm.cost(
+            cloze,
+            methods=[name],
+            support=request.support,
+            settings=settings,
+            options={name: answerer.how.get(name, {})},
+            timed=False,
+        )
+        announce_many(chosen, name, lm, cloze, cost, settings, texts)
 
 
 def run(chosen: argparse.Namespace, request: "Request", how: "How", settings: "Settings") -> int:
@@ -112,7 +87,7 @@ def run(chosen: argparse.Namespace, request: "Request", how: "How", settings: "S
                 lm = options.load_model(chosen)
                 answerer = Answerer(lm, request, how, chosen.top, settings)
                 if not chosen.quiet:
-                    announce(answerer, first[1], format, left)
+                    _announce(chosen, answerer, first[1], format, left)
                 every = _answered(answerer, chain([first], lines), format, shown, chosen.skip_bad)
                 rows = (signed(row, identity, raw) for row, raw in every)
                 _write(answers, rows, left, settings)

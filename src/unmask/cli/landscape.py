@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from unmask.cli import options, score_options, wild_type
+from unmask.cli.announce import announce
 from unmask.errors import UnmaskError
 from unmask.plots.saving import check_ending, library, save_figure
 from unmask.printable import columns, quoted
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
 SUMMARY = "score all combinations of some mutations, and how they interact"
 DESCRIPTION = (
     "Score all 2^k combinations of k mutations of a sequence by one joint over wild type and "
-    "mutant at each position, from k 2^(k-1) forward passes and one more. A mutation is written "
-    "A42G: the wild-type residue, its position counted from 1, and the residue that replaces it. "
+    "mutant at each position, from k 2^(k-1) forward passes and one with all positions masked, "
+    "which tells how much of the model's mass the two residues hold. A mutation is written A42G: "
+    "the wild-type residue, its position counted from 1, and the residue that replaces it. "
     "Prints the log-odds of each mutation alone against the wild type, the pairs with the "
     "strongest epistasis (what both do together beyond what each does alone, the mean over all "
     "combinations of the others), and the likeliest combinations, all in nats. --output writes "
@@ -69,13 +71,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Check everything, say the cost, load the model, print the landscape."""
+    """Check everything, load the model, say the cost, print the landscape."""
+    from unmask.queries.costs.cost import Cost
     from unmask.sequences.landscapes import (
         check_landscape_methods,
+        landscape,
         landscape_methods,
         landscape_passes,
         parse_landscape,
     )
+    from unmask.sequences.residues import residue_cloze
     from unmask.text.residues import check_sequence
 
     settings = options.settings(chosen, progress=False if chosen.quiet else None)
@@ -86,14 +91,12 @@ def run(chosen: argparse.Namespace) -> int:
     every = landscape_methods(len(parsed))
     given = [one for name in named for one in (every if name.lower() == "all" else [name])]
     methods = check_landscape_methods(given, len(parsed))
-    if not chosen.quiet:
-        passes = landscape_passes(len(parsed), methods)
-        said = f"{len(parsed)} mutations, {2 ** len(parsed):,} combinations: {passes:,}"
-        print(f"{said} forward passes", file=sys.stderr)
-
     lm = options.load_model(chosen)
-    from unmask.sequences.landscapes import landscape
-
+    if not chosen.quiet:
+        cloze = residue_cloze(lm, residues, [one.position for one in parsed])
+        cost = Cost(landscape_passes(len(parsed), methods), len(cloze), 0)
+        what = f"{len(parsed)} mutations, {2 ** len(parsed):,} combinations"
+        announce(chosen, what, lm, cloze, cost, settings)
     found = landscape(lm, residues, ":".join(chosen.mutations), methods=methods, settings=settings)
     print(_as_json(lm, found) if chosen.json else _as_tables(found, chosen.top))
     if chosen.output is not None:

@@ -4,10 +4,11 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, nullcontext, suppress
 from dataclasses import replace
-from itertools import count, islice
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from functools import partial
+from itertools import chain, count, islice
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from unmask.cli import cluster, options
 from unmask.errors import UnmaskError
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
     from unmask.jobs.tally import Tally
     from unmask.jobs.work import Answered, Given
     from unmask.language_model import LanguageModel
+
+    AnyUnit = TypeVar("AnyUnit", Unit, Given, Unit | Given)
+
+# called with the model and what it is run on for the first rows
+Announce = Callable[["LanguageModel", Sequence[Any]], None]
 
 FOLDER_HELP = (
     "FOLDER/, with a slash at its end, or a URL (s3://, gs://), is a folder of Parquet files, one "
@@ -45,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser, texts_per_unit: int) -> None:
         help="do every N-th part from the I-th on, counting from 0, so that N processes can share "
         "one folder (default: all parts)",
     )
-    parser.set_defaults(default_texts_per_unit=texts_per_unit)
+    parser.set_defaults(default_texts_per_unit=texts_per_unit, dry_run=False)
     cluster.add_arguments(parser)
 
 
@@ -99,10 +105,12 @@ def run_folder(
     format: str | None,
     conclude: "Callable[[Tally], int]",
     check: "Callable[[Job], object]" = lambda _: None,
+    announce: "Callable[[Job], Announce] | None" = None,
 ) -> int:
     """Do what the folder lacks; `conclude` prints what came of it, and has the exit code.
 
-    `check` rejects an input before the model is loaded.
+    `check` rejects an input before the model is loaded. What `announce` makes of a job is called
+    before the first unit runs in this process; a cluster has other speeds.
     """
     from unmask.jobs.executors.local import LocalExecutor
     from unmask.jobs.inputs import parquet_library
@@ -116,7 +124,8 @@ def run_folder(
     options.check_no_run("--output", chosen.output)
     source = options.model_source(chosen)
     # first: whether there is a cluster is known at once, reading an input takes time
-    with cluster.leaving_in_order(), cluster.executor(chosen, source) as remote:
+    joined = nullcontext() if chosen.dry_run else cluster.executor(chosen, source)
+    with cluster.leaving_in_order(), joined as remote:
         size = chosen.texts_per_unit
         size = chosen.default_texts_per_unit if size is None else size
         job = open_job(kind, files, format=format, texts_per_unit=size)
@@ -124,6 +133,10 @@ def run_folder(
         # with a cluster this process only plans, and needs no GPU
         lm = (source if remote is None else replace(source, device="cpu")).load()
         name = options.model_name(chosen.model)
+        told = None if announce is None else partial(after_announcing, announce(job), kind, lm)
+        if chosen.dry_run and told is not None:
+            told(job.source.units())
+            return 0
         outcome = run_job(
             job,
             job.plan(lm, name=name, dtype=chosen.dtype),
@@ -132,6 +145,7 @@ def run_folder(
             shard=shard,
             progress=False if chosen.quiet else None,
             say=options.say,
+            look_at=None if remote is not None or chosen.quiet else told,
         )
     code = conclude(outcome.tally)
     if not chosen.quiet:
@@ -225,16 +239,17 @@ def run_file(
     source: Source,
     lm: "LanguageModel",
     layout: "Layout",
+    announce: "Announce | None" = None,
 ) -> "Tally":
     """Write rows as they are made, to a file or stdout; go on with what another run has left."""
     from unmask.jobs.single_file import RowWriter, growing
 
     if chosen.output is None:
-        return follow(chosen, kind, source, lm, RowWriter(sys.stdout, layout))
+        return follow(chosen, kind, source, lm, RowWriter(sys.stdout, layout), announce)
     with growing(chosen.output, layout, source.plan(chosen, kind, lm)) as writer:
         if writer.units and not chosen.quiet:
             options.say(f"continuing after the first {writer.tally.texts:,} texts")
-        found = follow(chosen, kind, source, lm, writer)
+        found = follow(chosen, kind, source, lm, writer, announce)
         check_any(kind, found)
         return found
 
@@ -246,8 +261,28 @@ def check_any(kind: "Kind", tally: "Tally") -> None:
         raise UnmaskError(kind.none_of(tally))
 
 
+def after_announcing(
+    announce: "Announce", kind: "Kind", lm: "LanguageModel", units: "Iterable[AnyUnit]"
+) -> "Iterable[AnyUnit]":
+    """The same units, after a look at the first: what it costs is announced before it runs."""
+    from unmask.jobs.work import batch_of
+
+    rest = iter(units)
+    for first in islice(rest, 1):
+        # an input that cannot be read says so when it is its turn
+        with suppress(UnmaskError):
+            announce(lm, kind.read(lm, batch_of(first, kind).rows))
+        return chain([first], rest)
+    return rest
+
+
 def follow(
-    chosen: argparse.Namespace, kind: "Kind", source: Source, lm: "LanguageModel", store: "Counted"
+    chosen: argparse.Namespace,
+    kind: "Kind",
+    source: Source,
+    lm: "LanguageModel",
+    store: "Counted",
+    announce: "Announce | None" = None,
 ) -> "Tally":
     """Units in their order, with a bar."""
     from unmask.jobs.executors.local import LocalExecutor
@@ -262,7 +297,10 @@ def follow(
     with ExitStack() as stack:
         counted = stack.enter_context(bar("texts", unit="text", total=source.texts, shown=shown))
         counted.update(tally.texts)
-        outcomes = LocalExecutor(lm).run(task, source.units(store.units))
+        units = source.units(store.units)
+        if announce is not None:
+            units = after_announcing(announce, kind, lm, units)
+        outcomes = LocalExecutor(lm).run(task, units)
         for done in stack.enter_context(closing(outcomes)):
             if done.error is not None:
                 # one file is all rows or not there

@@ -1,12 +1,12 @@
 """`unmask pairs`: two words in two blanks, scored for every item of a table."""
 
 import argparse
-import sys
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from unmask.cli import many, options, score_options, table_rows
-from unmask.cli.fill_lines import long_cost, total_cost
+from unmask.cli.announce import announce_many, times
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
 
@@ -85,7 +85,7 @@ def run(chosen: argparse.Namespace) -> int:
     check_names(opened.names, kind.adds)
     lm = options.load_model(chosen)
     if not chosen.quiet:
-        _announce(lm, opened.first, opened.source.texts, kind)
+        _announce(chosen, lm, opened.first, opened.source.texts, kind)
     layout = Layout([*opened.names, *kind.adds], format or "csv")
     return _conclude(chosen, many.run_file(chosen, kind, opened.source, lm, layout))
 
@@ -130,18 +130,34 @@ def _named(chosen: argparse.Namespace) -> tuple[str, str, str]:
     return names[0], names[1], names[2]
 
 
-def _announce(lm: "LanguageModel", first: table_rows.Row, count: int | None, kind: "Pairs") -> None:
+def _announce(
+    chosen: argparse.Namespace,
+    lm: "LanguageModel",
+    first: table_rows.Row,
+    count: int | None,
+    kind: "Pairs",
+) -> None:
     """Print what items like the first cost, if it is much, and the cheaper way."""
     from unmask.sequences.word_pairs import read_pair
 
-    given = {"methods": [kind.method], "support": kind.support, "settings": kind.settings}
     item = [first.get(name) for name in kind.columns]
+    settings, method = kind.settings, kind.method
     # a bad item has a reason when it is scored
     with suppress(UnmaskError):
-        cost = long_cost(lm, read_pair(lm, item).cloze, count or 1, given)
-        if cost is not None:
-            most = "at most " if cost.at_most else ""
-            said = f"{kind.method}: {most}{cost.forward_passes:,} forward passes per item like"
-            less = "" if kind.method == _ORDERS else "; --method orders takes 3 per item"
-            total = total_cost(cost, count, "items")
-            print(f"{said} the first{total}{less}", file=sys.stderr)
+        cloze = read_pair(lm, item).cloze
+        cost = lm.cost(
+            cloze, methods=[method], support=kind.support, settings=settings, timed=False
+        )
+        announce_many(
+            chosen,
+            method,
+            lm,
+            cloze,
+            cost,
+            settings,
+            count,
+            unit="item",
+            # of a pair alone: nothing is ranked
+            shown=lambda cost: times(replace(cost, seconds=None), 1),
+            more="" if method == _ORDERS else "; --method orders takes 3 per item",
+        )

@@ -53,11 +53,12 @@ def to_folder(
     kind: "Kind",
     conclude: "Callable[[Tally], int]",
     check: "Callable[[Job], object]" = lambda _: None,
+    announce: "Callable[[Job], many.Announce] | None" = None,
 ) -> int:
     """Score all rows into a folder of parts; `check` rejects an input before that."""
     if chosen.limit is not None:
         raise UnmaskError("--limit does not apply with a folder of parts; leave it out")
-    return many.run_folder(chosen, kind, chosen.files, chosen.format, conclude, check)
+    return many.run_folder(chosen, kind, chosen.files, chosen.format, conclude, check, announce)
 
 
 def opened(chosen: argparse.Namespace, kind: "Kind", size: int) -> Opened:

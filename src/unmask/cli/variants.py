@@ -1,9 +1,12 @@
 """`unmask variants`: every variant of an assay, or of a folder of them, against its wild type."""
 
 import argparse
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from unmask.cli import (
+    announce,
     many,
     options,
     score_options,
@@ -17,6 +20,7 @@ from unmask.sequences.variants import MUTANT, MUTATED_SEQUENCE
 if TYPE_CHECKING:
     from unmask.jobs.kinds.variants import Variants
     from unmask.jobs.tally import Tally
+    from unmask.language_model import LanguageModel
 
 SUMMARY = "score the variants of a protein, DNA or RNA, as ProteinGym's assays list them"
 DESCRIPTION = (
@@ -82,7 +86,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "95%% intervals and differences to the first method; of several assays, the correlations "
         "and their mean",
     )
-    add("--quiet", action="store_true", help="print no progress bar and no closing line")
+    announce.add_dry_run(parser)
+    add("--quiet", action="store_true", help="print no cost, no progress bar and no closing line")
     options.add_running(parser, tables=False)
     many.add_arguments(parser, _VARIANTS_PER_UNIT)
 
@@ -102,13 +107,16 @@ def run(chosen: argparse.Namespace) -> int:
     try:
         given = () if chosen.sequence else (MUTATED_SEQUENCE,)
         many.check_header(chosen.files, chosen.format, (MUTANT, *given))
-        kind = _kind(chosen)
+        kind = _kind(chosen, to_folder=to_folder)
         code = (
             table_rows.to_folder(
                 chosen,
                 kind,
                 lambda tally: _conclude(chosen, tally),
                 lambda job: variant_agreement.check_column(chosen, job.columns),
+                lambda job: _Announced(
+                    chosen, kind, job.source.texts, is_rough=True, is_all=job.source.unit_count == 1
+                ),
             )
             if to_folder
             else _to_file(chosen, kind, format or "csv")
@@ -117,7 +125,7 @@ def run(chosen: argparse.Namespace) -> int:
         if chosen.sequence is None and "'mutated_sequence'" in str(error):
             raise CorpusError(f"{error}; give the wild type with --sequence") from None
         raise
-    if code == 0 and chosen.score_column is not None:
+    if code == 0 and chosen.score_column is not None and not chosen.dry_run:
         variant_agreement.print_agreement(chosen, kind, is_folder=to_folder)
     return code
 
@@ -134,9 +142,64 @@ def _to_file(chosen: argparse.Namespace, kind: "Variants", format: str) -> int:
     variant_agreement.check_column(chosen, opened.names)
     lm = options.load_model(chosen)
     layout = Layout([*opened.names, *kind.adds], format, wait_for=kind.methods)
-    tally = many.run_file(chosen, kind, opened.source, lm, layout)
+    announce = _Announced(chosen, kind, opened.source.texts, is_rough=chosen.file is None)
+    if chosen.dry_run:
+        many.after_announcing(announce, kind, lm, opened.source.units(0))
+        return 0
+    tally = many.run_file(
+        chosen, kind, opened.source, lm, layout, None if chosen.quiet else announce
+    )
     many.check_any(kind, tally)
     return _conclude(chosen, tally)
+
+
+@dataclass(frozen=True)
+class _Announced:
+    """Prints what the variants that run first cost, and about how much all of them.
+
+    A `count` is rough where the heads of files are in it; `is_all` if the first are all there are.
+    """
+
+    chosen: argparse.Namespace
+    kind: "Variants"
+    count: int | None
+    is_rough: bool = False
+    is_all: bool = False
+
+    def __call__(self, lm: "LanguageModel", items: Sequence[Any]) -> None:
+        """The forward passes that these variants have in common count once."""
+        from unmask.queries.costs.cost import Cost
+        from unmask.sequences.variants.reading import Variant
+        from unmask.sequences.variants.scoring import count_passes
+        from unmask.text.cloze import Cloze
+
+        kind, variants = self.kind, [one for one in items if isinstance(one, Variant)]
+        if not variants:
+            return
+        passes, counted = count_passes(variants, kind.methods, kind.largest_block)
+        # windows of one assay are equally long
+        frame = max((one.frame for one in variants), key=lambda frame: len(frame.ids))
+        ids = tuple(frame.ids.tolist())
+        is_all = counted == len(variants) and (self.is_all or len(items) == self.count)
+
+        def others(cost: Cost) -> str:
+            if is_all:
+                return ""
+            if self.count is None:
+                return f" for the first {counted:,} variant{'s' * (counted != 1)}"
+            every = announce.times(cost, self.count / counted)
+            of = f" for {counted:,} of {'about ' * self.is_rough}{self.count:,} variants"
+            return f"{of}; for all of them, if they are like these, about {every}"
+
+        announce.announce(
+            self.chosen,
+            ", ".join(kind.methods),
+            lm,
+            Cloze("", ids, (frame.start,)),
+            Cost(passes, len(ids), 0),
+            kind.settings,
+            others,
+        )
 
 
 def _conclude(chosen: argparse.Namespace, tally: "Tally") -> int:
@@ -148,7 +211,7 @@ def _conclude(chosen: argparse.Namespace, tally: "Tally") -> int:
     return 2 if tally.texts and bad == tally.texts else 0
 
 
-def _kind(chosen: argparse.Namespace) -> "Variants":
+def _kind(chosen: argparse.Namespace, *, to_folder: bool) -> "Variants":
     from unmask.jobs.kinds.variants import Variants
     from unmask.sequences.variants.cubes import LARGEST_BLOCK
     from unmask.sequences.variants.methods import method_of_variants
@@ -166,5 +229,5 @@ def _kind(chosen: argparse.Namespace) -> "Variants":
         model_name=options.model_name(chosen.model),
         prefix=chosen.prefix,
         file_column=_FILE_COLUMN if chosen.file is None else None,
-        settings=options.settings(chosen, progress=False),
+        settings=options.settings(chosen, progress=False if chosen.quiet or to_folder else None),
     )

@@ -13,7 +13,7 @@ from unmask.jobs import folder as folders
 from unmask.jobs import places
 from unmask.jobs.executors.local import Executor
 from unmask.jobs.identify import identify
-from unmask.jobs.inputs import Input, file_stem, first_columns, open_input
+from unmask.jobs.inputs import Input, Unit, file_stem, first_columns, open_input
 from unmask.jobs.kinds import Kind
 from unmask.jobs.model_source import SOFTWARE
 from unmask.jobs.plan import JobPlan
@@ -107,8 +107,12 @@ def run_job(
     shard: Shard | None = None,
     progress: bool | None = None,
     say: Callable[[str], object] = lambda _: None,
+    look_at: Callable[[Iterable[Unit]], Iterable[Unit]] | None = None,
 ) -> Outcome:
-    """Do what is missing from a job's folder, which is created if it does not exist."""
+    """Do what is missing from a job's folder, which is created if it does not exist.
+
+    `look_at` is called with the units that are left, and returns them.
+    """
     share = shard or Shard()
     with folders.held(output, plan, share) as agreed:
         checked = folders.last_checked(output, agreed, share)
@@ -117,7 +121,7 @@ def run_job(
             say(f"{len(before.damaged):,} parts are damaged, and are computed again")
         parts = folders.Parts(output, job.kind, agreed.digest, SOFTWARE)
         return _Driver(job, agreed, output, share, before).run(
-            executor, Work(job.kind, parts), progress
+            executor, Work(job.kind, parts), progress, look_at or (lambda units: units)
         )
 
 
@@ -135,9 +139,15 @@ class _Driver:
         self._example: str | None = None
         self._written_at = time.monotonic()
 
-    def run(self, executor: Executor, work: Work, progress: bool | None) -> Outcome:
+    def run(
+        self,
+        executor: Executor,
+        work: Work,
+        progress: bool | None,
+        look_at: Callable[[Iterable[Unit]], Iterable[Unit]],
+    ) -> Outcome:
         """All units that are left."""
-        left = (
+        left = look_at(
             unit
             for unit in islice(self._job.source.units(), self._shard.index, None, self._shard.count)
             if not self._before[unit.number]

@@ -67,7 +67,7 @@ class Cost:
         if long and self.seconds is not None:
             most = "up to " if self.at_most else ""
             said += f", {most}about {readable_seconds(self.seconds)}"
-        if self.for_a_pair:
+        if self.for_a_pair or not self.table_bytes:
             return said
         return f"{said}, {readable_bytes(self.table_bytes)} of tables"
 

@@ -116,15 +116,23 @@ class How:
             )
 
     def forward_passes(self, question: Question) -> int:
-        """How many forward passes a text takes, at most."""
-        size = len(question.places)
-        tokens = min(self.samples, len(self.support))
+        """How many forward passes a text takes, at most: of equal ones, one runs."""
+        size, tokens = len(question.places), len(self.support)
         if self.measure == "jacobian":
-            return size + size * tokens
-        pairs = sum(1 for _ in self.pairs(question))
+            return size + size * min(self.samples, tokens)
         if self.measure == "pmi":
-            return size + pairs
-        return pairs * (1 + 2 * tokens) if question.is_whole else 1 + size * tokens
+            return size + sum(1 for _ in self.pairs(question))
+        # the pieces of a word are filled together: over few tokens there are more fills than tokens
+        fills = [min(self.samples, int(tokens**width)) for width in question.widths]
+        if not question.is_whole:
+            return 1 + sum(fills)
+        return sum(1 + fills[one] + fills[other] for one, other in self.pairs(question))
+
+    def is_counted(self, question: Question) -> bool:
+        """Whether just so many forward passes run, because no two of them can be equal."""
+        if self.measure == "mutual-information":
+            return len(self.support) <= self.samples and max(question.widths) == 1
+        return self.measure == "pmi"
 
 
 def check_support(measure: str, support: object) -> None:

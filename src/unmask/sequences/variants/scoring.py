@@ -156,6 +156,19 @@ def scores_by_methods(
     return [found[number] for number in range(len(variants))]
 
 
+def count_passes(
+    variants: Sequence[Variant], methods: Sequence[str], largest: int
+) -> tuple[int, int]:
+    """The forward passes of variants that run together, and of how many: not all of very many."""
+    passes = counted = 0
+    order = sorted(range(len(variants)), key=lambda n: _sort_key(variants[n]))
+    for chunk, requests, _ in _chunks(variants, order, methods, largest):
+        passes, counted = passes + len(requests), counted + len(chunk)
+        if passes >= _ROWS_AT_ONCE:
+            break
+    return passes, counted
+
+
 def _sort_key(variant: Variant) -> tuple[object, ...]:
     frame = variant.frame
     return frame.residues, frame.first, [one.place for one in variant.changes]
