@@ -90,6 +90,26 @@ def test_a_signal_ends_in_one_line_with_everything_saved(tiny, tmp_path, number,
 _WORDS = ("on the mat", "in the house", "at the car", "on a hat", "in the red car", "at a house")
 
 
+def test_the_cost_comes_first_and_a_model_that_is_not_improved_is_said_to_be_the_same(
+    tiny, tmp_path, capsys
+) -> None:
+    (tmp_path / "texts.txt").write_text("\n".join(f"the cat sat {w}" for w in _WORDS) + "\n")
+    output = tmp_path / "tuned"
+    command = ["tune", tiny, str(tmp_path / "texts.txt"), "-o", str(output), "--device", "cpu"]
+    # a rate so high that it can only harm
+    command += ["--passes", "60", "--learning-rate", "5", "--patience", "2"]
+    assert main(command) == 0
+    first, *_, last = capsys.readouterr().err.splitlines()
+    assert first.startswith("training: 60 forward passes on 5 sentences, and ")
+    about = json.loads((output / "tuning.json").read_text())
+    loss = about["record"]["evaluations"][0]["loss"]
+    assert last == (
+        f"training ran {about['record']['passes']} forward passes and stopped early: no evaluation "
+        f"was better than that of the model it began with (held-out loss {loss:.3f}), so "
+        f"'{output}' holds the weights it began with"
+    )
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

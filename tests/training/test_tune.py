@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import random
+import re
 import signal
 import time
 from dataclasses import asdict
@@ -160,10 +161,18 @@ def test_every_arm_uses_as_many_passes_as_the_model_sees_rows(lm, arm, tmp_path,
 
     monkeypatch.setattr(BertForMaskedLM, "forward", forward)
     monkeypatch.setattr(Run, "_step", counted)
-    found = tune(lm, TEXTS, tmp_path / "tuned", Tuning(passes=333, patience=0, **FAST, **arm))
+    tuning, lines = Tuning(passes=333, patience=0, **FAST, **arm), list[str]()
+    found = tune(lm, TEXTS, tmp_path / "tuned", tuning, say=lines.append)
     assert found.passes == seen[True] == 333
+    said = re.fullmatch(
+        r"training: 333 forward passes on [\d,]+ sentences, and ([\d,]+) on [\d,]+ held-out ones "
+        r"at each of at most 5 evaluations",
+        lines[0],
+    )
+    assert said is not None
     held_out = json.loads((tmp_path / "tuned/tuning.json").read_text())["record"]["held_out_passes"]
     assert held_out <= seen[False]
+    assert held_out == int(said[1].replace(",", "")) * len(found.evaluations)
     if "tokens" in arm or "compatibility" in arm or "marginals" in arm:
         per_pair = 2 * arm.get("tokens", 8) + 1
         assert found.pair_passes >= 2 * per_pair
@@ -408,7 +417,7 @@ def test_training_stops_when_nothing_improves(lm, tmp_path: Path) -> None:
     assert found.stopped_early
     assert found.passes < 4000
     assert found.kept == found.evaluations[-3]
-    assert len(lines) == len(found.evaluations)
+    assert len(lines) == 1 + len(found.evaluations)
     last = tune(lm, TEXTS, tmp_path / "last", Tuning(**{**asdict(tuning), "keep": "last"}))
     assert last.kept == last.evaluations[-1] == found.evaluations[-1]
     assert not same(tmp_path / "tuned", tmp_path / "last")

@@ -193,8 +193,14 @@ def _tuning(chosen: argparse.Namespace) -> "Tuning":
 
 def _conclusion(found: "Tuned", output: str) -> str:
     first, kept = found.evaluations[0], found.kept
+    if not kept.passes:
+        early = " and stopped early" if found.stopped_early else ""
+        return (
+            f"training ran {found.passes:,} forward passes{early}: no evaluation was better than"
+            f" that of the model it began with (held-out loss {first.loss:.3f}), so"
+            f" {quoted(output, limit=200)} holds the weights it began with"
+        )
     early = ", stopped early" if found.stopped_early else ""
-    worse = "" if kept.passes else "; nothing was better than the model it began with"
     single = penalty = ""
     if first.single_blanks is not None and kept.single_blanks is not None:
         single = f" (of single blanks {first.single_blanks:.3f} to {kept.single_blanks:.3f})"
@@ -203,7 +209,7 @@ def _conclusion(found: "Tuned", output: str) -> str:
     return (
         f"the model after {kept.passes:,} of {found.passes:,} forward passes{early} is in"
         f" {quoted(output, limit=200)}: held-out loss {first.loss:.3f} to {kept.loss:.3f}"
-        f"{single}{penalty}{worse}"
+        f"{single}{penalty}"
     )
 
 

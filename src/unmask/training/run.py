@@ -75,6 +75,17 @@ class Run:
         self._began = self._saved = time.monotonic()
         self._saving = 0.0
 
+    def announcement(self) -> str:
+        """What the run costs: the forward passes of training, and of every evaluation."""
+        pairs = sum(len(one) for one, _ in self._held_out_pairs(self._held_out()))
+        training, held_out = len(self.texts.training), len(self.texts.held_out)
+        each = held_out + pairs * passes_per_pair(self._held_out_tokens())
+        return (
+            f"training: {self.total:,} forward passes on {training:,} sentences, and {each:,} on"
+            f" {held_out:,} held-out ones at each of at most {self.tuning.evaluations + 1:,}"
+            " evaluations"
+        )
+
     def train(self, shown: Bar, stop: Stop) -> None:
         """Go on until the passes are used up or nothing improves; ends with a checkpoint."""
         shown.update(self.record.passes)
@@ -266,18 +277,27 @@ class Run:
 
         Tokens follow the model: what it finds likely changes.
         """
-        each = math.ceil(_HELD_OUT_PAIRS / len(batches))
-        tokens = min(self.tuning.tokens, int(self.vocabulary.ordinary.sum()))
+        tokens = self._held_out_tokens()
         found: list[Terms] = []
-        for place, batch in enumerate(batches):
+        for pairs, draw in self._held_out_pairs(batches):
             self._stop_if(stop)
-            draw = generator("held-out pairs", place)
-            pairs = choose_pairs(batch, self.vocabulary, each, draw)
-            if pairs is not None and len(found) * each < _HELD_OUT_PAIRS:
-                found.append(measure_pairs(self.network, pairs, self.vocabulary, tokens, draw))
+            found.append(measure_pairs(self.network, pairs, self.vocabulary, tokens, draw))
         if not found:
             return None
         return Terms(*(torch.cat(term).double() for term in zip(*found, strict=True)))
+
+    def _held_out_pairs(self, batches: Sequence[Batch]) -> Iterator[tuple[Pairs, torch.Generator]]:
+        """The pairs of blanks, with the random numbers that their tokens are drawn by."""
+        each, count = math.ceil(_HELD_OUT_PAIRS / len(batches)), 0
+        for place, batch in enumerate(batches):
+            draw = generator("held-out pairs", place)
+            pairs = choose_pairs(batch, self.vocabulary, each, draw)
+            if pairs is not None and count * each < _HELD_OUT_PAIRS:
+                count += 1
+                yield pairs, draw
+
+    def _held_out_tokens(self) -> int:
+        return min(self.tuning.tokens, int(self.vocabulary.ordinary.sum()))
 
     def _line(self, found: Evaluation) -> str:
         seconds = self.record.seconds + time.monotonic() - self._began

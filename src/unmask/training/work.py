@@ -56,9 +56,10 @@ def tune(
     """Train a copy of a model on texts, into a folder; the same call continues after a kill.
 
     Texts that are in `without`, apart from case and punctuation, are not learnt from. `name` and
-    `corpora` are how the result names the model and the texts. `say` is called with a line per
-    evaluation. `stop` is called between steps; once it returns True, everything is saved and a
-    `KeyboardInterrupt` raised. For a folder that is complete, what it holds is returned.
+    `corpora` are how the result names the model and the texts. `say` is called with the cost, and
+    with a line per evaluation. `stop` is called between steps; once it returns True, everything is
+    saved and a `KeyboardInterrupt` raised. For a folder that is complete, what it holds is
+    returned.
     """
     folder = TuningFolder(output)
     folder.check()
@@ -71,6 +72,8 @@ def tune(
     if not folder.is_complete(plan):
         with folder.held(plan):
             run = Run(lm, found, tuning, folder, say)
+            if not run.record.passes:
+                say(run.announcement())
             with bar("training", unit="pass", total=tuning.passes, shown=progress) as shown:
                 run.train(shown, stop)
             _finish(lm, run, plan)
