@@ -26,7 +26,7 @@ def everything() -> list[np.ndarray]:
 @pytest.mark.slow
 def test_compiled_tiles_are_those_of_plain_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = everything()
-    monkeypatch.setattr(pair_passes, "_COMPILED_ON", ("cpu",))
+    monkeypatch.setattr(pair_passes, "is_gpu", lambda _: True)
     pair_passes._compiled.cache_clear()
     for found, right in zip(everything(), expected, strict=True):
         np.testing.assert_allclose(found, right, rtol=1e-10, atol=1e-13)
@@ -44,7 +44,7 @@ def test_a_compiler_that_fails_costs_a_warning_and_nothing_else(
         return fail
 
     monkeypatch.setattr(torch, "compile", failing)
-    monkeypatch.setattr(pair_passes, "_COMPILED_ON", ("cpu",))
+    monkeypatch.setattr(pair_passes, "is_gpu", lambda _: True)
     pair_passes._compiled.cache_clear()
     with pytest.warns(UserWarning, match="not compiled on this device: no compiler here$"):
         found = everything()

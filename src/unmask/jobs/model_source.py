@@ -14,6 +14,7 @@ from unmask.jobs.identify import identify
 from unmask.jobs.model_identity import ModelIdentity, model_changes
 from unmask.language_model import LanguageModel
 from unmask.loading import load
+from unmask.model import devices
 from unmask.printable import printable
 
 # with numba other code sums over the tables: the same numbers but for the last digits
@@ -60,5 +61,4 @@ def check_model(lm: LanguageModel, known: ModelIdentity) -> None:
 
 def device_name(lm: LanguageModel) -> str:
     """What the model runs on."""
-    device = lm.model.device
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+    return devices.device_name(lm.model.device)

@@ -16,18 +16,19 @@ from jaxtyping import Int
 from torch import Tensor
 
 from unmask.model.batches import out_of_memory
+from unmask.model.devices import kind_of
 from unmask.model.masked_lm import MaskedLM
 from unmask.settings import Settings
 from unmask.text.cloze import Cloze
 
 # rows x tokens that one forward pass takes when the caller names no batch size
-_TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65_536}
+_TOKENS_PER_BATCH = {"cpu": 2048, "gpu": 65_536}
 # where logits of every position must be kept (no output embedding), cells of one batch
 _CELLS_PER_BATCH = 2**26
 # rows x tokens of the forward passes that are tried, by device; elsewhere none are
 _TOKENS_TRIED = {
     "cpu": (512, 1024, 2048, 4096, 8192, 16_384),
-    "cuda": (16_384, 32_768, 65_536, 131_072, 262_144),
+    "gpu": (16_384, 32_768, 65_536, 131_072, 262_144),
 }
 # an elicitation of fewer tokens is over before trying is worth it
 _TOKENS_WORTH_TRYING = 2**19
@@ -56,7 +57,7 @@ def rows_per_batch(model: MaskedLM, length: int, settings: Settings) -> int:
     """The caller's batch size, or a fixed one that suits the device."""
     if settings.batch_size is not None:
         return settings.batch_size
-    rows = _TOKENS_PER_BATCH.get(model.device.type, 16_384) // length
+    rows = _TOKENS_PER_BATCH.get(kind_of(model.device), 16_384) // length
     if model.output_embedding is None:
         rows = min(rows, _CELLS_PER_BATCH // (length * model.vocabulary_size))
     return max(1, rows)
@@ -89,7 +90,7 @@ def seconds_per_row(model: MaskedLM, cloze: Cloze, settings: Settings, run: Run)
 
 def _fastest(model: MaskedLM, length: int, rows: int, fixed: int, run: Run) -> _Measured:
     """The smallest batch that is nearly as fast a row as the fastest, of those that time allows."""
-    tried = _TOKENS_TRIED.get(model.device.type, ())
+    tried = _TOKENS_TRIED.get(kind_of(model.device), ())
     # an eighth of the elicitation at most: what is tried is run several times
     sizes = [max(1, tokens // length) for tokens in tried if tokens * 8 <= rows * length]
     times = _least_times(model, length, sizes or [fixed], rows, run)

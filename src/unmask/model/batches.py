@@ -6,6 +6,7 @@ from typing import TypeVar
 import torch
 
 from unmask.errors import MemoryLimitError
+from unmask.model.devices import release_cached_memory
 
 # a length, or numbers of which the first is one
 Size = TypeVar("Size", int, tuple[int, int], tuple[int, int, int])
@@ -44,8 +45,7 @@ def in_batches(total: int, size: int, run: Callable[[slice], None]) -> int:
             start = batch.stop
             continue
         # here, not above: while the exception is held, so are the tensors it failed on
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+        release_cached_memory()
     return size
 
 

@@ -18,6 +18,7 @@ import torch
 
 from unmask.errors import ModelError, UnmaskError
 from unmask.model.checkpoint import Checkpoint
+from unmask.model.devices import available_devices, default_device
 from unmask.model.hooks import without_gradients
 from unmask.model.hugging_face import HuggingFaceMaskedLM, input_size
 from unmask.printable import printable, quoted
@@ -255,23 +256,16 @@ def _dtype(dtype: str | torch.dtype) -> torch.dtype:
 
 def _device(device: str | torch.device | None) -> torch.device:
     if device is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return default_device()
     try:
         place = torch.device(device)
         torch.empty(0, device=place)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise ModelError(
-            f"no device {quoted(str(device))} here ({_reason(error)}); use {_devices()}"
+            f"no device {quoted(str(device))} here ({_reason(error)}); use "
+            + " or ".join(map(quoted, available_devices()))
         ) from None
     return place
-
-
-def _devices() -> str:
-    """The devices of this machine, for an error message."""
-    names = ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
-    if torch.backends.mps.is_available():
-        names.append("mps")
-    return " or ".join(map(quoted, names))
 
 
 def _checked_place(name: str, revision: str | None) -> str:

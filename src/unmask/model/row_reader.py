@@ -20,6 +20,7 @@ from unmask.errors import NumericsError
 from unmask.logspace import row_blocks
 from unmask.model.batch_size import resolve_batch_size, seconds_per_row
 from unmask.model.batches import in_batches
+from unmask.model.devices import for_float64
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.trimming import Positions
 from unmask.progress import Bar, bar
@@ -261,7 +262,7 @@ class Outcomes:
             logits = readouts @ self.weight[columns].T
         else:
             logits = torch.addmm(self.bias[columns], readouts, self.weight[columns].T)
-        return logits if logits.device.type in ("cpu", "cuda") else logits.cpu()
+        return logits.to(for_float64(logits.device))
 
     def log_probs(self, readouts: Float[Tensor, "rows width"]) -> Float[Tensor, "rows size"]:
         """The distribution given that the token is one of these, in float64."""
@@ -313,7 +314,7 @@ def folded(
     contexts: int = 0,
 ) -> tuple[Float[Tensor, "rows given"], Likeliest]:
     """Logits of the given tokens minus the log-sum-exp of all, and so many likeliest tokens."""
-    device = readouts.device if readouts.device.type == "cuda" else torch.device("cpu")
+    device = for_float64(readouts.device)
     places, none = places.to(device), torch.empty(len(places), 0, device=device)
     peak = torch.full(places.shape[:1], -torch.inf, device=device)
     total = torch.zeros_like(peak, dtype=torch.float64)
@@ -321,6 +322,9 @@ def folded(
     likeliest = Likeliest(none, none.long())
     for columns in row_blocks(outcomes.size, len(places)):
         tile = outcomes.logits(readouts, columns)
+        if outcomes.weight is None:
+            # part of the readouts, which are not to be overwritten
+            tile = tile.clone()
         highest = torch.maximum(peak, tile.amax(dim=1))
         # the lowest too: minus infinity leaves no trace in a sum of exponentials
         require_finite(torch.isfinite(highest - tile.amin(dim=1)).all())

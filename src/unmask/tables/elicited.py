@@ -13,6 +13,7 @@ from torch import Tensor
 
 from unmask.errors import MemoryLimitError
 from unmask.logspace import row_blocks
+from unmask.model.devices import for_float64
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import Outcomes, RowReader, Rows, log_mass
 from unmask.printable import readable_bytes
@@ -151,8 +152,7 @@ class ElicitedSource:
         return kept
 
     def _tables_device(self) -> torch.device:
-        # float64 arithmetic exists on CPUs and CUDA; other accelerators only run the model
-        return self._model.device if self._model.device.type == "cuda" else torch.device("cpu")
+        return for_float64(self._model.device)
 
     def _check_fits(self) -> None:
         needed, limit = 8 * math.prod(map(len, self.supports)), self._settings.memory_limit

@@ -69,7 +69,7 @@ def load_tables(
     add up to the normalisers kept with them.
     """
     shown = quoted(str(path), limit=150)
-    tensors, texts = _read(path, str(device), shown)
+    tensors, texts = _read(path, torch.device(device), shown)
     if texts.get("format") != FORMAT:
         raise TablesFileError(
             f"{shown} is not a file of tables (format {quoted(texts.get('format'))}, this version"
@@ -84,10 +84,13 @@ def load_tables(
         ) from None
 
 
-def _read(path: str | Path, device: str, shown: str) -> tuple[dict[str, Tensor], dict[str, str]]:
+def _read(
+    path: str | Path, device: torch.device, shown: str
+) -> tuple[dict[str, Tensor], dict[str, str]]:
     try:
-        with safe_open(path, framework="pt", device=device) as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        with safe_open(path, framework="pt") as file:
+            names = file.keys()
+            tensors = {name: file.get_tensor(name).to(device) for name in names}
             return tensors, file.metadata() or {}
     except Exception as error:  # the library fails in many ways; all mean the same to the caller
         raise TablesFileError(

@@ -16,6 +16,7 @@ from torch.nn.functional import cross_entropy
 
 from unmask.errors import MemoryLimitError, NumericsError
 from unmask.language_model import LanguageModel
+from unmask.model.devices import seeded_random_numbers
 from unmask.printable import readable_seconds
 from unmask.progress import Bar
 from unmask.training.folder import TuningFolder
@@ -141,7 +142,9 @@ class Run:
             group["lr"] = tuning.learning_rate_at(record.passes, after)
         network.passes = network.tokens = 0
         self.optimizer.zero_grad()
-        with self._random_numbers():
+        # dropout draws from the global generators
+        dropout = number(tuning.seed, "dropout", record.step)
+        with seeded_random_numbers(network.device, dropout):
             loss = self._loss(batch)
             self._backward(loss)
             if pairs is not None:
@@ -210,14 +213,6 @@ class Run:
 
     def _generator(self, purpose: str) -> torch.Generator:
         return generator(self.tuning.seed, purpose, self.record.step)
-
-    @contextmanager
-    def _random_numbers(self) -> Iterator[None]:
-        """Dropout draws from the global generators: seeded for this step, then put back."""
-        device = self.network.device
-        with torch.random.fork_rng([device] if device.type == "cuda" else []):
-            torch.manual_seed(number(self.tuning.seed, "dropout", self.record.step))
-            yield
 
     # --- the held-out texts --------------------------------------------------------------------
 

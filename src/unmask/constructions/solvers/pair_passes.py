@@ -17,13 +17,11 @@ from torch.nn.functional import logsigmoid
 
 from unmask.constructions.solvers.forest import Vector
 from unmask.constructions.solvers.groups import Labels, Matrix
+from unmask.model.devices import is_gpu
 from unmask.tables.kernels import in_range
 from unmask.tables.probabilities import Probabilities
 
 T = TypeVar("T")
-
-# devices on which torch compiles for the device itself, not through a C++ compiler
-_COMPILED_ON = ("cuda",)
 
 
 class Contest(NamedTuple):
@@ -175,8 +173,8 @@ def _stepped(a_given_b: Tensor, b_given_a: Tensor, a: Tensor, b: Tensor) -> tupl
 
 
 def for_device(function: Callable[..., T], device: torch.device) -> Callable[..., T]:
-    """The same, compiled where that is for the device itself."""
-    return _compiled(function) if device.type in _COMPILED_ON else function
+    """The same, compiled where torch compiles for the device and not through a C++ compiler."""
+    return _compiled(function) if is_gpu(device) else function
 
 
 @cache

@@ -19,6 +19,7 @@ from unmask.jobs.executors.ray_pool import PATIENCE, Pool
 from unmask.jobs.executors.ray_workers import Needs, RayTransport
 from unmask.jobs.executors.task import Task
 from unmask.jobs.model_source import ModelSource
+from unmask.model.devices import GPU
 from unmask.printable import describe, quoted
 
 AUTO, LOCAL = "auto", "local"
@@ -92,7 +93,7 @@ class RayExecutor:
         nodes = self._ray.nodes()
         gpus = any(one["Alive"] and one["Resources"].get("GPU", 0) >= 1 for one in nodes)
         source = on_workers(self._source, gpus=gpus)
-        needs = Needs(self._cluster.cpus_per_worker, gpus=int(source.device == "cuda"))
+        needs = Needs(self._cluster.cpus_per_worker, gpus=int(source.device == GPU))
         transport = RayTransport(self._ray, source, task, needs)
         self._held.callback(transport.close)
         return transport
@@ -106,10 +107,10 @@ def with_whole_path(source: ModelSource) -> ModelSource:
 
 def on_workers(source: ModelSource, *, gpus: bool) -> ModelSource:
     """The source for a worker, whose own GPU is the only one it sees."""
-    device = source.device or ("cuda" if gpus else "cpu")
-    if device.startswith("cuda") and not gpus:
+    device = source.device or (GPU if gpus else "cpu")
+    if device.startswith(GPU) and not gpus:
         raise UnmaskError(f"--device {quoted(device)}, and no node of the cluster has a GPU")
-    return replace(source, device="cuda" if device.startswith("cuda") else device)
+    return replace(source, device=GPU if device.startswith(GPU) else device)
 
 
 def capacity(nodes: Sequence[dict[str, Any]], needs: Needs) -> int:

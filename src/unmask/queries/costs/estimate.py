@@ -11,6 +11,7 @@ from torch import Tensor
 from unmask.arguments import whole_number
 from unmask.errors import UnmaskError
 from unmask.model.batch_size import rows_per_batch
+from unmask.model.devices import for_float64
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import RowReader
 from unmask.printable import quoted
@@ -43,7 +44,7 @@ def measured(
     return replace(
         cost,
         flop=None if flop is None else flop * cost.forward_passes,
-        seconds=cost.forward_passes * row_seconds + _table_seconds(model.device, cost),
+        seconds=cost.forward_passes * row_seconds + _table_seconds(for_float64(model.device), cost),
     )
 
 
@@ -77,9 +78,7 @@ def _product_speed(device: torch.device) -> float:
 
 def _moving_speed(device: torch.device) -> float:
     """Bytes per second of an operation on each cell of a tile: read two, write one, in float64."""
-    # there is no float64 on some accelerators; bytes are what counts
-    dtype = torch.float32 if device.type == "mps" else torch.float64
-    one, other, kept = (torch.ones(_TILE, dtype=dtype, device=device) for _ in range(3))
+    one, other, kept = (torch.ones(_TILE, dtype=torch.float64, device=device) for _ in range(3))
     return 3 * one.nbytes / _fastest(lambda: torch.add(one, other, out=kept), device)
 
 

@@ -1,0 +1,112 @@
+"""The strict stand-in refuses what CUDA refuses, and one module of the package names a GPU."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import strict_device
+import torch
+
+import unmask
+from unmask.model import devices
+from unmask.model.batches import in_batches
+
+PACKAGE = Path(unmask.__file__).parent
+CPU = torch.arange(6.0).view(2, 3)
+
+
+@pytest.fixture(autouse=True)
+def second_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    strict_device.install()
+    monkeypatch.setattr(devices, "_GPUS", {devices.GPU, strict_device.NAME})
+
+
+def there() -> torch.Tensor:
+    return CPU.to("strict")
+
+
+def written(target: torch.Tensor, at: object, value: torch.Tensor) -> torch.Tensor:
+    target[at] = value
+    return target
+
+
+REFUSED: dict[str, Callable[[], object]] = {
+    "addition": lambda: CPU + there(),
+    "a number of the device on the CPU": lambda: CPU + there()[0, 0],
+    "a number of the CPU that is changed": lambda: torch.tensor(1.0).add_(there()[0, 0]),
+    "concatenation": lambda: torch.cat([CPU, there()]),
+    "comparison": lambda: torch.equal(CPU, there()),
+    "a product": lambda: there() @ CPU.T,
+    "gathering": lambda: there().gather(1, torch.zeros(2, 1, dtype=torch.long)),
+    "indices of the device on the CPU": lambda: CPU[torch.tensor([0]).to("strict")],
+    "values of the CPU at indices": lambda: written(there(), torch.tensor([0]), CPU[:1]),
+    "a generator of the CPU": lambda: torch.rand(3, device="strict", generator=torch.Generator()),
+    "an array": lambda: np.asarray(there()),
+    "an array by name": lambda: there().numpy(),
+    "pinning": lambda: there().pin_memory(),
+    "products of integers": lambda: there().long() @ there().long().T,
+    "another device": lambda: torch.empty(1, device="strict:1"),
+}
+ALLOWED: dict[str, Callable[[], object]] = {
+    "a number of the CPU": lambda: torch.tensor(2.0) * there(),
+    "indices of the CPU": lambda: there()[torch.tensor([1, 0])],
+    "a mask of the CPU": lambda: there()[torch.tensor([True, False])],
+    "copies to a slice": lambda: written(there(), slice(0, 1), CPU[:1]),
+    "copies to the CPU": lambda: written(CPU.clone(), 0, there()[0]),
+    "a list of numbers": lambda: torch.tensor([there()[0, 0], there()[0, 1]]),
+    "views in inference mode": torch.inference_mode()(lambda: there()[:, None].float().sum(0)),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_the_stand_in_refuses_what_cuda_refuses(name: str) -> None:
+    with pytest.raises((RuntimeError, TypeError, NotImplementedError), match="strict"):
+        REFUSED[name]()
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_the_stand_in_allows_what_cuda_allows(name: str) -> None:
+    assert isinstance(ALLOWED[name](), torch.Tensor)
+
+
+def test_gradients_and_dropout_are_those_of_the_cpu() -> None:
+    def gradient(device: str) -> torch.Tensor:
+        weight = torch.nn.Parameter(CPU.to(device))
+        with devices.seeded_random_numbers(weight.device, 3):
+            torch.nn.functional.dropout(weight * weight, 0.5).sum().backward()
+        assert weight.grad is not None
+        return weight.grad.cpu()
+
+    before = strict_device.MODULE.get_rng_state(), torch.get_rng_state()
+    assert torch.equal(gradient("cpu"), gradient("strict"))
+    assert torch.equal(strict_device.MODULE.get_rng_state(), before[0])
+    assert torch.equal(torch.get_rng_state(), before[1])
+
+
+def test_what_torch_keeps_of_the_device_is_given_back_when_memory_runs_out() -> None:
+    def run(batch: slice) -> None:
+        if batch.stop - batch.start > 2:
+            raise torch.OutOfMemoryError("out of memory")
+
+    before = strict_device.MODULE.emptied
+    assert in_batches(8, 8, run) == 2
+    assert strict_device.MODULE.emptied == before + 2
+
+
+def test_accelerators_without_float64_only_run_the_model() -> None:
+    apple = torch.device("mps")
+    assert (devices.kind_of(apple), devices.device_name(apple)) == ("other", "mps")
+    assert devices.for_float64(apple) == torch.device("cpu")
+    assert devices.default_device().type == strict_device.NAME
+
+
+def test_one_module_names_a_gpu() -> None:
+    naming = [
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if re.search(r"cuda\b|\bmps\b", path.read_text(encoding="utf-8"))
+    ]
+    # the help of --device lists examples
+    assert sorted(naming) == ["cli/options.py", "model/devices.py"]
