@@ -321,7 +321,6 @@ def test_values_that_only_a_shell_can_spell(option, value, sentence, models, cap
 @pytest.mark.parametrize(
     "shell",
     [
-        ["fil", PAIR],
         ["fill"],
         ["fill", PAIR],
         ["fill", PAIR, "-m", "x", "--top", "many"],
