@@ -276,6 +276,20 @@ def test_a_list_is_not_a_pair_nor_printed_whole():
     assert "pair (model, tokenizer)" in refusal(list(build("bert")))
 
 
+def test_a_tokenizer_without_offsets_answers_or_says_why_not(tmp_path):
+    for part in build("esm"):
+        part.save_pretrained(tmp_path)
+    lm = unmask.load(tmp_path)
+    assert not lm.tokenizer.is_fast
+    assert lm.fill("M K <mask> L <mask> A", top=1)[0]["sequence"].startswith("M K ")
+    assert [score.tokens for score in unmask.score_texts(lm, ["MKLA"])] == [4]
+    assert lm.dependence("MKLA", support="amino-acids").values.shape == (4, 4)
+    said = "this tokenizer keeps no character offsets"
+    assert next(iter(unmask.score_pairs(lm, [("M K L A", "K", "L")]))).reason.startswith(said)
+    with pytest.raises(unmask.UnmaskError, match=said):
+        lm.fill("M K L A", blanks=["K"])
+
+
 # --- options -----------------------------------------------------------------------------------
 
 

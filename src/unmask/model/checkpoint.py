@@ -86,8 +86,8 @@ class Checkpoint:
                         "(--allow-pickle) if you trust the folder"
                     )
         for name in _SETTINGS:
-            path = self.path(name)
-            for value in _strings_of(path) if path is not None else ():
+            settings = self.path(name)
+            for value in () if settings is None else _strings_of(settings):
                 places = (Path(value), folder / value)
                 if any(os.path.isfile(p) and not _is_inside(p, folder) for p in places):
                     raise ModelError(

@@ -94,8 +94,8 @@ def _network(
     kind: Any = AutoModelForMaskedLM._model_mapping.get(type(config), None)
     own_code = options["trust_remote_code"] and "AutoModelForMaskedLM" in _auto_map(config)
     if allow_pickle or own_code or kind is None:
-        # code that is trusted reads its weights itself; no name means that it may not
-        return AutoModelForMaskedLM.from_pretrained(
+        # trusted code reads its weights itself; code that is not trusted is refused before
+        loaded = AutoModelForMaskedLM.from_pretrained(
             files.where,
             config=config,
             dtype=dtype,
@@ -103,9 +103,16 @@ def _network(
             output_loading_info=True,
             **options,
         )
-    return kind.from_pretrained(
-        None, config=config, state_dict=files.weights(config), dtype=dtype, output_loading_info=True
-    )
+    else:
+        loaded = kind.from_pretrained(
+            None,
+            config=config,
+            state_dict=files.weights(config),
+            dtype=dtype,
+            output_loading_info=True,
+        )
+    model, report = loaded
+    return model, report
 
 
 def _auto_map(config: Any) -> dict[str, Any]:
