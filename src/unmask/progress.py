@@ -56,11 +56,13 @@ class HiddenBar:
     """A bar that is not drawn: it only counts."""
 
     def __init__(self, total: int | None = None) -> None:
-        self.n, self.total = 0, total
+        # as tqdm declares them
+        self.n: float = 0
+        self.total: float | None = total
 
-    def update(self, n: int = 1) -> None:
+    def update(self, n: float | None = 1) -> None:
         """So much more is done."""
-        self.n += n
+        self.n += n or 0
 
     def set_postfix_str(self, text: str, refresh: bool = True) -> None:
         """What a drawn bar has after its numbers."""
@@ -81,10 +83,11 @@ class CallbackBar(HiddenBar):
         super().__init__(total)
         self._call, self._what, self._unit = call, what, unit
 
-    def update(self, n: int = 1) -> None:
+    def update(self, n: float | None = 1) -> None:
         """So much more is done: the function is told."""
         super().update(n)
-        self._call(Progress(self._what, self.n, self.total, self._unit))
+        total = None if self.total is None else int(self.total)
+        self._call(Progress(self._what, int(self.n), total, self._unit))
 
 
 class _NoLock(nullcontext[None]):
@@ -112,7 +115,7 @@ class DrawnBar(tqdm):  # type: ignore[type-arg]
 
     def __init__(self, **options: Any) -> None:
         # below every bar that is open, this one not counted
-        below = len(tqdm._instances) + len(self._instances) - 1
+        below = len(getattr(tqdm, "_instances", ())) + len(self._instances) - 1
         # by time alone: pieces of work differ too much in cost for a guess by their number
         super().__init__(position=below, miniters=1, **options)
 
