@@ -321,17 +321,12 @@ class LanguageModel:
         One blank is drawn from the model's own distribution, two from their exact joint over
         `support`, independently. That takes two forward passes per token of the vocabulary, unless
         you give candidates or `method="orders"`. More are drawn two at a time from their joint
-        given the others (block Gibbs), for which you name the `method`: `orders`, two forward
-        passes per update over the whole vocabulary, or another construction over a smaller
-        `support`. `Samples.method` names it.
+        given the others (block Gibbs), by default by `orders`, two forward passes per update over
+        the whole vocabulary; another construction needs a smaller `support`. `Samples.method` names
+        it.
         """
         cloze, how = self._as_cloze(text, blanks), settings or Settings()
-        if method is None and len(cloze.positions) > 2:
-            raise MethodError(
-                "more than two blanks are drawn two at a time, and no construction is affordable "
-                f"by default: name a method, such as {METHOD_WITHOUT_TABLES!r}, 2 forward passes "
-                "per update"
-            )
+        several = len(cloze.positions) > 2
         check_counts(n=(n, 1), chains=(chains, 1), warm_up=(warm_up, 0), thin=(thin, 1))
         _check_no_sketch(support, "samples are drawn from a whole joint")
         axes = choose_axes(self.model, self._vocabulary, cloze, support, how)
@@ -340,7 +335,7 @@ class LanguageModel:
             cloze,
             axes.supports,
             n,
-            method=method or DEFAULT_METHOD,
+            method=method or (METHOD_WITHOUT_TABLES if several else DEFAULT_METHOD),
             chains=chains,
             warm_up=warm_up,
             thin=thin,

@@ -68,8 +68,13 @@ def test_every_door_has_the_same_default_or_none(lm):
     assert lm.joint(PAIR).method == methods(lm.fill(PAIR)).pop() == lm.sample(PAIR, 1).method
     with pytest.raises(unmask.MethodError, match="name a method"):
         lm.log_prob([PAIR], [("cat", "sat")])
-    with pytest.raises(unmask.MethodError, match="name a method"):
-        lm.sample("[MASK] [MASK] [MASK]", 2)
+
+
+def test_many_blanks_are_sampled_as_they_are_filled(lm):
+    text = " ".join(["[MASK]"] * 6)
+    drawn = lm.sample(text, 3, chains=1, warm_up=1)
+    assert drawn.method == lm.joint(text).method == methods(lm.fill(text)).pop() == "orders"
+    assert len(drawn) == 3
 
 
 def test_log_prob_is_that_of_orders(lm):
