@@ -29,7 +29,8 @@ ROWS = [
     for n, (text, one, two) in enumerate(ITEMS)
 ]
 ADDED = [
-    *("log_p", "log_p_1_given_2", "log_p_2_given_1", "pmi", "incompatibility", "pieces_1"),
+    *("log_p", "log_p_1_given_2", "log_p_2_given_1", "association"),
+    *("incompatibility", "pieces_1"),
     *("pieces_2", "unknown_tokens", "forward_passes", "method", "model", "reason"),
 ]
 Run = Callable[..., tuple[int, str, str]]
@@ -86,7 +87,7 @@ def test_rows_hold_what_python_returns(format, pairs, lm, folder, tmp_path) -> N
         assert row["reason"] == (score.reason or (None if format == "jsonl" else ""))
         # J needs tables: nothing else stands in its place
         assert row["incompatibility"] in ("", None)
-        for name in ("log_p", "log_p_1_given_2", "log_p_2_given_1", "pmi"):
+        for name in ("log_p", "log_p_1_given_2", "log_p_2_given_1", "association"):
             value = getattr(score, name)
             assert (
                 row[name] in ("", None)
@@ -99,16 +100,17 @@ def test_rows_hold_what_python_returns(format, pairs, lm, folder, tmp_path) -> N
 def test_log_pool_has_j_and_standard_errors_have_columns(pairs) -> None:
     code, out, err = pairs("--method", "log-pool", rows=[ROWS[0], ROWS[2], ROWS[3]])
     first, wide, _ = read(out)
+    by_tables = [name.replace("association", "pmi") for name in ADDED]
     assert code == 0
     assert 0 < float(first["incompatibility"]) < 1
     assert "2 of 3 items scored" in err
     assert wide["reason"].startswith("'unhappy' is 2 pieces of this tokenizer, and log-pool takes")
     assert [name for name in first if name.endswith("_error")] == [
-        f"{name}_error" for name in ADDED[:5]
+        f"{name}_error" for name in by_tables[:5]
     ]
     _, out, _ = pairs("--method", "log-pool", "--exact", rows=ROWS[:1])
     (exact,) = read(out)
-    assert [name for name in exact if name not in ROWS[0]] == ADDED
+    assert [name for name in exact if name not in ROWS[0]] == by_tables
     # a vocabulary this small is never sketched
     assert exact["log_p"] == first["log_p"]
 
@@ -180,9 +182,9 @@ def test_a_limit_of_several_files_is_rejected(folder, tmp_path, capsys) -> None:
 
 
 def test_a_column_of_the_input_is_never_lost(pairs) -> None:
-    code, out, err = pairs(rows=[{**ROWS[0], "pmi": "1"}])
+    code, out, err = pairs(rows=[{**ROWS[0], "association": "1"}])
     assert (code, out) == (2, "")
-    assert "the input has a column 'pmi', and so has the output; rename it, or give --prefix" in err
+    assert "the input has a column 'association', and so has the output; rename it" in err
 
 
 class Pipe:

@@ -43,6 +43,8 @@ class PairScore:
     """How likely two words are together in the two blanks of a text; natural logarithms.
 
     `log_p` is log p(first, second), given that each blank has as many pieces as its word.
+    `pmi` is that of the joint; `orders`, which does not know its own marginals, has `association`
+    instead: `log_p` against each word's log-probability while the other is masked.
     `incompatibility` is J, in bits, None if no tables were made. The errors are standard errors,
     None if nothing was estimated. If there is a `reason`, there are no numbers.
     """
@@ -51,6 +53,7 @@ class PairScore:
     log_p_1_given_2: float | None = None
     log_p_2_given_1: float | None = None
     pmi: float | None = None
+    association: float | None = None
     incompatibility: float | None = None
     log_p_error: float | None = None
     log_p_1_given_2_error: float | None = None
@@ -107,8 +110,8 @@ def score_pairs(
     a time, as you iterate over the scores, so there may be any number of them.
 
     - `orders`: three forward passes per item, more where a word has several pieces. Conditionals
-      are the model's with the other word filled in, and `pmi` is against the words with the other
-      one masked. No tables, so no `incompatibility`.
+      are the model's with the other word filled in, and `association` is against the words with the
+      other one masked. No tables, so neither `pmi` nor `incompatibility`.
     - `log-pool` and others: words of one piece, over the whole vocabulary. By default from a sketch
       of it, with standard errors, precise at the item's own words; `support` is a `Sketch` with the
       precision that you want, or "vocabulary" for exact numbers.
@@ -291,7 +294,8 @@ def _numbers(steps: Mapping[Places, Tensor], first: Places, second: Places) -> d
         "log_p": log_p,
         "log_p_1_given_2": log_mean_over_orders(steps, first, second),
         "log_p_2_given_1": log_mean_over_orders(steps, second, first),
-        "pmi": log_p - apart,
+        # no PMI: those are the model's, and not the marginals of the joint
+        "association": log_p - apart,
     }
 
 

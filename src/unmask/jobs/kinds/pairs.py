@@ -43,7 +43,8 @@ class Pairs:
     @property
     def adds(self) -> dict[str, str]:
         """The columns that it adds: standard errors only where numbers are estimated."""
-        *numbers, reason = (one.name for one in fields(PairScore))
+        other = "pmi" if self.method == METHOD_WITHOUT_TABLES else "association"
+        *numbers, reason = (one.name for one in fields(PairScore) if one.name != other)
         if self.method == METHOD_WITHOUT_TABLES or self.support == "vocabulary":
             numbers = [name for name in numbers if not name.endswith("_error")]
         texts = ("method", "model", reason)
