@@ -28,6 +28,7 @@ from unmask.language_model import LanguageModel
 from unmask.printable import quoted
 from unmask.queries.costs.forward_passes import needs
 from unmask.sequences.residues import Mutation, parse_mutations, residue_cloze, residue_tokens
+from unmask.sequences.variants.joints import wild_type_options
 from unmask.settings import Settings
 from unmask.tables.candidate_tables import CandidateTables
 from unmask.text.cloze import Cloze
@@ -277,11 +278,7 @@ def _solved(name: str, tables: CandidateTables) -> tuple[Float[Tensor, "..."], b
     """Log-odds against the wild type, and whether a solver converged."""
     if name == HCB_PATH:
         return mean_over_paths(tables), True
-    options: dict[str, object] = {}
-    if name == "hcb":
-        wild = [int(axis.ids[0]) for axis in tables.supports]
-        options = {"pivot": wild[0] if len(wild) == 2 else wild}
-    joint = construct(name, tables, **options)
+    joint = construct(name, tables, **wild_type_options(name, tables.supports))
     log_p = joint.log_rows(slice(None))
     found = log_p - log_p.flatten()[0]
     if not bool(torch.isfinite(found).all()):

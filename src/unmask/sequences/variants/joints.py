@@ -3,7 +3,7 @@
 Which contexts a construction reads is found by building it once on tables that note them.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import product
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from unmask.sequences.variants.cubes import Block, Vector, log_mean_over_orders
 from unmask.sequences.variants.rows import Answers, Row
 from unmask.tables.contexts import FREE, Contexts, given, given_all_others
 from unmask.tables.protocol import EVERY_ROW
-from unmask.text.support import Support
+from unmask.text.support import Support, Token
 
 _AXIS = Support.of(("wild type", "mutant"))
 # log-probabilities of wild type and mutant at a masked mutation, for every assignment of the others
@@ -110,11 +110,23 @@ class Joined(NamedTuple):
 # --- what is read ------------------------------------------------------------------------------
 
 
+def wild_type_options(method: str, supports: Sequence[Support]) -> dict[str, object]:
+    """`hcb` walks from the wild type, the first of each axis, as `hcb-path` does.
+
+    Log-odds are against it. The likeliest residues, the default pivot of a joint, change from
+    variant to variant and with the model, and take a forward pass to find.
+    """
+    if method != "hcb":
+        return {}
+    wild: list[Token] = [int(axis.ids[0]) for axis in supports]
+    return {"pivot": wild[0] if len(wild) == 2 else wild}
+
+
 @cache
 def contexts_read(method: str, k: int) -> tuple[Contexts, ...]:
     """The contexts that a construction of so many mutations reads."""
     tables = BlockTables(k, _nothing)
-    construct(method, tables)
+    construct(method, tables, **wild_type_options(method, tables.supports))
     return tuple(dict.fromkeys(contexts for contexts, _ in tables.known))
 
 
@@ -171,7 +183,7 @@ def joined(method: str, block: Block, answers: Answers, law: Vector | None) -> J
     tables = BlockTables(k, read)
     if law is not None and np.isfinite(law).all():
         tables.remember(STATIONARY_LAW, lambda: _fit(law, k))
-    joint = construct(method, tables)
+    joint = construct(method, tables, **wild_type_options(method, tables.supports))
     log_odds = joint.log_prob(*[1] * k) - joint.log_prob(*[0] * k)
     converged = joint.diagnostics.get("converged") is not False
     return Joined(log_odds, joint.incompatibility(), converged)

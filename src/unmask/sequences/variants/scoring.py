@@ -95,11 +95,12 @@ def score_variants(
     - `hcb-path`: the sum of log-odds along a path that changes one residue at a time (Hammersley,
       Clifford, Besag 1974), averaged over all orders.
     - `log-pool`, `pseudo-gibbs`, `ag`, `orders` and other constructions: the joint over wild type
-      and mutant at all mutated positions.
+      and mutant at all mutated positions. `hcb` starts at the wild type. `landscape` gives the same
+      numbers; the joint of `mutation_effect` is over all residues, and gives others.
 
-    The last two kinds take k 2^(k-1) forward passes for k mutations (`hcb` and `weighted-ag` one
-    more, `orders` 2^(k+1) - 3, `mlm` only 1 + k), and cut more than `largest_block` of them into
-    blocks, whose log-odds add up.
+    The last two kinds take k 2^(k-1) forward passes for k mutations (`weighted-ag` one more,
+    `orders` 2^(k+1) - 3, `mlm` only 1 + k), and cut more than `largest_block` of them into blocks,
+    whose log-odds add up.
     """
     name = method_of_variants(method)
     largest = checked_block(largest_block)
