@@ -295,7 +295,8 @@ def follow(
     few = source.texts is not None and source.texts <= source.texts_per_unit
     shown = False if chosen.quiet or few else None
     with ExitStack() as stack:
-        counted = stack.enter_context(bar("texts", unit="text", total=source.texts, shown=shown))
+        counted = bar("texts", unit="text", total=source.texts, shown=shown)
+        stack.enter_context(counted)
         counted.update(tally.texts)
         units = source.units(store.units)
         if announce is not None:
