@@ -29,8 +29,6 @@ from unmask.constructions import CONSTRUCTIONS, constructions_of
 from unmask.constructions.solvers import pair_passes
 from unmask.evaluation.store.run_folder import read_run
 from unmask.model import devices
-from unmask.sequences.landscapes import landscape_methods
-from unmask.sequences.variants.methods import METHODS
 from unmask.training import Tuning, tune
 
 # one batch size on both devices: products of other shapes round otherwise
@@ -141,8 +139,8 @@ def summary(joint: Joint) -> dict[str, object]:
     return answers
 
 
-def _drawn(joint: Joint) -> object:
-    return [fill.ids for fill in joint.sample(20, generator=torch.Generator().manual_seed(3))]
+def _drawn(joint: Joint, count: int = 20) -> object:
+    return [fill.ids for fill in joint.sample(count, generator=torch.Generator().manual_seed(3))]
 
 
 def summaries(joints: Mapping[str, Joint]) -> dict[str, object]:
@@ -196,7 +194,7 @@ for _method in CONSTRUCTIONS:
         place.lm.joint(TWO, method=method, support="vocabulary", settings=QUIET)
     )
     if not CONSTRUCTIONS[_method].unsketched:
-        PATHS[f"a sketched joint by {_method}"] = lambda place, method=_method: summary(
+        PATHS[f"a sketched joint by {_method}"] = lambda place, method=_method: _sketched(
             place.wide.joint(
                 TWO, method=method, support=Sketch(precision=None, passes=111), settings=QUIET
             )
@@ -204,6 +202,11 @@ for _method in CONSTRUCTIONS:
 # the others differ from these in names alone; BERT, ESM and a dense one are in other paths
 for _name in ("distilbert", "albert", "deberta-v2", "mpnet", "modernbert"):
     PATHS[f"the architecture {_name}"] = lambda place, name=_name: _architecture(place, name)
+
+
+def _sketched(joint: Joint) -> object:
+    best = joint.top(1)[0].ids
+    return joint.to_dict(4), joint.conditional(1, given={0: best[0]}).top(3), _drawn(joint, 5)
 
 
 def _architecture(place: Place, name: str) -> object:
@@ -227,7 +230,7 @@ def _(place: Place) -> object:
     found = place.lm.joints(SIX, methods=names, support=WORDS[:2], settings=QUIET)
     found = {name: joint.marginal(0, 3, 5) for name, joint in found.items()}
     lazy = place.lm.joint(SIX, method="orders", support="vocabulary", settings=QUIET)
-    return summaries(found), lazy.to_dict(3), _drawn(lazy)
+    return summaries(found), lazy.log_prob(*WORDS, "cat", "on"), _drawn(lazy, 4)
 
 
 @path("joints with options")
@@ -268,7 +271,7 @@ def _(place: Place) -> object:
 
 @path("the default joint of a vocabulary")
 def _(place: Place) -> object:
-    return summary(place.wide.joint(TWO, settings=QUIET))
+    return _sketched(place.wide.joint(TWO, settings=QUIET))
 
 
 @path("tables, metrics and their file")
@@ -383,7 +386,7 @@ def _(place: Place) -> object:
     items = [(TWO, "sat", "on"), ("the [MASK] [MASK] on.", "cats", "ran"), (TEXTS[0], "cat", "mat")]
     return [
         list(unmask.score_pairs(place.lm, items, method=method, support=support, settings=QUIET))
-        for method, support in (("orders", "auto"), ("log-pool", "vocabulary"), ("ag", "auto"))
+        for method, support in (("orders", "auto"), ("log-pool", "vocabulary"))
     ] + [list(unmask.score_pairs(place.wide, items[:1], method="log-pool", settings=QUIET))]
 
 
@@ -393,13 +396,20 @@ def _(place: Place) -> object:
         method: list(
             unmask.score_variants(place.protein, VARIANTS, WILDTYPE, method=method, settings=QUIET)
         )
-        for method in METHODS
+        for method in (
+            "wt-marginals",
+            "masked-marginals",
+            "mut-fill",
+            "pll",
+            "hcb-path",
+            "log-pool",
+        )
     }
 
 
 @path("mutations and their landscape")
 def _(place: Place) -> object:
-    methods = landscape_methods(3)
+    methods = ["hcb", "log-pool", "orders", "hcb-path"]
     found = unmask.landscape(place.protein, WILDTYPE, VARIANTS[-1], methods=methods, settings=QUIET)
     return (
         found.to_rows(),
@@ -427,7 +437,7 @@ def _(place: Place) -> object:
 def _(place: Place) -> object:
     states = torch.get_rng_state(), strict_device.MODULE.get_rng_state()
     plan = Tuning(
-        passes=100, compatibility=0.5, marginals=0.5, tokens=3, every=2, batch_tokens=128,
+        passes=64, compatibility=0.5, marginals=0.5, tokens=3, every=2, batch_tokens=128,
         evaluations=2, learning_rate=1e-3,
     )  # fmt: skip
     tuned = tune(place.load("bert"), TEXTS, place.folder / "tuned", plan, corpora=["made up"])
@@ -469,7 +479,7 @@ def _(place: Place) -> object:
 
 @path("the command evaluate")
 def _(place: Place) -> object:
-    place.run("evaluate", "{folder}/texts.txt", "-o", "{folder}/run", "--examples", "2", "--quiet")
+    place.run("evaluate", "{folder}/texts.txt", "-o", "{folder}/run", "--examples", "1", "--quiet")
     rows = read_run(place.folder / "run").rows
     names = {row.device for row in rows}
     assert names == {"cpu" if place.device == "cpu" else "Strict Stand-in"}

@@ -10,7 +10,7 @@ Not imitated: asynchronous execution, compiled kernels, CUDA's own rounding, its
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -187,7 +187,7 @@ def install() -> None:
 
 def run(function: Any, *args: Any, **kwargs: Any) -> Any:
     """One operation: refused as CUDA would, else done on the CPU."""
-    if function._can_decompose():
+    if _is_composite(function):
         # in inference mode torch leaves it to the tensor class what an operation consists of
         return function.decompose(*args, **kwargs)
     tensors = [value for value in tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
@@ -201,10 +201,10 @@ def run(function: Any, *args: Any, **kwargs: Any) -> Any:
     if function in (_aten.copy_.default, _aten._copy_from.default):
         return _copied(function, *args[:2])
     if function is not _aten._to_copy.default:
-        _refuse_mixtures(function, args, kwargs, own)
+        if len(own) < len(tensors):
+            _refuse_mixtures(function, args, kwargs, own)
         _refuse_arguments(function, is_here, tree_leaves((args, kwargs)), tensors)
-    draws = is_here and torch.Tag.nondeterministic_seeded in function.tags
-    with MODULE.drawing() if draws else nullcontext():
+    with MODULE.drawing() if is_here and _is_random(function) else nullcontext():
         result = function(*tree_map(_held, args), **tree_map(_held, kwargs))
     return tree_map(_kept(own), result) if is_here else result
 
@@ -257,8 +257,8 @@ def _refuse_mixtures(function: Any, args: Any, kwargs: Any, own: list[StrictTens
         tensors = [value for value in tree_leaves(values) if isinstance(value, torch.Tensor)]
         return [tensor for tensor in tensors if not isinstance(tensor, StrictTensor)]
 
-    strangers = of_cpu((args, kwargs))
-    if not own or not strangers:
+    strangers = of_cpu((args, kwargs)) if own else []
+    if not strangers:
         return
     if function in _INDEXING and isinstance(args[0], StrictTensor):
         # indices may be of the CPU, values are where they are written
@@ -289,6 +289,16 @@ def _refuse_arguments(
 def _named(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
     names = [argument.name for argument in function._schema.arguments]
     return [*zip(names, args, strict=False), *kwargs.items()]
+
+
+@cache
+def _is_composite(function: Any) -> bool:
+    return bool(function._can_decompose())
+
+
+@cache
+def _is_random(function: Any) -> bool:
+    return torch.Tag.nondeterministic_seeded in function.tags
 
 
 def _writes(function: Any) -> set[str]:
