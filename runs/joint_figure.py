@@ -19,8 +19,8 @@ OUTPUT = Path(__file__).parent.parent / "docs" / "figures" / "two-blanks.svg"
 
 
 def write(model: Path, output: Path) -> None:
-    """Draw both joints of the text over the whole vocabulary, side by side."""
-    joints = unmask.load(model).joints(TEXT, methods=list(METHODS), support="vocabulary")
+    """Draw both joints of the text, as `unmask fill --figure` does, side by side."""
+    joints = unmask.load(model).joints(TEXT, methods=list(METHODS))
     output.parent.mkdir(parents=True, exist_ok=True)
     save_figure(compare(joints, TOKENS), output)
 

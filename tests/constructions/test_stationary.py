@@ -37,21 +37,6 @@ def test_the_stationary_marginals_are_found(kind: str, seed: int) -> None:
         assert float(log_r.exp().sum()) == pytest.approx(1, abs=1e-9)
 
 
-@pytest.mark.parametrize("place", [0, 7, 19])
-def test_one_system_finds_tiny_masses_too(place: int) -> None:
-    """Tokens outside a sketch are in its replicates with next to no weight."""
-    rng = np.random.default_rng(1)
-    first, second = rng.normal(0, 2, (2, 20, 15))
-    first[place] -= 60
-    logits = (unmask.DenseLogits(torch.from_numpy(one)) for one in (first, second))
-    tables = unmask.PairTables.from_logits(*logits)
-    found = fits.direct_law(tables)
-    A, B = (tables.log_given_others(t).exp().numpy() for t in (0, 1))
-    *right, _ = reference_solvers.stationary_by_power(A, B)
-    for log_r, r in zip((found.log_a, found.log_b), right, strict=True):
-        np.testing.assert_allclose(log_r.numpy(), np.log(r), atol=1e-6)
-
-
 @pytest.mark.parametrize("kind", SOLVABLE)
 def test_sampling_for_long_settles_there_too(kind: str) -> None:
     """The reference, which eliminates, against the definition, which iterates."""

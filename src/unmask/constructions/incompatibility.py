@@ -14,6 +14,9 @@ from unmask.joints.forms import Sum
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.protocol import Tables
 
+# under which tables remember it
+AGREEMENT = "agreement"
+
 
 def incompatibility(tables: PairTables) -> float:
     """J, in bits: 0 exactly when the two conditionals are compatible, at most 1.
@@ -27,7 +30,7 @@ def incompatibility(tables: PairTables) -> float:
 
 def agreement(tables: Tables) -> Agreement:
     """J of these tables, measured once for all joints that ask."""
-    found = tables.remember("agreement", lambda: _measured(tables))
+    found = tables.remember(AGREEMENT, lambda: _measured(tables))
     assert isinstance(found, Agreement)
     return found
 

@@ -7,7 +7,7 @@ from unmask.constructions.incompatibility import agreement
 from unmask.joints.agreement import Agreement
 from unmask.joints.joint import Joint
 from unmask.joints.metrics import pair_metrics
-from unmask.queries.sketched import joints_at
+from unmask.queries.sketched import joints_at, tables_of
 from unmask.settings import Sketch
 from unmask.tables.pair_tables import PairTables
 
@@ -26,7 +26,7 @@ def sketched_metrics(
     are those of the vocabulary. All but A-KL, for most contexts of a vocabulary never run.
     """
     joints, pair = joints_at(methods, whole, sketch, gold)
-    tables = pair.tables()
+    tables = tables_of(pair)
     metrics = pair_metrics(joints, tables, gold)
     numbers = {
         name: {

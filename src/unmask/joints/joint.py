@@ -159,7 +159,7 @@ class Joint:
             return self
         scores = self.engine.log_marginal(axes) - self.log_normalizer
         supports = tuple(self.supports[axis] for axis in axes)
-        known = self._sketch and self._sketch.derived(axes, lambda joint: joint.marginal(*axes))
+        known = self._sketch and self._sketch.marginal(axes, lambda joint: joint.marginal(*axes))
         return Joint.from_scores(
             scores, supports, method=self.method, diagnostics=self._diagnostics, sketch=known
         )
@@ -223,6 +223,8 @@ class Joint:
             # the mass of a token of a sketch is spread over as many as it stands for
             log_mass = self.engine.log_marginals[axis] - self.log_normalizer
             total += float(log_mass.exp() @ weights)
+        if self._sketch is not None:
+            total += self._sketch.missing_entropy(range(len(self.supports)))
         return total / (math.log(2) if base_two else 1.0)
 
     def mutual_information(self, *, base_two: bool = False) -> float:
@@ -231,7 +233,8 @@ class Joint:
         With more than two blanks this is their total correlation.
         """
         marginal = sum(self.marginal(axis).entropy() for axis in range(len(self.supports)))
-        return (marginal - self.entropy()) / (math.log(2) if base_two else 1.0)
+        # rounding, or the noise of a sketch, can leave it below zero
+        return max(0.0, marginal - self.entropy()) / (math.log(2) if base_two else 1.0)
 
     def is_tabulated(self) -> bool:
         """Whether sums over whole blanks (entropy, marginals) need no more forward passes."""

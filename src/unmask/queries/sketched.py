@@ -3,12 +3,15 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+
+import numpy as np
+import torch
 
 from unmask.arguments import Options, whole_number
 from unmask.constructions import CONSTRUCTIONS, construct, construction
-from unmask.constructions.incompatibility import agreement
-from unmask.constructions.solvers.fits import STATIONARY_LAW, direct_law
+from unmask.constructions.incompatibility import AGREEMENT, agreement
+from unmask.constructions.solvers.fits import STATIONARY_LAW, Fit
+from unmask.constructions.solvers.solution import Solution
 from unmask.constructions.sweep import CONTEXTS, likeliest
 from unmask.errors import MethodError, SupportError
 from unmask.joints.agreement import Agreement
@@ -19,7 +22,7 @@ from unmask.lazy import computed_once
 from unmask.queries.costs.cost import Cost
 from unmask.settings import Settings, Sketch
 from unmask.tables.pair_tables import PairTables
-from unmask.tables.sketch import REPLICATES, SketchedPair
+from unmask.tables.sketch import NO_PROBES, REPLICATES, SketchedPair
 
 # contexts per blank of the first sketch, and how much larger every further one is
 _FIRST_SIZE, _GROWTH = 100, 1.6
@@ -27,6 +30,8 @@ _FIRST_SIZE, _GROWTH = 100, 1.6
 _SMALLEST_TRUSTED = 160
 # as many contexts per blank as the fewest passes give: of a few, an error cannot be estimated
 _FEWEST = 50
+# a relative residual of the law below which it is solved
+_RESIDUAL = 1e-8
 # the fills whose standard errors are held to the precision
 _LISTED = 10
 # bytes per cell that a replicate of a joint could move in its time: measured with 500 to 2,000
@@ -197,6 +202,27 @@ def _largest_error(joint: Joint, fill: tuple[int, int] | None) -> float:
     return math.sqrt(math.fsum(error**2 for error in errors) / len(errors))
 
 
+def tables_of(
+    pair: SketchedPair,
+    *,
+    replicate: int | None = None,
+    probes: Sequence[Sequence[int]] = NO_PROBES,
+) -> PairTables:
+    """The tables of a sketch, with what its whole rows say of their law and of J."""
+    tables = pair.tables(replicate=replicate, probes=probes)
+    sampled = pair.sampled(replicate=replicate, probes=probes)
+    log_a, log_b = map(np.log, sampled.masses)
+    converged = sampled.residual < _RESIDUAL
+    point = np.concatenate([log_a, log_b])
+    law = Fit(
+        (torch.from_numpy(log_b)[None], torch.from_numpy(log_a)[:, None]),
+        Solution(point, 0, converged, (sampled.residual,)),
+    )
+    tables.remember(STATIONARY_LAW, lambda: law)
+    tables.remember(AGREEMENT, lambda: Agreement(sampled.incompatibility(), converged))
+    return tables
+
+
 @dataclass(frozen=True, eq=False)
 class _Built:
     """One construction over a sketch, or a replicate of it, with tokens besides."""
@@ -212,7 +238,11 @@ class _Built:
         tables = self._tables()
         joint = construct(self.method, tables, **self.options)
         sketch = Sketched(
-            self.pair.whole.supports, self.holding, self.replicates, self.pair.diagnostics
+            self.pair.whole.supports,
+            self.holding,
+            self.replicates,
+            self.pair.diagnostics,
+            self.missing_entropy,
         )
         if self.replicate is None:
             return joint.named(self.method, sketch=sketch)
@@ -225,13 +255,16 @@ class _Built:
         )
 
     def _tables(self) -> PairTables:
-        tables = self.pair.tables(replicate=self.replicate, probes=self.probes)
-        if self.replicate is not None:
-            tables.remember(STATIONARY_LAW, partial(direct_law, tables))
-        return tables
+        return tables_of(self.pair, replicate=self.replicate, probes=self.probes)
 
     def _agreement(self) -> Agreement:
         return agreement(self._tables())
+
+    def missing_entropy(self, axes: Sequence[int]) -> float:
+        """What the entropy of some blanks lacks in the cells of the sketch."""
+        number = 0 if self.replicate is None else 1 + self.replicate
+        missing = self.pair.missing_entropies[number]
+        return missing.both if len(axes) == 2 else missing.blanks[axes[0]]
 
     def replicates(self) -> list[Joint]:
         """The joint as other samples might have given it; a replicate has none of its own."""

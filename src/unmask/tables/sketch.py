@@ -16,12 +16,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
+from numpy.typing import NDArray
 from torch import Tensor
 
+from unmask.lazy import computed_once
 from unmask.tables.conditional import DenseLogits
 from unmask.tables.pair_tables import PairTables
+from unmask.tables.sampled import Entropies, Sampled, row_entropies
+from unmask.tables.side import Side
 from unmask.tables.source import MaskedMarginals
 
 # contexts per blank of the first sweep, by which the others are proposed
@@ -32,63 +37,12 @@ _SWEEPS = 3
 _DEFENSIVE = 0.1
 # part of the contexts that is the head
 _HEAD = 0.65
-# what a token weighs that counts for nothing in sums, but has a probability
-_NO_WEIGHT = -60.0
 # other weights that the sample might have had
 REPLICATES = 32
 
 
-@dataclass(frozen=True, eq=False)
-class Side:
-    """The contexts of one blank, in the order of its axis; the tail has weights above one."""
-
-    places: Int[Tensor, " size"]
-    log_weights: Float[Tensor, " size"]
-    tail: Bool[Tensor, " size"]
-
-    @property
-    def certain(self) -> Bool[Tensor, " size"]:
-        """The head: neither drawn, nor beside it all for its probability alone."""
-        return ~self.tail & (self.log_weights == 0.0)
-
-    @classmethod
-    def of(cls, head: Sequence[int], drawn: Tensor, log_weights: Tensor) -> "Side":
-        """So many certain tokens, and others with their weights."""
-        places = torch.cat([torch.tensor(head, dtype=torch.long), drawn])
-        weights = torch.cat([torch.zeros(len(head), dtype=torch.float64), log_weights])
-        order = torch.argsort(places)
-        return cls(places[order], weights[order], weights[order] > 0.0)
-
-    def with_probes(self, probes: Sequence[int]) -> "Side":
-        """Beside them tokens that count for nothing in sums."""
-        known = set(self.places.tolist())
-        new = torch.tensor([p for p in dict.fromkeys(probes) if p not in known], dtype=torch.long)
-        weights = torch.full((len(new),), _NO_WEIGHT, dtype=torch.float64)
-        places = torch.cat([self.places, new])
-        order = torch.argsort(places)
-        return Side(
-            places[order],
-            torch.cat([self.log_weights, weights])[order],
-            torch.cat([self.tail, torch.zeros(len(new), dtype=torch.bool)])[order],
-        )
-
-    def replicate(self, generator: torch.Generator) -> "Side":
-        """Weights that vary as those of other samples would.
-
-        A token that stands for w others was drawn with probability 1 / w: multiplying its weight by
-        a factor of mean one and variance 1 - 1 / w gives every sum the variance of the sample.
-        """
-        log_w = self.log_weights[self.tail]
-        # exponential: of mean and variance one, and never negative
-        other = torch.empty_like(log_w).exponential_(generator=generator) - 1.0
-        factors = 1.0 + (-torch.expm1(-log_w)).sqrt() * other
-        changed = self.log_weights.clone()
-        changed[self.tail] = log_w + factors.clamp(min=1e-12).log()
-        return replace(self, log_weights=changed)
-
-
-# both sides, and by outcome the cells and the log mass of the tail
-Gathered = tuple[tuple[Side, Side], list[tuple[Tensor, Tensor]]]
+# by outcome: log cells of the contexts that ran, and the log mass of each row beyond the head
+Cells = list[tuple[Tensor, Tensor]]
 NO_PROBES: tuple[tuple[int, ...], ...] = ((), ())
 
 
@@ -109,13 +63,13 @@ class SketchedPair:
         self._generator = torch.Generator().manual_seed(seed)
         # the rows that have run, by context: what the other blank may be, over its whole axis
         self._rows: tuple[dict[int, Tensor], dict[int, Tensor]] = ({}, {})
-        # what tables are made of, by the tokens that were added for their probability
-        self._gathered: dict[tuple[tuple[int, ...], ...], Gathered] = {}
+        # what tables are made of, by probes
+        self._gathered: dict[tuple[tuple[int, ...], ...], _Gathered] = {}
 
     @property
     def sides(self) -> tuple[Side, Side]:
         """The contexts of both blanks."""
-        return self._gathered[NO_PROBES][0]
+        return self._gathered[NO_PROBES].samples[None].sides
 
     @property
     def least(self) -> int:
@@ -148,7 +102,8 @@ class SketchedPair:
         first, second = (self._drawn(blank, heads[blank], size) for blank in (0, 1))
         for blank, side in enumerate((first, second)):
             self._run(blank, side.places.tolist())
-        self._gathered = {NO_PROBES: ((first, second), self._cells_of((first, second)))}
+        self._gathered = {NO_PROBES: self._gather((first, second))}
+        self.__dict__.pop("missing_entropies", None)
 
     def _likeliest(self, blank: int, count: int, without: Sequence[int]) -> list[int]:
         if count <= 0:
@@ -194,45 +149,66 @@ class SketchedPair:
         bar = best.values[count] if count < len(best.values) else priority.new_zeros(())
         return Side.of(head, drawn, (bar / left[drawn]).clamp(min=1.0).log())
 
-    def _cells_of(self, sides: tuple[Side, Side]) -> list[tuple[Tensor, Tensor]]:
-        """For each blank as the outcome: the cells, by context, and the log mass of the tail."""
-        found = []
+    def _gather(self, sides: tuple[Side, Side]) -> "_Gathered":
+        cells = []
         for outcome in (0, 1):
             side, contexts = sides[outcome], sides[1 - outcome].places.tolist()
             rows = self._rows[1 - outcome]
             certain = side.places[side.certain]
-            cells, masses = [], []
+            inside, beyond = [], []
             for context in contexts:
                 row = rows[context].double()
-                cells.append(row[side.places])
+                inside.append(row[side.places])
                 row[certain] = -torch.inf
-                masses.append(torch.logsumexp(row, dim=0))
-            found.append((torch.stack(cells), torch.stack(masses)))
-        return found
+                beyond.append(torch.logsumexp(row, dim=0))
+            cells.append((torch.stack(inside), torch.stack(beyond)))
+        return _Gathered(cells, {None: Sampled(sides, *_probabilities(cells))})
 
-    def _with(self, probes: tuple[tuple[int, ...], ...]) -> Gathered:
-        """The sides and cells with further tokens; the last ones are kept, for the replicates."""
+    def _with(self, probes: tuple[tuple[int, ...], ...]) -> "_Gathered":
+        """The sides and cells with probes; the last ones are kept, for the replicates."""
         if probes not in self._gathered:
             for blank in (0, 1):
                 self._run(blank, probes[blank])
             first, second = self.sides
             probed = first.with_probes(probes[0]), second.with_probes(probes[1])
-            self._gathered = {
-                NO_PROBES: self._gathered[NO_PROBES],
-                probes: (probed, self._cells_of(probed)),
-            }
+            self._gathered = {NO_PROBES: self._gathered[NO_PROBES], probes: self._gather(probed)}
         return self._gathered[probes]
+
+    def sampled(
+        self, *, replicate: int | None = None, probes: Sequence[Sequence[int]] = NO_PROBES
+    ) -> Sampled:
+        """The contexts with their weights: those of the sample, or of a replicate."""
+        samples = self._with(tuple(map(tuple, probes))).samples
+        if replicate not in samples:
+            generator = torch.Generator().manual_seed(
+                (self._seed * REPLICATES + (replicate or 0) + 1) % 2**63
+            )
+            first, second = samples[None].sides
+            samples[replicate] = samples[None].weighted(
+                (first.replicate(generator), second.replicate(generator))
+            )
+        return samples[replicate]
+
+    @computed_once
+    def missing_entropies(self) -> list[Entropies]:
+        """What sampled cells lack of the entropies of whole rows; first without a replicate."""
+        numbers = (None, *range(REPLICATES))
+        samples = [self.sampled(replicate=number) for number in numbers]
+        rows = [
+            [self._rows[t][c] for c in side.places.tolist()] for t, side in enumerate(self.sides)
+        ]
+        cells = self._gathered[NO_PROBES].cells
+        return [
+            whole - one.cell_entropies([_masses(cells[1 - t], one.sides[1 - t]) for t in (0, 1)])
+            for one, whole in zip(samples, row_entropies(samples, rows), strict=True)
+        ]
 
     def tables(
         self, *, replicate: int | None = None, probes: Sequence[Sequence[int]] = NO_PROBES
     ) -> PairTables:
-        """The tables of masses; with other weights, or with further tokens beside them."""
-        sides, cells = self._with(tuple(map(tuple, probes)))
-        if replicate is not None:
-            generator = torch.Generator().manual_seed(
-                (self._seed * REPLICATES + replicate + 1) % 2**63
-            )
-            sides = sides[0].replicate(generator), sides[1].replicate(generator)
+        """The tables of masses; with the weights of a replicate, or with probes."""
+        sides = self.sampled(replicate=replicate, probes=probes).sides
+        cells = self._with(tuple(map(tuple, probes))).cells
         logs = [_masses(cells[outcome], sides[outcome]) for outcome in (0, 1)]
         masked = []
         for blank, side in enumerate(sides):
@@ -259,6 +235,20 @@ class SketchedPair:
             "head": [int(side.certain.sum()) for side in self.sides],
             "tail": [int(side.tail.sum()) for side in self.sides],
         }
+
+
+@dataclass(frozen=True, eq=False)
+class _Gathered:
+    """The cells of some sides, and samples of them: None is the sample itself, else replicates."""
+
+    cells: Cells
+    samples: dict[int | None, Sampled]
+
+
+def _probabilities(cells: Cells) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
+    """By context's blank instead of by outcome, and without logarithms."""
+    swapped = cells[::-1]
+    return [inside.exp().numpy() for inside, _ in swapped], [m.exp().numpy() for _, m in swapped]
 
 
 def _masses(

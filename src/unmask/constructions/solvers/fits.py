@@ -107,30 +107,6 @@ def solve_stationary(tables: Tables, start: Factors | None = None, **how: Any) -
     return Fit(graph.split(found.point), found)
 
 
-def direct_law(tables: PairTables) -> Fit:
-    """The same of small tables by one linear system: sooner, and without a verdict.
-
-    Elimination loses digits where tokens hardly meet; for many tables that differ by little, as
-    those of a sketch's replicates.
-    """
-    forth, back = (tables.log_given_others(t).exp().cpu().numpy() for t in (0, 1))
-    returns = forth @ back.T - np.eye(tables.shape[0])
-    wanted = np.zeros(tables.shape[0])
-    returns[-1], wanted[-1] = 1.0, 1.0
-    try:
-        first = np.maximum(np.linalg.solve(returns, wanted), 0.0)
-    except np.linalg.LinAlgError:  # tokens that do not meet at all
-        return solve_stationary(tables)
-    # one round of the sampler: what elimination leaves of a tiny mass is rounding
-    first = np.maximum(forth @ (first @ back), 1e-200)
-    log_a, log_b = (np.log(one / one.sum()) for one in (first, first @ back))
-    if not (np.isfinite(log_a).all() and np.isfinite(log_b).all()):
-        return solve_stationary(tables)
-    residual = float(np.abs(forth @ np.exp(log_b) - np.exp(log_a)).max())
-    found = Solution(np.concatenate([log_a, log_b]), 0, False, (residual,))
-    return Fit((torch.from_numpy(log_b)[None], torch.from_numpy(log_a)[:, None]), found)
-
-
 def solve_contest(
     tables: Tables,
     start: Factors,

@@ -1,0 +1,60 @@
+"""The contexts of one blank of a sketch: its head, its weighted sample, and tokens beside them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+# what a token weighs that counts for nothing in sums, but has a probability
+_NO_WEIGHT = -60.0
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """The contexts of one blank, in the order of its axis; the tail has weights above one."""
+
+    places: Int[Tensor, " size"]
+    log_weights: Float[Tensor, " size"]
+    tail: Bool[Tensor, " size"]
+
+    @property
+    def certain(self) -> Bool[Tensor, " size"]:
+        """The head: weight one and not a probe."""
+        return ~self.tail & (self.log_weights == 0.0)
+
+    @classmethod
+    def of(cls, head: Sequence[int], drawn: Tensor, log_weights: Tensor) -> "Side":
+        """So many certain tokens, and others with their weights."""
+        places = torch.cat([torch.tensor(head, dtype=torch.long), drawn])
+        weights = torch.cat([torch.zeros(len(head), dtype=torch.float64), log_weights])
+        order = torch.argsort(places)
+        return cls(places[order], weights[order], weights[order] > 0.0)
+
+    def with_probes(self, probes: Sequence[int]) -> "Side":
+        """The same with probes: tokens that have a probability and no weight in sums."""
+        known = set(self.places.tolist())
+        new = torch.tensor([p for p in dict.fromkeys(probes) if p not in known], dtype=torch.long)
+        weights = torch.full((len(new),), _NO_WEIGHT, dtype=torch.float64)
+        places = torch.cat([self.places, new])
+        order = torch.argsort(places)
+        return Side(
+            places[order],
+            torch.cat([self.log_weights, weights])[order],
+            torch.cat([self.tail, torch.zeros(len(new), dtype=torch.bool)])[order],
+        )
+
+    def replicate(self, generator: torch.Generator) -> "Side":
+        """Weights that vary as those of other samples would.
+
+        A token that stands for w others was drawn with probability 1 / w: multiplying its weight by
+        a factor of mean one and variance 1 - 1 / w gives every sum the variance of the sample.
+        """
+        log_w = self.log_weights[self.tail]
+        # exponential: of mean and variance one, and never negative
+        other = torch.empty_like(log_w).exponential_(generator=generator) - 1.0
+        factors = 1.0 + (-torch.expm1(-log_w)).sqrt() * other
+        changed = self.log_weights.clone()
+        changed[self.tail] = log_w + factors.clamp(min=1e-12).log()
+        return replace(self, log_weights=changed)

@@ -1,0 +1,128 @@
+"""What whole rows of a sketch say, held against all contexts."""
+
+import numpy as np
+import pytest
+import torch
+from sketch_tables import clustered, tables_of
+
+from unmask.constructions import construct
+from unmask.constructions.incompatibility import incompatibility
+from unmask.constructions.solvers.fits import stationary_law
+from unmask.tables.pair_tables import PairTables
+from unmask.tables.sampled import Sampled, _stationary
+from unmask.tables.sketch import SketchedPair
+
+SIZE = 600
+
+
+def grown(tables: PairTables, contexts: int, seed: int = 0) -> SketchedPair:
+    pair = SketchedPair(tables, seed=seed)
+    pair.grow(contexts)
+    return pair
+
+
+def errors_of_law(sampled: Sampled, laws: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """Of the logarithms, at the ten likeliest tokens of each blank."""
+    errors = []
+    for side, law, density in zip(sampled.sides, laws, sampled.densities, strict=True):
+        exact = law[side.places.numpy()]
+        best = np.argsort(-exact)[:10]
+        errors.append(np.log(density[best] / exact[best]))
+    return np.concatenate(errors)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_law_of_compatible_conditionals_is_exact_whatever_was_drawn(seed):
+    joint = clustered(SIZE, seed)
+    pair = grown(tables_of(joint), 50, seed)
+    for replicate in (None, 0, 1):
+        sampled = pair.sampled(replicate=replicate)
+        assert any(side.tail.any() for side in sampled.sides)
+        errors = errors_of_law(sampled, (joint.sum(axis=1), joint.sum(axis=0)))
+        # to what float32 keeps of a table; the scale of either blank is estimated
+        first, second = errors[:10], errors[10:]
+        assert np.abs(np.concatenate([first - first.mean(), second - second.mean()])).max() < 1e-5
+        assert np.abs(errors).max() < 0.02
+        assert sampled.incompatibility() < 1e-5
+
+
+def test_the_control_halves_the_error_of_a_law_without_it():
+    joint = clustered(SIZE, 1)
+    tables = tables_of(joint, noise=0.3)
+    law = stationary_law(tables)
+    exact = law.log_a.exp().numpy(), law.log_b.exp().numpy()
+    squares = {"controlled": [], "plain": []}
+    for seed in range(8):
+        pair = grown(tables, 60, seed)
+        squares["controlled"].append(np.square(errors_of_law(pair.sampled(), exact)).mean())
+        # the chain of the tables of masses, which knows nothing of the flow back
+        plain = stationary_law(pair.tables())
+        weights = [side.log_weights.exp().numpy() for side in pair.sides]
+        sampled = pair.sampled()
+        sampled.__dict__["densities"] = (
+            plain.log_a.exp().numpy() / weights[0],
+            plain.log_b.exp().numpy() / weights[1],
+        )
+        squares["plain"].append(np.square(errors_of_law(sampled, exact)).mean())
+    assert np.mean(squares["controlled"]) < 0.5 * np.mean(squares["plain"])
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.8])
+def test_with_every_context_nothing_is_missing(noise):
+    tables = tables_of(clustered(120, 2), noise=noise)
+    pair = grown(tables, 120)
+    sampled, law = pair.sampled(), stationary_law(tables)
+    for density, log_r in zip(sampled.densities, (law.log_a, law.log_b), strict=True):
+        np.testing.assert_allclose(density, log_r.exp().numpy(), rtol=1e-5)
+    assert sampled.incompatibility() == pytest.approx(incompatibility(tables), abs=1e-6)
+    for missing in pair.missing_entropies:
+        assert max(abs(missing.both), *map(abs, missing.blanks)) < 1e-5
+
+
+def test_entropy_and_information_are_nearer_with_whole_rows():
+    tables = tables_of(clustered(SIZE, 3), noise=0.3)
+    exact = construct("pseudo-gibbs", tables)
+    of_cells, of_rows = [], []
+    for seed in range(8):
+        pair = grown(tables, 60, seed)
+        joint = construct("pseudo-gibbs", pair.tables())
+        missing = pair.missing_entropies[0]
+        entropy, information = joint.entropy(), joint.mutual_information()
+        of_cells.append((entropy - exact.entropy(), information - exact.mutual_information()))
+        more = missing.both, sum(missing.blanks) - missing.both
+        of_rows.append(np.add(of_cells[-1], more))
+    assert (np.abs(np.mean(of_rows, axis=0)) < 0.5 * np.abs(np.mean(of_cells, axis=0))).all()
+
+
+def test_a_probe_has_the_probability_that_it_has_in_the_sample():
+    joint = clustered(SIZE, 4)
+    pair = grown(tables_of(joint), 50)
+    outside = next(a for a in range(SIZE) if a not in set(pair.sides[0].places.tolist()))
+    probed = pair.sampled(probes=((outside,), ()))
+    place = probed.sides[0].places.tolist().index(outside)
+    others = pair.sampled().densities[0] / joint.sum(axis=1)[pair.sides[0].places.numpy()]
+    assert probed.densities[0][place] / joint.sum(axis=1)[outside] == pytest.approx(
+        np.median(others), rel=1e-3
+    )
+
+
+def test_the_eigenvector_is_that_of_a_library():
+    rng = np.random.default_rng(0)
+    flow = np.exp(4 * rng.normal(size=(40, 40)))
+    flow /= flow.sum(axis=1, keepdims=True) * rng.uniform(0.8, 1.2, (40, 1))
+    law, residual = _stationary(flow)
+    values, vectors = np.linalg.eig(flow.T)
+    expected = np.abs(vectors[:, np.argmax(values.real)].real)
+    np.testing.assert_allclose(law, expected / expected.sum(), rtol=1e-8)
+    assert residual < 1e-9
+
+
+def test_tokens_that_hardly_meet_are_solved_too():
+    """Two blocks with a leak of a millionth: power iteration would take a million rounds."""
+    block = np.full((10, 10), 0.1)
+    flow = np.kron(np.eye(2), block)
+    flow[:10, 10:], flow[10:, :10] = 1e-7, 3e-7
+    flow /= flow.sum(axis=1, keepdims=True)
+    law, _ = _stationary(flow)
+    assert law[:10].sum() / law[10:].sum() == pytest.approx(3, rel=1e-3)
+    assert torch.tensor(law).isfinite().all()
