@@ -119,7 +119,7 @@ class Sampled:
         totals = [
             weights @ law for weights, law in zip(self._weights, (first, second), strict=True)
         ]
-        return 1.0 / totals[0], 1.0 / totals[1]
+        return 1.0 / float(totals[0]), 1.0 / float(totals[1])
 
     def _tail_mean(self, blank: int, law: Vector, values: Vector) -> float:
         """The mean of a number over the tokens beyond the head, by their estimated mass."""
@@ -168,7 +168,8 @@ class Sampled:
         sums: Vector = (self._given[blank][:, head] * bits[:, head]).sum(axis=1)
         weighted = self._given[blank][:, tail] * self._weights[other][tail]
         totals = np.maximum(weighted.sum(axis=1), _LEAST)
-        return sums + self._left[blank] * (weighted * bits[:, tail]).sum(axis=1) / totals
+        sums += self._left[blank] * (weighted * bits[:, tail]).sum(axis=1) / totals
+        return sums
 
     # -- entropies of the two factorisations, q(a | b) r_b and q(b | a) r_a
 
@@ -281,10 +282,9 @@ def _normalised(law: Vector) -> Vector:
 
 def _solved(system: Matrix, wanted: Vector) -> Vector:
     try:
-        solution: Vector = np.linalg.solve(system, wanted)
+        return np.asarray(np.linalg.solve(system, wanted), dtype=np.float64)
     except np.linalg.LinAlgError:
         return np.full(len(wanted), -1.0)
-    return solution
 
 
 def _x_log_x(x: NDArray[np.float64]) -> NDArray[np.float64]:
