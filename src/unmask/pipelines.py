@@ -91,6 +91,9 @@ class JointFillMaskPipeline(_Pipeline):  # type: ignore[misc]
             cloze, said = one_blank_for_each(cloze)
         if said is not None:
             warn(said, PiecesWarning)
+        if len(cloze.blank_widths) == 1 and options.get("targets") is None:
+            # as in fill-mask, outputs that no token names have their share
+            options.setdefault("support", "vocabulary")
         return self.language_model.fill(cloze, top=top, method=method, **options)
 
     def postprocess(self, model_outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -72,14 +72,18 @@ def test_error_bars_are_as_wide_as_the_errors():
         "J": Joint.incompatibility,
     }
     squares = {(name, method): [] for name in numbers for method in SKETCHED}
+    stated = {key: [] for key in squares}
     for seed in range(8):
         found = sketched_joints(SKETCHED, {}, tables, Sketch(precision=None, passes=201, seed=seed))
         for (name, method), values in squares.items():
             off = numbers[name](found[method]) - numbers[name](exact[method])
-            values.append((off / found[method].standard_error(numbers[name])) ** 2)
+            stated[name, method].append(found[method].standard_error(numbers[name]))
+            values.append((off / stated[name, method][-1]) ** 2)
     for name, values in squares.items():
         # of normal errors with the right width the mean is one; its spread over seeds is 0.5
-        assert 0.1 < np.mean(values) < 4.0, (name, values)
+        assert np.mean(values) < 4.0, (name, values)
+        # no error below 0.001 is stated, and J is known better than that here
+        assert np.mean(values) > 0.1 or np.max(stated[name]) < 0.002, (name, values, stated[name])
         assert np.mean(np.array(values) < 4) > 0.7, (name, values)
 
 
