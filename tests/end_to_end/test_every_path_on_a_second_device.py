@@ -436,6 +436,15 @@ def _(place: Place) -> object:
     return pipeline(TWO)
 
 
+@path("gradients and dropout, with which to tune")
+def _(place: Place) -> object:
+    weight = torch.nn.Parameter(torch.linspace(-1, 1, 12).to(place.device))
+    with devices.seeded_random_numbers(weight.device, 3):
+        torch.nn.functional.dropout(weight * weight, 0.5).sum().backward()
+    assert weight.grad is not None
+    return weight.grad.cpu()
+
+
 @path("tune")
 def _(place: Place) -> object:
     states = torch.get_rng_state(), strict_device.MODULE.get_rng_state()
@@ -569,4 +578,4 @@ def test_paths_that_train_give_them_too() -> None:
         capture_output=True,
         text=True,
     )
-    assert "2 passed" in child.stdout, child.stdout[-4000:]
+    assert "3 passed" in child.stdout, child.stdout[-4000:]
