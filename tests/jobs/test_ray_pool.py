@@ -209,7 +209,7 @@ def test_what_unmask_refuses_lasts_and_the_rest_passes(error, lasts):
 class Failing:
     """A task whose rows have these errors."""
 
-    beside = None
+    overlapped = None
 
     def __init__(self, errors: Sequence[str]) -> None:
         self.rows = [a_row(**NO_METRICS, error=error) for error in errors]

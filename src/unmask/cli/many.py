@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from unmask.jobs.running import Job
     from unmask.jobs.single_file import Layout
     from unmask.jobs.tally import Tally
-    from unmask.jobs.work import Answered, Given
+    from unmask.jobs.work import Answered, InMemoryUnit
     from unmask.language_model import LanguageModel
 
-    AnyUnit = TypeVar("AnyUnit", Unit, Given, Unit | Given)
+    AnyUnit = TypeVar("AnyUnit", Unit, InMemoryUnit, Unit | InMemoryUnit)
 
 # called with the model and what it is run on for the first rows
 Announce = Callable[["LanguageModel", Sequence[Any]], None]
@@ -184,7 +184,7 @@ class Source(NamedTuple):
     no unit is read before the rows of the one before it are written.
     """
 
-    units: "Callable[[int], Iterable[Unit | Given]]"
+    units: "Callable[[int], Iterable[Unit | InMemoryUnit]]"
     texts: int | None
     identity: list[list[object]] | None
     texts_per_unit: int
@@ -219,16 +219,16 @@ class Source(NamedTuple):
         )
 
 
-def in_units(rows: "Iterable[Row]", size: int) -> "Callable[[int], Iterator[Given]]":
+def in_units(rows: "Iterable[Row]", size: int) -> "Callable[[int], Iterator[InMemoryUnit]]":
     """Rows that are read one after the other, from a unit on."""
-    from unmask.jobs.work import Given
+    from unmask.jobs.work import InMemoryUnit
 
-    def units(start: int) -> "Iterator[Given]":
+    def units(start: int) -> "Iterator[InMemoryUnit]":
         source = islice(rows, start * size, None)
         for number in count(start):
             if not (some := list(islice(source, size))):
                 return
-            yield Given(number, some)
+            yield InMemoryUnit(number, some)
 
     return units
 
@@ -258,7 +258,7 @@ def check_any(kind: "Kind", tally: "Tally") -> None:
     """Raise where there is not one number; an output that was begun is not left behind."""
     # a shard may have no texts
     if tally.texts and tally.has_none(getattr(kind, "methods", ())):
-        raise UnmaskError(kind.none_of(tally))
+        raise UnmaskError(kind.all_failed_message(tally))
 
 
 def after_announcing(

@@ -82,11 +82,11 @@ def run(chosen: argparse.Namespace) -> int:
         return table_rows.to_folder(chosen, kind, lambda tally: _conclude(chosen, tally))
     # by tables an item takes seconds: each is written when it is done
     opened = table_rows.opened(chosen, kind, ITEMS_AT_ONCE if kind.method == _ORDERS else 1)
-    check_names(opened.names, kind.adds)
+    check_names(opened.names, kind.output_columns)
     lm = options.load_model(chosen)
     if not chosen.quiet:
         _announce(chosen, lm, opened.first, opened.source.texts, kind)
-    layout = Layout([*opened.names, *kind.adds], format or "csv")
+    layout = Layout([*opened.names, *kind.output_columns], format or "csv")
     return _conclude(chosen, many.run_file(chosen, kind, opened.source, lm, layout))
 
 

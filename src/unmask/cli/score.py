@@ -69,8 +69,8 @@ def run(chosen: argparse.Namespace) -> int:
         many.check_any(kind, tally)
         _print(chosen, kind, tally, task, table.rows)
         return 0
-    kept = [name for name in names if name not in kind.leaves_out]
-    layout = Layout([*kept, *kind.adds], task.format, kind.leaves_out, kind.methods)
+    kept = [name for name in names if name not in kind.dropped_columns]
+    layout = Layout([*kept, *kind.output_columns], task.format, kind.dropped_columns, kind.methods)
     tally = many.run_file(chosen, kind, source, lm, layout)
     many.check_any(kind, tally)
     _print(chosen, kind, tally, task, [])
@@ -103,7 +103,7 @@ def _source(chosen: argparse.Namespace, kind: "Score", task: Task) -> tuple[list
     if chosen.file is None and chosen.files:
         _reject_limit(chosen)
         job = open_job(kind, chosen.files, format=chosen.format, texts_per_unit=TEXTS_AT_ONCE)
-        return first_columns(job.source, kind.needs), many.Source.of_job(job)
+        return first_columns(job.source, kind.required_columns), many.Source.of_job(job)
     items = _items(chosen, task)
     names, count, digest = _columns(items, chosen, kind)
     rows = _Rows(items, count)
@@ -152,7 +152,7 @@ def _columns(
         count += 1
         theirs.update(dict.fromkeys(item.columns))
         total.update(json.dumps(list(item.columns.items())).encode() + b"\n")
-    check_names(theirs, kind.adds)
+    check_names(theirs, kind.output_columns)
     for name in chosen.by or ():
         if name not in theirs:
             raise UnmaskError(f"--by {quoted(name)}: the input has no such column")

@@ -76,7 +76,9 @@ def opened(chosen: argparse.Namespace, kind: "Kind", size: int) -> Opened:
         batch = next(one for one in batches if one.rows)
         return Opened(batch.rows[0], batch.columns, many.Source.of_job(job))
     stdin_format = "csv" if chosen.file == "-" else None
-    items = ItemFile(chosen.file, kind.needs, chosen.format or stdin_format, chosen.limit)
+    items = ItemFile(
+        chosen.file, kind.required_columns, chosen.format or stdin_format, chosen.limit
+    )
     if can_be_read_again(chosen.file):
         names, count, digest = _looked_at(items)
         units = many.in_units(_Rows(items), size)

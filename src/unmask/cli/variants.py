@@ -138,10 +138,10 @@ def _to_file(chosen: argparse.Namespace, kind: "Variants", format: str) -> int:
     if size < 1:
         raise UnmaskError(f"a unit has texts from 1, not {size}")
     opened = table_rows.opened(chosen, kind, size)
-    check_names(opened.names, kind.adds)
+    check_names(opened.names, kind.output_columns)
     variant_agreement.check_column(chosen, opened.names)
     lm = options.load_model(chosen)
-    layout = Layout([*opened.names, *kind.adds], format, wait_for=kind.methods)
+    layout = Layout([*opened.names, *kind.output_columns], format, wait_for=kind.methods)
     announce = _Announced(chosen, kind, opened.source.texts, is_rough=chosen.file is None)
     if chosen.dry_run:
         many.after_announcing(announce, kind, lm, opened.source.units(0))

@@ -50,7 +50,9 @@ class Parts:
     def write(self, number: int, answered: Answered) -> None:
         """The part of a unit."""
         kind = self.kind
-        tables = part_tables(answered.batch, answered.rows, kind.adds, kind.leaves_out)
+        tables = part_tables(
+            answered.batch, answered.rows, kind.output_columns, kind.dropped_columns
+        )
         facts = {
             "plan": self.plan,
             "unit": number,

@@ -82,7 +82,7 @@ class Batch:
         return list(dict.fromkeys(name for row in self.rows for name in row))
 
     def with_column(self, name: str, value: str) -> "Batch":
-        """The same with a column that all rows have alike; one that is there already stays."""
+        """The same with a constant column; one that is there already stays."""
         if name in self.columns:
             return self
         rows = [{name: value, **row} for row in self.rows]

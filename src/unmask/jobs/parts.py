@@ -32,15 +32,22 @@ _WHOLE = 2**53
 
 
 def part_tables(
-    batch: Batch, found: Sequence[Sequence[Row]], adds: Mapping[str, str], leaves_out: Sequence[str]
+    batch: Batch,
+    found: Sequence[Sequence[Row]],
+    output_columns: Mapping[str, str],
+    dropped_columns: Sequence[str],
 ) -> Iterator["pyarrow.Table"]:
     """All columns of the input, and next to them what was found: a row as often as it needs.
 
     In tables of some thousands of rows, of which there is at least one.
     """
     pa, _ = parquet_library()
-    given = [(name, one) for name, one in _columns(pa, batch) if name not in (*leaves_out, *adds)]
-    types = {name: pa.type_for_alias(type_name) for name, type_name in adds.items()}
+    given = [
+        (name, one)
+        for name, one in _columns(pa, batch)
+        if name not in (*dropped_columns, *output_columns)
+    ]
+    types = {name: pa.type_for_alias(type_name) for name, type_name in output_columns.items()}
     repeated = [n for n, rows in enumerate(found) for _ in rows]
     own = list(chain.from_iterable(found))
     for start in range(0, len(own) or 1, _ROWS_AT_ONCE):

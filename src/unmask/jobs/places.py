@@ -52,7 +52,7 @@ def inside(folder: str, name: str) -> str:
 
 
 def is_pattern(place: str) -> bool:
-    """Whether a place stands for others; a file of that very name is none."""
+    """Whether a place is a glob, not an existing file."""
     return bool(_PATTERN & set(place)) and not os.path.exists(os.path.expanduser(place))
 
 

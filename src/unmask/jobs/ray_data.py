@@ -34,14 +34,20 @@ class MapBatches:
     def __call__(self, table: "pyarrow.Table") -> "pyarrow.Table":
         """The rows of a batch, each as often as it has results."""
         kind = self._kind
-        missing = [name for name in kind.needs if name not in table.column_names]
+        missing = [name for name in kind.required_columns if name not in table.column_names]
         if missing:
             raise ValueError(f"the data set has no column {missing[0]!r}")
-        names = [name for name in (*kind.needs, *kind.takes) if name in table.column_names]
+        names = [
+            name
+            for name in (*kind.required_columns, *kind.optional_columns)
+            if name in table.column_names
+        ]
         batch = Batch(table.select(names).to_pylist(), [None] * table.num_rows, table)
         found = self._work.run(self._lm, self._work.prepared(self._lm, batch))
         pa, _ = parquet_library()
-        return pa.concat_tables(part_tables(batch, found.rows, kind.adds, kind.leaves_out))
+        return pa.concat_tables(
+            part_tables(batch, found.rows, kind.output_columns, kind.dropped_columns)
+        )
 
 
 class _Nothing:

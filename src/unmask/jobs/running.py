@@ -57,11 +57,12 @@ def open_job(
     """A job over files, patterns, folders or URLs, after a look at its first rows."""
     if texts_per_unit < 1:
         raise UnmaskError(f"a unit has texts from 1, not {texts_per_unit}")
-    needs = kind.needs
-    source = open_input(files, format=format, texts_per_unit=texts_per_unit, columns=needs)
-    columns = first_columns(source, needs)
-    theirs = set(columns) - set(kind.leaves_out)
-    check_names(theirs, kind.adds)
+    source = open_input(
+        files, format=format, texts_per_unit=texts_per_unit, columns=kind.required_columns
+    )
+    columns = first_columns(source, kind.required_columns)
+    theirs = set(columns) - set(kind.dropped_columns)
+    check_names(theirs, kind.output_columns)
     if kind.file_column is not None and kind.file_column not in theirs:
         _check_stems(source, kind.file_column)
     return Job(kind, source, texts_per_unit, columns)
@@ -161,7 +162,7 @@ class _Driver:
                 with closing(executor.run(work.task(self._plan), left)) as outcomes:
                     for done in outcomes:
                         self._count(done)
-                        bar.set_postfix_str(self._told(), refresh=False)
+                        bar.set_postfix_str(self._status(), refresh=False)
                         bar.update(done.tally.texts)
             finally:
                 self._write_manifest()
@@ -198,7 +199,7 @@ class _Driver:
         if time.monotonic() - self._written_at > SECONDS_PER_LINE:
             self._write_manifest()
 
-    def _told(self) -> str:
+    def _status(self) -> str:
         without = self._tally.unanswered
         said = [f"{without:,} without a number"] * bool(without)
         return ", ".join([*said, *[f"{self._failed:,} units failed"] * bool(self._failed)])

@@ -38,7 +38,7 @@ class Layout(NamedTuple):
 
     names: Sequence[str]
     format: str
-    leaves_out: Sequence[str] = ()
+    dropped_columns: Sequence[str] = ()
     wait_for: Sequence[str] = ()
 
 
@@ -75,7 +75,7 @@ class RowWriter:
         """The rows of the next unit; after one that failed no other is written."""
         if number == self._next:
             self._next += 1
-            rows = rows_of(answered, self._layout.leaves_out)
+            rows = rows_of(answered, self._layout.dropped_columns)
             self.append(rows, answered.tally, units=number + 1)
 
     def append(self, rows: Sequence[Row], tally: Tally, *, units: int = 0) -> None:
@@ -101,10 +101,10 @@ class RowWriter:
         self._note(self)
 
 
-def rows_of(answered: Answered, leaves_out: Sequence[str] = ()) -> list[Row]:
+def rows_of(answered: Answered, dropped_columns: Sequence[str] = ()) -> list[Row]:
     """The columns that came in, but for some, with those that are new."""
     return [
-        {**{name: value for name, value in given.items() if name not in leaves_out}, **own}
+        {**{name: value for name, value in given.items() if name not in dropped_columns}, **own}
         for given, rows in zip(_given(answered.batch), answered.rows, strict=True)
         for own in rows
     ]

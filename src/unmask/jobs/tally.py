@@ -1,4 +1,4 @@
-"""What is told of the rows of a unit, and added up over all of them: counts, never the rows."""
+"""Counters per unit, summed over all units."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,7 +35,7 @@ class Tally:
 
     @property
     def unanswered(self) -> int:
-        """How many have no number by the method with the fewest."""
+        """The number of rows that the worst method could not score."""
         return max((count for count, _ in self.without.values()), default=0)
 
     def has_none(self, methods: Sequence[str]) -> bool:

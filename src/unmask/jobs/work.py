@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from unmask import __version__
 from unmask.errors import CorpusError, StoreError, UnmaskError, UnmaskWarning
 from unmask.jobs.executors.ray_failures import is_of_accelerator
-from unmask.jobs.executors.task import Beside, Failure, Task
+from unmask.jobs.executors.task import Failure, OverlappedIO, Task
 from unmask.jobs.inputs import Batch, Row, Unit, file_stem, read_unit
 from unmask.jobs.kinds import Kind, Reason
 from unmask.jobs.model_source import check_model
@@ -36,8 +36,8 @@ class Done(NamedTuple):
     unread: bool = False
 
 
-class Given(NamedTuple):
-    """Rows that are a unit without having to be read."""
+class InMemoryUnit(NamedTuple):
+    """A unit whose rows are in memory."""
 
     number: int
     rows: Sequence[Row]
@@ -80,7 +80,7 @@ class Work:
     kind: Kind
     store: Store
 
-    def read(self, lm: LanguageModel, unit: Unit | Given) -> Read:
+    def read(self, lm: LanguageModel, unit: Unit | InMemoryUnit) -> Read:
         """The rows of a unit, tokenised."""
         try:
             return self.prepared(lm, batch_of(unit, self.kind))
@@ -91,7 +91,7 @@ class Work:
 
     def prepared(self, lm: LanguageModel, batch: Batch) -> Read:
         """Rows that were read, tokenised."""
-        lost = clash(set(batch.columns) - set(self.kind.leaves_out), self.kind.adds)
+        lost = clash(set(batch.columns) - set(self.kind.dropped_columns), self.kind.output_columns)
         items: list[Any] = [Reason(why or lost) if why or lost else None for why in batch.reasons]
         good = [place for place, why in enumerate(items) if why is None]
         read = self.kind.read(lm, [batch.rows[place] for place in good])
@@ -117,7 +117,7 @@ class Work:
         seconds = time.perf_counter() - began
         return Answered(read.batch, rows, tally, seconds, read.error, read.unread)
 
-    def write(self, unit: Unit | Given, answered: Answered) -> Done:
+    def write(self, unit: Unit | InMemoryUnit, answered: Answered) -> Done:
         """Store the rows."""
         if answered.error is None:
             self.store.write(unit.number, answered)
@@ -129,10 +129,10 @@ class Work:
         Unless `ahead`, a unit is read when the one before it has been written.
         """
         if ahead:
-            return Task(_check(plan), self.run, _give_up, Beside(self.read, self.write))
+            return Task(_check(plan), self.run, _give_up, OverlappedIO(self.read, self.write))
         return Task(_check(plan), self.whole, _give_up)
 
-    def whole(self, lm: LanguageModel, unit: Unit | Given) -> Done:
+    def whole(self, lm: LanguageModel, unit: Unit | InMemoryUnit) -> Done:
         """All of it, one after the other."""
         return self.write(unit, self.run(lm, self.read(lm, unit)))
 
@@ -149,11 +149,11 @@ def clash(theirs: Iterable[str], own: Iterable[str]) -> str | None:
     return None
 
 
-def batch_of(unit: Unit | Given, kind: Kind) -> Batch:
+def batch_of(unit: Unit | InMemoryUnit, kind: Kind) -> Batch:
     """The rows of a unit as a kind reads them, with the name of their file if it wants that."""
-    if isinstance(unit, Given):
+    if isinstance(unit, InMemoryUnit):
         return Batch(unit.rows, [None] * len(unit.rows))
-    batch = read_unit(unit, kind.needs, kind.takes)
+    batch = read_unit(unit, kind.required_columns, kind.optional_columns)
     if kind.file_column is None:
         return batch
     return batch.with_column(kind.file_column, file_stem(unit.place))

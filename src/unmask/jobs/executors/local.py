@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol, TypeVar
 
-from unmask.jobs.executors.task import Beside, Task
+from unmask.jobs.executors.task import OverlappedIO, Task
 from unmask.language_model import LanguageModel
 
 T = TypeVar("T")
@@ -36,13 +36,13 @@ class LocalExecutor:
 
     def run(self, task: Task, jobs: Iterable[Any]) -> Generator[Any, None, None]:
         """The outcomes in the order of the jobs."""
-        if task.beside is None:
+        if task.overlapped is None:
             return (task.run(self._lm, job) for job in jobs)
-        return _overlapped(task, task.beside, self._lm, jobs)
+        return _overlapped(task, task.overlapped, self._lm, jobs)
 
 
 def _overlapped(
-    task: Task, beside: Beside, lm: LanguageModel, jobs: Iterable[Any]
+    task: Task, overlapped: OverlappedIO, lm: LanguageModel, jobs: Iterable[Any]
 ) -> Generator[Any, None, None]:
     """The model runs in this thread, where an interruption reaches it.
 
@@ -54,12 +54,12 @@ def _overlapped(
         ThreadPoolExecutor(1) as writer,
     ):
         written: deque[Future[Any]] = deque()
-        read = ((job, reader.submit(beside.read, lm, job)) for job in jobs)
+        read = ((job, reader.submit(overlapped.read, lm, job)) for job in jobs)
         for job, content in _one_ahead(read):
             found = task.run(lm, content.result())
             while written:
                 yield written.popleft().result()
-            written.append(writer.submit(beside.write, job, found))
+            written.append(writer.submit(overlapped.write, job, found))
             _give_back()
         while written:
             yield written.popleft().result()

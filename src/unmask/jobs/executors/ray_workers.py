@@ -62,8 +62,8 @@ class Worker:
     def do(self, job: Any) -> Any:
         """One job; a process whose accelerator has failed ends, for all that follow would fail."""
         assert self._lm is not None
-        task, beside = self._task, self._task.beside
-        content = job if beside is None else beside.read(self._lm, job)
+        task, overlapped = self._task, self._task.overlapped
+        content = job if overlapped is None else overlapped.read(self._lm, job)
         try:
             with self._model_is_free:
                 found = task.run(self._lm, content)
@@ -71,7 +71,7 @@ class Worker:
             if is_of_accelerator(said := describe(error)):
                 sys.exit(said)
             raise
-        found = found if beside is None else beside.write(job, found)
+        found = found if overlapped is None else overlapped.write(job, found)
         if (why := accelerator_failure(found)) is not None:
             # Ray passes the text on as the reason of the death
             sys.exit(why)
@@ -96,7 +96,7 @@ class RayTransport:
             max_restarts=0,
             max_task_retries=0,
             # a job that waits is read meanwhile
-            max_concurrency=1 if task.beside is None else JOBS_PER_WORKER,
+            max_concurrency=1 if task.overlapped is None else JOBS_PER_WORKER,
             # packed onto one node, they would share its memory while others are idle
             scheduling_strategy="SPREAD",
         )(Worker)

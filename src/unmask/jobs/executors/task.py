@@ -14,8 +14,8 @@ class Failure(NamedTuple):
     details: str = ""
 
 
-class Beside(NamedTuple):
-    """What is done before and after the model runs, while it runs for another job."""
+class OverlappedIO(NamedTuple):
+    """Reads the next job and writes the last one while the model runs."""
 
     read: Callable[[LanguageModel, Any], Any]
     write: Callable[[Any, Any], Any]
@@ -25,12 +25,12 @@ class Beside(NamedTuple):
 class Task:
     """A job from its beginning to its outcome.
 
-    `check` rejects another model than the job was planned for. `run` makes the outcome, or where
-    there is something `beside` it, what is written from what was read. `give_up` makes the outcome
-    of a job that could not be done.
+    `check` rejects another model than the job was planned for. `run` makes the outcome; where reads
+    and writes are `overlapped`, it makes what is written from what was read. `give_up` makes the
+    outcome of a job that could not be done.
     """
 
     check: Callable[[LanguageModel], None]
     run: Callable[[LanguageModel, Any], Any]
     give_up: Callable[[Any, Failure], Any]
-    beside: Beside | None = None
+    overlapped: OverlappedIO | None = None

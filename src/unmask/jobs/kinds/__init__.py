@@ -18,22 +18,22 @@ class Reason(str):
 class Kind(Protocol):
     """Rows in, and for each the rows that come of it. A value: it is sent to workers.
 
-    `name` is the command, `options` decide the numbers and are a part of the plan. `needs` are the
-    columns of the input that it reads, `takes` those that it reads where there are some,
-    `leaves_out` those that are not passed on, and `adds` its own, by the names that Arrow has for
-    their types. `file_column` is a column that the name of a row's file is put into, if any.
+    `name` is the command, `options` decide the numbers and are a part of the plan. Of the input it
+    reads the `required_columns` and, if present, the `optional_columns`; it passes on all columns
+    but the `dropped_columns`. `output_columns` are its own, with the names of their Arrow types.
+    `file_column` is a column that receives the name of a row's file, if any.
     """
 
     @property
     def name(self) -> str: ...
     @property
-    def needs(self) -> Sequence[str]: ...
+    def required_columns(self) -> Sequence[str]: ...
     @property
-    def takes(self) -> Sequence[str]: ...
+    def optional_columns(self) -> Sequence[str]: ...
     @property
-    def leaves_out(self) -> Sequence[str]: ...
+    def dropped_columns(self) -> Sequence[str]: ...
     @property
-    def adds(self) -> Mapping[str, str]: ...
+    def output_columns(self) -> Mapping[str, str]: ...
     @property
     def file_column(self) -> str | None: ...
     def options(self) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class Kind(Protocol):
     def without(self, reason: str) -> list[dict[str, Any]]:
         """The result rows of a row that has no answer."""
 
-    def none_of(self, tally: Tally) -> str:
+    def all_failed_message(self, tally: Tally) -> str:
         """What is said where there is not one number."""
 
     def tally(self, rows: Sequence[Row], found: Sequence[Sequence[Row]]) -> Tally:

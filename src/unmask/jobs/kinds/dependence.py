@@ -41,16 +41,16 @@ class Dependence:
 
     name = "dependence"
     file_column = None
-    needs = ("text",)
-    takes = ()
-    leaves_out = ()
+    required_columns = ("text",)
+    optional_columns = ()
+    dropped_columns = ()
 
     def __post_init__(self) -> None:
         """Reject what cannot be measured."""
         check_support(self.measure, self.support)
 
     @property
-    def adds(self) -> dict[str, str]:
+    def output_columns(self) -> dict[str, str]:
         """The columns that it adds."""
         names = dict.fromkeys(("first_name", "second_name"), "string")
         numbers = dict.fromkeys((self.measure.replace("-", "_"), "standard_error"), "double")
@@ -100,14 +100,16 @@ class Dependence:
             values = {**pair, "model": self.model_name, "reason": None}
             if self.tree:
                 values["tree"] = (pair["first"], pair["second"]) in edges
-            rows.append({name: values[name] for name in self.adds})
+            rows.append({name: values[name] for name in self.output_columns})
         return rows
 
     def without(self, reason: str) -> list[dict[str, Any]]:
         """A row with the reason."""
-        return [{**dict.fromkeys(self.adds), "model": self.model_name, "reason": str(reason)}]
+        return [
+            {**dict.fromkeys(self.output_columns), "model": self.model_name, "reason": str(reason)}
+        ]
 
-    def none_of(self, tally: Tally) -> str:
+    def all_failed_message(self, tally: Tally) -> str:
         """What is said where there is not one map."""
         return f"none of the {tally.texts} texts can be mapped"
 

@@ -161,12 +161,12 @@ class Fill:
 
     name = "fill"
     file_column = None
-    needs = ("text",)
-    takes = FIELDS
-    leaves_out = FIELDS
+    required_columns = ("text",)
+    optional_columns = FIELDS
+    dropped_columns = FIELDS
 
     @property
-    def adds(self) -> dict[str, str]:
+    def output_columns(self) -> dict[str, str]:
         """What an answer adds; fills and diagnostics are JSON, for no two texts have the same."""
         texts = dict.fromkeys(("fills", "method"), "string")
         return {**texts, "J": "double", **dict.fromkeys(("diagnostics", "error"), "string")}
@@ -201,9 +201,9 @@ class Fill:
 
     def without(self, reason: str) -> list[Row]:
         """A row with the error."""
-        return [{**dict.fromkeys(self.adds), "error": str(reason)}]
+        return [{**dict.fromkeys(self.output_columns), "error": str(reason)}]
 
-    def none_of(self, tally: Tally) -> str:
+    def all_failed_message(self, tally: Tally) -> str:
         """What is said where there is not one answer."""
         return f"none of the {tally.texts} texts can be answered"
 

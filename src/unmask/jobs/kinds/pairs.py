@@ -32,16 +32,16 @@ class Pairs:
 
     name = "pairs"
     file_column = None
-    takes = ()
-    leaves_out = ()
+    optional_columns = ()
+    dropped_columns = ()
 
     @property
-    def needs(self) -> Sequence[str]:
+    def required_columns(self) -> Sequence[str]:
         """The columns of the text and the words."""
         return self.columns
 
     @property
-    def adds(self) -> dict[str, str]:
+    def output_columns(self) -> dict[str, str]:
         """The columns that it adds: standard errors only where numbers are estimated."""
         other = "pmi" if self.method == METHOD_WITHOUT_TABLES else "association"
         *numbers, reason = (one.name for one in fields(PairScore) if one.name != other)
@@ -76,9 +76,9 @@ class Pairs:
 
     def _row(self, score: PairScore) -> dict[str, Any]:
         values = score.to_dict() | {"method": self.method, "model": self.model_name}
-        return {name: values[name.removeprefix(self.prefix)] for name in self.adds}
+        return {name: values[name.removeprefix(self.prefix)] for name in self.output_columns}
 
-    def none_of(self, tally: Tally) -> str:
+    def all_failed_message(self, tally: Tally) -> str:
         """What is said where there is not one number."""
         return f"none of the {tally.texts} items can be scored"
 

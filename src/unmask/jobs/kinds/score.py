@@ -51,7 +51,7 @@ class Score:
 
     name = "score"
     file_column = None
-    takes = ()
+    optional_columns = ()
 
     @property
     def is_pairs(self) -> bool:
@@ -64,17 +64,17 @@ class Score:
         return "bits" if self.base_two else "nats"
 
     @property
-    def needs(self) -> Sequence[str]:
+    def required_columns(self) -> Sequence[str]:
         """The columns of the texts, and those that pairs are grouped by."""
         return [*self.columns, *(name for name in self.groups if name not in self.columns)]
 
     @property
-    def leaves_out(self) -> Sequence[str]:
+    def dropped_columns(self) -> Sequence[str]:
         """The texts, if the rows are to be published."""
         return self.columns if self.without_text else ()
 
     @property
-    def adds(self) -> dict[str, str]:
+    def output_columns(self) -> dict[str, str]:
         """The columns that it adds."""
         every = WORD_COLUMNS if self.words else PAIR_COLUMNS if self.is_pairs else TEXT_COLUMNS
         *numbers, reason = every
@@ -138,13 +138,13 @@ class Score:
         order = self.order if method == "unmasking" else None
         about = {"method": method, "order": order, "unit": self.unit, "model": self.model_name}
         unit = BITS if self.base_two else 1.0
-        names = [(name, name.removeprefix(self.prefix)) for name in self.adds]
+        names = [(name, name.removeprefix(self.prefix)) for name in self.output_columns]
         return [
             {name: (row | about)[plain] for name, plain in names}
             for row in result_rows(score, words=self.words, unit=unit)
         ]
 
-    def none_of(self, tally: Tally) -> str:
+    def all_failed_message(self, tally: Tally) -> str:
         """What is said where there is not one number."""
         what = f"texts ({tally.texts}) can be scored"
         if self.is_pairs:

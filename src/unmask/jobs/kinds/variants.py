@@ -35,16 +35,16 @@ class Variants:
     settings: Settings = field(default_factory=lambda: Settings(progress=False), compare=False)
 
     name = "variants"
-    takes = (MUTATED_SEQUENCE,)
-    leaves_out = ()
+    optional_columns = (MUTATED_SEQUENCE,)
+    dropped_columns = ()
 
     @property
-    def needs(self) -> Sequence[str]:
+    def required_columns(self) -> Sequence[str]:
         """The mutations, and without a wild type the sequences that have them."""
         return (MUTANT,) if self.sequence is not None else (MUTANT, MUTATED_SEQUENCE)
 
     @property
-    def adds(self) -> dict[str, str]:
+    def output_columns(self) -> dict[str, str]:
         """The columns that it adds: the scores by the names of the methods, then about them."""
         numbers = {name: "double" for method in self.methods for name in columns_of(method)}
         counts = [f"{method}_forward_passes" for method in self.methods]
@@ -82,7 +82,7 @@ class Variants:
 
     def without(self, reason: str) -> list[dict[str, Any]]:
         """A row with the reason."""
-        return [{**dict.fromkeys(self.adds), **self._about(str(reason))}]
+        return [{**dict.fromkeys(self.output_columns), **self._about(str(reason))}]
 
     def _about(self, reason: str | None) -> dict[str, str | None]:
         return {f"{self.prefix}model": self.model_name, f"{self.prefix}reason": reason}
@@ -101,9 +101,9 @@ class Variants:
         reasons = dict.fromkeys(one.reason for one in scores.values() if one.reason)
         about = self._about("; ".join(reasons) or None)
         own = {self.prefix + name: value for name, value in values.items()} | about
-        return {name: own[name] for name in self.adds}
+        return {name: own[name] for name in self.output_columns}
 
-    def none_of(self, tally: Tally) -> str:
+    def all_failed_message(self, tally: Tally) -> str:
         """What is said where there is not one score."""
         _, example = tally.without[self.methods[0]]
         return f"none of the {tally.texts:,} variants can be scored, e.g.: {example}"
