@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -22,8 +23,9 @@ from tiny_tokenizers import save_bert
 import unmask
 from unmask import cli
 from unmask.jobs import folder as folders
-from unmask.jobs import identify, parts
+from unmask.jobs import identify, parts, running
 from unmask.jobs.identify import probe
+from unmask.jobs.kinds.score import Score
 from unmask.jobs.model_source import ModelSource
 from unmask.sequences.scoring import score_texts
 
@@ -327,6 +329,88 @@ def test_many_units_that_cannot_be_read_do_not_end_a_job(arguments, tmp_path, ca
     assert cli.main(arguments(tmp_path / "run", "--texts-per-unit", "1", files=place)) == 1
     assert "22 of 66 units failed, e.g.: cannot read" in capsys.readouterr().err
     assert [row["text"] for row in rows_in(tmp_path / "run")] == texts(22) + texts(66)[44:]
+
+
+def _failing(monkeypatch, fails: Callable[[str], bool]) -> None:
+    """As a machine whose memory is too small for some texts."""
+    real = Score.run
+
+    def run(self, lm, items):
+        if any(fails(text.text) for item in items for text in item):
+            raise MemoryError("too small")
+        return real(self, lm, items)
+
+    monkeypatch.setattr(Score, "run", run)
+
+
+def test_rows_that_ended_in_an_error_are_computed_again(
+    done, again, tmp_path, capsys, monkeypatch
+) -> None:
+    """Last, so that others are done even if they fail again; until then they have a reason."""
+    before = rows_in(done)
+    broken = {row["text"] for row in before if "dog dog" in row["text"]}
+    shutil.rmtree(done)
+    with monkeypatch.context() as patch:
+        _failing(patch, broken.__contains__)
+        assert again(done) == 0
+        manifest = json.loads((done / "_manifest-0-of-1.json").read_text())
+        assert manifest["failed_texts"] == sum(row["text"] in broken for row in before) > 0
+        assert again(done) == 0
+    rows = rows_in(done)
+    assert {row["text"] for row in rows if row["score"] is None} == broken
+    assert {row["reason"] for row in rows if row["score"] is None} == {"MemoryError: too small"}
+    assert cli.main(["merge", str(done), str(tmp_path / "all.jsonl"), "--quiet"]) == 0
+    assert again(done) == 0
+    assert rows_in(done) == before
+    kept = {path: path.stat().st_mtime_ns for path in done.glob("part-*")}
+    assert again(done) == 0
+    assert {path: path.stat().st_mtime_ns for path in done.glob("part-*")} == kept
+
+
+def test_a_job_that_only_fails_is_stopped(done, again, capsys, monkeypatch) -> None:
+    shutil.rmtree(done)
+    monkeypatch.setattr("unmask.jobs.running._FAILURES_IN_A_ROW", 4)
+    _failing(monkeypatch, lambda _: True)
+    assert again(done) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith(
+        "unmask: 4 units failed in a row, the last with: MemoryError: too small. What was finished"
+    )
+    # what has failed before does not keep others from being tried
+    assert again(done) == 2
+    assert len(list(done.glob("part-*"))) >= 8
+
+
+def test_other_versions_are_said_and_recorded(done, again, capsys, monkeypatch) -> None:
+    min(done.glob("part-*")).unlink()
+    newer = running.SOFTWARE.replace("torch ", "torch 99.")
+    monkeypatch.setattr(running, "SOFTWARE", newer)
+    assert again(done) == 0
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("unmask: result rows of this run were computed with other versions (tor")
+    manifest = json.loads((done / "_manifest-0-of-1.json").read_text())
+    assert newer in manifest["software"]
+    assert len(manifest["software"]) == 2
+
+
+def test_a_finished_folder_that_cannot_be_written_to_has_nothing_to_do(
+    done, again, tmp_path, capsys
+) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=5m", "tmpfs", str(disk)], check=True)
+    try:
+        shutil.copytree(done, disk / "run")
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        assert again(disk / "run") == 0
+        assert capsys.readouterr().err == ""
+        subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
+        min((disk / "run").glob("part-*")).unlink()
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        assert again(disk / "run") == 2
+        assert "cannot be written to, and 1 of 15 units are not done" in capsys.readouterr().err
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
 
 
 CHANGES = [

@@ -135,7 +135,8 @@ def run_folder(
         name = options.model_name(chosen.model)
         told = None if announce is None else partial(after_announcing, announce(job), kind, lm)
         if chosen.dry_run and told is not None:
-            told(job.source.units())
+            units: Iterable[Unit | InMemoryUnit] = job.source.units()
+            told(units)
             return 0
         outcome = run_job(
             job,

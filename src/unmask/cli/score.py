@@ -97,13 +97,12 @@ def _kind(chosen: argparse.Namespace, task: Task) -> "Score":
 
 def _source(chosen: argparse.Namespace, kind: "Score", task: Task) -> tuple[list[str], many.Source]:
     """The names of all columns, and the rows; a file of this machine is read whole beforehand."""
-    from unmask.jobs.inputs import first_columns
     from unmask.jobs.running import open_job
 
     if chosen.file is None and chosen.files:
         _reject_limit(chosen)
         job = open_job(kind, chosen.files, format=chosen.format, texts_per_unit=TEXTS_AT_ONCE)
-        return first_columns(job.source, kind.required_columns), many.Source.of_job(job)
+        return list(job.columns), many.Source.of_job(job)
     items = _items(chosen, task)
     names, count, digest = _columns(items, chosen, kind)
     rows = _Rows(items, count)

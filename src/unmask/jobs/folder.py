@@ -17,10 +17,10 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unmask.durable import make_folder, remove_unfinished
 from unmask.errors import StoreError
@@ -31,8 +31,10 @@ from unmask.jobs.parts import encoded, facts_of, part_tables
 from unmask.jobs.plan import JobPlan, check_same, read_plan
 from unmask.jobs.shards import Shard
 from unmask.jobs.tally import Tally
-from unmask.jobs.work import Answered
 from unmask.printable import quoted
+
+if TYPE_CHECKING:
+    from unmask.jobs.work import Answered
 
 PLAN, LOCKS = "_plan.json", "_locks"
 _PART = re.compile(r"part-(\d{6,})\.parquet")
@@ -47,7 +49,7 @@ class Parts:
     plan: str
     software: str
 
-    def write(self, number: int, answered: Answered) -> None:
+    def write(self, number: int, answered: "Answered") -> None:
         """The part of a unit."""
         kind = self.kind
         tables = part_tables(
@@ -72,18 +74,28 @@ def place_of(folder: str, number: int) -> str:
 class Progress:
     """Which units are done, as a byte each; what they hold; and which parts are damaged.
 
-    `checked` is the time of the last change among parts that are done, in nanoseconds.
+    `failed` are units whose part holds rows that ended in an unexpected error; they are not done.
+    `software` are the versions that computed the parts. `checked` is the time of the last change
+    among parts that are done, in nanoseconds.
     """
 
     done: bytearray
-    tally: Tally
-    damaged: list[int]
+    tally: Tally = field(default_factory=Tally)
+    damaged: list[int] = field(default_factory=list)
+    failed: list[int] = field(default_factory=list)
+    software: set[str] = field(default_factory=set)
     checked: int = 0
 
     @property
     def count(self) -> int:
         """How many are done."""
         return sum(self.done)
+
+    @property
+    def stored(self) -> list[int]:
+        """The units that have a part: those that are done, and those that failed."""
+        done = (number for number, is_done in enumerate(self.done) if is_done)
+        return sorted([*done, *self.failed])
 
 
 def read_progress(
@@ -94,7 +106,7 @@ def read_progress(
     Of those that changed before `checked` only the footer is read.
     """
     share = shard or Shard()
-    progress = Progress(bytearray(plan.units or 0), Tally(), [])
+    progress = Progress(bytearray(plan.units or 0))
     digest = plan.digest
     changes = {
         number: changed
@@ -102,7 +114,7 @@ def read_progress(
         if number % share.count == share.index and number < len(progress.done)
     }
 
-    def tally(number: int) -> Tally | None:
+    def contents(number: int) -> tuple[Tally, str] | None:
         place = place_of(folder, number)
         try:
             with places.open_file(place) as file:
@@ -113,16 +125,21 @@ def read_progress(
         if facts is None or facts.get("plan") != digest or facts.get("unit") != number:
             return None
         try:
-            return Tally.from_dict(facts["tally"])
+            return Tally.from_dict(facts["tally"]), str(facts["software"])
         except (KeyError, TypeError, ValueError):
             return None
 
-    for number, some in zip(changes, places.in_parallel(tally, changes), strict=True):
+    for number, some in zip(changes, places.in_parallel(contents, changes), strict=True):
         if some is None:
             progress.damaged.append(number)
+            continue
+        tally, software = some
+        progress.software.add(software)
+        if tally.failed:
+            progress.failed.append(number)
         else:
             progress.done[number] = 1
-            progress.tally.add(some)
+            progress.tally.add(tally)
             progress.checked = max(progress.checked, changes[number])
     return progress
 
@@ -153,7 +170,7 @@ def held(folder: str, plan: JobPlan, shard: Shard) -> Iterator[JobPlan]:
     """
     _reject_other(folder)
     with ExitStack() as locks:
-        if not places.is_url(folder):
+        if not places.is_url(folder) and not is_read_only(folder):
             local = Path(folder) / LOCKS
             make_folder(local)
             # shards that are started together go one by one
@@ -167,6 +184,11 @@ def held(folder: str, plan: JobPlan, shard: Shard) -> Iterator[JobPlan]:
         else:
             agreed = _agreed(folder, plan)
         yield agreed
+
+
+def is_read_only(folder: str) -> bool:
+    """Whether a folder of this machine is there and cannot be written to."""
+    return os.path.isdir(folder) and not os.access(folder, os.W_OK)
 
 
 def _agreed(folder: str, plan: JobPlan) -> JobPlan:

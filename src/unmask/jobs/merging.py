@@ -44,9 +44,8 @@ def finished_parts(folder: str) -> tuple[list[str], int]:
     progress = read_progress(folder, plan)
     for number in progress.damaged:
         raise _damaged(place_of(folder, number))
-    done = progress.done
-    parts = [place_of(folder, number) for number, is_done in enumerate(done) if is_done]
-    return parts, len(done) - len(parts)
+    parts = [place_of(folder, number) for number in progress.stored]
+    return parts, len(progress.done) - len(parts)
 
 
 def _damaged(place: str) -> StoreError:

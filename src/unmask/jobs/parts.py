@@ -42,12 +42,8 @@ def part_tables(
     In tables of some thousands of rows, of which there is at least one.
     """
     pa, _ = parquet_library()
-    given = [
-        (name, one)
-        for name, one in _columns(pa, batch)
-        if name not in (*dropped_columns, *output_columns)
-    ]
-    types = {name: pa.type_for_alias(type_name) for name, type_name in output_columns.items()}
+    given = _columns(pa, batch, (*dropped_columns, *output_columns))
+    types = {name: _type(pa, type_name) for name, type_name in output_columns.items()}
     repeated = [n for n, rows in enumerate(found) for _ in rows]
     own = list(chain.from_iterable(found))
     for start in range(0, len(own) or 1, _ROWS_AT_ONCE):
@@ -58,11 +54,18 @@ def part_tables(
         yield pa.table(columns, names=[*(name for name, _ in given), *types])
 
 
-def _columns(pa: Any, batch: Batch) -> list[tuple[str, Any]]:
+def _type(pa: Any, name: str) -> Any:
+    """An Arrow type by its name, of which `list<int32>` is no alias."""
+    if name.startswith("list<"):
+        return pa.list_(_type(pa, name[len("list<") : -1]))
+    return pa.type_for_alias(name)
+
+
+def _columns(pa: Any, batch: Batch, dropped: Sequence[str]) -> list[tuple[str, Any]]:
     """The columns that came in; of lines, each with whatever type all its values have."""
+    names = [name for name in batch.columns if name not in dropped]
     if batch.table is not None:
-        return list(zip(batch.table.column_names, batch.table.columns, strict=True))
-    names = dict.fromkeys(name for row in batch.rows for name in row)
+        return [(name, batch.table.column(name)) for name in names]
     return [(name, _column(pa, [row.get(name) for row in batch.rows])) for name in names]
 
 

@@ -3,12 +3,12 @@
 import io
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 
-from unmask.errors import UnmaskError
+from unmask.errors import StoreError, UnmaskError
 from unmask.jobs import folder as folders
 from unmask.jobs import places
 from unmask.jobs.executors.local import Executor
@@ -18,8 +18,9 @@ from unmask.jobs.kinds import Kind
 from unmask.jobs.model_source import SOFTWARE
 from unmask.jobs.plan import JobPlan
 from unmask.jobs.shards import Shard
+from unmask.jobs.software import change
 from unmask.jobs.tally import Tally
-from unmask.jobs.work import Done, Work, clash
+from unmask.jobs.work import Done, InMemoryInput, InMemoryUnit, Work, clash
 from unmask.language_model import LanguageModel
 from unmask.printable import printable, quoted
 from unmask.progress import Bar, DrawnBar, HiddenBar
@@ -32,10 +33,10 @@ SECONDS_PER_LINE = 30.0
 
 @dataclass(frozen=True)
 class Job:
-    """What to do with which files; see `open_job`."""
+    """What to do with which rows: those of files (see `open_job`), or some in memory."""
 
     kind: Kind
-    source: Input
+    source: Input | InMemoryInput
     texts_per_unit: int
     columns: Sequence[str] = ()
 
@@ -108,10 +109,11 @@ def run_job(
     shard: Shard | None = None,
     progress: bool | None = None,
     say: Callable[[str], object] = lambda _: None,
-    look_at: Callable[[Iterable[Unit]], Iterable[Unit]] | None = None,
+    look_at: Callable[[Iterable[Unit | InMemoryUnit]], Iterable[Unit | InMemoryUnit]] | None = None,
 ) -> Outcome:
     """Do what is missing from a job's folder, which is created if it does not exist.
 
+    Units with rows that ended in an unexpected error are computed again, after all others.
     `look_at` is called with the units that are left, and returns them.
     """
     share = shard or Shard()
@@ -120,8 +122,13 @@ def run_job(
         before = folders.read_progress(output, agreed, share, checked=checked)
         if before.damaged:
             say(f"{len(before.damaged):,} parts are damaged, and are computed again")
+        driver = _Driver(job, agreed, output, share, before)
+        if folders.is_read_only(output):
+            return driver.finished()
+        if (other_versions := change(before.software, SOFTWARE)) is not None:
+            say(other_versions)
         parts = folders.Parts(output, job.kind, agreed.digest, SOFTWARE)
-        return _Driver(job, agreed, output, share, before).run(
+        return driver.run(
             executor, Work(job.kind, parts), progress, look_at or (lambda units: units)
         )
 
@@ -135,6 +142,7 @@ class _Driver:
         self._job, self._plan, self._output, self._shard = job, plan, output, shard
         self._units = len(range(shard.index, job.source.unit_count, shard.count))
         self._before, self._done, self._tally = before.done, before.count, before.tally
+        self._tried, self._software = set(before.failed), before.software
         self._damaged, self._checked = len(before.damaged), before.checked
         self._failed, self._in_a_row = 0, 0
         self._example: str | None = None
@@ -145,27 +153,45 @@ class _Driver:
         executor: Executor,
         work: Work,
         progress: bool | None,
-        look_at: Callable[[Iterable[Unit]], Iterable[Unit]],
+        look_at: Callable[[Iterable[Unit | InMemoryUnit]], Iterable[Unit | InMemoryUnit]],
     ) -> Outcome:
-        """All units that are left."""
-        left = look_at(
-            unit
-            for unit in islice(self._job.source.units(), self._shard.index, None, self._shard.count)
-            if not self._before[unit.number]
-        )
+        """All units that are left: if those that failed fail again, the others are done."""
+        new = (unit for unit in self._share() if unit.number not in self._tried)
+        tried = (unit for unit in self._share() if unit.number in self._tried)
+        left = look_at(chain(new, tried))
+        # workers that need not read their rows may be where the folder is not
+        stores = not isinstance(self._job.source, InMemoryInput)
+        task = work.task(self._plan, stores=stores)
+        self._software.add(SOFTWARE)
         texts = self._job.source.texts
         share = None if texts is None else -(-texts * self._units // self._job.source.unit_count)
         with progress_bar(
             share, self._tally.texts, shown=progress, shard=self._shard, unit=" texts"
         ) as bar:
             try:
-                with closing(executor.run(work.task(self._plan), left)) as outcomes:
-                    for done in outcomes:
+                with closing(executor.run(task, left)) as outcomes:
+                    for outcome in outcomes:
+                        done = outcome if isinstance(outcome, Done) else work.write(*outcome)
                         self._count(done)
                         bar.set_postfix_str(self._status(), refresh=False)
                         bar.update(done.tally.texts)
             finally:
                 self._write_manifest()
+        return self.outcome()
+
+    def _share(self) -> Iterator[Unit | InMemoryUnit]:
+        units: Iterable[Unit | InMemoryUnit] = self._job.source.units()
+        share = islice(units, self._shard.index, None, self._shard.count)
+        return (unit for unit in share if not self._before[unit.number])
+
+    def finished(self) -> Outcome:
+        """What there is, if nothing is missing: nothing can be written."""
+        if self._done < self._units:
+            raise StoreError(
+                f"{places.shown(self._output)} cannot be written to, and"
+                f" {self._units - self._done:,} of {self._units:,} units are not done; copy the"
+                " folder to a disk that can be written to, and give the copy as --output"
+            )
         return self.outcome()
 
     def outcome(self) -> Outcome:
@@ -181,20 +207,24 @@ class _Driver:
         )
 
     def _count(self, done: Done) -> None:
-        if done.error is None:
+        error = done.error
+        if error is None:
             self._done += 1
-            self._in_a_row = 0
             self._tally.add(done.tally)
+            if done.tally.failed == done.tally.texts > 0:
+                error = next((why for _, why in done.tally.without.values()), "")
         else:
             self._failed += 1
+            self._example = self._example or error
+        if error is None:
+            self._in_a_row = 0
+        elif done.unit not in self._tried:
             # a stretch of a file that cannot be read is many units, and says nothing of the rest
             self._in_a_row += not done.unread
-            self._example = self._example or done.error
             if self._in_a_row >= _FAILURES_IN_A_ROW:
                 raise UnmaskError(
-                    f"{self._in_a_row} units failed in a row, the last with: "
-                    f"{printable(done.error)}. What was finished is kept; fix the cause and start "
-                    "again"
+                    f"{self._in_a_row} units failed in a row, the last with: {printable(error)}."
+                    " What was finished is kept; fix the cause and start again"
                 )
         if time.monotonic() - self._written_at > SECONDS_PER_LINE:
             self._write_manifest()
@@ -212,6 +242,8 @@ class _Driver:
             "failed": self._failed,
             "texts": self._tally.texts,
             "without": self._tally.unanswered,
+            "failed_texts": self._tally.failed,
+            "software": sorted(self._software),
             "checked": self._checked,
         }
         folders.write_manifest(self._output, self._plan, self._shard, counts)

@@ -14,7 +14,8 @@ class Tally:
     """How many rows came in, by method how many have no number and an example of why, and who won.
 
     `verdicts` counts pairs by who won, and `passes` their forward passes. `unknown` counts rows
-    with words that the vocabulary has no token for.
+    with words that the vocabulary has no token for, `failed` those that ended in an unexpected
+    error.
     """
 
     texts: int = 0
@@ -22,6 +23,7 @@ class Tally:
     verdicts: Counter[Verdict] = field(default_factory=Counter)
     passes: Counter[Verdict] = field(default_factory=Counter)
     unknown: int = 0
+    failed: int = 0
 
     def add(self, other: "Tally") -> None:
         """Count another's too."""
@@ -32,6 +34,7 @@ class Tally:
         self.verdicts.update(other.verdicts)
         self.passes.update(other.passes)
         self.unknown += other.unknown
+        self.failed += other.failed
 
     @property
     def unanswered(self) -> int:
@@ -54,6 +57,7 @@ class Tally:
         return {
             "texts": self.texts,
             "unknown": self.unknown,
+            "failed": self.failed,
             "without": {method: list(found) for method, found in self.without.items()},
             "verdicts": [
                 [method, groups, correct, count, self.passes[method, groups, correct]]
@@ -64,7 +68,7 @@ class Tally:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Tally":
         """Read back what `to_dict` made."""
-        tally = cls(values["texts"], unknown=values["unknown"])
+        tally = cls(values["texts"], unknown=values["unknown"], failed=values["failed"])
         tally.without = {method: (int(n), why) for method, (n, why) in values["without"].items()}
         for method, groups, correct, count, passes in values["verdicts"]:
             key = method, tuple((name, value) for name, value in groups), correct

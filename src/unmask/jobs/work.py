@@ -6,7 +6,7 @@ read is an outcome with an error.
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -15,7 +15,7 @@ from unmask.errors import CorpusError, StoreError, UnmaskError, UnmaskWarning
 from unmask.jobs.executors.ray_failures import is_of_accelerator
 from unmask.jobs.executors.task import Failure, OverlappedIO, Task
 from unmask.jobs.inputs import Batch, Row, Unit, file_stem, read_unit
-from unmask.jobs.kinds import Kind, Reason
+from unmask.jobs.kinds import FailedRows, Kind, Reason
 from unmask.jobs.model_source import check_model
 from unmask.jobs.plan import JobPlan
 from unmask.jobs.tally import Tally
@@ -41,6 +41,32 @@ class InMemoryUnit(NamedTuple):
 
     number: int
     rows: Sequence[Row]
+
+
+@dataclass(frozen=True)
+class InMemoryInput:
+    """Rows that need not be read, in units; `identity` is what they are recognised by."""
+
+    rows: Sequence[Sequence[Row]]
+    identity: list[list[object]]
+
+    @property
+    def unit_count(self) -> int:
+        """How many units they are."""
+        return len(self.rows)
+
+    @property
+    def texts(self) -> int:
+        """How many rows."""
+        return sum(map(len, self.rows))
+
+    def units(self) -> Iterator[InMemoryUnit]:
+        """Every unit, numbered from 0."""
+        return (InMemoryUnit(number, rows) for number, rows in enumerate(self.rows))
+
+    def to_dict(self) -> list[list[object]]:
+        """What the input is known by."""
+        return self.identity
 
 
 class Read(NamedTuple):
@@ -114,6 +140,7 @@ class Work:
         tally = self.kind.tally(read.batch.rows, rows)
         # also where rows have no column for it
         tally.unknown = max(tally.unknown, sum(map(_has_unknown, read.items)))
+        tally.failed = sum(isinstance(some, FailedRows) for some in rows)
         seconds = time.perf_counter() - began
         return Answered(read.batch, rows, tally, seconds, read.error, read.unread)
 
@@ -123,18 +150,27 @@ class Work:
             self.store.write(unit.number, answered)
         return Done(unit.number, answered.tally, answered.seconds, answered.error, answered.unread)
 
-    def task(self, plan: JobPlan | None = None, *, ahead: bool = True) -> Task:
+    def task(self, plan: JobPlan | None = None, *, ahead: bool = True, stores: bool = True) -> Task:
         """The same for an executor: with a plan, of this model alone.
 
-        Unless `ahead`, a unit is read when the one before it has been written.
+        Unless `ahead`, a unit is read when the one before it has been written. Workers that do not
+        store give what `write` takes: their disk need not be the driver's.
         """
+        if not stores:
+            return Task(_check(plan), self.answered, _give_up)
         if ahead:
             return Task(_check(plan), self.run, _give_up, OverlappedIO(self.read, self.write))
         return Task(_check(plan), self.whole, _give_up)
 
     def whole(self, lm: LanguageModel, unit: Unit | InMemoryUnit) -> Done:
         """All of it, one after the other."""
-        return self.write(unit, self.run(lm, self.read(lm, unit)))
+        return self.write(*self.answered(lm, unit))
+
+    def answered(
+        self, lm: LanguageModel, unit: Unit | InMemoryUnit
+    ) -> tuple[Unit | InMemoryUnit, Answered]:
+        """A unit and its rows, which are yet to be stored."""
+        return unit, self.run(lm, self.read(lm, unit))
 
 
 def clash(theirs: Iterable[str], own: Iterable[str]) -> str | None:
@@ -173,8 +209,10 @@ def _each(kind: Kind, lm: LanguageModel, items: Sequence[Any]) -> list[list[dict
         said = describe(error)
         if is_of_accelerator(said):
             raise
+        if len(items) == 1 and isinstance(error, UnmaskError):
+            return [kind.without(str(error))]
         if len(items) == 1:
-            return [kind.without(str(error) if isinstance(error, UnmaskError) else said)]
+            return [FailedRows(kind.without(said))]
     half = len(items) // 2
     return [*_each(kind, lm, items[:half]), *_each(kind, lm, items[half:])]
 
@@ -193,7 +231,7 @@ def _check(plan: JobPlan | None) -> Callable[[LanguageModel], None]:
     return check
 
 
-def _give_up(unit: Unit, failure: Failure) -> Done:
+def _give_up(unit: Unit | InMemoryUnit, failure: Failure) -> Done:
     name, _, said = failure.said.partition(": ")
     if name == StoreError.__name__:
         # no other unit could be stored either

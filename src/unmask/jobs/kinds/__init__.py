@@ -1,10 +1,12 @@
 """What a job does with its rows: one kind per file, and what all of them are."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from unmask.jobs.tally import Tally
-from unmask.language_model import LanguageModel
+
+if TYPE_CHECKING:
+    from unmask.language_model import LanguageModel
 
 Row = Mapping[str, Any]
 
@@ -13,6 +15,13 @@ class Reason(str):
     """Why a row has no answer."""
 
     __slots__ = ()
+
+
+class FailedRows(list[dict[str, Any]]):
+    """The result rows of an item that ended in an unexpected error.
+
+    Its unit is computed again at the next start: the error may be that of a machine.
+    """
 
 
 class Kind(Protocol):
@@ -39,10 +48,10 @@ class Kind(Protocol):
     def options(self) -> dict[str, Any]:
         """JSON values."""
 
-    def read(self, lm: LanguageModel, rows: Sequence[Row]) -> list[Any]:
+    def read(self, lm: "LanguageModel", rows: Sequence[Row]) -> list[Any]:
         """What the model is run on for each row, or a `Reason`; the model itself does not run."""
 
-    def run(self, lm: LanguageModel, items: Sequence[Any]) -> list[list[dict[str, Any]]]:
+    def run(self, lm: "LanguageModel", items: Sequence[Any]) -> list[list[dict[str, Any]]]:
         """The result rows of each item, with the columns that it adds."""
 
     def without(self, reason: str) -> list[dict[str, Any]]:
