@@ -21,9 +21,9 @@ import torch
 from numpy.typing import NDArray
 
 import unmask
+from unmask.model.row_reader import RowReader
 from unmask.printable import printable
 from unmask.sequences import unmasking
-from unmask.sequences.pll import TokenReader
 from unmask.sequences.texts import tokenised
 from unmask.settings import Settings
 
@@ -88,7 +88,7 @@ def rounding(lm: unmask.LanguageModel, texts: Sequence[str]) -> float:
         masked = ids.scatter(1, at, lm.model.mask_id)
         by_size = []
         for size in BATCH_SIZES:
-            reader = TokenReader(lm.model, Settings(batch_size=size, progress=False))
+            reader = RowReader(lm.model, Settings(batch_size=size, progress=False))
             by_size.append(unmasking._read(reader, masked, at, ids.gather(1, at)).largest)
         certainties = torch.stack(by_size)
         apart = max(apart, float((certainties.amax(dim=0) - certainties.amin(dim=0)).max()))

@@ -26,7 +26,9 @@ from toy_lm import ToyMaskedLM, toy_joint
 
 import unmask
 from unmask import LanguageModel, Settings, logspace
-from unmask.model.batches import longest_first
+from unmask.model import shapes
+from unmask.model.row_reader import RowReader
+from unmask.model.shapes import Shape, run_by_shape
 from unmask.queries import pair_log_probs as scoring
 from unmask.queries.pair_log_probs import pair_log_probs, rows_per_text
 
@@ -120,7 +122,7 @@ def test_windows_chunks_and_tiles_do_not_matter(monkeypatch, bert, method: str):
 
     expected = scored(clozes)
     monkeypatch.setattr(scoring, "_TEXTS_PER_WINDOW", 6)
-    monkeypatch.setattr(scoring, "_TOKENS_PER_CHUNK", 40)
+    monkeypatch.setattr(shapes, "TOKENS_PER_CHUNK", 40)
     # a few columns of one row, fewer than the contexts
     monkeypatch.setattr(logspace, "TILE_CELLS", 5)
     assert_near(scored(iter(clozes)), expected)
@@ -170,10 +172,29 @@ def test_the_bar_is_on_stderr_and_only_if_wanted(capfd, progress: bool | None):
     assert ("orders" in err and "/24" in err) if progress else err == ""
 
 
-def test_texts_of_one_length_come_together_the_longest_first() -> None:
-    assert longest_first(enumerate([3, 5, 3, 4])) == [(5, [1]), (4, [3]), (3, [0, 2])]
-    assert longest_first([(7, (2, 1)), (4, (2, 3)), (1, (2, 1))]) == [
-        ((2, 3), [4]),
-        ((2, 1), [7, 1]),
-    ]
-    assert longest_first([]) == []
+def test_requests_of_one_shape_run_together_the_longest_first(monkeypatch) -> None:
+    ran, counted = [], []
+    reader = RowReader(toy(), Settings(progress=False))
+
+    def run(some: list[tuple[int, ...]]) -> list[str]:
+        ran.append(some)
+        return [str(one) for one in some]
+
+    def shape_of(request: tuple[int, ...]) -> Shape:
+        return Shape(request[0], rows=2, numbers=request[1])
+
+    requests = [(3, 1), (5, 1), (3, 1), (4, 9), (4, 2), (3, 1)]
+    with reader.counted("rows") as bar:
+        assert run_by_shape(reader, requests, shape_of, run) == list(map(str, requests))
+        counted.append(bar.total)
+    assert ran == [[(5, 1)], [(4, 9)], [(4, 2)], [(3, 1)] * 3]
+    # two rows of three tokens each: two requests at a time, and at least one
+    ran.clear()
+    monkeypatch.setattr(shapes, "TOKENS_PER_CHUNK", 12)
+    with reader.counted("rows", total=7) as bar:
+        assert run_by_shape(reader, requests, shape_of, run) == list(map(str, requests))
+        counted.append(bar.total)
+    assert ran == [[(5, 1)], [(4, 9)], [(4, 2)], [(3, 1)] * 2, [(3, 1)]]
+    # a total that was given stays
+    assert counted == [12, 7]
+    assert run_by_shape(reader, [], shape_of, run) == []

@@ -149,7 +149,7 @@ def test_neither_batches_nor_company_nor_windows_change_a_score(monkeypatch):
         assert alone.score == pytest.approx(base[2], abs=1e-5)
         with monkeypatch.context() as patch:
             patch.setattr(texts_module, "TEXTS_PER_WINDOW", 4)
-            patch.setattr("unmask.sequences.pll.TOKENS_PER_CHUNK", 200)
+            patch.setattr("unmask.model.shapes.TOKENS_PER_CHUNK", 200)
             found = [s.score for s in score_texts(lm, texts, method=method, settings=QUIET)]
         assert found == pytest.approx(base, abs=1e-5)
 

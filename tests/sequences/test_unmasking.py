@@ -223,7 +223,7 @@ def test_neither_batches_nor_company_change_a_score(bert: LanguageModel, monkeyp
         assert found == pytest.approx(base, abs=1e-5)
     alone = score_texts(bert, texts[2:3], settings=QUIET, **how)[0]
     assert alone.score == pytest.approx(base[2], abs=1e-5)
-    monkeypatch.setattr("unmask.sequences.pll.TOKENS_PER_CHUNK", 200)
+    monkeypatch.setattr("unmask.model.shapes.TOKENS_PER_CHUNK", 200)
     found = [s.score for s in score_texts(bert, texts, settings=QUIET, **how)]
     assert found == pytest.approx(base, abs=1e-5)
 

@@ -1,26 +1,11 @@
 """Many rows in micro-batches that shrink when memory runs out. Knows nothing of models."""
 
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Callable
 
 import torch
 
 from unmask.errors import MemoryLimitError
 from unmask.model.devices import release_cached_memory
-
-# a length, or numbers of which the first is one
-Size = TypeVar("Size", int, tuple[int, int], tuple[int, int, int])
-
-
-def longest_first(sizes: Iterable[tuple[int, Size]]) -> list[tuple[Size, list[int]]]:
-    """Numbered sizes as groups of one size, with their numbers, so that no batch is padded.
-
-    The longest come first: where memory runs out, it does so at once.
-    """
-    groups: dict[Size, list[int]] = {}
-    for number, size in sizes:
-        groups.setdefault(size, []).append(number)
-    return sorted(groups.items(), reverse=True)
 
 
 def in_batches(total: int, size: int, run: Callable[[slice], None]) -> int:

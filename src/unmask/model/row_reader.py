@@ -66,15 +66,25 @@ class RowReader:
         self.after_first_batch: Callable[[float], None] | None = None
         self._tokens_that_fit: int | None = None
         self._bar: Bar | None = None
+        self._total_is_known = False
 
     @contextmanager
     def counted(self, what: str, total: int = 0) -> Iterator[Bar]:
-        """One bar for everything that is read inside, instead of one for each call."""
+        """One bar for everything that is read inside, instead of one for each call.
+
+        Without a total it counts up to what is expected (`expect`).
+        """
+        self._total_is_known = total > 0
         with bar(what, unit="row", total=total, shown=self.settings.progress) as self._bar:
             try:
                 yield self._bar
             finally:
                 self._bar = None
+
+    def expect(self, rows: int) -> None:
+        """Add to what the bar counts up to, unless its total is known."""
+        if self._bar is not None and not self._total_is_known:
+            self._bar.total = (self._bar.total or 0) + rows
 
     def each_batch(
         self,

@@ -18,11 +18,10 @@ from unmask.constructions import construction
 from unmask.constructions.construction import unknown_option
 from unmask.constructions.sweep import CONTEXTS, FLOOR, check_contexts, check_floor
 from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
-from unmask.logspace import row_blocks
-from unmask.model.batches import longest_first
 from unmask.model.hooks import without_gradients
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import Outcomes, RowReader, Rows, folded
+from unmask.model.shapes import Shape, run_by_shape
 from unmask.printable import quoted
 from unmask.settings import Settings
 from unmask.text.cloze import Cloze, Tokenizer
@@ -31,8 +30,6 @@ from unmask.text.unknown_tokens import check_known, warn_of_texts
 
 # texts that are sorted by length together: so many that most batches are full
 _TEXTS_PER_WINDOW = 2**16
-# ids of rows written out at a time, 8 bytes each: many batches on a CPU, sixteen on a GPU
-_TOKENS_PER_CHUNK = 2**20
 _FOR_ONE = "; for one, give lm.log_prob([text], [pair])"
 
 Supports = tuple[Support, Support]
@@ -129,13 +126,26 @@ def pair_log_probs(
     Pairs are places on the supports (`places_of`); `method` is "mlm", "orders" or "sweep". There is
     one cloze of two blanks per pair (`checked_clozes`), taken as it is needed.
     """
-    rows = rows_per_text(method, supports, options)
-    log_probs = torch.empty(len(pairs), dtype=torch.float64)
-    reader = PairReader(model, supports, settings)
+    rows, places = rows_per_text(method, supports, options), pairs.cpu()
+    reader, texts = PairReader(model, supports, settings), enumerate(clozes)
+
+    def score(some: list[tuple[int, Cloze]]) -> list[float]:
+        both_masked = PairRows(
+            torch.tensor([cloze.ids for _, cloze in some]),
+            torch.tensor([cloze.positions for _, cloze in some]),
+            places[[number for number, _ in some]],
+            torch.ones(len(some), 2, dtype=torch.bool),
+        )
+        log_probs: list[float] = _SCORES[method](reader, both_masked, **(options or {})).tolist()
+        return log_probs
+
+    every: list[float] = []
     with reader.rows.counted(method, total=rows * len(pairs)):
-        for where, texts in _equally_long(clozes, pairs.cpu(), rows):
-            log_probs[where] = _SCORES[method](reader, texts, **(options or {}))
-    return log_probs
+        while window := list(islice(texts, _TEXTS_PER_WINDOW)):
+            every += run_by_shape(
+                reader.rows, window, lambda text: Shape(len(text[1]), rows=rows), score
+            )
+    return torch.tensor(every, dtype=torch.float64)
 
 
 def rows_per_text(
@@ -213,26 +223,6 @@ _OPTIONS: dict[str, dict[str, Callable[[object], None]]] = {
 
 
 # --- the texts ---------------------------------------------------------------------------------
-
-
-def _equally_long(
-    clozes: Iterable[Cloze], pairs: Int[Tensor, "texts 2"], rows_each: int
-) -> Iterator[tuple[Int[Tensor, " chunk"], PairRows]]:
-    """Texts of one length, both blanks masked and read, and where they stand among all."""
-    source, start = iter(clozes), 0
-    while window := list(islice(source, _TEXTS_PER_WINDOW)):
-        for length, members in longest_first(enumerate(map(len, window))):
-            for chunk in row_blocks(len(members), length * rows_each, _TOKENS_PER_CHUNK):
-                chosen = [window[place] for place in members[chunk]]
-                where = torch.tensor(members[chunk]) + start
-                rows = PairRows(
-                    torch.tensor([cloze.ids for cloze in chosen]),
-                    torch.tensor([cloze.positions for cloze in chosen]),
-                    pairs[where],
-                    torch.ones(len(chosen), 2, dtype=torch.bool),
-                )
-                yield where, rows
-        start += len(window)
 
 
 def places_of(pairs: Sequence[Sequence[Token]], supports: Supports) -> Int[Tensor, "texts 2"]:

@@ -10,6 +10,7 @@ that.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import permutations
 
 import numpy as np
@@ -19,10 +20,10 @@ from torch import Tensor
 
 from unmask.arguments import whole_number
 from unmask.errors import UnmaskError
-from unmask.logspace import row_blocks
-from unmask.model.batches import longest_first
+from unmask.model.row_reader import RowReader
+from unmask.model.shapes import Shape, run_by_shape
 from unmask.printable import quoted
-from unmask.sequences.pll import TOKENS_PER_CHUNK, TokenReader, at_places
+from unmask.sequences.pll import at_places
 from unmask.sequences.scores import LogRatio
 from unmask.sequences.texts import TokenisedText
 
@@ -32,29 +33,36 @@ _LIMITS = {"orders": (1, 10_000), "seed": (0, 2**31 - 1)}
 
 
 def path_log_ratios(
-    reader: TokenReader, pairs: Sequence[Pair], *, orders: int, seed: int
+    reader: RowReader, pairs: Sequence[Pair], *, orders: int, seed: int
 ) -> list[LogRatio]:
     """Log-ratios of pairs of texts of equal length, averaged over orders of the places.
 
     Orders depend on the seed and on the number of places alone, not on other pairs.
     """
-    found: dict[int, LogRatio] = {}
-    sizes: dict[int, tuple[int, int]] = {}
-    for number, pair in enumerate(pairs):
-        if reason := why_no_path(pair):
-            found[number] = LogRatio(None, None, 0, differing_places(pair), 0, reason)
-        elif not (places := differing_places(pair)):
-            found[number] = LogRatio(0.0, None, 1, 0, 0)
-        else:
-            sizes[number] = (len(pair[0].ids), places)
-    for (length, places), members in longest_first(sizes.items()):
-        walks = plan_walks(drawn_orders(places, orders, (seed, places)))
-        reader.expect(walks.forward_passes * len(members))
-        for chunk in row_blocks(len(members), walks.forward_passes * length, TOKENS_PER_CHUNK):
-            by_order = _along(reader, walks, [pairs[number] for number in members[chunk]])
-            for number, ratios in zip(members[chunk], by_order, strict=True):
-                found[number] = _averaged(ratios, walks)
-    return [found[number] for number in range(len(pairs))]
+
+    @cache
+    def walks_of(places: int) -> Walks:
+        return plan_walks(drawn_orders(places, orders, (seed, places)))
+
+    def shape_of(pair: Pair) -> Shape:
+        places = differing_places(pair) or 0
+        return Shape(len(pair[0].ids), rows=walks_of(places).forward_passes, alike=(places,))
+
+    def ratios(some: list[Pair]) -> list[LogRatio]:
+        walks = walks_of(differing_places(some[0]) or 0)
+        return [_averaged(by_order, walks) for by_order in _along(reader, walks, some)]
+
+    unread = [_without_model(pair) for pair in pairs]
+    to_read = [pair for pair, ratio in zip(pairs, unread, strict=True) if ratio is None]
+    read = iter(run_by_shape(reader, to_read, shape_of, ratios))
+    return [next(read) if ratio is None else ratio for ratio in unread]
+
+
+def _without_model(pair: Pair) -> LogRatio | None:
+    """The ratio of equal texts, and of texts without a path."""
+    if reason := why_no_path(pair):
+        return LogRatio(None, None, 0, differing_places(pair), 0, reason)
+    return None if differing_places(pair) else LogRatio(0.0, None, 1, 0, 0)
 
 
 def differing_places(pair: Pair) -> int | None:
@@ -78,7 +86,7 @@ def why_no_path(pair: Pair) -> str | None:
     return None
 
 
-def _along(reader: TokenReader, walks: "Walks", pairs: list[Pair]) -> Float[Tensor, "pairs orders"]:
+def _along(reader: RowReader, walks: "Walks", pairs: list[Pair]) -> Float[Tensor, "pairs orders"]:
     """The log-ratio of every pair along every order."""
     first, second = (torch.tensor([pair[side].ids for pair in pairs]) for side in (0, 1))
     places = (first != second).nonzero()[:, 1].view(len(pairs), -1)

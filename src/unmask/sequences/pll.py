@@ -5,33 +5,20 @@ token's word are masked with it, so that a word's own ending does not give its b
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from unmask.logspace import row_blocks
-from unmask.model.batches import longest_first
 from unmask.model.row_reader import RowReader
+from unmask.model.shapes import Shape, run_by_shape
 from unmask.sequences.scores import TextScore, WordScore
 from unmask.sequences.texts import TokenisedText
 
-# ids of inputs written out at a time, 8 bytes each: many batches on a CPU, sixteen on a GPU
-TOKENS_PER_CHUNK = 2**20
-
-
-class TokenReader(RowReader):
-    """Reads a model over its whole vocabulary; `expect` announces forward passes to its bar."""
-
-    def expect(self, count: int) -> None:
-        """Count on so many more forward passes."""
-        if self._bar is not None:
-            self._bar.total = (self._bar.total or 0) + count
-
 
 def pseudo_log_likelihoods(
-    reader: TokenReader, texts: Sequence[TokenisedText], *, method: str
+    reader: RowReader, texts: Sequence[TokenisedText], *, method: str
 ) -> list[TextScore]:
     """Scores of texts by either method."""
 
@@ -42,7 +29,7 @@ def pseudo_log_likelihoods(
 
 
 def scores_by_length(
-    reader: TokenReader,
+    reader: RowReader,
     texts: Sequence[TokenisedText],
     log_probs: Callable[[list[TokenisedText]], Float[Tensor, "texts tokens"]],
     *,
@@ -53,20 +40,18 @@ def scores_by_length(
 
     One forward pass per token.
     """
-    reader.expect(sum(len(text.places) for text in texts))
-    sizes = ((len(text.ids), len(text.places)) for text in texts)
-    scores: dict[int, TextScore] = {}
-    for (length, tokens), members in longest_first(enumerate(sizes)):
-        for chunk in row_blocks(len(members), length * tokens, TOKENS_PER_CHUNK):
-            chosen = [texts[number] for number in members[chunk]]
-            found = log_probs(chosen).tolist()
-            for number, text, one in zip(members[chunk], chosen, found, strict=True):
-                scores[number] = _score(text, one, method, order)
-    return [scores[number] for number in range(len(texts))]
+
+    def scores(some: list[TokenisedText]) -> Iterator[TextScore]:
+        for text, by_token in zip(some, log_probs(some).tolist(), strict=True):
+            yield _score(text, by_token, method, order)
+
+    return run_by_shape(
+        reader, texts, lambda text: Shape(len(text.ids), rows=len(text.places)), scores
+    )
 
 
 def _log_probs(
-    reader: TokenReader, texts: list[TokenisedText], *, later_too: bool
+    reader: RowReader, texts: list[TokenisedText], *, later_too: bool
 ) -> Float[Tensor, "texts tokens"]:
     ids = torch.tensor([text.ids for text in texts])
     places = torch.tensor([text.places for text in texts])

@@ -9,9 +9,10 @@ from dataclasses import replace
 
 from unmask.errors import ClozeError, MethodError
 from unmask.language_model import LanguageModel
+from unmask.model.row_reader import RowReader
 from unmask.printable import quoted
 from unmask.sequences.paths import Pair, check_orders, differing_places, path_log_ratios
-from unmask.sequences.pll import TokenReader, pseudo_log_likelihoods
+from unmask.sequences.pll import pseudo_log_likelihoods
 from unmask.sequences.scores import LogRatio, TextScore
 from unmask.sequences.texts import TokenisedText, tokenised
 from unmask.sequences.unmasking import DEFAULT_ORDER, ORDERS, unmasking_log_probs
@@ -46,7 +47,7 @@ def score_texts(
     _check(lm, method, TEXT_METHODS)
     order = checked_order(order, [method])
     found: list[TextScore] = []
-    reader = TokenReader(lm.model, settings or Settings())
+    reader = RowReader(lm.model, settings or Settings())
     with reader.counted(method):
         for window in tokenised(lm, texts):
             warn_of_texts(lm.tokenizer, [text.unknown for text in window])
@@ -78,7 +79,7 @@ def log_ratios(
     check_orders(orders, seed)
     texts = [text for number, pair in enumerate(_as_list(pairs)) for text in _two(pair, number)]
     found: list[LogRatio] = []
-    reader = TokenReader(lm.model, settings or Settings())
+    reader = RowReader(lm.model, settings or Settings())
     with reader.counted(method):
         for window in tokenised(lm, texts, _name_in_pair):
             warn_of_texts(lm.tokenizer, [text.unknown for text in window])
@@ -91,7 +92,7 @@ def log_ratios(
 
 
 def _scores(
-    reader: TokenReader, texts: list[TokenisedText], method: str, order: str | None
+    reader: RowReader, texts: list[TokenisedText], method: str, order: str | None
 ) -> list[TextScore]:
     if order is not None:
         return unmasking_log_probs(reader, texts, order=order)
@@ -99,7 +100,7 @@ def _scores(
 
 
 def _differences(
-    reader: TokenReader, pairs: list[Pair], method: str, order: str | None
+    reader: RowReader, pairs: list[Pair], method: str, order: str | None
 ) -> list[LogRatio]:
     scores = _scores(reader, [text for pair in pairs for text in pair], method, order)
     return [

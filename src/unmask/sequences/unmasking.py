@@ -19,8 +19,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from unmask.logspace import row_blocks
-from unmask.model.row_reader import Outcomes, Rows, require_finite
-from unmask.sequences.pll import TokenReader, at_places, scores_by_length
+from unmask.model.row_reader import Outcomes, RowReader, Rows, require_finite
+from unmask.sequences.pll import at_places, scores_by_length
 from unmask.sequences.scores import TextScore
 from unmask.sequences.texts import TokenisedText
 
@@ -40,7 +40,7 @@ ROUNDING = 1e-5
 
 
 def unmasking_log_probs(
-    reader: TokenReader, texts: Sequence[TokenisedText], *, order: str
+    reader: RowReader, texts: Sequence[TokenisedText], *, order: str
 ) -> list[TextScore]:
     """Log-probabilities of texts, their tokens revealed in that order."""
 
@@ -52,9 +52,7 @@ def unmasking_log_probs(
     return scores_by_length(reader, texts, log_probs, method="unmasking", order=order)
 
 
-def _left_to_right(
-    reader: TokenReader, texts: list[TokenisedText]
-) -> Float[Tensor, "texts tokens"]:
+def _left_to_right(reader: RowReader, texts: list[TokenisedText]) -> Float[Tensor, "texts tokens"]:
     ids = torch.tensor([text.ids for text in texts])
     places = torch.tensor([text.places for text in texts])
     count = places.shape[1]
@@ -67,7 +65,7 @@ def _left_to_right(
 
 
 def _most_certain_first(
-    reader: TokenReader, texts: list[TokenisedText], order: str
+    reader: RowReader, texts: list[TokenisedText], order: str
 ) -> Float[Tensor, "texts tokens"]:
     ids = torch.tensor([text.ids for text in texts])
     places = torch.tensor([text.places for text in texts])
@@ -90,7 +88,7 @@ def _most_certain_first(
 
 
 def _chosen(
-    reader: TokenReader,
+    reader: RowReader,
     revealed: Int[Tensor, "texts length"],
     at: Int[Tensor, "texts places"],
     certainty: Callable[[Tensor], Tensor],
@@ -134,7 +132,7 @@ class Reading:
 
 
 def _read(
-    reader: TokenReader,
+    reader: RowReader,
     ids: Int[Tensor, "rows length"],
     at: Int[Tensor, "rows places"],
     tokens: Int[Tensor, "rows places"],

@@ -7,7 +7,7 @@ has a reason in place of its numbers, and the others go on.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import groupby, islice
 from typing import Any
 
@@ -19,12 +19,11 @@ from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
 from unmask.joints.joint import Joint
 from unmask.joints.lazy_orders import log_mean_over_orders, sets_before
 from unmask.language_model import LanguageModel
-from unmask.logspace import row_blocks
-from unmask.model.batches import longest_first
 from unmask.model.hooks import without_gradients
+from unmask.model.row_reader import RowReader
+from unmask.model.shapes import Shape, run_by_shape
 from unmask.printable import printable, quoted
 from unmask.queries.sketched import check_sketched, joints_at
-from unmask.sequences.pll import TOKENS_PER_CHUNK, TokenReader
 from unmask.settings import Settings, Sketch
 from unmask.tables.proposals import AUTO, resolved
 from unmask.text.cloze import Cloze
@@ -36,6 +35,7 @@ from unmask.text.word_pieces import pieces_in_context
 # items that are read, and by orders run, together
 ITEMS_AT_ONCE = 512
 _PARTS = ("text", "first word", "second word")
+Places = tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +83,12 @@ class WordPair:
         """How many pieces each word has."""
         first, second = self.cloze.blank_widths
         return first, second
+
+    @property
+    def places(self) -> tuple[Places, Places]:
+        """The numbers of the pieces of each word."""
+        first, second = self.widths
+        return tuple(range(first)), tuple(range(first, first + second))
 
     def score(self, numbers: Mapping[str, Any], forward_passes: int) -> PairScore:
         """What was found, with what is known of the item."""
@@ -134,7 +140,7 @@ def _scorer(lm: LanguageModel, method: str, support: str | Sketch, settings: Set
             "probabilities given candidates are not comparable across items"
         )
     if name == METHOD_WITHOUT_TABLES:
-        return partial(_by_orders, TokenReader(lm.model, settings))
+        return partial(_by_orders, RowReader(lm.model, settings))
     return partial(_by_tables, lm, name, axes, settings)
 
 
@@ -260,26 +266,25 @@ def _too_wide(item: Sequence[object], pair: WordPair, method: str) -> str:
 
 
 @without_gradients
-def _by_orders(reader: TokenReader, pairs: list[WordPair]) -> list[PairScore]:
+def _by_orders(reader: RowReader, pairs: list[WordPair]) -> list[PairScore]:
     """Forward passes of all pairs together, in batches of equal length."""
-    found: dict[int, PairScore] = {}
-    sizes = ((number, (len(one.cloze), *one.widths)) for number, one in enumerate(pairs))
+
+    def scores(some: list[WordPair]) -> Iterator[PairScore]:
+        first, second = some[0].places
+        sets = _sets(first, second)
+        numbers = _numbers(_read_steps(reader, some, sets), first, second)
+        for place, pair in enumerate(some):
+            mine = {name: float(values[place]) for name, values in numbers.items()}
+            yield pair.score(mine, len(sets))
+
+    def shape_of(pair: WordPair) -> Shape:
+        return Shape(len(pair.cloze), rows=len(_sets(*pair.places)), alike=pair.widths)
+
     with reader.counted(METHOD_WITHOUT_TABLES):
-        for (length, one, other), members in longest_first(sizes):
-            first, second = tuple(range(one)), tuple(range(one, one + other))
-            sets = _sets(first, second)
-            for chunk in row_blocks(len(members), length * len(sets), TOKENS_PER_CHUNK):
-                chosen = [pairs[number] for number in members[chunk]]
-                numbers = _numbers(_read_steps(reader, chosen, sets), first, second)
-                for place, number in enumerate(members[chunk]):
-                    mine = {name: float(values[place]) for name, values in numbers.items()}
-                    found[number] = pairs[number].score(mine, len(sets))
-    return [found[number] for number in range(len(pairs))]
+        return run_by_shape(reader, pairs, shape_of, scores)
 
 
-Places = tuple[int, ...]
-
-
+@cache
 def _sets(first: Places, second: Places) -> list[Places]:
     """Every set of pieces to fill in, the fewest first: that of the joint holds most others."""
     asked = [(first + second, ()), (first, second), (second, first), (first, ()), (second, ())]
@@ -300,13 +305,12 @@ def _numbers(steps: Mapping[Places, Tensor], first: Places, second: Places) -> d
 
 
 def _read_steps(
-    reader: TokenReader, pairs: Sequence[WordPair], sets: Sequence[Places]
+    reader: RowReader, pairs: Sequence[WordPair], sets: Sequence[Places]
 ) -> dict[Places, Tensor]:
     """log q(x_t | x of a set) for every set, t not in it; zeros elsewhere."""
     ids = torch.tensor([pair.cloze.ids for pair in pairs])
     places = torch.tensor([pair.cloze.positions for pair in pairs])
     pieces = torch.tensor([pair.pieces for pair in pairs])
-    reader.expect(len(pairs) * len(sets))
     steps: dict[Places, Tensor] = {}
     # sets of one size leave as many places to read: where it is one, the model trims its work
     for _, same in groupby(sets, key=len):

@@ -12,7 +12,7 @@ its weight, and all others are drawn.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
@@ -23,11 +23,11 @@ from torch import Tensor
 
 from unmask.logspace import row_blocks
 from unmask.model.row_reader import Outcomes, RowReader, Rows
-from unmask.queries.dependence.pmi import TOKENS_PER_CHUNK
+from unmask.model.shapes import Shape, run_by_shape
 from unmask.queries.dependence.question import Found, How, Question, ids_of, positions_of
 
-# numbers of distributions that are kept while their contexts run, 4 bytes each
-_KEPT_CELLS = 2**24
+# numbers of distributions that are kept while their contexts run, for every token of a row
+_KEPT_PER_TOKEN = 16
 # and of those that are compared at once, 8 bytes each
 _TILE_CELLS = 2**21
 # the part of the samples that are the likeliest tokens, one in so many
@@ -46,22 +46,31 @@ class Opening:
 
 def by_information(reader: RowReader, questions: Sequence[Question], how: How) -> list[Found]:
     """The map of every text, in bits."""
-    totals = [_Total(len(question.places)) for question in questions]
-    groups: dict[tuple[int, tuple[int, ...]], list[Opening]] = {}
-    for number, question in enumerate(questions):
-        for places in how.pairs(question) if question.is_whole else [range(len(question.places))]:
-            key = len(question.ids), tuple(question.widths[place] for place in places)
-            groups.setdefault(key, []).append(Opening(number, tuple(places)))
     outcomes = Outcomes.of(reader.model, how.support)
-    for (length, widths), openings in sorted(groups.items(), key=lambda one: one[0], reverse=True):
-        kept = _KEPT_CELLS // (outcomes.size * sum(widths))
-        room = min(kept, TOKENS_PER_CHUNK // (length * how.samples))
-        for chunk in row_blocks(len(openings), 1, max(1, room)):
-            some = openings[chunk]
-            contexts = _Contexts(reader, outcomes, how, questions, some, widths)
-            for place, measured in enumerate(contexts.measure()):
-                for row, opening in enumerate(some):
-                    totals[opening.number].add(opening.places, place, measured, row)
+
+    def widths_of(opening: Opening) -> tuple[int, ...]:
+        return tuple(questions[opening.number].widths[place] for place in opening.places)
+
+    def shape_of(opening: Opening) -> Shape:
+        widths = widths_of(opening)
+        rows = 1 + sum(how.fills(width) for width in widths)
+        kept = outcomes.size * sum(widths) // (_KEPT_PER_TOKEN * rows)
+        return Shape(len(questions[opening.number].ids), rows, kept, widths)
+
+    def measure(some: list[Opening]) -> Iterator[tuple[Opening, int, list[Measured]]]:
+        widths = widths_of(some[0])
+        measured = _Contexts(reader, outcomes, how, questions, some, widths).measure()
+        return ((opening, row, measured) for row, opening in enumerate(some))
+
+    openings = [
+        Opening(number, tuple(places))
+        for number, question in enumerate(questions)
+        for places in (how.pairs(question) if question.is_whole else [range(len(question.places))])
+    ]
+    totals = [_Total(len(question.places)) for question in questions]
+    for opening, row, measured in run_by_shape(reader, openings, shape_of, measure):
+        for place, one in enumerate(measured):
+            totals[opening.number].add(opening.places, place, one, row)
     return [
         total.found(how.pairs(question)) for total, question in zip(totals, questions, strict=True)
     ]

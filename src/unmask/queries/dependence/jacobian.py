@@ -12,7 +12,7 @@ expects there, and the token read, both among the candidates.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -21,9 +21,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from unmask.logspace import row_blocks
-from unmask.model.batches import longest_first
 from unmask.model.row_reader import Outcomes, RowReader, Rows
-from unmask.queries.dependence.pmi import TOKENS_PER_CHUNK
+from unmask.model.shapes import Shape, run_by_shape
 from unmask.queries.dependence.question import Found, How, Question, ids_of, positions_of
 
 # numbers of distributions that exist at once
@@ -67,39 +66,34 @@ def _propose(
     outcomes = Outcomes.of(reader.model, how.support)
     count = min(how.samples, outcomes.size)
     support = how.support.ids.cpu().long()
-    found: dict[Asked, Proposed] = {}
-    sizes = ((len(questions[n].ids), questions[n].widths[place]) for n, place in asked)
-    for (length, width), members in longest_first(enumerate(sizes)):
-        for chunk in row_blocks(len(members), length, TOKENS_PER_CHUNK):
-            some = [asked[member] for member in members[chunk]]
-            chosen = [(questions[n], (place,)) for n, place in some]
-            positions, ids = positions_of(chosen), ids_of([question for question, _ in chosen])
-            standing = ids.gather(1, positions)
-            # nothing stands in a blank
-            standing[standing == reader.model.mask_id] = -1
-            ids.scatter_(1, positions, reader.model.mask_id)
-            log_probs = torch.empty(len(ids), width, count, dtype=torch.float64)
-            places = torch.empty(len(ids), width, count, dtype=torch.long)
 
-            def keep(
-                batch: slice,
-                readouts: Tensor,
-                log_probs: Tensor = log_probs,
-                places: Tensor = places,
-                standing: Tensor = standing,
-            ) -> None:
-                for column in range(readouts.shape[1]):
-                    for part in row_blocks(len(readouts), outcomes.size, _TILE_CELLS):
-                        rows = slice(batch.start + part.start, batch.start + part.stop)
-                        log_p = outcomes.log_probs(readouts[part, column]).cpu()
-                        best = _best(log_p, count, support, standing[rows, column])
-                        places[rows, column] = best
-                        log_probs[rows, column] = log_p.gather(1, best)
+    def shape_of(one: Asked) -> Shape:
+        question = questions[one[0]]
+        return Shape(len(question.ids), alike=(question.widths[one[1]],))
 
-            reader.each_batch(Rows.of(ids), positions, keep, batch_for=0)
-            for row, one in enumerate(some):
-                found[one] = _fills(support[places[row]], log_probs[row])
-    return found
+    def propose(some: list[Asked]) -> Iterator[Proposed]:
+        chosen = [(questions[n], (place,)) for n, place in some]
+        positions, ids = positions_of(chosen), ids_of([question for question, _ in chosen])
+        standing = ids.gather(1, positions)
+        # nothing stands in a blank
+        standing[standing == reader.model.mask_id] = -1
+        ids.scatter_(1, positions, reader.model.mask_id)
+        log_probs = torch.empty(*positions.shape, count, dtype=torch.float64)
+        places = torch.empty(*positions.shape, count, dtype=torch.long)
+
+        def keep(batch: slice, readouts: Tensor) -> None:
+            for column in range(readouts.shape[1]):
+                for part in row_blocks(len(readouts), outcomes.size, _TILE_CELLS):
+                    rows = slice(batch.start + part.start, batch.start + part.stop)
+                    log_p = outcomes.log_probs(readouts[part, column]).cpu()
+                    best = _best(log_p, count, support, standing[rows, column])
+                    places[rows, column] = best
+                    log_probs[rows, column] = log_p.gather(1, best)
+
+        reader.each_batch(Rows.of(ids), positions, keep, batch_for=0)
+        return map(_fills, support[places], log_probs)
+
+    return dict(zip(asked, run_by_shape(reader, asked, shape_of, propose), strict=True))
 
 
 def _best(
@@ -150,27 +144,29 @@ def _write(
     how: How,
 ) -> dict[Asked, Written]:
     """Every fill of every place in turn: the logits of all candidates at all places."""
-    found: dict[Asked, Written] = {}
-    sizes = ((len(questions[n].ids), sum(questions[n].widths)) for n, _ in asked)
-    for (length, read), members in longest_first(enumerate(sizes)):
-        fills = max(len(proposed[asked[member]].fills) for member in members)
-        for chunk in row_blocks(len(members), length * fills, TOKENS_PER_CHUNK):
-            some = [asked[member] for member in members[chunk]]
-            rows = [_rows(n, questions[n], place, proposed[n, place].fills) for n, place in some]
-            # the text as it stands is among the rows of each of its places, and runs once
-            distinct, which = torch.unique(torch.cat(rows), dim=0, return_inverse=True)
-            tokens = {
-                n: torch.cat([proposed[n, p].tokens for p in range(len(questions[n].places))])
-                for n in dict.fromkeys(n for n, _ in some)
-            }
-            logits = _read(reader, questions, distinct, tokens, read)
-            seen: set[int] = set()
-            for (n, place), part in zip(some, which.split([len(r) for r in rows]), strict=True):
-                columns, near = _columns(questions[n], how.near(questions[n], place))
-                new = set(part.tolist()) - seen
-                seen |= new
-                found[n, place] = Written(logits[part][:, near], columns, len(new))
-    return found
+    fills = min(how.samples, len(how.support))
+
+    def shape_of(one: Asked) -> Shape:
+        question = questions[one[0]]
+        return Shape(len(question.ids), rows=fills, alike=(sum(question.widths),))
+
+    def write(some: list[Asked]) -> Iterator[Written]:
+        rows = [_rows(n, questions[n], place, proposed[n, place].fills) for n, place in some]
+        # the text as it stands is among the rows of each of its places, and runs once
+        distinct, which = torch.unique(torch.cat(rows), dim=0, return_inverse=True)
+        tokens = {
+            n: torch.cat([proposed[n, p].tokens for p in range(len(questions[n].places))])
+            for n in dict.fromkeys(n for n, _ in some)
+        }
+        logits = _read(reader, questions, distinct, tokens)
+        seen: set[int] = set()
+        for (n, place), part in zip(some, which.split([len(r) for r in rows]), strict=True):
+            columns, near = _columns(questions[n], how.near(questions[n], place))
+            new = set(part.tolist()) - seen
+            seen |= new
+            yield Written(logits[part][:, near], columns, len(new))
+
+    return dict(zip(asked, run_by_shape(reader, asked, shape_of, write), strict=True))
 
 
 def _columns(question: Question, near: range) -> tuple[dict[int, slice], slice]:
@@ -195,12 +191,11 @@ def _read(
     questions: Sequence[Question],
     rows: Int[Tensor, "rows number_and_length"],
     tokens: Mapping[int, Int[Tensor, "read candidates"]],
-    read: int,
 ) -> Float[Tensor, "rows read candidates"]:
     number, ids = rows[:, 0], rows[:, 1:].contiguous()
     every = Outcomes.every(reader.model)
     positions = {n: [p for place in questions[n].places for p in place.positions] for n in tokens}
-    found = torch.empty(len(ids), read, next(iter(tokens.values())).shape[1])
+    found = torch.empty(len(ids), *next(iter(tokens.values())).shape)
 
     def keep(batch: slice, readouts: Tensor) -> None:
         # rows are in the order of their texts

@@ -31,10 +31,8 @@ def dependence_maps(
 ) -> Iterator[DependenceMap]:
     """The map of every text, in their order; some texts at a time, whatever their number."""
     reader = RowReader(model, settings)
-    with reader.counted(how.measure) as counted:
+    with reader.counted(how.measure):
         for window in _windows(questions, how, settings):
-            passes = [how.forward_passes(question) for question in window]
-            counted.total = (counted.total or 0) + sum(passes)
             yield from _maps(reader, window, how, name)
 
 

@@ -6,17 +6,14 @@ their log-probabilities added up.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import torch
 
-from unmask.logspace import row_blocks
-from unmask.model.batches import longest_first
 from unmask.model.row_reader import RowReader
+from unmask.model.shapes import Shape, run_by_shape
 from unmask.queries.dependence.question import Found, How, Question, ids_of, positions_of
-
-# ids of inputs that are written out at a time, 8 bytes each
-TOKENS_PER_CHUNK = 2**20
 
 # the number of a text, and the places of it that are masked and read
 Asked = tuple[int, tuple[int, ...]]
@@ -46,28 +43,19 @@ def _log_probs(
     reader: RowReader, questions: Sequence[Question], asked: Sequence[Asked]
 ) -> list[list[float]]:
     """Of every place that is masked, the log-probability of what stands there."""
-    found: list[list[float]] = [[] for _ in asked]
-    sizes = (
-        (
-            len(questions[number].ids),
-            sum(len(questions[number].places[p].positions) for p in places),
-        )
-        for number, places in asked
-    )
-    for (length, _), members in longest_first(enumerate(sizes)):
-        for chunk in row_blocks(len(members), length, TOKENS_PER_CHUNK):
-            chosen = [(questions[asked[m][0]], asked[m][1]) for m in members[chunk]]
-            ids = ids_of([question for question, _ in chosen])
-            positions = positions_of(chosen)
-            tokens = ids.gather(1, positions)
-            ids.scatter_(1, positions, reader.model.mask_id)
-            log_probs = reader.log_probs(ids, positions, tokens[:, :, None])[:, :, 0].tolist()
-            for member, (question, places), by_piece in zip(
-                members[chunk], chosen, log_probs, strict=True
-            ):
-                rest = iter(by_piece)
-                found[member] = [
-                    math.fsum(next(rest) for _ in question.places[place].positions)
-                    for place in places
-                ]
-    return found
+
+    def shape_of(one: Asked) -> Shape:
+        question, places = questions[one[0]], one[1]
+        return Shape(len(question.ids), alike=(sum(question.widths[p] for p in places),))
+
+    def log_probs(some: list[Asked]) -> Iterator[list[float]]:
+        chosen = [(questions[number], places) for number, places in some]
+        ids, positions = ids_of([question for question, _ in chosen]), positions_of(chosen)
+        tokens = ids.gather(1, positions)
+        ids.scatter_(1, positions, reader.model.mask_id)
+        found = reader.log_probs(ids, positions, tokens[:, :, None])[:, :, 0].tolist()
+        for (question, places), by_piece in zip(chosen, found, strict=True):
+            rest = iter(by_piece)
+            yield [math.fsum(islice(rest, question.widths[place])) for place in places]
+
+    return run_by_shape(reader, asked, shape_of, log_probs)

@@ -123,10 +123,14 @@ class How:
         if self.measure == "pmi":
             return size + sum(1 for _ in self.pairs(question))
         # the pieces of a word are filled together: over few tokens there are more fills than tokens
-        fills = [min(self.samples, int(tokens**width)) for width in question.widths]
+        fills = [self.fills(width) for width in question.widths]
         if not question.is_whole:
             return 1 + sum(fills)
         return sum(1 + fills[one] + fills[other] for one, other in self.pairs(question))
+
+    def fills(self, width: int) -> int:
+        """How many fills of a place of so many pieces run, at most."""
+        return min(self.samples, int(len(self.support) ** width))
 
     def is_counted(self, question: Question) -> bool:
         """Whether just so many forward passes run, because no two of them can be equal."""

@@ -5,7 +5,7 @@ them; one without is read wherever it was requested.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,10 +14,9 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unmask.logspace import row_blocks
-from unmask.model.batches import longest_first
 from unmask.model.hooks import without_gradients
-from unmask.sequences.pll import TOKENS_PER_CHUNK, TokenReader
+from unmask.model.row_reader import RowReader
+from unmask.model.shapes import Shape, run_by_shape
 from unmask.sequences.variants.reading import Frame
 
 # places and the letters that they change to, in the order of places
@@ -68,18 +67,15 @@ class Requests:
 class Answers:
     """The log-probabilities of all letters at the places that were read."""
 
-    def __init__(self) -> None:
-        self._found: dict[Row, tuple[tuple[int, ...], NDArray[np.float64]]] = {}
-
-    def keep(self, row: Row, places: tuple[int, ...], values: NDArray[np.float64]) -> None:
-        """What was read of a row, a line per place."""
-        self._found[row] = places, values
+    def __init__(self, read: Mapping[Row, tuple[tuple[int, ...], Vector]]) -> None:
+        # of every row the places that were read, and a line for each
+        self._read = read
 
     def at(self, row: Row, place: int) -> Vector:
         """The log-probabilities of all letters at one place."""
-        places, values = self._found[row]
-        found: Vector = values[bisect_left(places, place)]
-        return found
+        places, values = self._read[row]
+        at_place: Vector = values[bisect_left(places, place)]
+        return at_place
 
     def log_prob(self, row: Row, place: int, letter: int) -> float:
         """A `LogProb`."""
@@ -87,26 +83,21 @@ class Answers:
 
 
 @without_gradients
-def run_rows(reader: TokenReader, requests: Requests) -> Answers:
+def run_rows(reader: RowReader, requests: Requests) -> Answers:
     """Run every row once, in batches of equal length."""
     rows = [(row, row.masked or tuple(sorted(places))) for row, places in requests.places.items()]
-    answers = Answers()
-    reader.expect(len(rows))
-    sizes = (
-        (number, (len(row.frame.ids), len(places), len(row.frame.letters)))
-        for number, (row, places) in enumerate(rows)
-    )
-    for (length, read, letters), members in longest_first(sizes):
-        for some in row_blocks(len(members), max(length, read * letters), TOKENS_PER_CHUNK):
-            chosen = [rows[number] for number in members[some]]
-            values = _log_probs(reader, chosen).numpy()
-            for (row, places), mine in zip(chosen, values, strict=True):
-                answers.keep(row, places, mine)
-    return answers
+    values = run_by_shape(reader, rows, _shape, lambda some: _log_probs(reader, some).numpy())
+    return Answers({row: (places, mine) for (row, places), mine in zip(rows, values, strict=True)})
+
+
+def _shape(one: tuple[Row, tuple[int, ...]]) -> Shape:
+    row, places = one
+    read, letters = len(places), len(row.frame.letters)
+    return Shape(len(row.frame.ids), numbers=read * letters, alike=(read, letters))
 
 
 def _log_probs(
-    reader: TokenReader, rows: Sequence[tuple[Row, tuple[int, ...]]]
+    reader: RowReader, rows: Sequence[tuple[Row, tuple[int, ...]]]
 ) -> Float[Tensor, "rows places letters"]:
     ids = np.stack([row.frame.ids for row, _ in rows])
     for number, (row, _) in enumerate(rows):

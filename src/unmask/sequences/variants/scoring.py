@@ -8,8 +8,8 @@ from unmask.arguments import whole_number
 from unmask.constructions import DEFAULT_METHOD
 from unmask.errors import MethodError, UnmaskError
 from unmask.language_model import LanguageModel
+from unmask.model.row_reader import RowReader
 from unmask.printable import quoted
-from unmask.sequences.pll import TokenReader
 from unmask.sequences.residues import Mutation
 from unmask.sequences.variants.cubes import LARGEST_BLOCK
 from unmask.sequences.variants.methods import (
@@ -149,7 +149,7 @@ def scores_by_methods(
     found: dict[int, dict[str, VariantScore]] = {}
     # neighbours share rows
     order = sorted(range(len(variants)), key=lambda n: _sort_key(variants[n]))
-    reader = TokenReader(lm.model, settings)
+    reader = RowReader(lm.model, settings)
     with reader.counted(", ".join(methods)):
         for chunk, requests, passes in _chunks(variants, order, methods, largest):
             answers = run_rows(reader, requests)
