@@ -12,6 +12,7 @@ from unmask.arguments import Options, whole_number
 from unmask.constructions import (
     DEFAULT_METHOD,
     METHOD_WITHOUT_TABLES,
+    check_methods,
     check_options,
     construction,
     method_name,
@@ -49,11 +50,12 @@ from unmask.queries.dependence.together import (
     independent_groups,
 )
 from unmask.queries.joints import (
+    JointRequest,
     build_joints,
-    check_request,
     cost,
     default_method,
-    pair_tables,
+    default_methods,
+    joint_request,
 )
 from unmask.queries.pair_log_probs import (
     checked_clozes,
@@ -70,8 +72,9 @@ from unmask.queries.sampling.gibbs import (
 from unmask.queries.sampling.samples import Samples
 from unmask.queries.word_targets import PiecePrior, Targets, WordQuestion, fill_targets
 from unmask.settings import Settings, Sketch
+from unmask.tables.elicited import ElicitedSource
 from unmask.tables.pair_tables import PairTables
-from unmask.tables.proposals import AUTO, choose_axes, resolved
+from unmask.tables.proposals import AUTO, choose_axes, is_auto, resolved
 from unmask.text import unknown_tokens
 from unmask.text.alphabets import ALPHABETS
 from unmask.text.candidates import (
@@ -180,10 +183,12 @@ class LanguageModel:
         """
         name = None if method is None else method_name(method)
         cloze = self._as_cloze(text, blanks)
-        name = name or default_method(len(cloze.positions), support)
-        return self.joints(
-            cloze, methods=[name], support=support, settings=settings, options={name: options}
-        )[name]
+        count = len(cloze.positions)
+        name = name or default_method(count, support)
+        check_options(name, options, max(2, count))
+        axes = resolved(support, count, self.model.vocabulary_size)
+        request = joint_request(cloze, {name: options}, axes, settings, self._provenance(cloze))
+        return build_joints(request, self.model, self._vocabulary)[name]
 
     def joints(
         self,
@@ -201,14 +206,8 @@ class LanguageModel:
         construct: every name gives the model's own distribution.
         """
         cloze = self._as_cloze(text, blanks)
-        request = check_request(
-            cloze,
-            methods=methods,
-            support=self._resolved(support, cloze),
-            settings=settings,
-            options=options,
-        )
-        return build_joints(request, self.model, self._vocabulary, self._provenance(cloze))
+        request = self._request(cloze, methods, support, settings, options)
+        return build_joints(request, self.model, self._vocabulary)
 
     def tables(
         self,
@@ -228,7 +227,9 @@ class LanguageModel:
             raise ClozeError(f"tables take two blanks; the text has {blanks_of(cloze)}")
         _check_no_sketch(support, "tables are whole")
         axes = choose_axes(self.model, self._vocabulary, cloze, support, how)
-        return pair_tables(cloze, self.model, axes, how, self._provenance(cloze))
+        reader = RowReader(self.model, how, forward_passes=axes.forward_passes)
+        about = {**self._provenance(cloze), **axes.diagnostics()}
+        return PairTables(ElicitedSource(reader, cloze, axes.supports, about), how)
 
     def fill(
         self,
@@ -271,7 +272,7 @@ class LanguageModel:
         if targets is not None:
             name = METHOD_WITHOUT_TABLES if method is None else method_name(method)
             check_options(name, options)
-            if not (isinstance(support, str) and support == AUTO):
+            if not is_auto(support):
                 raise SupportError(
                     "support and targets both restrict what a blank may hold; give one of them"
                 )
@@ -525,17 +526,23 @@ class LanguageModel:
         """
         cloze = self._as_cloze(text, blanks)
         named = methods or [default_method(len(cloze.positions), support)]
-        request = check_request(
-            cloze,
-            methods=named,
-            support=self._resolved(support, cloze),
-            settings=settings,
-            options=options,
-        )
+        request = self._request(cloze, named, support, settings, options)
         return cost(request, self.model, self._vocabulary, examples=examples, timed=timed)
 
-    def _resolved(self, support: Axes, cloze: Cloze) -> object:
-        return resolved(support, len(cloze.positions), self.model.vocabulary_size)
+    def _request(
+        self,
+        cloze: Cloze,
+        methods: Sequence[str] | None,
+        support: Axes,
+        settings: Settings | None,
+        options: Options | None,
+    ) -> JointRequest:
+        """Constructions by their names, all that fit where none are named."""
+        blanks = len(cloze.positions)
+        axes = resolved(support, blanks, self.model.vocabulary_size)
+        named = default_methods(blanks, axes) if methods is None else methods
+        checked = check_methods(named, options, max(2, blanks))[1]
+        return joint_request(cloze, checked, axes, settings, self._provenance(cloze))
 
     def _filled_together(
         self, cloze: Cloze, at_most: float, support: Axes, settings: Settings
@@ -546,7 +553,7 @@ class LanguageModel:
                 "together takes one support for all blanks: 'vocabulary', 'tokens', 'no-special', "
                 f"an alphabet or a list of tokens, not {quoted(support)}"
             )
-        given = "tokens" if isinstance(support, str) and support == AUTO else support
+        given = "tokens" if is_auto(support) else support
         axis = choose(given, self._vocabulary, self.model.special_ids)
         how = How("mutual-information", axis, SAMPLES_WHEN_FILLING)
         question = question_of(replace(cloze, gold=None), self.tokenizer)

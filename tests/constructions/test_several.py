@@ -14,6 +14,7 @@ import unmask
 from unmask import LanguageModel, Settings, Support
 from unmask.constructions import construct, constructions_of
 from unmask.joints.lazy_orders import LazyOrders
+from unmask.model.row_reader import RowReader
 from unmask.tables.candidate_tables import CandidateTables
 from unmask.tables.sizes import rows_of_a_fill
 
@@ -151,7 +152,7 @@ def test_two_blanks_are_the_same_numbers_as_from_their_tables(name: str) -> None
     axes, lm = AXES[2], toy(2, noise=1.0)
     pair = lm.joint(text(2), method=name, support=dict(enumerate(axes)), settings=QUIET)
     supports = tuple(lm.support(axis) for axis in axes)
-    tables = CandidateTables(lm.model, lm.cloze(text(2)), supports, QUIET)
+    tables = CandidateTables(RowReader(lm.model, QUIET), lm.cloze(text(2)), supports)
     found = construct(name, tables)
     np.testing.assert_allclose(
         found.log_rows(slice(None)), pair.log_rows(slice(None)), atol=1e-6, rtol=0

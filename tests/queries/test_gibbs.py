@@ -394,13 +394,13 @@ def test_a_blank_that_is_not_there() -> None:
 
 
 def test_a_solver_that_gives_up_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    built = pair_blocks.construct
+    built = pair_blocks.build
 
     def unsolved(*arguments: object, **options: object) -> unmask.Joint:
         joint = built(*arguments, **options)
         return joint.named(joint.method, {"converged": False})
 
-    monkeypatch.setattr(pair_blocks, "construct", unsolved)
+    monkeypatch.setattr(pair_blocks, "build", unsolved)
     samples = drawn(ToyMaskedLM(toy_joint(2, 3)), 5, method="log-pool", chains=1, warm_up=0)
     assert samples.unsolved >= 1
     assert "did not converge" in repr(samples)

@@ -13,6 +13,7 @@ from toy_lm import ToyMaskedLM, toy_joint
 
 import unmask
 from unmask.joints.lazy_pair import LazyPair
+from unmask.model.row_reader import RowReader
 from unmask.queries.sampling.gibbs import sample_blanks
 from unmask.tables.elicited import ElicitedSource
 
@@ -37,7 +38,9 @@ def p_value(cells: list[tuple[int, int]], joint: NDArray[np.float64]) -> float:
 def tables_of(model: ToyMaskedLM) -> unmask.PairTables:
     axis = unmask.Support.of(f"t{i}" for i in range(model.vocabulary_size))
     cloze = unmask.Cloze("toy", (model.mask_id,) * 2, (0, 1))
-    return unmask.PairTables(ElicitedSource(model, cloze, (axis, axis), unmask.Settings()))
+    return unmask.PairTables(
+        ElicitedSource(RowReader(model, unmask.Settings()), cloze, (axis, axis))
+    )
 
 
 def table_of(joint: unmask.Joint) -> NDArray[np.float64]:

@@ -24,7 +24,7 @@ REJECTED = [name for name, one in CONSTRUCTIONS.items() if one.unsketched]
 
 
 def sketched(tables: PairTables, sketch: Sketch, method: str = "log-pool", **options) -> Joint:
-    return sketched_joints([method], {method: options}, tables, sketch)[method]
+    return sketched_joints({method: options}, tables, sketch)[method]
 
 
 # --- laws ----------------------------------------------------------------------------------------
@@ -74,7 +74,8 @@ def test_error_bars_are_as_wide_as_the_errors():
     squares = {(name, method): [] for name in numbers for method in SKETCHED}
     stated = {key: [] for key in squares}
     for seed in range(8):
-        found = sketched_joints(SKETCHED, {}, tables, Sketch(precision=None, passes=201, seed=seed))
+        sketch = Sketch(precision=None, passes=201, seed=seed)
+        found = sketched_joints({name: {} for name in SKETCHED}, tables, sketch)
         for (name, method), values in squares.items():
             off = numbers[name](found[method]) - numbers[name](exact[method])
             stated[name, method].append(found[method].standard_error(numbers[name]))
@@ -185,7 +186,7 @@ def test_rows_and_replicates_take_their_part_of_the_memory_limit(methods):
     tables = tables_of(joint)
     limit = 4 * 2_000 * 70 + len(methods) * REPLICATES * 8 * 70**2
     tables.settings = unmask.Settings(memory_limit=limit)
-    found = sketched_joints(methods, {}, tables, Sketch(precision=1e-9))
+    found = sketched_joints({name: {} for name in methods}, tables, Sketch(precision=1e-9))
     for one in found.values():
         assert max(map(len, one.supports)) == 70
         held = [each.scores(slice(None)) for each in one._sketch.replicates()]

@@ -20,7 +20,7 @@ B = Support(torch.tensor([10, 3, 8, 6, 1]), ["t10", "t3", "t8", "t6", "t1"])
 
 
 def source(model: RememberingLM, supports=(WHOLE, WHOLE), cloze=CLOZE, **settings):
-    return ElicitedSource(model, cloze, supports, Settings(**settings))
+    return ElicitedSource(RowReader(model, Settings(**settings)), cloze, supports)
 
 
 def both(of: ElicitedSource) -> tuple[Tensor, Tensor]:

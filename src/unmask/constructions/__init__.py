@@ -16,7 +16,7 @@ from unmask.constructions.arnold_gokhale import (
     check_pseudo_counts,
     check_towards,
 )
-from unmask.constructions.besag import HCB, check_besag
+from unmask.constructions.besag import HCB
 from unmask.constructions.construction import Construction, Given, unknown_option
 from unmask.constructions.incompatibility import agreement
 from unmask.constructions.independent import MLM
@@ -78,14 +78,14 @@ def method_name(name: object) -> str:
     if not isinstance(name, str):
         hint = "; give a function a name with unmask.register" if callable(name) else ""
         raise MethodError(f"a method is one of {', '.join(_names())}, not {quoted(name)}{hint}")
-    if is_importable(name.strip()):
-        registered.imported(name.strip())
-        return name.strip()
     plain = name.strip().lower().replace("_", "-")
     plain = ALIASES.get(plain, plain)
-    if plain in _names():
+    if plain in CONSTRUCTIONS or plain in registered.REGISTERED:
         return plain
-    raise no_method(name, _names())
+    if not is_importable(name.strip()):
+        raise no_method(name, _names())
+    registered.imported(name.strip())
+    return name.strip()
 
 
 def no_method(name: object, names: Sequence[str], of: str = "") -> MethodError:
@@ -146,7 +146,7 @@ def check_options(method: str, options: Given, blanks: int = 2) -> None:
     if known.only_two and blanks > 2:
         there = ", ".join(constructions_of(blanks))
         raise MethodError(f"{method} takes two blanks; for more there are {there}")
-    own, allowed = method not in CONSTRUCTIONS, default_options(method, blanks)
+    own, allowed = method not in CONSTRUCTIONS, known.options(blanks)
     for option, value in options.items():
         if option not in allowed:
             of = f"{method} of more than two blanks" if blanks > 2 else method
@@ -155,8 +155,7 @@ def check_options(method: str, options: Given, blanks: int = 2) -> None:
             registered.check_value(method, option, value, allowed[option])
         elif option in _CHECKS:
             _CHECKS[option](value)
-    if known is HCB:
-        check_besag(options, blanks)
+    known.check(options, blanks)
 
 
 def check_methods(
@@ -171,14 +170,19 @@ def check_methods(
         if given and name not in names:
             raise MethodError(f"options are given for {name}, which is not among the methods")
     for name in names:
-        check_options(name, chosen.get(name, {}), blanks)
+        check_options(name, chosen.setdefault(name, {}), blanks)
     return names, chosen
 
 
 def construct(method: object, tables: Tables, **options: object) -> Joint:
     """Build a joint from tables by the name of its construction."""
-    name, blanks = method_name(method), len(tables.shape)
-    check_options(name, options, blanks)
+    name = method_name(method)
+    check_options(name, options, len(tables.shape))
+    return build(name, tables, options)
+
+
+def build(name: str, tables: Tables, options: Given) -> Joint:
+    """Like `construct`, for the short name of a construction and options that were checked."""
     known = construction(name)
     if name in CONSTRUCTIONS:
         parts = known.needs(tables.shape, options)

@@ -87,7 +87,7 @@ def walked_path(path: object, pivot_axis: object, blanks: int) -> tuple[int, ...
     return known
 
 
-def check_besag(options: Given, blanks: int) -> None:
+def _check(options: Given, blanks: int) -> None:
     """Raise for a pivot or a path that so many blanks do not take."""
     pivot, axis = options.get("pivot"), options.get("pivot_axis", 0)
     if whole_number(axis) not in (0, 1):
@@ -108,7 +108,7 @@ def check_besag(options: Given, blanks: int) -> None:
         )
 
 
-def check_pivot(options: Given, axes: tuple[Support, ...]) -> None:
+def _check_pivot(options: Given, axes: tuple[Support, ...]) -> None:
     """Raise for an unknown pivot before anything is elicited."""
     steps = walked_path(options.get("path"), options.get("pivot_axis", 0), len(axes))
     if options.get("pivot") is not None:
@@ -129,4 +129,6 @@ HCB = Construction(
     _needs,
     of_two=("pivot_axis",),
     unsketched="absurd contexts count in its normaliser, and a sketch misses them",
+    check=_check,
+    check_axes=_check_pivot,
 )

@@ -8,6 +8,8 @@ from inspect import Parameter, signature
 from unmask.constructions.needs import Needs, every_table
 from unmask.joints.joint import Joint
 from unmask.printable import quoted
+from unmask.tables.pair_tables import PairTables
+from unmask.text.support import Support
 
 Given = Mapping[str, object]
 # why a sketch does not do, of constructions that come from all contexts
@@ -19,7 +21,7 @@ _ARGUMENTS = ("method", "blanks", "support", "settings", "targets", "piece_prior
 
 
 def _every_table(shape: tuple[int, ...], _: Given) -> Needs:
-    return every_table(len(shape))
+    return Needs(masked=True, whole=tuple(range(len(shape))))
 
 
 def only_conditionals(shape: tuple[int, ...], _: Given) -> Needs:
@@ -29,6 +31,14 @@ def only_conditionals(shape: tuple[int, ...], _: Given) -> Needs:
 
 def _never(_: Given) -> bool:
     return False
+
+
+def _anything(_: Given, __: object) -> None:
+    """Accept every combination of options."""
+
+
+def _no_contexts(_: PairTables, __: Given) -> tuple[list[int], list[int]]:
+    return [], []
 
 
 @dataclass(frozen=True)
@@ -41,6 +51,9 @@ class Construction:
     there is one. `of_two` are the options that only two blanks have; with `only_two` only they have
     the construction. `without_tables` says whether any fill can be scored by a few rows, whatever
     the supports. `unsketched` says why a sketch of the vocabulary does not do; empty where it does.
+    `check` raises for options that do not fit each other or the number of blanks, and `check_axes`
+    for tokens among them that are not on the axes. `contexts` are the tokens of both blanks that
+    its marginals are computed from: those that a sketch must run if it is to give them.
     """
 
     build: Callable[..., Joint]
@@ -52,6 +65,9 @@ class Construction:
     only_two: bool = False
     without_tables: Callable[[Given], bool] = _never
     unsketched: str = "it has not been shown to work with one"
+    check: Callable[[Given, int], None] = _anything
+    check_axes: Callable[[Given, tuple[Support, ...]], None] = _anything
+    contexts: Callable[[PairTables, Given], tuple[list[int], list[int]]] = _no_contexts
 
     def options(self, blanks: int = 2) -> dict[str, object]:
         """The options that it takes, with their defaults."""

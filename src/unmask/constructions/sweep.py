@@ -46,7 +46,7 @@ def sweep(tables: PairTables, *, contexts: int = CONTEXTS, floor: float = FLOOR)
     )
 
 
-def likeliest(log_p: Float[Tensor, " size"], contexts: int) -> Tensor:
+def _likeliest(log_p: Float[Tensor, " size"], contexts: int) -> Tensor:
     """The likeliest contexts; on equal probabilities the lower index comes first."""
     return torch.sort(log_p, descending=True, stable=True).indices[:contexts]
 
@@ -62,7 +62,7 @@ def _swept(
     log_context: Tensor, log_outcome: Tensor, log_given: GivenContexts, contexts: int, floor: float
 ) -> tuple[Tensor, float]:
     """The swept log marginal of one blank, and the mass of the contexts it was swept from."""
-    chosen = likeliest(log_context, contexts)
+    chosen = _likeliest(log_context, contexts)
     log_weight = log_context[chosen]
     log_mass = torch.logsumexp(log_weight, dim=0)
     log_mean = log_zeros(len(log_outcome), device=log_outcome.device)
@@ -86,8 +86,20 @@ def check_floor(floor: object) -> None:
         raise MethodError(f"floor is a number between 0 and 1, not {quoted(floor)}")
 
 
+def _contexts(tables: PairTables, options: Given) -> tuple[list[int], list[int]]:
+    first, second = (
+        _likeliest(log_p, _count(options)).tolist()
+        for log_p in (tables.masked.log_a, tables.masked.log_b)
+    )
+    return first, second
+
+
+def _count(options: Given) -> int:
+    return whole_number(options.get("contexts")) or CONTEXTS
+
+
 def _needs(shape: tuple[int, ...], options: Given) -> Needs:
-    contexts = whole_number(options.get("contexts", CONTEXTS)) or CONTEXTS
+    contexts = _count(options)
     return Needs(masked=True, some=tuple(1 + min(contexts, size) for size in reversed(shape)))
 
 
@@ -97,4 +109,5 @@ SWEEP = Construction(
     _needs,
     only_two=True,
     unsketched="",
+    contexts=_contexts,
 )

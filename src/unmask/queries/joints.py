@@ -5,20 +5,18 @@ tables over candidates or, where those would be too large, by filling one blank 
 """
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from unmask.arguments import Options
 from unmask.constructions import (
     CONSTRUCTIONS,
     DEFAULT_METHOD,
     METHOD_WITHOUT_TABLES,
-    check_methods,
-    construct,
+    build,
     construction,
     constructions_of,
 )
-from unmask.constructions.besag import check_pivot
+from unmask.constructions.construction import Given
 from unmask.errors import MethodError, SupportError
 from unmask.joints.engine import Engine
 from unmask.joints.joint import Joint
@@ -43,10 +41,10 @@ from unmask.tables.candidate_tables import CandidateTables
 from unmask.tables.elicited import ElicitedSource, masked_distributions
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.proposals import (
-    AUTO,
     Axes,
     affordable_size,
     choose_axes,
+    is_auto,
     placeholder_axes,
     sizes_of,
 )
@@ -61,68 +59,60 @@ _LONG_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class JointRequest:
-    """Constructions of the blanks of one text: checked, and nothing has run."""
+    """Constructions of the blanks of one text, each with its options: nothing has run."""
 
     cloze: Cloze
-    methods: list[str]
-    options: dict[str, dict[str, object]]
+    methods: Mapping[str, Given]
     support: object
     settings: Settings
+    provenance: Mapping[str, object]
 
     @property
     def blanks(self) -> int:
         """How many blanks the text has."""
         return len(self.cloze.positions)
 
-    def without_tables(self) -> bool:
-        """Whether fills can be scored one by one, whatever the supports."""
-        return all(
-            construction(name).without_tables(self.options.get(name, {})) for name in self.methods
-        )
+    def of_tables(self) -> list[str]:
+        """The constructions that cannot score fills one by one."""
+        methods = self.methods.items()
+        return [name for name, given in methods if not construction(name).without_tables(given)]
 
     def is_scored_by_fills(self, shape: tuple[int, ...]) -> bool:
         """Whether fills of more than two blanks are better scored one by one than from a table."""
-        if self.blanks < 3 or not self.without_tables():
+        if self.blanks < 3 or self.of_tables():
             return False
         too_large = table_bytes(shape) > self.settings.memory_limit
         return too_large or self.table_rows(shape) > AFFORDABLE_ROWS
 
     def table_rows(self, shape: tuple[int, ...]) -> int:
         """Forward passes behind the tables of candidates."""
-        return forward_passes(self.methods, shape, whole_vocabulary=False, options=self.options)
+        names = list(self.methods)
+        return forward_passes(names, shape, whole_vocabulary=False, options=self.methods)
 
 
-def check_request(
+def joint_request(
     cloze: Cloze,
-    *,
-    methods: Sequence[str] | None,
+    methods: Mapping[str, Given],
     support: object,
     settings: Settings | None,
-    options: Options | None,
+    provenance: Mapping[str, object],
 ) -> JointRequest:
-    """Constructions by their names, those that fit the number of blanks where none are named."""
-    blanks = len(cloze.positions)
-    if methods is None:
-        beyond = _beyond_tables(blanks, support)
-        methods = [METHOD_WITHOUT_TABLES] if beyond else constructions_of(blanks)
-        if isinstance(support, Sketch):
-            methods = [name for name in methods if name in sketchable()]
-    names, chosen = check_methods(methods, options, max(2, blanks))
-    if isinstance(support, Sketch) and blanks == 2:
-        check_sketched(names)
+    """Constructions that were checked, of a text; raises where its blanks or support do not fit."""
+    request = JointRequest(cloze, methods, support, settings or Settings(), provenance)
+    if isinstance(support, Sketch) and request.blanks == 2:
+        check_sketched(list(methods))
     if cloze.widths is not None and isinstance(support, Mapping):
         raise SupportError(
             f"{made_of_pieces(cloze)}, and support by blank takes one piece each; give words as "
             "targets"
         )
-    request = JointRequest(cloze, names, chosen, support, settings or Settings())
-    if blanks > 2 and _is_auto(support) and request.without_tables():
+    if request.blanks < 3 or not is_auto(support):
+        return request
+    tables = request.of_tables()
+    if not tables:
         # as for two blanks: what needs no table ranges over everything
-        request = replace(request, support="tokens")
-    if _beyond_tables(blanks, request.support):
-        tables = [
-            name for name in names if not construction(name).without_tables(chosen.get(name, {}))
-        ]
+        return replace(request, support="tokens")
+    if affordable_size(request.blanks) is None:
         raise MethodError(
             f"{', '.join(tables)} of {blanks_of(cloze)} would need a table over too many fills; "
             f"use method {METHOD_WITHOUT_TABLES!r} alone, with its arithmetic mean, which needs "
@@ -132,109 +122,73 @@ def check_request(
 
 
 def default_method(blanks: int, support: object) -> str:
-    """The construction where none is named: log-pool, or what needs no table."""
-    return METHOD_WITHOUT_TABLES if _beyond_tables(blanks, support) else DEFAULT_METHOD
+    """The construction where none is named: log-pool, or what needs no table for many blanks."""
+    few = blanks < 3 or not is_auto(support) or affordable_size(blanks) is not None
+    return DEFAULT_METHOD if few else METHOD_WITHOUT_TABLES
 
 
-def _beyond_tables(blanks: int, support: object) -> bool:
-    """Whether no candidates are given, and tables of enough of them would take too many rows."""
-    return _is_auto(support) and blanks > 2 and affordable_size(blanks) is None
-
-
-def _is_auto(support: object) -> bool:
-    return isinstance(support, str) and support == AUTO
+def default_methods(blanks: int, support: object) -> list[str]:
+    """The constructions where several may be: all that fit the blanks and the support."""
+    if default_method(blanks, support) == METHOD_WITHOUT_TABLES:
+        return [METHOD_WITHOUT_TABLES]
+    sketched = isinstance(support, Sketch)
+    return [name for name in constructions_of(blanks) if not sketched or name in sketchable()]
 
 
 # --- the joints --------------------------------------------------------------------------------
 
 
-def build_joints(
-    request: JointRequest, model: MaskedLM, whole: Support, provenance: Mapping[str, object]
-) -> dict[str, Joint]:
+def build_joints(request: JointRequest, model: MaskedLM, whole: Support) -> dict[str, Joint]:
     """The joints, by the names of their constructions in the order requested."""
     if request.blanks > 2:
         _check_fits(request, placeholder_axes(model, whole, request.support, request.blanks))
     axes = choose_axes(model, whole, request.cloze, request.support, request.settings)
-    about = {**provenance, **axes.diagnostics()}
+    about = {**request.provenance, **axes.diagnostics()}
+    reader = RowReader(model, request.settings, forward_passes=axes.forward_passes)
     if request.blanks == 1:
-        own = _own_distribution(request, model, axes, about)
-        return dict.fromkeys(request.methods, own)
-    check_pivot(request.options.get("hcb", {}), axes.supports)
-    if request.is_scored_by_fills(tuple(len(axis) for axis in axes.supports)):
-        return {request.methods[0]: _joint_by_fills(request, model, axes, about)}
+        return dict.fromkeys(request.methods, _own_distribution(request, reader, axes, about))
+    for name, options in request.methods.items():
+        construction(name).check_axes(options, axes.supports)
+    if request.blanks > 2:
+        if request.is_scored_by_fills(tuple(map(len, axes.supports))):
+            return dict.fromkeys(request.methods, _joint_by_fills(request, reader, axes, about))
+        several = CandidateTables(reader, request.cloze, axes.supports, about)
+        return _elicited_joints(request, reader, several)
+    pair = PairTables(ElicitedSource(reader, request.cloze, axes.supports, about), request.settings)
     if isinstance(request.support, Sketch):
-        not_elicited = pair_tables(request.cloze, model, axes, request.settings, about)
-        return sketched_joints(request.methods, request.options, not_elicited, request.support)
-    tables = _tables(request, model, axes, about)
-    # together and first, so that single contexts are found in whole tables; a function of the
-    # caller's may still reject its options
+        return sketched_joints(request.methods, pair, request.support)
+    return _elicited_joints(request, reader, pair)
+
+
+def _elicited_joints(
+    request: JointRequest, reader: RowReader, tables: PairTables | CandidateTables
+) -> dict[str, Joint]:
+    """Run the model for what the constructions need together, and build each."""
+    reader.after_first_batch = _announcement(request, reader.model, tables.supports)
+    # first, so that single contexts are found in whole tables; a function of the caller's may
+    # still reject its options
     ours = [name for name in request.methods if name in CONSTRUCTIONS]
-    needed = all_needs(ours, tables.shape, request.options)
-    whole_vocabulary = all(axis.is_whole(model.vocabulary_size) for axis in axes.supports)
+    needed = all_needs(ours, tables.shape, request.methods)
+    size = reader.model.vocabulary_size
     # how much of the model's mass candidates hold belongs beside their probabilities
-    tables.elicit(needed.whole, masked=needed.masked or not whole_vocabulary)
-    return {
-        name: construct(name, tables, **request.options.get(name, {})) for name in request.methods
-    }
-
-
-def _tables(
-    request: JointRequest, model: MaskedLM, axes: Axes, about: Mapping[str, object]
-) -> PairTables | CandidateTables:
-    announce = _announcement(request, model, axes.supports)
-    if request.blanks == 2:
-        tables = pair_tables(request.cloze, model, axes, request.settings, about)
-        reader = tables.source.reader if isinstance(tables.source, ElicitedSource) else None
-        if reader is not None:
-            reader.after_first_batch = announce
-        return tables
-    several = CandidateTables(
-        model,
-        request.cloze,
-        axes.supports,
-        request.settings,
-        provenance=about,
-        passes_before=axes.forward_passes,
-    )
-    several.reader.after_first_batch = announce
-    return several
-
-
-def pair_tables(
-    cloze: Cloze,
-    model: MaskedLM,
-    axes: Axes,
-    settings: Settings,
-    about: Mapping[str, object],
-) -> PairTables:
-    """Both conditional tables of two blanks; nothing runs until a part is read."""
-    first, second = axes.supports
-    source = ElicitedSource(
-        model,
-        cloze,
-        (first, second),
-        settings,
-        provenance={**about, **axes.diagnostics()},
-        passes_before=axes.forward_passes,
-    )
-    return PairTables(source, settings)
+    masked = needed.masked or not all(axis.is_whole(size) for axis in tables.supports)
+    tables.elicit(needed.whole, masked=masked)
+    return {name: build(name, tables, options) for name, options in request.methods.items()}
 
 
 def _joint_by_fills(
-    request: JointRequest, model: MaskedLM, axes: Axes, about: Mapping[str, object]
+    request: JointRequest, reader: RowReader, axes: Axes, about: Mapping[str, object]
 ) -> Joint:
-    reader = BlankReader(
-        model, request.cloze, axes.supports, request.settings, passes_before=axes.forward_passes
-    )
+    fills = LazyOrders(BlankReader(reader, request.cloze, axes.supports))
     known = {**about, "length": len(request.cloze)}
-    return Joint(LazyOrders(reader), axes.supports, method=request.methods[0], diagnostics=known)
+    (method,) = request.methods
+    return Joint(fills, axes.supports, method=method, diagnostics=known)
 
 
 def _own_distribution(
-    request: JointRequest, model: MaskedLM, axes: Axes, about: Mapping[str, object]
+    request: JointRequest, reader: RowReader, axes: Axes, about: Mapping[str, object]
 ) -> Joint:
     """The model's distribution at a single blank: there is nothing to construct."""
-    reader = RowReader(model, request.settings, forward_passes=axes.forward_passes)
     ((log_p, captured),) = masked_distributions(reader, request.cloze, axes.supports)
     return Joint(
         Engine.of_table(log_p),
@@ -253,7 +207,7 @@ def _check_fits(request: JointRequest, axes: tuple[Support, ...]) -> None:
     """Raise for tables that are too large before candidates are grown for them."""
     shape = tuple(len(axis) for axis in axes)
     if not request.is_scored_by_fills(shape):
-        alone = request.methods == [METHOD_WITHOUT_TABLES]
+        alone = list(request.methods) == [METHOD_WITHOUT_TABLES]
         limit, blanks = request.settings.memory_limit, blanks_of(request.cloze)
         check_fits(shape, limit, geometric=alone, blanks=blanks)
 
@@ -276,28 +230,28 @@ def cost(
 def _counted(request: JointRequest, model: MaskedLM, axes: tuple[Support, ...]) -> Cost:
     """The cost as far as it is known before the model runs."""
     shape, layer = tuple(len(axis) for axis in axes), model.output_embedding
+    width = None if layer is None else layer.weight.shape[1]
     if request.blanks > 2:
         found = _cost_of_several(request, shape)
     elif (
         request.blanks == 2
         and isinstance(request.support, Sketch)
-        and (sketchy := needs_sketch(request.methods, shape, request.options))
+        and (sketchy := needs_sketch(request.methods, shape))
     ):
-        width = None if layer is None else layer.weight.shape[1]
         found = cost_of_sketch(
             request.support, shape, request.settings, len(request.cloze), len(sketchy), width
         )
         found = replace(found, model_bytes=weight_bytes(model))
     else:
         found = predicted(
-            request.methods,
+            list(request.methods),
             shape,
             length=len(request.cloze),
-            width=None if layer is None else layer.weight.shape[1],
+            width=width,
             settings=request.settings,
             model_bytes=weight_bytes(model),
             whole_vocabulary=all(axis.is_whole(model.vocabulary_size) for axis in axes),
-            options=request.options,
+            options=request.methods,
         )
     if not sizes_of(request.support, request.blanks, model.vocabulary_size):
         return found

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from unmask.arguments import Options, whole_number
-from unmask.constructions import CONSTRUCTIONS, construct, construction
+from unmask.arguments import Options
+from unmask.constructions import CONSTRUCTIONS, build, construction
 from unmask.constructions.incompatibility import AGREEMENT, agreement
 from unmask.constructions.solvers.fits import STATIONARY_LAW, Fit
 from unmask.constructions.solvers.solution import Solution
-from unmask.constructions.sweep import CONTEXTS, likeliest
 from unmask.errors import MethodError, SupportError
 from unmask.joints.agreement import Agreement
 from unmask.joints.engine import Engine
@@ -58,11 +57,9 @@ def sketchable() -> list[str]:
     return [name for name, one in CONSTRUCTIONS.items() if not one.unsketched]
 
 
-def needs_sketch(methods: Sequence[str], shape: tuple[int, ...], options: Options) -> list[str]:
+def needs_sketch(methods: Options, shape: tuple[int, ...]) -> list[str]:
     """The constructions that need whole tables: the others are exact as they are."""
-    return [
-        name for name in methods if construction(name).needs(shape, options.get(name, {})).whole
-    ]
+    return [name for name, given in methods.items() if construction(name).needs(shape, given).whole]
 
 
 def cost_of_sketch(
@@ -89,22 +86,18 @@ def cost_of_sketch(
     )
 
 
-def sketched_joints(
-    methods: Sequence[str], options: Options, whole: PairTables, sketch: Sketch
-) -> dict[str, Joint]:
+def sketched_joints(methods: Options, whole: PairTables, sketch: Sketch) -> dict[str, Joint]:
     """The joints, by name; those that need no table stay exact.
 
     `whole` are the tables of the vocabulary, not elicited.
     """
-    given = {name: dict(options.get(name, {})) for name in methods}
-    sketchy = needs_sketch(methods, whole.shape, options)
     found: dict[str, Joint] = {}
-    if sketchy:
+    if sketchy := needs_sketch(methods, whole.shape):
         pair = SketchedPair(whole, seed=sketch.seed)
-        found = precise_joints({name: given[name] for name in sketchy}, pair, sketch)
+        found = precise_joints({name: methods[name] for name in sketchy}, pair, sketch)
     return {
-        name: found[name] if name in found else construct(name, whole, **given[name])
-        for name in methods
+        name: found[name] if name in found else build(name, whole, options)
+        for name, options in methods.items()
     }
 
 
@@ -168,13 +161,12 @@ def joints_at(
     All of them are read from its masses, those too that need no table: so their sums are known.
     """
     certain = [[axis.index(one)] for axis, one in zip(whole.supports, fill, strict=True)]
-    if "sweep" in methods:
-        contexts = whole_number(methods["sweep"].get("contexts")) or CONTEXTS
-        for blank, log_p in enumerate((whole.masked.log_a, whole.masked.log_b)):
-            certain[blank] += likeliest(log_p, contexts).tolist()
+    for name, given in methods.items():
+        for blank, places in enumerate(construction(name).contexts(whole, given)):
+            certain[blank] += places
     pair = SketchedPair(whole, seed=sketch.seed, given=certain)
     # at a fill that is certain the others are exact: they do not say how large a sketch must be
-    growing = needs_sketch(list(methods), whole.shape, methods) or list(methods)
+    growing = needs_sketch(methods, whole.shape) or list(methods)
     found = precise_joints({name: methods[name] for name in growing}, pair, sketch, fill)
     return {
         name: found[name] if name in found else _Built(pair, name, given).joint()
@@ -236,7 +228,7 @@ class _Built:
     def joint(self) -> Joint:
         """The joint. Of a replicate its table alone is kept: there are many of them."""
         tables = self._tables()
-        joint = construct(self.method, tables, **self.options)
+        joint = build(self.method, tables, self.options)
         sketch = Sketched(
             self.pair.whole.supports,
             self.holding,

@@ -178,7 +178,7 @@ def _log_probs(
     positions, known = len(cloze.positions), construction(method)
     whole = (about.whole,) * positions
     if known.without_tables({}) or positions == 1:
-        reader = BlankReader(about.model, cloze, whole, about.settings)
+        reader = BlankReader(RowReader(about.model, about.settings), cloze, whole)
         return LazyOrders(reader).scores_of(ids)
     if method == "mlm":
         masked = masked_distributions(RowReader(about.model, about.settings), cloze, whole)

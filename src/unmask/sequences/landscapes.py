@@ -25,6 +25,7 @@ from unmask.constructions.incompatibility import agreement
 from unmask.constructions.needs import Needs, every_table, together
 from unmask.errors import ClozeError, MethodError, NumericsError, SupportError
 from unmask.language_model import LanguageModel
+from unmask.model.row_reader import RowReader
 from unmask.printable import quoted
 from unmask.queries.costs.forward_passes import needs
 from unmask.sequences.residues import Mutation, parse_mutations, residue_cloze, residue_tokens
@@ -175,7 +176,7 @@ def landscape(
     names = check_landscape_methods(methods, len(parsed))
     cloze = residue_cloze(lm, residues, [one.position for one in parsed])
     supports = _supports(lm, parsed, cloze)
-    tables = CandidateTables(lm.model, cloze, supports, settings or Settings())
+    tables = CandidateTables(RowReader(lm.model, settings or Settings()), cloze, supports)
     with tables.reader.counted("forward passes", landscape_passes(len(parsed), names)):
         needed = _needs(len(parsed), names)
         tables.elicit(needed.whole, masked=needed.masked)

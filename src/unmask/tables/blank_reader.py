@@ -10,9 +10,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from unmask.lazy import computed_once
-from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import Outcomes, RowReader, Rows, UseDistributions
-from unmask.settings import Settings
 from unmask.tables.elicited import masked_distributions
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
@@ -23,17 +21,9 @@ EMPTY = -1  # the place of a blank that is masked
 class BlankReader:
     """Reads a model at the blanks of one text, and counts the forward passes."""
 
-    def __init__(
-        self,
-        model: MaskedLM,
-        cloze: Cloze,
-        supports: tuple[Support, ...],
-        settings: Settings,
-        *,
-        passes_before: int = 0,
-    ) -> None:
-        self.model, self.cloze, self.supports = model, cloze, supports
-        self.reader = RowReader(model, settings, forward_passes=passes_before)
+    def __init__(self, reader: RowReader, cloze: Cloze, supports: tuple[Support, ...]) -> None:
+        self.reader, self.model = reader, reader.model
+        self.cloze, self.supports = cloze, supports
 
     @property
     def forward_passes(self) -> int:

@@ -13,10 +13,8 @@ from torch import Tensor
 
 from unmask.lazy import computed_once
 from unmask.logspace import row_blocks
-from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import Outcomes, RowReader, Rows, log_mass, require_finite
 from unmask.progress import Bar, bar
-from unmask.settings import Settings
 from unmask.tables.contexts import MASKED, Contexts, given, given_all_others
 from unmask.tables.protocol import EVERY_ROW
 from unmask.tables.sizes import check_fits
@@ -32,22 +30,18 @@ class CandidateTables:
 
     def __init__(
         self,
-        model: MaskedLM,
+        reader: RowReader,
         cloze: Cloze,
         supports: tuple[Support, ...],
-        settings: Settings,
-        *,
         provenance: Mapping[str, object] | None = None,
-        passes_before: int = 0,
     ) -> None:
-        self.supports = supports
-        self.reader = RowReader(model, settings, forward_passes=passes_before)
-        self._model, self._cloze, self._settings = model, cloze, settings
+        self.reader, self.supports = reader, supports
+        self._model, self._cloze = reader.model, cloze
         self._provenance = dict(provenance or {})
         self._logits: dict[tuple[Contexts, int], Tensor] = {}
         self._log_mass: dict[tuple[Contexts, int], Tensor] = {}
         self._remembered: dict[str, object] = {}
-        check_fits(self.shape, settings.memory_limit)
+        check_fits(self.shape, reader.settings.memory_limit)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -202,4 +196,4 @@ class CandidateTables:
 
     def bar(self, what: str, passes: int | None = None) -> Bar:
         """What counts the sweeps of work that reads the tables many times."""
-        return bar(what, unit="pass", total=passes, shown=self._settings.progress)
+        return bar(what, unit="pass", total=passes, shown=self.reader.settings.progress)

@@ -14,10 +14,8 @@ from torch import Tensor
 from unmask.errors import MemoryLimitError
 from unmask.logspace import row_blocks
 from unmask.model.devices import for_float64
-from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import Outcomes, RowReader, Rows, log_mass
 from unmask.printable import readable_bytes
-from unmask.settings import Settings
 from unmask.tables.conditional import ConditionalTable, DenseLogits, FactoredLogits
 from unmask.tables.source import MaskedMarginals
 from unmask.tables.storage import choose_storage
@@ -30,26 +28,23 @@ class ElicitedSource:
 
     def __init__(
         self,
-        model: MaskedLM,
+        reader: RowReader,
         cloze: Cloze,
-        supports: tuple[Support, Support],
-        settings: Settings,
-        *,
+        supports: Sequence[Support],
         provenance: Mapping[str, object] | None = None,
-        passes_before: int = 0,
     ) -> None:
-        self.supports = supports
-        self.reader = RowReader(model, settings, forward_passes=passes_before)
+        first, second = supports
+        self.supports = first, second
+        self.reader, self._model, self._cloze = reader, reader.model, cloze
         self._provenance = dict(provenance or {})
-        self._model, self._cloze, self._settings = model, cloze, settings
         self._made_tables = self._read_contexts = False
-        embedding = model.output_embedding
+        embedding = self._model.output_embedding
         self._storage = choose_storage(
-            [len(axis) for axis in supports],
+            (len(first), len(second)),
             width=None if embedding is None else embedding.weight.shape[1],
-            settings=settings,
+            settings=reader.settings,
         )
-        self._row = torch.tensor([cloze.ids], device=model.device)
+        self._row = torch.tensor([cloze.ids], device=self._model.device)
 
     @property
     def forward_passes(self) -> int:
@@ -83,7 +78,7 @@ class ElicitedSource:
         self._check_fits()
         self._made_tables = True
         contexts, embedding = self.supports[1 - outcome].ids, self._model.output_embedding
-        device, outcomes = self._tables_device(), None
+        device, outcomes = for_float64(self._model.device), None
         if embedding is None:
             values = torch.empty([len(axis) for axis in self.supports], device=device)
             by_context = values.T if outcome == 0 else values
@@ -139,7 +134,7 @@ class ElicitedSource:
         places = torch.tensor(list(contexts), dtype=torch.long)
         tokens = self.supports[1 - outcome].ids[places]
         shape = (len(places), len(self.supports[outcome]))
-        kept = torch.empty(shape, dtype=torch.float64, device=self._tables_device())
+        kept = torch.empty(shape, dtype=torch.float64, device=for_float64(self._model.device))
 
         outcomes = Outcomes.of(self._model, self.supports[outcome])
 
@@ -151,11 +146,8 @@ class ElicitedSource:
         self._each_context(outcome, tokens, keep)
         return kept
 
-    def _tables_device(self) -> torch.device:
-        return for_float64(self._model.device)
-
     def _check_fits(self) -> None:
-        needed, limit = 8 * math.prod(map(len, self.supports)), self._settings.memory_limit
+        needed, limit = 8 * math.prod(map(len, self.supports)), self.reader.settings.memory_limit
         if self._model.output_embedding is None and needed > limit:
             raise MemoryLimitError(
                 f"this model's tables must be kept dense, {readable_bytes(needed)}, "

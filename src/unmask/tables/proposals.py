@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from unmask.arguments import whole_number
 from unmask.errors import SupportError
 from unmask.model.masked_lm import MaskedLM
+from unmask.model.row_reader import RowReader
 from unmask.printable import quoted
 from unmask.settings import Settings, Sketch
 from unmask.tables.beams import grown
@@ -35,7 +36,7 @@ class Axes:
     held: tuple[float, ...] | None = None
 
     def diagnostics(self) -> dict[str, object]:
-        """How the candidates were come by."""
+        """How the candidates were chosen."""
         if self.held is None:
             return {}
         return {"candidates_from": "model", "candidates_mass": list(self.held)}
@@ -48,9 +49,14 @@ def resolved(spec: object, blanks: int, vocabulary_size: int) -> object:
             f"a sketch works with two blanks, and this text has {blanks}; give a number of "
             "candidates"
         )
-    if not (isinstance(spec, str) and spec == AUTO) or blanks > 2:
+    if blanks > 2 or not is_auto(spec):
         return spec
     return Sketch() if blanks == 2 and 2 * vocabulary_size > _FEW_PASSES else "tokens"
+
+
+def is_auto(spec: object) -> bool:
+    """Whether the tokens are left to the library."""
+    return isinstance(spec, str) and spec == AUTO
 
 
 def affordable_size(blanks: int) -> int | None:
@@ -61,7 +67,7 @@ def affordable_size(blanks: int) -> int | None:
 
 def sizes_of(spec: object, blanks: int, vocabulary_size: int) -> dict[int, int]:
     """How many candidates are to be grown, by blank; empty where all are given."""
-    if isinstance(spec, str) and spec == AUTO:
+    if is_auto(spec):
         size = affordable_size(blanks) if blanks > 2 else None
         return {} if size is None else dict.fromkeys(range(blanks), min(size, vocabulary_size))
     if isinstance(spec, Mapping):
@@ -92,7 +98,7 @@ def choose_axes(
         return Axes(axes)
     ordinary = choose("no-special", whole, model.special_ids)
     among = tuple(ordinary if blank in sizes else axis for blank, axis in enumerate(axes))
-    reader = BlankReader(model, cloze, among, settings)
+    reader = BlankReader(RowReader(model, settings), cloze, among)
     wanted = [min(sizes.get(blank, len(axis)), len(axis)) for blank, axis in enumerate(among)]
     supports, held = grown(reader, wanted)
     chosen = tuple(supports[b] if b in sizes else axes[b] for b in range(blanks))
@@ -115,5 +121,4 @@ def _given(spec: object, sizes: Mapping[int, int]) -> object:
     """What is left of a request when the blanks to be grown are taken out of it."""
     if isinstance(spec, Mapping):
         return {blank: one for blank, one in spec.items() if blank not in sizes}
-    left_open = isinstance(spec, Sketch) or (isinstance(spec, str) and spec == AUTO)
-    return "tokens" if sizes or left_open else spec
+    return "tokens" if sizes or isinstance(spec, Sketch) or is_auto(spec) else spec

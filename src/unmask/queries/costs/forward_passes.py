@@ -17,7 +17,8 @@ def all_needs(
     methods: Iterable[str], shape: tuple[int, ...], options: Options | None = None
 ) -> Needs:
     """The parts of the tables that several constructions read together."""
-    return together(needs(method, shape, options) for method in methods)
+    given = options or {}
+    return together(construction(name).needs(shape, given.get(name, {})) for name in methods)
 
 
 def forward_passes(

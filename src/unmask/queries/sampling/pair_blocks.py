@@ -13,8 +13,9 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from unmask.constructions import construct, construction
+from unmask.constructions import build, construction
 from unmask.joints.joint import Joint
+from unmask.model.row_reader import RowReader
 from unmask.queries.sampling.conditionals import Conditionals, Drawn, Recent
 from unmask.queries.sampling.target import Target
 from unmask.tables.elicited import ElicitedSource
@@ -108,13 +109,13 @@ class TablesBlock:
         filled, at = tuple(target.cloze.filled(context)), target.cloze.positions
         here = Cloze(target.cloze.text, filled, (at[i], at[j]))
         axes = (target.supports[i], target.supports[j])
-        source = ElicitedSource(target.model, here, axes, self._settings)
+        source = ElicitedSource(RowReader(target.model, self._settings), here, axes)
         tables = PairTables(source, self._settings)
         lazy = construction(target.method).needs(tables.shape, target.options).only_contexts()
         if lazy and target.rows_per_update() > sum(map(len, axes)):
             # small supports: cheaper once and for all than a few contexts at every draw
             tables.both()
-        kept = _Kept(construct(target.method, tables, **target.options), source)
+        kept = _Kept(build(target.method, tables, target.options), source)
         self.unsolved += kept.joint.diagnostics.get("converged") is False
         self._remembered.keep((pair, context), kept)
         return kept

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from unmask.constructions import check_options, construction
-from unmask.constructions.besag import check_pivot
 from unmask.errors import MethodError
 from unmask.model.masked_lm import MaskedLM
 from unmask.settings import Settings
@@ -31,7 +30,7 @@ class Target:
         """Reject options that do not fit, and updates of too many rows, before anything runs."""
         check_options(self.method, dict(self.options))
         for pair in combinations(self.supports, 2):
-            check_pivot(self.options, pair)
+            construction(self.method).check_axes(self.options, pair)
         # a single pair is joined once for all draws
         rows = 0 if self.is_one_block else self.rows_per_update()
         if rows > _ROWS_PER_UPDATE:
