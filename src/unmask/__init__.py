@@ -5,162 +5,107 @@
 
 from typing import TYPE_CHECKING
 
-from unmask.lazy import import_after, lazy_names
+from unmask.lazy import lazy_names
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from unmask.constructions import CONSTRUCTIONS, construct, register
-    from unmask.constructions.incompatibility import incompatibility
-    from unmask.constructions.needs import Needs
-    from unmask.errors import (
-        ClozeError,
-        CorpusError,
-        MemoryLimitError,
-        MethodError,
-        ModelError,
-        NumericsError,
-        PiecesWarning,
-        StoreError,
-        SupportError,
-        TablesFileError,
-        UnknownTokenWarning,
-        UnmaskError,
-        UnmaskWarning,
-    )
-    from unmask.joints.fill import Fill
-    from unmask.joints.joint import Joint
-    from unmask.joints.metrics import PairMetrics, pair_metrics, perplexity
-    from unmask.language_model import LanguageModel
-    from unmask.loading import load
-    from unmask.pipelines import JointFillMaskPipeline
-    from unmask.progress import Progress
-    from unmask.queries.costs.cost import Cost
-    from unmask.queries.dependence.dependence_map import DependenceMap
-    from unmask.queries.sampling.samples import Samples
-    from unmask.sequences.landscapes import Landscape, landscape
-    from unmask.sequences.mutations import interaction_map, mutation_effect, mutation_effects
-    from unmask.sequences.scoring import log_ratios, score_texts
-    from unmask.sequences.variants.scoring import VariantScore, score_variants
-    from unmask.sequences.word_pairs import score_pairs
-    from unmask.settings import Settings, Sketch
-    from unmask.tables.conditional import DenseLogits, FactoredLogits
-    from unmask.tables.file import load_tables, save_tables
-    from unmask.tables.pair_tables import PairTables
-    from unmask.tables.source import MaskedMarginals
-    from unmask.text.cloze import Cloze
-    from unmask.text.support import Support
+    from unmask.constructions import CONSTRUCTIONS as CONSTRUCTIONS
+    from unmask.constructions import construct as construct
+    from unmask.constructions import register as register
+    from unmask.constructions.incompatibility import incompatibility as incompatibility
+    from unmask.constructions.needs import Needs as Needs
+    from unmask.errors import ClozeError as ClozeError
+    from unmask.errors import CorpusError as CorpusError
+    from unmask.errors import MemoryLimitError as MemoryLimitError
+    from unmask.errors import MethodError as MethodError
+    from unmask.errors import ModelError as ModelError
+    from unmask.errors import NumericsError as NumericsError
+    from unmask.errors import PiecesWarning as PiecesWarning
+    from unmask.errors import StoreError as StoreError
+    from unmask.errors import SupportError as SupportError
+    from unmask.errors import TablesFileError as TablesFileError
+    from unmask.errors import UnknownTokenWarning as UnknownTokenWarning
+    from unmask.errors import UnmaskError as UnmaskError
+    from unmask.errors import UnmaskWarning as UnmaskWarning
+    from unmask.joints.fill import Fill as Fill
+    from unmask.joints.joint import Joint as Joint
+    from unmask.joints.metrics import PairMetrics as PairMetrics
+    from unmask.joints.metrics import pair_metrics as pair_metrics
+    from unmask.joints.metrics import perplexity as perplexity
+    from unmask.language_model import LanguageModel as LanguageModel
+    from unmask.loading import load as load
+    from unmask.pipelines import JointFillMaskPipeline as JointFillMaskPipeline
+    from unmask.progress import Progress as Progress
+    from unmask.queries.costs.cost import Cost as Cost
+    from unmask.queries.dependence.dependence_map import DependenceMap as DependenceMap
+    from unmask.queries.sampling.samples import Samples as Samples
+    from unmask.sequences.landscapes import Landscape as Landscape
+    from unmask.sequences.landscapes import landscape as landscape
+    from unmask.sequences.mutations import interaction_map as interaction_map
+    from unmask.sequences.mutations import mutation_effect as mutation_effect
+    from unmask.sequences.mutations import mutation_effects as mutation_effects
+    from unmask.sequences.scoring import log_ratios as log_ratios
+    from unmask.sequences.scoring import score_texts as score_texts
+    from unmask.sequences.variants.scoring import VariantScore as VariantScore
+    from unmask.sequences.variants.scoring import score_variants as score_variants
+    from unmask.sequences.word_pairs import score_pairs as score_pairs
+    from unmask.settings import Settings as Settings
+    from unmask.settings import Sketch as Sketch
+    from unmask.tables.conditional import DenseLogits as DenseLogits
+    from unmask.tables.conditional import FactoredLogits as FactoredLogits
+    from unmask.tables.file import load_tables as load_tables
+    from unmask.tables.file import save_tables as save_tables
+    from unmask.tables.pair_tables import PairTables as PairTables
+    from unmask.tables.source import MaskedMarginals as MaskedMarginals
+    from unmask.text.cloze import Cloze as Cloze
+    from unmask.text.support import Support as Support
 
-_HOME = {
-    "CONSTRUCTIONS": "constructions",
-    "Cloze": "text.cloze",
-    "ClozeError": "errors",
-    "CorpusError": "errors",
-    "Cost": "queries.costs.cost",
-    "DenseLogits": "tables.conditional",
-    "DependenceMap": "queries.dependence.dependence_map",
-    "FactoredLogits": "tables.conditional",
-    "Fill": "joints.fill",
-    "Joint": "joints.joint",
-    "JointFillMaskPipeline": "pipelines",
-    "Landscape": "sequences.landscapes",
-    "LanguageModel": "language_model",
-    "MaskedMarginals": "tables.source",
-    "MemoryLimitError": "errors",
-    "MethodError": "errors",
-    "ModelError": "errors",
-    "Needs": "constructions.needs",
-    "NumericsError": "errors",
-    "PairMetrics": "joints.metrics",
-    "PairTables": "tables.pair_tables",
-    "PiecesWarning": "errors",
-    "Progress": "progress",
-    "Samples": "queries.sampling.samples",
-    "Settings": "settings",
-    "Sketch": "settings",
-    "StoreError": "errors",
-    "Support": "text.support",
-    "SupportError": "errors",
-    "TablesFileError": "errors",
-    "UnknownTokenWarning": "errors",
-    "UnmaskError": "errors",
-    "UnmaskWarning": "errors",
-    "VariantScore": "sequences.variants.scoring",
-    "construct": "constructions",
-    "incompatibility": "constructions.incompatibility",
-    "interaction_map": "sequences.mutations",
-    "landscape": "sequences.landscapes",
-    "load": "loading",
-    "load_tables": "tables.file",
-    "log_ratios": "sequences.scoring",
-    "mutation_effect": "sequences.mutations",
-    "mutation_effects": "sequences.mutations",
-    "pair_metrics": "joints.metrics",
-    "perplexity": "joints.metrics",
-    "register": "constructions",
-    "save_tables": "tables.file",
-    "score_pairs": "sequences.word_pairs",
-    "score_texts": "sequences.scoring",
-    "score_variants": "sequences.variants.scoring",
+_NAMES = {
+    "constructions": ["CONSTRUCTIONS", "construct", "register"],
+    "constructions.incompatibility": ["incompatibility"],
+    "constructions.needs": ["Needs"],
+    "errors": [
+        "ClozeError",
+        "CorpusError",
+        "MemoryLimitError",
+        "MethodError",
+        "ModelError",
+        "NumericsError",
+        "PiecesWarning",
+        "StoreError",
+        "SupportError",
+        "TablesFileError",
+        "UnknownTokenWarning",
+        "UnmaskError",
+        "UnmaskWarning",
+    ],
+    "joints.fill": ["Fill"],
+    "joints.joint": ["Joint"],
+    "joints.metrics": ["PairMetrics", "pair_metrics", "perplexity"],
+    "language_model": ["LanguageModel"],
+    "loading": ["load"],
+    "pipelines": ["JointFillMaskPipeline"],
+    "progress": ["Progress"],
+    "queries.costs.cost": ["Cost"],
+    "queries.dependence.dependence_map": ["DependenceMap"],
+    "queries.sampling.samples": ["Samples"],
+    "sequences.landscapes": ["Landscape", "landscape"],
+    "sequences.mutations": ["interaction_map", "mutation_effect", "mutation_effects"],
+    "sequences.scoring": ["log_ratios", "score_texts"],
+    "sequences.variants.scoring": ["VariantScore", "score_variants"],
+    "sequences.word_pairs": ["score_pairs"],
+    "settings": ["Settings", "Sketch"],
+    "tables.conditional": ["DenseLogits", "FactoredLogits"],
+    "tables.file": ["load_tables", "save_tables"],
+    "tables.pair_tables": ["PairTables"],
+    "tables.source": ["MaskedMarginals"],
+    "text.cloze": ["Cloze"],
+    "text.support": ["Support"],
 }
-
-__all__ = [
-    "CONSTRUCTIONS",
-    "Cloze",
-    "ClozeError",
-    "CorpusError",
-    "Cost",
-    "DenseLogits",
-    "DependenceMap",
-    "FactoredLogits",
-    "Fill",
-    "Joint",
-    "JointFillMaskPipeline",
-    "Landscape",
-    "LanguageModel",
-    "MaskedMarginals",
-    "MemoryLimitError",
-    "MethodError",
-    "ModelError",
-    "Needs",
-    "NumericsError",
-    "PairMetrics",
-    "PairTables",
-    "PiecesWarning",
-    "Progress",
-    "Samples",
-    "Settings",
-    "Sketch",
-    "StoreError",
-    "Support",
-    "SupportError",
-    "TablesFileError",
-    "UnknownTokenWarning",
-    "UnmaskError",
-    "UnmaskWarning",
-    "VariantScore",
-    "construct",
-    "incompatibility",
-    "interaction_map",
-    "landscape",
-    "load",
-    "load_tables",
-    "log_ratios",
-    "mutation_effect",
-    "mutation_effects",
-    "pair_metrics",
-    "perplexity",
-    "register",
-    "save_tables",
-    "score_pairs",
-    "score_texts",
-    "score_variants",
-]
-
-
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
+__all__ = sorted(_HOME)
 __getattr__ = lazy_names(__name__, _HOME)
-# the task `joint-fill-mask`, for whoever uses transformers' pipelines
-import_after("transformers.pipelines", "unmask.pipelines")
 
 
 def __dir__() -> list[str]:

@@ -1,13 +1,8 @@
-"""What is put off until it is needed: attributes, public names, work after another's import."""
+"""What is put off until it is needed: attributes and public names."""
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -40,52 +35,3 @@ def lazy_names(package: str, home: Mapping[str, str]) -> Callable[[str], object]
         return getattr(import_module(f"{package}.{home[name]}"), name)
 
     return resolve
-
-
-def import_after(module: str, follower: str) -> None:
-    """Import `follower` as soon as `module` is imported: now if it is, and never if it never is."""
-    if module in sys.modules:
-        import_module(follower)
-    else:
-        sys.meta_path.insert(0, _Watch(module, follower))
-
-
-class _Watch(MetaPathFinder):
-    """Waits for one module, and steps out of the way when it comes."""
-
-    def __init__(self, module: str, follower: str) -> None:
-        self._module, self._follower = module, follower
-
-    def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None,
-        target: ModuleType | None = None,
-    ) -> ModuleSpec | None:
-        """The module's own spec, with a loader that has the follower imported afterwards."""
-        if fullname != self._module:
-            return None
-        sys.meta_path.remove(self)
-        spec = find_spec(fullname)
-        if spec is not None and spec.loader is not None:
-            spec.loader = _Followed(spec.loader, self._follower)
-        return spec
-
-
-class _Followed(Loader):
-    """A loader that imports a further module when its own is there."""
-
-    def __init__(self, loader: Loader, follower: str) -> None:
-        self._loader, self._follower = loader, follower
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._loader, name)
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """As the module's own loader does."""
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Run the module, then import the follower."""
-        self._loader.exec_module(module)
-        import_module(self._follower)

@@ -204,14 +204,16 @@ def test_registering_again_does_not_warn(caplog, monkeypatch):
     assert type(made) is JointFillMaskPipeline
 
 
-@pytest.mark.parametrize("first", ["unmask", "transformers"])
-def test_importing_unmask_is_enough_for_the_task(first: str):
-    pipelines = "from transformers.pipelines import PIPELINE_REGISTRY as r; "
-    ours = "import sys, unmask; "
-    code = (
-        (ours + "assert 'transformers' not in sys.modules; " + pipelines)
-        if first == "unmask"
-        else pipelines + ours
-    )
-    code += "assert r.supported_tasks['joint-fill-mask']['impl'] is unmask.JointFillMaskPipeline"
+@pytest.mark.parametrize("how", ["import unmask.pipelines", "unmask.JointFillMaskPipeline"])
+def test_the_task_is_registered_by_name_and_not_by_a_hook(how: str):
+    code = f"""
+import sys
+before = list(sys.meta_path)
+import unmask
+assert sys.meta_path == before and "transformers" not in sys.modules
+from transformers.pipelines import PIPELINE_REGISTRY as registry
+assert "joint-fill-mask" not in registry.supported_tasks
+{how}
+assert registry.supported_tasks["joint-fill-mask"]["impl"] is unmask.JointFillMaskPipeline
+"""
     subprocess.run([sys.executable, "-c", code], check=True, timeout=300)

@@ -10,6 +10,7 @@ from tiny_tokenizers import save_bert, tiny_bert, word_piece
 from transformers import pipeline
 
 import unmask
+import unmask.pipelines
 from unmask.cli import main
 
 TEXT = "the unhappy cats sat."
