@@ -7,7 +7,7 @@ say. Knows nothing of files: only of tensors by name and texts of JSON.
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import torch
@@ -66,13 +66,16 @@ def check_contents(tensors: Mapping[str, Tensor], texts: Contents) -> None:
 
 def checked_source(own: Mapping[str, Tensor], texts: Contents) -> StoredSource:
     """Tables of tensors and texts, after one pass over each table."""
-    tensors = _with_aliases(own, _parsed(texts, "aliases"))
-    supports = _supports(tensors, _parsed(texts, "names"))
-    captured = _captured(_parsed(texts, "captured"))
-    provenance = _provenance(_parsed(texts, "provenance"))
-    shape = len(supports[0]), len(supports[1])
+    aliases, names, captured, provenance = (_parsed(texts, name) for name in _TEXTS[1:])
+    tensors = _with_aliases(own, aliases)
+    if not (isinstance(names, list) and len(names) == 2):
+        raise UnmaskError("its names are not those of two blanks")
+    if not isinstance(provenance, dict):
+        raise UnmaskError("its provenance does not have names")
+    first, second = _support(tensors, "ids.a", names[0]), _support(tensors, "ids.b", names[1])
+    shape = len(first), len(second)
     source = StoredSource(
-        supports,
+        (first, second),
         (_table(tensors, "a_given_b", "b", shape), _table(tensors, "b_given_a", "a", shape)),
         None if captured is None else _marginals(tensors, captured, shape),
         provenance,
@@ -84,9 +87,18 @@ def checked_source(own: Mapping[str, Tensor], texts: Contents) -> StoredSource:
 
 def _parsed(texts: Contents, name: str) -> Any:
     try:
-        return json.loads(texts[name])
+        value = json.loads(texts[name])
+        too_deep = _depth(value) > _DEEPEST
     except (ValueError, RecursionError):
         raise UnmaskError(f"its {name} are not JSON that can be read") from None
+    if too_deep:
+        raise UnmaskError(f"its {name} is nested more than {_DEEPEST} deep")
+    return value
+
+
+def _depth(value: Any) -> int:
+    inside = value.values() if isinstance(value, dict) else value
+    return 1 + max(map(_depth, inside), default=0) if isinstance(value, dict | list) else 0
 
 
 def _with_aliases(own: Mapping[str, Tensor], aliases: Any) -> Tensors:
@@ -99,57 +111,14 @@ def _with_aliases(own: Mapping[str, Tensor], aliases: Any) -> Tensors:
     return {**own, **{name: own[same] for name, same in aliases.items()}}
 
 
-def _supports(tensors: Tensors, names: Any) -> tuple[Support, Support]:
-    if not (isinstance(names, list) and len(names) == 2):
-        raise UnmaskError("its names are not those of two blanks")
-    return _support(tensors, "ids.a", names[0]), _support(tensors, "ids.b", names[1])
-
-
 def _support(tensors: Tensors, part: str, names: Any) -> Support:
     if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
         raise UnmaskError(f"the names of {part} are not texts")
     ids = _taken(tensors, part, (len(names),), _INTEGERS)
-    if len(torch.unique(ids)) != len(ids):
-        raise UnmaskError(f"{part} holds an id twice")
-    if len(ids) == 0 or int(ids.min()) < 0:
+    if bool((ids < 0).any()):
         raise UnmaskError(f"{part} does not hold ids from 0 on")
+    # rejects an id that is there twice, and an axis without tokens
     return Support(ids, names)
-
-
-def _captured(captured: Any) -> tuple[float, float] | None:
-    if captured is None:
-        return None
-    shares = captured if isinstance(captured, list) else []
-    if len(shares) != 2 or not all(_is_share(share) for share in shares):
-        raise UnmaskError(f"its captured mass {quoted(captured)} is not two numbers from 0 to 1")
-    return float(shares[0]), float(shares[1])
-
-
-def _is_share(value: Any) -> bool:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and 0 <= value <= 1 + _SUMMED
-
-
-def _provenance(provenance: Any) -> dict[str, object]:
-    if not isinstance(provenance, dict):
-        raise UnmaskError("its provenance does not have names")
-    if _too_deep(provenance):
-        raise UnmaskError(f"its provenance is nested more than {_DEEPEST} deep")
-    return provenance
-
-
-def _too_deep(value: Any) -> bool:
-    level = [value]
-    for _ in range(_DEEPEST):
-        level = [inner for outer in level for inner in _inside(outer)]
-    return bool(level)
-
-
-def _inside(value: Any) -> Iterator[Any]:
-    if isinstance(value, dict):
-        yield from value.values()
-    elif isinstance(value, list):
-        yield from value
 
 
 def _table(tensors: Tensors, name: str, given: Literal["a", "b"], shape: Shape) -> ConditionalTable:
@@ -175,7 +144,8 @@ def _table(tensors: Tensors, name: str, given: Literal["a", "b"], shape: Shape) 
 def _logits(tensors: Tensors, name: str, shape: Shape) -> Logits:
     if f"{name}.dense" in tensors:
         return DenseLogits(_taken(tensors, f"{name}.dense", shape, _FLOATS))
-    (a, b), width = shape, _width(tensors.get(f"{name}.left"))
+    (a, b), left = shape, tensors.get(f"{name}.left")
+    width = left.shape[1] if left is not None and left.ndim == 2 else 0
     sizes = {"left": (a, width), "right": (b, width), "bias_a": (a,), "bias_b": (b,)}
     parts = {
         part: _taken(tensors, f"{name}.{part}", size, _FLOATS)
@@ -187,26 +157,19 @@ def _logits(tensors: Tensors, name: str, shape: Shape) -> Logits:
     return FactoredLogits(**parts)
 
 
-def _width(left: Tensor | None) -> int:
-    return left.shape[1] if left is not None and left.ndim == 2 else 0
-
-
 def _rounding(logits: Logits, given: Literal["a", "b"]) -> Tensor | float:
     """How far another machine's products may move the normaliser of each context."""
     if isinstance(logits, DenseLogits):
         return 0.0
-    contexts, outcomes = logits.left, logits.right
-    bias = logits.bias_b
+    contexts, outcomes, bias = logits.left, logits.right, logits.bias_b
     if given == "b":
         contexts, outcomes, bias = outcomes, contexts, logits.bias_a
-    long = _norms(contexts) * _usual(_norms(outcomes))
+    norms, usual = (
+        torch.linalg.vector_norm(factor, dim=1, dtype=torch.float64)
+        for factor in (contexts, outcomes)
+    )
     added = 0.0 if bias is None else _usual(bias.double().abs())
-    return _ROUNDINGS * torch.finfo(logits.left.dtype).eps * (long + added)
-
-
-def _norms(factor: Tensor) -> Tensor:
-    norms: Tensor = torch.linalg.vector_norm(factor, dim=1, dtype=torch.float64)
-    return norms
+    return _ROUNDINGS * torch.finfo(logits.left.dtype).eps * (norms * _usual(usual) + added)
 
 
 def _usual(sizes: Tensor) -> float:
@@ -214,19 +177,24 @@ def _usual(sizes: Tensor) -> float:
     return float(sizes.sort().values[int(0.9 * (len(sizes) - 1))])
 
 
-def _marginals(tensors: Tensors, captured: tuple[float, float], shape: Shape) -> MaskedMarginals:
-    log_a, log_b = (
-        _taken(tensors, f"masked.{side}", (size,), _EXACT)
-        for side, size in zip("ab", shape, strict=True)
-    )
-    for side, log in (("a", log_a), ("b", log_b)):
+def _marginals(tensors: Tensors, captured: Any, shape: Shape) -> MaskedMarginals:
+    shares = captured if isinstance(captured, list) else []
+    # `type`: True is not a share
+    if len(shares) != 2 or not all(
+        type(one) in (int, float) and 0 <= one <= 1 + _SUMMED for one in shares
+    ):
+        raise UnmaskError(f"its captured mass {quoted(captured)} is not two numbers from 0 to 1")
+    logs = []
+    for side, size in zip("ab", shape, strict=True):
+        log = _taken(tensors, f"masked.{side}", (size,), _EXACT)
         total = float(torch.logsumexp(log.double(), dim=0))
-        if not abs(total) <= _SUMMED + len(log) * torch.finfo(log.dtype).eps:
+        if not abs(total) <= _SUMMED + size * torch.finfo(log.dtype).eps:
             raise UnmaskError(
                 f"the probabilities of masked.{side} add up to {math.exp(min(total, 700)):.6g},"
                 " not to 1"
             )
-    return MaskedMarginals(log_a, log_b, captured)
+        logs.append(log)
+    return MaskedMarginals(logs[0], logs[1], (float(shares[0]), float(shares[1])))
 
 
 def _taken(
@@ -239,9 +207,6 @@ def _taken(
     if tuple(tensor.shape) != shape:
         raise UnmaskError(f"{name} has the shape {tuple(tensor.shape)}, not {shape}")
     if tensor.dtype not in types:
-        raise UnmaskError(f"{name} holds {_type(tensor.dtype)}, not {_type(types[-1])}")
+        held, wanted = (str(kind).removeprefix("torch.") for kind in (tensor.dtype, types[-1]))
+        raise UnmaskError(f"{name} holds {held}, not {wanted}")
     return tensor
-
-
-def _type(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
