@@ -503,10 +503,6 @@ class LanguageModel:
         """The likeliest fills of a joint, written into its text."""
         return fill_results.of_tokens(self.tokenizer, cloze, joint.top(top), joint.method)
 
-    def sequence(self, cloze: Cloze, tokens: Sequence[int]) -> str:
-        """The text of a cloze with tokens written into its blanks."""
-        return fill_results.sequence(self.tokenizer, cloze, tokens)
-
     def cost(
         self,
         text: str | Cloze,

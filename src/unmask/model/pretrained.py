@@ -62,7 +62,7 @@ def load_pretrained(
     from transformers import AutoTokenizer
 
     try:
-        with _quiet(bars=not os.path.exists(where)):
+        with quiet(bars=not os.path.exists(where)):
             # all files of one commit, also if the name moves on meanwhile
             commit = Checkpoint(where, revision or "main").commit()
             files = Checkpoint(where, commit or revision or "main")
@@ -78,7 +78,7 @@ def load_pretrained(
         raise ModelError(f"cannot load a masked LM from {shown}: {_reason(error)}") from None
     _reject_untrained(model, report, shown)
     try:
-        with _quiet(bars=False):
+        with quiet(bars=False):
             tokenizer = AutoTokenizer.from_pretrained(where, **options)
     except Exception as error:  # tokenizers fail in many ways; all mean the same to the caller
         raise ModelError(f"cannot load a tokenizer from {shown}: {_reason(error)}") from None
@@ -348,7 +348,7 @@ def _reason(error: BaseException) -> str:
 
 
 @contextmanager
-def _quiet(*, bars: bool) -> Iterator[None]:
+def quiet(*, bars: bool) -> Iterator[None]:
     """Reports off: what matters of them is raised as an error instead. Bars only for downloads."""
     from transformers.utils import logging
 

@@ -2,14 +2,12 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unmask.arguments import whole_number
 from unmask.errors import UnmaskError
 from unmask.plots import heat_map, panels, tokens
 from unmask.plots.fonts import drawing
-from unmask.plots.saving import library
 from unmask.plots.styles import LARGE, SMALL
 from unmask.printable import quoted, width
 from unmask.queries.dependence.dependence_map import DependenceMap
@@ -110,9 +108,7 @@ def _about(found: DependenceMap) -> Iterator[str]:
     )
     name = _name(found)
     yield f"{name[0].upper()}{name[1:]}: {_MEANING[found.measure]}{estimated}{corrected}."
-    # of a folder the last part, since the rest is of one machine alone
-    name = Path(found.model).name if Path(found.model).is_absolute() else found.model
-    model = quoted(name)[1:-1]
+    model = tokens.model_label(found.model)
     yield f"Dependence in the model {model}, not in the world; it is neither cause nor syntax."
 
 
@@ -145,12 +141,7 @@ def _scale(found: DependenceMap) -> panels.Scale:
     below = len(finite) > 0 and float(finite.min()) < -1e-3 * most
     colours, low = ("PuOr_r", -most) if below else ("YlGnBu", 0.0)
     decimals = 2 if most < 10 else 1 if most < 100 else 0
-
-    def written(value: float) -> str:
-        said = f"{value:.{decimals}f}"
-        return said.removeprefix("-") if float(said) == 0 else said.replace("-", "−")
-
-    return panels.Scale(colours, low, most, _name(found), written)
+    return panels.Scale(colours, low, most, _name(found), lambda x: tokens.signed(x, decimals))
 
 
 def _draw_cells(
@@ -161,13 +152,7 @@ def _draw_cells(
     if size <= _MOST_NUMBERS:
         mesh = panels.draw_map(panel, found.values, scale, missing="")
         return mesh, (panels.CELL_WIDTH, panels.CELL_HEIGHT)
-    edges = [place - 0.5 for place in range(size + 1)]
-    masked = library("numpy.ma").masked_invalid(found.values.numpy())
-    look = {"cmap": scale.colours, "vmin": scale.low, "vmax": scale.high, "rasterized": True}
-    mesh = panel.pcolormesh(edges, edges, masked, **look)
-    panel.set_facecolor(panels.NO_VALUE)
-    panel.set_ylim(size - 0.5, -0.5)
-    panel.tick_params(length=2, width=0.5)
+    mesh = panels.draw_map(panel, found.values, scale, numbers=False)
     cell = min(_CELL, _LARGEST / size)
     return mesh, (cell, cell)
 

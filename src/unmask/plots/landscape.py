@@ -3,7 +3,6 @@
 import math
 import statistics
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,7 +13,8 @@ from unmask.plots import heat_map, panels
 from unmask.plots.fonts import drawing
 from unmask.plots.saving import library
 from unmask.plots.styles import NORMAL, SMALL, style_of
-from unmask.printable import printable, quoted
+from unmask.plots.tokens import model_label, signed
+from unmask.printable import printable
 from unmask.sequences.landscapes import Landscape
 
 if TYPE_CHECKING:
@@ -67,13 +67,10 @@ def _triangle(found: Landscape, method: str) -> Float[Tensor, "rows columns"]:
 
 def _scale(cells: Float[Tensor, "rows columns"]) -> panels.Scale:
     most = max(_LEAST, float(cells.nan_to_num().abs().max()))
-    label = "mean epistasis, nats"
-    return panels.Scale("PuOr_r", -most, most, label, lambda value: _signed(value, most))
-
-
-def _signed(value: float, most: float) -> str:
-    said = f"{value:+.{1 if most >= 1 else 2}f}"
-    return said[1:] if float(said) == 0 else said.replace("-", "−")
+    label, decimals = "mean epistasis, nats", 1 if most >= 1 else 2
+    return panels.Scale(
+        "PuOr_r", -most, most, label, lambda value: signed(value, decimals, plus=True)
+    )
 
 
 def _draw_combinations(panel: Any, values: Float[Tensor, "..."], colour: str) -> None:
@@ -107,6 +104,5 @@ def _notes(found: Landscape) -> Iterator[str]:
         "combinations of the others."
     )
     yield f"Right: all {2 ** len(found.mutations):,} combinations, bars at their medians."
-    # of a folder the last part, since the rest is of one machine alone
-    name = Path(found.model).name if Path(found.model).is_absolute() else found.model
-    yield f"Log-odds in the model {quoted(name)[1:-1]}: what it finds usual, not a measurement."
+    model = model_label(found.model)
+    yield f"Log-odds in the model {model}: what it finds usual, not a measurement."

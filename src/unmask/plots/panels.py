@@ -11,6 +11,7 @@ from torch import Tensor
 
 from unmask.plots.saving import library
 from unmask.plots.styles import NORMAL, SMALL
+from unmask.plots.tokens import signed
 from unmask.printable import width
 
 # of a cell, in inches
@@ -42,7 +43,7 @@ def scale_of(kind: str, values: Sequence[Tensor]) -> Scale:
     most = max((abs(x) for x in every.tolist() if math.isfinite(x)), default=0.0)
     if kind == "pmi":
         most = max(most, _LEAST_PMI)
-        return Scale("PuOr_r", -most, most, "PMI, nats", _signed)
+        return Scale("PuOr_r", -most, most, "PMI, nats", lambda nats: signed(nats, 1, plus=True))
     label, written = "probability of the pair", percent_writer(most)
     return Scale("YlGnBu", 0.0, most or 1.0, label, written, in_percent=True)
 
@@ -59,17 +60,29 @@ def percent_writer(most: float) -> Callable[[float], str]:
 
 
 def draw_map(
-    panel: Any, values: Float[Tensor, "rows columns"], scale: Scale, *, missing: str = "never"
+    panel: Any,
+    values: Float[Tensor, "rows columns"],
+    scale: Scale,
+    *,
+    missing: str = "never",
+    numbers: bool = True,
 ) -> Any:
-    """The cells with their numbers, or `missing`; returns what a colour bar is drawn of."""
+    """The cells, with their numbers or `missing`; returns what a colour bar is drawn of.
+
+    Without `numbers` cells are small, and an image of their own in an SVG.
+    """
     rows, columns = values.shape
     masked = library("numpy.ma").masked_invalid(values.numpy())
     edges = [[place - 0.5 for place in range(count + 1)] for count in (columns, rows)]
-    look = {"cmap": scale.colours, "edgecolors": "white", "linewidth": 0.5}
-    mesh = panel.pcolormesh(*edges, masked, vmin=scale.low, vmax=scale.high, **look)
+    look = {"edgecolors": "white", "linewidth": 0.5} if numbers else {"rasterized": True}
+    colours = {"cmap": scale.colours, "vmin": scale.low, "vmax": scale.high}
+    mesh = panel.pcolormesh(*edges, masked, **colours, **look)
     # a pair that cannot be has no colour of the scale
     panel.set_facecolor(NO_VALUE)
     panel.set_ylim(rows - 0.5, -0.5)
+    if not numbers:
+        panel.tick_params(length=2, width=0.5)
+        return mesh
     for row, line in enumerate(values.tolist()):
         for column, value in enumerate(line):
             said, ink = missing, "black"
@@ -135,8 +148,3 @@ def _ink(mesh: Any, value: float) -> str:
     """White on dark cells, by their relative luminance."""
     red, green, blue, _ = mesh.cmap(mesh.norm(value))
     return "black" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.5 else "white"
-
-
-def _signed(value: float) -> str:
-    said = f"{value:+.1f}"
-    return "0.0" if float(said) == 0 else said.replace("-", "−")

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from unmask.errors import ModelError
 from unmask.language_model import LanguageModel
 from unmask.model.hooks import run_hooked
+from unmask.model.pretrained import quiet
 from unmask.printable import printable
 from unmask.training.texts import Batch
 
@@ -84,20 +85,13 @@ class Network:
 
     def save(self, folder: Path, tokenizer: Any) -> None:
         """An ordinary Hugging Face folder."""
-        from transformers.utils import logging
-
-        shown = logging.is_progress_bar_enabled()
-        logging.disable_progress_bar()
-        try:
-            self.module.eval()
-            dtype = self.module.config.dtype
-            self.module.config = copy.deepcopy(self._config)
-            self.module.config.dtype = dtype
+        self.module.eval()
+        dtype = self.module.config.dtype
+        self.module.config = copy.deepcopy(self._config)
+        self.module.config.dtype = dtype
+        with quiet(bars=False):
             self.module.save_pretrained(folder)
             tokenizer.save_pretrained(folder)
-        finally:
-            if shown:
-                logging.enable_progress_bar()
 
     def _narrowed(self, chosen: Tensor, forward: Callable[[], Tensor]) -> Tensor:
         """Spare the output layer the places that are not chosen: most of its work."""
