@@ -164,12 +164,13 @@ def _rounding(logits: Logits, given: Literal["a", "b"]) -> Tensor | float:
     contexts, outcomes, bias = logits.left, logits.right, logits.bias_b
     if given == "b":
         contexts, outcomes, bias = outcomes, contexts, logits.bias_a
-    norms, usual = (
+    norms: Tensor
+    norms, others = (
         torch.linalg.vector_norm(factor, dim=1, dtype=torch.float64)
         for factor in (contexts, outcomes)
     )
     added = 0.0 if bias is None else _usual(bias.double().abs())
-    return _ROUNDINGS * torch.finfo(logits.left.dtype).eps * (norms * _usual(usual) + added)
+    return _ROUNDINGS * torch.finfo(logits.left.dtype).eps * (norms * _usual(others) + added)
 
 
 def _usual(sizes: Tensor) -> float:
