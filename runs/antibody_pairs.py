@@ -21,11 +21,11 @@ from torch import Tensor
 
 import unmask
 from unmask.markup import markdown
+from unmask.names import ALPHABETS
 from unmask.plots.saving import save_figure
 from unmask.printable import printable
 from unmask.sequences.mutations import interaction_map
 from unmask.sequences.residues import residue_cloze
-from unmask.text.alphabets import ALPHABETS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -30,6 +30,7 @@ from unmask.joints.joint import Joint
 from unmask.lazy import computed_once
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import RowReader
+from unmask.names import ALPHABETS
 from unmask.printable import printable, quoted
 from unmask.queries import fill_mask_output as fill_results
 from unmask.queries.costs.cost import Cost
@@ -76,7 +77,6 @@ from unmask.tables.elicited import ElicitedSource
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.proposals import AUTO, choose_axes, is_auto, resolved
 from unmask.text import unknown_tokens
-from unmask.text.alphabets import ALPHABETS
 from unmask.text.candidates import (
     Candidates,
     CandidatesByBlank,

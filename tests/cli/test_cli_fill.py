@@ -16,7 +16,7 @@ from transformers import BertModel
 import unmask
 from unmask.cli import main
 from unmask.constructions import CONSTRUCTIONS
-from unmask.text.candidates import NAMED
+from unmask.names import SUPPORTS
 
 PAIR = "the [MASK] sat on the [MASK]."
 ONE = "the [MASK] sat."
@@ -413,4 +413,4 @@ def test_version_and_help_go_to_stdout(arguments, capsys):
     if arguments[0] == "fill":
         # names are broken at their hyphens too
         words = set(re.findall(r"[\w-]+", re.sub(r"-\n +", "-", out)))
-        assert {*CONSTRUCTIONS, "all", *NAMED, "auto"} <= words
+        assert {*CONSTRUCTIONS, "all", *SUPPORTS, "auto"} <= words

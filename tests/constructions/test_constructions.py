@@ -9,7 +9,8 @@ import reference
 from examples import EXAMPLES, SEARCHED, SOLVED, Example, build, converged, log_table, tolerance
 
 import unmask
-from unmask.constructions import ALIASES, method_name
+from unmask.constructions import method_name
+from unmask.names import ALIASES
 from unmask.tables import kernels
 
 NAN, INF = float("nan"), float("inf")

@@ -16,6 +16,7 @@ import yaml
 
 from unmask import cli
 from unmask.cli import evaluate, options, report
+from unmask.cli.command import value
 from unmask.jobs.shards import Shard
 
 ROOT = Path(__file__).parents[2]
@@ -93,10 +94,11 @@ def check(arguments: list[str]) -> argparse.Namespace:
         pytest.fail(f"unmask {shlex.join(arguments)}: not a command")
     if chosen.command == "evaluate":
         Shard.parse(chosen.shard)
-        evaluate._check(chosen)
-        evaluate._request(chosen)
+        command = value(evaluate.EvaluateCommand, vars(chosen))
+        command._check()
+        command._request()
     if chosen.command == "report":
-        report._tables(chosen)
+        value(report.ReportCommand, vars(chosen))._tables()
         assert bool(chosen.parser or chosen.with_text) == (chosen.corpus is not None)
     if chosen.command in ("fill", "cost"):
         options.methods(chosen)

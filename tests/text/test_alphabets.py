@@ -5,8 +5,9 @@ from tiny_models import build
 
 import unmask
 from unmask.errors import SupportError
-from unmask.text.alphabets import ALPHABETS, bare_letter
-from unmask.text.candidates import NAMED, choose
+from unmask.names import ALPHABETS, SUPPORTS
+from unmask.text.alphabets import bare_letter
+from unmask.text.candidates import choose
 from unmask.text.support import Support
 
 RESIDUES = "ACDEFGHIKLMNPQRSTVWY"
@@ -70,7 +71,7 @@ def test_an_unknown_name_lists_all():
         "no support 'amino acids'; use 'vocabulary', 'tokens', 'no-special', 'amino-acids', "
         "'nucleotides', 'rna' or 'digits', or a list of tokens"
     )
-    assert ("vocabulary", "tokens", "no-special", *ALPHABETS) == NAMED
+    assert ("vocabulary", "tokens", "no-special", *ALPHABETS) == SUPPORTS
 
 
 def test_a_model_of_proteins_has_amino_acids_and_no_digits():

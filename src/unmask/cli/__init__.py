@@ -10,6 +10,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from unmask import __version__
 from unmask.cli import (
@@ -28,23 +29,24 @@ from unmask.cli import (
     tune,
     variants,
 )
+from unmask.cli.command import add_options, value
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
 
-_COMMANDS = {
+_COMMANDS: dict[str, Any] = {
     "fill": fill,
     "pairs": pairs,
     "score": score,
-    "merge": merge,
+    "merge": merge.MergeCommand,
     "variants": variants,
-    "mutations": mutations,
-    "landscape": landscape,
+    "mutations": mutations.MutationsCommand,
+    "landscape": landscape.LandscapeCommand,
     "dependence": dependence,
-    "demo": demo,
-    "cost": cost,
-    "evaluate": evaluate,
-    "report": report,
-    "tune": tune,
+    "demo": demo.DemoCommand,
+    "cost": cost.CostCommand,
+    "evaluate": evaluate.EvaluateCommand,
+    "report": report.ReportCommand,
+    "tune": tune.TuneCommand,
 }
 
 
@@ -64,7 +66,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     chosen = parser.parse_args(given)
     try:
-        code = int(_COMMANDS[chosen.command].run(chosen))
+        command = _COMMANDS[chosen.command]
+        if isinstance(command, type):
+            code = value(command, vars(chosen)).run()
+        else:
+            code = int(command.run(chosen))
         if sys.stdout is not None:
             # here, where a closed pipe is caught below; at exit it would be a traceback
             sys.stdout.flush()
@@ -110,7 +116,10 @@ def _parser() -> argparse.ArgumentParser:
         )
         # beside the groups that commands add: construction, running, corpus
         one._optionals.title = "common"
-        command.add_arguments(one)
+        if isinstance(command, type):
+            add_options(one, command)
+        else:
+            command.add_arguments(one)
     return parser
 
 

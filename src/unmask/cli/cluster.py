@@ -5,9 +5,11 @@ import math
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
+from unmask.cli.command import add_options, option
 from unmask.errors import UnmaskError
 
 if TYPE_CHECKING:
@@ -15,35 +17,36 @@ if TYPE_CHECKING:
     from unmask.jobs.model_source import ModelSource
 
 
+@dataclass(frozen=True, kw_only=True)
+class RayOptions:
+    """A cluster that the work runs on."""
+
+    GROUP = "Ray"
+
+    ray: str | None = option(
+        "run on a Ray cluster: auto (RAY_ADDRESS, or the one on this machine), local (started for "
+        "this run), or an address such as 10.0.0.5:6379 (default: run in this process)",
+        "ADDRESS",
+    )
+    workers: int | None = option(
+        "number of processes on the cluster, each with its own model (default: one per GPU; "
+        "without GPUs, as many as the CPUs allow)",
+        "N",
+    )
+    cpus_per_worker: int | None = option("CPUs and threads per process (default: 1)", "N")
+    patience: float | None = option(
+        "how long to wait while the cluster has no room for a worker, for example while nodes "
+        "start (default: 120; 900 with --workers)",
+        "SECONDS",
+    )
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of a cluster."""
-    add = parser.add_argument_group("Ray").add_argument
-    add(
-        "--ray",
-        metavar="ADDRESS",
-        help="run on a Ray cluster: auto (RAY_ADDRESS, or the one on this machine), local (started "
-        "for this run), or an address such as 10.0.0.5:6379 (default: run in this process)",
-    )
-    add(
-        "--workers",
-        type=int,
-        metavar="N",
-        help="number of processes on the cluster, each with its own model (default: one per GPU; "
-        "without GPUs, as many as the CPUs allow)",
-    )
-    add(
-        "--cpus-per-worker", type=int, metavar="N", help="CPUs and threads per process (default: 1)"
-    )
-    add(
-        "--patience",
-        type=float,
-        metavar="SECONDS",
-        help="how long to wait while the cluster has no room for a worker, for example while nodes "
-        "start (default: 120; 900 with --workers)",
-    )
+    add_options(parser, RayOptions)
 
 
-def check(chosen: argparse.Namespace) -> None:
+def check(chosen: RayOptions | argparse.Namespace) -> None:
     """Reject options that have no effect, and a wait that never ends."""
     for name in ("workers", "cpus_per_worker", "patience"):
         if getattr(chosen, name) is not None and chosen.ray is None:
@@ -54,7 +57,9 @@ def check(chosen: argparse.Namespace) -> None:
 
 
 @contextmanager
-def executor(chosen: argparse.Namespace, source: "ModelSource") -> "Iterator[Executor | None]":
+def executor(
+    chosen: RayOptions | argparse.Namespace, source: "ModelSource"
+) -> "Iterator[Executor | None]":
     """The cluster, if one is requested."""
     if chosen.ray is None:
         yield None

@@ -1,13 +1,14 @@
 """`unmask cost`: what joints would cost, before they are computed, as text or as JSON."""
 
-import argparse
 import json
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from unmask.cli import options
+from unmask.cli.command import group, option
 from unmask.errors import MethodError, UnmaskError
+from unmask.names import TEXT_METHODS
 from unmask.printable import columns, printable, readable_bytes, readable_number, readable_seconds
 
 if TYPE_CHECKING:
@@ -17,120 +18,119 @@ if TYPE_CHECKING:
     from unmask.settings import Settings
     from unmask.text.cloze import Cloze
 
-SUMMARY = "estimate what joints cost: forward passes, FLOP, memory and time"
-DESCRIPTION = (
-    "Estimate what joints over two blanks would cost with a model, before you compute any: "
-    "forward passes, FLOP, memory, and time on this machine, from a measurement of about a "
-    "second. The joints are exact over the whole vocabulary; --support auto estimates them as fill "
-    "and pairs do by default. With --method pll, pll-word-l2r or unmasking, estimate what it costs "
-    "to score whole texts instead (unmask score). With --accelerator, also estimate the time on an "
-    "accelerator that this machine does not have."
-)
-EXAMPLE = "unmask cost -m bert-base-cased --length 20 --examples 1000 --accelerator A100"
 
 # tokens of a text when the caller names none, and of one for a model that knows no limit
 _LENGTH, _LONGEST = 32, 2**16
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
-    add = parser.add_argument
-    options.add_model(parser)
-    add(
-        "--length",
-        type=int,
-        metavar="T",
-        help="tokens per text, including special ones (default: 32, or as many as the model "
-        "accepts)",
+@dataclass(frozen=True, kw_only=True)
+class _Joints(options.Joints):
+    """Joints that may be estimated too."""
+
+    support: str = option(
+        options.SUPPORT.format(
+            also="; auto is what fill and pairs do without --exact: at most 2,000 forward passes, "
+            "from which the joints are estimated"
+        ),
+        "NAME|TOKENS",
+        default="vocabulary",
     )
-    add("--examples", type=int, default=1, metavar="N", help="number of texts (default: 1)")
-    add("--accelerator", metavar="NAME", help="also estimate for A100, H100, L4, T4, V100, RTX4090")
-    add(
-        "--utilisation",
-        type=float,
-        metavar="X",
-        help="share of the accelerator's peak speed that is reached (default: 0.4)",
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostCommand:
+    """What joints, or scores of whole texts, would cost."""
+
+    SUMMARY = "estimate what joints cost: forward passes, FLOP, memory and time"
+    DESCRIPTION = (
+        "Estimate what joints over two blanks would cost with a model, before you compute any: "
+        "forward passes, FLOP, memory, and time on this machine, from a measurement of about a "
+        "second. The joints are exact over the whole vocabulary; --support auto estimates them as"
+        " fill and pairs do by default. With --method pll, pll-word-l2r or unmasking, estimate "
+        "what it costs to score whole texts instead (unmask score). With --accelerator, also "
+        "estimate the time on an accelerator that this machine does not have."
     )
-    add(
-        "--machines",
-        type=int,
+    EXAMPLE = "unmask cost -m bert-base-cased --length 20 --examples 1000 --accelerator A100"
+
+    model: str = options.MODEL()
+    length: int | None = option(
+        "tokens per text, including special ones (default: 32, or as many as the model accepts)",
+        "T",
+    )
+    examples: int = option("number of texts (default: {default})", "N", default=1)
+    accelerator: str | None = option("also estimate for A100, H100, L4, T4, V100, RTX4090", "NAME")
+    utilisation: float | None = option(
+        "share of the accelerator's peak speed that is reached (default: 0.4)", "X"
+    )
+    machines: int = option(
+        "number of machines or accelerators that share the texts (default: {default})",
+        "N",
         default=1,
-        metavar="N",
-        help="number of machines or accelerators that share the texts (default: 1)",
     )
-    add("--json", action="store_true", help="print JSON instead of text")
-    options.add_joints(
-        parser,
-        also="; auto is what fill and pairs do without --exact: at most 2,000 forward passes, from "
-        "which the joints are estimated",
-    )
-    options.add_running(parser)
+    json: bool = option("print JSON instead of text", default=False)
+    joints: _Joints = group(_Joints())
+    running: options.Running = group(options.Running())
 
+    def run(self) -> int:
+        """Load the model, time it, print the cost."""
+        self._check()
+        whole_texts = self._text_methods()
+        methods = whole_texts or self.joints.names()
+        how = {} if whole_texts else self.joints.given(methods)
+        settings = self.running.settings()
 
-def run(chosen: argparse.Namespace) -> int:
-    """Load the model, time it, print the cost."""
-    _check(chosen)
-    whole_texts = _text_methods(chosen)
-    methods = whole_texts or options.methods(chosen)
-    how = {} if whole_texts else options.method_options(chosen, methods)
-    settings = options.settings(chosen)
+        from unmask.queries.costs.accelerators import UTILISATION, accelerator
 
-    from unmask.queries.costs.accelerators import UTILISATION, accelerator
-
-    where = None if chosen.accelerator is None else accelerator(chosen.accelerator)
-    if where is not None:
-        # raises on a dtype that it does not have, before a model is loaded
-        where.peak(chosen.dtype)
-    lm = options.load_model(chosen)
-    cloze = _cloze(lm, chosen.length)
-    if whole_texts:
-        cost = _cost_of_scores(lm, cloze, len(whole_texts), settings, chosen.examples)
-    else:
-        cost = lm.cost(
-            cloze,
-            methods=methods,
-            support=options.support(chosen.support),
-            settings=settings,
-            options=how,
-            examples=chosen.examples,
+        where = None if self.accelerator is None else accelerator(self.accelerator)
+        if where is not None:
+            # raises on a dtype that it does not have, before a model is loaded
+            where.peak(self.running.dtype)
+        lm = self.running.load(self.model)
+        cloze = _cloze(lm, self.length)
+        if whole_texts:
+            cost = _cost_of_scores(lm, cloze, len(whole_texts), settings, self.examples)
+        else:
+            cost = lm.cost(
+                cloze,
+                methods=methods,
+                support=options.support(self.joints.support),
+                settings=settings,
+                options=how,
+                examples=self.examples,
+            )
+        bill = Bill(
+            lm.name,
+            methods,
+            cost,
+            examples=self.examples,
+            machines=self.machines,
+            memory_limit=settings.memory_limit,
+            accelerator=where,
+            dtype=self.running.dtype,
+            utilisation=UTILISATION if self.utilisation is None else self.utilisation,
         )
-    bill = Bill(
-        lm.name,
-        methods,
-        cost,
-        examples=chosen.examples,
-        machines=chosen.machines,
-        memory_limit=settings.memory_limit,
-        accelerator=where,
-        dtype=chosen.dtype,
-        utilisation=UTILISATION if chosen.utilisation is None else chosen.utilisation,
-    )
-    print(json.dumps(bill.to_dict(), indent=2, allow_nan=False) if chosen.json else as_text(bill))
-    return 0
+        print(json.dumps(bill.to_dict(), indent=2, allow_nan=False) if self.json else as_text(bill))
+        return 0
 
+    def _check(self) -> None:
+        """Reject numbers that mean nothing before a model is loaded."""
+        for name in ("examples", "machines"):
+            if not 1 <= getattr(self, name) <= 10**15:
+                raise UnmaskError(f"--{name} takes a number from 1, not {getattr(self, name)}")
+        if self.utilisation is not None and self.accelerator is None:
+            raise UnmaskError("--utilisation is that of an accelerator; give --accelerator too")
 
-def _check(chosen: argparse.Namespace) -> None:
-    """Reject numbers that mean nothing before a model is loaded."""
-    for name in ("examples", "machines"):
-        if not 1 <= getattr(chosen, name) <= 10**15:
-            raise UnmaskError(f"--{name} takes a number from 1, not {getattr(chosen, name)}")
-    if chosen.utilisation is not None and chosen.accelerator is None:
-        raise UnmaskError("--utilisation is that of an accelerator; give --accelerator too")
-
-
-def _text_methods(chosen: argparse.Namespace) -> list[str]:
-    """Methods of `unmask score`, if those are what was named; none if it is constructions."""
-    from unmask.sequences.scoring import TEXT_METHODS
-
-    named = [name.lower().replace("_", "-") for name in options.listed(chosen.method, "log-pool")]
-    whole = [name for name in dict.fromkeys(named) if name in TEXT_METHODS]
-    others = [name for name in named if name not in TEXT_METHODS]
-    if whole and others:
-        raise MethodError(
-            f"--method names scores of whole texts ({', '.join(whole)}) and constructions "
-            f"({', '.join(others)}); give one kind at a time"
-        )
-    return whole
+    def _text_methods(self) -> list[str]:
+        """Methods of `unmask score`, if those are what was named; none if it is constructions."""
+        named = [name.lower().replace("_", "-") for name in options.listed(self.joints.method)]
+        whole = [name for name in dict.fromkeys(named) if name in TEXT_METHODS]
+        others = [name for name in named if name not in TEXT_METHODS]
+        if whole and others:
+            raise MethodError(
+                f"--method names scores of whole texts ({', '.join(whole)}) and constructions "
+                f"({', '.join(others)}); give one kind at a time"
+            )
+        return whole
 
 
 def _cost_of_scores(

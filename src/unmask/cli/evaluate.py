@@ -1,12 +1,12 @@
 """`unmask evaluate`: many masked examples of a corpus by several constructions, into a folder."""
 
-import argparse
 import sys
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from unmask.cli import cluster, options
+from unmask.cli.command import argument, group, option, required
 from unmask.errors import UnmaskError
 from unmask.printable import printable, quoted
 
@@ -15,186 +15,162 @@ if TYPE_CHECKING:
     from unmask.jobs.executors.local import Executor
     from unmask.settings import Sketch
 
-SUMMARY = "measure constructions on many masked examples of a corpus"
-DESCRIPTION = (
-    "Mask two tokens in each of many sentences, build the joints, and write the paper's four "
-    "metrics for every construction into a folder, as Parquet. If a run is interrupted, repeat "
-    "the command and it continues where it stopped. Exit codes: 1 if some examples failed (the "
-    "next run tries them again), 2 on bad input, 130 when interrupted and 143 when terminated, "
-    "with all results saved."
-)
-EXAMPLE = "unmask evaluate snli -m bert-base-cased -o runs/snli --examples 100"
 
+@dataclass(frozen=True, kw_only=True)
+class EvaluateCommand:
+    """Many masked examples of a corpus, into a folder."""
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
-    add = parser.add_argument
-    add(
-        "corpus",
-        metavar="CORPUS",
-        help="snli, xsum, a Hugging Face dataset or its folder, a file (.jsonl, .tsv, .csv, .txt), "
-        "or - for standard input",
+    SUMMARY = "measure constructions on many masked examples of a corpus"
+    DESCRIPTION = (
+        "Mask two tokens in each of many sentences, build the joints, and write the paper's four "
+        "metrics for every construction into a folder, as Parquet. If a run is interrupted, "
+        "repeat the command and it continues where it stopped. Exit codes: 1 if some examples "
+        "failed (the next run tries them again), 2 on bad input, 130 when interrupted and 143 "
+        "when terminated, with all results saved."
     )
-    options.add_model(parser)
-    add("-o", "--output", required=True, metavar="FOLDER", help="folder for the results")
-    add("--corpus-name", metavar="NAME", help="name of the corpus in tables")
-    add("--model-name", metavar="NAME", help="name of the model in tables")
-    add(
-        "--mask",
-        action="append",
-        metavar="NAME",
-        help="contiguous (two adjacent tokens), random (any two), or both: contiguous,random "
-        "(default: both)",
+    EXAMPLE = "unmask evaluate snli -m bert-base-cased -o runs/snli --examples 100"
+
+    corpus: str = argument(
+        "snli, xsum, a Hugging Face dataset or its folder, a file (.jsonl, .tsv, .csv, .txt), or "
+        "- for standard input",
+        "CORPUS",
     )
-    add(
-        "--examples",
-        type=int,
+    model: str = options.MODEL()
+    output: str = required("folder for the results", "FOLDER", short="-o")
+    corpus_name: str | None = option("name of the corpus in tables", "NAME")
+    model_name: str | None = option("name of the model in tables", "NAME")
+    mask: tuple[str, ...] = option(
+        "contiguous (two adjacent tokens), random (any two), or both: contiguous,random (default: "
+        "both)",
+        "NAME",
+        default=("contiguous", "random"),
+    )
+    examples: int = option(
+        "examples per kind of mask; the same for all runs on a folder (default: {default})",
+        "N",
         default=1000,
-        metavar="N",
-        help="examples per kind of mask; the same for all runs on a folder (default: 1000)",
     )
-    add(
-        "--seed",
-        type=int,
-        default=0,
-        metavar="N",
-        help="seed of the examples and sketches (default: 0)",
+    seed: int = option("seed of the examples and sketches (default: {default})", "N", default=0)
+    dry_run: bool = option("print the plan and its cost, and run nothing", default=False)
+    quiet: bool = option("print no progress bar, only errors", default=False)
+    reading: options.Corpus = group(options.Corpus())
+    joints: options.Joints = group(options.Joints(method=("all",)))
+    sketch: bool = option(
+        "estimate the metrics of an example, with standard errors, from a few hundred forward "
+        "passes instead of every token of the vocabulary; works with mlm, pseudo-gibbs, log-pool, "
+        "orders and sweep (--method all then means these), and without A-KL",
+        default=False,
+        group="construction",
     )
-    add("--dry-run", action="store_true", help="print the plan and its cost, and run nothing")
-    add("--quiet", action="store_true", help="print no progress bar, only errors")
-    options.add_corpus(parser)
-    _add_sketch(options.add_joints(parser, default="all"))
-    _add_sharing(options.add_running(parser))
-    cluster.add_arguments(parser)
-
-
-def _add_sketch(group: options.Group) -> None:
-    group.add_argument(
-        "--sketch",
-        action="store_true",
-        help="estimate the metrics of an example, with standard errors, from a few hundred "
-        "forward passes instead of every token of the vocabulary; works with mlm, pseudo-gibbs, "
-        "log-pool, orders and sweep (--method all then means these), and without A-KL",
+    precision: float | None = option(
+        "with --sketch: run as many forward passes as it takes to bring the standard error of the "
+        "true pair's log-probability below this (default: 0.05)",
+        "NATS",
+        group="construction",
     )
-    group.add_argument(
-        "--precision",
-        type=float,
-        metavar="NATS",
-        help="with --sketch: run as many forward passes as it takes to bring the standard error "
-        "of the true pair's log-probability below this (default: 0.05)",
+    max_passes: int | None = option(
+        "with --sketch: most forward passes per example (default: 2000)", "N", group="construction"
     )
-    group.add_argument(
-        "--max-passes",
-        type=int,
-        metavar="N",
-        help="with --sketch: most forward passes per example (default: 2000)",
-    )
-
-
-def _add_sharing(group: options.Group) -> None:
-    group.add_argument(
-        "--shard",
+    running: options.Running = group(options.Running())
+    shard: str = option(
+        "run the I-th of N equal parts of the examples of each mask, counting from 0, so that N "
+        "processes can share one folder (default: {default})",
+        "I/N",
         default="0/1",
-        metavar="I/N",
-        help="run the I-th of N equal parts of the examples of each mask, counting from 0, so "
-        "that N processes can share one folder (default: 0/1)",
+        group="running",
     )
-    group.add_argument(
-        "--save-every",
-        type=float,
+    save_every: float = option(
+        "how often results are saved; a crash loses at most that much work (default: {default})",
+        "SECONDS",
         default=10.0,
-        metavar="SECONDS",
-        help="how often results are saved; a crash loses at most that much work (default: 10)",
+        group="running",
     )
+    distributed: cluster.RayOptions = group(cluster.RayOptions())
 
-
-def run(chosen: argparse.Namespace) -> int:
-    """Draw the examples, agree on the plan, compute what is missing."""
-    _check(chosen)
-    request = _request(chosen)
-    # first: whether there is a cluster is known at once, reading a corpus takes time
-    joined = nullcontext() if chosen.dry_run else cluster.executor(chosen, request.model)
-    with joined as executor:
-        if chosen.ray is not None:
-            # this process only plans, and needs no GPU
-            request = replace(request, model=replace(request.model, device="cpu"))
-        return _run(chosen, request, executor)
-
-
-def _check(chosen: argparse.Namespace) -> None:
-    """Reject options that have no effect, and a wait that never ends."""
-    cluster.check(chosen)
-    for name in ("precision", "max_passes"):
-        if getattr(chosen, name) is not None and not chosen.sketch:
-            raise UnmaskError(f"--{name.replace('_', '-')} is of a sketch; give --sketch too")
-    if not chosen.save_every >= 0:
-        raise UnmaskError(f"--save-every takes seconds from 0, not {chosen.save_every}")
-
-
-def _run(chosen: argparse.Namespace, request: "Request", executor: "Executor | None") -> int:
-    from unmask.evaluation.request import evaluate, prepare
-    from unmask.jobs.shards import Shard
-
-    shard = Shard.parse(chosen.shard)
-    prepared = prepare(request)
-    if not chosen.quiet or chosen.dry_run:
-        print(_announcement(prepared), file=sys.stderr)
-    if chosen.dry_run:
-        print(_cost(prepared))
-        return 0
-    with cluster.leaving_in_order():
-        outcome = evaluate(
-            prepared,
-            chosen.output,
-            shard=shard,
-            executor=executor,
-            save_every=chosen.save_every,
-            progress=False if chosen.quiet else None,
-            say=options.say,
+    def run(self) -> int:
+        """Draw the examples, agree on the plan, compute what is missing."""
+        self._check()
+        request = self._request()
+        # first: whether there is a cluster is known at once, reading a corpus takes time
+        joined = (
+            nullcontext() if self.dry_run else cluster.executor(self.distributed, request.model)
         )
-    for why in outcome.damaged:
-        options.say(f"set aside and computed again: {why}")
-    if not chosen.quiet:
-        print(_conclusion(outcome, chosen.output), file=sys.stderr)
-    return 1 if outcome.failed else 0
+        with joined as executor:
+            if self.distributed.ray is not None:
+                # this process only plans, and needs no GPU
+                request = replace(request, model=replace(request.model, device="cpu"))
+            return self._run(request, executor)
 
+    def _check(self) -> None:
+        """Reject options that have no effect, and a wait that never ends."""
+        cluster.check(self.distributed)
+        for name in ("precision", "max_passes"):
+            if getattr(self, name) is not None and not self.sketch:
+                raise UnmaskError(f"--{name.replace('_', '-')} is of a sketch; give --sketch too")
+        if not self.save_every >= 0:
+            raise UnmaskError(f"--save-every takes seconds from 0, not {self.save_every}")
 
-def _request(chosen: argparse.Namespace) -> "Request":
-    from unmask.queries.sketched import sketchable
+    def _run(self, request: "Request", executor: "Executor | None") -> int:
+        from unmask.evaluation.request import evaluate, prepare
+        from unmask.jobs.shards import Shard
 
-    sketch = _sketch(chosen)
-    methods = options.methods(chosen, default="all", every=sketchable() if sketch else None)
-    how = options.method_options(chosen, methods)
+        shard = Shard.parse(self.shard)
+        prepared = prepare(request)
+        if not self.quiet or self.dry_run:
+            print(_announcement(prepared), file=sys.stderr)
+        if self.dry_run:
+            print(_cost(prepared))
+            return 0
+        with cluster.leaving_in_order():
+            outcome = evaluate(
+                prepared,
+                self.output,
+                shard=shard,
+                executor=executor,
+                save_every=self.save_every,
+                progress=False if self.quiet else None,
+                say=options.say,
+            )
+        for why in outcome.damaged:
+            options.say(f"set aside and computed again: {why}")
+        if not self.quiet:
+            print(_conclusion(outcome, self.output), file=sys.stderr)
+        return 1 if outcome.failed else 0
 
-    from unmask.evaluation.masks import MASKS
-    from unmask.evaluation.request import Request
+    def _request(self) -> "Request":
+        from unmask.queries.sketched import sketchable
 
-    return Request(
-        corpus=options.corpus_spec(chosen, chosen.corpus),
-        model=options.model_source(chosen),
-        masks=options.listed(chosen.mask, ",".join(MASKS)),
-        examples=chosen.examples,
-        seed=chosen.seed,
-        support=options.support(chosen.support),
-        sketch=sketch,
-        methods=methods,
-        options=how,
-        settings=options.settings(chosen, progress=False),
-        corpus_name=chosen.corpus_name,
-        model_name=chosen.model_name,
-    )
+        sketch = self._sketch()
+        methods = self.joints.names(sketchable() if sketch else None)
+        how = self.joints.given(methods)
 
+        from unmask.evaluation.request import Request
 
-def _sketch(chosen: argparse.Namespace) -> "Sketch | None":
-    """The sketch that the options ask for: one seed decides examples and draws."""
-    if not chosen.sketch:
-        return None
+        return Request(
+            corpus=self.reading.spec(self.corpus),
+            model=self.running.source(self.model),
+            masks=options.listed(self.mask),
+            examples=self.examples,
+            seed=self.seed,
+            support=options.support(self.joints.support),
+            sketch=sketch,
+            methods=methods,
+            options=how,
+            settings=self.running.settings(progress=False),
+            corpus_name=self.corpus_name,
+            model_name=self.model_name,
+        )
 
-    from unmask.settings import Sketch
+    def _sketch(self) -> "Sketch | None":
+        """The sketch that the options ask for: one seed decides examples and draws."""
+        if not self.sketch:
+            return None
 
-    given = {"precision": chosen.precision, "passes": chosen.max_passes}
-    known = {name: value for name, value in given.items() if value is not None}
-    return Sketch(seed=chosen.seed, **known)
+        from unmask.settings import Sketch
+
+        given = {"precision": self.precision, "passes": self.max_passes}
+        known = {name: value for name, value in given.items() if value is not None}
+        return Sketch(seed=self.seed, **known)
 
 
 def _announcement(prepared: "Prepared") -> str:

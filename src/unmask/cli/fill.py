@@ -76,27 +76,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_construction(parser: argparse.ArgumentParser) -> None:
-    group = options.add_methods(parser, _DEFAULT)
+    group = options.add_methods(parser, _DEFAULT, in_fill=True)
     add = group.add_argument
-    add("--pivot", metavar="TOKEN", help="hcb: the pivot token (default: the likeliest)")
-    add("--pivot-axis", type=int, choices=(0, 1), help="hcb: blank of the pivot token (default: 0)")
-    add(
-        "--pseudo-counts",
-        type=float,
-        metavar="X",
-        help="ag: pull on the marginals, as a number of contexts (default: 0)",
-    )
-    add(
-        "--towards",
-        metavar="NAME",
-        help="ag: marginals that --pseudo-counts pull towards, masked or uniform (default: masked)",
-    )
-    add(
-        "--floor",
-        type=float,
-        metavar="X",
-        help="sweep: share of the masked marginals that is mixed in (default: 0.02)",
-    )
     options.add_support_by_blank(group)
     add(
         "--targets",

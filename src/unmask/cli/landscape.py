@@ -1,13 +1,16 @@
 """`unmask landscape`: all combinations of some mutations of a sequence, by one joint over them."""
 
-import argparse
 import json
 import sys
+from argparse import Namespace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from unmask.cli import options, score_options, wild_type
 from unmask.cli.announce import announce
+from unmask.cli.command import argument, group, option
 from unmask.errors import UnmaskError
+from unmask.names import DEFAULT_METHOD
 from unmask.plots.saving import check_ending, library, save_figure
 from unmask.printable import columns, quoted
 
@@ -15,111 +18,123 @@ if TYPE_CHECKING:
     from unmask.language_model import LanguageModel
     from unmask.sequences.landscapes import Landscape
 
-SUMMARY = "score all combinations of some mutations, and how they interact"
-DESCRIPTION = (
-    "Score all 2^k combinations of k mutations of a sequence by one joint over wild type and "
-    "mutant at each position, from k 2^(k-1) forward passes and one with all positions masked, "
-    "which tells how much of the model's mass the two residues hold. A mutation is written A42G: "
-    "the wild-type residue, its position counted from 1, and the residue that replaces it. "
-    "Prints the log-odds of each mutation alone against the wild type, the pairs with the "
-    "strongest epistasis (what both do together beyond what each does alone, the mean over all "
-    "combinations of the others), and the likeliest combinations, all in nats. --output writes "
-    "all combinations."
-)
-EXAMPLE = (
-    "unmask landscape -m facebook/esm2_t6_8M_UR50D --sequence MKTAYIAKQR K2R A4G I6L -o all.csv"
-)
 
+@dataclass(frozen=True, kw_only=True)
+class LandscapeCommand:
+    """All combinations of some mutations, by one joint over them."""
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
-    add = parser.add_argument
-    add(
-        "mutations",
-        nargs="+",
-        metavar="MUTATION",
-        help="two to twelve mutations, such as K2R A4G or K2R:A4G",
+    SUMMARY = "score all combinations of some mutations, and how they interact"
+    DESCRIPTION = (
+        "Score all 2^k combinations of k mutations of a sequence by one joint over wild type and "
+        "mutant at each position, from k 2^(k-1) forward passes and one with all positions "
+        "masked, which tells how much of the model's mass the two residues hold. A mutation is "
+        "written A42G: the wild-type residue, its position counted from 1, and the residue that "
+        "replaces it. Prints the log-odds of each mutation alone against the wild type, the pairs"
+        " with the strongest epistasis (what both do together beyond what each does alone, the "
+        "mean over all combinations of the others), and the likeliest combinations, all in nats. "
+        "--output writes all combinations."
     )
-    options.add_model(parser)
-    wild_type.add_sequence(parser, required=True)
-    add(
-        "--method",
-        action="append",
-        metavar="NAME",
-        help="constructions that take more than two blanks (orders: up to eight mutations), "
-        "hcb-path (the mean over all orders in which mutations can be made), or all; separate "
-        "several with commas (default: log-pool)",
+    EXAMPLE = (
+        "unmask landscape -m facebook/esm2_t6_8M_UR50D --sequence MKTAYIAKQR K2R A4G I6L -o all.csv"
     )
-    add("--top", type=int, default=10, metavar="N", help="pairs and combinations (default: 10)")
-    add("--json", action="store_true", help="print JSON, with all combinations, instead of tables")
-    add(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="write all combinations to a .csv, .tsv or .jsonl file, with a column per method; "
-        "mutant is as in A42G:L45K, and wt for the wild type",
+
+    mutations: tuple[str, ...] = argument(
+        "two to twelve mutations, such as K2R A4G or K2R:A4G", "MUTATION"
     )
-    add(
-        "--figure",
-        metavar="FILE",
-        help="also draw a .svg, .png or .pdf file: epistasis of all pairs, and all combinations, "
-        "by the first method; needs the extra plots",
+    model: str = options.MODEL()
+    sequence: str = wild_type.SEQUENCE()
+    method: tuple[str, ...] = option(
+        "constructions that take more than two blanks (orders: up to eight mutations), hcb-path "
+        "(the mean over all orders in which mutations can be made), or all; separate several with "
+        "commas (default: {default})",
+        "NAME",
+        default=(DEFAULT_METHOD,),
     )
-    options.add_running(parser)
-    add("--quiet", action="store_true", help="print no cost, no progress bar and no closing line")
-    parser.set_defaults(output_format=None, file=None)
-
-
-def run(chosen: argparse.Namespace) -> int:
-    """Check everything, load the model, say the cost, print the landscape."""
-    from unmask.queries.costs.cost import Cost
-    from unmask.sequences.landscapes import (
-        check_landscape_methods,
-        landscape,
-        landscape_methods,
-        landscape_passes,
-        parse_landscape,
+    top: int = option("pairs and combinations (default: {default})", "N", default=10)
+    json: bool = option("print JSON, with all combinations, instead of tables", default=False)
+    output: str | None = option(
+        "write all combinations to a .csv, .tsv or .jsonl file, with a column per method; mutant "
+        "is as in A42G:L45K, and wt for the wild type",
+        "FILE",
+        short="-o",
     )
-    from unmask.sequences.residues import residue_cloze
-    from unmask.text.residues import check_sequence
+    figure: str | None = option(
+        "also draw a .svg, .png or .pdf file: epistasis of all pairs, and all combinations, by the "
+        "first method; needs the extra plots",
+        "FILE",
+    )
+    running: options.Running = group(options.Running())
+    quiet: bool = options.QUIET()
 
-    settings = options.settings(chosen, progress=False if chosen.quiet else None)
-    _check(chosen)
-    residues = check_sequence(wild_type.read_wild_type(chosen.sequence))
-    parsed = parse_landscape(":".join(chosen.mutations), residues)
-    named = options.listed(chosen.method, "log-pool")
-    every = landscape_methods(len(parsed))
-    given = [one for name in named for one in (every if name.lower() == "all" else [name])]
-    methods = check_landscape_methods(given, len(parsed))
-    lm = options.load_model(chosen)
-    if not chosen.quiet:
-        cloze = residue_cloze(lm, residues, [one.position for one in parsed])
-        cost = Cost(landscape_passes(len(parsed), methods), len(cloze), 0)
-        what = f"{len(parsed)} mutations, {2 ** len(parsed):,} combinations"
-        announce(chosen, what, lm, cloze, cost, settings)
-    found = landscape(lm, residues, ":".join(chosen.mutations), methods=methods, settings=settings)
-    print(_as_json(lm, found) if chosen.json else _as_tables(found, chosen.top))
-    if chosen.output is not None:
-        _write(chosen, found)
-    if chosen.figure is not None:
-        save_figure(found.plot(), chosen.figure)
-    if not chosen.quiet and not chosen.json:
-        print(_about(found), file=sys.stderr)
-    for method, converged in found.converged.items():
-        if not converged:
-            options.say(f"{method} has not converged: treat its log-odds as approximate")
-    return 0
+    def run(self) -> int:
+        """Check everything, load the model, say the cost, print the landscape."""
+        from unmask.queries.costs.cost import Cost
+        from unmask.sequences.landscapes import (
+            check_landscape_methods,
+            landscape,
+            landscape_methods,
+            landscape_passes,
+            parse_landscape,
+        )
+        from unmask.sequences.residues import residue_cloze
+        from unmask.text.residues import check_sequence
+
+        settings = self.running.settings(progress=False if self.quiet else None)
+        self._check()
+        residues = check_sequence(wild_type.read_wild_type(self.sequence))
+        parsed = parse_landscape(":".join(self.mutations), residues)
+        named = options.listed(self.method)
+        every = landscape_methods(len(parsed))
+        given = [one for name in named for one in (every if name.lower() == "all" else [name])]
+        methods = check_landscape_methods(given, len(parsed))
+        lm = self.running.load(self.model)
+        if not self.quiet:
+            cloze = residue_cloze(lm, residues, [one.position for one in parsed])
+            cost = Cost(landscape_passes(len(parsed), methods), len(cloze), 0)
+            what = f"{len(parsed)} mutations, {2 ** len(parsed):,} combinations"
+            announce(self, what, lm, cloze, cost, settings)
+        found = landscape(
+            lm, residues, ":".join(self.mutations), methods=methods, settings=settings
+        )
+        print(_as_json(lm, found) if self.json else _as_tables(found, self.top))
+        if self.output is not None:
+            self._write(found)
+        if self.figure is not None:
+            save_figure(found.plot(), self.figure)
+        if not self.quiet and not self.json:
+            print(_about(found), file=sys.stderr)
+        for method, converged in found.converged.items():
+            if not converged:
+                options.say(f"{method} has not converged: treat its log-odds as approximate")
+        return 0
+
+    def _check(self) -> None:
+        if self.top < 1:
+            raise UnmaskError(f"--top takes a number from 1, not {self.top}")
+        if self.output is not None:
+            _format(self.output)
+        if self.figure is not None:
+            check_ending(self.figure)
+            options.check_file("--figure", self.figure)
+            library("matplotlib.figure")
+
+    def _write(self, found: "Landscape") -> None:
+        from unmask.jobs.single_file import Layout, rows_into
+        from unmask.jobs.tally import Tally
+
+        names = ["mutant", "mutations", *found.methods]
+        format = _format(self.output)
+        with rows_into(self.output, Layout(names, format)) as writer:
+            writer.append(found.to_rows(), Tally(1))
+        if not self.quiet:
+            print(f"wrote {quoted(self.output, limit=150)}", file=sys.stderr)
 
 
-def _check(chosen: argparse.Namespace) -> None:
-    if chosen.top < 1:
-        raise UnmaskError(f"--top takes a number from 1, not {chosen.top}")
-    if chosen.output is not None:
-        score_options.output_format(chosen)
-    if chosen.figure is not None:
-        check_ending(chosen.figure)
-        options.check_file("--figure", chosen.figure)
-        library("matplotlib.figure")
+def _format(output: str) -> str:
+    return (
+        score_options.output_format(Namespace(output=output, output_format=None, file=None))
+        or "csv"
+    )
 
 
 def _as_tables(found: "Landscape", top: int) -> str:
@@ -197,15 +212,3 @@ def _as_json(lm: "LanguageModel", found: "Landscape") -> str:
         indent=2,
         allow_nan=False,
     )
-
-
-def _write(chosen: argparse.Namespace, found: "Landscape") -> None:
-    from unmask.jobs.single_file import Layout, rows_into
-    from unmask.jobs.tally import Tally
-
-    names = ["mutant", "mutations", *found.methods]
-    format = score_options.output_format(chosen) or "csv"
-    with rows_into(chosen.output, Layout(names, format)) as writer:
-        writer.append(found.to_rows(), Tally(1))
-    if not chosen.quiet:
-        print(f"wrote {quoted(chosen.output, limit=150)}", file=sys.stderr)

@@ -1,11 +1,12 @@
 """`unmask mutations`: what mutations do to a sequence, together and alone."""
 
-import argparse
 import json
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from unmask.cli import options, wild_type
+from unmask.cli.command import argument, group, option
 from unmask.errors import ClozeError
 from unmask.printable import columns
 
@@ -13,60 +14,59 @@ if TYPE_CHECKING:
     from unmask.language_model import LanguageModel
     from unmask.sequences.mutations import MutationEffect
 
-SUMMARY = "score mutations of a protein, DNA or RNA, and how they interact"
-DESCRIPTION = (
-    "Score mutations of a sequence by the joint of their positions. A mutation is written A42G: "
-    "the wild-type residue, its position counted from 1, and the residue that replaces it. A "
-    "mutant is one mutation, or several joined by colons, such as A42G:L45K. Prints the log-odds "
-    "of the mutant against the wild type, in nats, those of each mutation alone, and their "
-    "interaction (epistasis): the log-odds of all together minus the sum of those alone. The "
-    "default support is amino-acids; --support names another, such as nucleotides or rna."
-)
-EXAMPLE = "unmask mutations -m facebook/esm2_t6_8M_UR50D --sequence MKTAYIAKQR A4G:I6L"
 
+@dataclass(frozen=True, kw_only=True)
+class MutationsCommand:
+    """What mutations do to a sequence, together and alone."""
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
-    add = parser.add_argument
-    add(
-        "mutants",
-        nargs="+",
-        metavar="MUTATIONS",
-        help="a mutant, such as A42G or A42G:L45K; - reads them from stdin, one per line",
+    SUMMARY = "score mutations of a protein, DNA or RNA, and how they interact"
+    DESCRIPTION = (
+        "Score mutations of a sequence by the joint of their positions. A mutation is written "
+        "A42G: the wild-type residue, its position counted from 1, and the residue that replaces "
+        "it. A mutant is one mutation, or several joined by colons, such as A42G:L45K. Prints the"
+        " log-odds of the mutant against the wild type, in nats, those of each mutation alone, "
+        "and their interaction (epistasis): the log-odds of all together minus the sum of those "
+        "alone. The default support is amino-acids; --support names another, such as nucleotides "
+        "or rna."
     )
-    options.add_model(parser)
-    wild_type.add_sequence(parser, required=True)
-    options.add_joints(parser, support="amino-acids")
-    add("--json", action="store_true", help="print JSON instead of a table")
-    options.add_running(parser)
-    add("--quiet", action="store_true", help="print no progress bar and no closing line")
+    EXAMPLE = "unmask mutations -m facebook/esm2_t6_8M_UR50D --sequence MKTAYIAKQR A4G:I6L"
 
-
-def run(chosen: argparse.Namespace) -> int:
-    """Read everything, load the model, score every mutant, print them."""
-    method = options.one_method(chosen, "mutations")
-    how = options.method_options(chosen, [method]).get(method, {})
-    settings = options.settings(chosen, progress=False if chosen.quiet else None)
-    sequence = wild_type.read_wild_type(chosen.sequence)
-    mutants = [line for given in chosen.mutants for line in _mutants(given)]
-    _check(mutants, sequence)
-
-    lm = options.load_model(chosen)
-    from unmask.sequences.mutations import mutation_effects
-
-    support = options.support(chosen.support)
-    effects = mutation_effects(
-        lm, sequence, mutants, method=method, support=support, settings=settings, **how
+    mutants: tuple[str, ...] = argument(
+        "a mutant, such as A42G or A42G:L45K; - reads them from stdin, one per line", "MUTATIONS"
     )
-    print(_as_json(lm, sequence, effects) if chosen.json else _as_table(effects))
-    if not chosen.json and not chosen.quiet:
-        print(_about(effects), file=sys.stderr)
-    for effect in effects:
-        if effect.joint.diagnostics.get("converged") is False:
-            options.say(
-                f"{_name(effect)}: {method} has not converged: treat its log-odds as approximate"
-            )
-    return 0
+    model: str = options.MODEL()
+    sequence: str = wild_type.SEQUENCE()
+    joints: options.Joints = group(options.Joints(support="amino-acids"))
+    json: bool = option("print JSON instead of a table", default=False)
+    running: options.Running = group(options.Running())
+    quiet: bool = option("print no progress bar and no closing line", default=False)
+
+    def run(self) -> int:
+        """Read everything, load the model, score every mutant, print them."""
+        method = options.one_method(self.joints, "mutations")
+        how = self.joints.given([method]).get(method, {})
+        settings = self.running.settings(progress=False if self.quiet else None)
+        sequence = wild_type.read_wild_type(self.sequence)
+        mutants = [line for given in self.mutants for line in _mutants(given)]
+        _check(mutants, sequence)
+
+        lm = self.running.load(self.model)
+        from unmask.sequences.mutations import mutation_effects
+
+        support = options.support(self.joints.support)
+        effects = mutation_effects(
+            lm, sequence, mutants, method=method, support=support, settings=settings, **how
+        )
+        print(_as_json(lm, sequence, effects) if self.json else _as_table(effects))
+        if not self.json and not self.quiet:
+            print(_about(effects), file=sys.stderr)
+        for effect in effects:
+            if effect.joint.diagnostics.get("converged") is False:
+                options.say(
+                    f"{_name(effect)}: {method} has not converged: treat its log-odds as "
+                    "approximate"
+                )
+        return 0
 
 
 def _check(mutants: list[str], sequence: str) -> None:

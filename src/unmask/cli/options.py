@@ -4,11 +4,15 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from unmask.cli.command import Option, declared_by, option, required
 from unmask.errors import ClozeError, MethodError, UnmaskError
+from unmask.names import DEFAULT_METHOD, METHODS, SUPPORTS
 from unmask.printable import printable, quoted
 from unmask.text.typed import blank as blank
 from unmask.text.typed import candidates
@@ -24,9 +28,148 @@ Group = argparse._ArgumentGroup
 Value = TypeVar("Value")
 # digits, for tokens and words may hold an equals sign too
 _BLANK = re.compile(r"([0-9]{1,9})=(.*)", re.DOTALL)
-# of the alphabets by hand: their module imports torch, which help need not wait for
-NAMED = "vocabulary, tokens, no-special, amino-acids, nucleotides, rna, digits"
+NAMED = ", ".join(SUPPORTS)
 _UNITS = {"TB": 10**12, "GB": 10**9, "MB": 10**6, "KB": 10**3, "B": 1}
+
+
+_METHOD = (
+    f"{', '.join(METHODS)}, all, or package.module:function of your own; separate several with "
+    "commas (default: {default})"
+)
+SUPPORT = (
+    f"tokens that a blank may hold: {NAMED}, or tokens separated by commas, such as man,woman; a "
+    "single token ends with a comma{also} (default: {{default}})"
+)
+
+
+def method_options_of(*, in_fill: bool) -> dict[str, tuple[type, Option]]:
+    """The options that constructions declare; those of `unmask fill` alone come last."""
+    every = [(method, *one) for method, known in METHODS.items() for one in known.options.items()]
+    return {
+        name: (one.type, Option(f"{method}: {one.help}", one.metavar, choices=one.choices))
+        for method, name, one in sorted(every, key=lambda known: known[2].in_fill)
+        if in_fill or not one.in_fill
+    }
+
+
+# options that commands share, each a field
+MODEL = partial(
+    required,
+    "masked language model: a name on the Hugging Face Hub, or a folder",
+    short="-m",
+)
+QUIET = partial(option, "print no cost, no progress bar and no closing line", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """How the model of a command is loaded and run, and its tables kept if it has any."""
+
+    GROUP = "running"
+
+    device: str | None = option("cpu, cuda, cuda:1, ... (default: a GPU if there is one)")
+    dtype: str = option(
+        "float32, bfloat16 or float16 (default: {default}); docs/results/numerics.md shows how "
+        "much accuracy half precision costs",
+        default="float32",
+    )
+    revision: str | None = option("branch, tag or commit of a Hub model")
+    batch_size: str = option(
+        "inputs that the model runs at once; auto tries several sizes in long runs (default: "
+        "{default})",
+        "N|auto",
+        default="auto",
+    )
+    memory_limit: str = option(
+        "memory for V x V tables, such as 500MB; larger tables are recomputed in tiles (default: "
+        "{default})",
+        "SIZE",
+        default="4GB",
+    )
+    half_tables: bool = option(
+        "let solvers read tables in bfloat16: half the memory, probabilities rounded by up to 0.4%",
+        default=False,
+    )
+    trust_remote_code: bool = option("run code from the model's repository", default=False)
+    allow_pickle: bool = option("accept weights that are not safetensors", default=False)
+
+    def source(self, model: str) -> "ModelSource":
+        """Where a model is, and how it is loaded."""
+        from unmask.jobs.model_source import ModelSource
+
+        named = ("device", "dtype", "revision", "trust_remote_code", "allow_pickle")
+        return ModelSource(place=model, **{name: getattr(self, name) for name in named})
+
+    def load(self, model: str) -> "LanguageModel":
+        """A model, by its name or folder."""
+        return self.source(model).load()
+
+    def settings(self, *, progress: bool | None = None) -> "Settings":
+        """How it is run; commands print costs themselves."""
+        return settings(self, progress=progress)
+
+
+# what a command without tables leaves out
+TABLES = ("memory_limit", "half_tables")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Corpus:
+    """What of a corpus is read."""
+
+    GROUP = "corpus"
+
+    column: tuple[str, ...] = option(
+        "column that holds the sentences; repeat the option for several columns",
+        "NAME",
+        default=(),
+    )
+    split: str | None = option("split of a dataset (default for snli and xsum: test)")
+    config: str | None = option("configuration of a dataset")
+    corpus_revision: str | None = option("version of a dataset", "REVISION")
+    corpus_format: str | None = option(
+        "txt, jsonl, tsv or csv: format of standard input (default: txt), or of a file whose name "
+        "does not show it",
+        "FORMAT",
+    )
+
+    def spec(self, place: str) -> "CorpusSpec":
+        """A corpus as the options name it."""
+        from unmask.corpora import CorpusSpec
+
+        return CorpusSpec(
+            place=place,
+            columns=self.column,
+            split=self.split,
+            config=self.config,
+            revision=self.corpus_revision,
+            format=self.corpus_format,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Methods:
+    """The constructions of a command, and their options as they declare them."""
+
+    GROUP = "construction"
+
+    method: tuple[str, ...] = option(_METHOD, "NAME", default=(DEFAULT_METHOD,))
+    options: Mapping[str, object] = declared_by(partial(method_options_of, in_fill=False))
+
+    def names(self, every: Sequence[str] | None = None) -> list[str]:
+        """The constructions that were named, each once; `every` is what `all` stands for."""
+        return methods(self, every=every)
+
+    def given(self, named: list[str]) -> dict[str, dict[str, object]]:
+        """The options that were given, by method; raises on one that no method here takes."""
+        return _by_method(self.options, named)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Joints(Methods):
+    """The same, and the tokens that they range over."""
+
+    support: str = option(SUPPORT.format(also=""), "NAME|TOKENS", default="vocabulary")
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -58,31 +201,15 @@ def add_joints(
     return group
 
 
-class _Names:
-    """The names of the constructions, looked up when help is printed: their home imports torch."""
-
-    def __str__(self) -> str:
-        from unmask.constructions import CONSTRUCTIONS
-
-        return ", ".join(CONSTRUCTIONS)
-
-
-def add_methods(parser: argparse.ArgumentParser, default: str) -> Group:
+def add_methods(parser: argparse.ArgumentParser, default: str, *, in_fill: bool = False) -> Group:
     """The constructions of a command and their options, in a group that is returned."""
     group = parser.add_argument_group("construction")
-    add = group.add_argument
-    method = add(
-        "--method",
-        action="append",
-        metavar="NAME",
-        help="%(names)s, all, or package.module:function of your own; separate several with commas "
-        f"(default: {default})",
+    group.add_argument(
+        "--method", action="append", metavar="NAME", help=_METHOD.replace("{default}", default)
     )
-    # argparse puts attributes of an option into its help
-    vars(method)["names"] = _Names()
-    add("--steps", type=int, metavar="N", help="ag-paper: number of steps (default: 50)")
-    add("--mean", metavar="NAME", help="orders: arithmetic or geometric (default: arithmetic)")
-    add("--contexts", type=int, metavar="K", help="sweep: contexts per blank (default: 25)")
+    for name, (kind, one) in method_options_of(in_fill=in_fill).items():
+        flag = f"--{name.replace('_', '-')}"
+        group.add_argument(flag, type=kind, metavar=one.metavar, help=one.help, choices=one.choices)
     return group
 
 
@@ -221,7 +348,7 @@ def model_source(chosen: argparse.Namespace) -> "ModelSource":
     return ModelSource(place=chosen.model, **{name: getattr(chosen, name) for name in named})
 
 
-def settings(chosen: argparse.Namespace, *, progress: bool | None = None) -> "Settings":
+def settings(chosen: Any, *, progress: bool | None = None) -> "Settings":
     """How the options say that a model is run; commands print costs themselves."""
     from unmask.settings import Settings
 
@@ -235,7 +362,7 @@ def settings(chosen: argparse.Namespace, *, progress: bool | None = None) -> "Se
 
 
 def methods(
-    chosen: argparse.Namespace, default: str = "log-pool", *, every: Sequence[str] | None = None
+    chosen: Any, default: str = DEFAULT_METHOD, *, every: Sequence[str] | None = None
 ) -> list[str]:
     """The constructions that were named, each once; `every` is what `all` stands for."""
     from unmask.constructions import CONSTRUCTIONS, method_name
@@ -246,7 +373,7 @@ def methods(
     return list(dict.fromkeys(found))
 
 
-def one_method(chosen: argparse.Namespace, name: str, default: str = "log-pool") -> str:
+def one_method(chosen: Any, name: str, default: str = DEFAULT_METHOD) -> str:
     """The one construction of a command or option that takes no more, by its `name`."""
     first, *others = methods(chosen, default)
     if others:
@@ -255,7 +382,7 @@ def one_method(chosen: argparse.Namespace, name: str, default: str = "log-pool")
     return first
 
 
-def listed(given: Sequence[str] | None, default: str) -> list[str]:
+def listed(given: Sequence[str] | None, default: str = "") -> list[str]:
     """The names of an option that may be repeated, and takes several with commas; each once."""
     names = [name.strip() for names in given or [default] for name in names.split(",")]
     return list(dict.fromkeys(names))
@@ -263,19 +390,15 @@ def listed(given: Sequence[str] | None, default: str) -> list[str]:
 
 def method_options(chosen: argparse.Namespace, named: list[str]) -> dict[str, dict[str, object]]:
     """The options that were given, by method; raises on one that no method here takes."""
+    return _by_method(vars(chosen), named)
+
+
+def _by_method(given: Mapping[str, object], named: list[str]) -> dict[str, dict[str, object]]:
     from unmask.constructions import check_options
 
-    every = {
-        "hcb": ("pivot", "pivot_axis"),
-        "ag-paper": ("steps",),
-        "ag": ("pseudo_counts", "towards"),
-        "orders": ("mean",),
-        "sweep": ("contexts", "floor"),
-    }
     found = {}
-    for method, names in every.items():
-        # some commands have only some of them
-        values = {name: getattr(chosen, name, None) for name in names}
+    for method, known in METHODS.items():
+        values = {name: given.get(name) for name in known.options}
         found[method] = {name: value for name, value in values.items() if value is not None}
         check_options(method if method in named else named[0], found[method])
     return found

@@ -1,25 +1,18 @@
 """`unmask report`: tables, figures, JSON and a page of evaluations."""
 
-import argparse
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unmask.cli import options
+from unmask.cli.command import argument, group, option
 from unmask.errors import UnmaskError
 from unmask.printable import printable, quoted
 
 if TYPE_CHECKING:
     from unmask.evaluation.reports.reporting import Report
 
-SUMMARY = "make tables and figures from evaluations"
-DESCRIPTION = (
-    "Make tables from the folders that unmask evaluate wrote: the paper's four metrics for every "
-    "construction, with bootstrap intervals over sentences, and paired differences. Perplexities "
-    "are exponentials of mean NLLs. The paper's own numbers are shown where model and corpus "
-    "match."
-)
-EXAMPLE = "unmask report runs/snli runs/xsum --format markdown -o results.md"
 
 _FORMATS = ("text", "markdown", "latex", "csv", "json")
 _FIGURES = ("svg", "png", "pdf")
@@ -29,149 +22,143 @@ _TABLES = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
-    add = parser.add_argument
-    add("runs", nargs="+", metavar="RUN", help="folder that unmask evaluate wrote")
-    add("--format", default="text", help="text, markdown, latex, csv or json (default: text)")
-    add(
-        "--table",
-        action="append",
-        metavar="NAME",
-        help="results, differences, distance, distance-differences, syntax or "
-        "syntax-differences; separate several with commas (default: results,differences; for "
-        "csv, which holds one table, results)",
+@dataclass(frozen=True, kw_only=True)
+class ReportCommand:
+    """Tables, figures, JSON and a page of evaluations."""
+
+    SUMMARY = "make tables and figures from evaluations"
+    DESCRIPTION = (
+        "Make tables from the folders that unmask evaluate wrote: the paper's four metrics for "
+        "every construction, with bootstrap intervals over sentences, and paired differences. "
+        "Perplexities are exponentials of mean NLLs. The paper's own numbers are shown where "
+        "model and corpus match."
     )
-    add("-o", "--output", metavar="FILE", help="file for the tables, instead of stdout")
-    add(
-        "--baseline",
-        metavar="NAME",
-        help="construction that others are compared with (default: mlm, if measured)",
+    EXAMPLE = "unmask report runs/snli runs/xsum --format markdown -o results.md"
+
+    runs: tuple[str, ...] = argument("folder that unmask evaluate wrote", "RUN")
+    format: str = option("text, markdown, latex, csv or json (default: {default})", default="text")
+    table: tuple[str, ...] = option(
+        "results, differences, distance, distance-differences, syntax or syntax-differences; "
+        "separate several with commas (default: results,differences; for csv, which holds one "
+        "table, results)",
+        "NAME",
+        default=(),
     )
-    add(
-        "--resamples",
-        type=int,
-        default=10_000,
-        metavar="N",
-        help="number of bootstrap resamples (default: 10000)",
+    output: str | None = option("file for the tables, instead of stdout", "FILE", short="-o")
+    baseline: str | None = option(
+        "construction that others are compared with (default: mlm, if measured)", "NAME"
     )
-    add("--seed", type=int, default=0, help="seed of the bootstrap (default: 0)")
-    add(
-        "--figures",
-        metavar="FOLDER",
-        help="also draw differences from the baseline by distance, one figure per setting, with "
-        "the numbers as CSV",
+    resamples: int = option(
+        "number of bootstrap resamples (default: {default})", "N", default=10_000
     )
-    add("--figure-format", default="svg", help="svg, png or pdf (default: svg)")
-    add(
-        "--html",
-        metavar="FILE",
-        help="also write one HTML page: tables, figures, examples by id, provenance",
+    seed: int = option("seed of the bootstrap (default: {default})", default=0)
+    figures: str | None = option(
+        "also draw differences from the baseline by distance, one figure per setting, with the "
+        "numbers as CSV",
+        "FOLDER",
     )
-    add(
-        "--with-text",
-        action="store_true",
-        help="with --html: show the sentences of examples, with the masked tokens marked, next "
-        "to their ids; needs --corpus; do not use it for pages that you publish",
+    figure_format: str = option("svg, png or pdf (default: {default})", default="svg")
+    html: str | None = option(
+        "also write one HTML page: tables, figures, examples by id, provenance", "FILE"
     )
-    add(
-        "--parser",
-        metavar="MODEL",
-        help="spaCy model, such as en_core_web_sm: adds syntactic distances; needs --corpus",
+    with_text: bool = option(
+        "with --html: show the sentences of examples, with the masked tokens marked, next to their "
+        "ids; needs --corpus; do not use it for pages that you publish",
+        default=False,
     )
-    add(
-        "--corpus",
-        action="append",
-        metavar="CORPUS",
-        help="corpus of a run, for --parser or --with-text; repeat the option for runs on several "
+    parser: str | None = option(
+        "spaCy model, such as en_core_web_sm: adds syntactic distances; needs --corpus", "MODEL"
+    )
+    corpus: tuple[str, ...] = option(
+        "corpus of a run, for --parser or --with-text; repeat the option for runs on several "
         "corpora",
+        "CORPUS",
+        default=(),
     )
-    options.add_corpus(parser)
-    add(
-        "--copy-to",
-        metavar="FOLDER",
-        help="also copy a single RUN into this folder, to publish it: in a few files, with ids "
-        "but no text",
+    reading: options.Corpus = group(options.Corpus())
+    copy_to: str | None = option(
+        "also copy a single RUN into this folder, to publish it: in a few files, with ids but no "
+        "text",
+        "FOLDER",
     )
 
+    def run(self) -> int:
+        """Read the runs, make the tables."""
+        tables = self._tables()
+        options.check_file("--output", self.output)
+        options.check_file("--html", self.html)
+        options.check_no_run("--figures", self.figures)
+        if self.html and self.output and Path(self.html).resolve() == Path(self.output).resolve():
+            raise UnmaskError(
+                f"--html and --output are two files, and both are {quoted(self.html, limit=150)}; "
+                "rename one"
+            )
+        self._check_corpus()
 
-def run(chosen: argparse.Namespace) -> int:
-    """Read the runs, make the tables."""
-    tables = _tables(chosen)
-    options.check_file("--output", chosen.output)
-    options.check_file("--html", chosen.html)
-    options.check_no_run("--figures", chosen.figures)
-    if (
-        chosen.html
-        and chosen.output
-        and Path(chosen.html).resolve() == Path(chosen.output).resolve()
-    ):
-        raise UnmaskError(
-            f"--html and --output are two files, and both are {quoted(chosen.html, limit=150)}; "
-            "rename one"
-        )
-    _check_corpus(chosen)
+        from unmask.evaluation.reports.bootstrap import Resampling
+        from unmask.evaluation.reports.reporting import report
+        from unmask.evaluation.store.run_folder import read_run
 
-    from unmask.evaluation.reports.bootstrap import Resampling
-    from unmask.evaluation.reports.reporting import report
-    from unmask.evaluation.store.run_folder import read_run
+        runs = [read_run(Path(folder)) for folder in self.runs]
+        resampling = Resampling(resamples=self.resamples, seed=self.seed)
+        it = report(runs, resampling=resampling, baseline=self.baseline)
+        if self.corpus:
+            it = _with_corpora(it, self)
+        if self.table and it.baseline is None and any(map(_has_baseline, tables)):
+            raise UnmaskError(
+                "differences are to mlm, which was not measured; give --baseline NAME"
+            )
+        _write(_document(it, tables, self.format), self.output)
+        # behind what can reject a command, because a folder is copied to once
+        if self.copy_to is not None:
+            _copy(it, Path(self.copy_to))
+        if self.figures is not None:
+            _draw(it, Path(self.figures), self.figure_format)
+        if self.html is not None:
+            _write_page(it, self.html)
+        return 0
 
-    runs = [read_run(Path(folder)) for folder in chosen.runs]
-    resampling = Resampling(resamples=chosen.resamples, seed=chosen.seed)
-    it = report(runs, resampling=resampling, baseline=chosen.baseline)
-    if chosen.corpus is not None:
-        it = _with_corpora(it, chosen)
-    if chosen.table and it.baseline is None and any(map(_has_baseline, tables)):
-        raise UnmaskError("differences are to mlm, which was not measured; give --baseline NAME")
-    _write(_document(it, tables, chosen.format), chosen.output)
-    # behind what can reject a command, because a folder is copied to once
-    if chosen.copy_to is not None:
-        _copy(it, Path(chosen.copy_to))
-    if chosen.figures is not None:
-        _draw(it, Path(chosen.figures), chosen.figure_format)
-    if chosen.html is not None:
-        _write_page(it, chosen.html)
-    return 0
+    def _tables(self) -> list[str]:
+        """The requested tables, checked before anything is read."""
+        options.check_choice("--format", self.format, _FORMATS)
+        options.check_choice("--figure-format", self.figure_format, _FIGURES)
+        one = self.format == "csv"
+        named = options.listed(self.table or (_TABLES[:1] if one else _TABLES[:2]))
+        for name in named:
+            options.check_choice("--table", name, _TABLES)
+        if one and len(named) > 1:
+            raise UnmaskError(
+                f"csv holds one table, not {len(named)}; write each with --table NAME"
+            )
+        for name in named:
+            if name.startswith("syntax") and self.parser is None:
+                raise UnmaskError(f"--table {name} needs --parser, a spaCy model, and --corpus")
+        if self.format == "json" and self.table:
+            raise UnmaskError("json holds results and differences; leave --table out, or take csv")
+        return named
 
-
-def _tables(chosen: argparse.Namespace) -> list[str]:
-    """The requested tables, checked before anything is read."""
-    options.check_choice("--format", chosen.format, _FORMATS)
-    options.check_choice("--figure-format", chosen.figure_format, _FIGURES)
-    one = chosen.format == "csv"
-    named = options.listed(chosen.table, "results" if one else "results,differences")
-    for name in named:
-        options.check_choice("--table", name, _TABLES)
-    if one and len(named) > 1:
-        raise UnmaskError(f"csv holds one table, not {len(named)}; write each with --table NAME")
-    for name in named:
-        if name.startswith("syntax") and chosen.parser is None:
-            raise UnmaskError(f"--table {name} needs --parser, a spaCy model, and --corpus")
-    if chosen.format == "json" and chosen.table:
-        raise UnmaskError("json holds results and differences; leave --table out, or take csv")
-    return named
-
-
-def _check_corpus(chosen: argparse.Namespace) -> None:
-    """Texts are read where something is made of them, and shown where that was asked for."""
-    if chosen.with_text and chosen.html is None:
-        raise UnmaskError("--with-text is for the page of --html; give a file with --html")
-    if chosen.corpus is None:
-        for option, given in (("--parser", chosen.parser), ("--with-text", chosen.with_text)):
-            if given:
-                raise UnmaskError(f"{option} reads the texts of --corpus; give both, or neither")
-    elif chosen.parser is None and not chosen.with_text:
-        raise UnmaskError("--corpus is read for --parser or --with-text; give one of them too")
+    def _check_corpus(self) -> None:
+        """Texts are read where something is made of them, and shown where that was asked for."""
+        if self.with_text and self.html is None:
+            raise UnmaskError("--with-text is for the page of --html; give a file with --html")
+        if not self.corpus:
+            for option, given in (("--parser", self.parser), ("--with-text", self.with_text)):
+                if given:
+                    raise UnmaskError(
+                        f"{option} reads the texts of --corpus; give both, or neither"
+                    )
+        elif self.parser is None and not self.with_text:
+            raise UnmaskError("--corpus is read for --parser or --with-text; give one of them too")
 
 
-def _with_corpora(it: "Report", chosen: argparse.Namespace) -> "Report":
+def _with_corpora(it: "Report", chosen: ReportCommand) -> "Report":
     """The report with what is made of texts; a run and its corpus are matched by a hash."""
     from unmask.corpora import read_corpus
     from unmask.evaluation.reports.reporting import with_syntax, with_text
     from unmask.evaluation.reports.syntax import spacy_parser
 
     parse = None if chosen.parser is None else spacy_parser(chosen.parser)
-    corpora = [read_corpus(options.corpus_spec(chosen, place)) for place in chosen.corpus]
+    corpora = [read_corpus(chosen.reading.spec(place)) for place in chosen.corpus]
     if parse is not None:
         it = with_syntax(it, corpora, parse)
     return with_text(it, corpora) if chosen.with_text else it

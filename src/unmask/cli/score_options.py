@@ -7,6 +7,7 @@ from pathlib import Path
 
 from unmask.cli import many, options
 from unmask.errors import MethodError, UnmaskError
+from unmask.names import PAIR_METHODS, TEXT_METHODS
 from unmask.printable import quoted
 from unmask.sequences.inputs import TEXT_COLUMN
 
@@ -199,8 +200,6 @@ def check_limit(limit: int | None) -> None:
 
 
 def _methods(chosen: argparse.Namespace, is_pairs: bool) -> list[str]:
-    from unmask.sequences.scoring import PAIR_METHODS, TEXT_METHODS
-
     given = options.listed(chosen.method, "pll")
     named = list(dict.fromkeys(name.lower().replace("_", "-") for name in given))
     if _HCB_PATH in named and not is_pairs:

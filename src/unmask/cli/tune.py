@@ -1,194 +1,170 @@
 """`unmask tune`: continue the training of a masked LM on one's own text, into a model folder."""
 
-import argparse
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from unmask.cli import options
+from unmask.cli.command import argument, group, option, required
 from unmask.printable import quoted
 
 if TYPE_CHECKING:
     from unmask.training.tuning import Tuning
     from unmask.training.work import Tuned
 
-SUMMARY = "continue the training of a masked LM on your own text"
-DESCRIPTION = (
-    "Train a copy of MODEL further on the sentences of CORPUS and save it as an ordinary Hugging "
-    "Face folder. Penalties make the model's answers about two blanks fit together: "
-    "--compatibility for its two conditionals, --marginals for its answers with both blanks "
-    "masked. Some sentences, chosen by a hash, are held out; what is measured on them is printed. "
-    "If a run is interrupted or killed, repeat the command and it continues from the last "
-    "checkpoint, to the same weights. Exit codes: 2 on bad input, 130 when interrupted and 143 "
-    "when terminated, with everything saved."
-)
-EXAMPLE = "unmask tune bert-base-cased reviews.txt -o my-bert --compatibility 10"
 
+@dataclass(frozen=True, kw_only=True)
+class Objective:
+    """What the model is to learn."""
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
-    add = parser.add_argument
-    add("model", metavar="MODEL", help="masked LM: a name on the Hugging Face Hub, or a folder")
-    add(
-        "corpus",
-        metavar="CORPUS",
-        nargs="+",
-        help="sentences to learn from: a file (.txt, .jsonl, .tsv, .csv), a Hugging Face dataset "
-        "or its folder, or - for standard input",
-    )
-    add("-o", "--output", required=True, metavar="FOLDER", help="folder for the tuned model")
-    add(
-        "--without",
-        action="append",
-        default=[],
-        metavar="CORPUS",
-        help="leave out the sentences of this corpus, such as the one to be evaluated on; case and "
-        "punctuation do not count; may be repeated",
-    )
-    add("--seed", type=int, default=0, metavar="N", help="seed of all random choices (default: 0)")
-    add("--quiet", action="store_true", help="print no progress, only errors")
-    _add_objective(parser)
-    _add_training(parser)
-    options.add_corpus(parser)
-    _add_running(parser)
+    GROUP = "what is learnt"
 
-
-def _add_objective(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument_group("what is learnt").add_argument
-    add(
-        "--masks",
+    masks: str = option(
+        "blanks (in every sentence one token, two adjacent, two random or a span) or plain (15% of "
+        "the tokens, as BERT was trained) (default: {default})",
+        "NAME",
         default="blanks",
-        metavar="NAME",
-        help="blanks (in every sentence one token, two adjacent, two random or a span) or plain "
-        "(15%% of the tokens, as BERT was trained) (default: blanks)",
     )
-    add(
-        "--compatibility",
-        type=float,
+    compatibility: float = option(
+        "weight of the penalty on the two conditionals of two blanks that no joint has both of, "
+        "such as 10 (default: {default})",
+        "WEIGHT",
         default=0.0,
-        metavar="WEIGHT",
-        help="weight of the penalty on the two conditionals of two blanks that no joint has both "
-        "of, such as 10 (default: 0)",
     )
-    add(
-        "--marginals",
-        type=float,
+    marginals: float = option(
+        "weight of the divergence between answers with both blanks masked and the mean of those "
+        "with the other blank filled (default: {default})",
+        "WEIGHT",
         default=0.0,
-        metavar="WEIGHT",
-        help="weight of the divergence between answers with both blanks masked and the mean of "
-        "those with the other blank filled (default: 0)",
     )
-    add(
-        "--tokens",
-        type=int,
+    tokens: int = option(
+        "with a penalty: tokens per blank, 2K + 1 forward passes per pair (default: {default})",
+        "K",
         default=8,
-        metavar="K",
-        help="with a penalty: tokens per blank, 2K + 1 forward passes per pair (default: 8)",
     )
-    add(
-        "--every",
-        type=int,
-        default=2,
-        metavar="N",
-        help="with a penalty: measure it in every N-th batch (default: 2)",
+    every: int = option(
+        "with a penalty: measure it in every N-th batch (default: {default})", "N", default=2
     )
 
 
-def _add_training(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument_group("training").add_argument
-    add(
-        "--passes",
-        type=int,
-        metavar="N",
-        help="forward passes, the model on one sentence each, those of penalties included "
-        "(default: 3 per sentence)",
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """How long and how fast it learns."""
+
+    GROUP = "training"
+
+    passes: int | None = option(
+        "forward passes, the model on one sentence each, those of penalties included (default: 3 "
+        "per sentence)",
+        "N",
     )
-    add(
-        "--learning-rate",
-        type=float,
+    learning_rate: float = option(
+        "highest learning rate, after a rise over 6% of the passes and before a fall to 0; small "
+        "models learn faster with more (default: 5e-5)",
+        "RATE",
         default=5e-5,
-        metavar="RATE",
-        help="highest learning rate, after a rise over 6%% of the passes and before a fall to 0; "
-        "small models learn faster with more (default: 5e-5)",
     )
-    add(
-        "--batch-tokens",
-        type=int,
-        default=2048,
-        metavar="N",
-        help="tokens per batch, padding included (default: 2048)",
+    batch_tokens: int = option(
+        "tokens per batch, padding included (default: {default})", "N", default=2048
     )
-    add(
-        "--evaluations",
-        type=int,
-        default=10,
-        metavar="N",
-        help="how often the held-out sentences are measured (default: 10)",
+    evaluations: int = option(
+        "how often the held-out sentences are measured (default: {default})", "N", default=10
     )
-    add(
-        "--patience",
-        type=int,
+    patience: int = option(
+        "stop after so many evaluations without an improvement; 0 never stops early (default: "
+        "{default})",
+        "N",
         default=3,
-        metavar="N",
-        help="stop after so many evaluations without an improvement; 0 never stops early "
-        "(default: 3)",
     )
-    add(
-        "--keep",
+    keep: str = option(
+        "weights of the result: best (on the held-out sentences) or last (default: {default})",
+        "NAME",
         default="best",
-        metavar="NAME",
-        help="weights of the result: best (on the held-out sentences) or last (default: best)",
     )
 
 
-def _add_running(parser: argparse.ArgumentParser) -> None:
-    add = options.add_loading(parser).add_argument
-    add(
-        "--bfloat16",
-        action="store_true",
-        help="compute in bfloat16 where torch considers it safe; for GPUs (weights stay float32)",
+@dataclass(frozen=True, kw_only=True)
+class TuneCommand:
+    """A masked LM trained further on text of the user."""
+
+    SUMMARY = "continue the training of a masked LM on your own text"
+    DESCRIPTION = (
+        "Train a copy of MODEL further on the sentences of CORPUS and save it as an ordinary "
+        "Hugging Face folder. Penalties make the model's answers about two blanks fit together: "
+        "--compatibility for its two conditionals, --marginals for its answers with both blanks "
+        "masked. Some sentences, chosen by a hash, are held out; what is measured on them is "
+        "printed. If a run is interrupted or killed, repeat the command and it continues from the"
+        " last checkpoint, to the same weights. Exit codes: 2 on bad input, 130 when interrupted "
+        "and 143 when terminated, with everything saved."
+    )
+    EXAMPLE = "unmask tune bert-base-cased reviews.txt -o my-bert --compatibility 10"
+
+    model: str = argument("masked LM: a name on the Hugging Face Hub, or a folder", "MODEL")
+    corpus: tuple[str, ...] = argument(
+        "sentences to learn from: a file (.txt, .jsonl, .tsv, .csv), a Hugging Face dataset or its "
+        "folder, or - for standard input",
+        "CORPUS",
+    )
+    output: str = required("folder for the tuned model", "FOLDER", short="-o")
+    without: tuple[str, ...] = option(
+        "leave out the sentences of this corpus, such as the one to be evaluated on; case and "
+        "punctuation do not count; may be repeated",
+        "CORPUS",
+        default=(),
+    )
+    seed: int = option("seed of all random choices (default: {default})", "N", default=0)
+    quiet: bool = option("print no progress, only errors", default=False)
+    objective: Objective = group(Objective())
+    training: Training = group(Training())
+    reading: options.Corpus = group(options.Corpus())
+    running: options.Running = group(
+        options.Running(), without=("dtype", "batch_size", *options.TABLES)
+    )
+    bfloat16: bool = option(
+        "compute in bfloat16 where torch considers it safe; for GPUs (weights stay float32)",
+        default=False,
+        group="running",
     )
 
+    def run(self) -> int:
+        """Read the corpora, load the model, train and save."""
+        tuning = self._tuning()
 
-def run(chosen: argparse.Namespace) -> int:
-    """Read the corpora, load the model, train and save."""
-    tuning = _tuning(chosen)
+        from unmask import progress
+        from unmask.corpora import read_corpus
+        from unmask.training.folder import TuningFolder
+        from unmask.training.work import tune
 
-    from unmask import progress
-    from unmask.corpora import read_corpus
-    from unmask.training.folder import TuningFolder
-    from unmask.training.work import tune
+        TuningFolder(self.output).check()
+        corpora = [read_corpus(self.reading.spec(place)) for place in self.corpus]
+        others = [read_corpus(self.reading.spec(place)) for place in self.without]
+        lm = self.running.load(self.model)
+        with _stopping() as stop:
+            found = tune(
+                lm,
+                (one.text for corpus in corpora for one in corpus.sentences),
+                self.output,
+                tuning,
+                without=(one.text for corpus in others for one in corpus.sentences),
+                name=options.model_name(self.model),
+                corpora=[corpus.name for corpus in corpora],
+                progress=False if self.quiet else None,
+                say=(lambda line: None) if self.quiet else progress.say,
+                stop=stop,
+            )
+        if not self.quiet:
+            progress.say(_conclusion(found, self.output))
+        return 0
 
-    TuningFolder(chosen.output).check()
-    corpora = [read_corpus(options.corpus_spec(chosen, place)) for place in chosen.corpus]
-    others = [read_corpus(options.corpus_spec(chosen, place)) for place in chosen.without]
-    lm = options.load_model(chosen)
-    with _stopping() as stop:
-        found = tune(
-            lm,
-            (one.text for corpus in corpora for one in corpus.sentences),
-            chosen.output,
-            tuning,
-            without=(one.text for corpus in others for one in corpus.sentences),
-            name=options.model_name(chosen.model),
-            corpora=[corpus.name for corpus in corpora],
-            progress=False if chosen.quiet else None,
-            say=(lambda line: None) if chosen.quiet else progress.say,
-            stop=stop,
+    def _tuning(self) -> "Tuning":
+        from unmask.training.tuning import Tuning
+
+        return Tuning(
+            **vars(self.objective), **vars(self.training), seed=self.seed, bfloat16=self.bfloat16
         )
-    if not chosen.quiet:
-        progress.say(_conclusion(found, chosen.output))
-    return 0
-
-
-def _tuning(chosen: argparse.Namespace) -> "Tuning":
-    from dataclasses import fields
-
-    from unmask.training.tuning import Tuning
-
-    return Tuning(**{field.name: getattr(chosen, field.name) for field in fields(Tuning)})
 
 
 def _conclusion(found: "Tuned", output: str) -> str:

@@ -1,8 +1,10 @@
 """The wild type of `--sequence`: letters, or a file that holds them."""
 
 import argparse
+from functools import partial
 from pathlib import Path
 
+from unmask.cli.command import required
 from unmask.errors import ClozeError
 from unmask.printable import quoted
 
@@ -10,6 +12,7 @@ _HELP = (
     "the wild type: letters, or a FASTA file with one record (its name must contain a dot or a "
     "slash)"
 )
+SEQUENCE = partial(required, _HELP, "RESIDUES|FILE")
 
 
 def add_sequence(parser: argparse.ArgumentParser, *, required: bool) -> None:

@@ -1,75 +1,40 @@
 """One construction per file, each a function from tables to a joint; here they get their names.
 
-To add one here: write its file, give it a line in `CONSTRUCTIONS`, and add its laws to
+To add one here: write its file, give it an entry in `unmask.names.METHODS`, and add its laws to
 `tests/laws/`. To add one from outside: `register`, or "package.module:function" as its name.
 """
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from typing import TypeVar
 
 from unmask.constructions import registered
-from unmask.constructions.arnold_gokhale import (
-    AG,
-    WEIGHTED_AG,
-    check_pseudo_counts,
-    check_towards,
-)
-from unmask.constructions.besag import HCB
 from unmask.constructions.construction import Construction, Given, unknown_option
 from unmask.constructions.incompatibility import agreement
-from unmask.constructions.independent import MLM
-from unmask.constructions.markov_field import MRF, MRF_LOGIT
 from unmask.constructions.needs import Needs
-from unmask.constructions.orders import ORDERS, check_mean
-from unmask.constructions.paper_steps import AG_PAPER, check_steps
-from unmask.constructions.pseudo_gibbs import LOG_POOL, PSEUDO_GIBBS
-from unmask.constructions.sweep import SWEEP, check_contexts, check_floor
 from unmask.errors import MethodError
 from unmask.joints.agreement import Agreement
 from unmask.joints.joint import Joint
+from unmask.names import ALIASES, METHODS
+from unmask.names import DEFAULT_METHOD as DEFAULT_METHOD
+from unmask.names import METHOD_WITHOUT_TABLES as METHOD_WITHOUT_TABLES
 from unmask.printable import quoted
 from unmask.tables.protocol import Tables
 
 Function = TypeVar("Function", bound=registered.Function)
 
+
+def _at_home(home: str) -> Construction:
+    module, _, name = home.rpartition(".")
+    found = getattr(import_module(module, __name__), name)
+    assert isinstance(found, Construction)
+    return found
+
+
 CONSTRUCTIONS: dict[str, Construction] = {
-    "mlm": MLM,
-    "mrf": MRF,
-    "mrf-logit": MRF_LOGIT,
-    "hcb": HCB,
-    "ag-paper": AG_PAPER,
-    "ag": AG,
-    "weighted-ag": WEIGHTED_AG,
-    "pseudo-gibbs": PSEUDO_GIBBS,
-    "log-pool": LOG_POOL,
-    "orders": ORDERS,
-    "sweep": SWEEP,
-}
-
-ALIASES = {
-    "independent": "mlm",
-    "markov-field": "mrf",
-    "markov-field-logit": "mrf-logit",
-    "besag": "hcb",
-    "hammersley-clifford-besag": "hcb",
-    "arnold-gokhale": "ag",
-    "weighted-arnold-gokhale": "weighted-ag",
-}
-
-DEFAULT_METHOD = "log-pool"
-# where there are so many blanks that the default has no table, and for words of several pieces
-METHOD_WITHOUT_TABLES = "orders"
-
-# what an option's value must be, as far as that can be said without tables
-_CHECKS: dict[str, Callable[[object], None]] = {
-    "steps": check_steps,
-    "pseudo_counts": check_pseudo_counts,
-    "towards": check_towards,
-    "mean": check_mean,
-    "contexts": check_contexts,
-    "floor": check_floor,
+    name: _at_home(method.home) for name, method in METHODS.items()
 }
 
 
@@ -153,8 +118,8 @@ def check_options(method: str, options: Given, blanks: int = 2) -> None:
             raise MethodError(f"{of} has no {unknown_option(option, allowed)}")
         if own:
             registered.check_value(method, option, value, allowed[option])
-        elif option in _CHECKS:
-            _CHECKS[option](value)
+        elif option in METHODS[method].options:
+            METHODS[method].options[option].check(value)
     known.check(options, blanks)
 
 

@@ -1,10 +1,7 @@
 """The joint whose conditionals are nearest to the model's: Arnold & Gokhale (1998)."""
 
-import math
-
 import torch
 
-from unmask.arguments import real_number
 from unmask.constructions.construction import COUNTS_ALL, Construction
 from unmask.constructions.solvers.fits import (
     Factors,
@@ -12,20 +9,15 @@ from unmask.constructions.solvers.fits import (
     solve_contest,
     starting_point,
 )
-from unmask.errors import MethodError
 from unmask.joints.form_engine import form_joint
 from unmask.joints.forms import Sum
 from unmask.joints.joint import Joint
-from unmask.printable import quoted
+from unmask.names import PSEUDO_COUNTS, TOWARDS
 from unmask.tables.protocol import Tables
-
-TOWARDS = ("masked", "uniform")
-# how many further contexts' worth of independence is added, unless requested otherwise
-PSEUDO_COUNTS = 0.0
 
 
 def arnold_gokhale(
-    tables: Tables, *, pseudo_counts: float = PSEUDO_COUNTS, towards: str = "masked"
+    tables: Tables, *, pseudo_counts: float = PSEUDO_COUNTS, towards: str = TOWARDS[0]
 ) -> Joint:
     """Minimise the KL from the model's conditionals to the joint's, to convergence.
 
@@ -79,19 +71,6 @@ def nearest_joint(
         tuple(torch.zeros_like(log) for log in log_others), tuple(-log for log in log_others)
     )
     return form_joint(form, tables, method=method, diagnostics=diagnostics)
-
-
-def check_pseudo_counts(strength: object) -> None:
-    """Raise for a strength that is not a number from zero."""
-    number = real_number(strength)
-    if number is None or not 0 <= number < math.inf:
-        raise MethodError(f"pseudo_counts is a number from 0, not {quoted(strength)}")
-
-
-def check_towards(towards: object) -> None:
-    """Raise for a prior that is not there."""
-    if towards not in TOWARDS:
-        raise MethodError(f"towards is {' or '.join(TOWARDS)}, not {quoted(towards)}")
 
 
 AG = Construction(

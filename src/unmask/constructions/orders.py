@@ -10,21 +10,19 @@ from torch import Tensor
 
 from unmask.constructions.construction import Construction, Given
 from unmask.constructions.needs import Needs, every_table, whole_rows
-from unmask.errors import MethodError
 from unmask.joints.form_engine import form_joint
 from unmask.joints.forms import Product, Sum
 from unmask.joints.joint import Joint
 from unmask.joints.lazy_pair import LazyPair
-from unmask.printable import quoted
+from unmask.names import MEANS
 from unmask.tables.contexts import given
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.protocol import Tables
 
-MEANS = ("arithmetic", "geometric")
 Filled = tuple[int, ...]
 
 
-def orders(tables: Tables, *, mean: str = "arithmetic") -> Joint:
+def orders(tables: Tables, *, mean: str = MEANS[0]) -> Joint:
     """Average the factorisations of all orders in which the blanks can be filled.
 
     Each is the probability of filling one blank after the other: for two blanks m_b q(a | b) and
@@ -82,14 +80,8 @@ def _without(filled: Filled, blank: int) -> Filled:
     return tuple(t for t in filled if t != blank)
 
 
-def check_mean(mean: object) -> None:
-    """Raise for a mean that is not one of the two."""
-    if mean not in MEANS:
-        raise MethodError(f"mean is {' or '.join(MEANS)}, not {quoted(mean)}")
-
-
 def _is_arithmetic(options: Given) -> bool:
-    return options.get("mean", "arithmetic") == "arithmetic"
+    return options.get("mean", MEANS[0]) == MEANS[0]
 
 
 def _needs(shape: tuple[int, ...], options: Given) -> Needs:

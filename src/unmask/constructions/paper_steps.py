@@ -7,19 +7,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from unmask.arguments import whole_number
 from unmask.constructions.arnold_gokhale import nearest_joint
 from unmask.constructions.construction import COUNTS_ALL, Construction, only_conditionals
 from unmask.constructions.solvers import pair_passes
 from unmask.constructions.solvers.fits import Factors, log_uniform_others
-from unmask.errors import MethodError, NumericsError
+from unmask.errors import NumericsError
 from unmask.joints.joint import Joint
-from unmask.printable import quoted
+from unmask.names import STEPS
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.probabilities import Probabilities, probabilities
 from unmask.tables.protocol import Tables
-
-STEPS = 50
 
 
 def arnold_gokhale_steps(tables: Tables, *, steps: int = STEPS) -> Joint:
@@ -38,12 +35,6 @@ def arnold_gokhale_steps(tables: Tables, *, steps: int = STEPS) -> Joint:
         "stopped": "after the given number of steps",
     }
     return nearest_joint(tables, log_others, "ag-paper", did)
-
-
-def check_steps(steps: object) -> None:
-    """Raise for a number of steps that cannot be taken."""
-    if (whole_number(steps) or 0) < 1:
-        raise MethodError(f"ag-paper takes a number of steps from 1, not {quoted(steps)}")
 
 
 def _stepped(tables: Tables, steps: int) -> tuple[Factors, float | None]:

@@ -7,18 +7,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from unmask.arguments import real_number, whole_number
+from unmask.arguments import whole_number
 from unmask.constructions.construction import Construction, Given
 from unmask.constructions.needs import Needs
-from unmask.errors import MethodError
 from unmask.joints.joint import Joint
 from unmask.joints.lazy_pair import LazyPair
 from unmask.logspace import log_sum_exp_by_column, log_zeros, row_blocks
-from unmask.printable import quoted
+from unmask.names import CONTEXTS, FLOOR
 from unmask.tables.pair_tables import PairTables
-
-CONTEXTS = 25
-FLOOR = 0.02
 
 GivenContexts = Callable[[Sequence[int]], Tensor]
 
@@ -71,19 +67,6 @@ def _swept(
         log_mean = log_sum_exp_by_column(log_mean, rows)
     mixed = torch.logaddexp(log_mean + math.log1p(-floor), log_outcome + math.log(floor))
     return mixed, min(1.0, float(log_mass.exp()))
-
-
-def check_contexts(contexts: object) -> None:
-    """Raise for a number of contexts that cannot be swept."""
-    if (whole_number(contexts) or 0) < 1:
-        raise MethodError(f"contexts is a number from 1, not {quoted(contexts)}")
-
-
-def check_floor(floor: object) -> None:
-    """Raise for a floor that is not a part: without one, unswept tokens would be impossible."""
-    number = real_number(floor)
-    if number is None or not 0 < number < 1:
-        raise MethodError(f"floor is a number between 0 and 1, not {quoted(floor)}")
 
 
 def _contexts(tables: PairTables, options: Given) -> tuple[list[int], list[int]]:

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import unmask
 from unmask import plots
-from unmask.constructions import DEFAULT_METHOD
 from unmask.demo.question import LONGEST_TEXT, Question, one_line
 from unmask.demo.scheduler import Job
 from unmask.demo.words import pieces
 from unmask.markup import templates
+from unmask.names import DEFAULT_METHOD, METHODS
 from unmask.plots.tokens import Cells, log_cells
 
 HINT = "Click the words to blank, or write [MASK] into the text. Then fill the blanks."
@@ -24,21 +24,6 @@ TOO_LONG = f"The text is longer than the {LONGEST_TEXT} characters that the demo
 FAILED = "Something failed while this was computed. The demo is still running."
 # fills that a card shows, those among which heat maps find their tokens, and tokens per side
 TOP, _RANKED, MAP = 8, 20, 8
-
-# each construction in a few words; `unmask.CONSTRUCTIONS` has a sentence
-_WORDS = {
-    "mlm": "independent guesses",
-    "mrf": "conditionals multiplied",
-    "mrf-logit": "raw logits added",
-    "hcb": "a walk from one fill to all",
-    "ag-paper": "nearest conditionals, in 50 steps",
-    "ag": "nearest conditionals",
-    "weighted-ag": "nearest where contexts are likely",
-    "pseudo-gibbs": "what resampling converges to",
-    "log-pool": "likely whichever blank comes last",
-    "orders": "one blank after the other",
-    "sweep": "one sweep of resampling",
-}
 
 
 class Shown(NamedTuple):
@@ -52,7 +37,8 @@ class Shown(NamedTuple):
 
 def meaning_of(method: str) -> str:
     """What a construction is, in a few words."""
-    return _WORDS.get(method, "") + ("; the default" if method == DEFAULT_METHOD else "")
+    words = METHODS[method].words if method in METHODS else ""
+    return words + ("; the default" if method == DEFAULT_METHOD else "")
 
 
 def colour_of(method: str) -> str:

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from unmask.names import METHODS
 from unmask.printable import quoted
 
 SMALL, NORMAL, LARGE = 7, 8, 9.5
@@ -24,20 +25,15 @@ class Style:
 
 
 _DASHES = ("dashed", "dotted", "dashdot")
-# after Paul Tol's "muted" scheme for the colour-blind, the palest darkened, with black and grey
-STYLES = {
-    "mlm": Style("#000000", "o"),
-    "mrf-logit": Style("#888888", "s"),
-    "mrf": Style("#CC6677", "D"),
-    "hcb": Style("#DDAA33", "^"),
-    "ag-paper": Style("#117733", "v"),
-    "ag": Style("#44AA99", "<"),
-    "weighted-ag": Style("#999933", ">"),
-    "pseudo-gibbs": Style("#6699CC", "P"),
-    "log-pool": Style("#332288", "*"),
-    "orders": Style("#882255", "X"),
-    "sweep": Style("#AA4499", "p"),
-}
+
+
+def _library_styles() -> dict[str, Style]:
+    # the order decides how other names look, in figures that are published too
+    every = ("mlm", "mrf-logit", *METHODS)
+    return {name: Style(METHODS[name].colour, METHODS[name].marker) for name in every}
+
+
+STYLES = _library_styles()
 
 
 def style_of(name: str) -> Style:
@@ -51,11 +47,11 @@ def construction_styles(names: Iterable[str]) -> dict[str, Style]:
     Others, for example with options, get dashes and a style derived from the name, so it is the
     same in every figure too, unless two constructions of one figure would share it.
     """
-    names = list(names)
-    styles = {name: STYLES[name] for name in names if name in STYLES}
-    looks = [(one.colour, other.marker) for one in STYLES.values() for other in STYLES.values()]
+    names, library = list(names), _library_styles()
+    styles = {name: library[name] for name in names if name in library}
+    looks = [(one.colour, other.marker) for one in library.values() for other in library.values()]
     every = [Style(*look, dashes) for look in looks for dashes in _DASHES]
-    for name in sorted(set(names) - STYLES.keys()):
+    for name in sorted(set(names) - library.keys()):
         first = int.from_bytes(hashlib.sha256(name.encode(errors="surrogatepass")).digest())
         order = (every[(first + step) % len(every)] for step in range(len(every)))
         taken = set(styles.values())

@@ -16,12 +16,12 @@ from torch import Tensor
 
 from unmask.constructions import construction
 from unmask.constructions.construction import unknown_option
-from unmask.constructions.sweep import CONTEXTS, FLOOR, check_contexts, check_floor
 from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
 from unmask.model.hooks import without_gradients
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import Outcomes, RowReader, Rows, folded
 from unmask.model.shapes import Shape, run_by_shape
+from unmask.names import CONTEXTS, FLOOR, METHODS
 from unmask.printable import quoted
 from unmask.settings import Settings
 from unmask.text.cloze import Cloze, Tokenizer
@@ -157,11 +157,11 @@ def rows_per_text(
             f"many texts have no method {quoted(method)}; methods: {', '.join(_SCORES)}; "
             "lm.joint(text, method=...).log_prob(...) gives the others"
         )
-    allowed = _OPTIONS.get(method, {})
+    allowed = getattr(_SCORES[method], "__kwdefaults__", None) or {}
     for option, value in (options or {}).items():
         if option not in allowed:
             raise MethodError(f"{method} of many texts has no {unknown_option(option, allowed)}")
-        allowed[option](value)
+        METHODS[method].options[option].check(value)
     shape = tuple(len(axis) for axis in supports)
     return construction(method).needs(shape, options or {}).rows(shape)
 
@@ -216,9 +216,6 @@ _SCORES: dict[str, Callable[..., Tensor]] = {
     "mlm": _independent,
     "orders": _orders,
     "sweep": _sweep,
-}
-_OPTIONS: dict[str, dict[str, Callable[[object], None]]] = {
-    "sweep": {"contexts": check_contexts, "floor": check_floor}
 }
 
 

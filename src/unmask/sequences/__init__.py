@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from unmask.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from unmask.names import PAIR_METHODS, TEXT_METHODS
     from unmask.sequences.blimp import read_blimp
     from unmask.sequences.minimal_pairs import accuracies, accuracy
     from unmask.sequences.outputs import to_dicts, to_pandas
     from unmask.sequences.scores import LogRatio, TextScore, WordScore
-    from unmask.sequences.scoring import PAIR_METHODS, TEXT_METHODS, log_ratios, score_texts
+    from unmask.sequences.scoring import log_ratios, score_texts
     from unmask.sequences.unmasking import ORDERS
     from unmask.sequences.word_pairs import PairScore, score_pairs
 

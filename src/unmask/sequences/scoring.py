@@ -10,6 +10,7 @@ from dataclasses import replace
 from unmask.errors import ClozeError, MethodError
 from unmask.language_model import LanguageModel
 from unmask.model.row_reader import RowReader
+from unmask.names import PAIR_METHODS, TEXT_METHODS
 from unmask.printable import quoted
 from unmask.sequences.paths import Pair, check_orders, differing_places, path_log_ratios
 from unmask.sequences.pll import pseudo_log_likelihoods
@@ -18,9 +19,6 @@ from unmask.sequences.texts import TokenisedText, tokenised
 from unmask.sequences.unmasking import DEFAULT_ORDER, ORDERS, unmasking_log_probs
 from unmask.settings import Settings
 from unmask.text.unknown_tokens import warn_of_texts
-
-TEXT_METHODS = ("pll", "pll-word-l2r", "unmasking")
-PAIR_METHODS = (*TEXT_METHODS, "hcb-path")
 
 
 def score_texts(

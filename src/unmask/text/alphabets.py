@@ -3,16 +3,9 @@
 from collections.abc import Iterator
 
 from unmask.errors import SupportError
+from unmask.names import ALPHABETS
 from unmask.printable import quoted
 from unmask.text.support import SPACE_MARKERS, Support, without_space_marker
-
-# letters in upper case; a vocabulary may have them in lower case, or behind a space marker
-ALPHABETS = {
-    "amino-acids": "ACDEFGHIKLMNPQRSTVWY",
-    "nucleotides": "ACGT",
-    "rna": "ACGU",
-    "digits": "0123456789",
-}
 
 
 def places_of_letters(name: str, whole: Support) -> list[int]:

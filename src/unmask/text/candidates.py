@@ -11,8 +11,9 @@ from torch import Tensor
 
 from unmask.arguments import whole_number
 from unmask.errors import SupportError
+from unmask.names import ALPHABETS, SUPPORTS
 from unmask.printable import quoted
-from unmask.text.alphabets import ALPHABETS, places_of_letters
+from unmask.text.alphabets import places_of_letters
 from unmask.text.cloze import Tokenizer
 from unmask.text.support import Support, Token
 
@@ -21,7 +22,6 @@ CandidatesByBlank = Candidates | Mapping[int, Candidates]
 
 # every output of the model, as in the paper; those that a token names; those that are ordinary
 # tokens of a text; letters
-NAMED = ("vocabulary", "tokens", "no-special", *ALPHABETS)
 
 
 def whole_vocabulary(tokenizer: Tokenizer, size: int) -> Support:
@@ -58,7 +58,7 @@ def choose_each(
     if not isinstance(spec, Mapping):
         return (choose(spec, whole, special_ids),) * blanks
     check_blanks(spec, blanks)
-    return tuple(choose(spec.get(axis, NAMED[0]), whole, special_ids) for axis in range(blanks))
+    return tuple(choose(spec.get(axis, SUPPORTS[0]), whole, special_ids) for axis in range(blanks))
 
 
 def check_blanks(spec: Mapping[Any, object], blanks: int, what: str = "support names") -> None:
@@ -99,5 +99,5 @@ def _inside(given: Support, whole: Support) -> Support:
 
 
 def _names() -> str:
-    *others, last = map(quoted, NAMED)
+    *others, last = map(quoted, SUPPORTS)
     return f"{', '.join(others)} or {last}"

@@ -10,8 +10,8 @@ into a text on purpose, is what the model reads and no cause for either.
 from collections.abc import Collection, Sequence
 
 from unmask.errors import ClozeError, UnknownTokenWarning, warn
+from unmask.names import ALPHABETS
 from unmask.printable import printable, quoted
-from unmask.text.alphabets import ALPHABETS
 from unmask.text.cloze import Cloze, Tokenizer
 from unmask.text.spelling import id_of_name
 

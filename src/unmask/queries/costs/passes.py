@@ -6,6 +6,7 @@ from typing import Literal
 from unmask.arguments import Options, whole_number
 from unmask.constructions import construction
 from unmask.constructions.needs import Needs
+from unmask.names import STEPS
 from unmask.queries.costs.forward_passes import all_needs, needs
 from unmask.tables import kernels
 from unmask.tables.storage import Storage
@@ -93,7 +94,7 @@ def table_passes(
 
 def _steps(options: Mapping[str, object]) -> int:
     # the joint of the last step is given by the marginals before it
-    return (whole_number(options.get("steps", 50)) or 50) - 1
+    return (whole_number(options.get("steps", STEPS)) or STEPS) - 1
 
 
 def table_flop(

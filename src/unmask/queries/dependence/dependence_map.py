@@ -10,14 +10,13 @@ from torch import Tensor
 
 from unmask.arguments import whole_number
 from unmask.errors import SupportError, UnmaskError
+from unmask.names import MEASURES
 from unmask.printable import columns, printable, quoted
 from unmask.queries.dependence import spanning_trees
 from unmask.queries.dependence.spanning_trees import Edge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-UNITS = {"mutual-information": "bits", "pmi": "nats", "jacobian": "nats"}
 
 
 class Place(NamedTuple):
@@ -75,7 +74,7 @@ class DependenceMap:
     @property
     def unit(self) -> str:
         """Bits or nats."""
-        return UNITS[self.measure]
+        return MEASURES[self.measure]
 
     def __repr__(self) -> str:
         """Measure, size, and the strongest dependence."""

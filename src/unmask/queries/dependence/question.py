@@ -12,12 +12,12 @@ from torch import Tensor
 
 from unmask.arguments import whole_number
 from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
+from unmask.names import MEASURES
 from unmask.printable import quoted
-from unmask.queries.dependence.dependence_map import UNITS, Place, numbers_of
+from unmask.queries.dependence.dependence_map import Place, numbers_of
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
-MEASURES = tuple(UNITS)
 DEFAULT_MEASURE = "mutual-information"
 DEFAULT_SAMPLES = 32
 # a head and a tail of two each, whose spread can be estimated

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unmask.constructions import ALIASES, constructions_of, no_method
+from unmask.constructions import constructions_of, no_method
+from unmask.names import ALIASES
 from unmask.sequences.variants import conventions
 from unmask.sequences.variants.conventions import Convention
 from unmask.sequences.variants.cubes import Block, Vector, blocks_of, path_moments

@@ -1,0 +1,213 @@
+"""What users choose by name: constructions with their options, supports, measures.
+
+It imports no torch, so that help, figures and pages know them at once. A construction is its file
+in `constructions/` and its entry in `METHODS` here: options, looks and words come from the entry.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from unmask.arguments import real_number, whole_number
+from unmask.errors import MethodError
+from unmask.printable import quoted
+
+# letters in upper case; a vocabulary may have them in lower case, or behind a space marker
+ALPHABETS = {
+    "amino-acids": "ACDEFGHIKLMNPQRSTVWY",
+    "nucleotides": "ACGT",
+    "rna": "ACGU",
+    "digits": "0123456789",
+}
+SUPPORTS = ("vocabulary", "tokens", "no-special", *ALPHABETS)
+
+# measures of dependence and their units
+MEASURES = {"mutual-information": "bits", "pmi": "nats", "jacobian": "nats"}
+
+# scores of whole texts, and of pairs of them
+TEXT_METHODS = ("pll", "pll-word-l2r", "unmasking")
+PAIR_METHODS = (*TEXT_METHODS, "hcb-path")
+
+# options of constructions: what they may be, and what they are unless given
+STEPS, CONTEXTS, FLOOR, PSEUDO_COUNTS = 50, 25, 0.02, 0.0
+MEANS = ("arithmetic", "geometric")
+TOWARDS = ("masked", "uniform")
+
+
+def _whole(name: str) -> Callable[[object], None]:
+    def check(value: object) -> None:
+        if (whole_number(value) or 0) < 1:
+            raise MethodError(f"{name} from 1, not {quoted(value)}")
+
+    return check
+
+
+def _one_of(name: str, allowed: tuple[str, ...]) -> Callable[[object], None]:
+    def check(value: object) -> None:
+        if value not in allowed:
+            raise MethodError(f"{name} is {' or '.join(allowed)}, not {quoted(value)}")
+
+    return check
+
+
+def _check_pseudo_counts(value: object) -> None:
+    number = real_number(value)
+    if number is None or not 0 <= number < math.inf:
+        raise MethodError(f"pseudo_counts is a number from 0, not {quoted(value)}")
+
+
+def _check_floor(value: object) -> None:
+    """Without a floor, tokens that are not swept would be impossible."""
+    number = real_number(value)
+    if number is None or not 0 < number < 1:
+        raise MethodError(f"floor is a number between 0 and 1, not {quoted(value)}")
+
+
+def _any(_: object) -> None:
+    """What only the tables can tell."""
+
+
+@dataclass(frozen=True)
+class MethodOption:
+    """An option of a construction: its type on the command line, its help, and what it may be.
+
+    `check` raises for a value that no table could take. Those `in_fill` are options of `unmask
+    fill` alone; the others of every command that takes constructions.
+    """
+
+    type: type
+    help: str
+    check: Callable[[object], None] = _any
+    metavar: str | None = None
+    choices: tuple[object, ...] | None = None
+    in_fill: bool = False
+
+
+@dataclass(frozen=True)
+class Method:
+    """A construction by name: where it is, a few words for a page, its looks and its options.
+
+    `home` is where its `Construction` is, a module (of `unmask.constructions`) and a name.
+    """
+
+    home: str
+    words: str
+    colour: str
+    marker: str
+    options: Mapping[str, MethodOption]
+
+
+# colours after Paul Tol's "muted" scheme for the colour-blind, the palest darkened
+METHODS: dict[str, Method] = {
+    "mlm": Method(".independent.MLM", "independent guesses", "#000000", "o", {}),
+    "mrf": Method(".markov_field.MRF", "conditionals multiplied", "#CC6677", "D", {}),
+    "mrf-logit": Method(".markov_field.MRF_LOGIT", "raw logits added", "#888888", "s", {}),
+    "hcb": Method(
+        ".besag.HCB",
+        "a walk from one fill to all",
+        "#DDAA33",
+        "^",
+        {
+            "pivot": MethodOption(
+                str, "the pivot token (default: the likeliest)", metavar="TOKEN", in_fill=True
+            ),
+            "pivot_axis": MethodOption(
+                int, "blank of the pivot token (default: 0)", choices=(0, 1), in_fill=True
+            ),
+        },
+    ),
+    "ag-paper": Method(
+        ".paper_steps.AG_PAPER",
+        "nearest conditionals, in 50 steps",
+        "#117733",
+        "v",
+        {
+            "steps": MethodOption(
+                int,
+                f"number of steps (default: {STEPS})",
+                _whole("ag-paper takes a number of steps"),
+                "N",
+            )
+        },
+    ),
+    "ag": Method(
+        ".arnold_gokhale.AG",
+        "nearest conditionals",
+        "#44AA99",
+        "<",
+        {
+            "pseudo_counts": MethodOption(
+                float,
+                f"pull on the marginals, as a number of contexts (default: {PSEUDO_COUNTS:g})",
+                _check_pseudo_counts,
+                "X",
+                in_fill=True,
+            ),
+            "towards": MethodOption(
+                str,
+                f"marginals that --pseudo-counts pull towards, {' or '.join(TOWARDS)} "
+                f"(default: {TOWARDS[0]})",
+                _one_of("towards", TOWARDS),
+                "NAME",
+                in_fill=True,
+            ),
+        },
+    ),
+    "weighted-ag": Method(
+        ".arnold_gokhale.WEIGHTED_AG", "nearest where contexts are likely", "#999933", ">", {}
+    ),
+    "pseudo-gibbs": Method(
+        ".pseudo_gibbs.PSEUDO_GIBBS", "what resampling converges to", "#6699CC", "P", {}
+    ),
+    "log-pool": Method(
+        ".pseudo_gibbs.LOG_POOL", "likely whichever blank comes last", "#332288", "*", {}
+    ),
+    "orders": Method(
+        ".orders.ORDERS",
+        "one blank after the other",
+        "#882255",
+        "X",
+        {
+            "mean": MethodOption(
+                str,
+                f"{' or '.join(MEANS)} (default: {MEANS[0]})",
+                _one_of("mean", MEANS),
+                "NAME",
+            )
+        },
+    ),
+    "sweep": Method(
+        ".sweep.SWEEP",
+        "one sweep of resampling",
+        "#AA4499",
+        "p",
+        {
+            "contexts": MethodOption(
+                int,
+                f"contexts per blank (default: {CONTEXTS})",
+                _whole("contexts is a number"),
+                "K",
+            ),
+            "floor": MethodOption(
+                float,
+                f"share of the masked marginals that is mixed in (default: {FLOOR})",
+                _check_floor,
+                "X",
+                in_fill=True,
+            ),
+        },
+    ),
+}
+
+ALIASES = {
+    "independent": "mlm",
+    "markov-field": "mrf",
+    "markov-field-logit": "mrf-logit",
+    "besag": "hcb",
+    "hammersley-clifford-besag": "hcb",
+    "arnold-gokhale": "ag",
+    "weighted-arnold-gokhale": "weighted-ag",
+}
+DEFAULT_METHOD = "log-pool"
+# where there are so many blanks that the default has no table, and for words of several pieces
+METHOD_WITHOUT_TABLES = "orders"
