@@ -29,7 +29,7 @@ from unmask.cli import (
     tune,
     variants,
 )
-from unmask.cli.command import add_options, value
+from unmask.cli.command import Command, add_options, value
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
 
@@ -68,7 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         command = _COMMANDS[chosen.command]
         if isinstance(command, type):
-            code = value(command, vars(chosen)).run()
+            one: Command = value(command, vars(chosen))
+            code = one.run()
         else:
             code = int(command.run(chosen))
         if sys.stdout is not None:

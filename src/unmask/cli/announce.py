@@ -27,7 +27,7 @@ def add_dry_run(parser: argparse.ArgumentParser) -> None:
 
 
 def announce(
-    chosen: argparse.Namespace,
+    chosen: object,
     name: str,
     lm: "LanguageModel",
     cloze: "Cloze",
@@ -41,7 +41,7 @@ def announce(
 
 
 def announce_many(
-    chosen: argparse.Namespace,
+    chosen: object,
     name: str,
     lm: "LanguageModel",
     cloze: "Cloze",
@@ -77,9 +77,9 @@ def _timed(
     return measured(lm.model, cloze, cost, settings, count)
 
 
-def _is_dry(chosen: argparse.Namespace) -> bool:
+def _is_dry(chosen: object) -> bool:
     return bool(getattr(chosen, "dry_run", False))
 
 
-def _print(chosen: argparse.Namespace, line: str) -> None:
+def _print(chosen: object, line: str) -> None:
     print(line, file=sys.stdout if _is_dry(chosen) else sys.stderr)

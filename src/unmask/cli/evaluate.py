@@ -3,7 +3,7 @@
 import sys
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unmask.cli import cluster, options
 from unmask.cli.command import argument, group, option, required
@@ -168,7 +168,7 @@ class EvaluateCommand:
 
         from unmask.settings import Sketch
 
-        given = {"precision": self.precision, "passes": self.max_passes}
+        given: dict[str, Any] = {"precision": self.precision, "passes": self.max_passes}
         known = {name: value for name, value in given.items() if value is not None}
         return Sketch(seed=self.seed, **known)
 

@@ -123,8 +123,8 @@ class LandscapeCommand:
         from unmask.jobs.tally import Tally
 
         names = ["mutant", "mutations", *found.methods]
-        format = _format(self.output)
-        with rows_into(self.output, Layout(names, format)) as writer:
+        assert self.output is not None
+        with rows_into(self.output, Layout(names, _format(self.output))) as writer:
             writer.append(found.to_rows(), Tally(1))
         if not self.quiet:
             print(f"wrote {quoted(self.output, limit=150)}", file=sys.stderr)
