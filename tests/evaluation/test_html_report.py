@@ -25,7 +25,7 @@ from evaluation_rows import HOSTILE, a_row
 from plans import a_plan
 
 from unmask import cli, markup
-from unmask.cli import evaluate
+from unmask.cli import command, evaluate
 from unmask.constructions import CONSTRUCTIONS
 from unmask.corpora.corpus import Occurrence, gather
 from unmask.errors import StoreError
@@ -683,7 +683,7 @@ def test_the_command_asks_for_the_plan(changes: dict[str, object]) -> None:
     plan = replace(plan, model=replace(plan.model, name="it's", revision="v1"))
     words = shlex.split(evaluate_command(plan))
     chosen = cli._parser().parse_args(words[1:])
-    request = evaluate._request(chosen)
+    request = command.value(evaluate.EvaluateCommand, vars(chosen))._request()
     assert (request.model_name, request.corpus_name) == ("it's", "c")
     assert request.model.revision == "v1"
     assert (request.examples, request.seed) == (plan.draw.limit, plan.draw.seed)

@@ -361,7 +361,7 @@ def test_an_antibody_model_has_the_singles_of_a_mask_at_a_time():
 
 def test_the_example_of_the_help_runs(folder, capsys, monkeypatch, tmp_path: Path):
     monkeypatch.chdir(tmp_path)
-    words = shlex.split(cli.landscape.EXAMPLE)[1:]
+    words = shlex.split(cli.landscape.LandscapeCommand.EXAMPLE)[1:]
     words[words.index("-m") + 1] = folder
     assert cli.main(words) == 0
     assert (tmp_path / "all.csv").exists()
