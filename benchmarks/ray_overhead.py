@@ -202,14 +202,14 @@ def measure(chosen: argparse.Namespace, folder: Path) -> dict[str, Any]:
 def report(
     chosen: argparse.Namespace, work: Prepared, rates: dict[str, list[float]]
 ) -> dict[str, Any]:
-    rows = len(work.draft.constructions)
+    rows = len(work.plan.constructions)
     ratios = [ray / bare for ray, bare in zip(rates["ray"], rates["bare"], strict=True)]
     return {
         "machine": machine(),
         "versions": {**versions(), "ray": version("ray")},
         "rounds": chosen.rounds,
         "workers": chosen.workers,
-        "examples": work.draft.draw.count,
+        "examples": work.plan.draw.count,
         "rows_an_example": rows,
         "seconds_an_example": round(chosen.workers / statistics.median(rates["bare"]), 4),
         "rows_a_second": {

@@ -22,7 +22,7 @@ from unmask.errors import UnmaskError
 from unmask.evaluation.reports.bootstrap import DEFAULT, Estimate, means
 from unmask.evaluation.reports.tables import FEWEST
 from unmask.evaluation.rows import Row
-from unmask.evaluation.store.run_folder import Run, read_run
+from unmask.evaluation.run import Run, read_run
 from unmask.joints.agreement import Agreement
 from unmask.markup import markdown
 

@@ -52,7 +52,7 @@ fi
 # what is published has ids and no text
 published=$results/other-languages
 shopt -s nullglob
-for plan in "$output"/*/*/plan.json; do
+for plan in "$output"/*/*/_plan.json; do
     run=$(dirname "$plan")
     model=$(basename "$(dirname "$run")")
     mkdir -p "$published/$model"

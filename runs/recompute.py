@@ -5,12 +5,13 @@ python runs/recompute.py docs/results/table1-caption-bert/snli CORPUS MODEL --ex
 
 import argparse
 import sys
+from itertools import chain
 
 import unmask
 from unmask.corpora import CorpusSpec, read_corpus
 from unmask.evaluation import read_run
+from unmask.evaluation.kind import measure
 from unmask.evaluation.request import draw_examples
-from unmask.evaluation.worker import measure
 
 METRICS = ("pairwise_nll", "unary_nll", "all_kl", "gold_kl")
 
@@ -19,7 +20,7 @@ def largest_difference(run: str, corpus: str, model: str, examples: int) -> tupl
     """How many result rows were compared, and the largest difference of any of their metrics."""
     published = read_run(run)
     plan, lm = published.plan, unmask.load(model)
-    drawn = draw_examples(
+    turns, draw = draw_examples(
         lm,
         read_corpus(CorpusSpec(corpus)),
         masks=plan.draw.masks,
@@ -27,11 +28,11 @@ def largest_difference(run: str, corpus: str, model: str, examples: int) -> tupl
         seed=plan.draw.seed,
         support=plan.support,
     )
-    if drawn.draw.digest != plan.draw.digest:
+    if draw.digest != plan.draw.digest:
         raise SystemExit("these are not the examples of the run: another corpus, model or version")
     known = {(row.example_id, row.mask, row.construction): row for row in published.rows}
     compared, worst = 0, 0.0
-    for pair in drawn.pairs[:examples]:
+    for pair in list(chain(*turns))[:examples]:
         for row in measure(lm, plan, pair):
             before = known.get((row.example_id, row.mask, row.construction))
             if before is None or before.failed:

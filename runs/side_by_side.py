@@ -28,7 +28,7 @@ from unmask.evaluation.reports.paper import TABLE
 from unmask.evaluation.reports.summary import summarise
 from unmask.evaluation.reports.tables import FEWEST
 from unmask.evaluation.rows import Group, Row
-from unmask.evaluation.store.run_folder import read_run
+from unmask.evaluation.run import read_run
 
 HEADER = """\
 # The models side by side
@@ -116,7 +116,7 @@ def read(folders: Sequence[Path]) -> list[Setting]:
     """Every setting of every model."""
     found = []
     for folder in folders:
-        there = sorted(place.parent.name for place in folder.glob("*/plan.json"))
+        there = sorted(place.parent.name for place in folder.glob("*/_plan.json"))
         known = [name for name in (*RUNS, SKETCHED_DEV) if name in there]
         names = dict.fromkeys([*known, *there])
         runs = {name: read_run(folder / name) for name in names}

@@ -36,7 +36,7 @@ from unmask.evaluation.reports.tables import (
     shown_setting,
 )
 from unmask.evaluation.rows import Group, Row, grouped, measured
-from unmask.evaluation.store.run_folder import Run, read_run
+from unmask.evaluation.run import Run, read_run
 
 HEADER = """\
 # The paper's Table 1, with {model}

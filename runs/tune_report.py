@@ -31,7 +31,7 @@ from unmask.corpora import CorpusSpec, read_corpus
 from unmask.errors import UnmaskError
 from unmask.evaluation.reports.bootstrap import Estimate, means, paired_differences
 from unmask.evaluation.rows import Row
-from unmask.evaluation.store.run_folder import read_run
+from unmask.evaluation.run import read_run
 from unmask.markup import markdown
 from unmask.printable import printable, quoted
 from unmask.training.masking import Vocabulary

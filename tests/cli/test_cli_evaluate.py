@@ -9,19 +9,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import torch
 from tiny_tokenizers import save_bert
 
 import unmask
-import unmask.evaluation.worker as worker
+import unmask.evaluation.kind as kind
+import unmask.jobs.running as running
 from unmask.cli import main
 from unmask.constructions.registered import REGISTERED
 from unmask.corpora import CorpusSpec
 from unmask.evaluation.request import Request, evaluate, prepare
-from unmask.evaluation.store.run_folder import read_run
+from unmask.evaluation.run import read_run
 from unmask.jobs.model_source import ModelSource, check_model
 
 WORDS = ("cat", "dog", "man", "woman")
@@ -81,7 +80,7 @@ def test_every_construction_of_every_example(run, tmp_path: Path) -> None:
         "tiny-bert on cats.txt: 18 distinct sentences, 6 examples (contiguous, random)"
     )
     assert said[-1].startswith("6 examples are in ")
-    assert "examples/s" in err or "s/ examples" in err
+    assert "texts/s" in err or "s/ texts" in err
     found = read_run(tmp_path / "run")
     assert len(found.rows) == 6 * len(unmask.CONSTRUCTIONS)
     assert found.missing == 0
@@ -91,7 +90,7 @@ def test_every_construction_of_every_example(run, tmp_path: Path) -> None:
     names = {path.name for path in (tmp_path / "run").rglob("*") if path.is_file()}
     assert "part-000001.parquet" in names
     others = {name for name in names if not name.startswith("part-")}
-    assert others == {"plan.json", "plan.lock", "0-of-1.lock", "manifest.json"}
+    assert others == {"_plan.json", "plan.lock", "0-of-1.lock", "_manifest-0-of-1.json"}
 
 
 def test_the_same_again_does_nothing_and_something_else_is_refused(run, tmp_path: Path) -> None:
@@ -119,7 +118,7 @@ def test_refused_sentences_are_counted(run, report, tmp_path: Path) -> None:
 def test_a_failed_example_is_recorded_tried_again_and_counted(
     run, report, tmp_path: Path, monkeypatch
 ) -> None:
-    real = worker.pair_metrics
+    real = kind.pair_metrics
 
     def sometimes(joints, tables, gold):
         if tables.diagnostics()["text"] == TEXTS[0]:
@@ -128,7 +127,7 @@ def test_a_failed_example_is_recorded_tried_again_and_counted(
 
     arguments = ("--examples", "16", "--mask", "random", "--method", "mlm,mrf")
     with monkeypatch.context() as patch:
-        patch.setattr(worker, "pair_metrics", sometimes)
+        patch.setattr(kind, "pair_metrics", sometimes)
         code, _, err = run(tmp_path / "run", *arguments)
     assert code == 1
     assert "15 examples are in" in err
@@ -148,7 +147,7 @@ def test_a_failed_example_is_recorded_tried_again_and_counted(
 def test_numbers_that_are_not_finite_are_a_failure_of_their_example(
     run, tmp_path: Path, monkeypatch
 ) -> None:
-    real = worker.pair_metrics
+    real = kind.pair_metrics
 
     def infinite(joints, tables, gold):
         found = real(joints, tables, gold)
@@ -156,7 +155,7 @@ def test_numbers_that_are_not_finite_are_a_failure_of_their_example(
             return found
         return {name: replace(one, all_kl=float("inf")) for name, one in found.items()}
 
-    monkeypatch.setattr(worker, "pair_metrics", infinite)
+    monkeypatch.setattr(kind, "pair_metrics", infinite)
     small = ("--examples", "16", "--mask", "random", "--method", "mlm", "--quiet")
     assert run(tmp_path / "run", *small) == (1, "", "")
     (failed,) = (row for row in read_run(tmp_path / "run").rows if row.failed)
@@ -166,15 +165,13 @@ def test_numbers_that_are_not_finite_are_a_failure_of_their_example(
 def test_many_old_failures_do_not_keep_new_examples_from_being_measured(
     run, tmp_path: Path, monkeypatch
 ) -> None:
-    import unmask.evaluation.running as running
-
     def never(*_: object) -> None:
         raise MemoryError
 
     monkeypatch.setattr(running, "_FAILURES_IN_A_ROW", 4)
     small = ("--examples", "16", "--mask", "random", "--method", "mlm", "--quiet")
-    real = worker.pair_metrics
-    monkeypatch.setattr(worker, "pair_metrics", never)
+    real = kind.pair_metrics
+    monkeypatch.setattr(kind, "pair_metrics", never)
     assert run(tmp_path / "run", *small)[0] == 2
     broken = {row.example_id for row in read_run(tmp_path / "run").rows}
 
@@ -184,7 +181,7 @@ def test_many_old_failures_do_not_keep_new_examples_from_being_measured(
         return real(joints, tables, gold)
 
     old_texts = {TEXTS[int(name.split(":")[1].split("/")[0])] for name in broken}
-    monkeypatch.setattr(worker, "pair_metrics", for_new)
+    monkeypatch.setattr(kind, "pair_metrics", for_new)
     assert run(tmp_path / "run", *small)[0] == 1
     found = read_run(tmp_path / "run")
     assert found.missing == 0
@@ -217,17 +214,15 @@ def test_notes_are_escaped(report, folder: str, corpus: str, tmp_path: Path) -> 
 
 
 def test_a_run_that_only_fails_is_stopped(run, tmp_path: Path, monkeypatch) -> None:
-    import unmask.evaluation.running as running
-
     def never(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(worker, "pair_metrics", never)
+    monkeypatch.setattr(kind, "pair_metrics", never)
     monkeypatch.setattr(running, "_FAILURES_IN_A_ROW", 4)
     code, _, err = run(tmp_path / "run", "--examples", "16", "--quiet", "--method", "mlm")
     assert code == 2
-    assert "4 examples failed in a row, the last with: MemoryError. They are recorded" in err
-    assert len(read_run(tmp_path / "run").rows) == 4
+    assert "4 units failed in a row, the last with: MemoryError. What was finished is kept" in err
+    assert len(read_run(tmp_path / "run").rows) == 8
 
 
 def test_a_dry_run_says_cost_and_writes_nothing(run, tmp_path: Path) -> None:
@@ -262,8 +257,7 @@ BAD = {
     "no examples": (["--examples", "0"], "limit is a whole number from 1"),
     "shard": (["--shard", "2/2"], "a shard is i/n"),
     "method": (["--method", "magic"], "magic"),
-    "save": (["--save-every", "-1"], "--save-every takes seconds from 0"),
-    "nan": (["--save-every", "nan"], "--save-every takes seconds from 0"),
+    "unit": (["--texts-per-unit", "0"], "a unit has examples of each mask from 1, not 0"),
     "column": (["--column", "text"], "column"),
     "split": (["--split", "test"], "split"),
     "support": (["--support", "cat,zebra"], "zebra"),
@@ -279,17 +273,17 @@ def test_bad_input_is_one_line(run, tmp_path: Path, name: str) -> None:
     assert said in err
     assert err.startswith("unmask: ")
     assert err.count("\n") == 1
-    assert not (tmp_path / "run" / "plan.json").exists()
+    assert not (tmp_path / "run" / "_plan.json").exists()
 
 
 def test_another_model_on_a_worker_is_refused(folder: str, corpus: str, tmp_path: Path) -> None:
     request = Request(corpus=CorpusSpec(corpus), model=ModelSource(place=folder), examples=1)
     prepared = prepare(request)
-    check_model(prepared.lm, prepared.draft.model)
+    check_model(prepared.lm, prepared.plan.model)
     with torch.no_grad():
         next(prepared.lm.model.model.parameters()).add_(1e-3)
     with pytest.raises(unmask.ModelError, match="has other weights here than where the run was"):
-        check_model(prepared.lm, prepared.draft.model)
+        check_model(prepared.lm, prepared.plan.model)
 
 
 @pytest.mark.parametrize("format", ["text", "markdown", "latex", "csv", "json"])
@@ -303,7 +297,7 @@ def test_a_report_in_every_format(report, done: Path, format: str, tmp_path: Pat
         values = json.loads(out)
         assert {"results", "configs", "versions", "differences"} <= values.keys()
         (about,) = values["config"]["runs"]
-        assert about["plan_sha256"] == read_run(done).plan.digest
+        assert about["plan_sha256"] == read_run(done).job.digest
     if format == "csv":
         rows = list(csv.DictReader(io.StringIO(out)))
         assert len(rows) == 2 * len(unmask.CONSTRUCTIONS)
@@ -386,29 +380,29 @@ def test_bad_reports_are_one_line(
 
 
 @pytest.mark.parametrize("option", ["--output", "--html", "--figures"])
-@pytest.mark.parametrize("place", ["plan.json", "rows/0-of-1/manifest.json", "rows", "locks/x"])
+@pytest.mark.parametrize(
+    "place", ["_plan.json", "_manifest-0-of-1.json", "part-000000.parquet", "_locks/x"]
+)
 def test_a_report_is_not_written_over_its_run(
     done: Path, capsys, option: str, place: str, monkeypatch
 ) -> None:
     before = {path: path.read_bytes() for path in done.rglob("*") if path.is_file()}
     monkeypatch.chdir(done.parent)
-    written = str(Path(done.name) / "rows" / ".." / place)
+    written = str(Path(done.name) / "_locks" / ".." / place)
     assert main(["report", str(done), "--resamples", "50", option, written]) == 2
     err = capsys.readouterr().err
-    assert "belongs to the run" in err or "give a file in a folder that exists" in err
+    assert "belongs to the job" in err or "give a file in a folder that exists" in err
     assert err.count("\n") == 1
     assert {path: path.read_bytes() for path in done.rglob("*") if path.is_file()} == before
 
 
-def test_a_changed_plan_is_not_to_be_evaluated_again(done: Path, tmp_path: Path, capsys) -> None:
-    """That would be refused: it is the plan that must be put back."""
+def test_a_changed_plan_is_named(done: Path, tmp_path: Path, capsys) -> None:
     changed = Path(shutil.copytree(done, tmp_path / "run"))
-    plan = (changed / "plan.json").read_text()
-    (changed / "plan.json").write_text(plan.replace('"seed":0', '"seed":1'))
+    plan = (changed / "_plan.json").read_text()
+    (changed / "_plan.json").write_text(plan.replace('"seed":0', '"seed":1'))
     assert main(["report", str(changed)]) == 2
     err = capsys.readouterr().err
-    assert "holds result rows of another plan; if plan.json was changed since, restore it" in err
-    assert "start unmask evaluate" not in err
+    assert "or of another plan: if _plan.json was changed since, restore it" in err
     assert err.count("\n") == 1
 
 
@@ -416,14 +410,10 @@ def test_a_page_says_what_to_do_about_a_part_of_another_plan(
     done: Path, tmp_path: Path, report
 ) -> None:
     changed = Path(shutil.copytree(done, tmp_path / "run"))
-    part = next(changed.glob("rows/*/*.parquet"))
-    other = pq.read_table(part)
-    plans = pa.array(["f" * 64] * len(other))
-    other = other.set_column(other.column_names.index("plan"), "plan", plans)
-    pq.write_table(other, part.with_name("part-000099.parquet"))
+    shutil.copy(changed / "part-000001.parquet", changed / "part-000002.parquet")
     report(changed, "--html", tmp_path / "page.html")
     said = (tmp_path / "page.html").read_text()
-    assert "part-000099.parquet holds result rows of another plan; if plan.json was changed" in said
+    assert "part-000002.parquet is damaged, or of another plan: if _plan.json was changed" in said
 
 
 def test_a_report_of_nothing_is_one_line(tmp_path: Path, capsys) -> None:

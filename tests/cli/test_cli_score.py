@@ -510,14 +510,14 @@ def test_bad_files_end_in_one_line(rejected, tmp_path) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["plan.json", "rows/part-0.jsonl", "locks/deep/a.csv"])
+@pytest.mark.parametrize("name", ["_plan.json", "part-0.jsonl", "_locks/deep/a.csv"])
 def test_files_of_a_run_are_not_overwritten(name: str, rejected, score, tmp_path) -> None:
     run = tmp_path / "run"
     (run / name).parent.mkdir(parents=True, exist_ok=True)
-    for file in {run / "plan.json", run / name}:
+    for file in {run / "_plan.json", run / name}:
         file.write_text("of the run")
     said = rejected("--text", TEXTS[0], "--output", str(run / name), "--output-format", "jsonl")
-    assert f"belongs to the run '{run}' and would be lost; give another place" in said
+    assert f"belongs to the job '{run}' and would be lost; give another place" in said
     assert (run / name).read_text() == "of the run"
     # beside them there is room
     score("--text", TEXTS[0], "--output", str(run / "scores.csv"))

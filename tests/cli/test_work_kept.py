@@ -79,19 +79,16 @@ def test_a_file_of_something_else_is_never_written_to(content, bad_line, fill_al
     )
 
 
-@pytest.mark.parametrize("place", ["plan.json", "rows/0-of-1/part", "rows", "locks/0-of-1.lock"])
-def test_an_evaluation_is_never_written_to(place, fill_all, tmp_path):
+@pytest.mark.parametrize("place", ["_plan.json", "part-000000.parquet", "_locks/0-of-1.lock"])
+def test_a_job_is_never_written_to(place, fill_all, tmp_path):
     """A lock is an empty file, which would pass for one without answers so far."""
     run = tmp_path / "run"
-    for folder in ("rows/0-of-1", "locks"):
-        (run / folder).mkdir(parents=True)
-    for name in ("plan.json", "locks/0-of-1.lock"):
+    (run / "_locks").mkdir(parents=True)
+    for name in ("_plan.json", "_locks/0-of-1.lock"):
         (run / name).touch()
-    code, err = fill_all("-o", str(run / "rows" / ".." / place))
+    code, err = fill_all("-o", str(run / "_locks" / ".." / place))
     assert (code, err.count("\n")) == (2, 1)
-    assert (
-        "give a file in a folder" in err or f"belongs to the run '{run}' and would be lost" in err
-    )
+    assert f"belongs to the job '{run}' and would be lost" in err
     assert sum(path.is_file() for path in run.rglob("*")) == 2
     assert not any(path.stat().st_size for path in run.rglob("*") if path.is_file())
     # beside them there is room

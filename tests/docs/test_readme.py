@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from unmask.evaluation.store.run_folder import read_run
+from unmask.evaluation.run import read_run
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -19,7 +19,7 @@ from myst_nb.core.read import read_myst_markdown_notebook
 from traitlets.config import Config
 
 import unmask
-from unmask.evaluation.store.run_folder import read_run
+from unmask.evaluation.run import read_run
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -30,7 +30,7 @@ import unmask
 from unmask import Joint, Settings, Sketch, cli
 from unmask.constructions import CONSTRUCTIONS, constructions_of
 from unmask.constructions.solvers import pair_passes
-from unmask.evaluation.store.run_folder import read_run
+from unmask.evaluation.run import read_run
 from unmask.model import devices
 from unmask.training import Tuning, tune
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from evaluation_rows import a_row
-from plans import a_plan
+from plans import a_plan, a_run
 from tiny_models import build, two_blanks
 
 import unmask
@@ -19,7 +19,6 @@ from unmask.evaluation.reports import rendering
 from unmask.evaluation.reports.bootstrap import Resampling
 from unmask.evaluation.reports.reporting import Report, config, report, table
 from unmask.evaluation.reports.tables import shown_support, shown_supports
-from unmask.evaluation.store.run_folder import Run
 from unmask.joints.agreement import Agreement
 from unmask.tables.pair_tables import PairTables
 
@@ -116,7 +115,7 @@ def a_report(*supports: str | tuple[str, ...], distances: tuple[int, ...] = (0, 
             for name in ("mlm", "ag")
             for i, distance in enumerate(d for d in distances for _ in range(35))
         ]
-        runs.append(Run(Path("run"), plan, tuple(rows), ()))
+        runs.append(a_run("run", plan, rows))
     return report(runs, resampling=Resampling(resamples=50, seed=0))
 
 

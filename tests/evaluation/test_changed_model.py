@@ -12,17 +12,14 @@ from typing import Any
 
 import pytest
 import torch
-from plans import a_plan
+from plans import a_job, a_plan
 from tiny_models import ARCHITECTURES, build
 from tiny_tokenizers import save_bert
 
 import unmask
-import unmask.evaluation.request as request_module
-import unmask.evaluation.worker as worker
-from unmask import StoreError
 from unmask.cli import main
-from unmask.evaluation.plan import Plan, check_same
-from unmask.evaluation.store.run_folder import read_plan, read_run
+from unmask.evaluation import kind
+from unmask.evaluation.run import read_run
 from unmask.jobs.canonical import canonical
 from unmask.jobs.identify import identify
 from unmask.jobs.model_identity import (
@@ -32,6 +29,7 @@ from unmask.jobs.model_identity import (
     same_function,
 )
 from unmask.jobs.model_source import check_model
+from unmask.jobs.plan import check_same
 from unmask.jobs.software import change, differing, versions
 
 WORDS = ("cat", "dog", "man", "woman")
@@ -61,13 +59,13 @@ def _command(folder: Path) -> list[str]:
     return [
         *("evaluate", str(folder / "cats.txt"), "-m", str(folder / "tiny")),
         *("-o", str(folder / "run"), "--examples", "4", "--mask", "contiguous", "--method", "mlm"),
-        *("--batch-size", "8", "--save-every", "0", "--quiet"),
+        *("--batch-size", "8", "--quiet"),
     ]
 
 
 def _stop_after(count: int, patch: pytest.MonkeyPatch) -> None:
     """Ctrl-C after so many examples."""
-    measured, measure = [], worker.measure
+    measured, measure = [], kind.measure
 
     def stopped(*arguments: Any) -> Any:
         if len(measured) == count:
@@ -75,7 +73,7 @@ def _stop_after(count: int, patch: pytest.MonkeyPatch) -> None:
         measured.append(1)
         return measure(*arguments)
 
-    patch.setattr("unmask.evaluation.worker.measure", stopped)
+    patch.setattr(kind, "measure", stopped)
 
 
 def _edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -124,14 +122,14 @@ def test_a_changed_model_is_rejected_in_one_line(begun: Path, capsys, name: str)
     before = read_run(begun / "run")
     assert main(_command(begun)) == 2
     err = capsys.readouterr().err
-    assert err.startswith("unmask: the output holds a run with another plan: ")
+    assert err.startswith(f"unmask: '{begun / 'run'}' holds the rows of another job: ")
     assert said in err
     assert err.count("\n") == 1
     assert read_run(begun / "run") == before
 
 
 def test_what_does_not_change_the_function_is_the_same_model(begun: Path, capsys) -> None:
-    plan = (begun / "run/plan.json").read_text()
+    plan = (begun / "run/_plan.json").read_text()
     assert str(begun) not in plan
     assert "transformers_version" not in plan
 
@@ -167,52 +165,8 @@ def test_another_function_of_the_same_settings_is_rejected(
     assert err.count("\n") == 1
 
 
-def test_other_versions_are_said_and_recorded(
-    begun: Path, capsys, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    newer = worker.SOFTWARE.replace(f"torch {torch.__version__}", "torch 99.1")
-    for module in (worker, request_module):
-        monkeypatch.setattr(module, "SOFTWARE", newer)
-    assert main(_command(begun)) == 0
-    err = capsys.readouterr().err
-    assert err.startswith(
-        "unmask: result rows of this run were computed with other versions (torch "
-    )
-    assert f"torch {torch.__version__} there, 99.1 here" in err
-    assert err.count("\n") == 1
-    manifest = json.loads((begun / "run/rows/0-of-1/manifest.json").read_text())
-    assert newer in manifest["software"]
-    assert len(manifest["software"]) == 2
-
-    assert main(["report", str(begun / "run"), "--resamples", "50"]) == 0
-    out = " ".join(capsys.readouterr().out.split())
-    assert (
-        f"result rows were computed with several versions: torch {torch.__version__} and 99.1."
-        in out
-    )
-
-
-def test_a_run_of_an_earlier_version_goes_on_and_says_what_is_not_checked(
-    begun: Path, capsys
-) -> None:
-    shutil.rmtree(begun / "run/rows")
-    _edit(
-        begun / "run/plan.json",
-        lambda values: [values["model"].pop(name) for name in ("config", "tokenizer", "probe")],
-    )
-    before = (begun / "run/plan.json").read_text()
-    _edit(begun / "tiny" / CONFIG, _set("layer_norm_eps", 1e-6))
-    assert main(_command(begun)) == 0
-    err = capsys.readouterr().err
-    assert err == f"unmask: {request_module.WEAKLY_KNOWN}\n"
-    assert (begun / "run/plan.json").read_text() == before
-    assert read_run(begun / "run").missing == 0
-    assert main(["report", str(begun / "run"), "--resamples", "50"]) == 0
-
-
 def test_workers_check_the_same_things(begun: Path) -> None:
-    plan = read_plan(begun / "run")
-    assert plan is not None
+    plan = read_run(begun / "run").plan
     check_model(unmask.load(str(begun / "tiny")), plan.model)
     _edit(begun / "tiny" / CONFIG, _set("num_attention_heads", 4))
     with pytest.raises(unmask.ModelError, match=r"has other settings here .*num_attention_heads"):
@@ -292,17 +246,7 @@ def test_runs_of_two_functions_are_not_averaged() -> None:
 
 def test_the_stored_plan_counts_and_not_its_repetition() -> None:
     stored = a_plan(model=whole())
-    check_same(stored, a_plan(model=moved(1e-5)))
-    again = Plan.from_dict(json.loads(canonical(stored.to_dict())))
-    assert again == stored
-    assert again.digest == stored.digest
-
-
-@pytest.mark.parametrize("changes", [{"probe": ["x"]}, {"probe": 3}, {"more": 1}])
-def test_a_damaged_identity_is_one_sentence(changes: dict[str, object]) -> None:
-    values = a_plan(model=whole()).to_dict()
-    with pytest.raises(StoreError, match="the plan is damaged"):
-        Plan.from_dict({**values, "model": {**values["model"], **changes}})
+    check_same(a_job(stored), a_job(a_plan(model=moved(1e-5))), "it")
 
 
 def test_versions_are_compared_by_package() -> None:

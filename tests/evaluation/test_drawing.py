@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 from evaluation_rows import a_row
-from plans import a_plan
+from plans import a_plan, a_run
 
 from unmask.errors import StoreError
 from unmask.evaluation.reports.bootstrap import Resampling
 from unmask.evaluation.reports.figures import draw
 from unmask.evaluation.reports.reporting import Report, report
 from unmask.evaluation.rows import Row
-from unmask.evaluation.store.run_folder import Run
 
 QUICK = Resampling(resamples=50, seed=0)
 
@@ -32,17 +31,14 @@ def a_report(*corpora: str) -> Report:
         replace(a_plan(), corpus=replace(a_plan().corpus, name=name, digest=name * 64))
         for name in corpora
     ]
-    runs = [
-        Run(Path("run"), plan, tuple(rows(name)), ())
-        for plan, name in zip(plans, corpora, strict=True)
-    ]
+    runs = [a_run("run", plan, rows(name)) for plan, name in zip(plans, corpora, strict=True)]
     return report(runs, resampling=QUICK)
 
 
 def test_runs_that_mask_other_tokens_are_not_paired() -> None:
     """Examples are known by sentence and mask: those of another seed have the same names."""
     first, second = (
-        Run(Path("run"), a_plan(), tuple(some), ())
+        a_run("run", a_plan(), some)
         for some in (
             [a_row(i, construction="mlm", positions=(2, 3)) for i in range(5)],
             [a_row(i, construction="ag", positions=(2, 5)) for i in range(5)],
@@ -99,7 +95,7 @@ def test_syntactic_differences_pair_runs_of_one_setting() -> None:
     """As those by token distance do: constructions of one setting may be in two runs."""
     far = {f"s{i:04}/random": i % 2 for i in range(70)}
     runs = [
-        Run(Path(name), a_plan(), tuple(row for row in rows("a") if row.construction == name), ())
+        a_run(name, a_plan(), [row for row in rows("a") if row.construction == name])
         for name in ("mlm", "ag")
     ]
     apart = replace(report(runs, resampling=QUICK), syntactic=(far, far), apart=({}, {}))

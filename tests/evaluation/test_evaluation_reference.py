@@ -11,7 +11,7 @@ from assets import real_model
 from unmask.cli import main
 from unmask.corpora import CorpusSpec, read_corpus
 from unmask.evaluation.masks import MaskedPair, examples
-from unmask.evaluation.store.run_folder import read_run
+from unmask.evaluation.run import read_run
 
 # of all metrics of all constructions below, in nats
 TOLERANCE = 3e-4

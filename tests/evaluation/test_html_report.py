@@ -20,6 +20,7 @@ from html.parser import HTMLParser
 from importlib.util import find_spec
 from pathlib import Path
 
+import plans
 import pytest
 from evaluation_rows import HOSTILE, a_row
 from plans import a_plan
@@ -29,7 +30,6 @@ from unmask.cli import command, evaluate
 from unmask.constructions import CONSTRUCTIONS
 from unmask.corpora.corpus import Occurrence, gather
 from unmask.errors import StoreError
-from unmask.evaluation.plan import Batch, Construction
 from unmask.evaluation.reports.bootstrap import Estimate, Resampling
 from unmask.evaluation.reports.html.charts import WITHOUT, inline
 from unmask.evaluation.reports.html.examples import SOUND, settings_of
@@ -40,7 +40,7 @@ from unmask.evaluation.reports.reporting import Report, report, with_text
 from unmask.evaluation.reports.reporting import tables as made_tables
 from unmask.evaluation.reports.tables import DISTANCES, TERMS
 from unmask.evaluation.rows import Row
-from unmask.evaluation.store.run_folder import Run, read_run
+from unmask.evaluation.run import Construction, Run, read_run
 from unmask.plots.styles import STYLES
 from unmask.printable import printable
 
@@ -141,7 +141,7 @@ def a_run(rows: Sequence[Row], **changes: object) -> Run:
         corpus=replace(plan.corpus, name=one.corpus),
         **changes,
     )
-    return Run(Path("a/run"), plan, tuple(rows), ())
+    return plans.a_run("a/run", plan, rows)
 
 
 def a_report(*runs: Run) -> Report:
@@ -648,11 +648,11 @@ def test_provenance_is_told(made) -> None:
     said = root.text
     for run in it.runs:
         plan = run.plan
-        for one in (plan.model.weights, plan.corpus.digest, plan.draw.digest, plan.digest):
+        for one in (plan.model.weights, plan.corpus.digest, plan.draw.digest, run.job.digest):
             assert one in said
     assert "torch 2.13.0+cpu, transformers 5.22.2" in said
     (when,) = {
-        json.loads((run.folder / "rows/0-of-1/manifest.json").read_text())["updated"]
+        json.loads((run.folder / "_manifest-0-of-1.json").read_text())["updated"]
         for run in it.runs[:1]
     }
     assert when in said
@@ -662,8 +662,7 @@ def test_provenance_is_told(made) -> None:
 def test_a_manifest_that_cannot_be_read_is_no_failure(tmp_path: Path) -> None:
     run = replace(a_run(list(rows_of())), folder=tmp_path)
     for place, text in enumerate(["{", "[]", '{"updated": 3}', '{"updated": "then"}']):
-        (tmp_path / "rows" / str(place)).mkdir(parents=True)
-        (tmp_path / "rows" / str(place) / "manifest.json").write_text(text)
+        (tmp_path / f"_manifest-{place}-of-4.json").write_text(text)
     terms = [one.text for one in read(page(a_report(run))).all("dd")]
     assert "then" in terms
 
@@ -673,7 +672,7 @@ def test_a_manifest_that_cannot_be_read_is_no_failure(tmp_path: Path) -> None:
     [
         {},
         {"support": ("a", "b c")},
-        {"support": ("a",), "batch": Batch(rows=7), "half_tables": True},
+        {"support": ("a",), "half_tables": True},
         {"constructions": (Construction("orders", {"mean": "geometric"}),)},
     ],
     ids=str,
@@ -694,10 +693,7 @@ def test_the_command_asks_for_the_plan(changes: dict[str, object]) -> None:
     assert [Construction(name, request.options.get(name, {})) for name in request.methods] == list(
         plan.constructions
     )
-    settings = request.settings
-    assert settings.memory_limit == plan.memory_limit
-    assert settings.half_tables == plan.half_tables
-    assert settings.batch_size == plan.batch.rows
+    assert request.settings.half_tables == plan.half_tables
 
 
 def test_the_command_of_the_page_is_a_command() -> None:

@@ -1,37 +1,30 @@
-"""A plan is a value: one text, one hash, and every difference named."""
+"""The plan of an evaluation, and its folder as readers see it: read back, refused, copied."""
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from plans import a_plan
+from evaluation_rows import a_row
+from plans import a_job, a_plan, a_run
 
 from unmask import MethodError, StoreError
-from unmask.evaluation.plan import (
-    Batch,
-    Construction,
-    Plan,
-    check_same,
-)
 from unmask.evaluation.request import constructions
-from unmask.jobs.canonical import canonical
-
-
-def test_the_text_of_a_plan_and_its_hash_do_not_change() -> None:
-    """Runs that were begun by an earlier version must be found again."""
-    text = canonical(a_plan().to_dict())
-    assert text.startswith('{"batch":{"rows":null,"tokens":2048},"constructions":[{"method":"mlm"')
-    assert a_plan().digest == "8ec76634d8055e9a4c045575a3646f6aafa45044be1e85afb002dd11e0fc6217"
+from unmask.evaluation.run import Construction, EvaluationPlan, copy_run, read_run
+from unmask.jobs.plan import check_same, read_plan
+from unmask.settings import Sketch
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"support": ("a", "ö", "\x1b")}, {"batch": None}, {"batch": Batch(rows=3)}]
+    "changes",
+    [{}, {"support": ("a", "ö", "\x1b")}, {"sketch": Sketch(seed=3)}, {"support_size": 9}],
 )
 def test_a_plan_is_read_back_as_it_was(changes: dict[str, object]) -> None:
     plan = a_plan(**changes)
-    read = Plan.from_dict(json.loads(canonical(plan.to_dict())))
-    assert read == plan
-    assert read.digest == plan.digest
+    stored = read_plan(a_job(plan).to_json(), "there")
+    assert EvaluationPlan.of_job(stored) == plan
+    assert stored.digest == a_job(plan).digest
+    assert (stored.digest == a_job(a_plan()).digest) == (not changes)
 
 
 def test_labels_carry_the_options() -> None:
@@ -45,20 +38,14 @@ def test_an_option_as_it_is_anyway_makes_no_other_construction() -> None:
 
 def test_a_label_is_that_of_the_plan_as_it_is_read_back() -> None:
     (found,) = constructions(["hcb"], {"hcb": {"path": (0, 1)}})
-    plan = a_plan(constructions=(found,))
-    (read,) = Plan.from_dict(json.loads(canonical(plan.to_dict()))).constructions
+    stored = read_plan(a_job(a_plan(constructions=(found,))).to_json(), "there")
+    (read,) = EvaluationPlan.of_job(stored).constructions
     assert found.label == read.label == "hcb(path=[0, 1])"
 
 
 def test_an_option_that_no_plan_holds_is_refused() -> None:
     with pytest.raises(MethodError, match="option 'path' of 'hcb' goes into the plan of the run"):
         constructions(["hcb"], {"hcb": {"path": object()}})
-
-
-def test_a_batch_is_rows_or_tokens() -> None:
-    assert Batch(rows=7).rows_for(100) == 7
-    assert Batch(tokens=2048).rows_for(100) == 20
-    assert Batch(tokens=10).rows_for(100) == 1
 
 
 CHANGES = {
@@ -69,44 +56,76 @@ CHANGES = {
     ),
     "support": (a_plan(support=("a",)), "support is 'vocabulary' there, '[\"a\"]' here"),
     "steps": (a_plan(constructions=(Construction("mlm", {}),)), "constructions is "),
-    "batch": (a_plan(batch=Batch(rows=2)), "batch.rows is 'null' there, '2' here"),
+    "sketch": (a_plan(sketch=Sketch()), "options.sketch is 'null' there"),
+    "corpus": (a_plan(corpus=replace(a_plan().corpus, digest="e")), "'c' of the input has changed"),
 }
 
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_another_plan_is_refused_with_what_changed(name: str) -> None:
     other, said = CHANGES[name]
-    with pytest.raises(StoreError, match="another plan") as refused:
-        check_same(a_plan(), other)
+    with pytest.raises(StoreError, match="holds the rows of another job") as refused:
+        check_same(a_job(a_plan()), a_job(other), "it")
     assert said in str(refused.value)
-    assert other.digest != a_plan().digest
 
 
 def test_many_changes_are_cut_short() -> None:
     other = replace(
-        a_plan(support=("x",), memory_limit=1, half_tables=True, constructions=()),
+        a_plan(support=("x",), support_size=1, half_tables=True, constructions=()),
         model=replace(a_plan().model, name="n", dtype="bfloat16"),
     )
     with pytest.raises(StoreError, match=r"; and 1 more\. Give another --output"):
-        check_same(a_plan(), other)
-
-
-def test_a_draft_takes_the_batch_size_that_was_found() -> None:
-    draft = a_plan(batch=None)
-    check_same(a_plan(), draft)
+        check_same(a_job(a_plan()), a_job(other), "it")
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    "changes",
     [
-        ([], "format"),
-        ({"format": 2}, "has format '2'|has format 2"),
-        ({"format": 1}, "damaged"),
-        ({**a_plan().to_dict(), "more": 1}, "damaged"),
-        ({**a_plan().to_dict(), "draw": {"masks": 1}}, "damaged"),
-        ({**a_plan().to_dict(), "model": None}, "damaged"),
+        {"options": {}},
+        {"options": {**a_plan().options(), "more": 1}},
+        {"options": {**a_plan().options(), "draw": {"masks": 1}}},
+        {"options": {**a_plan().options(), "sketch": {"precision": -1}}},
+        {"input": []},
+        {"input": [["c", "many", "digest"]]},
     ],
 )
-def test_what_is_no_plan_is_refused(values: object, said: str) -> None:
-    with pytest.raises(StoreError, match=said):
-        Plan.from_dict(values)
+def test_what_is_no_plan_of_an_evaluation_is_refused(changes: dict[str, object]) -> None:
+    with pytest.raises(StoreError, match="the plan is damaged"):
+        EvaluationPlan.of_job(replace(a_job(a_plan()), **changes))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 1}', "\xff"])
+def test_a_damaged_plan_is_one_sentence(tmp_path: Path, text: str) -> None:
+    (tmp_path / "_plan.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(StoreError):
+        read_run(tmp_path)
+
+
+def test_the_folder_of_another_kind_is_no_evaluation(tmp_path: Path) -> None:
+    (tmp_path / "_plan.json").write_text(replace(a_job(a_plan()), kind="score").to_json())
+    with pytest.raises(StoreError, match="not the folder of an evaluation: unmask score made it"):
+        read_run(tmp_path)
+
+
+def test_a_copy_is_a_run_in_one_part(tmp_path: Path) -> None:
+    rows = [
+        a_row(0, spans=((0, 3), (4, 8)), converged=True, passes=12, software="s", device="cpu"),
+        a_row(1, pairwise_nll=0.1 + 0.2, corpus="ö\n,\"'"),
+        a_row(2, error="[bold]no\x1b", converged=None),
+    ]
+    run = a_run("x", a_plan(), rows)
+    copy_run(run, tmp_path / "copy")
+    assert len(list((tmp_path / "copy").glob("part-*"))) == 1
+    copy = read_run(tmp_path / "copy")
+    assert (copy.rows, copy.plan, copy.damaged, copy.missing) == (run.rows, run.plan, (), 2)
+    assert copy.job.software == "unmask 0"
+    manifest = json.loads((tmp_path / "copy/_manifest-0-of-1.json").read_text())
+    assert [manifest[name] for name in ("texts", "without")] == [3, 1]
+    with pytest.raises(StoreError, match="is not empty"):
+        copy_run(run, tmp_path / "copy")
+
+
+def test_a_copy_tells_no_details_of_errors(tmp_path: Path) -> None:
+    rows = [a_row(0, error="OSError: /home/me/secret on host 10.0.0.5")]
+    copy_run(a_run("x", a_plan(), rows), tmp_path / "copy")
+    assert {row.error for row in read_run(tmp_path / "copy").rows} == {"OSError"}

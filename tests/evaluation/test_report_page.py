@@ -15,8 +15,8 @@ from plans import a_plan
 
 from unmask import cli
 from unmask.constructions import CONSTRUCTIONS
-from unmask.evaluation.plan import Construction
 from unmask.evaluation.reports.html.frontier import passes_by_label
+from unmask.evaluation.run import Construction
 from unmask.printable import printable
 from unmask.queries.costs.forward_passes import forward_passes
 

@@ -1,6 +1,5 @@
 """`unmask evaluate --sketch`: estimates beside exact result rows, and how they are kept."""
 
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -17,14 +16,14 @@ import unmask
 from unmask import Cloze, Sketch
 from unmask.cli import main
 from unmask.corpora import CorpusSpec
-from unmask.errors import StoreError, UnmaskError
+from unmask.errors import UnmaskError
 from unmask.evaluation import ModelSource, Request, prepare, read_run
+from unmask.evaluation.kind import measure
 from unmask.evaluation.masks import MaskedPair
-from unmask.evaluation.plan import Batch, Construction, Plan, check_same
 from unmask.evaluation.reports.bootstrap import Estimate
 from unmask.evaluation.reports.summary import differences, summarise
 from unmask.evaluation.rows import Row
-from unmask.evaluation.worker import measure
+from unmask.evaluation.run import Construction
 from unmask.queries.sketched import sketchable
 
 SIZE = 300
@@ -54,9 +53,7 @@ def toy() -> unmask.LanguageModel:
 @pytest.fixture(scope="module")
 def measured(toy: unmask.LanguageModel) -> list[tuple[Row, Row]]:
     """Result rows from sketches beside exact ones: of likely pairs and of any."""
-    plan = a_plan(
-        constructions=tuple(Construction(name, {}) for name in sketchable()), batch=Batch(rows=64)
-    )
+    plan = a_plan(constructions=tuple(Construction(name, {}) for name in sketchable()))
     likely = np.argsort(toy.model.joint.ravel())[::-1]
     found = []
     for number, place in enumerate(likely[[0, 20, 2_000]]):
@@ -119,18 +116,6 @@ def test_estimates_agree_with_published_rows_of_a_real_model(tmp_path: Path) -> 
 
 
 # --- what is kept --------------------------------------------------------------------------------
-
-
-def test_a_plan_carries_its_sketch_and_is_another_one_with_it() -> None:
-    exact, sketched = a_plan(), a_plan(sketch=Sketch(seed=3))
-    assert "sketch" not in exact.to_dict()
-    assert sketched.to_dict()["sketch"] == {"precision": 0.05, "passes": 2000, "seed": 3}
-    assert Plan.from_dict(json.loads(json.dumps(sketched.to_dict()))) == sketched
-    assert len({exact.digest, sketched.digest, a_plan(sketch=Sketch()).digest}) == 3
-    with pytest.raises(StoreError, match="sketch"):
-        check_same(exact, sketched)
-    with pytest.raises(StoreError, match="damaged"):
-        Plan.from_dict({**sketched.to_dict(), "sketch": {"precision": -1}})
 
 
 def test_only_estimates_may_lack_a_number() -> None:
@@ -254,6 +239,6 @@ def test_in_python_all_are_those_that_a_sketch_does_for(model: str, tmp_path: Pa
     request = Request(
         corpus=CorpusSpec(str(corpus)), model=ModelSource(place=model), sketch=Sketch(seed=1)
     )
-    draft = prepare(request).draft
+    draft = prepare(request).plan
     assert [one.method for one in draft.constructions] == sketchable()
     assert draft.sketch == Sketch(seed=1)

@@ -1,19 +1,23 @@
-"""A plan of an evaluation."""
+"""A plan of an evaluation, and a run of it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from unmask.evaluation.plan import (
-    Batch,
+from unmask.evaluation.rows import Row
+from unmask.evaluation.run import (
     Construction,
     CorpusIdentity,
+    EvaluationPlan,
     ExampleSelection,
-    Plan,
+    Run,
 )
 from unmask.jobs.model_identity import ModelIdentity
+from unmask.jobs.plan import JobPlan
 
 
-def a_plan(**changes: object) -> Plan:
-    plan = Plan(
+def a_plan(**changes: object) -> EvaluationPlan:
+    plan = EvaluationPlan(
         model=ModelIdentity(
             name="m",
             revision=None,
@@ -33,9 +37,13 @@ def a_plan(**changes: object) -> Plan:
         ),
         support="vocabulary",
         constructions=(Construction("mlm", {}), Construction("ag-paper", {"steps": 20})),
-        memory_limit=4 * 10**9,
-        half_tables=False,
-        batch=Batch(tokens=2048),
-        software="unmask 0",
     )
     return replace(plan, **changes)
+
+
+def a_job(plan: EvaluationPlan) -> JobPlan:
+    return replace(plan.job(examples_per_unit=1, units=5), software="unmask 0")
+
+
+def a_run(folder: str, plan: EvaluationPlan, rows: Sequence[Row]) -> Run:
+    return Run(Path(folder), a_job(plan), plan, tuple(rows))

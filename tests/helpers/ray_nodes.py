@@ -11,28 +11,21 @@ import socket
 import subprocess
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from unmask.evaluation.request import Prepared
-from unmask.evaluation.rows import Row
-from unmask.evaluation.worker import measuring
-from unmask.jobs.executors.ray_cluster import Cluster, RayExecutor
 from unmask.jobs.executors.ray_pool import Answered, Died, Event, Placed
 from unmask.jobs.executors.task import Failure
-from unmask.jobs.model_source import ModelSource
 
 SOURCES = Path(__file__).parents[2] / "src"
 # as much as it takes: nothing large is ever put there
 OBJECT_STORE = 80_000_000
 SECONDS_TO_START = 90.0
-ELSEWHERE = ("seconds", "device", "software")
 
 
 @dataclass
@@ -113,34 +106,6 @@ def private_nodes(folder: Path) -> Iterator[TwoNodes]:
         patch.delenv("RAY_ADDRESS", raising=False)
         with two_nodes(folder, settings) as nodes:
             yield nodes
-
-
-def table(rows: list[Row]) -> dict[Any, dict[str, Any]]:
-    """Rows by example and construction, each once, without what differs from place to place."""
-    counts = Counter((row.example_id, row.construction) for row in rows)
-    assert set(counts.values()) == {1}, "rows came twice"
-    return {
-        (row.example_id, row.construction): {
-            name: value for name, value in asdict(row).items() if name not in ELSEWHERE
-        }
-        for row in rows
-    }
-
-
-def measured(
-    prepared: Prepared,
-    nodes: TwoNodes,
-    meanwhile: Callable[[int], None] = lambda _: None,
-    *,
-    model: ModelSource | None = None,
-) -> list[Row]:
-    """The rows of the cluster; `meanwhile` is called with how many examples are done."""
-    found: list[Row] = []
-    with RayExecutor(model or prepared.request.model, Cluster(address=nodes.address)) as ray:
-        for done, rows in enumerate(ray.run(measuring(prepared.draft), prepared.drawn.pairs)):
-            meanwhile(done)
-            found += rows
-    return found
 
 
 class Workers:

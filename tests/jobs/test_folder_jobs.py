@@ -1,15 +1,19 @@
-"""`unmask score -o FOLDER/`: parts by unit, gone on with after kills, refused if another job's."""
+"""A folder of parts: gone on with after kills, mended after damage, refused if another job's.
+
+By `unmask score`, and where it says so by `unmask evaluate` too.
+"""
 
 import csv
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +25,7 @@ from damage import damaged, files_up_to
 from tiny_tokenizers import save_bert
 
 import unmask
+import unmask.evaluation.kind as evaluation_kind
 from unmask import cli
 from unmask.jobs import folder as folders
 from unmask.jobs import identify, parts, running
@@ -67,20 +72,32 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+both_kinds = pytest.mark.parametrize("kind", ["score", "evaluate"], indirect=True)
+
+
 @pytest.fixture(scope="module")
-def arguments(model: str, corpus: Path) -> Callable[..., list[str]]:
-    def of(output: object, *more: str, files: object = corpus) -> list[str]:
-        unit = ["--texts-per-unit", str(UNIT)]
-        return ["score", str(files), "-m", model, "-o", f"{output}/", *unit, "--quiet", *more]
+def kind(request: pytest.FixtureRequest) -> str:
+    """The command, unless a test is for both."""
+    return getattr(request, "param", "score")
+
+
+@pytest.fixture(scope="module")
+def arguments(model: str, corpus: Path, kind: str) -> Callable[..., list[str]]:
+    def of(output: object, *more: str, files: Path = corpus) -> list[str]:
+        how = ["--texts-per-unit", str(UNIT)]
+        if kind == "evaluate":
+            files = files / "d.txt" if files.is_dir() else files
+            how = ["--examples", "75", "--method", "mlm,hcb", "--support", ",".join(WORDS)]
+        return [kind, str(files), "-m", model, "-o", f"{output}/", *how, "--quiet", *more]
 
     return of
 
 
 def rows_in(folder: Path) -> list[dict[str, Any]]:
-    """All rows in the order of the input."""
+    """All rows in the order of the input, without the time that they took."""
     numbers = sorted(folders.part_numbers(str(folder)))
     return [
-        row
+        {name: value for name, value in row.items() if name != "seconds"}
         for number in numbers
         for row in pq.read_table(folders.place_of(str(folder), number)).to_pylist()
     ]
@@ -121,6 +138,7 @@ def test_a_folder_is_read_by_what_reads_parquet(arguments, corpus, tmp_path, cap
     assert capsys.readouterr() == ("", "")
 
 
+@both_kinds
 @pytest.mark.slow
 def test_twenty_kills_lose_no_row_and_repeat_none(arguments, undisturbed, tmp_path) -> None:
     """At random moments: while it starts, plans, and writes."""
@@ -155,6 +173,7 @@ def done(arguments, corpus, tmp_path) -> Path:
     return tmp_path / "done"
 
 
+@both_kinds
 @pytest.mark.parametrize("damage", ["cut", "empty", "other unit", "other plan", "not Parquet"])
 def test_a_damaged_part_is_computed_again(damage, done, arguments, corpus, capsys) -> None:
     before = rows_in(done)
@@ -188,6 +207,7 @@ def again(model, arguments, corpus, monkeypatch) -> Callable[[Path], int]:
     return lambda folder: cli.main(arguments(folder, files=corpus / "d.txt"))
 
 
+@both_kinds
 def test_damage_to_a_folder_is_one_line_or_mended(done, again, tmp_path, capsys) -> None:
     """Never wrong rows: neither after the command is repeated, nor in a merged file."""
     before, draw = rows_in(done), random.Random(5)
@@ -205,7 +225,8 @@ def test_damage_to_a_folder_is_one_line_or_mended(done, again, tmp_path, capsys)
             assert (code, err.count("\n"), output.exists()) == (2, 1, False), err
         else:
             merged = [json.loads(line) for line in output.read_text().splitlines()]
-            assert [row["score"] for row in merged] == [row["score"] for row in before]
+            for name in {"score", "pairwise_nll"} & before[0].keys():
+                assert [row[name] for row in merged] == [row[name] for row in before]
         code = again(run)
         err = capsys.readouterr().err
         if code:
@@ -333,32 +354,42 @@ def test_many_units_that_cannot_be_read_do_not_end_a_job(arguments, tmp_path, ca
 
 def _failing(monkeypatch, fails: Callable[[str], bool]) -> None:
     """As a machine whose memory is too small for some texts."""
-    real = Score.run
+    score, measure = Score.run, evaluation_kind.measure
 
     def run(self, lm, items):
         if any(fails(text.text) for item in items for text in item):
             raise MemoryError("too small")
-        return real(self, lm, items)
+        return score(self, lm, items)
+
+    def measured(lm, plan, example, settings):
+        if fails(example.cloze.text):
+            raise MemoryError("too small")
+        return measure(lm, plan, example, settings)
 
     monkeypatch.setattr(Score, "run", run)
+    monkeypatch.setattr(evaluation_kind, "measure", measured)
 
 
+def _reasons(rows: list[dict[str, Any]]) -> list[str]:
+    return [why for row in rows if (why := row.get("reason") or row.get("error"))]
+
+
+@both_kinds
 def test_rows_that_ended_in_an_error_are_computed_again(
-    done, again, tmp_path, capsys, monkeypatch
+    done, again, kind, tmp_path, capsys, monkeypatch
 ) -> None:
     """Last, so that others are done even if they fail again; until then they have a reason."""
     before = rows_in(done)
-    broken = {row["text"] for row in before if "dog dog" in row["text"]}
     shutil.rmtree(done)
     with monkeypatch.context() as patch:
-        _failing(patch, broken.__contains__)
-        assert again(done) == 0
-        manifest = json.loads((done / "_manifest-0-of-1.json").read_text())
-        assert manifest["failed_texts"] == sum(row["text"] in broken for row in before) > 0
-        assert again(done) == 0
-    rows = rows_in(done)
-    assert {row["text"] for row in rows if row["score"] is None} == broken
-    assert {row["reason"] for row in rows if row["score"] is None} == {"MemoryError: too small"}
+        _failing(patch, lambda text: "dog dog" in text)
+        # an evaluation says by its code that examples failed
+        assert again(done) == again(done) == (1 if kind == "evaluate" else 0)
+    manifest = json.loads((done / "_manifest-0-of-1.json").read_text())
+    reasons = _reasons(rows_in(done))
+    assert set(reasons) == {"MemoryError: too small"}
+    assert manifest["failed_texts"] == len(reasons) / (2 if kind == "evaluate" else 1)
+    assert len(reasons) < len(before) / 2
     assert cli.main(["merge", str(done), str(tmp_path / "all.jsonl"), "--quiet"]) == 0
     assert again(done) == 0
     assert rows_in(done) == before
@@ -367,6 +398,7 @@ def test_rows_that_ended_in_an_error_are_computed_again(
     assert {path: path.stat().st_mtime_ns for path in done.glob("part-*")} == kept
 
 
+@both_kinds
 def test_a_job_that_only_fails_is_stopped(done, again, capsys, monkeypatch) -> None:
     shutil.rmtree(done)
     monkeypatch.setattr("unmask.jobs.running._FAILURES_IN_A_ROW", 4)
@@ -381,6 +413,7 @@ def test_a_job_that_only_fails_is_stopped(done, again, capsys, monkeypatch) -> N
     assert len(list(done.glob("part-*"))) >= 8
 
 
+@both_kinds
 def test_other_versions_are_said_and_recorded(done, again, capsys, monkeypatch) -> None:
     min(done.glob("part-*")).unlink()
     newer = running.SOFTWARE.replace("torch ", "torch 99.")
@@ -393,35 +426,63 @@ def test_other_versions_are_said_and_recorded(done, again, capsys, monkeypatch) 
     assert len(manifest["software"]) == 2
 
 
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+    """A disk of its own, with options that can be changed."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=5m", "tmpfs", str(place)], check=True)
+
+    def remounted(options: str) -> Path:
+        subprocess.run(["mount", "-o", f"remount,{options}", str(place)], check=True)
+        return place
+
+    yield remounted
+    subprocess.run(["umount", str(place)], check=True)
+
+
+@both_kinds
 def test_a_finished_folder_that_cannot_be_written_to_has_nothing_to_do(
-    done, again, tmp_path, capsys
+    done, again, disk, capsys
 ) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=5m", "tmpfs", str(disk)], check=True)
-    try:
-        shutil.copytree(done, disk / "run")
-        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
-        assert again(disk / "run") == 0
-        assert capsys.readouterr().err == ""
-        subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
-        min((disk / "run").glob("part-*")).unlink()
-        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
-        assert again(disk / "run") == 2
-        assert "cannot be written to, and 1 of 15 units are not done" in capsys.readouterr().err
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
+    run = Path(shutil.copytree(done, disk("rw") / "run"))
+    disk("ro")
+    assert again(run) == 0
+    assert capsys.readouterr().err == ""
+    disk("rw")
+    min(run.glob("part-*")).unlink()
+    disk("ro")
+    assert again(run) == 2
+    assert re.search("cannot be written to, and 1 of .. units are not", capsys.readouterr().err)
+
+
+@both_kinds
+def test_a_full_disk_ends_in_one_line_and_the_job_goes_on_later(done, again, disk, capsys) -> None:
+    run = disk("size=80k") / "run"
+    assert again(run) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("unmask: cannot write ")
+    assert "No space left on device" in said
+    assert not list(run.glob(".*")), "what was half written takes no room"
+    assert 0 < len(rows_in(run)) < len(rows_in(done))
+    disk("size=5m")
+    assert again(run) == 0
+    assert rows_in(run) == rows_in(done)
 
 
 CHANGES = [
-    (["--method", "pll-word-l2r"], None, "options.methods is"),
-    (["--texts-per-unit", "11"], None, "texts_per_unit is '10' there, '11' here"),
-    (["--dtype", "bfloat16"], None, "model.dtype is 'float32' there"),
-    ([], "the dog sat.", "'d.txt' of the input has changed"),
+    ("score", ["--method", "pll-word-l2r"], None, "options.methods is"),
+    ("evaluate", ["--method", "orders"], None, "options.constructions is"),
+    ("score", ["--texts-per-unit", "11"], None, "texts_per_unit is '10' there, '11' here"),
+    ("evaluate", ["--texts-per-unit", "2"], None, "texts_per_unit is '1' there, '2' here"),
+    ("score", ["--dtype", "bfloat16"], None, "model.dtype is 'float32' there"),
+    ("evaluate", ["--dtype", "bfloat16"], None, "model.dtype is 'float32' there"),
+    ("score", [], "the dog sat.", "'d.txt' of the input has changed"),
+    ("evaluate", [], "the dog dog sat.", "'d.txt' of the input has changed"),
 ]
 
 
-@pytest.mark.parametrize(("more", "line", "said"), CHANGES)
+@pytest.mark.parametrize(("kind", "more", "line", "said"), CHANGES, indirect=["kind"])
 def test_another_job_is_refused_in_one_line(
     more, line, said, arguments, corpus, tmp_path, capsys
 ) -> None:
@@ -449,6 +510,7 @@ def test_a_folder_of_something_else_is_refused(arguments, tmp_path, capsys) -> N
     assert [path.name for path in tmp_path.iterdir()] == ["mine.csv"]
 
 
+@both_kinds
 @pytest.mark.slow
 def test_shards_share_a_folder(arguments, undisturbed, tmp_path) -> None:
     started = [
@@ -465,6 +527,7 @@ def test_shards_share_a_folder(arguments, undisturbed, tmp_path) -> None:
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "run").glob("part*")} == before
 
 
+@both_kinds
 def test_a_rival_is_refused(arguments, corpus, tmp_path, capsys) -> None:
     from unmask.jobs.locks import lock_shard
     from unmask.jobs.shards import Shard

@@ -12,7 +12,9 @@ from ray_nodes import TwoNodes, private_nodes
 from tiny_tokenizers import save_bert
 
 import unmask
-from unmask.errors import StoreError
+from unmask.corpora import CorpusSpec
+from unmask.errors import StoreError, UnmaskError
+from unmask.evaluation.request import Request, prepare
 from unmask.jobs import folder as folders
 from unmask.jobs.executors.local import LocalExecutor
 from unmask.jobs.executors.ray_cluster import Cluster, RayExecutor
@@ -20,7 +22,8 @@ from unmask.jobs.executors.task import Failure
 from unmask.jobs.inputs import Unit
 from unmask.jobs.kinds.score import Score
 from unmask.jobs.model_source import ModelSource
-from unmask.jobs.running import open_job, run_job
+from unmask.jobs.plan import JobPlan
+from unmask.jobs.running import Job, open_job, run_job
 from unmask.jobs.work import _give_up
 
 needs_ray = pytest.mark.skipif(not find_spec("ray"), reason="the extra `ray` is not here")
@@ -51,30 +54,87 @@ def rows_in(folder: Path) -> list[dict[str, Any]]:
     numbers = sorted(folders.part_numbers(str(folder)))
     assert numbers == [*range(UNITS)]
     return [
-        row
+        {name: value for name, value in row.items() if name != "seconds"}
         for number in numbers
         for row in pq.read_table(folders.place_of(str(folder), number)).to_pylist()
     ]
 
 
+def jobs(model: str, folder: Path) -> dict[str, tuple[Job, JobPlan]]:
+    """Texts to score, from a file that nodes share; and examples that the driver alone has."""
+    draw = random.Random(5)
+    texts = [f"the {' '.join(draw.choices(WORDS, k=8))} sat." for _ in range(UNITS * 20)]
+    (folder / "in.txt").write_text("\n".join(texts))
+    score = open_job(Score(), [str(folder / "in.txt")], texts_per_unit=20)
+    request = Request(
+        corpus=CorpusSpec(str(folder / "in.txt")),
+        model=ModelSource(place=model, device="cpu"),
+        examples=2 * UNITS,
+        methods=["mlm", "hcb"],
+        support=WORDS,
+    )
+    prepared = prepare(request)
+    plan = prepared.plan.job(examples_per_unit=2, units=UNITS)
+    return {
+        "score": (score, score.plan(unmask.load(model), name="bert", dtype="float32")),
+        "evaluate": (prepared.job(2), plan),
+    }
+
+
+def refusal(job: Job, plan: JobPlan, source: ModelSource, nodes: TwoNodes, folder: Path) -> str:
+    executor = RayExecutor(source, Cluster(address=nodes.address, workers=1))
+    with executor as ray, pytest.raises(UnmaskError) as told:
+        run_job(job, plan, str(folder), ray, progress=False)
+    assert "\n" not in str(told.value)
+    assert len(str(told.value)) < 500
+    return str(told.value)
+
+
+@needs_ray
+@pytest.mark.slow
+@pytest.mark.long
+def test_nodes_without_the_model_or_too_small_end_a_job_in_one_line(
+    cluster: TwoNodes, tmp_path: Path
+) -> None:
+    job, plan = jobs(str(save_bert(tmp_path / "bert")), tmp_path)["evaluate"]
+    other = save_bert(tmp_path / "other", {"cat": 1.0})
+    said = refusal(job, plan, ModelSource(place=str(other)), cluster, tmp_path / "a")
+    assert said.startswith("on node ")
+    assert "has other " in said
+    assert " here than where the run was planned" in said
+    nowhere = ModelSource(place=str(tmp_path / "none"))
+    assert "none" in refusal(job, plan, nowhere, cluster, tmp_path / "b")
+    wide = Cluster(address=cluster.address, cpus_per_worker=2)
+    with (
+        RayExecutor(nowhere, wide) as ray,
+        pytest.raises(UnmaskError, match="no node of the cluster has 2 CPUs"),
+    ):
+        run_job(job, plan, str(tmp_path / "c"), ray, progress=False)
+
+
+# last, for it leaves one node
 @needs_ray
 @pytest.mark.slow
 def test_the_rows_of_one_process_although_workers_die_and_a_node_stops(
     cluster: TwoNodes, tmp_path: Path
 ) -> None:
-    draw = random.Random(5)
-    texts = [f"the {' '.join(draw.choices(WORDS, k=8))} sat." for _ in range(UNITS * 20)]
-    (tmp_path / "in.txt").write_text("\n".join(texts))
     model = save_bert(tmp_path / "bert")
-    job = open_job(Score(), [str(tmp_path / "in.txt")], texts_per_unit=20)
-    lm = unmask.load(str(model))
-    plan = job.plan(lm, name="bert", dtype="float32")
-    run_job(job, plan, str(tmp_path / "here"), LocalExecutor(lm), progress=False)
+    both = jobs(str(model), tmp_path)
     kills = [
         (5, cluster.other, "ray::Worker"),
         (15, cluster.head, "ray::Worker"),
         (25, cluster.other, "raylet/raylet"),
     ]
+    disturbed(*both["evaluate"], cluster, model, tmp_path / "evaluate", kills[:1])
+    disturbed(*both["score"], cluster, model, tmp_path / "score", kills)
+
+
+def disturbed(
+    job: Job, plan: JobPlan, cluster: TwoNodes, model: Path, folder: Path, kills: list[Any]
+) -> None:
+    lm = unmask.load(str(model))
+    folder.mkdir()
+    run_job(job, plan, str(folder / "here"), LocalExecutor(lm), progress=False)
 
     def disturb(done: int) -> None:
         if kills and done >= kills[0][0] and kills[0][1].kill(kills[0][2]):
@@ -82,12 +142,11 @@ def test_the_rows_of_one_process_although_workers_die_and_a_node_stops(
 
     source = ModelSource(place=str(model), device="cpu")
     with RayExecutor(source, Cluster(address=cluster.address)) as ray:
-        outcome = run_job(
-            job, plan, str(tmp_path / "there"), Disturbed(ray, disturb), progress=False
-        )
+        outcome = run_job(job, plan, str(folder / "there"), Disturbed(ray, disturb), progress=False)
     assert not kills
-    assert (outcome.done, outcome.failed, outcome.tally.texts) == (UNITS, 0, len(texts))
-    assert rows_in(tmp_path / "there") == rows_in(tmp_path / "here")
+    texts = job.source.texts
+    assert (outcome.done, outcome.failed, outcome.tally.texts) == (UNITS, 0, texts)
+    assert rows_in(folder / "there") == rows_in(folder / "here")
 
 
 def test_what_cannot_be_stored_ends_the_job_and_what_cannot_be_done_does_not() -> None:

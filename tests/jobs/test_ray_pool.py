@@ -4,28 +4,27 @@ Without Ray.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from evaluation_rows import a_row
 from ray_nodes import Workers
 
 from unmask import UnmaskError
 from unmask.errors import ModelError
-from unmask.evaluation.rows import METRICS, Row
-from unmask.evaluation.worker import of_median_length
 from unmask.jobs.executors.ray_cluster import (
     Cluster,
     RayExecutor,
     on_workers,
     with_whole_path,
 )
-from unmask.jobs.executors.ray_failures import accelerator_failure, problem
+from unmask.jobs.executors.ray_failures import problem
 from unmask.jobs.executors.ray_pool import Died, Placed, Pool
 from unmask.jobs.executors.ray_workers import Worker
 from unmask.jobs.executors.task import Failure
 from unmask.jobs.model_source import ModelSource
+from unmask.jobs.tally import Tally
+from unmask.jobs.work import Done
 
 
 def give_up(job: str, failure: Failure) -> str:
@@ -207,68 +206,48 @@ def test_what_unmask_refuses_lasts_and_the_rest_passes(error, lasts):
 
 
 class Failing:
-    """A task whose rows have these errors."""
+    """A task whose outcome has this error."""
 
     overlapped = None
 
-    def __init__(self, errors: Sequence[str]) -> None:
-        self.rows = [a_row(**NO_METRICS, error=error) for error in errors]
+    def __init__(self, error: str | None = None) -> None:
+        self.outcome = Done(0, Tally(), error=error)
 
-    def run(self, lm: Any, job: Any) -> list[Row]:
-        return self.rows
-
-
-NO_METRICS = dict.fromkeys((*METRICS, "incompatibility"))
-SICK = "AcceleratorError: CUDA error: an illegal memory access was encountered"
+    def run(self, lm: Any, job: Any) -> Done:
+        return self.outcome
 
 
 @pytest.mark.parametrize(
-    ("errors", "fails"),
+    ("error", "fails"),
     [
-        ((SICK, SICK), True),
-        (("RuntimeError: CUDA error: device-side assert triggered",), True),
-        (("OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB",), False),
-        (("AcceleratorError: CUDA error: out of memory",), False),
-        (("RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED",), False),
-        (("KeyError: 'cuda'",), False),
-        ((SICK, "KeyError: 'x'"), False),
-        ((), False),
+        ("AcceleratorError: CUDA error: an illegal memory access was encountered", True),
+        ("RuntimeError: CUDA error: device-side assert triggered", True),
+        ("OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", False),
+        ("AcceleratorError: CUDA error: out of memory", False),
+        ("RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED", False),
+        ("KeyError: 'cuda'", False),
+        (None, False),
     ],
 )
-def test_a_worker_whose_accelerator_fails_ends(errors, fails):
-    task = Failing(errors)
-    assert accelerator_failure(task.rows) == (errors[0] if fails else None)
+def test_a_worker_whose_accelerator_fails_ends(error, fails):
+    task = Failing(error)
     worker = Worker(ModelSource(place="model"), task, 1)
     worker._lm = object()
     if fails:
-        with pytest.raises(SystemExit, match=errors[0]):
+        with pytest.raises(SystemExit, match=error):
             worker.do(None)
     else:
-        assert worker.do(None) == task.rows
+        assert worker.do(None) == task.outcome
 
 
 @pytest.mark.parametrize("said", ["CUDA error: unspecified launch failure", "no such token"])
 def test_a_worker_whose_accelerator_raises_ends_and_any_other_lives(said, monkeypatch):
-    task = Failing(())
+    task = Failing()
     monkeypatch.setattr(Failing, "run", lambda *_: (_ for _ in ()).throw(RuntimeError(said)))
     worker = Worker(ModelSource(place="model"), task, 1)
     worker._lm = object()
     with pytest.raises(SystemExit if "CUDA" in said else RuntimeError, match=said):
         worker.do(None)
-
-
-@dataclass(frozen=True)
-class Example:
-    cloze: str
-
-
-@pytest.mark.parametrize(
-    ("lengths", "kept"),
-    [([], []), ([3], [3]), ([9, 5], [5, 9]), ([9, 1, 5], [5]), ([4, 9, 1, 5], [4, 5])],
-)
-def test_the_examples_in_the_middle_stand_for_all(lengths, kept):
-    found = of_median_length([Example("x" * length) for length in lengths])
-    assert [len(one.cloze) for one in found] == kept
 
 
 def test_a_folder_has_its_whole_path_and_a_name_stays(tmp_path, monkeypatch):

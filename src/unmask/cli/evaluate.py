@@ -5,14 +5,15 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from unmask.cli import cluster, options
+from unmask.cli import cluster, many, options
 from unmask.cli.command import argument, group, option, required
 from unmask.errors import UnmaskError
 from unmask.printable import printable, quoted
 
 if TYPE_CHECKING:
-    from unmask.evaluation.request import Outcome, Prepared, Request
+    from unmask.evaluation.request import Prepared, Request
     from unmask.jobs.executors.local import Executor
+    from unmask.jobs.running import Outcome
     from unmask.settings import Sketch
 
 
@@ -26,7 +27,7 @@ class EvaluateCommand:
         "metrics for every construction into a folder, as Parquet. If a run is interrupted, "
         "repeat the command and it continues where it stopped. Exit codes: 1 if some examples "
         "failed (the next run tries them again), 2 on bad input, 130 when interrupted and 143 "
-        "when terminated, with all results saved."
+        "when terminated, with all finished parts saved."
     )
     EXAMPLE = "unmask evaluate snli -m bert-base-cased -o runs/snli --examples 100"
 
@@ -73,16 +74,16 @@ class EvaluateCommand:
     )
     running: options.Running = group(options.Running())
     shard: str = option(
-        "run the I-th of N equal parts of the examples of each mask, counting from 0, so that N "
-        "processes can share one folder (default: {default})",
+        "do every N-th part from the I-th on, counting from 0, so that N processes can share one "
+        "folder (default: {default})",
         "I/N",
         default="0/1",
         group="running",
     )
-    save_every: float = option(
-        "how often results are saved; a crash loses at most that much work (default: {default})",
-        "SECONDS",
-        default=10.0,
+    texts_per_unit: int = option(
+        "examples of each mask per part, which is what a crash loses at most (default: {default})",
+        "N",
+        default=1,
         group="running",
     )
     distributed: cluster.RayOptions = group(cluster.RayOptions())
@@ -107,8 +108,6 @@ class EvaluateCommand:
         for name in ("precision", "max_passes"):
             if getattr(self, name) is not None and not self.sketch:
                 raise UnmaskError(f"--{name.replace('_', '-')} is of a sketch; give --sketch too")
-        if not self.save_every >= 0:
-            raise UnmaskError(f"--save-every takes seconds from 0, not {self.save_every}")
 
     def _run(self, request: "Request", executor: "Executor | None") -> int:
         from unmask.evaluation.request import evaluate, prepare
@@ -124,18 +123,18 @@ class EvaluateCommand:
         with cluster.leaving_in_order():
             outcome = evaluate(
                 prepared,
-                self.output,
+                many.whole_path(self.output),
                 shard=shard,
                 executor=executor,
-                save_every=self.save_every,
+                examples_per_unit=self.texts_per_unit,
                 progress=False if self.quiet else None,
                 say=options.say,
             )
-        for why in outcome.damaged:
-            options.say(f"set aside and computed again: {why}")
         if not self.quiet:
             print(_conclusion(outcome, self.output), file=sys.stderr)
-        return 1 if outcome.failed else 0
+        if outcome.failed:
+            options.say(outcome.failures())
+        return 1 if outcome.failed or outcome.tally.failed else 0
 
     def _request(self) -> "Request":
         from unmask.queries.sketched import sketchable
@@ -174,25 +173,25 @@ class EvaluateCommand:
 
 
 def _announcement(prepared: "Prepared") -> str:
-    draft = prepared.draft
+    plan = prepared.plan
     rejected = [
         f"{count} {reason} ({mask})"
-        for mask, reasons in draft.draw.refused.items()
+        for mask, reasons in plan.draw.refused.items()
         for reason, count in reasons.items()
     ]
     not_taken = [f"{count:,} {why}" for why, count in prepared.corpus.refused.items() if count]
     counted = f" (and {', '.join(not_taken)})" if not_taken else ""
     left_out = f"; rejected before the last: {', '.join(rejected)}" if rejected else ""
     return (
-        f"{printable(draft.model.name)} on {printable(draft.corpus.name)}:"
-        f" {draft.corpus.sentences:,} distinct sentences{counted}, {draft.draw.count:,} examples"
-        f" ({', '.join(draft.draw.masks)}){left_out}{_unknown(prepared)}"
+        f"{printable(plan.model.name)} on {printable(plan.corpus.name)}:"
+        f" {plan.corpus.sentences:,} distinct sentences{counted}, {plan.draw.count:,} examples"
+        f" ({', '.join(plan.draw.masks)}){left_out}{_unknown(prepared)}"
     )
 
 
 def _unknown(prepared: "Prepared") -> str:
     """How many examples hold words that the vocabulary does not know."""
-    tokenizer, pairs = prepared.lm.tokenizer, prepared.drawn.pairs
+    tokenizer, pairs = prepared.lm.tokenizer, prepared.pairs
     count = sum(one.has_unknown(tokenizer.unk_token_id) for one in pairs)
     if not count:
         return ""
@@ -204,25 +203,26 @@ def _cost(prepared: "Prepared") -> str:
     """What the run would cost here, by an example of median length."""
     from unmask.constructions import DEFAULT_METHOD
 
-    pairs = sorted(prepared.drawn.pairs, key=lambda one: len(one.cloze))
-    draft = prepared.draft
-    methods = [one.method for one in draft.constructions]
+    pairs = sorted(prepared.pairs, key=lambda one: len(one.cloze))
+    plan = prepared.plan
+    methods = [one.method for one in plan.constructions]
     cost = prepared.lm.cost(
         pairs[len(pairs) // 2].cloze,
         # A-KL and J read both tables, and a sketch is run whatever is read from it: the default's
         methods=[*methods, DEFAULT_METHOD],
-        support=draft.sketch or draft.support,
+        support=plan.sketch or plan.support,
         settings=prepared.request.settings,
-        options={one.method: dict(one.options) for one in draft.constructions},
+        options={one.method: dict(one.options) for one in plan.constructions},
         examples=len(pairs),
     )
-    named = ", ".join(one.label for one in draft.constructions)
+    named = ", ".join(one.label for one in plan.constructions)
     return f"{named}: {len(pairs):,} examples, each {cost}"
 
 
 def _conclusion(outcome: "Outcome", output: str) -> str:
-    failed = f", {outcome.failed:,} failed: run again to try them again" if outcome.failed else ""
+    tally = outcome.tally
+    failed = f", {tally.failed:,} failed: run again to try them again" if tally.failed else ""
     return (
-        f"{outcome.done:,} examples are in {quoted(output, limit=200)}{failed};"
+        f"{tally.texts - tally.failed:,} examples are in {quoted(output, limit=200)}{failed};"
         " unmask report makes tables of them"
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from unmask.cli import cluster, options
 from unmask.errors import UnmaskError
-from unmask.printable import printable, quoted
+from unmask.printable import quoted
 
 if TYPE_CHECKING:
     from unmask.jobs.inputs import Unit
@@ -154,10 +154,7 @@ def run_folder(
         texts = f"{outcome.tally.texts:,} texts are in {quoted(chosen.output, limit=200)}"
         print(texts + merging, file=sys.stderr)
     if outcome.failed:
-        options.say(
-            f"{outcome.failed:,} of {outcome.units:,} units failed, e.g.: "
-            f"{printable(outcome.example or '')}; repeat the command to try them again"
-        )
+        options.say(outcome.failures())
     return 1 if outcome.failed and code == 0 else code
 
 

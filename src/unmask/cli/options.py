@@ -479,14 +479,14 @@ def check_file(option: str, place: str | None, *, source: str | None = None) -> 
 
 
 def check_no_run(option: str, place: str | None) -> None:
-    """Raise where writing would destroy a part of an evaluation's folder: its plan or results."""
+    """Raise where writing would destroy a part of a job's folder: its plan or its rows."""
     path = None if place is None else Path(place).resolve()
-    for folder in () if path is None else (path, *path.parents):
-        own = [folder.parent / name for name in ("plan.json", "rows", "locks")]
-        if folder in own and (folder.parent / "plan.json").is_file():
+    for one in () if path is None else (path, *path.parents):
+        is_own = one.name.startswith(("_plan", "_locks", "_manifest", "part-"))
+        if is_own and (one.parent / "_plan.json").is_file():
             raise UnmaskError(
-                f"{option} {quoted(place, limit=150)} belongs to the run "
-                f"{quoted(str(folder.parent), limit=150)} and would be lost; give another place"
+                f"{option} {quoted(place, limit=150)} belongs to the job "
+                f"{quoted(str(one.parent), limit=150)} and would be lost; give another place"
             )
 
 

@@ -97,7 +97,7 @@ class ReportCommand:
 
         from unmask.evaluation.reports.bootstrap import Resampling
         from unmask.evaluation.reports.reporting import report
-        from unmask.evaluation.store.run_folder import read_run
+        from unmask.evaluation.run import read_run
 
         runs = [read_run(Path(folder)) for folder in self.runs]
         resampling = Resampling(resamples=self.resamples, seed=self.seed)
@@ -221,7 +221,7 @@ def _write_page(it: "Report", place: str) -> None:
 
 
 def _copy(it: "Report", folder: Path) -> None:
-    from unmask.evaluation.store.run_writer import copy_run
+    from unmask.evaluation.run import copy_run
 
     if len(it.runs) != 1:
         raise UnmaskError(f"--copy-to copies one run, not {len(it.runs)}; give one RUN")

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from unmask.evaluation.request import Request as Request
     from unmask.evaluation.request import evaluate as evaluate
     from unmask.evaluation.request import prepare as prepare
-    from unmask.evaluation.store.run_folder import read_run as read_run
-    from unmask.evaluation.store.run_writer import copy_run as copy_run
+    from unmask.evaluation.run import copy_run as copy_run
+    from unmask.evaluation.run import read_run as read_run
     from unmask.jobs.model_source import ModelSource as ModelSource
     from unmask.jobs.shards import Shard as Shard
 
@@ -23,11 +23,11 @@ _HOME = {
     "ModelSource": "request",
     "Request": "request",
     "Shard": "request",
-    "copy_run": "store.run_writer",
+    "copy_run": "run",
     "evaluate": "request",
     "frontier_points": "reports.html.frontier",
     "prepare": "request",
-    "read_run": "store.run_folder",
+    "read_run": "run",
     "report": "reports.reporting",
 }
 

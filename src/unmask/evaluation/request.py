@@ -4,41 +4,37 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from unmask.constructions import CONSTRUCTIONS, check_methods, default_options, is_importable
 from unmask.corpora import CorpusSpec, read_corpus
 from unmask.corpora.corpus import Corpus
-from unmask.errors import CorpusError, MethodError, SupportError
+from unmask.errors import CorpusError, MethodError, SupportError, UnmaskError
+from unmask.evaluation.kind import EXAMPLE, Evaluate
 from unmask.evaluation.masks import MASKS, MaskedPair, examples
-from unmask.evaluation.plan import (
-    Batch,
+from unmask.evaluation.rows import WHOLE_VOCABULARY
+from unmask.evaluation.run import (
     Construction,
     CorpusIdentity,
+    EvaluationPlan,
     ExampleSelection,
-    Plan,
 )
-from unmask.evaluation.rows import WHOLE_VOCABULARY
-from unmask.evaluation.running import SAVE_EVERY, complete
-from unmask.evaluation.store.run_writer import finished, share_of, writing
-from unmask.evaluation.worker import batch_on
 from unmask.jobs.canonical import canonical, sha256
 from unmask.jobs.executors.local import Executor, LocalExecutor
 from unmask.jobs.identify import identify
-from unmask.jobs.model_source import SOFTWARE, ModelSource
+from unmask.jobs.model_source import ModelSource
+from unmask.jobs.running import Job, Outcome, run_job
 from unmask.jobs.shards import Shard
-from unmask.jobs.software import change
+from unmask.jobs.work import InMemoryInput
 from unmask.language_model import LanguageModel
 from unmask.printable import quoted
 from unmask.queries.sketched import check_sketched, sketchable
 from unmask.settings import Settings, Sketch
 
-WEAKLY_KNOWN = (
-    "this run was begun by an earlier version, which recorded only hashes of weights and "
-    "vocabulary: whether the model's settings and tokenizer are the same is not checked"
-)
+# examples of each mask; a killed process loses at most a unit, and one example may take minutes
+EXAMPLES_PER_UNIT = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,32 +61,32 @@ class Request:
     model_name: str | None = None
 
 
-class Drawn(NamedTuple):
-    """Examples in the order in which they are measured, and how they came about."""
-
-    pairs: tuple[MaskedPair, ...]
-    draw: ExampleSelection
-
-
 @dataclass(frozen=True)
 class Prepared:
-    """A request with its corpus, model and examples, and its plan except for the batch size."""
+    """A request with its corpus, model and examples, of each mask in turn, and its plan."""
 
     request: Request
     corpus: Corpus
     lm: LanguageModel
-    drawn: Drawn
-    draft: Plan
+    turns: tuple[tuple[MaskedPair, ...], ...]
+    plan: EvaluationPlan
 
+    @property
+    def pairs(self) -> list[MaskedPair]:
+        """All examples, in the order in which they are measured."""
+        return list(chain(*self.turns))
 
-@dataclass(frozen=True)
-class Outcome:
-    """The result of one process's share; `damaged` lists the saved parts that were unreadable."""
-
-    plan: Plan
-    done: int
-    failed: int
-    damaged: Sequence[str] = ()
+    def job(self, examples_per_unit: int = EXAMPLES_PER_UNIT) -> Job:
+        """The examples in units that have so many of each mask: so has every shard."""
+        if examples_per_unit < 1:
+            raise UnmaskError(f"a unit has examples of each mask from 1, not {examples_per_unit}")
+        starts = range(0, len(self.turns), examples_per_unit)
+        units = [
+            [{EXAMPLE: pair} for pair in chain(*self.turns[start : start + examples_per_unit])]
+            for start in starts
+        ]
+        kind = Evaluate(plan=self.plan, settings=self.request.settings)
+        return Job(kind, InMemoryInput(units, self.plan.input), examples_per_unit)
 
 
 def prepare(request: Request, *, standard_input: BinaryIO | None = None) -> Prepared:
@@ -105,7 +101,7 @@ def prepare(request: Request, *, standard_input: BinaryIO | None = None) -> Prep
     corpus = read_corpus(request.corpus, standard_input=standard_input)
     lm = request.model.load()
     support = request.support if isinstance(request.support, str) else tuple(request.support)
-    drawn = draw_examples(
+    turns, draw = draw_examples(
         lm,
         corpus,
         masks=request.masks,
@@ -113,24 +109,25 @@ def prepare(request: Request, *, standard_input: BinaryIO | None = None) -> Prep
         seed=request.seed,
         support=support,
     )
-    name, settings = request.model_name or _model_name(request.model.place), request.settings
-    draft = Plan(
-        model=identify(lm, name=name, dtype=request.model.dtype),
+    plan = EvaluationPlan(
+        model=identify(
+            lm,
+            name=request.model_name or _model_name(request.model.place),
+            dtype=request.model.dtype,
+        ),
         corpus=CorpusIdentity(
             name=request.corpus_name or corpus.name,
-            digest=corpus.digest,
             sentences=len(corpus.sentences),
+            digest=corpus.digest,
         ),
-        draw=drawn.draw,
+        draw=draw,
         support=support,
         support_size=len(lm.support(support).ids),
         constructions=constructions(methods, options),
-        memory_limit=settings.memory_limit,
-        half_tables=settings.half_tables,
-        batch=None if settings.batch_size is None else Batch(rows=settings.batch_size),
+        half_tables=request.settings.half_tables,
         sketch=request.sketch,
     )
-    return Prepared(request, corpus, lm, drawn, draft)
+    return Prepared(request, corpus, lm, turns, plan)
 
 
 def draw_examples(
@@ -141,8 +138,8 @@ def draw_examples(
     limit: int,
     seed: int,
     support: str | Sequence[str],
-) -> Drawn:
-    """At most `limit` examples of every mask that this model can take, masks in turn.
+) -> tuple[tuple[tuple[MaskedPair, ...], ...], ExampleSelection]:
+    """At most `limit` examples of every mask that this model can take, one of each mask in a turn.
 
     In turn, so that a run that is stopped early has as many of one as of another.
     """
@@ -151,7 +148,8 @@ def draw_examples(
         for mask in dict.fromkeys(masks)
     }
     in_turn = zip_longest(*(one.pairs for one in found.values()))
-    pairs = tuple(pair for turn in in_turn for pair in turn if pair is not None)
+    turns = tuple(tuple(pair for pair in turn if pair is not None) for turn in in_turn)
+    pairs = list(chain(*turns))
     refused = {mask: dict(sorted(one.refused.items())) for mask, one in found.items()}
     if not pairs:
         why = "; ".join(
@@ -168,7 +166,7 @@ def draw_examples(
         digest=sha256(tokens),
         refused=refused,
     )
-    return Drawn(pairs, draw)
+    return turns, draw
 
 
 def constructions(
@@ -204,32 +202,28 @@ def evaluate(
     *,
     shard: Shard | None = None,
     executor: Executor | None = None,
-    save_every: float = SAVE_EVERY,
+    examples_per_unit: int = EXAMPLES_PER_UNIT,
     progress: bool | None = None,
     say: Callable[[str], object] = lambda _: None,
 ) -> Outcome:
     """Measure what is missing from a run's folder, which is created if it does not exist.
 
     Without an `executor` it runs in this process. `shard` is the share of this process when several
-    work on one folder; `save_every` and `progress` are as in `complete`. `say` is called with one
-    line if a run continues with different versions than before, or if less is recorded of its
-    model, so that not everything can be checked.
+    work on one folder. Results are saved by `examples_per_unit` of each mask. `progress` is a bar
+    on stderr with rate and time left, a line now and then where stderr is not a terminal; False for
+    none. `say` is called with one line if a run continues with other versions than before, or if
+    parts of it are damaged.
     """
-    place, share = executor or LocalExecutor(prepared.lm), shard or Shard()
-    pairs, request = prepared.drawn.pairs, prepared.request
-    if (plan := finished(Path(output), prepared.draft, share, pairs)) is not None:
-        return Outcome(plan, done=len(share_of(share, pairs)), failed=0)
-
-    def resolve() -> Batch:
-        return batch_on(place, pairs, prepared.draft.support, request.settings)
-
-    with writing(Path(output), prepared.draft, share, resolve) as writer:
-        if (changed := change(writer.software, SOFTWARE)) is not None:
-            say(changed)
-        if not writer.plan.model.is_whole:
-            say(WEAKLY_KNOWN)
-        complete(writer, pairs, place, save_every=save_every, progress=progress)
-        return Outcome(writer.plan, len(writer.done), len(writer.failed), writer.set_aside)
+    job = prepared.job(examples_per_unit)
+    return run_job(
+        job,
+        prepared.plan.job(examples_per_unit=examples_per_unit, units=job.source.unit_count),
+        os.fspath(output),
+        executor or LocalExecutor(prepared.lm),
+        shard=shard,
+        progress=progress,
+        say=say,
+    )
 
 
 def _check_sketch(request: Request, methods: Sequence[str]) -> None:

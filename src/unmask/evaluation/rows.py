@@ -17,7 +17,19 @@ ERRORS = {"pairwise_nll": "pairwise_error", "unary_nll": "unary_error"}
 WHOLE_VOCABULARY = "vocabulary"
 SKETCHED_VOCABULARY = "vocabulary (sketch)"
 _DERIVED = "token_distance"
-
+_TEXTS = ("corpus", "mask", "model", "support", "example_id", "sentence_id", "construction")
+_NUMBERS = (*METRICS, "incompatibility", "seconds", *ERRORS.values())
+_COUNTS = ("gold_bytes", "length", _DERIVED, "passes", "forward_passes")
+# of result rows in files, with the names of their Arrow types
+COLUMNS = {
+    **dict.fromkeys(_TEXTS, "string"),
+    **dict.fromkeys(_NUMBERS, "double"),
+    **dict.fromkeys(_COUNTS, "int64"),
+    "converged": "bool",
+    "positions": "list<int32>",
+    "spans": "list<list<int32>>",
+    **dict.fromkeys(("software", "device", "error"), "string"),
+}
 
 Spans = tuple[tuple[int, int], tuple[int, int]]
 

@@ -162,6 +162,11 @@ def stored_plan(folder: str) -> JobPlan | None:
     return None if text is None else read_plan(text, places.shown(place))
 
 
+def write_plan(folder: str, plan: JobPlan) -> None:
+    """Begin a folder."""
+    places.write_whole(places.inside(folder, PLAN), plan.to_json().encode())
+
+
 @contextmanager
 def held(folder: str, plan: JobPlan, shard: Shard) -> Iterator[JobPlan]:
     """Hold a shard of the job in `folder`, which is begun if there is none.
@@ -195,7 +200,7 @@ def _agreed(folder: str, plan: JobPlan) -> JobPlan:
     """The plan of the folder, after one was written if there was none."""
     stored = stored_plan(folder)
     if stored is None:
-        places.write_whole(places.inside(folder, PLAN), plan.to_json().encode())
+        write_plan(folder, plan)
         return plan
     check_same(stored, plan, places.shown(folder))
     return stored

@@ -99,6 +99,13 @@ class Outcome:
     damaged: int = 0
     example: str | None = None
 
+    def failures(self) -> str:
+        """How many units failed, and an example of why."""
+        return (
+            f"{self.failed:,} of {self.units:,} units failed, e.g.: "
+            f"{printable(self.example or '')}; repeat the command to try them again"
+        )
+
 
 def run_job(
     job: Job,

@@ -10,7 +10,6 @@ from typing import Any
 
 from unmask.corpora.corpus import Corpus
 from unmask.errors import StoreError
-from unmask.evaluation.plan import Plan
 from unmask.evaluation.reports.bootstrap import Resampling
 from unmask.evaluation.reports.distance import (
     DistanceBin,
@@ -28,10 +27,15 @@ from unmask.evaluation.reports.tables import (
     summary_table,
 )
 from unmask.evaluation.rows import Group, Row
-from unmask.evaluation.store.run_folder import Damaged, Run
+from unmask.evaluation.run import EvaluationPlan, Run
 from unmask.jobs.model_identity import same_function
 from unmask.jobs.software import differing
 from unmask.printable import quoted
+
+_DAMAGED = (
+    "is damaged, or of another plan: if _plan.json was changed since, restore it; otherwise start"
+    " unmask evaluate again, which computes its examples again"
+)
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,7 @@ def report(runs: Sequence[Run], *, resampling: Resampling, baseline: str | None 
     """Combine runs; the default baseline is the paper's, if it was measured."""
     if not any(run.rows for run in runs):
         for damaged in (one for run in runs for one in run.damaged):
-            raise StoreError(f"{damaged.why}; {_remedy(damaged)}")
+            raise StoreError(f"{damaged} {_DAMAGED}")
         raise StoreError("there are no results yet: run unmask evaluate first")
     _reject_namesakes(run.plan for run in runs)
     _reject_repetitions(runs)
@@ -190,8 +194,8 @@ def config(it: Report) -> dict[str, Any]:
     return {
         "runs": [
             {
-                "plan": run.plan.to_dict(),
-                "plan_sha256": run.plan.digest,
+                "plan": run.job.to_dict(),
+                "plan_sha256": run.job.digest,
                 "examples_not_done": run.missing,
                 "examples_failed": len(_failed(run)),
                 "computed_by": sorted({row.software for row in run.rows if row.software}),
@@ -217,9 +221,9 @@ def _texts(it: Report, corpora: Sequence[Corpus]) -> dict[str, dict[str, str]]:
     return {run.plan.corpus.name: texts[run.plan.corpus.digest] for run in it.runs}
 
 
-def _reject_namesakes(plans: Iterable[Plan]) -> None:
+def _reject_namesakes(plans: Iterable[EvaluationPlan]) -> None:
     """Two models, or two corpora, under one name would be averaged together."""
-    first: dict[str, Plan] = {}
+    first: dict[str, EvaluationPlan] = {}
     for plan in plans:
         model = first.setdefault(f"model {plan.model.name}", plan).model
         corpus = first.setdefault(f"corpus {plan.corpus.name}", plan).corpus
@@ -280,20 +284,11 @@ def _run_notes(run: Run) -> list[str]:
         if reasons:
             listed = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
             said.append(f"{where}, {mask}: sentences rejected before the last example: {listed}.")
-    said += [f"{where}: {one.why}; {_remedy(one)}" for one in run.damaged]
+    said += [f"{where}: {one} {_DAMAGED}" for one in run.damaged]
     if mixed := differing({row.software for row in run.rows if row.software}):
         listed = "; ".join(f"{name} {' and '.join(each)}" for name, each in mixed.items())
         said.append(f"{where}: result rows were computed with several versions: {listed}.")
     return said + [f"{where}: {one}" for one in _unsolved(run)]
-
-
-def _remedy(part: Damaged) -> str:
-    if part.of_another_plan:
-        return (
-            "if plan.json was changed since, restore it; if the part was copied from another"
-            " run, remove it"
-        )
-    return "start unmask evaluate again, which computes its examples again"
 
 
 def _failed(run: Run) -> dict[str, str]:

@@ -5,7 +5,7 @@ Knows errors by name and text alone, neither Ray nor the pool.
 
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from unmask.errors import UnmaskError
 from unmask.printable import describe, printable
@@ -50,18 +50,11 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         found = found.__cause__ or found.__context__
 
 
-def accelerator_failure(found: Any) -> str | None:
-    """The `error` of an outcome, or of all in a list, if it is the accelerator's own.
-
-    Lack of memory is not: CUDA recovers from it, and from nothing else within a process.
-    """
-    every = found if isinstance(found, list) else [found]
-    errors = [getattr(one, "error", None) for one in every]
-    return errors[0] if errors and all(map(is_of_accelerator, errors)) else None
-
-
 def is_of_accelerator(said: object) -> bool:
-    """Whether a described error is one that a process does not recover from."""
+    """Whether a described error is the accelerator's own: a process does not recover from it.
+
+    Lack of memory is not: CUDA recovers from that.
+    """
     if not isinstance(said, str):
         return False
     return _ACCELERATOR.search(said) is not None and not _MEMORY.search(said)

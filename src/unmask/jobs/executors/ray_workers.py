@@ -15,7 +15,6 @@ import torch
 
 from unmask.jobs.executors.ray_failures import (
     Problem,
-    accelerator_failure,
     address_in,
     brief,
     is_of_accelerator,
@@ -72,7 +71,7 @@ class Worker:
                 sys.exit(said)
             raise
         found = found if overlapped is None else overlapped.write(job, found)
-        if (why := accelerator_failure(found)) is not None:
+        if is_of_accelerator(why := getattr(found, "error", None)):
             # Ray passes the text on as the reason of the death
             sys.exit(why)
         return found

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from unmask.constructions import CONSTRUCTIONS
 from unmask.errors import UnmaskError
-from unmask.evaluation.plan import Plan
 from unmask.evaluation.reports.bootstrap import Estimate
 from unmask.evaluation.reports.html.charts import WITHOUT, drawn
 from unmask.evaluation.reports.summary import Summary
 from unmask.evaluation.reports.tables import Column, Table
 from unmask.evaluation.rows import WHOLE_VOCABULARY
+from unmask.evaluation.run import EvaluationPlan
 from unmask.plots.trade_off import Point, frontier
 from unmask.printable import quoted
 from unmask.queries.costs.forward_passes import forward_passes
@@ -27,7 +27,7 @@ class Frontier(NamedTuple):
     table: Table
 
 
-def passes_by_label(plans: Iterable[Plan], support: str) -> dict[str, int]:
+def passes_by_label(plans: Iterable[EvaluationPlan], support: str) -> dict[str, int]:
     """The forward passes of one pair by the label of a construction, over the support of that name.
 
     Earlier versions did not keep how many tokens a support has: their plans are not counted, nor

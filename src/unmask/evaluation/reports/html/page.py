@@ -34,7 +34,7 @@ from unmask.evaluation.reports.tables import (
     distance_table,
     summary_table,
 )
-from unmask.evaluation.store.run_folder import Run
+from unmask.evaluation.run import Run
 from unmask.markup import asset, templates
 from unmask.plots.styles import construction_styles
 
@@ -69,18 +69,7 @@ def page(it: Report) -> str:
 
 
 def _without_detail(run: Run) -> Run:
-    damaged = [
-        replace(
-            one,
-            why=f"{one.path.name} holds result rows of another plan"
-            if one.of_another_plan
-            else f"{one.path.name} cannot be read",
-        )
-        for one in run.damaged
-    ]
-    return replace(
-        run, rows=tuple(row.without_detail() for row in run.rows), damaged=tuple(damaged)
-    )
+    return replace(run, rows=tuple(row.without_detail() for row in run.rows))
 
 
 def _results(it: Report) -> dict[str, Any]:

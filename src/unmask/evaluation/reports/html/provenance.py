@@ -14,9 +14,8 @@ from typing import Any
 from markupsafe import Markup
 
 from unmask import markup
-from unmask.evaluation.plan import Plan
 from unmask.evaluation.reports.reporting import Report
-from unmask.evaluation.store.run_folder import MANIFEST, ROWS, Run
+from unmask.evaluation.run import EvaluationPlan, Run
 from unmask.settings import Sketch
 
 _OPTIONS = ("steps", "mean", "contexts")
@@ -35,7 +34,7 @@ def run_part(run: Run) -> dict[str, Any]:
     }
 
 
-def _has_other_options(plan: Plan) -> bool:
+def _has_other_options(plan: EvaluationPlan) -> bool:
     """Whether only Python can ask for this plan."""
     sketch = plan.sketch
     return any(set(one.options) - set(_OPTIONS) for one in plan.constructions) or (
@@ -49,7 +48,7 @@ def whole_options(command: str) -> Markup:
     return Markup(_OPTION.sub(r"<span>\1</span>", markup.html(command)))
 
 
-def evaluate_command(plan: Plan) -> str:
+def evaluate_command(plan: EvaluationPlan) -> str:
     """The command that measures this plan."""
     words = ["unmask", "evaluate", "CORPUS", "-m", "MODEL", "-o", "FOLDER"]
     words += ["--corpus-name", plan.corpus.name, "--model-name", plan.model.name]
@@ -61,9 +60,7 @@ def evaluate_command(plan: Plan) -> str:
     for option in _OPTIONS:
         given = [one.options[option] for one in plan.constructions if option in one.options]
         words += [f"--{option}", str(given[-1])] if given else []
-    words += ["--dtype", plan.model.dtype, "--memory-limit", str(plan.memory_limit)]
-    if plan.batch is not None and plan.batch.rows is not None:
-        words += ["--batch-size", str(plan.batch.rows)]
+    words += ["--dtype", plan.model.dtype]
     words += ["--half-tables"] if plan.half_tables else []
     return shlex.join(words)
 
@@ -89,7 +86,7 @@ def report_command(it: Report) -> str:
 def updated(run: Run) -> list[str]:
     """When each shard was last written, as its manifest has it, if it has one."""
     found = []
-    for path in sorted((run.folder / ROWS).glob(f"*/{MANIFEST}")):
+    for path in sorted(run.folder.glob("_manifest-*.json")):
         # a manifest is for people: result rows are whole without it
         with suppress(OSError, ValueError, TypeError, KeyError):
             found.append(json.loads(path.read_text(encoding="utf-8"))["updated"][:_LONGEST_PART])
@@ -112,18 +109,9 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "SHA-256 of the examples", draw.digest
     yield "Support", plan.support_name
     yield "Constructions", ", ".join(one.label for one in plan.constructions)
-    yield "Texts per forward pass", _batch(plan)
-    yield "SHA-256 of the plan", plan.digest
-    yield "Planned by", plan.software
+    yield "SHA-256 of the plan", run.job.digest
+    yield "Planned by", run.job.software
     yield "Computed by", "; ".join(sorted({row.software for row in run.rows if row.software}))
     yield "Devices", ", ".join(sorted({row.device for row in run.rows if row.device}))
     dates = updated(run)
     yield "Last written", ", ".join(dict.fromkeys([*dates[:1], *dates[-1:]]))
-
-
-def _batch(plan: Plan) -> str:
-    if plan.batch is None:
-        return ""
-    if plan.batch.rows is not None:
-        return str(plan.batch.rows)
-    return f"as many as have {plan.batch.tokens} tokens"

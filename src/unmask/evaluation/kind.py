@@ -1,0 +1,151 @@
+"""The kind of job that measures masked examples by all constructions and metrics."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from unmask.constructions import construct
+from unmask.constructions.incompatibility import agreement
+from unmask.evaluation.masks import MaskedPair
+from unmask.evaluation.rows import COLUMNS, Row
+from unmask.evaluation.run import KIND, EvaluationPlan
+from unmask.evaluation.sketched import sketched_metrics
+from unmask.jobs.canonical import sha256
+from unmask.jobs.executors.ray_failures import is_of_accelerator
+from unmask.jobs.kinds import FailedRows
+from unmask.jobs.model_source import SOFTWARE, device_name
+from unmask.jobs.tally import Tally
+from unmask.joints.agreement import Agreement
+from unmask.joints.joint import Joint
+from unmask.joints.metrics import pair_metrics
+from unmask.language_model import LanguageModel
+from unmask.printable import describe
+from unmask.settings import Settings
+from unmask.tables.pair_tables import PairTables
+
+# the column of a unit's rows that holds the masked pair
+EXAMPLE = "example"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluate:
+    """Masked pairs, each by every construction of a plan.
+
+    `settings` say how the model is run; of these, half tables change numbers.
+    """
+
+    plan: EvaluationPlan
+    settings: Settings = field(default_factory=Settings, compare=False)
+
+    name = KIND
+    file_column = None
+    required_columns = ()
+    optional_columns = ()
+    dropped_columns = (EXAMPLE,)
+    output_columns = COLUMNS
+
+    def options(self) -> dict[str, Any]:
+        """Whatever decides the rows."""
+        return self.plan.options()
+
+    def read(self, lm: LanguageModel, rows: Sequence[Mapping[str, Any]]) -> list[MaskedPair]:
+        """The masked pairs."""
+        return [row[EXAMPLE] for row in rows]
+
+    def run(self, lm: LanguageModel, items: Sequence[MaskedPair]) -> list[list[dict[str, Any]]]:
+        """One row per example and construction."""
+        return [self._rows(lm, example) for example in items]
+
+    def without(self, reason: str) -> list[dict[str, Any]]:
+        """Examples can be measured, or were not drawn."""
+        raise NotImplementedError(reason)
+
+    def all_failed_message(self, tally: Tally) -> str:
+        """What is said where there is not one number."""
+        return f"none of the {tally.texts} examples can be measured"
+
+    def tally(
+        self, rows: Sequence[Mapping[str, Any]], found: Sequence[Sequence[Mapping[str, Any]]]
+    ) -> Tally:
+        """How many have an error."""
+        tally = Tally(len(rows))
+        tally.note(KIND, [some[0]["error"] for some in found if some[0]["error"]])
+        return tally
+
+    def _rows(self, lm: LanguageModel, example: MaskedPair) -> list[dict[str, Any]]:
+        began = time.perf_counter()
+        try:
+            return [row.to_dict() for row in measure(lm, self.plan, example, self.settings)]
+        except Exception as error:  # whatever it is belongs into the result rows
+            said = describe(error)
+            if is_of_accelerator(said):
+                raise
+            about = _about(self.plan, example, time.perf_counter() - began)
+        labels = (one.label for one in self.plan.constructions)
+        return FailedRows(Row(**about, construction=one, error=said).to_dict() for one in labels)
+
+
+def measure(
+    lm: LanguageModel, plan: EvaluationPlan, example: MaskedPair, settings: Settings | None = None
+) -> list[Row]:
+    """One result row per construction."""
+    began = time.perf_counter()
+    how = replace(
+        settings or Settings(), half_tables=plan.half_tables, progress=False, announce=False
+    )
+    support = plan.support if isinstance(plan.support, str) else list(plan.support)
+    tables = lm.tables(example.cloze, support=support, settings=how)
+    first, second = example.cloze.gold or ()
+    joints, numbers, found = _metrics(plan, example, tables, (first, second))
+    about = {
+        **_about(plan, example, time.perf_counter() - began),
+        # only where its solver has converged: a rough number would be averaged as a good one
+        "incompatibility": found.bits if found.converged else None,
+        "software": SOFTWARE,
+        "device": device_name(lm),
+    }
+    return [
+        Row(**about, construction=one.label, **numbers[one.method], **_solver(joints[one.method]))
+        for one in plan.constructions
+    ]
+
+
+def _metrics(
+    plan: EvaluationPlan, example: MaskedPair, tables: PairTables, gold: tuple[int, int]
+) -> tuple[dict[str, Joint], dict[str, dict[str, Any]], Agreement]:
+    """Joints and their numbers by method, and J."""
+    methods = {one.method: one.options for one in plan.constructions}
+    if plan.sketch is not None:
+        # another one per example, so that the errors of a mean cancel
+        seed = int(sha256([plan.sketch.seed, example.id])[:15], 16)
+        return sketched_metrics(methods, tables, replace(plan.sketch, seed=seed), gold)
+    tables.both()
+    joints = {name: construct(name, tables, **options) for name, options in methods.items()}
+    metrics = pair_metrics(joints, tables, gold)
+    return joints, {name: one.to_dict() for name, one in metrics.items()}, agreement(tables)
+
+
+def _about(plan: EvaluationPlan, example: MaskedPair, seconds: float) -> dict[str, Any]:
+    first, second = example.cloze.positions
+    return {
+        "corpus": plan.corpus.name,
+        "mask": example.mask,
+        "model": plan.model.name,
+        "support": plan.support_name,
+        "example_id": example.id,
+        "sentence_id": example.sentence_id,
+        "gold_bytes": example.gold_bytes,
+        "length": len(example.cloze),
+        "positions": (first, second),
+        "spans": example.spans,
+        "seconds": seconds,
+    }
+
+
+def _solver(joint: Joint) -> dict[str, Any]:
+    passes, converged = joint.diagnostics.get("passes"), joint.diagnostics.get("converged")
+    return {
+        "passes": None if passes is None else int(str(passes)),
+        "converged": None if converged is None else bool(converged),
+    }
