@@ -127,7 +127,7 @@ def test_a_long_list_of_candidates_is_told_by_its_number() -> None:
         rows = csv.DictReader(io.StringIO(rendering.comma_separated(made)))
         assert {row["support"] for row in rows} == {short}
     # where the numbers come from is told in full
-    assert config(it)["runs"][0]["plan"]["support"] == TOKENS
+    assert config(it)["runs"][0]["plan"]["options"]["support"] == TOKENS
 
 
 def test_short_lists_and_names_stay_as_they_are() -> None:

@@ -409,7 +409,8 @@ def test_hostile_names_stay_text() -> None:
     rows += [replace(row, construction=bad) for row in rows]
     rows += [replace(row, construction="ag") for row in rows[:70]]
     software = [replace(row, software=bad, device=bad) for row in rows]
-    text = page(a_report(a_run(software, support=(bad,), software=bad)))
+    run = a_run(software, support=(bad,))
+    text = page(a_report(replace(run, job=replace(run.job, software=bad))))
     root = read(text)
     check_self_contained(root)
     found = Counter(one.name for one in root.inside)
@@ -448,7 +449,7 @@ def test_figures_beside_each_other_do_not_clash() -> None:
     pytest.importorskip("matplotlib")
     runs = [
         a_run(list(rows_of(mask="random"))),
-        a_run(list(rows_of(mask="contiguous")), memory_limit=5),
+        a_run(list(rows_of(mask="contiguous")), half_tables=True),
     ]
     root = read(page(a_report(*runs)))
     check_self_contained(root)
