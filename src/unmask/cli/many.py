@@ -141,7 +141,7 @@ def run_folder(
         outcome = run_job(
             job,
             job.plan(lm, name=name, dtype=chosen.dtype),
-            _whole_path(chosen.output),
+            whole_path(chosen.output),
             remote or LocalExecutor(lm),
             shard=shard,
             progress=False if chosen.quiet else None,
@@ -165,7 +165,7 @@ def _check_files(files: Sequence[str]) -> None:
         )
 
 
-def _whole_path(folder: str) -> str:
+def whole_path(folder: str) -> str:
     """Workers of a cluster have another working directory."""
     from unmask.jobs.places import is_url
 
