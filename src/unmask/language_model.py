@@ -137,15 +137,14 @@ class LanguageModel:
         same answer.
         """
         cloze = self.read(text, blanks=blanks)
-        if said := unknown_tokens.note(self.tokenizer, cloze):
-            warn(said, UnknownTokenWarning)
+        if message := unknown_tokens.note(self.tokenizer, cloze):
+            warn(message, UnknownTokenWarning)
         return cloze
 
     def read(self, text: str, *, blanks: Sequence[Blank] | None = None) -> Cloze:
         """Like `cloze`, but without a warning: `Cloze.unknown` has the unknown parts."""
-        return self._checked(
-            parse_cloze(text, self.tokenizer, blanks=blanks, max_length=self.max_length)
-        )
+        cloze = parse_cloze(text, self.tokenizer, blanks=blanks, max_length=self.max_length)
+        return self._checked(cloze)
 
     def support(self, candidates: Candidates = "vocabulary") -> Support:
         """The tokens of a blank: a named set, or the given tokens or ids in their order."""

@@ -7,9 +7,10 @@ writes to the disk. The door stands outside all of it, and knows nothing of ques
 import ipaddress
 import re
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
+from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -20,18 +21,10 @@ from unmask.printable import quoted
 LARGEST_BODY = 64_000
 _API = "/gradio_api"
 _STREAM = f"{_API}/queue/data"
-_CALLS = (
-    "app_id",
-    "info",
-    "queue/data",
-    "queue/join",
-    "run/predict",
-    "startup-events",
-    "theme.css",
-)
 _PATHS = {
     *("/", "/config", "/favicon.ico", "/manifest.json", "/robots.txt", "/theme.css"),
-    *(f"{_API}/{name}" for name in _CALLS),
+    *(f"{_API}/{name}" for name in ("app_id", "info", "run/predict", "startup-events")),
+    *(f"{_API}/{name}" for name in ("queue/data", "queue/join", "theme.css")),
 }
 _FOLDERS = ("/assets/", "/static/", "/svelte/", f"{_API}/heartbeat/")
 
@@ -91,8 +84,8 @@ def _address(name: str) -> str | None:
     return None
 
 
-class Door:
-    """Stands around an ASGI application, outside whatever else does."""
+class RequestFilter:
+    """The outermost middleware: answers what the page does not ask for, and lets in the rest."""
 
     def __init__(self, app: ASGIApp, hosts: Hosts) -> None:
         self._app, self._hosts = app, hosts
@@ -110,61 +103,48 @@ class Door:
             await self._let_in(scope, receive, send)
 
     def _rejected(self, scope: Scope) -> int | None:
-        if not self._hosts.answer_to(_header(scope, b"host")):
+        headers, path = Headers(scope=scope), scope["path"]
+        host, length = (headers.getlist(name) for name in ("host", "content-length"))
+        if len(host) != 1 or not self._hosts.answer_to(host[0]):
             return 421
-        if not _is_modest(_header(scope, b"content-length")):
+        if length and not _is_modest(length):
             return 413
-        path = scope["path"]
         is_there = path in _PATHS or (path.startswith(_FOLDERS) and ".." not in path)
         return None if is_there else 404
 
     async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
-        exchange = _Exchange(receive, send)
+        """Count what comes, and complete a reply that is not whole."""
+        size, has_begun, is_whole = 0, False, False
+
+        async def counted() -> Message:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            return message if size <= LARGEST_BODY else {"type": "http.disconnect"}
+
+        async def passed(message: Message) -> None:
+            nonlocal has_begun, is_whole
+            # of what is too large the reply no longer matters, unless it has begun
+            if size <= LARGEST_BODY or has_begun:
+                has_begun = True
+                await send(message)
+                is_whole = message["type"] == "http.response.body" and not message.get("more_body")
+
         if scope["path"] != _STREAM:
             # a link's question is read by the page; Python would remember the addresses requested
             scope = {**scope, "query_string": b""}
         failures.of_the_demo.set(True)
         try:
-            await self._app(scope, exchange.receive, exchange.send)
+            await self._app(scope, counted, passed)
         except Exception as error:
-            if not exchange.is_too_large:
+            if size <= LARGEST_BODY:
                 failures.say("answer a request", error)
-        await exchange.end()
-
-
-class _Exchange:
-    """What a visitor sends, counted as it comes, and the reply, which is made whole."""
-
-    def __init__(self, receive: Receive, send: Send) -> None:
-        self._receive, self._send, self._size = receive, send, 0
-        self._has_begun, self._is_whole = False, False
-
-    @property
-    def is_too_large(self) -> bool:
-        return self._size > LARGEST_BODY
-
-    async def receive(self) -> Message:
-        message = await self._receive()
-        self._size += len(message.get("body", b""))
-        return {"type": "http.disconnect"} if self.is_too_large else message
-
-    async def send(self, message: Message) -> None:
-        if self.is_too_large and not self._has_begun:
-            # nothing of this reply matters any more
-            return
-        self._has_begun = True
-        await self._send(message)
-        if message["type"] == "http.response.body":
-            self._is_whole = not message.get("more_body", False)
-
-    async def end(self) -> None:
-        """Complete what is not whole: by a status if nothing was said, else by saying no more."""
-        if not self._has_begun:
-            await _say(self._receive, self._send, 413 if self.is_too_large else 500)
-        elif not self._is_whole:
+        if not has_begun:
+            await _say(receive, send, 500 if size <= LARGEST_BODY else 413)
+        elif not is_whole:
             with suppress(Exception):
                 # a length was promised; the server closes the connection
-                await self._send({"type": "http.response.body", "body": b""})
+                await send({"type": "http.response.body", "body": b""})
 
 
 async def _say(receive: Receive, send: Send, status: int) -> None:
@@ -174,10 +154,7 @@ async def _say(receive: Receive, send: Send, status: int) -> None:
     await reply({"type": "http"}, receive, send)
 
 
-def _header(scope: Scope, wanted: bytes) -> str:
-    found = [value for name, value in scope["headers"] if name == wanted]
-    return found[0].decode("latin-1") if len(found) == 1 else ""
-
-
-def _is_modest(length: str) -> bool:
-    return not length or (len(length) < 20 and length.isdigit() and int(length) <= LARGEST_BODY)
+def _is_modest(lengths: Sequence[str]) -> bool:
+    (length, *others) = lengths
+    plain = not others and len(length) < 20 and length.isdigit()
+    return plain and int(length) <= LARGEST_BODY

@@ -10,7 +10,7 @@ from typing import Any
 
 import unmask
 from unmask.demo import forgetting, page
-from unmask.demo.door import Door, Hosts
+from unmask.demo.door import Hosts, RequestFilter
 from unmask.demo.examples import examples_for
 from unmask.demo.handlers import Handlers
 from unmask.demo.library import gradio
@@ -124,7 +124,7 @@ def _launched(blocks: Any, hosts: Hosts, host: str, port: int | None, open_brows
     @asynccontextmanager
     async def while_served(app: Any) -> AsyncIterator[None]:
         # outside what Gradio has put around it; an option of Gradio's would put it inside
-        app.middleware_stack = Door(app.middleware_stack, hosts)
+        app.middleware_stack = RequestFilter(app.middleware_stack, hosts)
         forgetting.forget_pages(blocks)
         sweeping = asyncio.create_task(forgetting.forget_answers(blocks._queue))
         yield

@@ -5,8 +5,9 @@ tables over candidates or, where those would be too large, by filling one blank 
 """
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from unmask.constructions import (
     CONSTRUCTIONS,
@@ -17,6 +18,7 @@ from unmask.constructions import (
     constructions_of,
 )
 from unmask.constructions.construction import Given
+from unmask.constructions.needs import together
 from unmask.errors import MethodError, SupportError
 from unmask.joints.engine import Engine
 from unmask.joints.joint import Joint
@@ -26,7 +28,7 @@ from unmask.model.row_reader import RowReader
 from unmask.queries.costs.cost import Cost, predicted
 from unmask.queries.costs.estimate import measured
 from unmask.queries.costs.flops import weight_bytes
-from unmask.queries.costs.forward_passes import all_needs, forward_passes
+from unmask.queries.costs.forward_passes import forward_passes
 from unmask.queries.sketched import (
     check_sketched,
     cost_of_sketch,
@@ -164,11 +166,14 @@ def _elicited_joints(
     request: JointRequest, reader: RowReader, tables: PairTables | CandidateTables
 ) -> dict[str, Joint]:
     """Run the model for what the constructions need together, and build each."""
-    reader.after_first_batch = _announcement(request, reader.model, tables.supports)
+    reader.after_first_batch = partial(_announce, request, reader.model, tables.supports)
     # first, so that single contexts are found in whole tables; a function of the caller's may
     # still reject its options
-    ours = [name for name in request.methods if name in CONSTRUCTIONS]
-    needed = all_needs(ours, tables.shape, request.methods)
+    needed = together(
+        construction(name).needs(tables.shape, options)
+        for name, options in request.methods.items()
+        if name in CONSTRUCTIONS
+    )
     size = reader.model.vocabulary_size
     # how much of the model's mass candidates hold belongs beside their probabilities
     masked = needed.masked or not all(axis.is_whole(size) for axis in tables.supports)
@@ -271,19 +276,14 @@ def _cost_of_several(request: JointRequest, shape: tuple[int, ...]) -> Cost:
     )
 
 
-def _announcement(
-    request: JointRequest, model: MaskedLM, axes: tuple[Support, ...]
-) -> Callable[[float], None] | None:
-    """What says the cost of a long run once its first batch has run, on whatever stderr is."""
+def _announce(
+    request: JointRequest, model: MaskedLM, axes: tuple[Support, ...], seconds_per_row: float
+) -> None:
+    """Print the cost of a long run, on whatever stderr is when its first batch has run."""
     shown = request.settings.progress
     if not request.settings.announce or shown is False or callable(shown):
-        return None
-
-    def announce(seconds_per_row: float) -> None:
-        found = _counted(request, model, axes)
-        seconds = found.forward_passes * seconds_per_row
-        if seconds > _LONG_SECONDS:
-            said = replace(found, seconds=seconds)
-            print(f"{', '.join(request.methods)}: {said}", file=sys.stderr)
-
-    return announce
+        return
+    cost = _counted(request, model, axes)
+    seconds = cost.forward_passes * seconds_per_row
+    if seconds > _LONG_SECONDS:
+        print(f"{', '.join(request.methods)}: {replace(cost, seconds=seconds)}", file=sys.stderr)

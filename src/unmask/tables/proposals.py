@@ -91,9 +91,7 @@ def choose_axes(
 ) -> Axes:
     """The tokens of every blank: those that were given, or as many as requested, grown."""
     blanks = len(cloze.positions)
-    sizes = sizes_of(spec, blanks, len(whole))
-    given = _given(spec, sizes)
-    axes = choose_each(given, blanks, whole, model.special_ids)
+    sizes, axes = _given(model, whole, spec, blanks)
     if not sizes:
         return Axes(axes)
     ordinary = choose("no-special", whole, model.special_ids)
@@ -109,16 +107,20 @@ def placeholder_axes(
     model: MaskedLM, whole: Support, spec: object, blanks: int
 ) -> tuple[Support, ...]:
     """Axes of the sizes that would be chosen, without running the model: for what it will cost."""
-    sizes = sizes_of(spec, blanks, len(whole))
-    axes = choose_each(_given(spec, sizes), blanks, whole, model.special_ids)
+    sizes, axes = _given(model, whole, spec, blanks)
     return tuple(
         Support(axis.ids[: sizes[b]], axis.names[: sizes[b]]) if b in sizes else axis
         for b, axis in enumerate(axes)
     )
 
 
-def _given(spec: object, sizes: Mapping[int, int]) -> object:
-    """What is left of a request when the blanks to be grown are taken out of it."""
+def _given(
+    model: MaskedLM, whole: Support, spec: object, blanks: int
+) -> tuple[dict[int, int], tuple[Support, ...]]:
+    """How many candidates are to be grown, by blank, and the tokens that others were given."""
+    sizes, given = sizes_of(spec, blanks, len(whole)), spec
     if isinstance(spec, Mapping):
-        return {blank: one for blank, one in spec.items() if blank not in sizes}
-    return "tokens" if sizes or isinstance(spec, Sketch) or is_auto(spec) else spec
+        given = {blank: one for blank, one in spec.items() if blank not in sizes}
+    elif sizes or isinstance(spec, Sketch) or is_auto(spec):
+        given = "tokens"
+    return sizes, choose_each(given, blanks, whole, model.special_ids)
