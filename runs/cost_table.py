@@ -58,7 +58,7 @@ class Shape:
     ) -> Cost:
         """What a pair of blanks over the whole vocabulary costs."""
         cost = predicted(
-            methods,
+            {name: {} for name in methods},
             (self.vocabulary, self.vocabulary),
             length=length,
             width=self.width,

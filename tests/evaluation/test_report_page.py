@@ -314,7 +314,7 @@ def test_costs_are_those_of_the_guide() -> None:
     plan = a_plan(constructions=every, support_size=5000)
     assert passes_by_label([plan], "vocabulary") == told
     for name, passes in told.items():
-        assert passes == forward_passes([name], (5000, 5000))
+        assert passes == forward_passes({name: {}}, (5000, 5000))
 
 
 def test_a_plan_without_the_size_of_its_support_has_no_costs() -> None:

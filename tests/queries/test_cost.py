@@ -38,7 +38,7 @@ def test_each_construction_asks_for_its_price_and_no_more(
     joint = lm.joint("t1 [MASK] [MASK]", method=method)
     joint.top(3)
     joint.mutual_information()
-    assert rows_asked(lm) == price == forward_passes([method], (V, V))
+    assert rows_asked(lm) == price == forward_passes({method: {}}, (V, V))
     assert joint.diagnostics["forward_passes"] == price
 
 
@@ -54,7 +54,7 @@ def test_cheap_constructions_ask_for_a_few_contexts(
     assert rows_asked(lm) == made
     joint.log_prob("t3", "t4")
     assert rows_asked(lm) == asked == joint.diagnostics["forward_passes"]
-    assert forward_passes([method], (V, V), options={method: options}) == asked
+    assert forward_passes({method: options}, (V, V)) == asked
     # neither do summaries, which leave out what would need the tables
     assert joint.to_dict(1)["entropy"] is None
     assert joint.incompatibility() is None
@@ -75,7 +75,7 @@ def test_the_geometric_mean_of_orders_needs_both_tables() -> None:
     lm = toy()
     lm.joint("t1 [MASK] [MASK]", method="orders", mean="geometric").log_prob("t3", "t4")
     options = {"orders": {"mean": "geometric"}}
-    assert rows_asked(lm) == 2 * V + 1 == forward_passes(["orders"], (V, V), options=options)
+    assert rows_asked(lm) == 2 * V + 1 == forward_passes(options, (V, V))
 
 
 def test_cheap_constructions_cost_nothing_where_the_tables_are_there() -> None:
@@ -83,7 +83,7 @@ def test_cheap_constructions_cost_nothing_where_the_tables_are_there() -> None:
     joints = lm.joints("t1 [MASK] [MASK]", methods=["orders", "sweep", "ag"])
     joints["orders"].top(3)
     joints["sweep"].log_prob("t3", "t4")
-    assert rows_asked(lm) == 2 * V + 1 == forward_passes(joints, (V, V))
+    assert rows_asked(lm) == 2 * V + 1 == forward_passes({name: {} for name in joints}, (V, V))
 
 
 def test_a_single_step_of_ag_reports_its_whole_price() -> None:
@@ -101,7 +101,7 @@ def test_several_constructions_share_one_elicitation() -> None:
     lm = toy()
     joints = lm.joints("[MASK] t4 [MASK]", methods=["hcb", "mlm", "ag", "mrf"])
     assert list(joints) == ["hcb", "mlm", "ag", "mrf"]
-    assert rows_asked(lm) == 2 * V + 1 == forward_passes(joints, (V, V))
+    assert rows_asked(lm) == 2 * V + 1 == forward_passes({name: {} for name in joints}, (V, V))
 
 
 def test_metrics_of_all_constructions_cost_no_further_row() -> None:
@@ -117,13 +117,13 @@ def test_rectangular_supports_are_counted_by_their_contexts() -> None:
     lm = toy()
     support: dict[int, list[str]] = {0: ["t0", "t1"], 1: ["t3", "t4", "t5"]}
     lm.joint("[MASK] [MASK] t0", method="hcb", support=support)
-    assert rows_asked(lm) == 3 + 2 == forward_passes(["hcb"], (2, 3))
+    assert rows_asked(lm) == 3 + 2 == forward_passes({"hcb": {}}, (2, 3))
 
 
 def test_candidates_cost_one_row_more_for_the_mass_they_capture() -> None:
     lm = toy()
     joint = lm.joint("[MASK] [MASK] t0", method="ag", support=["t0", "t1", "t5"])
-    assert rows_asked(lm) == 2 * 3 + 1 == forward_passes(["ag"], (3, 3), whole_vocabulary=False)
+    assert rows_asked(lm) == 2 * 3 + 1 == forward_passes({"ag": {}}, (3, 3), whole_vocabulary=False)
     captured = joint.diagnostics["captured_mass"]
     assert isinstance(captured, list)
     assert all(0 < mass < 1 for mass in captured)
@@ -141,7 +141,7 @@ def test_options_change_the_price_as_announced() -> None:
         lm = toy()
         lm.joints("t1 [MASK] [MASK]", methods=methods, options=options)
         assert rows_asked(lm) == price, methods
-        assert forward_passes(methods, (V, V), options=options) == price
+        assert forward_passes({name: options.get(name, {}) for name in methods}, (V, V)) == price
         assert lm.cost("t1 [MASK] [MASK]", methods=methods, options=options).forward_passes == price
 
 
@@ -150,7 +150,7 @@ def test_the_pivots_axis_decides_which_support_is_paid_for() -> None:
     support: dict[int, list[str]] = {0: ["t0", "t1"], 1: ["t3", "t4", "t5", "t6", "t7"]}
     lm.joint("[MASK] [MASK] t0", method="hcb", pivot_axis=1, support=support)
     options = {"hcb": {"pivot_axis": 1}}
-    assert rows_asked(lm) == 2 + 2 == forward_passes(["hcb"], (2, 5), options=options)
+    assert rows_asked(lm) == 2 + 2 == forward_passes(options, (2, 5))
 
 
 @pytest.mark.parametrize(

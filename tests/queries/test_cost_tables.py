@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,28 +42,33 @@ PAIR = "t1 [MASK] [MASK]"
 # --- passes --------------------------------------------------------------------------------------
 
 
+def plain(methods: Iterable[str]) -> dict[str, dict[str, object]]:
+    """Constructions without options."""
+    return {name: {} for name in methods}
+
+
 def test_the_stationary_solve_is_counted_once_for_all_that_share_it() -> None:
     shape = (100, 100)
     for methods in (["log-pool"], ["pseudo-gibbs", "log-pool"], ["mrf"]):
         # J needs it too, with whatever joint it is shown
-        assert table_passes(methods, shape)["balance"] == STATIONARY_PASSES
-    assert "balance" not in table_passes(["hcb"], shape)
-    assert "balance" not in table_passes(["mlm", "orders", "sweep"], shape)
+        assert table_passes(plain(methods), shape)["balance"] == STATIONARY_PASSES
+    assert "balance" not in table_passes(plain(["hcb"]), shape)
+    assert "balance" not in table_passes(plain(["mlm", "orders", "sweep"]), shape)
 
 
 def test_each_fit_is_counted_by_itself() -> None:
     shape = (100, 100)
-    assert table_passes(["ag"], shape)["contest"] == CONTEST_PASSES
-    assert table_passes(["ag", "weighted-ag"], shape)["contest"] == 2 * CONTEST_PASSES
-    assert table_passes(["ag-paper"], shape)["step"] == 49
-    assert table_passes(["ag-paper"], shape, {"ag-paper": {"steps": 7}})["step"] == 6
+    assert table_passes(plain(["ag"]), shape)["contest"] == CONTEST_PASSES
+    assert table_passes(plain(["ag", "weighted-ag"]), shape)["contest"] == 2 * CONTEST_PASSES
+    assert table_passes(plain(["ag-paper"]), shape)["step"] == 49
+    assert table_passes({"ag-paper": {"steps": 7}}, shape)["step"] == 6
 
 
 def test_joints_of_single_contexts_are_summed_only_where_the_tables_are() -> None:
-    alone, beside = (table_passes(m, (100, 100)) for m in (["sweep"], ["sweep", "mrf"]))
+    alone, beside = (table_passes(plain(m), (100, 100)) for m in (["sweep"], ["sweep", "mrf"]))
     assert alone == {}
     assert (beside["sum"], beside["rank"]) == (2 + 2 + 1, 2)
-    assert table_passes(["ag"], (100,)) == {}
+    assert table_passes(plain(["ag"]), (100,)) == {}
 
 
 def test_the_passes_of_solvers_are_those_that_were_measured() -> None:
@@ -84,7 +90,7 @@ def test_the_passes_of_solvers_are_those_that_were_measured() -> None:
 def test_tables_are_kept_as_the_limit_allows(
     limit: int, dense: bool, copied: bool, cells: int
 ) -> None:
-    parts = all_needs(["log-pool"], (100, 100))
+    parts = all_needs({"log-pool": {}}, (100, 100))
     kept = choose_storage((100, 100), width=50, settings=unmask.Settings(memory_limit=limit))
     assert (kept.dense, kept.copied) == (dense, copied)
     assert table_bytes(parts, (100, 100), 50, kept) == cells * 10**4 + 2 * 4 * 50 * 100
@@ -123,7 +129,11 @@ def test_storage_is_what_the_tables_report(limit: int) -> None:
 def test_every_pass_multiplies_anew_where_nothing_is_kept() -> None:
     def flop(limit: int) -> int:
         cost = predicted(
-            ["mrf"], (100, 100), length=8, width=50, settings=unmask.Settings(memory_limit=limit)
+            {"mrf": {}},
+            (100, 100),
+            length=8,
+            width=50,
+            settings=unmask.Settings(memory_limit=limit),
         )
         return cost.table_flop
 
@@ -133,7 +143,7 @@ def test_every_pass_multiplies_anew_where_nothing_is_kept() -> None:
     assert flop(8 * 10**4) == 2 * one * (1 + 1 + 1)
     assert flop(0) == 2 * one * (1 + 4 + STATIONARY_PASSES)
     dense = predicted(
-        ["mrf"], (100, 100), length=8, width=None, settings=unmask.Settings(memory_limit=0)
+        {"mrf": {}}, (100, 100), length=8, width=None, settings=unmask.Settings(memory_limit=0)
     )
     assert (dense.table_flop, dense.storage) == (0, "dense")
 
@@ -142,7 +152,7 @@ def test_traffic_grows_with_the_cells_and_without_the_copy() -> None:
     def moved(size: int, limit: int) -> int:
         shape = (size, size)
         return predicted(
-            ["ag"], shape, length=8, width=5, settings=unmask.Settings(memory_limit=limit)
+            {"ag": {}}, shape, length=8, width=5, settings=unmask.Settings(memory_limit=limit)
         ).table_traffic
 
     assert moved(200, 10**9) == 4 * moved(100, 10**9) > 0
@@ -273,7 +283,7 @@ def test_the_speeds_of_this_machine_are_those_of_a_computer() -> None:
 def test_tables_that_are_streamed_take_longer() -> None:
     little, enough = (
         predicted(
-            ["log-pool"],
+            {"log-pool": {}},
             (28_996, 28_996),
             length=16,
             width=768,

@@ -88,8 +88,7 @@ class JointRequest:
 
     def table_rows(self, shape: tuple[int, ...]) -> int:
         """Forward passes behind the tables of candidates."""
-        names = list(self.methods)
-        return forward_passes(names, shape, whole_vocabulary=False, options=self.methods)
+        return forward_passes(self.methods, shape, whole_vocabulary=False)
 
 
 def joint_request(
@@ -249,14 +248,13 @@ def _counted(request: JointRequest, model: MaskedLM, axes: tuple[Support, ...]) 
         found = replace(found, model_bytes=weight_bytes(model))
     else:
         found = predicted(
-            list(request.methods),
+            request.methods,
             shape,
             length=len(request.cloze),
             width=width,
             settings=request.settings,
             model_bytes=weight_bytes(model),
             whole_vocabulary=all(axis.is_whole(model.vocabulary_size) for axis in axes),
-            options=request.methods,
         )
     if not sizes_of(request.support, request.blanks, model.vocabulary_size):
         return found

@@ -18,6 +18,7 @@ from unmask.constructions import (
     DEFAULT_METHOD,
     METHOD_WITHOUT_TABLES,
     construct,
+    construction,
     constructions_of,
     method_name,
 )
@@ -27,7 +28,6 @@ from unmask.errors import ClozeError, MethodError, NumericsError, SupportError
 from unmask.language_model import LanguageModel
 from unmask.model.row_reader import RowReader
 from unmask.printable import quoted
-from unmask.queries.costs.forward_passes import needs
 from unmask.sequences.residues import Mutation, parse_mutations, residue_cloze, residue_tokens
 from unmask.sequences.variants.joints import wild_type_options
 from unmask.settings import Settings
@@ -252,7 +252,9 @@ def _needs(mutations: int, methods: Sequence[str]) -> Needs:
     """What the methods read together; all masked too, for what the residues capture."""
     shape = (2,) * mutations
     each = [
-        every_table(mutations) if name == HCB_PATH or mutations == 2 else needs(name, shape)
+        every_table(mutations)
+        if name == HCB_PATH or mutations == 2
+        else construction(name).needs(shape, {})
         for name in methods
         if name != "mlm"
     ]

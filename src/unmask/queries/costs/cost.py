@@ -1,6 +1,5 @@
 """What joints will cost: forward passes, FLOP, memory, time."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from unmask.arguments import Options
@@ -77,7 +76,7 @@ class Cost:
 
 
 def predicted(
-    methods: Sequence[str],
+    methods: Options,
     shape: tuple[int, ...],
     *,
     length: int,
@@ -86,23 +85,22 @@ def predicted(
     row_flop: int | None = None,
     model_bytes: int | None = None,
     whole_vocabulary: bool = True,
-    options: Options | None = None,
 ) -> Cost:
     """All that can be said of a cost without measuring a time.
 
-    `width` is that of the model's readouts, None where there are none; `row_flop` the FLOP of a
-    row of this length.
+    `methods` are constructions with their options. `width` is that of the model's readouts, None
+    where there are none; `row_flop` the FLOP of a row of this length.
     """
-    rows = forward_passes(methods, shape, whole_vocabulary=whole_vocabulary, options=options)
-    parts = all_needs(methods, shape, options) if len(shape) > 1 else Needs(masked=True)
-    passes = table_passes(methods, shape, options)
+    rows = forward_passes(methods, shape, whole_vocabulary=whole_vocabulary)
+    parts = all_needs(methods, shape) if len(shape) > 1 else Needs(masked=True)
+    passes = table_passes(methods, shape)
     kept = choose_storage(shape, width=width, settings=settings)
     return Cost(
         rows,
         length,
         table_bytes(parts, shape, width, kept),
         for_a_pair=parts.only_contexts(),
-        passes_to_rank=passes_to_rank(methods, shape, options) if parts.only_contexts() else rows,
+        passes_to_rank=passes_to_rank(methods, shape) if parts.only_contexts() else rows,
         table_passes=sum(passes.values()),
         storage=kept.name if parts.whole else None,
         storage_why=kept.why if parts.whole else None,

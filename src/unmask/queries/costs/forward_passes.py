@@ -1,6 +1,5 @@
 """How many rows of the model constructions need together, and which parts of the tables."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from unmask.arguments import Options
@@ -8,25 +7,13 @@ from unmask.constructions import construction
 from unmask.constructions.needs import Needs, together
 
 
-def needs(method: str, shape: tuple[int, ...], options: Options | None = None) -> Needs:
-    """What a construction reads; with single contexts, for the probability of one pair."""
-    return construction(method).needs(shape, (options or {}).get(method, {}))
-
-
-def all_needs(
-    methods: Iterable[str], shape: tuple[int, ...], options: Options | None = None
-) -> Needs:
-    """The parts of the tables that several constructions read together."""
-    given = options or {}
-    return together(construction(name).needs(shape, given.get(name, {})) for name in methods)
+def all_needs(methods: Options, shape: tuple[int, ...]) -> Needs:
+    """The parts of the tables that constructions, each with its options, read together."""
+    return together(construction(name).needs(shape, given) for name, given in methods.items())
 
 
 def forward_passes(
-    methods: Iterable[str],
-    shape: tuple[int, ...],
-    *,
-    whole_vocabulary: bool = True,
-    options: Options | None = None,
+    methods: Options, shape: tuple[int, ...], *, whole_vocabulary: bool = True
 ) -> int:
     """How many rows the model must run for these constructions together.
 
@@ -34,19 +21,24 @@ def forward_passes(
     """
     if len(shape) == 1:
         return 1
-    parts = all_needs(methods, shape, options)
+    parts = all_needs(methods, shape)
     return replace(parts, masked=parts.masked or not whole_vocabulary).rows(shape)
 
 
-def passes_to_rank(
-    methods: Iterable[str], shape: tuple[int, ...], options: Options | None = None
-) -> int:
+def of_contexts(methods: Options, shape: tuple[int, ...]) -> list[str]:
+    """The constructions that read single contexts alone, for the probability of one pair."""
+    return [
+        name
+        for name, given in methods.items()
+        if construction(name).needs(shape, given).only_contexts()
+    ]
+
+
+def passes_to_rank(methods: Options, shape: tuple[int, ...]) -> int:
     """The most rows that joints of single contexts come to need when they are summed or ranked.
 
     Ranking and sampling stop as soon as they are certain; entropy and marginals need the tables.
     """
-    names = list(methods)
-    pairs = [name for name in names if needs(name, shape, options).only_contexts()]
     # what a construction read before the tables were there runs twice
-    before = sum(all_needs(names, shape, options).some) - 2 * len(pairs)
+    before = sum(all_needs(methods, shape).some) - 2 * len(of_contexts(methods, shape))
     return 1 + before + sum(shape)

@@ -1,13 +1,13 @@
 """How often the tables will be read, and how."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
 from unmask.arguments import Options, whole_number
 from unmask.constructions import construction
 from unmask.constructions.needs import Needs
 from unmask.names import STEPS
-from unmask.queries.costs.forward_passes import all_needs, needs
+from unmask.queries.costs.forward_passes import all_needs, of_contexts
 from unmask.tables import kernels
 from unmask.tables.storage import Storage
 
@@ -57,37 +57,26 @@ def table_bytes(parts: Needs, shape: tuple[int, ...], width: int | None, kept: S
     return readouts + dense + (kept.copy_bytes * cells if len(parts.whole) == 2 else 0)
 
 
-def table_passes(
-    methods: Iterable[str], shape: tuple[int, ...], options: Options | None = None
-) -> Passes:
+def table_passes(methods: Options, shape: tuple[int, ...]) -> Passes:
     """Passes of each kind over the tables of these constructions together.
 
     With both tables there J is measured too: it, `log-pool` and `pseudo-gibbs` share one solve.
     """
     if len(shape) == 1:
         return {}
-    given = options or {}
-    names = list(methods)
-    parts = all_needs(names, shape, given)
+    whole = len(all_needs(methods, shape).whole)
     # a joint of single contexts is summed only where the tables are there anyway
-    summed = [
-        name
-        for name in names
-        if len(parts.whole) == 2 or not needs(name, shape, given).only_contexts()
-    ]
-    solvers = [construction(name).solver for name in names]
+    summed = len(methods) - (0 if whole == 2 else len(of_contexts(methods, shape)))
+    solvers = {name: construction(name).solver for name in methods}
+    steps = [_steps(given) for name, given in methods.items() if solvers[name] == "steps"]
     counts: dict[Kind, int] = {
-        "made": len(parts.whole),
-        "copied": int(len(parts.whole) == 2),
-        "balance": STATIONARY_PASSES if len(parts.whole) == 2 else 0,
-        "contest": CONTEST_PASSES * solvers.count("contest"),
-        "step": sum(
-            _steps(given.get(name, {}))
-            for name, solver in zip(names, solvers, strict=True)
-            if solver == "steps"
-        ),
-        "sum": _SUMS * len(summed) + int(len(parts.whole) == 2),
-        "rank": len(summed),
+        "made": whole,
+        "copied": int(whole == 2),
+        "balance": STATIONARY_PASSES if whole == 2 else 0,
+        "contest": CONTEST_PASSES * list(solvers.values()).count("contest"),
+        "step": sum(steps),
+        "sum": _SUMS * summed + int(whole == 2),
+        "rank": summed,
     }
     return {kind: count for kind, count in counts.items() if count}
 
@@ -120,9 +109,8 @@ def table_flop(
 def compiled_traffic(passes: Passes, shape: tuple[int, ...], kept: Storage) -> int:
     """Bytes that could be read in the time of these passes where they are compiled; else zero."""
     cells = shape[0] * shape[-1]
-    if not (kept.copied and len(shape) == 2 and kernels.available()):
-        return 0
-    if cells < kernels.FEWEST_CELLS:
+    compiled = kept.copied and len(shape) == 2 and kernels.available()
+    if not compiled or cells < kernels.FEWEST_CELLS:
         return 0
     return cells * sum(count * _COMPILED[kind] for kind, count in passes.items())
 

@@ -36,10 +36,9 @@ def passes_by_label(plans: Iterable[EvaluationPlan], support: str) -> dict[str, 
     """
     return {
         one.label: forward_passes(
-            [one.method],
+            {one.method: one.options},
             (plan.support_size, plan.support_size),
             whole_vocabulary=plan.support == WHOLE_VOCABULARY,
-            options={one.method: one.options},
         )
         for plan in plans
         if plan.support_name == support and plan.support_size is not None and plan.sketch is None
