@@ -23,29 +23,20 @@ STATIONARY_PASSES, CONTEST_PASSES = 30, 28
 _SUMS = 2
 
 # bytes per cell that one pass moves where it is not compiled, as on a GPU: counted over the inputs
-# and outputs of its tensor operations, with the solvers' copy there
-_TRAFFIC: Mapping[Kind, int] = {
-    "made": 70,
-    "copied": 150,
-    "balance": 100,
-    "contest": 385,
-    "step": 100,
-    "sum": 170,
-    "rank": 160,
+# and outputs of its tensor operations, with the solvers' copy there; and as many bytes as are read
+# in the time of a compiled one: those of solvers are measured (docs/results/engine.md), the others
+# rough
+_BYTES: Mapping[Kind, tuple[int, int]] = {
+    "made": (70, 10),
+    "copied": (150, 20),
+    "balance": (100, 10),
+    "contest": (385, 17),
+    "step": (100, 10),
+    "sum": (170, 15),
+    "rank": (160, 10),
 }
 # what each pass of a solver moves besides where there is no room for that copy
 _WITHOUT_COPY = 70
-# the same for compiled passes: as many bytes as are read in the time that one takes. Those of
-# solvers are measured (docs/results/engine.md), the others rough
-_COMPILED: Mapping[Kind, int] = {
-    "made": 10,
-    "copied": 20,
-    "balance": 10,
-    "contest": 17,
-    "step": 10,
-    "sum": 15,
-    "rank": 10,
-}
 
 
 def table_bytes(parts: Needs, shape: tuple[int, ...], width: int | None, kept: Storage) -> int:
@@ -112,13 +103,13 @@ def compiled_traffic(passes: Passes, shape: tuple[int, ...], kept: Storage) -> i
     compiled = kept.copied and len(shape) == 2 and kernels.available()
     if not compiled or cells < kernels.FEWEST_CELLS:
         return 0
-    return cells * sum(count * _COMPILED[kind] for kind, count in passes.items())
+    return cells * sum(count * _BYTES[kind][1] for kind, count in passes.items())
 
 
 def traffic(passes: Passes, shape: tuple[int, ...], kept: Storage) -> int:
     """Bytes that these passes move through memory where they are not compiled."""
-    a_cell = sum(count * _TRAFFIC[kind] for kind, count in passes.items())
+    a_cell = sum(count * _BYTES[kind][0] for kind, count in passes.items())
     if not kept.copied:
         solving = sum(passes.get(kind, 0) for kind in ("balance", "contest", "step"))
-        a_cell += _WITHOUT_COPY * solving - passes.get("copied", 0) * _TRAFFIC["copied"]
+        a_cell += _WITHOUT_COPY * solving - passes.get("copied", 0) * _BYTES["copied"][0]
     return shape[0] * shape[-1] * a_cell
