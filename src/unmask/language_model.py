@@ -71,7 +71,7 @@ from unmask.queries.sampling.gibbs import (
     sample_blanks,
 )
 from unmask.queries.sampling.samples import Samples
-from unmask.queries.word_targets import PiecePrior, Targets, WordQuestion, fill_targets
+from unmask.queries.word_targets import PiecePrior, Targets, WordFill, WordQuestion, fill_targets
 from unmask.settings import Settings, Sketch
 from unmask.tables.elicited import ElicitedSource
 from unmask.tables.pair_tables import PairTables
@@ -269,32 +269,12 @@ class LanguageModel:
         if whole_number(top) is None or top < 1:
             raise SupportError(f"top takes a number of fills from 1, not {quoted(top)}")
         if targets is not None:
-            name = METHOD_WITHOUT_TABLES if method is None else method_name(method)
-            check_options(name, options)
             if not is_auto(support):
                 raise SupportError(
                     "support and targets both restrict what a blank may hold; give one of them"
                 )
-            if options and not construction(name).needs((2, 2), {}).whole:
-                raise MethodError(
-                    f"{name} of targets takes no option {quoted(next(iter(options)))}"
-                )
-            fills = fill_targets(
-                WordQuestion(
-                    self.model,
-                    self.tokenizer,
-                    self._vocabulary,
-                    cloze,
-                    settings or Settings(),
-                    self.max_length,
-                ),
-                targets,
-                method=name,
-                piece_prior=piece_prior,
-                joint_of=lambda wide: self.joint(
-                    wide, method=name, support="vocabulary", settings=settings, **options
-                ),
-            )
+            name = METHOD_WITHOUT_TABLES if method is None else method_name(method)
+            fills = self._word_fills(cloze, targets, piece_prior, name, settings, options)
             return fill_results.of_words(self.tokenizer, fills[:top], name)
         if piece_prior is not None:
             raise ClozeError("a piece prior ranks targets of several numbers of pieces; give both")
@@ -538,6 +518,29 @@ class LanguageModel:
         named = default_methods(blanks, axes) if methods is None else methods
         checked = check_methods(named, options, max(2, blanks))[1]
         return joint_request(cloze, checked, axes, settings, self._provenance(cloze))
+
+    def _word_fills(
+        self,
+        cloze: Cloze,
+        targets: Targets,
+        piece_prior: PiecePrior | None,
+        method: str,
+        settings: Settings | None,
+        options: Mapping[str, Any],
+    ) -> list[WordFill]:
+        check_options(method, options)
+        if options and not construction(method).needs((2, 2), {}).whole:
+            raise MethodError(f"{method} of targets takes no option {quoted(next(iter(options)))}")
+        how, size = settings or Settings(), self.max_length
+        return fill_targets(
+            WordQuestion(self.model, self.tokenizer, self._vocabulary, cloze, how, size),
+            targets,
+            method=method,
+            piece_prior=piece_prior,
+            joint_of=lambda wide: self.joint(
+                wide, method=method, support="vocabulary", settings=settings, **options
+            ),
+        )
 
     def _filled_together(
         self, cloze: Cloze, at_most: float, support: Axes, settings: Settings
