@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 from unmask.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from unmask.plots.comparison import compare
-    from unmask.plots.heat_map import plot
-    from unmask.plots.saving import save_figure
-    from unmask.plots.styles import STYLES, Style, construction_styles
-    from unmask.plots.trade_off import Point, frontier
+    from unmask.plots.comparison import compare as compare
+    from unmask.plots.heat_map import plot as plot
+    from unmask.plots.saving import save_figure as save_figure
+    from unmask.plots.styles import STYLES as STYLES
+    from unmask.plots.styles import Style as Style
+    from unmask.plots.styles import construction_styles as construction_styles
+    from unmask.plots.trade_off import Point as Point
+    from unmask.plots.trade_off import frontier as frontier
 
 _HOME = {
     "STYLES": "styles",
@@ -26,16 +29,7 @@ _HOME = {
     "save_figure": "saving",
 }
 
-__all__ = [
-    "STYLES",
-    "Point",
-    "Style",
-    "compare",
-    "construction_styles",
-    "frontier",
-    "plot",
-    "save_figure",
-]
+__all__ = list(_HOME)
 
 
 __getattr__ = lazy_names(__name__, _HOME)

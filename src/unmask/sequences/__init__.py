@@ -8,14 +8,21 @@ from typing import TYPE_CHECKING
 from unmask.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from unmask.names import PAIR_METHODS, TEXT_METHODS
-    from unmask.sequences.blimp import read_blimp
-    from unmask.sequences.minimal_pairs import accuracies, accuracy
-    from unmask.sequences.outputs import to_dicts, to_pandas
-    from unmask.sequences.scores import LogRatio, TextScore, WordScore
-    from unmask.sequences.scoring import log_ratios, score_texts
-    from unmask.sequences.unmasking import ORDERS
-    from unmask.sequences.word_pairs import PairScore, score_pairs
+    from unmask.names import PAIR_METHODS as PAIR_METHODS
+    from unmask.names import TEXT_METHODS as TEXT_METHODS
+    from unmask.sequences.blimp import read_blimp as read_blimp
+    from unmask.sequences.minimal_pairs import accuracies as accuracies
+    from unmask.sequences.minimal_pairs import accuracy as accuracy
+    from unmask.sequences.outputs import to_dicts as to_dicts
+    from unmask.sequences.outputs import to_pandas as to_pandas
+    from unmask.sequences.scores import LogRatio as LogRatio
+    from unmask.sequences.scores import TextScore as TextScore
+    from unmask.sequences.scores import WordScore as WordScore
+    from unmask.sequences.scoring import log_ratios as log_ratios
+    from unmask.sequences.scoring import score_texts as score_texts
+    from unmask.sequences.unmasking import ORDERS as ORDERS
+    from unmask.sequences.word_pairs import PairScore as PairScore
+    from unmask.sequences.word_pairs import score_pairs as score_pairs
 
 _HOME = {
     "LogRatio": "scores",
@@ -35,23 +42,7 @@ _HOME = {
     "to_pandas": "outputs",
 }
 
-__all__ = [
-    "ORDERS",
-    "PAIR_METHODS",
-    "TEXT_METHODS",
-    "LogRatio",
-    "PairScore",
-    "TextScore",
-    "WordScore",
-    "accuracies",
-    "accuracy",
-    "log_ratios",
-    "read_blimp",
-    "score_pairs",
-    "score_texts",
-    "to_dicts",
-    "to_pandas",
-]
+__all__ = list(_HOME)
 
 
 __getattr__ = lazy_names(__name__, _HOME)
