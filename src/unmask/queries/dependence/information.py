@@ -12,7 +12,7 @@ its weight, and all others are drawn.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
@@ -21,15 +21,19 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from unmask.logspace import row_blocks
-from unmask.model.row_reader import Outcomes, RowReader, Rows
+from unmask.model.row_reader import Outcomes, RowReader
 from unmask.model.shapes import Shape, run_by_shape
-from unmask.queries.dependence.question import Found, How, Question, ids_of, positions_of
+from unmask.queries.dependence.question import (
+    Found,
+    How,
+    Question,
+    ids_of,
+    positions_of,
+    read_places,
+)
 
 # numbers of distributions that are kept while their contexts run, for every token of a row
 _KEPT_PER_TOKEN = 16
-# and of those that are compared at once, 8 bytes each
-_TILE_CELLS = 2**21
 # the part of the samples that are the likeliest tokens, one in so many
 _HEAD = 4
 # of a normal distribution, 95% are within so many standard deviations
@@ -154,7 +158,7 @@ class _Contexts:
         def keep(rows: Tensor, column: int, log_probs: Tensor) -> None:
             kept[rows, column] = log_probs.float().cpu()
 
-        self._read(self.masked, self.positions, keep)
+        read_places(self.reader, self.masked, self.positions, self.outcomes, keep)
         return kept
 
     def _fill(self, place: int, before: Float[Tensor, "openings positions size"]) -> Measured:
@@ -176,29 +180,14 @@ class _Contexts:
             was = before[opening[rows], columns[column]].double()
             moved[rows, column] = (now.exp() * (now - was)).sum(dim=1)
 
-        self._read(ids, self.positions[opening][:, columns], compare)
+        others_at = self.positions[opening][:, columns]
+        read_places(self.reader, ids, others_at, self.outcomes, compare)
         by_place = torch.stack(
             [moved[:, [columns.index(c) for c in self.columns[o]]].sum(dim=1) for o in others],
             dim=1,
         )
         moved_by = by_place[which].view(*fills.tokens.shape[:2], -1)
         return fills.averaged(moved_by, torch.bincount(opening, minlength=len(self.openings)))
-
-    def _read(
-        self,
-        ids: Int[Tensor, "rows length"],
-        positions: Int[Tensor, "rows read"],
-        use: Callable[[Tensor, int, Tensor], None],
-    ) -> None:
-        """Show `use` the distributions at every position that is read, some rows at a time."""
-
-        def tiles(batch: slice, readouts: Tensor) -> None:
-            for column in range(positions.shape[1]):
-                for some in row_blocks(len(readouts), self.outcomes.size, _TILE_CELLS):
-                    rows = torch.arange(batch.start + some.start, batch.start + some.stop)
-                    use(rows, column, self.outcomes.log_probs(readouts[some, column]))
-
-        self.reader.each_batch(Rows.of(ids), positions, tiles, batch_for=0)
 
     def _fills(self, place: int, log_probs: Float[Tensor, "openings pieces size"]) -> "_Fills":
         wanted, size = self.how.samples, self.outcomes.size

@@ -20,13 +20,16 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from unmask.logspace import row_blocks
 from unmask.model.row_reader import Outcomes, RowReader, Rows
 from unmask.model.shapes import Shape, run_by_shape
-from unmask.queries.dependence.question import Found, How, Question, ids_of, positions_of
-
-# numbers of distributions that exist at once
-_TILE_CELLS = 2**21
+from unmask.queries.dependence.question import (
+    Found,
+    How,
+    Question,
+    ids_of,
+    positions_of,
+    read_places,
+)
 
 # of each text by its number: a place of it
 Asked = tuple[int, int]
@@ -81,16 +84,12 @@ def _propose(
         log_probs = torch.empty(*positions.shape, count, dtype=torch.float64)
         places = torch.empty(*positions.shape, count, dtype=torch.long)
 
-        def keep(batch: slice, readouts: Tensor) -> None:
-            for column in range(readouts.shape[1]):
-                for part in row_blocks(len(readouts), outcomes.size, _TILE_CELLS):
-                    rows = slice(batch.start + part.start, batch.start + part.stop)
-                    log_p = outcomes.log_probs(readouts[part, column]).cpu()
-                    best = _best(log_p, count, support, standing[rows, column])
-                    places[rows, column] = best
-                    log_probs[rows, column] = log_p.gather(1, best)
+        def keep(rows: Tensor, column: int, log_p: Tensor) -> None:
+            best = _best(log_p.cpu(), count, support, standing[rows, column])
+            places[rows, column] = best
+            log_probs[rows, column] = log_p.cpu().gather(1, best)
 
-        reader.each_batch(Rows.of(ids), positions, keep, batch_for=0)
+        read_places(reader, ids, positions, outcomes, keep)
         return map(_fills, support[places], log_probs)
 
     return dict(zip(asked, run_by_shape(reader, asked, shape_of, propose), strict=True))

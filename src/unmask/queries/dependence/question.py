@@ -12,6 +12,7 @@ from torch import Tensor
 
 from unmask.arguments import whole_number
 from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
+from unmask.model.row_reader import Outcomes, RowReader, Rows, UseDistributions
 from unmask.names import MEASURES
 from unmask.printable import quoted
 from unmask.queries.dependence.dependence_map import Place, numbers_of
@@ -204,3 +205,15 @@ def positions_of(
     return torch.tensor(
         [[p for place in places for p in one.places[place].positions] for one, places in chosen]
     )
+
+
+def read_places(
+    reader: RowReader,
+    ids: Int[Tensor, "rows length"],
+    positions: Int[Tensor, "rows read"],
+    outcomes: Outcomes,
+    use: UseDistributions,
+) -> None:
+    """Show `use` the distributions at every position, some rows of one column at a time."""
+    wanted, each = torch.ones(positions.shape, dtype=torch.bool), [outcomes] * positions.shape[1]
+    reader.distributions(Rows.of(ids), positions, wanted, each, use, batch_for=0)

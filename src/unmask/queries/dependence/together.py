@@ -10,13 +10,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from unmask.arguments import real_number
 from unmask.errors import ClozeError, UnmaskError
-from unmask.model.row_reader import Outcomes, RowReader, Rows
+from unmask.model.row_reader import Outcomes, RowReader
 from unmask.printable import quoted
 from unmask.queries.dependence.information import by_information
 from unmask.queries.dependence.question import How, Question
@@ -103,13 +102,6 @@ def _masked(
     reader: RowReader, question: Question, ids: Sequence[int], blanks: Sequence[int], how: How
 ) -> Float[Tensor, "blanks size"]:
     """The distributions of some blanks in one row."""
-    outcomes = Outcomes.of(reader.model, how.support)
     positions = [question.places[blank].positions[0] for blank in blanks]
-    kept: list[Tensor] = []
-    reader.each_batch(
-        Rows.of(torch.tensor([list(ids)])),
-        positions,
-        lambda _, readouts: kept.append(outcomes.log_probs(readouts[0]).cpu()),
-        batch_for=0,
-    )
-    return kept[0]
+    readouts = reader.one(ids, positions, what="forward passes")
+    return Outcomes.of(reader.model, how.support).log_probs(readouts).cpu()
