@@ -17,6 +17,7 @@ from unmask.constructions.needs import Needs
 from unmask.errors import MethodError
 from unmask.joints.agreement import Agreement
 from unmask.joints.joint import Joint
+from unmask.joints.sketched import Sketched
 from unmask.names import ALIASES, METHODS
 from unmask.names import DEFAULT_METHOD as DEFAULT_METHOD
 from unmask.names import METHOD_WITHOUT_TABLES as METHOD_WITHOUT_TABLES
@@ -146,7 +147,9 @@ def construct(method: object, tables: Tables, **options: object) -> Joint:
     return build(name, tables, options)
 
 
-def build(name: str, tables: Tables, options: Given) -> Joint:
+def build(
+    name: str, tables: Tables, options: Given, sketch: Sketched[Joint] | None = None
+) -> Joint:
     """Like `construct`, for the short name of a construction and options that were checked."""
     known = construction(name)
     if name in CONSTRUCTIONS:
@@ -154,7 +157,7 @@ def build(name: str, tables: Tables, options: Given) -> Joint:
         tables.elicit(parts.whole, masked=parts.masked)
     joint = known.build(tables, **options)
     # measured when it is read, and only where all tables are there by then: it takes a solver
-    return joint.named(name, agreement=partial(_agreement_if_elicited, tables))
+    return joint.named(name, agreement=partial(_agreement_if_elicited, tables), sketch=sketch)
 
 
 def _agreement_if_elicited(tables: Tables) -> Agreement | None:

@@ -228,7 +228,6 @@ class _Built:
     def joint(self) -> Joint:
         """The joint. Of a replicate its table alone is kept: there are many of them."""
         tables = self._tables()
-        joint = build(self.method, tables, self.options)
         sketch = Sketched(
             self.pair.whole.supports,
             self.holding,
@@ -236,8 +235,9 @@ class _Built:
             self.pair.diagnostics,
             self.missing_entropy,
         )
+        joint = build(self.method, tables, self.options, sketch)
         if self.replicate is None:
-            return joint.named(self.method, sketch=sketch)
+            return joint
         return Joint(
             Engine.of_table(joint.scores(slice(0, tables.shape[0]))),
             tables.supports,
