@@ -15,7 +15,6 @@ from unmask.demo.scheduler import Job
 from unmask.demo.words import pieces
 from unmask.markup import templates
 from unmask.names import DEFAULT_METHOD, METHODS
-from unmask.plots.tokens import Cells, log_cells
 
 HINT = "Click the words to blank, or write [MASK] into the text. Then fill the blanks."
 BUSY = "Too many people are asking at the moment. Please try again in a few seconds."
@@ -148,8 +147,7 @@ def maps(joints: Mapping[str, unmask.Joint]) -> str:
     rows, columns = (_tokens_for_all(every, axis) for axis in (0, 1))
     if not rows or not columns:
         return ""
-    cells = Cells(list(rows), list(columns))
-    tables = {name: log_cells(joint, cells).exp().tolist() for name, joint in joints.items()}
+    tables = {name: _cells(joint, list(rows), list(columns)) for name, joint in joints.items()}
     most = max(max(map(max, table)) for table in tables.values())
     return str(_html.maps(tables, most or 1, list(rows.values()), list(columns.values())))
 
@@ -161,6 +159,13 @@ def _tokens_for_all(joints: Sequence[unmask.Joint], axis: int) -> dict[int, str]
     axes = [joint.supports[axis] for joint in joints]
     held = [one for one in found if all(axis.place_of_id(one) is not None for axis in axes)]
     return {one: found[one] for one in held[:MAP]}
+
+
+def _cells(joint: unmask.Joint, rows: Sequence[int], columns: Sequence[int]) -> list[list[float]]:
+    first, second = joint.supports
+    places = [second.index(token) for token in columns]
+    each = [first.index(token) for token in rows]
+    return [joint.log_rows(slice(at, at + 1))[0, places].exp().tolist() for at in each]
 
 
 def page_head(model: str, size: int) -> str:
