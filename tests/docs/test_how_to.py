@@ -339,13 +339,13 @@ def test_snippets_run(
     exec(
         compile(code.replace("bert-base-cased", tiny_bert.as_posix()), "evaluate.md", "exec"), names
     )
-    assert names["outcome"].done == len(SENTENCES)
-    assert names["outcome"].failed == 0
+    assert names["outcome"].tally.texts == len(SENTENCES)
+    assert names["outcome"].tally.failed == 0
     assert names["run"].missing == 0
     # one row per example and construction, whoever reads them
     assert len(names["rows"]) == len(names["run"].rows) == 3 * len(SENTENCES)
     said = capsys.readouterr().out
-    assert said.startswith("5 done, 0 failed\n0 missing\n")
+    assert said.startswith("5 done, of these 0 failed\n0 missing\n")
     assert "| mlm |" in said
 
 
@@ -356,7 +356,7 @@ def test_columns_of_the_page_are_those_of_the_rows(tiny_bert: Path, tmp_path: Pa
     run = tmp_path / "run"
     given = f"evaluate {corpus} -m {tiny_bert} -o {run} --examples 1 --method mlm --quiet"
     assert cli.main(shlex.split(given.replace("\\", "/"))) == 0
-    (part,) = run.glob("rows/*/*.parquet")
+    (part,) = run.glob("*.parquet")
     page = (FOLDER / "evaluate.md").read_text(encoding="utf-8")
     table = page.split("| column | what it is |")[1].split("\n\n")[0]
     told = [name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", row)]

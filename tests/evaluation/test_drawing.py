@@ -100,8 +100,8 @@ def test_syntactic_differences_pair_runs_of_one_setting() -> None:
     ]
     apart = replace(report(runs, resampling=QUICK), syntactic=(far, far), apart=({}, {}))
     together = replace(a_report("a"), syntactic=(far,), apart=({},))
-    assert apart.syntactic_differences() == together.syntactic_differences() != []
-    assert apart.syntactic_bins() == together.syntactic_bins()
+    assert apart.difference_bins("syntax") == together.difference_bins("syntax") != []
+    assert apart.bins("syntax") == together.bins("syntax")
 
 
 def test_syntactic_distances_are_drawn_where_texts_were_parsed(tmp_path: Path) -> None:

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from unmask import UnmaskError
-from unmask.evaluation.reports import bootstrap
+from unmask import UnmaskError, resampling
 from unmask.evaluation.reports.bootstrap import (
     Estimate,
     Resampling,
@@ -153,7 +152,7 @@ def test_neither_blocks_nor_the_order_of_examples_matter(monkeypatch: pytest.Mon
     values, order = normal(10, 2, 50), np.random.default_rng(0).permutation(50)
     whole = [asdict(one) for one in means(values, range(50), QUICK)]
     shuffled = means(values[:, order], order.tolist(), QUICK)
-    monkeypatch.setattr(bootstrap, "_CELLS", 333)
+    monkeypatch.setattr(resampling, "_CELLS", 333)
     blocks = means(values, range(50), QUICK)
     for one, other, expected in zip(shuffled, blocks, whole, strict=True):
         assert asdict(one) == pytest.approx(expected, rel=1e-12)

@@ -484,7 +484,7 @@ def test_differences_by_distance_stand_under_their_figure_as_text() -> None:
     root = read(page(it))
     ((heads, *cells),) = tables(root, "Differences to mlm by token distance")
     assert heads[:4] == ["construction", "distance from", "to", "examples"]
-    drawn = it.token_differences()
+    drawn = it.difference_bins("distance")
     assert [row[:4] for row in cells] == [
         [one.group.construction, str(one.first), str(one.last), str(one.examples)] for one in drawn
     ]

@@ -184,7 +184,7 @@ def test_the_differences_by_token_distance_are_those_of_the_rows() -> None:
     runs = [read_run(TABLE1 / name) for name in ("snli", "xsum")]
     few = Resampling(resamples=2)
     drawn = table1_here_report.drawn_bins(TABLE1 / "figures" / "distance-differences.csv")
-    again = report_of(runs, resampling=few, baseline="mlm").token_differences()
+    again = report_of(runs, resampling=few, baseline="mlm").difference_bins("distance")
     assert [replace(one, pairwise_nll=0, unary_nll=0) for one in drawn] == [
         replace(one, pairwise_nll=0, unary_nll=0) for one in again
     ]

@@ -8,6 +8,7 @@ mutations. All methods see the same resamples, so differences between methods ar
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,8 @@ from numpy.typing import NDArray
 
 from unmask.errors import UnmaskError
 from unmask.printable import columns, printable, quoted
+from unmask.resampling import PERCENTILES
+from unmask.resampling import Resampling as Resampling
 from unmask.sequences.variant_epistasis import Variant, pairwise_epistasis, variant_of
 
 Numbers = NDArray[np.float64]
@@ -26,9 +29,7 @@ _TOP = 0.1
 _FEWEST = 3
 # as many mutations or more are one group
 _MANY = 5
-_PERCENTILES = (2.5, 97.5)
-# counts of resamples that exist at once
-_CELLS = 2**22
+_DEFAULT = Resampling(resamples=1000)
 
 
 class MetricRow(NamedTuple):
@@ -51,14 +52,6 @@ class MetricRow(NamedTuple):
     reason: str | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Resampling:
-    """How often variants or pairs are resampled, and from which seed."""
-
-    resamples: int = 1000
-    seed: int = 0
-
-
 def evaluate_variants(
     mutants: Sequence[str],
     measured: Sequence[float | None],
@@ -66,7 +59,7 @@ def evaluate_variants(
     *,
     windows: Sequence[object] | None = None,
     baseline: str | None = None,
-    resampling: Resampling = Resampling(),
+    resampling: Resampling = _DEFAULT,
 ) -> list[MetricRow]:
     """Every metric of every method, over all variants and by their number of mutations.
 
@@ -307,16 +300,9 @@ def _drawn(
     statistic: Statistic, measured: Numbers, scores: Numbers, resampling: Resampling
 ) -> Numbers:
     """The statistic itself, then that of every resample; the same rows whatever the method."""
-    generator = np.random.default_rng(resampling.seed)
     n = len(measured)
-    parts = [statistic(measured, scores, np.ones((1, n)))]
-    step = max(1, _CELLS // n)
-    for start in range(0, resampling.resamples, step):
-        lines = min(step, resampling.resamples - start)
-        picks = generator.integers(n, size=(lines, n)) + np.arange(lines)[:, None] * n
-        times = np.bincount(picks.ravel(), minlength=lines * n).reshape(lines, n)
-        parts.append(statistic(measured, scores, times.astype(np.float64)))
-    return np.concatenate(parts)
+    every = chain([np.ones((1, n))], resampling.counts(n))
+    return np.concatenate([statistic(measured, scores, times) for times in every])
 
 
 def _with_ends(drawn: Numbers) -> Ends:
@@ -324,5 +310,5 @@ def _with_ends(drawn: Numbers) -> Ends:
     finite = drawn[1:][np.isfinite(drawn[1:])]
     if len(finite) <= len(drawn[1:]) / 2:
         return float(drawn[0]), None, None
-    low, high = np.percentile(finite, _PERCENTILES)
+    low, high = np.percentile(finite, PERCENTILES)
     return float(drawn[0]), float(low), float(high)

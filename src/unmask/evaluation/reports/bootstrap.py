@@ -15,30 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unmask.errors import UnmaskError
-from unmask.printable import quoted
+from unmask.resampling import PERCENTILES
+from unmask.resampling import Resampling as Resampling
 
 Numbers = NDArray[np.float64]
 
-# the ends of an interval: it covers 95% of the resamples
-PERCENTILES = (2.5, 97.5)
 # how many standard errors such an interval reaches to each side of a normal mean
 _NORMAL = 1.96
-# counts of so many cells are held at once: 32 MB
-_CELLS = 2**22
-
-
-@dataclass(frozen=True, kw_only=True)
-class Resampling:
-    """How often sentences are resampled, and from which seed."""
-
-    resamples: int = 10_000
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.resamples < 1:
-            raise UnmaskError(f"resamples is a number from 1, not {quoted(self.resamples)}")
-        if self.seed < 0:
-            raise UnmaskError(f"seed is a number from 0, not {quoted(self.seed)}")
 
 
 @dataclass(frozen=True)
@@ -157,24 +140,10 @@ def _stderr(rest: Numbers, size: float) -> Numbers:
 
 def _ends(sums: Numbers, resampling: Resampling) -> Numbers:
     """Low and high ends per column but the last, which all others are divided by."""
-    drawn = _resampled(sums, resampling)
+    drawn = np.concatenate([times @ sums for times in resampling.counts(len(sums))])
     with np.errstate(invalid="ignore", divide="ignore"):
         found = drawn[:, :-1] / drawn[:, -1:]
     return np.percentile(found, PERCENTILES, axis=0)
-
-
-def _resampled(sums: Numbers, resampling: Resampling) -> Numbers:
-    """The sums of as many sentences drawn with replacement, one row per resample."""
-    generator = np.random.default_rng(resampling.seed)
-    count = len(sums)
-    step = max(1, _CELLS // count)
-    parts = []
-    for start in range(0, resampling.resamples, step):
-        rows = min(step, resampling.resamples - start)
-        picks = generator.integers(count, size=(rows, count)) + np.arange(rows)[:, None] * count
-        times = np.bincount(picks.ravel(), minlength=rows * count).reshape(rows, count)
-        parts.append(times.astype(np.float64) @ sums)
-    return np.concatenate(parts)
 
 
 def _exp(value: float) -> float:

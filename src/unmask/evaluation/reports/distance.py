@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from unmask.errors import UnmaskError
-from unmask.evaluation.reports.bootstrap import DEFAULT, Estimate, Resampling, means
-from unmask.evaluation.reports.summary import differences
-from unmask.evaluation.rows import Group, Row, grouped, measured, total_error
+from unmask.evaluation.reports.bootstrap import DEFAULT, Estimate, Resampling
+from unmask.evaluation.reports.summary import differences, mean_metrics
+from unmask.evaluation.rows import Group, Row, grouped, measured
 from unmask.printable import quoted
 
 LEAST_COUNT = 30
+NLLS = ("pairwise_nll", "unary_nll")
 # whose differences are drawn, where they were measured: more lines than these nobody can read
 _DRAWN = ("mlm", "ag-paper", "hcb", "mrf", "log-pool")
 _MOST_DRAWN = 4
@@ -164,14 +165,8 @@ def _setting_bins(
     for group, rows in constructions.items():
         for first, last in bins:
             if inside := [row for row in rows if first <= distance(row) <= last]:
-                names = ("pairwise_nll", "unary_nll")
-                columns = [[row.metric(name) for row in inside] for name in names]
-                nlls = means(columns, [row.sentence_id for row in inside], resampling)
-                pairwise, unary = (
-                    one.widened(total_error(inside, name) / len(inside))
-                    for name, one in zip(names, nlls, strict=True)
-                )
-                yield DistanceBin(group, first, last, len(inside), pairwise, unary)
+                nlls = mean_metrics(inside, NLLS, resampling)
+                yield DistanceBin(group, first, last, len(inside), **nlls)
 
 
 def _difference_bins(

@@ -56,11 +56,8 @@ def draw(
     every figure that is not drawn.
     """
     make_folder(folder)
-    kinds: Mapping[str, Sequence[DistanceBin]] = {
-        "distance": it.token_differences(),
-        **({"syntax": it.syntactic_differences()} if it.syntactic else {}),
-    }
-    for kind, bins in kinds.items():
+    for kind in it.kinds:
+        bins = it.difference_bins(kind)
         for name in (kind, f"{kind}-differences"):
             path = folder / f"{name}.csv"
             write_text(path, comma_separated(table(it, name)))

@@ -6,6 +6,7 @@ Needs no model: a report can be made where none runs.
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from unmask.corpora.corpus import Corpus
@@ -19,7 +20,9 @@ from unmask.evaluation.reports.distance import (
 from unmask.evaluation.reports.summary import BASELINE, Difference, Summary, differences, summarise
 from unmask.evaluation.reports.syntax import Parser, syntactic_distances
 from unmask.evaluation.reports.tables import (
+    DISTANCES,
     SYNTACTIC_DISTANCES,
+    TOKEN_DISTANCE,
     Table,
     difference_table,
     distance_difference_table,
@@ -32,6 +35,8 @@ from unmask.jobs.model_identity import same_function
 from unmask.jobs.software import differing
 from unmask.printable import quoted
 
+# kinds of distance, and what tables call them
+KINDS = {"distance": TOKEN_DISTANCE, "syntax": "syntactic distance"}
 _DAMAGED = (
     "is damaged, or of another plan: if _plan.json was changed since, restore it; otherwise start"
     " unmask evaluate again, which computes its examples again"
@@ -74,46 +79,46 @@ class Report:
             return []
         return differences(self.rows, self.baseline, self.resampling)
 
-    def token_bins(self) -> list[DistanceBin]:
-        """NLLs by token distance."""
-        return by_distance(self.rows, resampling=self.resampling)
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of distance that are known, of `KINDS`."""
+        return [kind for kind in KINDS if kind != "syntax" or self.syntactic]
 
-    def syntactic_bins(self) -> list[DistanceBin]:
-        """NLLs by syntactic distance."""
+    def bins(self, kind: str) -> list[DistanceBin]:
+        """NLLs by a kind of distance."""
         return [
             one
-            for rows, distances in self._parsed()
+            for rows, distances in self._by(kind)
             for one in by_distance(rows, resampling=self.resampling, distances=distances)
         ]
 
-    def token_differences(self) -> list[DistanceBin]:
-        """NLLs minus the baseline's by token distance."""
-        return self._differences(self.rows, None)
+    def difference_bins(self, kind: str) -> list[DistanceBin]:
+        """NLLs minus the baseline's by a kind of distance."""
+        if self.baseline is None:
+            return []
+        how = partial(differences_by_distance, baseline=self.baseline, resampling=self.resampling)
+        return [one for rows, distances in self._by(kind) for one in how(rows, distances=distances)]
 
-    def syntactic_differences(self) -> list[DistanceBin]:
-        """NLLs minus the baseline's by syntactic distance."""
-        return [
-            one for rows, distances in self._parsed() for one in self._differences(rows, distances)
-        ]
+    def naming(self, kind: str) -> dict[str, str]:
+        """What a table calls a kind of distance; what it counts, and which examples have none."""
+        if kind != "syntax":
+            return {"kind": KINDS[kind], "counted": DISTANCES}
+        left_out = sum((Counter(one) for one in self.apart), Counter[str]())
+        listed = ", ".join(f"{count} {reason}" for reason, count in sorted(left_out.items()))
+        counted = f"{SYNTACTIC_DISTANCES} Examples left out: {listed or 'none'}."
+        return {"kind": KINDS[kind], "counted": counted}
 
-    def _parsed(self) -> Iterable[tuple[list[Row], dict[str, int]]]:
+    def _by(self, kind: str) -> Iterable[tuple[list[Row], dict[str, int] | None]]:
         """Rows and distances of each model on each corpus: runs may share its constructions."""
-        found: dict[tuple[str, str], tuple[list[Row], dict[str, int]]] = {}
+        if kind != "syntax":
+            return [(self.rows, None)]
+        found: dict[tuple[str, str], tuple[list[Row], dict[str, int] | None]] = {}
         for run, distances in zip(self.runs, self.syntactic, strict=True):
             whose = (run.plan.model.name, run.plan.corpus.name)
             rows, known = found.setdefault(whose, ([], {}))
             rows.extend(run.rows)
             known.update(distances)
         return found.values()
-
-    def _differences(
-        self, rows: Sequence[Row], distances: Mapping[str, int] | None
-    ) -> list[DistanceBin]:
-        if self.baseline is None:
-            return []
-        return differences_by_distance(
-            rows, self.baseline, resampling=self.resampling, distances=distances
-        )
 
 
 def report(runs: Sequence[Run], *, resampling: Resampling, baseline: str | None = None) -> Report:
@@ -147,17 +152,19 @@ def with_text(it: Report, corpora: Sequence[Corpus]) -> Report:
     return replace(it, texts=_texts(it, corpora))
 
 
+def _by_distance(it: Report, kind: str) -> Table:
+    return distance_table(it.bins(kind), **it.naming(kind))
+
+
+def _differences_by_distance(it: Report, kind: str) -> Table:
+    return distance_difference_table(it.difference_bins(kind), **it.naming(kind))
+
+
 TABLES: Mapping[str, Callable[[Report], Table]] = {
     "results": lambda it: summary_table(it.summaries(), it.vocabularies),
     "differences": lambda it: difference_table(it.differences()),
-    "distance": lambda it: distance_table(it.token_bins()),
-    "distance-differences": lambda it: distance_difference_table(it.token_differences()),
-    "syntax": lambda it: distance_table(
-        it.syntactic_bins(), kind="syntactic distance", counted=syntactic_note(it)
-    ),
-    "syntax-differences": lambda it: distance_difference_table(
-        it.syntactic_differences(), kind="syntactic distance", counted=syntactic_note(it)
-    ),
+    **{kind: partial(_by_distance, kind=kind) for kind in KINDS},
+    **{f"{kind}-differences": partial(_differences_by_distance, kind=kind) for kind in KINDS},
 }
 
 
@@ -302,10 +309,3 @@ def _unsolved(run: Run) -> list[str]:
     return [
         f"{name} did not converge on {missed[name]} of {solved[name]} examples." for name in missed
     ]
-
-
-def syntactic_note(it: Report) -> str:
-    """What syntactic distances count, and which examples have none."""
-    left_out = sum((Counter(one) for one in it.apart), Counter[str]())
-    listed = ", ".join(f"{count} {reason}" for reason, count in sorted(left_out.items()))
-    return f"{SYNTACTIC_DISTANCES} Examples left out: {listed or 'none'}."

@@ -103,15 +103,7 @@ def vocabularies_differ(summaries: Iterable[Summary], vocabularies: Mapping[str,
 
 def _summary(group: Group, rows: Sequence[Row], resampling: Resampling) -> Summary:
     found = measured(rows)
-    names = _measured_metrics(found)
-    by_metric: dict[str, Estimate] = {}
-    if found:
-        columns = [[row.metric(name) for row in found] for name in names]
-        estimates = means(columns, _sentences(found), resampling)
-        by_metric = {
-            name: one.widened(total_error(found, name) / len(found))
-            for name, one in zip(names, estimates, strict=True)
-        }
+    by_metric = mean_metrics(found, _measured_metrics(found), resampling) if found else {}
     pairwise, unary = by_metric.get("pairwise_nll"), by_metric.get("unary_nll")
     pairwise_bytes, unary_bytes = _nats_per_byte(found, resampling)
     return Summary(
@@ -126,6 +118,18 @@ def _summary(group: Group, rows: Sequence[Row], resampling: Resampling) -> Summa
         pairwise_nats_per_byte=pairwise_bytes,
         seconds=sum(row.seconds for row in rows),
     )
+
+
+def mean_metrics(
+    rows: Sequence[Row], names: Sequence[str], resampling: Resampling
+) -> dict[str, Estimate]:
+    """The means of some metrics over rows that have them."""
+    columns = [[row.metric(name) for row in rows] for name in names]
+    estimates = means(columns, _sentences(rows), resampling)
+    return {
+        name: one.widened(total_error(rows, name) / len(rows))
+        for name, one in zip(names, estimates, strict=True)
+    }
 
 
 def _nats_per_byte(

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from unmask.evaluation.reports.bootstrap import Estimate
-from unmask.evaluation.reports.distance import DistanceBin
+from unmask.evaluation.reports.distance import NLLS, DistanceBin
 from unmask.evaluation.reports.paper import CITATION, MEASURES, published
 from unmask.evaluation.reports.summary import Difference, Summary, vocabularies_differ
-from unmask.evaluation.rows import SKETCHED_VOCABULARY, WHOLE_VOCABULARY, Group
+from unmask.evaluation.rows import METRICS, SKETCHED_VOCABULARY, WHOLE_VOCABULARY, Group
 
 Grouped = TypeVar("Grouped", Summary, Difference, DistanceBin)
 Cell = str | int | float | Estimate | None
@@ -82,7 +82,6 @@ SKETCHES = (
     " A-KL, because most contexts were not run."
 )
 TOKEN_DISTANCE = "token distance"
-_NLLS = ("pairwise_nll", "unary_nll")
 _NAMES = {
     "unary_ppl": "U-PPL",
     "pairwise_ppl": "P-PPL",
@@ -110,6 +109,18 @@ class Column:
     counts: bool = False
     setting: bool = False
     estimate: bool = False
+
+
+_LESS = Column(name="less", setting=True)
+_BIN = [Column(name="distance from"), Column(name="to")]
+# what the cells of a column are called where they come from
+_ATTRIBUTES = {
+    **{name: attribute for attribute, name in _NAMES.items()},
+    "less": "baseline",
+    "distance from": "first",
+    "to": "last",
+    "examples": "examples",
+}
 
 
 @dataclass(frozen=True)
@@ -165,63 +176,45 @@ def summary_table(summaries: Sequence[Summary], vocabularies: Mapping[str, str])
         *(Column(name=f"{_NAMES[m]}, paper", digits=_digits(m)) for m in beside),
     )
     notes = _summary_notes(summaries, vocabularies, paper=bool(beside))
-    terms = _terms(summaries, ["pairwise_nll", "unary_nll", *measures])
+    terms = _terms(summaries, [*NLLS, *measures])
     return Table("Results", columns, tuple(rows), notes, terms)
 
 
 def difference_table(differences: Sequence[Difference]) -> Table:
     """Paired differences to a baseline."""
-    metrics = ("pairwise_nll", "unary_nll", "all_kl", "gold_kl")
-    rows = [
-        (*group, one.baseline, one.examples, *(getattr(one, metric) for metric in metrics))
-        for group, one in _with_groups(differences)
-    ]
-    columns = (
-        *_group_columns(),
-        Column(name="less", setting=True),
-        Column(name="examples", counts=True),
-        *(Column(name=_NAMES[metric], signed=True, estimate=True) for metric in metrics),
-    )
+    shown = [_LESS, Column(name="examples", counts=True), *map(_signed, METRICS)]
     notes = (DIFFERENCES, INTERVALS, *_few(differences))
-    terms = _terms(differences, metrics)
-    return Table("Paired differences", columns, tuple(rows), notes, terms)
+    return _table("Paired differences", differences, shown, notes)
 
 
 def distance_table(
     bins: Sequence[DistanceBin], *, kind: str = TOKEN_DISTANCE, counted: str = DISTANCES
 ) -> Table:
     """NLLs by a kind of distance; `counted` is the sentence on what that counts."""
-    rows = [
-        (*group, one.first, one.last, one.examples, one.pairwise_nll, one.unary_nll)
-        for group, one in _with_groups(bins)
-    ]
-    columns = (
-        *_group_columns(),
-        *(Column(name=name) for name in ("distance from", "to", "examples")),
-        *map(_estimates, _NLLS),
-    )
+    shown = [*_BIN, Column(name="examples"), *map(_estimates, NLLS)]
     notes = (f"Mean NLLs per distance. {counted}", INTERVALS)
-    return Table(f"NLL by {kind}", columns, tuple(rows), notes, _terms(bins, _NLLS))
+    return _table(f"NLL by {kind}", bins, shown, notes)
 
 
 def distance_difference_table(
     bins: Sequence[DistanceBin], *, kind: str = TOKEN_DISTANCE, counted: str = DISTANCES
 ) -> Table:
     """Paired differences to a baseline by a kind of distance, as figures draw them."""
-    rows = [
-        (*group, one.baseline, one.first, one.last, one.examples, one.pairwise_nll, one.unary_nll)
-        for group, one in _with_groups(bins)
-    ]
-    columns = (
-        *_group_columns(),
-        Column(name="less", setting=True),
-        *(Column(name=name) for name in ("distance from", "to")),
-        Column(name="examples", counts=True),
-        *(Column(name=_NAMES[metric], signed=True, estimate=True) for metric in _NLLS),
-    )
+    shown = [_LESS, *_BIN, Column(name="examples", counts=True), *map(_signed, NLLS)]
     notes = (counted, DIFFERENCES, INTERVALS, *_few(bins))
-    title = f"Paired differences by {kind}"
-    return Table(title, columns, tuple(rows), notes, _terms(bins, _NLLS))
+    return _table(f"Paired differences by {kind}", bins, shown, notes)
+
+
+def _table(
+    title: str, found: Sequence[Grouped], shown: Sequence[Column], notes: tuple[str, ...]
+) -> Table:
+    """A row for each, whose cells are its values under the names of the columns."""
+    attributes = [_ATTRIBUTES[column.name] for column in shown]
+    rows = [
+        (*group, *(getattr(one, name) for name in attributes)) for group, one in _with_groups(found)
+    ]
+    terms = _terms(found, [name for name in attributes if name in _NAMES])
+    return Table(title, (*_group_columns(), *shown), tuple(rows), notes, terms)
 
 
 def _few(counted: Sequence[Difference] | Sequence[DistanceBin]) -> tuple[str, ...]:
@@ -274,6 +267,10 @@ def _group_columns() -> list[Column]:
 
 def _estimates(measure: str) -> Column:
     return Column(name=_NAMES[measure], digits=_digits(measure), estimate=True)
+
+
+def _signed(measure: str) -> Column:
+    return Column(name=_NAMES[measure], signed=True, estimate=True)
 
 
 def _digits(measure: str) -> int:

@@ -24,11 +24,9 @@ from unmask.evaluation.reports.html.examples import (
 from unmask.evaluation.reports.html.frontier import frontier_part, passes_by_label
 from unmask.evaluation.reports.html.provenance import report_command, run_part, whole_options
 from unmask.evaluation.reports.rendering import shown_rows
-from unmask.evaluation.reports.reporting import Report, notes, syntactic_note
+from unmask.evaluation.reports.reporting import Report, notes
 from unmask.evaluation.reports.summary import Difference, Summary
 from unmask.evaluation.reports.tables import (
-    DISTANCES,
-    TOKEN_DISTANCE,
     difference_table,
     distance_difference_table,
     distance_table,
@@ -40,14 +38,10 @@ from unmask.plots.styles import construction_styles
 
 
 class Distances(NamedTuple):
-    """NLLs by one kind of distance: what its axis is called, and what it counts.
+    """NLLs by one kind of distance, and what it is called; `differences` are those drawn."""
 
-    `differences` are those that are drawn.
-    """
-
-    kind: str
     axis_label: str
-    counted: str
+    naming: dict[str, str]
     bins: Sequence[DistanceBin]
     differences: Sequence[DistanceBin]
 
@@ -76,18 +70,15 @@ def _results(it: Report) -> dict[str, Any]:
     """Everything that is resampled, computed once: it takes its time."""
     summaries, differences = it.summaries(), it.differences()
     distances = [
-        Distances(
-            TOKEN_DISTANCE, AXES["distance"], DISTANCES, it.token_bins(), it.token_differences()
-        )
+        Distances(AXES[kind], it.naming(kind), it.bins(kind), it.difference_bins(kind))
+        for kind in it.kinds
     ]
-    if it.syntactic:
-        bins, apart = it.syntactic_bins(), it.syntactic_differences()
-        counted = syntactic_note(it)
-        distances.append(Distances("syntactic distance", AXES["syntax"], counted, bins, apart))
     tables = [summary_table(summaries, it.vocabularies)]
     tables += [difference_table(differences)] if differences else []
     terms = [term for one in tables for term in one.terms]
-    said = [note for one in tables for note in one.notes] + [one.counted for one in distances]
+    said = [note for one in tables for note in one.notes] + [
+        one.naming["counted"] for one in distances
+    ]
     resampled = f"Bootstrap: {it.resampling.resamples:,} resamples, seed {it.resampling.seed}."
     labels = list(dict.fromkeys(row.construction for row in it.rows))
     return {
@@ -122,7 +113,7 @@ def _setting(
         "tables": tables,
         "frontier": frontier_part(own, passes, key=f"frontier-{place}", title=setting.title),
         "distances": [
-            _distance_part(one, setting, key=f"figure-{place}-{one.kind.split()[0]}")
+            _distance_part(one, setting, key=f"figure-{place}-{one.naming['kind'].split()[0]}")
             for one in distances
             if any(setting.has(bin.group) for bin in one.bins)
         ],
@@ -135,14 +126,13 @@ def _distance_part(one: Distances, setting: Setting, *, key: str) -> dict[str, A
     bins = [bin for bin in one.bins if setting.has(bin.group)]
     apart = [bin for bin in one.differences if setting.has(bin.group)]
     several = len({(bin.first, bin.last) for bin in apart}) > 1
-    how = {"kind": one.kind, "counted": one.counted}
     return {
-        "kind": one.kind,
+        "kind": one.naming["kind"],
         "picture": chart(apart, key=key, title=setting.title, axis_label=one.axis_label),
         # of one bin the table of all examples has the differences
-        "differences": distance_difference_table(apart, **how) if several else None,
+        "differences": distance_difference_table(apart, **one.naming) if several else None,
         "baseline": apart[0].baseline if apart else None,
-        "table": distance_table(bins, **how),
+        "table": distance_table(bins, **one.naming),
     }
 
 
