@@ -140,10 +140,11 @@ def _stderr(rest: Numbers, size: float) -> Numbers:
 
 def _ends(sums: Numbers, resampling: Resampling) -> Numbers:
     """Low and high ends per column but the last, which all others are divided by."""
-    drawn = np.concatenate([times @ sums for times in resampling.counts(len(sums))])
+    drawn: Numbers = np.concatenate([times @ sums for times in resampling.counts(len(sums))])
     with np.errstate(invalid="ignore", divide="ignore"):
         found = drawn[:, :-1] / drawn[:, -1:]
-    return np.percentile(found, PERCENTILES, axis=0)
+    ends: Numbers = np.percentile(found, PERCENTILES, axis=0)
+    return ends
 
 
 def _exp(value: float) -> float:

@@ -165,8 +165,8 @@ def _setting_bins(
     for group, rows in constructions.items():
         for first, last in bins:
             if inside := [row for row in rows if first <= distance(row) <= last]:
-                nlls = mean_metrics(inside, NLLS, resampling)
-                yield DistanceBin(group, first, last, len(inside), **nlls)
+                pairwise, unary = mean_metrics(inside, NLLS, resampling).values()
+                yield DistanceBin(group, first, last, len(inside), pairwise, unary)
 
 
 def _difference_bins(

@@ -108,17 +108,17 @@ class Report:
         counted = f"{SYNTACTIC_DISTANCES} Examples left out: {listed or 'none'}."
         return {"kind": KINDS[kind], "counted": counted}
 
-    def _by(self, kind: str) -> Iterable[tuple[list[Row], dict[str, int] | None]]:
+    def _by(self, kind: str) -> Sequence[tuple[list[Row], dict[str, int] | None]]:
         """Rows and distances of each model on each corpus: runs may share its constructions."""
         if kind != "syntax":
             return [(self.rows, None)]
-        found: dict[tuple[str, str], tuple[list[Row], dict[str, int] | None]] = {}
+        found: dict[tuple[str, str], tuple[list[Row], dict[str, int]]] = {}
         for run, distances in zip(self.runs, self.syntactic, strict=True):
             whose = (run.plan.model.name, run.plan.corpus.name)
             rows, known = found.setdefault(whose, ([], {}))
             rows.extend(run.rows)
             known.update(distances)
-        return found.values()
+        return list(found.values())
 
 
 def report(runs: Sequence[Run], *, resampling: Resampling, baseline: str | None = None) -> Report:

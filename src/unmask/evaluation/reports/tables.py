@@ -6,7 +6,7 @@ Cells stay numbers here. How a number or a hostile name is written is for the ou
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from unmask.evaluation.reports.bootstrap import Estimate
 from unmask.evaluation.reports.distance import NLLS, DistanceBin
@@ -206,11 +206,11 @@ def distance_difference_table(
 
 
 def _table(
-    title: str, found: Sequence[Grouped], shown: Sequence[Column], notes: tuple[str, ...]
+    title: str, found: Sequence[Any], shown: Sequence[Column], notes: tuple[str, ...]
 ) -> Table:
     """A row for each, whose cells are its values under the names of the columns."""
     attributes = [_ATTRIBUTES[column.name] for column in shown]
-    rows = [
+    rows: list[tuple[Cell, ...]] = [
         (*group, *(getattr(one, name) for name in attributes)) for group, one in _with_groups(found)
     ]
     terms = _terms(found, [name for name in attributes if name in _NAMES])
