@@ -30,8 +30,8 @@ the mean absolute difference of their log-probabilities, in nats. *P-NLL*, *U-NL
 exact, nats per token, with the 95% interval of the mean; *absolute*: the mean of absolute
 differences. Under *error bars*, how often two stated standard errors hold the exact number.
 
-These rows were measured before the stationary law used both tables and before entropies used whole
-rows, with error bars that were narrower (1.45 instead of 1.6). They have not been measured again.
+These rows were measured before the stationary law used both tables, before entropies used whole
+rows and with other error bars and another rule of stopping. They have not been measured again.
 """
 
 FOOTER = """\

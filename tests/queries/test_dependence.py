@@ -177,6 +177,24 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     assert abs(np.mean(errors)) < 0.3
 
 
+def test_error_bars_of_few_samples_allow_for_tokens_that_were_not_drawn() -> None:
+    """Rare tokens that lock the other place: most draws hold none of them."""
+    size, ratios = 60, []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        table = np.outer(rng.dirichlet(np.full(size, 0.3)), rng.dirichlet(np.full(size, 0.3)))
+        rare = rng.permutation(size)[:6]
+        table[rare, rng.permutation(size)[:6]] += 0.01
+        lm = unmask.LanguageModel(ToyMaskedLM(table), ToyTokenizer(size))
+        exact = lm.dependence("[MASK] [MASK]", samples=size, settings=QUIET)[0, 1]
+        for samples in (4, 8, 16):
+            drawn = lm.dependence("[MASK] [MASK]", samples=samples, seed=seed, settings=QUIET)
+            assert drawn.standard_errors is not None
+            ratios.append((drawn[0, 1] - exact) / float(drawn.standard_errors[0, 1]))
+    assert np.mean(np.abs(ratios) < 2) > 0.85
+    assert np.max(np.abs(ratios)) < 8
+
+
 def wide_and_narrow(confidence: float) -> tuple[unmask.LanguageModel, unmask.Cloze, float]:
     """A masked word of two pieces before one of one, and their bits by trying every fill."""
     size = 6

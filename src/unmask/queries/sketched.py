@@ -23,10 +23,9 @@ from unmask.settings import Settings, Sketch
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.sketch import NO_PROBES, REPLICATES, SketchedPair
 
-# contexts per blank of the first sketch, and how much larger every further one is
+# contexts per blank of the first sketch, and how much larger every further one is: on dev pairs
+# the error bars of smaller ones were too short
 _FIRST_SIZE, _GROWTH = 100, 1.6
-# a smaller sketch does not know how wrong it is: on dev pairs its error bars were too short
-_SMALLEST_TRUSTED = 160
 # as many contexts per blank as the fewest passes give: of a few, an error cannot be estimated
 _FEWEST = 50
 # a relative residual of the law below which it is solved
@@ -118,6 +117,7 @@ def precise_joints(
             f"allow {2 * least + 1:,} forward passes (--max-passes), and "
             f"{_held_bytes(least, whole.shape, len(methods)) / 1e6:,.0f} MB (--memory-limit)"
         )
+    confirmed = 0
     for size in _sizes(least, limit):
         pair.grow(size)
         if not _is_built(size, limit, sketch):
@@ -125,7 +125,9 @@ def precise_joints(
         joints = {name: _Built(pair, name, given).joint() for name, given in methods.items()}
         error = max(_largest_error(joint, fill) for joint in joints.values())
         reached = sketch.precision is None or error <= sketch.precision
-        if reached:
+        # an error that is small once may be small by luck: it must be small with fresh weights too
+        confirmed += reached
+        if confirmed == 2:
             break
     known = {"standard_error": error, "precision_reached": reached}
     if sketch.precision is None:
@@ -147,7 +149,7 @@ def _sizes(least: int, limit: int) -> Iterator[int]:
 
 def _is_built(size: int, limit: int, sketch: Sketch) -> bool:
     """Whether joints and their errors are computed at this size, or it only grows further."""
-    return size >= (limit if sketch.precision is None else min(limit, _SMALLEST_TRUSTED))
+    return sketch.precision is not None or size == limit
 
 
 def joints_at(

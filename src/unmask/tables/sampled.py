@@ -31,6 +31,9 @@ _TRUSTED = 2.0
 # the law is solved to this relative residual
 _TOLERANCE = 1e-10
 _POWER_STEPS, _MOST_STEPS, _INNER_STEPS = 20, 30, 3
+# what a context that was not drawn may add, for a mass as that of a drawn one: bits of J, nats of
+# the entropy of a blank and of both together. Chosen on dev pairs
+_UNSEEN_BITS, _UNSEEN_BLANK, _UNSEEN_BOTH = 0.5, 0.8, 1.1
 # keeps masses that no context supports within the range of float64
 _LEAST = 1e-280
 # tokens of the vocabulary that are read at once
@@ -53,20 +56,25 @@ class Sampled:
     """The contexts of both blanks with their weights, and what their rows say.
 
     `given` has for each blank the probabilities of the other blank's tokens given its own, contexts
-    by rows, and `left` the mass of each of those rows beyond the head of the other blank.
+    by rows, and `left` the mass of each of those rows beyond the head of the other blank. A sample
+    cannot show a rare context that it does not have: replicates count one with the sign `unseen`.
     """
 
     def __init__(
-        self, sides: tuple[Side, Side], given: Sequence[Matrix], left: Sequence[Vector]
+        self,
+        sides: tuple[Side, Side],
+        given: Sequence[Matrix],
+        left: Sequence[Vector],
+        unseen: int = 0,
     ) -> None:
-        self.sides, self._given, self._left = sides, given, left
+        self.sides, self._given, self._left, self._sign = sides, given, left, unseen
         self._weights = [side.log_weights.exp().numpy() for side in sides]
         self._heads = [side.certain.numpy() for side in sides]
         self._tails = [side.tail.numpy() for side in sides]
 
-    def weighted(self, sides: tuple[Side, Side]) -> "Sampled":
-        """The same contexts with other weights."""
-        return Sampled(sides, self._given, self._left)
+    def weighted(self, sides: tuple[Side, Side], unseen: int) -> "Sampled":
+        """The same contexts with other weights, and one more or one fewer."""
+        return Sampled(sides, self._given, self._left, unseen)
 
     # -- the stationary law
 
@@ -148,6 +156,15 @@ class Sampled:
         beyond = max(0.0, 1.0 - float(law[head].sum()))
         return float(law[head] @ values[head]) + beyond * self._tail_mean(blank, law, values)
 
+    @computed_once
+    def unseen(self) -> float:
+        """The mean mass of a context that was drawn, with the sign of a replicate."""
+        masses = []
+        for blank in (0, 1):
+            beyond = max(0.0, 1.0 - float(self.densities[blank][self._heads[blank]].sum()))
+            masses.append(beyond / max(1, int(self._tails[blank].sum())))
+        return self._sign * sum(masses) / 2
+
     # -- J
 
     def incompatibility(self) -> float:
@@ -156,7 +173,8 @@ class Sampled:
         J is the mean over both factorisations of a number between 0 and 1 per cell, so that no
         cell of the sample can outweigh the others by its logarithm.
         """
-        return float(np.mean([self._mean(blank, self._contradictions(blank)) for blank in (0, 1)]))
+        mean = np.mean([self._mean(blank, self._contradictions(blank)) for blank in (0, 1)])
+        return max(0.0, float(mean) + _UNSEEN_BITS * self.unseen)
 
     def _contradictions(self, blank: int) -> Vector:
         other = 1 - blank
@@ -207,11 +225,12 @@ def row_entropies(
     """
     laws, own = zip(*(_row_entropies(samples, rows[t], t) for t in (0, 1)), strict=True)
     found = []
-    for number in range(len(samples)):
+    for number, sample in enumerate(samples):
         # contexts of one blank tell the entropy of the other
-        blanks = float(laws[1][number]), float(laws[0][number])
-        both = [blanks[t] + float(own[t][number]) for t in (0, 1)]
-        found.append(Entropies(blanks, sum(both) / 2))
+        first, second = float(laws[1][number]), float(laws[0][number])
+        both = (first + float(own[0][number]) + second + float(own[1][number])) / 2
+        more = _UNSEEN_BLANK * sample.unseen
+        found.append(Entropies((first + more, second + more), both + _UNSEEN_BOTH * sample.unseen))
     return found
 
 

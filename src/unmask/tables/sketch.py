@@ -36,7 +36,9 @@ _SWEEPS = 3
 # part of a proposal that is the doubly masked distribution, so that what is possible can be drawn
 _DEFENSIVE = 0.1
 # part of the contexts that is the head
-_HEAD = 0.65
+_HEAD = 0.5
+# part that tokens may take which are in the head whatever happens
+_MOST_GIVEN = 0.65
 # other weights that the sample might have had
 REPLICATES = 32
 
@@ -74,7 +76,7 @@ class SketchedPair:
     @property
     def least(self) -> int:
         """Contexts per blank from which on there is a sample beside the tokens that were given."""
-        return math.ceil(max(len(set(places)) for places in self._given) / _HEAD)
+        return math.ceil(max(len(set(places)) for places in self._given) / _MOST_GIVEN)
 
     @property
     def forward_passes(self) -> int:
@@ -185,7 +187,8 @@ class SketchedPair:
             )
             first, second = samples[None].sides
             samples[replicate] = samples[None].weighted(
-                (first.replicate(generator), second.replicate(generator))
+                (first.replicate(generator), second.replicate(generator)),
+                unseen=(-1) ** (replicate or 0),
             )
         return samples[replicate]
 

@@ -6,9 +6,9 @@ both directions. If the conditionals are compatible, this is the mutual informat
 
 Over a small alphabet every a is tried. Otherwise a quarter of the samples are the likeliest tokens,
 with the weights that they have, and the rest are drawn from the others. Their spread gives the
-standard error, a little wider than it is, as Student's t has it for so few draws. Pieces of a word
-are masked and drawn together, each from its own distribution; of such fills the likeliest one has
-its weight, and all others are drawn.
+standard error, wider by Student's t for so few draws and by what a token that was not drawn may
+add. Pieces of a word are masked and drawn together, each from its own distribution; of such fills
+the likeliest one has its weight, and all others are drawn.
 """
 
 import math
@@ -19,6 +19,7 @@ from zlib import crc32
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from scipy.special import ndtri, stdtrit
 from torch import Tensor
 
 from unmask.model.row_reader import Outcomes, RowReader
@@ -36,8 +37,9 @@ from unmask.queries.dependence.question import (
 _KEPT_PER_TOKEN = 16
 # the part of the samples that are the likeliest tokens, one in so many
 _HEAD = 4
-# of a normal distribution, 95% are within so many standard deviations
-_NORMAL = 1.96
+# nats by which a token that was not drawn may move the other place, for a mass as that of a drawn
+# one: chosen on dev pairs, where rare tokens made errors of many standard deviations of the draws
+_UNSEEN = 0.5
 
 
 @dataclass(frozen=True)
@@ -256,15 +258,13 @@ class _Fills:
         drawn, left = moved[:, head:], self.left[:, None]
         if drawn.shape[1] == 0:
             return Measured(values, torch.zeros_like(values), is_exact=True, rows=rows)
-        error = left * drawn.std(dim=1) / math.sqrt(drawn.shape[1])
-        return Measured(
-            values + left * drawn.mean(dim=1),
-            (_widened(drawn.shape[1] - 1) * error) ** 2,
-            is_exact=False,
-            rows=rows,
-        )
+        count = drawn.shape[1]
+        error = _widened(count - 1) * left * drawn.std(dim=1) / math.sqrt(count)
+        unseen = _UNSEEN * left / count
+        variances = error**2 + unseen**2
+        return Measured(values + left * drawn.mean(dim=1), variances, is_exact=False, rows=rows)
 
 
 def _widened(freedom: int) -> float:
-    """How much further Student's t reaches than the normal at 95%, to first order."""
-    return 1 + (_NORMAL**2 + 1) / (4 * freedom)
+    """How much further Student's t reaches than the normal at 95%."""
+    return float(stdtrit(freedom, 0.975) / ndtri(0.975))
