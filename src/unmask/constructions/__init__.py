@@ -137,7 +137,7 @@ def check_methods(
             raise MethodError(f"options are given for {name}, which is not among the methods")
     for name in names:
         check_options(name, chosen.setdefault(name, {}), blanks)
-    return names, chosen
+    return names, {name: chosen[name] for name in names}
 
 
 def construct(method: object, tables: Tables, **options: object) -> Joint:
