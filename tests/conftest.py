@@ -33,6 +33,9 @@ REACHED_ELSEWHERE = {
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="run the tests marked `long` as well")
+    parser.addoption(
+        "--update-golden", action="store_true", help="write what tests/golden holds anew"
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -71,12 +71,6 @@ def test_a_signature_names_its_types(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "blanks: ~collections.abc.Sequence[Blank] | None" in short
 
 
-def test_the_page_of_commands_is_what_the_commands_say() -> None:
-    written = command_help.words(command_help.PAGE.read_text(encoding="utf-8"))
-    now = command_help.words(command_help.page())
-    assert written == now, f"docs/reference/commands.md is stale: run {command_help.COMMAND}"
-
-
 def test_check_notices_another_help(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
