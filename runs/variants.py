@@ -26,7 +26,7 @@ import torch
 import unmask
 from unmask.model.row_reader import Outcomes, RowReader, Rows
 from unmask.printable import printable
-from unmask.sequences.residues import residue_cloze, residue_tokens
+from unmask.sequences.variants.reading import VariantReader
 
 MASK = "*"
 # contexts that are read and written together
@@ -89,11 +89,16 @@ class Landscape:
     """The germline of a landscape as a model reads it."""
 
     def __init__(self, lm: unmask.LanguageModel, about: About, settings: unmask.Settings) -> None:
-        cloze = residue_cloze(lm, about["germline"], about["positions"])
-        axis = lm.support("amino-acids")
+        places = [position - 1 for position in about["positions"]]
         both = [about[f"{kind}_residues"] for kind in ("germline", "somatic")]
-        self.tokens = torch.tensor([residue_tokens(lm, list(one), cloze, axis) for one in both])
-        self.places, self.ids, self.mask = list(cloze.positions), list(cloze.ids), lm.model.mask_id
+        each = zip(both[0], about["positions"], both[1], strict=True)
+        mutant = ":".join(f"{germline}{position}{mature}" for germline, position, mature in each)
+        frame = VariantReader(lm, about["germline"]).read(mutant).frame
+        self.tokens = torch.tensor(
+            [list(map(frame.token, places, map(frame.letters.index, one))) for one in both]
+        )
+        self.places, self.ids = [frame.start + place for place in places], frame.ids.tolist()
+        self.mask = lm.model.mask_id
         self.reader, self.every = RowReader(lm.model, settings), Outcomes.every(lm.model)
 
     def row(self, context: str) -> list[int]:

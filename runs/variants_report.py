@@ -19,13 +19,13 @@ from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import variants
 from scipy.stats import rankdata, spearmanr
 
 from unmask.constructions import construct
 from unmask.constructions.incompatibility import agreement
-from unmask.sequences.landscapes import mean_over_paths
 from unmask.sequences.variant_metrics import (
     EPISTASIS_PEARSON,
     EPISTASIS_SPEARMAN,
@@ -34,6 +34,7 @@ from unmask.sequences.variant_metrics import (
     Resampling,
     evaluate_variants,
 )
+from unmask.sequences.variants.cubes import by_mutation, path_moments
 from unmask.sequences.variants.joints import BlockTables
 from unmask.tables.contexts import Contexts
 
@@ -84,7 +85,7 @@ def scores(odds: Odds, draws: int = 0) -> tuple[Numbers, float | None]:
         tables = stored_tables(odds, k)
         bits = agreement(tables).bits
         each = {name: _log_odds(name, tables) for name in JOINTS}
-        each["hcb-path"] = mean_over_paths(tables)
+        each["hcb-path"] = _path_means(odds, k)
         for variant, into in found.items():
             cell = tuple(map(int, variant))
             into.update({name: float(values[cell]) for name, values in each.items()})
@@ -125,6 +126,12 @@ def _pairs(odds: Odds, made: list[int], k: int) -> float:
 def _log_odds(name: str, tables: BlockTables) -> torch.Tensor:
     log_p = construct(name, tables).log_rows(slice(None))
     return log_p - log_p.flatten()[0]
+
+
+def _path_means(odds: Odds, k: int) -> torch.Tensor:
+    backgrounds = ["".join(str(bits >> place & 1) for place in range(k)) for bits in range(2**k)]
+    log_odds = [[_single(odds, place, one) for one in backgrounds] for place in range(k)]
+    return by_mutation(path_moments(np.array(log_odds))[0])
 
 
 def stored_tables(odds: Odds, k: int) -> BlockTables:

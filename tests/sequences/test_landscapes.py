@@ -14,12 +14,17 @@ import reference_several as reference
 import torch
 from assets import real_model
 from pairwise_lm import LETTERS, pairwise_lm, truth
-from tiny_models import saved
+from tiny_models import build, saved
 
 import unmask
 from unmask import cli
-from unmask.sequences.landscapes import landscape_methods, landscape_passes
+from unmask.sequences.landscapes import (
+    landscape_methods,
+    landscape_requests,
+    landscape_variant,
+)
 from unmask.sequences.mutations import mutation_effect
+from unmask.sequences.residues import parse_mutations
 
 QUIET = unmask.Settings(progress=False, announce=False)
 SEQUENCE = "ACDEFGHIKLMN"
@@ -32,6 +37,13 @@ EXACT = ("hcb", "hcb-path", "ag", "weighted-ag", "pseudo-gibbs", "log-pool")
 def landscape(k: int, methods, *, noise: float = 0.0):
     lm, model = pairwise_lm(12, noise=noise)
     return unmask.landscape(lm, SEQUENCE, MUTATIONS[:k], methods=methods, settings=QUIET), model
+
+
+def planned(k: int, methods) -> int:
+    """The forward passes that are announced."""
+    lm, _ = pairwise_lm(12)
+    parsed = parse_mutations(":".join(MUTATIONS[:k]), SEQUENCE)
+    return len(landscape_requests(landscape_variant(lm, SEQUENCE, parsed), methods))
 
 
 # --- against definitions -----------------------------------------------------------------------
@@ -149,19 +161,19 @@ def test_all_methods_but_orders_share_their_rows(k):
     methods = [name for name in landscape_methods(k) if name != "orders"]
     found, model = landscape(k, methods, noise=0.5)
     assert found.forward_passes == len(model.rows) == k * 2 ** (k - 1) + 1
-    assert found.forward_passes == landscape_passes(k, methods)
+    assert found.forward_passes == planned(k, methods)
     assert len(set(model.rows)) == len(model.rows)
     for method in methods:
         alone, model = landscape(k, [method], noise=0.5)
         np.testing.assert_allclose(alone.of(), found.of(method), atol=1e-9, err_msg=method)
-        assert alone.forward_passes == len(model.rows) == landscape_passes(k, [method])
+        assert alone.forward_passes == len(model.rows) == planned(k, [method])
 
 
 @pytest.mark.parametrize("k", [2, 3, 6])
 def test_orders_read_every_part_once(k):
     found, model = landscape(k, ["orders", "log-pool"], noise=0.5)
     assert found.forward_passes == len(model.rows) == len(set(model.rows)) == 3**k - 2**k
-    assert landscape_passes(k, ["orders", "log-pool"]) == 3**k - 2**k
+    assert planned(k, ["orders", "log-pool"]) == 3**k - 2**k
 
 
 @pytest.mark.slow
@@ -186,6 +198,15 @@ def test_results_do_not_depend_on_the_batch_size():
     ]
     for one in each[1:]:
         np.testing.assert_allclose(one, each[0], atol=1e-9)
+
+
+def test_a_long_sequence_is_cut_to_a_window_around_the_mutations():
+    lm = unmask.load(build("esm"))
+    long, mutations = "ACDEFGHIKLMNPQRSTVWY" * 5, "A41C:F45G:K49L"
+    found = unmask.landscape(lm, long, mutations, methods=["log-pool"], settings=QUIET)
+    (same,) = unmask.score_variants(lm, [mutations], long, settings=QUIET)
+    assert found.window == same.window
+    assert float(found.of()[1, 1, 1]) == pytest.approx(same.score, abs=1e-6)
 
 
 # --- rows --------------------------------------------------------------------------------------
@@ -219,9 +240,9 @@ def test_rows_name_every_combination_once():
         (["A1C", "D2E"], ["log-pool"], "the sequence has C at position 2"),
         (["A1C", "C99D"], ["log-pool"], "no position 99"),
         (["A1C", "nonsense"], ["log-pool"], "'nonsense' in 'A1C:nonsense' is not a mutation"),
-        (["A1B", "C2D"], ["log-pool"], "no token for it: residue 'B'"),
+        (["A1B", "C2D"], ["log-pool"], "A1B: this model has no token for residue B"),
         (MUTATIONS[:9], ["orders"], "orders of 9 mutations would take 19,171 forward passes"),
-        (MUTATIONS[:2], ["sweep"], "'sweep' is no method of landscapes"),
+        (MUTATIONS[:2], ["sweep"], "no method 'sweep' of landscapes"),
         (MUTATIONS[:2], ["nonsense"], "no method 'nonsense'"),
         (MUTATIONS[:2], [], "methods is a list of names"),
         (MUTATIONS[:2], "log-pool", "methods is a list of names"),
@@ -318,7 +339,7 @@ def test_json_has_everything(command):
     [
         (["K2R"], "at least two mutations"),
         (["K2R", "K2A"], "both at position 2"),
-        (["K2R", "L4K", "--method", "sweep"], "'sweep' is no method of landscapes"),
+        (["K2R", "L4K", "--method", "sweep"], "no method 'sweep' of landscapes"),
         (["K2R", "L4K", "--top", "0"], "--top takes a number from 1"),
         (["K2R", "L4K", "-o", "all.txt"], "does not end with .csv"),
         (["K2R", "L4K", "--figure", "all.txt"], "a figure is a file in"),

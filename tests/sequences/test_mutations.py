@@ -219,9 +219,9 @@ def test_what_the_model_or_the_support_does_not_have(truth):
     said = refused(unmask.ClozeError, lm, "WXA", "W1G")
     assert said == "this model has no token for residue X, at position 2"
     said = refused(unmask.SupportError, lm, "WCA", "W1B")
-    assert said.startswith("residue 'B' is not in the support, which has 'A', 'C', 'D'")
+    assert said == f"residue B is not in the support, which has {RESIDUES}"
     said = refused(unmask.SupportError, lm, "WCA", "W1G:C2A", support=["A", "G", "W"])
-    assert said == "residue 'C' is not in the support, which has 'A', 'G', 'W'"
+    assert said == "residue C is not in the support, which has AGW"
     assert refused(
         unmask.SupportError, toy(toy_joint(3, 3), letters="ACG"), "ACG", "A1C"
     ).startswith("this model has no token for 'D', 'E'")
@@ -232,14 +232,33 @@ def test_what_the_model_or_the_support_does_not_have(truth):
 def test_a_model_of_texts_is_refused():
     lm = unmask.load(build("roberta"))
     # it has all these letters, but makes one piece of them
-    said = refused(unmask.ClozeError, lm, "THE", "T1C", support=[" the", "Ġc"])
+    said = refused(unmask.ClozeError, lm, "THE", "T1C", support="vocabulary")
     assert said.startswith("this tokenizer has no single token per residue")
 
 
-def test_a_sequence_longer_than_the_model_takes():
+def test_a_sequence_longer_than_the_model_takes_is_cut_to_a_window():
     lm = unmask.load(build("esm"))
-    said = refused(unmask.ClozeError, lm, "ACDE" * 20, "A1C")
-    assert "tokens; this model takes at most" in said
+    long = "ACDEFGHIKLMNPQRSTVWY" * 5
+    found = mutation_effect(lm, long, "A41C:F45G")
+    first, last = found.window
+    part = mutation_effect(lm, long[first - 1 : last], f"A{42 - first}C:F{46 - first}G")
+    assert (found.log_odds, found.interaction) == (part.log_odds, part.interaction)
+    assert part.window is None
+    said = refused(unmask.ClozeError, lm, long, "A1C:Y100A")
+    assert "are 100 residues apart, and the model reads" in said
+
+
+def test_a_joint_over_all_letters_and_one_over_wild_type_and_mutant_have_two_names(truth):
+    """One name, one number: a table of both keeps them apart."""
+    lm = toy(truth, noise=0.5)
+    over_letters = mutation_effect(lm, "WCA", "W1G:A3K", settings=QUIET)
+    (over_two,) = unmask.score_variants(lm, ["W1G:A3K"], "WCA", settings=QUIET)
+    assert abs(over_letters.log_odds - over_two.score) > 0.01
+    assert (over_letters.method, over_two.method) == ("log-pool-20", "log-pool")
+    assert over_letters.to_dict()["method"] == "log-pool-20"
+    assert interaction_map(lm, "WCA", [1, 3])[0].method == "log-pool-20"
+    few = mutation_effect(lm, "WCA", "W1G:A3K", support=list("AGKW"))
+    assert few.method == "log-pool-4"
 
 
 @pytest.mark.parametrize("sequence", ["MKALWYA", "m k a l w y a"])

@@ -73,10 +73,10 @@ class LandscapeCommand:
             check_landscape_methods,
             landscape,
             landscape_methods,
-            landscape_passes,
+            landscape_requests,
+            landscape_variant,
             parse_landscape,
         )
-        from unmask.sequences.residues import residue_cloze
         from unmask.text.residues import check_sequence
 
         settings = self.running.settings(progress=False if self.quiet else None)
@@ -89,10 +89,10 @@ class LandscapeCommand:
         methods = check_landscape_methods(given, len(parsed))
         lm = self.running.load(self.model)
         if not self.quiet:
-            cloze = residue_cloze(lm, residues, [one.position for one in parsed])
-            cost = Cost(landscape_passes(len(parsed), methods), len(cloze), 0)
+            variant = landscape_variant(lm, residues, parsed)
+            cloze, requests = variant.frame.cloze, landscape_requests(variant, methods)
             what = f"{len(parsed)} mutations, {2 ** len(parsed):,} combinations"
-            announce(self, what, lm, cloze, cost, settings)
+            announce(self, what, lm, cloze, Cost(len(requests), len(cloze), 0), settings)
         found = landscape(
             lm, residues, ":".join(self.mutations), methods=methods, settings=settings
         )
@@ -195,6 +195,7 @@ def _as_json(lm: "LanguageModel", found: "Landscape") -> str:
             "incompatibility": found.incompatibility,
             "converged": dict(found.converged),
             "captured_mass": list(found.captured_mass),
+            "window": None if found.window is None else list(found.window),
             "forward_passes": found.forward_passes,
             "epistasis": {
                 name: [

@@ -98,7 +98,7 @@ def _cells(effect: "MutationEffect") -> list[str]:
 
 def _about(effects: "list[MutationEffect]") -> str:
     """What the numbers are; a single mutation has the model's own distribution."""
-    methods = dict.fromkeys(e.joint.method for e in effects if len(e.mutations) > 1)
+    methods = dict.fromkeys(e.method for e in effects if len(e.mutations) > 1)
     single = ["the model's own distribution"] * any(len(e.mutations) == 1 for e in effects)
     return f"log-odds and interaction in nats, J in bits; by {', '.join([*methods, *single])}"
 

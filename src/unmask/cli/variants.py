@@ -171,7 +171,6 @@ class _Announced:
         from unmask.queries.costs.cost import Cost
         from unmask.sequences.variants.reading import Variant
         from unmask.sequences.variants.scoring import count_passes
-        from unmask.text.cloze import Cloze
 
         kind, variants = self.kind, [one for one in items if isinstance(one, Variant)]
         if not variants:
@@ -179,7 +178,6 @@ class _Announced:
         passes, counted = count_passes(variants, kind.methods, kind.largest_block)
         # windows of one assay are equally long
         frame = max((one.frame for one in variants), key=lambda frame: len(frame.ids))
-        ids = tuple(frame.ids.tolist())
         is_all = counted == len(variants) and (self.is_all or len(items) == self.count)
 
         def others(cost: Cost) -> str:
@@ -195,8 +193,8 @@ class _Announced:
             self.chosen,
             ", ".join(kind.methods),
             lm,
-            Cloze("", ids, (frame.start,)),
-            Cost(passes, len(ids), 0),
+            frame.cloze,
+            Cost(passes, len(frame.ids), 0),
             kind.settings,
             others,
         )

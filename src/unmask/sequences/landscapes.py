@@ -1,52 +1,42 @@
 """All combinations of some mutations of a sequence: one joint over wild type and mutant at each.
 
-With k mutations there are 2^k combinations, and all constructions but `orders` read the same
-k 2^(k-1) forward passes: every position masked, with the others at wild type or mutant.
+A view of `sequences/variants`: one block of mutations, of which every combination is told. With k
+mutations there are 2^k of them, and all constructions but `orders` read the same k 2^(k-1) forward
+passes: every position masked, with the others at wild type or mutant.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from unmask.constructions import (
-    DEFAULT_METHOD,
-    METHOD_WITHOUT_TABLES,
-    construct,
-    construction,
-    constructions_of,
-    method_name,
-)
+from unmask.constructions import DEFAULT_METHOD, METHOD_WITHOUT_TABLES
 from unmask.constructions.incompatibility import agreement
-from unmask.constructions.needs import Needs, every_table, together
-from unmask.errors import ClozeError, MethodError, NumericsError, SupportError
+from unmask.errors import ClozeError, MethodError, NumericsError
 from unmask.language_model import LanguageModel
 from unmask.model.row_reader import RowReader
 from unmask.printable import quoted
-from unmask.sequences.residues import Mutation, parse_mutations, residue_cloze, residue_tokens
-from unmask.sequences.variants.joints import wild_type_options
+from unmask.sequences.residues import Mutation, parse_mutations
+from unmask.sequences.variants.cubes import Block, by_mutation, path_moments
+from unmask.sequences.variants.joints import BlockTables, block_tables, joint_of, rows_of_tables
+from unmask.sequences.variants.methods import HCB_PATH, JOINTS, method_of_variants
+from unmask.sequences.variants.reading import Variant, VariantReader
+from unmask.sequences.variants.rows import Answers, Requests, Row, run_rows
 from unmask.settings import Settings
-from unmask.tables.candidate_tables import CandidateTables
-from unmask.text.cloze import Cloze
 from unmask.text.residues import check_sequence
-from unmask.text.support import Support
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from unmask.tables.protocol import Tables
 
 # 12 x 2^11 forward passes are 24,576
 MOST_MUTATIONS = 12
 # 3^k - 2^k forward passes: 6,305 of 8 mutations, 19,171 of 9
 MOST_BY_ORDERS = 8
-# the mean over the paths of hcb: of a landscape and of variants alike
-HCB_PATH = "hcb-path"
 WILD_TYPE = "wt"
 _LEAST_MUTATIONS = 2
 _FEWEST = "a landscape is of at least two mutations"
@@ -71,7 +61,8 @@ class Landscape:
     `log_odds[method]` has an axis per mutation, in the order of their positions: 0 is the wild
     type's residue, 1 the mutant's. `incompatibility` is J in bits, None if no method needed all
     conditionals. `captured_mass` is what the model gives to the two residues of each position, with
-    all of them masked.
+    all of them masked. `window` is the first and last position that the model read, None if it read
+    all.
     """
 
     sequence: str
@@ -82,6 +73,7 @@ class Landscape:
     captured_mass: tuple[float, ...]
     forward_passes: int
     model: str = "masked LM"
+    window: tuple[int, int] | None = None
 
     def __repr__(self) -> str:
         """How many combinations, by which methods."""
@@ -169,29 +161,53 @@ def landscape(
 
     Methods are the constructions that take more than two blanks, and `hcb-path`: the mean over all
     orders in which the mutations can be made, one after another. `hcb` starts at the wild type.
-    `orders` takes eight mutations at most, all others twelve.
+    `orders` takes eight mutations at most, all others twelve. A sequence that is longer than the
+    model reads is cut to a window around the mutations.
+
+    The combination of all mutations has the numbers of `score_variants`. With fewer mutations it
+    may not: there the joint is over the variant's own positions alone, here over all of these.
     """
     residues = check_sequence(sequence)
     parsed = parse_landscape(mutations, residues)
     names = check_landscape_methods(methods, len(parsed))
-    cloze = residue_cloze(lm, residues, [one.position for one in parsed])
-    supports = _supports(lm, parsed, cloze)
-    tables = CandidateTables(RowReader(lm.model, settings or Settings()), cloze, supports)
-    with tables.reader.counted("forward passes", landscape_passes(len(parsed), names)):
-        needed = _needs(len(parsed), names)
-        tables.elicit(needed.whole, masked=needed.masked)
-        found = {name: _solved(name, tables) for name in names}
-        captured = tables.masked_mass()
+    variant = landscape_variant(lm, residues, parsed)
+    block = Block(variant.frame, variant.changes)
+    reader = RowReader(lm.model, settings or Settings())
+    with reader.counted("forward passes"):
+        answers = run_rows(reader, landscape_requests(variant, names))
+    tables = block_tables(block, answers, masked=True)
+    solved = {name: _solved(name, block, answers, tables) for name in names}
     return Landscape(
         sequence=residues,
         mutations=parsed,
-        log_odds={name: values for name, (values, _) in found.items()},
-        incompatibility=agreement(tables).bits if tables.holds_all() else None,
-        converged={name: converged for name, (_, converged) in found.items()},
-        captured_mass=tuple(captured),
-        forward_passes=tables.reader.forward_passes,
+        log_odds={name: values for name, (values, _) in solved.items()},
+        # all others read every position under all combinations
+        incompatibility=None if names == ["mlm"] else agreement(tables).bits,
+        converged={name: converged for name, (_, converged) in solved.items()},
+        captured_mass=_captured_mass(block, answers),
+        forward_passes=reader.forward_passes,
         model=lm.name,
+        window=variant.window,
     )
+
+
+def landscape_variant(lm: LanguageModel, residues: str, mutations: Sequence[Mutation]) -> Variant:
+    """The variant that has all mutations, with any letters that the model has."""
+    return VariantReader(lm, residues, None).read(":".join(map(str, mutations)))
+
+
+def landscape_requests(variant: Variant, methods: Sequence[str]) -> Requests:
+    """The rows of all methods together; all masked too, for what the residues capture."""
+    block, requests = Block(variant.frame, variant.changes), Requests()
+    requests.add([_all_masked(block)])
+    for name in methods:
+        edges = (row for _, _, row in block.edges())
+        requests.add(edges if name == HCB_PATH else rows_of_tables(name, block))
+    return requests
+
+
+def _all_masked(block: Block) -> Row:
+    return block.row(0, range(len(block.changes)))
 
 
 def parse_landscape(mutations: str | Sequence[str], residues: str) -> tuple[Mutation, ...]:
@@ -215,19 +231,14 @@ def _rows(k: int) -> int:
 
 def method_of_landscapes(name: object) -> str:
     """The name of a method, from that or an alias of a construction."""
-    if isinstance(name, str) and name.strip().lower().replace("_", "-") == HCB_PATH:
-        return HCB_PATH
-    found = method_name(name)
-    if found not in constructions_of(3):
-        there = ", ".join(landscape_methods(_LEAST_MUTATIONS))
-        raise MethodError(f"{quoted(found)} is no method of landscapes; there are {there}")
-    return found
+    return method_of_variants(name, landscape_methods(_LEAST_MUTATIONS), "landscapes")
 
 
 def landscape_methods(mutations: int) -> list[str]:
     """Every method that takes so many mutations."""
-    names = [*constructions_of(3), HCB_PATH]
-    return [n for n in names if n != METHOD_WITHOUT_TABLES or mutations <= MOST_BY_ORDERS]
+    return [
+        n for n in (*JOINTS, HCB_PATH) if n != METHOD_WITHOUT_TABLES or mutations <= MOST_BY_ORDERS
+    ]
 
 
 def check_landscape_methods(methods: object, mutations: int) -> list[str]:
@@ -243,72 +254,29 @@ def check_landscape_methods(methods: object, mutations: int) -> list[str]:
     return names
 
 
-def landscape_passes(mutations: int, methods: Sequence[str]) -> int:
-    """How many forward passes a landscape takes, before it runs."""
-    return _needs(mutations, methods).rows((2,) * mutations)
-
-
-def _needs(mutations: int, methods: Sequence[str]) -> Needs:
-    """What the methods read together; all masked too, for what the residues capture."""
-    shape = (2,) * mutations
-    each = [
-        every_table(mutations)
-        if name == HCB_PATH or mutations == 2
-        else construction(name).needs(shape, {})
-        for name in methods
-        if name != "mlm"
-    ]
-    return together([Needs(masked=True), *each])
-
-
-def _supports(lm: LanguageModel, parsed: Sequence[Mutation], cloze: Cloze) -> tuple[Support, ...]:
-    """Wild type and mutant at each position, in this order."""
-    every = lm.support("vocabulary")
-    ids = []
-    for kind in ("wildtype", "mutant"):
-        letters = [getattr(one, kind) for one in parsed]
-        try:
-            ids.append(residue_tokens(lm, letters, cloze, every))
-        except SupportError as error:
-            raise SupportError(f"this model has no token for it: {error}") from None
-    return tuple(lm.support(list(both)) for both in zip(*ids, strict=True))
-
-
 # --- methods -----------------------------------------------------------------------------------
 
 
-def _solved(name: str, tables: CandidateTables) -> tuple[Float[Tensor, "..."], bool]:
+def _solved(
+    name: str, block: Block, answers: Answers, tables: BlockTables
+) -> tuple[Float[Tensor, "..."], bool]:
     """Log-odds against the wild type, and whether a solver converged."""
     if name == HCB_PATH:
-        return mean_over_paths(tables), True
-    joint = construct(name, tables, **wild_type_options(name, tables.supports))
+        return by_mutation(path_moments(block.log_odds(answers))[0]), True
+    joint = joint_of(name, tables)
     log_p = joint.log_rows(slice(None))
-    found = log_p - log_p.flatten()[0]
-    if not bool(torch.isfinite(found).all()):
+    log_odds = log_p - log_p.flatten()[0]
+    if not bool(torch.isfinite(log_odds).all()):
         raise NumericsError(
             f"{name}: some combinations have probability zero, so their log-odds are undefined"
         )
-    return found, joint.diagnostics.get("converged") is not False
+    return log_odds, joint.diagnostics.get("converged") is not False
 
 
-def mean_over_paths(tables: "Tables") -> Float[Tensor, "..."]:
-    """Log-odds along a path from the wild type that makes one mutation at a time: the mean of all.
-
-    Of a set of mutations, each is the last of its share of the paths: the mean is over the last one
-    of the mean to the set before it and what the last one adds to that.
-    """
-    k = len(tables.shape)
-    odds = [_odds_given_others(tables, t) for t in range(k)]
-    found = torch.zeros((2,) * k, dtype=torch.float64)
-    for cell in sorted(product((0, 1), repeat=k), key=sum):
-        made = [t for t in range(k) if cell[t]]
-        if made:
-            before = [(*cell[:t], 0, *cell[t + 1 :]) for t in made]
-            each = [found[b] + odds[t][b] for t, b in zip(made, before, strict=True)]
-            found[cell] = math.fsum(map(float, each)) / len(made)
-    return found
-
-
-def _odds_given_others(tables: "Tables", t: int) -> Float[Tensor, "..."]:
-    log_q = tables.log_given_others(t)
-    return log_q.narrow(t, 1, 1) - log_q.narrow(t, 0, 1)
+def _captured_mass(block: Block, answers: Answers) -> tuple[float, ...]:
+    """What wild type and mutant have of the model's distribution, with all positions masked."""
+    row = _all_masked(block)
+    return tuple(
+        float(np.exp(answers.at(row, one.place)[[one.wildtype, one.mutant]]).sum())
+        for one in block.changes
+    )

@@ -1,6 +1,8 @@
-"""What mutations do to a sequence of residues, alone and together, by the joint of their blanks.
+"""What mutations do to a sequence, alone and together, by the joint over all letters of a support.
 
-Log-odds are in nats, log p(mutant) / p(wild type) given all other residues.
+Variants are read as in `sequences/variants`, whose joints are over wild type and mutant: other
+numbers, and so other names. A joint over 20 letters is `log-pool-20`. Log-odds are in nats,
+log p(mutant) / p(wild type) given all other residues.
 """
 
 from collections.abc import Sequence
@@ -13,18 +15,14 @@ from unmask.constructions import DEFAULT_METHOD
 from unmask.joints.joint import Joint
 from unmask.joints.odds import changes, strongest_interaction
 from unmask.language_model import LanguageModel
-from unmask.sequences.residues import (
-    Mutation,
-    parse_mutations,
-    residue_cloze,
-    residue_tokens,
-)
+from unmask.sequences.residues import Mutation, residue_cloze
+from unmask.sequences.variants.reading import Frame, Variant, VariantReader
+from unmask.sequences.variants.scoring import DEFAULT_SUPPORT
 from unmask.settings import Settings
 from unmask.text.alphabets import bare_letter
 from unmask.text.candidates import Candidates
 from unmask.text.residues import check_positions, check_sequence
-
-DEFAULT_SUPPORT = "amino-acids"
+from unmask.text.support import Support
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +31,8 @@ class MutationEffect:
 
     Mutations are in the order of their positions. The interaction (epistasis) is the log-odds
     together minus the sum of those alone: for two mutations it is the log odds ratio of the joint,
-    for one mutation 0. `incompatibility` is J in bits, None if there are not both tables.
+    for one mutation 0. `incompatibility` is J in bits, None if there are not both tables. `window`
+    is the first and last position that the model read, None if it read all.
     """
 
     mutations: tuple[Mutation, ...]
@@ -43,18 +42,31 @@ class MutationEffect:
     interaction: float
     incompatibility: float | None
     forward_passes: int
+    window: tuple[int, int] | None = None
+
+    @property
+    def method(self) -> str:
+        """The construction with the number of letters that its joint is over: `log-pool-20`."""
+        return over_letters(self.joint)
 
     def to_dict(self) -> dict[str, object]:
         """Plain values, ready for JSON."""
         return {
             "mutations": list(map(str, self.mutations)),
-            "method": self.joint.method,
+            "method": self.method,
             "log_odds": self.log_odds,
             "single_log_odds": list(self.single_log_odds),
             "interaction": self.interaction,
             "incompatibility": self.incompatibility,
             "forward_passes": self.forward_passes,
+            "window": None if self.window is None else list(self.window),
         }
+
+
+def over_letters(joint: Joint) -> str:
+    """The name of a joint over all letters; one blank has the model's own distribution."""
+    letters = len(joint.supports[0])
+    return joint.method if len(joint.supports) == 1 else f"{joint.method}-{letters}"
 
 
 @dataclass(frozen=True)
@@ -64,7 +76,7 @@ class PairInteraction:
     `mutual_information`, in bits, weights all pairs of residues by how likely they are, and does
     not depend on the wild type. `interaction`, in nats, is the largest in absolute value over all
     double mutants, however unlikely the mutant is: `mutations` names it. `incompatibility` is J in
-    bits, and `method` the construction of the joint.
+    bits, and `method` the construction with the number of letters: `log-pool-20`.
     """
 
     positions: tuple[int, int]
@@ -100,8 +112,10 @@ def mutation_effect(
 ) -> MutationEffect:
     """The effect of mutations such as "A42G:L45K" on a sequence, together and alone.
 
-    Their positions are the blanks, all other residues the text. One mutation is scored by the
-    model's own distribution, whatever the method.
+    Their positions are the blanks, over all letters of the support, and all other residues the
+    text. A sequence longer than the model reads is cut to a window around the mutations. One
+    mutation is scored by the model's own distribution, whatever the method. `score_variants` and
+    `landscape` have joints over wild type and mutant alone, which are other numbers.
     """
     (effect,) = mutation_effects(
         lm, sequence, [mutations], method=method, support=support, settings=settings, **options
@@ -123,40 +137,47 @@ def mutation_effects(
 
     All are checked before the model runs.
     """
-    residues, axis = check_sequence(sequence), lm.support(support)
-    parsed = [parse_mutations(one, residues) for one in mutants]
-    places = [tuple(one.position for one in mutations) for mutations in parsed]
-    clozes = {at: residue_cloze(lm, residues, at) for at in dict.fromkeys(places)}
-
-    def tokens(kind: str) -> list[list[int]]:
-        return [
-            residue_tokens(lm, [getattr(one, kind) for one in mutations], clozes[at], axis)
-            for mutations, at in zip(parsed, places, strict=True)
-        ]
-
+    axis, reader = lm.support(support), VariantReader(lm, sequence, support)
+    variants = [reader.read(one) for one in mutants]
     # all of them first: a residue outside the support is rejected before the model runs
-    mutated, wildtypes = tokens("mutant"), tokens("wildtype")
-    joint_at = cache(
-        lambda at: lm.joint(clozes[at], method=method, support=axis, settings=settings, **options)
-    )
+    fills = [_fills(one, axis) for one in variants]
+
+    @cache
+    def joint_at(frame: Frame, places: tuple[int, ...]) -> Joint:
+        cloze = residue_cloze(lm, frame.residues, [place + 1 for place in places])
+        return lm.joint(cloze, method=method, support=axis, settings=settings, **options)
+
     return [
-        _effect(mutations, mutant, wildtype, joint_at(at))
-        for mutations, mutant, wildtype, at in zip(parsed, mutated, wildtypes, places, strict=True)
+        _effect(one, joint_at(one.frame, tuple(change.place for change in one.changes)), *both)
+        for one, both in zip(variants, fills, strict=True)
     ]
 
 
+def _fills(variant: Variant, axis: Support) -> tuple[list[int], list[int]]:
+    """The tokens of mutant and wild type, spelled as what they replace."""
+    token, changes = variant.frame.token, variant.changes
+    both = (
+        [token(one.place, one.mutant) for one in changes],
+        [token(one.place, one.wildtype) for one in changes],
+    )
+    for one in (*both[0], *both[1]):
+        axis.index(one)
+    return both
+
+
 def _effect(
-    mutations: tuple[Mutation, ...], mutant: list[int], wildtype: list[int], joint: Joint
+    variant: Variant, joint: Joint, mutant: list[int], wildtype: list[int]
 ) -> MutationEffect:
-    found = changes(joint.supports, joint.log_prob, mutant, wildtype)
+    change = changes(joint.supports, joint.log_prob, mutant, wildtype)
     return MutationEffect(
-        mutations=mutations,
+        mutations=variant.mutations,
         joint=joint,
-        log_odds=found.log_odds,
-        single_log_odds=found.single_log_odds,
-        interaction=found.interaction,
+        log_odds=change.log_odds,
+        single_log_odds=change.single_log_odds,
+        interaction=change.interaction,
         incompatibility=joint.incompatibility(),
         forward_passes=_forward_passes(joint),
+        window=variant.window,
     )
 
 
@@ -178,10 +199,7 @@ def interaction_map(
     pairs = list(combinations(check_positions(positions, residues), 2))
     clozes = [residue_cloze(lm, residues, pair) for pair in pairs]
     # all of them first: a residue outside the support is rejected before the model runs
-    wildtypes = [
-        residue_tokens(lm, [residues[position - 1] for position in pair], cloze, axis)
-        for pair, cloze in zip(pairs, clozes, strict=True)
-    ]
+    wildtypes = [[axis.index(token) for token in cloze.gold or ()] for cloze in clozes]
     return [
         _pair_interaction(
             lm.joint(cloze, method=method, support=axis, settings=settings, **options),
@@ -194,9 +212,8 @@ def interaction_map(
 
 
 def _pair_interaction(
-    joint: Joint, residues: str, pair: tuple[int, int], wildtype: list[int]
+    joint: Joint, residues: str, pair: tuple[int, int], here: list[int]
 ) -> PairInteraction:
-    here = [axis.index(token) for axis, token in zip(joint.supports, wildtype, strict=True)]
     places, value = strongest_interaction(joint.log_rows, joint.shape, here)
     one, other = (
         Mutation(residues[position - 1], position, bare_letter(axis.names[place]))
@@ -209,7 +226,7 @@ def _pair_interaction(
         mutations=(one, other),
         incompatibility=joint.incompatibility(),
         forward_passes=_forward_passes(joint),
-        method=joint.method,
+        method=over_letters(joint),
     )
 
 

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from unmask.errors import ClozeError, SupportError
+from unmask.errors import ClozeError
 from unmask.language_model import LanguageModel
 from unmask.printable import quoted
 from unmask.text.cloze import Cloze
 from unmask.text.residues import check_position, spelled_residues
-from unmask.text.support import Support
 
 # nine digits: more are no position of any sequence, and Python reads no integer of thousands
 _MUTATION = re.compile(r"([A-Za-z])([0-9]{1,9})([A-Za-z])")
@@ -84,21 +83,3 @@ def residue_cloze(lm: LanguageModel, residues: str, positions: Sequence[int]) ->
     names = lm.support("vocabulary").names
     text, start = spelled_residues(lm.tokenizer, residues, names)
     return lm.cloze(text, blanks=[start + position - 1 for position in positions])
-
-
-def residue_tokens(
-    lm: LanguageModel, letters: Sequence[str], cloze: Cloze, axis: Support
-) -> list[int]:
-    """Ids of residues for the blanks, spelled (case, space marker) as what the blanks cover."""
-    assert cloze.gold is not None
-    ids = dict(zip(axis.names, axis.ids.tolist(), strict=True))
-    names = lm.tokenizer.convert_ids_to_tokens(list(cloze.gold))
-    spelled = [
-        name[:-1] + (letter.lower() if name[-1].islower() else letter)
-        for name, letter in zip(names, letters, strict=True)
-    ]
-    for name in spelled:
-        if name not in ids:
-            some = ", ".join(map(quoted, axis.names[:30])) + ", ..." * (len(axis) > 30)
-            raise SupportError(f"residue {quoted(name)} is not in the support, which has {some}")
-    return [ids[name] for name in spelled]

@@ -11,9 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from unmask.sequences.variants.conventions import mutated
 from unmask.sequences.variants.reading import Change, Frame
@@ -75,16 +78,25 @@ def sets_without(t: int, k: int) -> NDArray[np.int64]:
     return found
 
 
+class _Level(NamedTuple):
+    """Sets of one size: which mutation may be the last of each, and the set before it."""
+
+    sets: NDArray[np.int64]
+    is_last: NDArray[np.bool_]
+    before: NDArray[np.int64]
+
+
 @cache
-def _levels(k: int) -> list[NDArray[np.int64]]:
-    """Sets by how many they hold, from one on."""
-    every = np.arange(2**k)
-    sizes = sum((every >> t & 1 for t in range(k)), start=np.zeros_like(every))
-    return [every[sizes == size] for size in range(1, k + 1)]
+def _levels(k: int) -> list[_Level]:
+    """Sets by how many they hold, from one on; a line per mutation."""
+    every, bits = np.arange(2**k), 1 << np.arange(k)[:, None]
+    sizes = ((every & bits) > 0).sum(axis=0)
+    levels = [every[sizes == size] for size in range(1, k + 1)]
+    return [_Level(sets, (sets & bits) > 0, sets ^ bits) for sets in levels]
 
 
-def path_moments(log_odds: Vector) -> tuple[float, float]:
-    """The mean and the variance of path sums from none to all, over all orders of the mutations.
+def path_moments(log_odds: Vector) -> tuple[Vector, Vector]:
+    """By set, the mean and variance of path sums from none to the set, over all orders.
 
     By Hammersley, Clifford and Besag (1974) a path's sum of log-odds is log p(mutant) / p(wild
     type), the same along every path where conditionals are compatible. The last step to a set comes
@@ -92,19 +104,15 @@ def path_moments(log_odds: Vector) -> tuple[float, float]:
     orders.
     """
     k = len(log_odds)
-    mean, variance = np.zeros(2**k), np.zeros(2**k)
-    for level in _levels(k):
-        ends, spreads = (np.zeros((k, len(level))) for _ in range(2))
-        is_last = np.stack([level >> t & 1 for t in range(k)]) == 1
-        for t in range(k):
-            rest = level[is_last[t]] ^ (1 << t)
-            ends[t, is_last[t]] = mean[rest] + log_odds[t, rest]
-            spreads[t, is_last[t]] = variance[rest]
+    mean, variance = np.zeros((2, 2**k))
+    for sets, is_last, before in _levels(k):
+        ends = np.where(is_last, mean[before] + _each(log_odds, before), 0.0)
         size = is_last.sum(axis=0)
-        mean[level] = ends.sum(axis=0) / size
-        away = np.where(is_last, ends - mean[level], 0.0)
-        variance[level] = ((away**2).sum(axis=0) + spreads.sum(axis=0)) / size
-    return float(mean[-1]), float(variance[-1])
+        mean[sets] = ends.sum(axis=0) / size
+        away = np.where(is_last, ends - mean[sets], 0.0)
+        spreads = np.where(is_last, variance[before], 0.0)
+        variance[sets] = ((away**2).sum(axis=0) + spreads.sum(axis=0)) / size
+    return mean, variance
 
 
 def log_mean_over_orders(steps: Vector) -> float:
@@ -113,13 +121,20 @@ def log_mean_over_orders(steps: Vector) -> float:
     `steps[t, set]` is the log-probability of the t-th given that just this set is filled.
     """
     k = len(steps)
-    found = np.zeros(2**k)
-    for level in _levels(k):
-        last = np.full((k, len(level)), -math.inf)
-        for t in range(k):
-            holds = (level >> t & 1) == 1
-            rest = level[holds] ^ (1 << t)
-            last[t, holds] = found[rest] + steps[t, rest]
-        size = sum((level >> t & 1 for t in range(k)), start=np.zeros_like(level))
-        found[level] = np.logaddexp.reduce(last, axis=0) - np.log(size)
-    return float(found[-1])
+    so_far = np.zeros(2**k)
+    for sets, is_last, before in _levels(k):
+        ends = np.where(is_last, so_far[before] + _each(steps, before), -math.inf)
+        so_far[sets] = np.logaddexp.reduce(ends, axis=0) - np.log(is_last.sum(axis=0))
+    return float(so_far[-1])
+
+
+def _each(steps: Vector, before: NDArray[np.int64]) -> Vector:
+    """The step of every mutation from the set before it."""
+    return np.take_along_axis(steps, before, axis=1)
+
+
+def by_mutation(by_set: Vector) -> Tensor:
+    """Numbers of all sets, with an axis per mutation."""
+    # bits count from the lowest, axes from the first
+    k = len(by_set).bit_length() - 1
+    return torch.from_numpy(by_set).view((2,) * k).permute(*reversed(range(k)))

@@ -3,7 +3,7 @@
 Which contexts a construction reads is found by building it once on tables that note them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import product
 from typing import NamedTuple
@@ -16,23 +16,25 @@ from torch import Tensor
 from unmask.constructions import METHOD_WITHOUT_TABLES, construct
 from unmask.constructions.solvers.fits import STATIONARY_LAW, Fit
 from unmask.constructions.solvers.solution import Solution
+from unmask.joints.joint import Joint
 from unmask.progress import Bar, bar
-from unmask.sequences.variants.cubes import Block, Vector, log_mean_over_orders
+from unmask.sequences.variants.cubes import Block, Vector, by_mutation, log_mean_over_orders
 from unmask.sequences.variants.rows import Answers, Row
 from unmask.tables.contexts import FREE, Contexts, given, given_all_others
 from unmask.tables.protocol import EVERY_ROW
 from unmask.text.support import Support, Token
 
 _AXIS = Support.of(("wild type", "mutant"))
-# log-probabilities of wild type and mutant at a masked mutation, for every assignment of the others
+# logits of wild type and mutant at a masked mutation, for every assignment of the others
 Read = Callable[[Contexts, int], Tensor]
 
 
 class BlockTables:
     """What the model says of every mutation of a block, wild type or mutant, given the others."""
 
-    def __init__(self, k: int, read: Read) -> None:
+    def __init__(self, k: int, read: Read, *, masked: bool = False) -> None:
         self.supports = (_AXIS,) * k
+        self._masked = masked
         self.shape = (2,) * k
         self.known: dict[tuple[Contexts, int], Tensor] = {}
         self._read, self._remembered = read, dict[str, object]()
@@ -41,22 +43,22 @@ class BlockTables:
         """Nothing: everything has run."""
 
     def has_masked(self) -> bool:
-        """No: solvers that can do without start from anywhere else, and spare a row."""
-        return False
+        """Whether that row has run; solvers that can do without start from anywhere else."""
+        return self._masked
 
     def log_given_others(self, outcome: int, rows: slice = EVERY_ROW) -> Float[Tensor, "..."]:
         """log q(x_t | all others)."""
         whole = given_all_others(len(self.shape), outcome)
-        return torch.log_softmax(self._values(whole, outcome), dim=outcome)[rows]
+        return torch.log_softmax(self._logits(whole, outcome), dim=outcome)[rows]
 
     def log_prob_of(self, outcome: int, place: int) -> Float[Tensor, "..."]:
         """The same for one of the two: size 1 along the mutation."""
         return self.log_given_others(outcome).narrow(outcome, place, 1)
 
     def log_normalizer(self, outcome: int) -> Float[Tensor, "..."]:
-        """What both have together."""
+        """What was taken from the logits of both."""
         whole = given_all_others(len(self.shape), outcome)
-        return torch.logsumexp(self._values(whole, outcome), dim=outcome, keepdim=True)
+        return torch.logsumexp(self._logits(whole, outcome), dim=outcome, keepdim=True)
 
     def log_masked(self, outcome: int) -> Float[Tensor, "..."]:
         """log m_t: with every mutation masked."""
@@ -65,7 +67,7 @@ class BlockTables:
     def log_given(self, contexts: Contexts, outcome: int) -> Float[Tensor, "..."]:
         """log q(x_t | contexts)."""
         if contexts.read != (outcome,):
-            return torch.log_softmax(self._values(contexts, outcome), dim=outcome)
+            return torch.log_softmax(self._logits(contexts, outcome), dim=outcome)
         # a part of a whole table
         found = self.log_given_others(outcome)
         for blank, content in enumerate(contexts.contents):
@@ -73,7 +75,7 @@ class BlockTables:
                 found = found.narrow(blank, content, 1)
         return found
 
-    def _values(self, contexts: Contexts, outcome: int) -> Tensor:
+    def _logits(self, contexts: Contexts, outcome: int) -> Tensor:
         key = contexts, outcome
         if key not in self.known:
             self.known[key] = self._read(contexts, outcome)
@@ -110,23 +112,11 @@ class Joined(NamedTuple):
 # --- what is read ------------------------------------------------------------------------------
 
 
-def wild_type_options(method: str, supports: Sequence[Support]) -> dict[str, object]:
-    """`hcb` walks from the wild type, the first of each axis, as `hcb-path` does.
-
-    Log-odds are against it. The likeliest residues, the default pivot of a joint, change from
-    variant to variant and with the model, and take a forward pass to find.
-    """
-    if method != "hcb":
-        return {}
-    wild: list[Token] = [int(axis.ids[0]) for axis in supports]
-    return {"pivot": wild[0] if len(wild) == 2 else wild}
-
-
 @cache
 def contexts_read(method: str, k: int) -> tuple[Contexts, ...]:
     """The contexts that a construction of so many mutations reads."""
     tables = BlockTables(k, _nothing)
-    construct(method, tables, **wild_type_options(method, tables.supports))
+    joint_of(method, tables)
     return tuple(dict.fromkeys(contexts for contexts, _ in tables.known))
 
 
@@ -144,12 +134,16 @@ def _nothing(contexts: Contexts, outcome: int) -> Tensor:
 
 def rows_read(method: str, block: Block) -> Iterator[Row]:
     """The rows that a method requests for a block."""
-    k = len(block.changes)
     if method == METHOD_WITHOUT_TABLES:
         yield from (row for _, row in _fill_rows(block, mutant=True))
         yield from (row for _, row in _fill_rows(block, mutant=False))
         return
-    for contexts in contexts_read(method, k):
+    yield from rows_of_tables(method, block)
+
+
+def rows_of_tables(method: str, block: Block) -> Iterator[Row]:
+    """The rows of all tables that a construction reads."""
+    for contexts in contexts_read(method, len(block.changes)):
         yield from _rows_of(block, contexts)
 
 
@@ -171,28 +165,42 @@ def joined(method: str, block: Block, answers: Answers, law: Vector | None) -> J
     """The joint's log-odds of mutant against wild type; `law` is the block's stationary law."""
     if method == METHOD_WITHOUT_TABLES:
         return Joined(_by_orders(block, answers, mutant=True) - _by_orders(block, answers))
-
-    def read(contexts: Contexts, outcome: int) -> Tensor:
-        one = block.changes[outcome]
-        both = [one.wildtype, one.mutant]
-        found = np.stack([answers.at(row, one.place)[both] for row in _rows_of(block, contexts)])
-        free = contexts.shape((2,) * len(block.changes))
-        return torch.from_numpy(found).view(*free, 2).movedim(-1, outcome).squeeze(outcome + 1)
-
-    k = len(block.changes)
-    tables = BlockTables(k, read)
+    tables = block_tables(block, answers)
     if law is not None and np.isfinite(law).all():
-        tables.remember(STATIONARY_LAW, lambda: _fit(law, k))
-    joint = construct(method, tables, **wild_type_options(method, tables.supports))
+        tables.remember(STATIONARY_LAW, lambda: _fit(law))
+    joint, k = joint_of(method, tables), len(block.changes)
     log_odds = joint.log_prob(*[1] * k) - joint.log_prob(*[0] * k)
     converged = joint.diagnostics.get("converged") is not False
     return Joined(log_odds, joint.incompatibility(), converged)
 
 
-def _fit(law: Vector, k: int) -> Fit:
-    # bits count from the lowest, axes from the first
-    table = torch.from_numpy(law).view((2,) * k).permute(*reversed(range(k)))
-    others = tuple(torch.logsumexp(table, dim=t, keepdim=True) for t in range(k))
+def block_tables(block: Block, answers: Answers, *, masked: bool = False) -> BlockTables:
+    """Tables of a block from rows that have run; `masked` if one of them has all places masked."""
+
+    def read(contexts: Contexts, outcome: int) -> Tensor:
+        one = block.changes[outcome]
+        rows = np.stack([answers.at(row, one.place) for row in _rows_of(block, contexts)])
+        logits = rows[:, [one.wildtype, one.mutant]] + rows[:, -1:]
+        free = contexts.shape((2,) * len(block.changes))
+        return torch.from_numpy(logits).view(*free, 2).movedim(-1, outcome).squeeze(outcome + 1)
+
+    return BlockTables(len(block.changes), read, masked=masked)
+
+
+def joint_of(method: str, tables: BlockTables) -> Joint:
+    """A construction; `hcb` walks from the wild type, as `hcb-path` does.
+
+    Log-odds are against it. The likeliest residues, the default pivot of a joint, change from
+    variant to variant and with the model, and take a forward pass to find.
+    """
+    wild: list[Token] = [int(axis.ids[0]) for axis in tables.supports]
+    pivot = wild[0] if len(wild) == 2 else wild
+    return construct(method, tables, **({"pivot": pivot} if method == "hcb" else {}))
+
+
+def _fit(law: Vector) -> Fit:
+    table = by_mutation(law)
+    others = tuple(torch.logsumexp(table, dim=t, keepdim=True) for t in range(table.dim()))
     return Fit(others, Solution(law, 0, True, (0.0,)))
 
 

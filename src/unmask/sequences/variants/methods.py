@@ -26,8 +26,7 @@ CONVENTIONS: dict[str, Convention] = {
     "pll": conventions.pll,
 }
 HCB_PATH = "hcb-path"
-# by log-probabilities, and mrf-logit is not a function of them
-JOINTS = tuple(name for name in constructions_of(3) if name != "mrf-logit")
+JOINTS = tuple(constructions_of(3))
 METHODS = (*CONVENTIONS, HCB_PATH, *JOINTS)
 # those that run the mutant whole: the single mutants would be runs of their own
 _WITHOUT_SINGLES = ("mutant-marginals", "pll")
@@ -46,12 +45,14 @@ class Found:
     converged: bool = True
 
 
-def method_of_variants(name: object) -> str:
+def method_of_variants(
+    name: object, methods: Sequence[str] = METHODS, what: str = "variants"
+) -> str:
     """The name of a method, from that or an alias of a construction, in any case."""
     plain = name.strip().lower().replace("_", "-") if isinstance(name, str) else name
     plain = ALIASES.get(plain, plain) if isinstance(plain, str) else plain
-    if plain not in METHODS:
-        raise no_method(name, METHODS, " of variants")
+    if plain not in methods:
+        raise no_method(name, methods, f" of {what}")
     assert isinstance(plain, str)
     return plain
 
@@ -129,9 +130,9 @@ class Scorer:
         blocks = blocks_of(variant.frame, variant.changes, self._largest)
         if method == HCB_PATH:
             moments = [path_moments(block.log_odds(self._answers)) for block in blocks]
-            spread = math.sqrt(math.fsum(variance for _, variance in moments))
+            spread = math.sqrt(math.fsum(float(variance[-1]) for _, variance in moments))
             return Found(
-                math.fsum(mean for mean, _ in moments),
+                math.fsum(float(mean[-1]) for mean, _ in moments),
                 spread=spread if len(variant.changes) > 1 else None,
                 blocks=len(blocks),
             )

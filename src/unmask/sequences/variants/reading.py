@@ -7,6 +7,7 @@ cannot be read raises a `ClozeError` or `SupportError` of one sentence; the mode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from string import ascii_uppercase
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from unmask.sequences.residues import Mutation, parse_mutations, written_mutatio
 from unmask.sequences.variants import MUTANT, MUTATED_SEQUENCE
 from unmask.text.alphabets import bare_letter
 from unmask.text.candidates import Candidates
+from unmask.text.cloze import Cloze
 from unmask.text.residues import check_position, check_sequence, spelled_residues
 
 
@@ -47,6 +49,11 @@ class Frame:
         """The ids of all letters at some places."""
         found: NDArray[np.int64] = self.spellings[self.spelled[list(places)]]
         return found
+
+    @property
+    def cloze(self) -> Cloze:
+        """The frame as a cloze, to estimate what reading it costs."""
+        return Cloze("", tuple(self.ids.tolist()), (self.start,))
 
     def __len__(self) -> int:
         """How many residues there are."""
@@ -90,12 +97,13 @@ class VariantReader:
     """Reads variants for one model; variants of one wild type share its frames."""
 
     def __init__(
-        self, lm: LanguageModel, sequence: object = None, support: Candidates = "amino-acids"
+        self, lm: LanguageModel, sequence: object = None, support: Candidates | None = "amino-acids"
     ) -> None:
         self._lm = lm
         self._wildtype = None if sequence is None else check_sequence(sequence)
-        axis = lm.support(support)
-        self._allowed = dict.fromkeys(bare_letter(name) for name in axis.names)
+        # without a support, any letter that the model has
+        names = ascii_uppercase if support is None else lm.support(support).names
+        self._allowed = dict.fromkeys(map(bare_letter, names))
         whole = lm.support("vocabulary")
         self._ids = dict(zip(whole.names, whole.ids.tolist(), strict=True))
         self._frames: dict[tuple[str, int, int], Frame] = {}

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unmask.model.hooks import without_gradients
-from unmask.model.row_reader import RowReader
+from unmask.model.row_reader import Outcomes, RowReader, Rows, folded
 from unmask.model.shapes import Shape, run_by_shape
 from unmask.sequences.variants.reading import Frame
 
@@ -65,14 +65,17 @@ class Requests:
 
 
 class Answers:
-    """The log-probabilities of all letters at the places that were read."""
+    """The log-probabilities of all letters at the places that were read.
+
+    Behind those of the letters is what was taken from the model's logits.
+    """
 
     def __init__(self, read: Mapping[Row, tuple[tuple[int, ...], Vector]]) -> None:
         # of every row the places that were read, and a line for each
         self._read = read
 
     def at(self, row: Row, place: int) -> Vector:
-        """The log-probabilities of all letters at one place."""
+        """What was read at one place."""
         places, values = self._read[row]
         at_place: Vector = values[bisect_left(places, place)]
         return at_place
@@ -98,7 +101,7 @@ def _shape(one: tuple[Row, tuple[int, ...]]) -> Shape:
 
 def _log_probs(
     reader: RowReader, rows: Sequence[tuple[Row, tuple[int, ...]]]
-) -> Float[Tensor, "rows places letters"]:
+) -> Float[Tensor, "rows places letters_and_one"]:
     ids = np.stack([row.frame.ids for row, _ in rows])
     for number, (row, _) in enumerate(rows):
         frame = row.frame
@@ -106,9 +109,18 @@ def _log_probs(
             ids[number, frame.start + place] = frame.token(place, letter)
         for place in row.masked:
             ids[number, frame.start + place] = reader.model.mask_id
-    places = np.array([[row.frame.start + place for place in read] for row, read in rows])
-    tokens = np.stack([row.frame.tokens_at(read) for row, read in rows])
-    # a letter without a token is never looked up; any id does
-    return reader.log_probs(
-        torch.from_numpy(ids), torch.from_numpy(places), torch.from_numpy(tokens.clip(min=0))
-    )
+    positions = torch.tensor([[row.frame.start + place for place in read] for row, read in rows])
+    letters = np.stack([row.frame.tokens_at(read) for row, read in rows])
+    # a letter without a token is never looked up: any id does; the last is for the normalizer
+    tokens = torch.from_numpy(np.pad(letters.clip(min=0), ((0, 0), (0, 0), (0, 1))))
+    outcomes = Outcomes.every(reader.model)
+    kept = torch.empty(tokens.shape, dtype=torch.float64)
+
+    def fold(batch: slice, readouts: Float[Tensor, "rows places width"]) -> None:
+        flat, given = readouts.flatten(0, 1), tokens[batch]
+        log_probs = folded(flat, outcomes, given.flatten(0, 1))[0].cpu()
+        log_probs[:, -1] = outcomes.logits(flat, slice(0, 1))[:, 0].cpu() - log_probs[:, -1]
+        kept[batch] = log_probs.view(given.shape)
+
+    reader.each_batch(Rows.of(torch.from_numpy(ids)), positions, fold, batch_for=0)
+    return kept
