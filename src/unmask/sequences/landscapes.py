@@ -87,12 +87,15 @@ class Landscape:
 
     def of(self, method: str | None = None) -> Float[Tensor, "..."]:
         """The log-odds by one method, the first unless named."""
+        return self.log_odds[self._named(method)]
+
+    def _named(self, method: str | None) -> str:
         name = self.methods[0] if method is None else method_of_landscapes(method)
         if name not in self.log_odds:
             raise MethodError(
                 f"this landscape is by {', '.join(self.methods)}, not by {quoted(name)}"
             )
-        return self.log_odds[name]
+        return name
 
     def single(self, method: str | None = None) -> list[float]:
         """The log-odds of each mutation alone."""
@@ -126,8 +129,7 @@ class Landscape:
 
     def best(self, n: int = 10, method: str | None = None) -> list[dict[str, object]]:
         """The rows of the likeliest combinations, best first; of equals, fewer mutations first."""
-        self.of(method)
-        name = self.methods[0] if method is None else method_of_landscapes(method)
+        name = self._named(method)
         return sorted(self.to_rows(), key=lambda row: -float(str(row[name])))[:n]
 
     def name(self, cell: Sequence[int]) -> str:

@@ -53,14 +53,21 @@ def scores_by_length(
 def _log_probs(
     reader: RowReader, texts: list[TokenisedText], *, later_too: bool
 ) -> Float[Tensor, "texts tokens"]:
+    tokens = len(texts[0].places)
+    hidden = _with_later_pieces(texts) if later_too else torch.eye(tokens).bool()
+    ids, places, own = rows_by_token(reader, texts, hidden)
+    return reader.log_probs(ids, places, own[:, :, None]).view(-1, tokens)
+
+
+def rows_by_token(
+    reader: RowReader, texts: list[TokenisedText], hidden: Bool[Tensor, "*texts tokens tokens"]
+) -> tuple[Int[Tensor, "rows length"], Int[Tensor, "rows 1"], Int[Tensor, "rows 1"]]:
+    """A row per token with some masked, the position of the token, and the token itself."""
     ids = torch.tensor([text.ids for text in texts])
     places = torch.tensor([text.places for text in texts])
-    hidden = _with_later_pieces(texts) if later_too else torch.eye(places.shape[1]).bool()
     masks = at_places(hidden.expand(len(texts), -1, -1), places, ids.shape[1])
-    masked = torch.where(masks, reader.model.mask_id, ids[:, None]).flatten(0, 1)
-    tokens = ids.gather(1, places)
-    found = reader.log_probs(masked, places.view(-1, 1), tokens.view(-1, 1, 1))
-    return found.view(tokens.shape)
+    rows = torch.where(masks, reader.model.mask_id, ids[:, None]).flatten(0, 1)
+    return rows, places.view(-1, 1), ids.gather(1, places).view(-1, 1)
 
 
 def at_places(

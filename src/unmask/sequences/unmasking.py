@@ -20,7 +20,7 @@ from torch import Tensor
 
 from unmask.logspace import row_blocks
 from unmask.model.row_reader import Outcomes, RowReader, Rows, require_finite
-from unmask.sequences.pll import at_places, scores_by_length
+from unmask.sequences.pll import rows_by_token, scores_by_length
 from unmask.sequences.scores import TextScore
 from unmask.sequences.texts import TokenisedText
 
@@ -53,15 +53,10 @@ def unmasking_log_probs(
 
 
 def _left_to_right(reader: RowReader, texts: list[TokenisedText]) -> Float[Tensor, "texts tokens"]:
-    ids = torch.tensor([text.ids for text in texts])
-    places = torch.tensor([text.places for text in texts])
-    count = places.shape[1]
+    count = len(texts[0].places)
     # of every token, itself and all that follow
-    hidden = torch.ones(count, count, dtype=torch.bool).triu().expand(len(texts), -1, -1)
-    masks = at_places(hidden, places, ids.shape[1])
-    rows = torch.where(masks, reader.model.mask_id, ids[:, None]).flatten(0, 1)
-    read = _read(reader, rows, places.view(-1, 1), ids.gather(1, places).view(-1, 1))
-    return read.log_probs.view(places.shape)
+    hidden = torch.ones(count, count, dtype=torch.bool).triu()
+    return _read(reader, *rows_by_token(reader, texts, hidden)).log_probs.view(-1, count)
 
 
 def _most_certain_first(

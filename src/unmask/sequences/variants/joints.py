@@ -4,9 +4,9 @@ Which contexts a construction reads is found by building it once on tables that 
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -101,11 +101,14 @@ class BlockTables:
         return {}
 
 
-class Joined(NamedTuple):
-    """The log-odds of a block's mutant, J where there are whole tables, and if it has converged."""
+@dataclass(frozen=True)
+class MethodScore:
+    """What a method says of a variant, or of a block of one; log-odds in nats."""
 
-    log_odds: float
+    score: float
+    spread: float | None = None
     incompatibility: float | None = None
+    blocks: int | None = None
     converged: bool = True
 
 
@@ -161,17 +164,19 @@ def _rows_of(block: Block, contexts: Contexts) -> Iterator[Row]:
 # --- what comes of it --------------------------------------------------------------------------
 
 
-def joined(method: str, block: Block, answers: Answers, law: Vector | None) -> Joined:
+def joined(method: str, block: Block, answers: Answers, law: Vector | None) -> MethodScore:
     """The joint's log-odds of mutant against wild type; `law` is the block's stationary law."""
+    if len(block.changes) == 1:
+        return MethodScore(float(block.log_odds(answers)[0, 0]))
     if method == METHOD_WITHOUT_TABLES:
-        return Joined(_by_orders(block, answers, mutant=True) - _by_orders(block, answers))
+        return MethodScore(_by_orders(block, answers, mutant=True) - _by_orders(block, answers))
     tables = block_tables(block, answers)
     if law is not None and np.isfinite(law).all():
         tables.remember(STATIONARY_LAW, lambda: _fit(law))
     joint, k = joint_of(method, tables), len(block.changes)
     log_odds = joint.log_prob(*[1] * k) - joint.log_prob(*[0] * k)
     converged = joint.diagnostics.get("converged") is not False
-    return Joined(log_odds, joint.incompatibility(), converged)
+    return MethodScore(log_odds, incompatibility=joint.incompatibility(), converged=converged)
 
 
 def block_tables(block: Block, answers: Answers, *, masked: bool = False) -> BlockTables:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from unmask.names import ALIASES
 from unmask.sequences.variants import conventions
 from unmask.sequences.variants.conventions import Convention
 from unmask.sequences.variants.cubes import Block, Vector, blocks_of, path_moments
-from unmask.sequences.variants.joints import joined, reads_all, rows_read
+from unmask.sequences.variants.joints import MethodScore, joined, reads_all, rows_read
 from unmask.sequences.variants.laws import stationary_laws
 from unmask.sequences.variants.reading import Variant
 from unmask.sequences.variants.rows import Answers, LogProb, Requests
@@ -32,17 +31,6 @@ METHODS = (*CONVENTIONS, HCB_PATH, *JOINTS)
 _WITHOUT_SINGLES = ("mutant-marginals", "pll")
 # numbers of blocks of one size whose laws are found together
 _CELLS = 2**21
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a method says of a variant; log-odds in nats."""
-
-    score: float
-    spread: float | None = None
-    incompatibility: float | None = None
-    blocks: int | None = None
-    converged: bool = True
 
 
 def method_of_variants(
@@ -122,32 +110,24 @@ class Scorer:
                 laws = stationary_laws(np.stack(log_odds))
                 self._laws.update(zip(some, laws, strict=True))
 
-    def score(self, variant: Variant, method: str) -> Found:
+    def score(self, variant: Variant, method: str) -> MethodScore:
         """A variant by one method."""
         if method in CONVENTIONS:
             log_prob = self._answers.log_prob
-            return Found(CONVENTIONS[method](variant.frame, variant.changes, log_prob))
+            return MethodScore(CONVENTIONS[method](variant.frame, variant.changes, log_prob))
         blocks = blocks_of(variant.frame, variant.changes, self._largest)
         if method == HCB_PATH:
             moments = [path_moments(block.log_odds(self._answers)) for block in blocks]
             spread = math.sqrt(math.fsum(float(variance[-1]) for _, variance in moments))
-            return Found(
+            return MethodScore(
                 math.fsum(float(mean[-1]) for mean, _ in moments),
                 spread=spread if len(variant.changes) > 1 else None,
                 blocks=len(blocks),
             )
-        each = [self._joined(method, block) for block in blocks]
-        return Found(
+        each = [joined(method, one, self._answers, self._laws.get(one)) for one in blocks]
+        return MethodScore(
             math.fsum(one.score for one in each),
             incompatibility=each[0].incompatibility if len(each) == 1 else None,
             blocks=len(each),
             converged=all(one.converged for one in each),
-        )
-
-    def _joined(self, method: str, block: Block) -> Found:
-        if len(block.changes) == 1:
-            return Found(float(block.log_odds(self._answers)[0, 0]))
-        found = joined(method, block, self._answers, self._laws.get(block))
-        return Found(
-            found.log_odds, incompatibility=found.incompatibility, converged=found.converged
         )
