@@ -7,6 +7,7 @@ padded.
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
+from inspect import signature
 from itertools import islice
 from typing import NamedTuple
 
@@ -157,7 +158,8 @@ def rows_per_text(
             f"many texts have no method {quoted(method)}; methods: {', '.join(_SCORES)}; "
             "lm.joint(text, method=...).log_prob(...) gives the others"
         )
-    allowed = getattr(_SCORES[method], "__kwdefaults__", None) or {}
+    parameters = signature(_SCORES[method]).parameters.values()
+    allowed = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
     for option, value in (options or {}).items():
         if option not in allowed:
             raise MethodError(f"{method} of many texts has no {unknown_option(option, allowed)}")
