@@ -32,6 +32,7 @@ from unmask.jobs import identify, parts, running
 from unmask.jobs.identify import probe
 from unmask.jobs.kinds.score import Score
 from unmask.jobs.model_source import ModelSource
+from unmask.jobs.shards import Shard
 from unmask.sequences.scoring import score_texts
 
 WORDS = ("cat", "dog", "man", "woman", "mat")
@@ -527,10 +528,17 @@ def test_shards_share_a_folder(arguments, undisturbed, tmp_path) -> None:
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "run").glob("part*")} == before
 
 
+@pytest.mark.parametrize(
+    "text", ["", "1", "1/1", "2/2", "-1/2", "a/b", "1/2/3", "0/0", "٠/٢", "0/9999999"]
+)
+def test_what_is_no_shard_is_refused(text: str) -> None:
+    with pytest.raises(unmask.StoreError, match="a shard is i/n with i from 0 to n - 1"):
+        Shard.parse(text)
+
+
 @both_kinds
 def test_a_rival_is_refused(arguments, corpus, tmp_path, capsys) -> None:
     from unmask.jobs.locks import lock_shard
-    from unmask.jobs.shards import Shard
 
     (tmp_path / "run" / "_locks").mkdir(parents=True)
     with lock_shard(tmp_path / "run" / "_locks", Shard()):

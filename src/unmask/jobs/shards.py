@@ -1,19 +1,16 @@
-"""A share of a run's examples: the i-th of n, so that n processes can work side by side."""
+"""A share of a job's units: every n-th from the i-th on, so that n processes work side by side."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from unmask.errors import StoreError
 from unmask.printable import quoted
 
-_T = TypeVar("_T")
 _MOST = 10**6
 
 
 @dataclass(frozen=True)
 class Shard:
-    """Share `index` of `count`; each thing is in one share, and each kind of thing in all."""
+    """Share `index` of `count`; each unit is in one share."""
 
     index: int = 0
     count: int = 1
@@ -33,11 +30,6 @@ class Shard:
     def folder(self) -> str:
         """As folders and locks are named."""
         return f"{self.index}-of-{self.count}"
-
-    def of(self, everything: Sequence[_T], kind: Callable[[_T], str] = lambda _: "") -> list[_T]:
-        """Its share, in the same order: every `count`-th thing of each kind."""
-        by_kind = sorted(range(len(everything)), key=lambda place: kind(everything[place]))
-        return [everything[place] for place in sorted(by_kind[self.index :: self.count])]
 
     @classmethod
     def parse(cls, text: str) -> "Shard":
