@@ -459,7 +459,7 @@ def test_a_finished_folder_that_cannot_be_written_to_has_nothing_to_do(
 
 @both_kinds
 def test_a_full_disk_ends_in_one_line_and_the_job_goes_on_later(done, again, disk, capsys) -> None:
-    run = disk("size=80k") / "run"
+    run = disk("size=60k") / "run"
     assert again(run) == 2
     (said,) = capsys.readouterr().err.splitlines()
     assert said.startswith("unmask: cannot write ")

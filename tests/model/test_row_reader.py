@@ -10,7 +10,7 @@ from toy_lm import ToyMaskedLM, toy_joint
 
 import unmask
 from unmask import Settings, Support, logspace
-from unmask.constructions.sweep import likeliest
+from unmask.constructions.sweep import _likeliest
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.output_layer import OutputEmbedding
 from unmask.queries.pair_log_probs import PairReader, PairRows
@@ -73,7 +73,7 @@ def test_contexts_are_the_likeliest_and_of_equals_the_first(
         most = min(contexts, len(axis))
         for row in range(texts):
             log_p = torch.log_softmax(model.logits(row)[axis.ids].double(), dim=0)
-            expected = likeliest(log_p, contexts).sort().values
+            expected = _likeliest(log_p, contexts).sort().values
             assert found.places[row, blank, :most].tolist() == expected.tolist()
             logits = model.logits(row)[axis.ids][expected]
             torch.testing.assert_close(found.logits[row, blank, :most], logits, atol=0, rtol=0)

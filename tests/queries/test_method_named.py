@@ -138,12 +138,13 @@ def test_mutations_name_method_and_units(capsys):
     assert main([*asked, "V2A:Q3K", "V5A", *few]) == 0
     said = capsys.readouterr().err
     assert (
-        "log-odds and interaction in nats, J in bits; by log-pool, the model's own distrib" in said
+        "log-odds and interaction in nats, J in bits; by log-pool-4, the model's own distrib"
+        in said
     )
     assert main([*asked, "V2A:Q3K", *few, "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["units"]["log_odds"] == "nats"
-    assert shown["results"][0]["method"] == "log-pool"
+    assert shown["results"][0]["method"] == "log-pool-4"
     lm = unmask.load(antibodies)
     (pair,) = unmask.interaction_map(lm, "EVQLVESGG", [2, 3], support=list("AKQV"))
-    assert pair.to_dict()["method"] == "log-pool"
+    assert pair.to_dict()["method"] == "log-pool-4"
