@@ -56,8 +56,9 @@ def run_and_undo(run: Callable[[], Result], undo: Callable[[], None]) -> Result:
 def _start_anew() -> None:
     """In a forked process: free every model of the threads that ran it, and are not here."""
     global _LOCKS
-    if len(_LOCKS) and torch.get_num_threads() > 1:
-        # OpenMP would wait for the threads that helped with the passes of this one
+    if len(_LOCKS):
+        # OpenMP would wait for the threads that helped with the passes of this one; and torch makes
+        # its pool of threads anew at first use, which two threads must not do at once
         torch.set_num_threads(1)
     # a copy of a lock that another thread held would never be released
     _LOCKS = WeakKeyDictionary()
