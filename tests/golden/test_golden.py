@@ -43,6 +43,7 @@ import torch
 import unmask
 import unmask.cli
 import unmask.loading
+from unmask.constructions.registered import REGISTERED
 
 HERE = Path(__file__).parent
 MODELS = ("bert", "other", "esm", "roberta")
@@ -262,6 +263,9 @@ def session(
         (tmp_path / name).symlink_to(loaded / name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
+    # other tests may have left constructions of their own
+    for name in list(REGISTERED):
+        monkeypatch.delitem(REGISTERED, name)
     return lambda: Session(tmp_path)
 
 
