@@ -68,8 +68,8 @@ def argument(help: str, metavar: str, *, default: Any = MISSING) -> Any:
 
 def group(default: Value, *, without: tuple[str, ...] = ()) -> Value:
     """A field that is a group of options; those `without` keep the group's default."""
-    made: Value = field(default=default, metadata={"without": without})
-    return made
+    group_field: Value = field(default=default, metadata={"without": without})
+    return group_field
 
 
 def declared_by(source: Callable[[], Mapping[str, tuple[type, Option]]]) -> Any:
@@ -116,10 +116,10 @@ def value(command: type[Value], given: Mapping[str, Any], defaults: object = Non
             names = (name for name in one.metadata["source"]() if given.get(name) is not None)
             values[one.name] = {name: given[name] for name in names}
         else:
-            found = given.get(one.name)
-            if found is None and one.default is not MISSING:
-                found = one.default if defaults is None else getattr(defaults, one.name)
-            values[one.name] = tuple(found) if isinstance(found, list) else found
+            content = given.get(one.name)
+            if content is None and one.default is not MISSING:
+                content = one.default if defaults is None else getattr(defaults, one.name)
+            values[one.name] = tuple(content) if isinstance(content, list) else content
     return command(**values)
 
 
@@ -137,9 +137,9 @@ def _as_argparse(one: Declared) -> tuple[list[str], dict[str, Any]]:
     name, hint, default, option = one
     kinds = [kind for kind in get_args(hint) if kind is not NoneType] or [hint]
     is_list = get_origin(hint) is tuple
-    said = option.help.replace("{default}", _written(default))
+    help_text = option.help.replace("{default}", _written(default))
     # argparse would expand what follows a percent sign
-    how: dict[str, Any] = {"help": said.replace("%", "%%")}
+    how: dict[str, Any] = {"help": help_text.replace("%", "%%")}
     if hint is bool:
         how |= {"action": "store_true"}
     else:

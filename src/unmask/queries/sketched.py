@@ -117,7 +117,7 @@ def precise_joints(
             f"allow {2 * least + 1:,} forward passes (--max-passes), and "
             f"{_held_bytes(least, whole.shape, len(methods)) / 1e6:,.0f} MB (--memory-limit)"
         )
-    confirmed = 0
+    times_reached = 0
     for size in _sizes(least, limit):
         pair.grow(size)
         if not _is_built(size, limit, sketch):
@@ -126,8 +126,8 @@ def precise_joints(
         error = max(_largest_error(joint, fill) for joint in joints.values())
         reached = sketch.precision is None or error <= sketch.precision
         # an error that is small once may be small by luck: it must be small with fresh weights too
-        confirmed += reached
-        if confirmed == 2:
+        times_reached += reached
+        if times_reached == 2:
             break
     known = {"standard_error": error, "precision_reached": reached}
     if sketch.precision is None:

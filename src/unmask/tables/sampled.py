@@ -57,7 +57,8 @@ class Sampled:
 
     `given` has for each blank the probabilities of the other blank's tokens given its own, contexts
     by rows, and `left` the mass of each of those rows beyond the head of the other blank. A sample
-    cannot show a rare context that it does not have: replicates count one with the sign `unseen`.
+    cannot show a rare context that it does not have: a replicate adds one, or by its `sign` takes
+    one away.
     """
 
     def __init__(
@@ -65,16 +66,16 @@ class Sampled:
         sides: tuple[Side, Side],
         given: Sequence[Matrix],
         left: Sequence[Vector],
-        unseen: int = 0,
+        sign: int = 0,
     ) -> None:
-        self.sides, self._given, self._left, self._sign = sides, given, left, unseen
+        self.sides, self._given, self._left, self._sign = sides, given, left, sign
         self._weights = [side.log_weights.exp().numpy() for side in sides]
         self._heads = [side.certain.numpy() for side in sides]
         self._tails = [side.tail.numpy() for side in sides]
 
-    def weighted(self, sides: tuple[Side, Side], unseen: int) -> "Sampled":
+    def weighted(self, sides: tuple[Side, Side], sign: int) -> "Sampled":
         """The same contexts with other weights, and one more or one fewer."""
-        return Sampled(sides, self._given, self._left, unseen)
+        return Sampled(sides, self._given, self._left, sign)
 
     # -- the stationary law
 

@@ -188,7 +188,7 @@ class SketchedPair:
             first, second = samples[None].sides
             samples[replicate] = samples[None].weighted(
                 (first.replicate(generator), second.replicate(generator)),
-                unseen=(-1) ** (replicate or 0),
+                sign=(-1) ** (replicate or 0),
             )
         return samples[replicate]
 
