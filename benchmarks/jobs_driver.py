@@ -26,13 +26,13 @@ from typing import Any
 from unmask.jobs import running
 from unmask.jobs.executors.ray_pool import Answered, Died, Event, Placed, Pool
 from unmask.jobs.executors.task import Failure
-from unmask.jobs.inputs import Input, InputFile
 from unmask.jobs.kinds.score import Score
 from unmask.jobs.model_identity import ModelIdentity
-from unmask.jobs.places import Found
 from unmask.jobs.plan import JobPlan
 from unmask.jobs.tally import Tally
 from unmask.jobs.work import Done
+from unmask.records.files import InputFile, InputFiles
+from unmask.records.places import FoundFile
 
 TEXTS = 4096
 
@@ -41,14 +41,14 @@ def a_job(units: int) -> tuple[running.Job, JobPlan]:
     """A job of so many units that nobody reads."""
     texts = units * TEXTS
     file = InputFile(
-        Found("crawl.parquet", "crawl.parquet", 0),
+        FoundFile("crawl.parquet", "crawl.parquet", 0),
         "parquet",
         "x",
         range(0, texts, TEXTS),
         texts,
         texts=texts,
     )
-    job = running.Job(Score(), Input([file]), TEXTS)
+    job = running.Job(Score(), InputFiles([file], TEXTS), TEXTS)
     model = ModelIdentity(name="m", revision=None, weights="w", vocabulary="v", dtype="float32")
     plan = JobPlan(
         kind="score", options={}, model=model, input=[], texts_per_unit=TEXTS, units=units

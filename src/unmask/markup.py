@@ -6,7 +6,6 @@ Control characters, right-to-left overrides and the like are first shown escaped
 
 import re
 import unicodedata
-from collections.abc import Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -39,6 +38,8 @@ _LATEX = {
 _OVERRIDES = "\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 # what spreadsheets take for the start of a formula, the full-width forms included
 _FORMULA = tuple("=+-@\t\r\n＝＋－＠")
+# an apostrophe makes a cell text, and no other program writes a backslash behind it
+_INERT = "'\\"
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
@@ -68,31 +69,26 @@ def data_cell(text: str, *, tabs: bool = False) -> str:
     r"""The text for a CSV or TSV cell that is read again: as it was but for what acts.
 
     Controls are shown escaped, but a tab and line ends only where cells end at them (`tabs`): the
-    csv module quotes them. What a spreadsheet would take for a formula stands behind a quotation
-    mark, as does what already did: `from_data_cell` takes it off in tables that are ours.
+    csv module quotes them. What a spreadsheet would take for a formula stands behind `'\`, which
+    `from_data_cell` removes.
     """
     kept = "" if tabs else "\t\n\r"
     shown = "".join(printable(ch) if _acts(ch) and ch not in kept else ch for ch in text)
-    return ("'" if _is_formula(shown) else "") + shown
-
-
-def is_own(header: Sequence[str]) -> bool:
-    """Whether a table is one that was written here: by the last two names of its columns.
-
-    In anybody else's, a quotation mark belongs to its text.
-    """
-    *_, model, reason = ("", "", *header)
-    return reason.endswith("reason") and model == reason.removesuffix("reason") + "model"
+    return (_INERT if _is_marked(shown) else "") + shown
 
 
 def from_data_cell(text: str) -> str:
-    """The text of a cell without the quotation mark that `data_cell` put before it."""
-    return text[1:] if text.startswith("'") and _is_formula(text[1:]) else text
+    """The text of a cell without the mark that `data_cell` put before it."""
+    rest = text.removeprefix(_INERT)
+    return rest if rest != text and _is_marked(rest) else text
+
+
+def _is_marked(text: str) -> bool:
+    return _is_formula(text) or text.startswith(_INERT)
 
 
 def _is_formula(text: str) -> bool:
-    bare = text.lstrip(" ").lstrip("'")
-    return bare.startswith(_FORMULA) and not _NUMBER.fullmatch(text)
+    return text.lstrip(" ").startswith(_FORMULA) and not _NUMBER.fullmatch(text)
 
 
 def _acts(ch: str) -> bool:
@@ -105,8 +101,7 @@ def csv(text: str) -> str:
 
     Numbers stay as they are. Commas and quotes are left to the csv module.
     """
-    risky = text.lstrip(" ").startswith(_FORMULA) and not _NUMBER.fullmatch(text)
-    return ("'" if risky else "") + printable(text)
+    return ("'" if _is_formula(text) else "") + printable(text)
 
 
 def templates(package: str) -> "Environment":

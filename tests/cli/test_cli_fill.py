@@ -294,7 +294,7 @@ def test_words_stay_inert(fill, capsys, folder):
         (["--targets", "cat", "--mean", "geometric"], "orders of targets takes no option 'mean'"),
         (["--targets", "cat", "--piece-prior", "1=x"], "--piece-prior takes uniform, or numbers"),
         (["--targets", "cat", "--piece-prior", "1"], "--piece-prior takes uniform, or numbers"),
-        (["--skip-bad"], "--skip-bad is for many texts; give --input FILE"),
+        (["--limit", "2"], "--limit is for many texts; give --input FILE"),
     ],
 )
 def test_what_does_not_go_together(arguments, sentence, folder, capsys):

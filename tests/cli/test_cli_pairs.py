@@ -131,12 +131,14 @@ def test_bad_json_rows_are_never_fatal(pairs) -> None:
     found = [json.loads(line) for line in out.splitlines()]
     assert code == 0
     assert [bool(row["reason"]) for row in found] == [True, True, True, False, True]
-    assert found[0]["reason"] == "there is no second word"
+    assert found[0]["reason"].endswith("has no 'word2'; it has 'text', 'word1'")
     assert found[4]["n"] == [1]
     assert err == (
-        "unmask: 1 of 5 items scored; the others have a reason instead, e.g.: there is no second "
-        "word\n"
+        "unmask: 1 of 5 items scored; the others have a reason instead, e.g.: "
+        f"{found[0]['reason']}\n"
     )
+    # also where each item is a unit of its own
+    assert pairs("--method", "log-pool", rows=rows, format="jsonl")[0] == 0
     # a table has the columns of all rows
     _, out, _ = pairs(rows=rows, format="jsonl")
     assert read(out)[4]["n"] == "[1]"
@@ -163,8 +165,11 @@ def test_quiet(pairs) -> None:
         (["--precision", "0.1"], "--precision is for methods with tables, and orders is exact"),
         (["--exact"], "--exact is for methods with tables"),
         (["--format", "xml"], "format is one of"),
-        (["--output-format", "xls"], "--output-format is one of csv, jsonl, tsv, not 'xls'"),
-        (["-o", "scores"], "does not end with .csv, .jsonl or .tsv"),
+        (
+            ["--output-format", "xls"],
+            "--output-format is one of csv, jsonl, parquet, tsv, not 'xls'",
+        ),
+        (["-o", "scores"], "does not end with .csv, .jsonl, .parquet or .tsv"),
     ],
 )
 def test_bad_options_end_in_one_line(arguments, said, pairs) -> None:
@@ -173,12 +178,13 @@ def test_bad_options_end_in_one_line(arguments, said, pairs) -> None:
     assert said in err
 
 
-def test_a_limit_of_several_files_is_rejected(folder, tmp_path, capsys) -> None:
+def test_a_limit_is_of_all_files_together(folder, tmp_path, capsys) -> None:
     for name in ("a.csv", "b.csv"):
-        (tmp_path / name).write_text(written(ROWS, "csv"), encoding="utf-8")
-    assert main(["pairs", str(tmp_path), "-m", folder, "--limit", "1"]) == 2
-    said = "unmask: --limit is for one file of lines; leave it out\n"
-    assert capsys.readouterr() == ("", said)
+        (tmp_path / name).write_text(written(ROWS[:2], "csv"), encoding="utf-8")
+    assert main(["pairs", str(tmp_path), "-m", folder, "--limit", "3", "--quiet"]) == 0
+    assert [row["item"] for row in read(capsys.readouterr().out)] == [
+        str(ROWS[n]["item"]) for n in (0, 1, 0)
+    ]
 
 
 def test_a_column_of_the_input_is_never_lost(pairs) -> None:

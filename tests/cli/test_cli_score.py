@@ -280,11 +280,11 @@ def test_control_characters_and_formulas_are_inert(score, rows, tmp_path) -> Non
         assert all(line.replace("\t", "").isprintable() for line in out.splitlines())
         head, *lines = out.splitlines()
         cells = "\n".join(lines)
-        assert "'=the \\x1b[31mcat | <b>sat</b>\\u202e" in cells
+        assert "'\\=the \\x1b[31mcat | <b>sat</b>\\u202e" in cells
         assert head.startswith("text")
-        assert "'=1+1" in head
+        assert "'\\=1+1" in head
         # quoted in CSV, escaped where cells end at such characters
-        assert ("'@x\\r\\n" if format == "tsv" else "\"'@x") in cells
+        assert ("'\\@x\\r\\n" if format == "tsv" else "\"'\\@x") in cells
         assert "-1.5" in cells
         assert "'-1.5" not in cells
     table, _ = score(str(path))
@@ -486,9 +486,12 @@ def test_a_paradigm_of_the_real_blimp(score, tmp_path) -> None:
         (["a.csv", "--pairs", "x,y", "--words"], "--words does not apply with pairs"),
         (["a.csv", "--pairs", "x,y", "--column", "z"], "--column does not apply with --pairs"),
         (["--text", "a", "--limit", "0"], "--limit takes a number of rows from 1, not 0"),
-        (["--text", "a", "--output", "a.xls"], "does not end with .csv, .jsonl or .tsv"),
+        (["--text", "a", "--output", "a.xls"], "does not end with .csv, .jsonl, .parquet or .tsv"),
         (["--text", "a", "--output", "no/such/a.csv"], "give a file in a folder that exists"),
-        (["--text", "a", "--output-format", "xml"], "is one of csv, jsonl, tsv, not 'xml'"),
+        (
+            ["--text", "a", "--output-format", "xml"],
+            "is one of csv, jsonl, parquet, tsv, not 'xml'",
+        ),
         (["--text", "a", "--json", "--output", "a.csv"], "--json prints JSON lines to stdout"),
         (["--text", "a", "--words", "--no-text"], "--no-text leaves texts out"),
     ],
@@ -497,13 +500,22 @@ def test_bad_input_ends_in_one_line(arguments: list[str], sentence: str, rejecte
     assert sentence in rejected(*arguments)
 
 
+def test_a_row_that_cannot_be_read_has_a_reason(rows, tmp_path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"item,text\n1,the cat.\n2\n3,caf\xe9\n4,the dog.\n")
+    first, second, third, fourth = rows(str(path))
+    assert second["reason"].startswith(f"line 3 of '{path}' has 1 fields, but the first has 2")
+    assert third["reason"].startswith(f"line 4 of '{path}' is not UTF-8: its byte 6 is 0xe9")
+    assert [row["score"] is None for row in (first, second, third, fourth)] == [
+        *(False, True, True, False),
+    ]
+
+
 def test_bad_files_end_in_one_line(rejected, tmp_path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("item,score,text\n1,2,the cat.\n")
     said = rejected(str(path))
     assert "the input has a column 'score', and so has the output; rename it, or give --pre" in said
-    path.write_text("item,text\n1,the cat.\n2\n")
-    assert f"line 3 of '{path}' has 1 fields, but the first has 2" in rejected(str(path))
     path.write_text("good,bad\nthe cat.,the dog.\n")
     assert "--by 'kind': the input has no such column" in rejected(
         str(path), "--pairs", "good,bad", "--by", "kind"

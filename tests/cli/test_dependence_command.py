@@ -23,7 +23,7 @@ from unmask.evaluation.reports import syntax
 TEXT = "the unhappy man saw cats"
 WORDS = TEXT.split()
 COLUMNS = [
-    *("number", "id", "first", "second", "first_name", "second_name", "distance", "pmi"),
+    *("text", "first", "second", "first_name", "second_name", "distance", "pmi"),
     *("standard_error", "unit", "model", "reason"),
 ]
 Run = Callable[..., tuple[int, str, str]]
@@ -177,9 +177,9 @@ def test_rows_of_many_texts_in_their_order(depend: Run, tmp_path: Path, folder: 
     code, out, err = depend("--input", str(place))
     rows = read(out)
     assert code == 0
-    assert list(rows[0]) == COLUMNS
+    assert list(rows[0]) == ["id", *COLUMNS]
     assert [row["id"] for row in rows] == [*"aaa", "b", "c", *"ddd"]
-    assert [row["number"] for row in rows] == [*"111", "2", "3", *"444"]
+    assert [row["text"] for row in rows[2:6]] == ["the cat sat", "cat", "", "a dog ran"]
     assert rows[3]["reason"] == "the text has 1 place; dependence is between two or more"
     assert rows[3]["pmi"] == rows[4]["pmi"] == ""
     assert rows[4]["reason"] == "the text is empty"
@@ -224,15 +224,15 @@ def test_plain_lines_and_json_lines(depend: Run, tmp_path: Path) -> None:
     _, out, err = depend("--input", str(plain), "--json", "--tree")
     rows = [json.loads(line) for line in out.splitlines()]
     assert "2 of 2 texts mapped" in err
-    assert [row["number"] for row in rows] == [1] * 3 + [2] * 3
+    assert [row["text"] for row in rows] == ["the cat sat"] * 3 + ["a dog ran"] * 3
     assert sum(row["tree"] for row in rows) == 4
     lines = tmp_path / "texts.jsonl"
     lines.write_text('{"text": 7}\n{"id": 5, "text": "the cat"}\n{"id": 6}\n', encoding="utf-8")
     code, out, _ = depend("--input", str(lines), "--json")
     found = [json.loads(line) for line in out.splitlines()]
     assert code == 0
-    assert [row["id"] for row in found] == [None, "5", "6"]
-    assert "where a text should be" in found[0]["reason"]
+    assert [row.get("id") for row in found] == [None, 5, 6]
+    assert "a text is a string, not int" in found[0]["reason"]
     assert "has no 'text'" in found[2]["reason"]
     # a tree that a window cannot join is the reason of that text alone
     lines.write_text('{"text": "cat"}\n', encoding="utf-8")
@@ -264,8 +264,8 @@ def test_sequences_of_a_fasta_file(depend: Run, esm: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("MKT\n>one\nMK\n", "is not FASTA: line 1 is text before the first record"),
-        ("\n", "holds no record; give at least one"),
+        ("MKT\nMK\n", "is not FASTA: it is text before the first record"),
+        ("\n", "holds no text; give at least one"),
     ],
 )
 def test_files_that_are_not_fasta(text: str, said: str, depend: Run, tmp_path: Path) -> None:
@@ -403,15 +403,16 @@ def test_the_page_counts_forward_passes(tiny_english: unmask.LanguageModel) -> N
         ([TEXT, "--window", "0"], "window is a whole number from 1"),
         ([TEXT, "--measure", "pmi", "--support", "man,dog"], "pmi is of the tokens that stand in"),
         ([TEXT, "--input-format", "txt"], "--input-format is for many texts"),
-        (["--input", "x", "--input-format", "xml"], "--input-format is one of txt, jsonl"),
+        (["--input", "x", "--input-format", "xml"], "format is one of 'csv', 'fasta', 'jsonl'"),
         (["--input", "x", "--json", "-o", "y.csv"], "--json prints rows to stdout"),
         ([TEXT, "--parser", "en"], "--parser draws a second tree; give --tree and --figure too"),
-        ([TEXT, "-o", "pairs.txt"], "does not end with .csv, .jsonl or .tsv"),
+        ([TEXT, "-o", "pairs.txt"], "does not end with .csv, .jsonl, .parquet or .tsv"),
         ([TEXT, "-o", "no/pairs.csv"], "cannot write 'no/pairs.csv'"),
         ([TEXT, "--figure", "map.gif"], "a figure is a file in .svg, .png, .pdf"),
         (["--input", "x.txt", "--figure", "map.svg"], "--figure is of one TEXT"),
-        (["--input", "none.txt"], "'none.txt' is not a file"),
-        (["--input", "none.fasta"], "cannot read 'none.fasta': No such file"),
+        ([TEXT, "-o", "pairs.parquet"], "the pairs of one TEXT are written to .csv, .tsv or"),
+        (["--input", "none.txt"], "there is no file 'none.txt'"),
+        (["--input", "none.fasta"], "there is no file 'none.fasta'"),
     ],
 )
 def test_options_are_checked_before_the_model_loads(
@@ -450,7 +451,7 @@ def test_a_text_too_long_for_arcs_is_refused_before_the_model_runs(
 ) -> None:
     pytest.importorskip("matplotlib")
     monkeypatch.setattr("unmask.plots.dependence._MOST_WORDS", 4)
-    monkeypatch.setattr("unmask.cli.dependence.Asked.maps", None)
+    monkeypatch.setattr("unmask.jobs.kinds.dependence.Dependence.maps", None)
     code, out, err = depend(TEXT, "--tree", "--figure", str(tmp_path / "arcs.svg"))
     assert (code, out) == (2, "")
     assert "arcs are drawn over 4 places at most, and this text has 5; draw the map instead" in err

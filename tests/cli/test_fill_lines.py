@@ -3,13 +3,17 @@
 import io
 import json
 import sys
+from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tiny_tokenizers import ODD, save_bert
 
 from unmask.cli import main
-from unmask.language_model import LanguageModel
+from unmask.records.files import open_input, rows_or_raise
+from unmask.records.writing import written
 
 PAIR = "the [MASK] sat on the [MASK]."
 ONE = "the [MASK] sat."
@@ -38,10 +42,10 @@ def answered(folder, tmp_path, capsys):
 
 def test_a_text_a_line_in_their_order(answered, lm):
     rows, err, code = answered([PAIR, "", ONE, "  \t", ONE], "--top", "3", name="in.txt")
-    said = "unmask: 3 texts answered, 0 rejected, written to stdout\n"
+    said = "unmask: 3 of 3 texts answered\n"
     assert (err, code) == (said, 0)
     assert [list(row) for row in rows] == [
-        ["text", "fills", "method", "J", "diagnostics", "request"]
+        ["text", "fills", "method", "J", "diagnostics", "reason"]
     ] * 3
     assert [row["text"] for row in rows] == [PAIR, ONE, ONE]
     assert [row["method"] for row in rows] == ["log-pool", "mlm", "mlm"]
@@ -122,7 +126,7 @@ def test_standard_input_and_a_file_for_the_answers(folder, tmp_path, capsys, mon
     for format, text in {"txt": f"{ONE}\n", "jsonl": json.dumps({"text": ONE})}.items():
         raw = io.BufferedReader(io.BytesIO(text.encode()))
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(raw, encoding="utf-8"))
-        output = tmp_path / format
+        output = tmp_path / f"{format}.jsonl"
         asked = ["--input", "-", "--input-format", format, "--output", str(output), "--quiet"]
         assert main(["fill", *asked, "-m", folder, "--top", "2"]) == 0
         assert capsys.readouterr() == ("", "")
@@ -131,15 +135,14 @@ def test_standard_input_and_a_file_for_the_answers(folder, tmp_path, capsys, mon
 
 BAD = [
     ("the cat sat.", "no blank: write [MASK]"),
-    ("not json", "it is not JSON: Expecting value at its character 1"),
-    ("[1]", "it is not a JSON object but [1] (list)"),
-    ('{"text": NaN}', "it holds NaN or an infinite number"),
-    ('{"text": "the [MASK].", "x": 1e999}', "it holds NaN or an infinite number"),
-    ("[" * 100_000, "it is JSON that cannot be read"),
+    ("not json", "is not JSON: Expecting value at its character 1"),
+    ("[1]", "is not a JSON object but [1] (list)"),
+    ('{"text": NaN}', "holds NaN or an infinite number"),
+    ('{"text": "the [MASK].", "x": 1e999}', "holds NaN or an infinite number"),
+    ("[" * 100_000, "is JSON that cannot be read"),
     ({"text": 3}, "its field 'text' is a string, not 3"),
-    ({}, "its field 'text' is a string, not None"),
+    ({}, "has no 'text'; it has no key at all"),
     ({"text": "\ud800"}, "half of a surrogate pair"),
-    ({"text": ONE, "fills": 1}, "it has a field 'fills', and so has the answer"),
     ({"text": ONE, "method": "besga"}, "did you mean 'besag'?"),
     ({"text": ONE, "method": 3}, "a method is one of"),
     ({"text": ONE, "support": True}, "or a list of tokens, not True"),
@@ -163,75 +166,98 @@ BAD = [
 ]
 
 
-def test_every_bad_line_is_skipped_and_said(answered, tmp_path):
+def test_every_bad_line_has_a_reason_and_stops_no_other(answered, tmp_path):
     lines = [{"text": ONE, "id": 1}, *(line for line, _ in BAD[1:]), {"text": ONE, "id": 2}]
-    rows, err, code = answered(lines, "--skip-bad", "--top", "1")
-    assert code == 1
-    bad = len(BAD) - 1
-    assert err == (
-        f"unmask: 2 texts answered, {bad} rejected, written to stdout; the field error of a line "
-        "gives the reason\n"
-    )
+    rows, err, code = answered(lines, "--top", "1")
+    assert code == 0
+    count = len(BAD) + 1
+    assert err.startswith(f"unmask: 2 of {count} texts answered; the others have a reason instead")
     assert [row["id"] for row in (rows[0], rows[-1])] == [1, 2]
-    shown = f"'{tmp_path / 'in.jsonl'}'"
-    for number, (row, (_, said)) in enumerate(zip(rows[1:-1], BAD[1:], strict=True), start=2):
-        assert row["error"].startswith(f"line {number} of {shown}: ")
-        assert said in row["error"]
-        assert row["error"].isprintable()
-        assert "fills" not in row
+    for row, (_, said) in zip(rows[1:-1], BAD[1:], strict=True):
+        assert said in row["reason"]
+        assert row["reason"].isprintable()
+        assert row["fills"] is None
+    # a line that is not JSON is named
+    assert rows[1]["reason"].startswith(f"line 2 of '{tmp_path / 'in.jsonl'}' is not JSON")
+
+
+def test_a_field_that_an_answer_has_too_is_refused(answered):
+    rows, err, code = answered([{"text": ONE, "fills": 1}])
+    assert (rows, code, err.count("\n")) == ([], 2, 1)
+    assert "the input has a column 'fills', and so has the output; rename it" in err
 
 
 def test_bytes_that_are_no_text_are_a_bad_line_too(folder, tmp_path, capsys):
     (tmp_path / "in.txt").write_bytes(b"\xff\n" + ONE.encode() + b"\r\n")
-    asked = ["fill", "--input", str(tmp_path / "in.txt"), "-m", folder, "--skip-bad"]
-    assert main(asked) == 1
+    assert main(["fill", "--input", str(tmp_path / "in.txt"), "-m", folder]) == 0
     first, second = map(json.loads, capsys.readouterr().out.splitlines())
-    assert "it is not UTF-8: its byte 1 is 0xff" in first["error"]
+    assert "is not UTF-8: its byte 1 is 0xff" in first["reason"]
     assert second["text"] == ONE
 
 
-@pytest.mark.parametrize(("line", "said"), [BAD[0], BAD[1], BAD[10]], ids=["txt", "json", "method"])
-def test_a_bad_line_ends_the_run_after_the_answers_before_it(line, said, answered):
-    text = isinstance(line, str) and line.startswith("the")
-    good = ONE if text else {"text": ONE}
-    rows, err, code = answered([good, "", line, good], name="in.txt" if text else "in.jsonl")
-    assert code == 2
-    assert [row["text"] for row in rows] == [ONE]
-    assert err.startswith("unmask: line 3 of ")
-    assert said in err
-    assert len(err.splitlines()) == 1
+def test_every_bad_line_is_exit_code_2(answered):
+    rows, err, code = answered(["the cat sat."], name="in.txt")
+    assert (code, len(rows), err.count("\n")) == (2, 1, 1)
+    assert "no blank: write [MASK]" in rows[0]["reason"]
 
 
-def test_answers_are_there_before_the_next_line_is_asked(answered, tmp_path, monkeypatch):
-    output, seen = tmp_path / "out.jsonl", []
-    ranked = LanguageModel.ranked
+def test_answers_to_a_pipe_are_there_before_the_next_line_is_read(folder, capsys, monkeypatch):
+    seen: list[str] = []
 
-    def watched(self, *arguments):
-        seen.append(len(output.read_text().splitlines()))
-        if len(seen) == 3:
-            raise KeyboardInterrupt
-        return ranked(self, *arguments)
+    def lines():
+        for _ in range(3):
+            seen.append(capsys.readouterr().out)
+            yield ONE.encode() + b"\n"
 
-    monkeypatch.setattr(LanguageModel, "ranked", watched)
-    rows, err, code = answered([ONE] * 4, "--output", str(output), name="in.txt")
-    assert (rows, code) == ([], 130)
-    assert err.startswith("unmask: interrupted; ")
-    assert seen == [0, 1, 2]
-    assert len(output.read_text().splitlines()) == 2
+    source = lines()
+    stdin = SimpleNamespace(buffer=SimpleNamespace(readline=lambda _: next(source, b"")))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    assert main(["fill", "--input", "-", "-m", folder, "--quiet", "--top", "1"]) == 0
+    # the first row is read for the names of its columns
+    assert [text.count("\n") for text in seen] == [0, 1, 1]
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+def test_tables_in_and_out(ending, folder, tmp_path, capsys, lm):
+    rows = [{"n": "=1", "text": ONE}, {"n": "2", "text": PAIR}]
+    if ending == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / "in.parquet")
+    else:
+        (tmp_path / f"in.{ending}").write_text(written(rows, ["n", "text"], ending))
+    for target in ("csv", "tsv", "jsonl", "parquet"):
+        asked = [
+            "-o",
+            str(tmp_path / f"out.{target}"),
+            "--top",
+            "1",
+            "--quiet",
+            "--method",
+            "orders",
+        ]
+        assert main(["fill", "--input", str(tmp_path / f"in.{ending}"), "-m", folder, *asked]) == 0
+        source = open_input([str(tmp_path / f"out.{target}")], texts_per_unit=9)
+        found = list(rows_or_raise(source, ["text"]))
+        assert [(row["n"], row["text"]) for row in found] == [("=1", ONE), ("2", PAIR)]
+        fills = [row["fills"] for row in found]
+        fills = [json.loads(one) if isinstance(one, str) else one for one in fills]
+        assert [one[0]["sequence"] for one in fills] == [
+            lm.fill(text, top=1, method="orders")[0]["sequence"] for text in (ONE, PAIR)
+        ]
+    assert not list(tmp_path.glob("*.partial*"))
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--input", "IN/no.txt"], "No such file or directory"),
-        (["--input", "IN"], "Is a directory"),
-        (["--input", "IN/empty.txt"], "holds no text; give at least one line"),
-        (["--input", "IN/in.txt", "--input-format", "csv"], "--input-format is one of txt, jsonl"),
+        (["--input", "IN/no.txt"], "there is no file"),
+        (["--input", "IN/empty.txt"], "holds no text; give at least one"),
+        (["--input", "IN/in.txt", "--input-format", "csv"], "has no column 'text'"),
+        (["--input", "IN/in.txt", "--output", "IN/x"], "does not end with .csv, .jsonl, .parquet"),
         (["--input", "IN/in.txt", "--json"], "leave out --json"),
         (["--input", "IN/in.txt", "--method", "mlm,orders"], "--input takes one --method, not 2"),
         (["--input", "IN/in.txt", "--output", "IN/in.txt"], "is the input too"),
         (["--input", "IN/in.txt", "--output", "IN/none/x"], "give a file in a folder that exists"),
-        (["--input", "IN/long.txt"], "has a line longer than 1.0 MB"),
+        (["--input", "IN/long.txt"], "is longer than 1.0 MB"),
         ([], "give a TEXT, or --input FILE for many"),
     ],
 )

@@ -14,9 +14,9 @@ from tiny_tokenizers import ODD, save_bert
 
 from unmask.cli import _COMMANDS, _parser, main
 from unmask.corpora import CorpusSpec, read_corpus
-from unmask.corpora.lines import LONGEST, checked_lines
 from unmask.errors import CorpusError
-from unmask.sequences.inputs import read_items
+from unmask.records.files import open_rows, rows_or_raise
+from unmask.records.lines import LONGEST, decoded_lines
 
 PAIR = "the [MASK] sat on the [MASK]."
 ONE = "the [MASK] sat."
@@ -25,6 +25,11 @@ ONE = "the [MASK] sat."
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> str:
     return str(save_bert(tmp_path_factory.mktemp("bert"), bias=dict.fromkeys(ODD, -30.0)))
+
+
+def read_rows(place: str, format: str | None = None) -> list[dict[str, object]]:
+    source = open_rows([place], texts_per_unit=2, format=format)
+    return [dict(row) for row in rows_or_raise(source, ["text"])]
 
 
 # --- line ends ---------------------------------------------------------------------------------
@@ -37,7 +42,7 @@ ENDS = {"LF": "\n", "CRLF": "\r\n", "CR": "\r"}
 def test_a_line_ends_in_any_of_three_ways(end: str, last: bool, tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(("the cat" + end + end + "the dog" + end * last).encode())
-    assert [item.texts for item in read_items(str(path))] == [("the cat",), ("the dog",)]
+    assert read_rows(str(path)) == [{"text": "the cat"}, {"text": "the dog"}]
     found = read_corpus(CorpusSpec(str(path))).sentences
     assert [(one.id, one.text) for one in found] == [("a:0", "the cat"), ("a:2", "the dog")]
 
@@ -51,7 +56,7 @@ def test_tables_and_json_lines_too(end: str, tmp_path: Path) -> None:
     }
     for name, content in lines.items():
         (tmp_path / name).write_bytes(end.join(content).encode())
-        found = [dict(item.columns) for item in read_items(str(tmp_path / name))]
+        found = read_rows(str(tmp_path / name))
         assert found == [{"n": "1", "text": "a, b"}, {"n": "2", "text": "c"}]
 
 
@@ -66,20 +71,22 @@ def test_fill_reads_a_text_per_line_whatever_ends_it(end, folder, tmp_path, caps
 
 def test_a_return_that_a_block_cuts_from_its_line_feed_is_one_end() -> None:
     first = b"a" * LONGEST
-    found = list(checked_lines(io.BytesIO(first + b"\r\nb\r" + first + b"\rc"), "it"))
-    assert [number for number, _ in found] == [1, 2, 3, 4]
-    assert [line[:1] for _, line in found] == ["a", "b", "a", "c"]
+    file = io.BytesIO(first + b"\r\nb\r" + first + b"\rc")
+    found = list(decoded_lines(file.readline, "it"))
+    assert [number for number, _, _ in found] == [1, 2, 3, 4]
+    assert [line[:1] for _, line, _ in found] == ["a", "b", "a", "c"]
 
 
 def test_many_short_lines_ended_by_returns_are_no_long_line() -> None:
-    lines = list(checked_lines(io.BytesIO(b"the cat sat.\r" * 200_000), "it"))
+    lines = list(decoded_lines(io.BytesIO(b"the cat sat.\r" * 200_000).readline, "it"))
     assert len(lines) == 200_000
-    assert set(dict(lines).values()) == {"the cat sat."}
+    assert {(line, reason) for _, line, reason in lines} == {("the cat sat.", None)}
 
 
 def test_a_line_that_is_too_long_is_still_rejected() -> None:
-    with pytest.raises(CorpusError, match=r"line 2 of it is longer than 1\.0 MB"):
-        list(checked_lines(io.BytesIO(b"a\r" + b"b" * (LONGEST + 1) + b"\rc"), "it"))
+    file = io.BytesIO(b"a\r" + b"b" * (LONGEST + 1) + b"\rc")
+    _, (_, _, reason), _ = decoded_lines(file.readline, "it")
+    assert str(reason).startswith("line 2 of it is longer than 1.0 MB")
 
 
 # --- pipes -------------------------------------------------------------------------------------
@@ -110,8 +117,8 @@ def test_score_reads_a_named_pipe(pipe, folder, capsys) -> None:
 
 
 def test_the_name_of_a_pipe_and_an_option_say_its_format(pipe) -> None:
-    assert read_items(pipe("a.csv", "n,text\n1,a\n"))[0].texts == ("a",)
-    assert read_items(pipe("b", "n,text\n1,b\n"), format="csv")[0].texts == ("b",)
+    assert read_rows(pipe("a.csv", "n,text\n1,a\n")) == [{"n": "1", "text": "a"}]
+    assert read_rows(pipe("b", "n,text\n1,b\n"), "csv") == [{"n": "1", "text": "b"}]
 
 
 def test_dev_stdin_is_standard_input_also_from_a_file(tmp_path, folder) -> None:
@@ -132,7 +139,7 @@ def test_dev_stdin_is_standard_input_also_from_a_file(tmp_path, folder) -> None:
 def test_a_field_of_csv_is_as_long_as_a_line_may_be(tmp_path: Path) -> None:
     limit = csv.field_size_limit()
     (tmp_path / "a.csv").write_text("n,text\n1," + "a" * 500_000 + "\n")
-    assert len(read_items(str(tmp_path / "a.csv"))[0].texts[0]) == 500_000
+    assert len(str(read_rows(str(tmp_path / "a.csv"))[0]["text"])) == 500_000
     # a setting of the whole process, which is not ours
     assert csv.field_size_limit() == limit
 
@@ -140,7 +147,7 @@ def test_a_field_of_csv_is_as_long_as_a_line_may_be(tmp_path: Path) -> None:
 def test_a_field_of_csv_that_is_too_long_is_rejected_for_its_length(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text('n,text\n1,"' + ("a" * 1000 + "\n") * 1200 + '"\n')
     with pytest.raises(CorpusError, match=r"a field longer than 1\.0 MB") as raised:
-        read_items(str(tmp_path / "a.csv"))
+        read_rows(str(tmp_path / "a.csv"))
     assert "a quotation mark that is not closed" in str(raised.value)
 
 
@@ -185,22 +192,16 @@ def test_a_table_without_the_column_is_refused_before_torch_is_imported(tmp_path
     code = """
 import sys
 from unmask.cli import main
-for command in (["score"], ["pairs"], ["variants"], ["dependence", "--input"], FILL):
+for command in (["score"], ["pairs"], ["variants"], ["dependence", "--input"], ["fill", "--input"]):
     assert main([*command, "a.csv", "-m", "none"]) == 2
 assert "torch" not in sys.modules
-""".replace("FILL", '["fill", "-o", "out/", "--input"]')
+"""
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     lines = done.stderr.splitlines()
     assert len(lines) == 5
     assert all("it has 'Item', 'Satz'" in line for line in lines), lines
-
-
-def test_a_table_is_not_filled_line_by_line(folder, tmp_path, capsys) -> None:
-    (tmp_path / "a.csv").write_text(f"text;x\n{ONE};1\n")
-    assert main(["fill", "--input", str(tmp_path / "a.csv"), "-m", folder]) == 2
-    assert "is read into a folder of parts; give --output FOLDER/" in capsys.readouterr().err
 
 
 def test_the_command_alone_prints_its_help(capsys) -> None:

@@ -1,4 +1,4 @@
-"""Work that is done stays done: `fill --input` goes on, and `score` leaves what it has scored."""
+"""Work that is done stays done: the same command goes on after what is in its file."""
 
 import csv
 import json
@@ -11,7 +11,7 @@ from damage import damaged, files_up_to
 from tiny_tokenizers import ODD, save_bert
 
 import unmask
-from unmask.cli import announce, fill_lines, main, score
+from unmask.cli import announce, main, score
 from unmask.errors import StoreError
 from unmask.jobs import single_file
 from unmask.jobs.model_source import ModelSource
@@ -66,19 +66,6 @@ def interrupt_after(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
 # --- fill --input ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("content", ["precious\n", "precious", '{"a": 1}\n', '{"a": 1}', "[1]\n"])
-@pytest.mark.parametrize("bad_line", [True, False])
-def test_a_file_of_something_else_is_never_written_to(content, bad_line, fill_all, tmp_path):
-    (tmp_path / "out.jsonl").write_text(content)
-    code, err = fill_all(texts=["no blank here."] if bad_line else TEXTS)
-    assert code == 2
-    assert (tmp_path / "out.jsonl").read_text() == content
-    assert err == (
-        f"unmask: '{tmp_path / 'out.jsonl'}' would be continued, but its line 1 is not an answer "
-        "of this command; give another --output, or move it away\n"
-    )
-
-
 @pytest.mark.parametrize("place", ["_plan.json", "part-000000.parquet", "_locks/0-of-1.lock"])
 def test_a_job_is_never_written_to(place, fill_all, tmp_path):
     """A lock is an empty file, which would pass for one without answers so far."""
@@ -95,23 +82,23 @@ def test_a_job_is_never_written_to(place, fill_all, tmp_path):
     assert fill_all("-o", str(run / "fills.jsonl"))[0] == 0
 
 
-@pytest.mark.parametrize("cut", [0, 1, 40], ids=["whole lines", "no line end", "torn"])
-def test_the_same_command_goes_on_after_an_interruption(cut, fill_all, tmp_path, monkeypatch):
+@pytest.mark.parametrize("torn", [b"", b"{", b'{"text": "half a r'], ids=["whole", "one", "torn"])
+def test_the_same_fill_goes_on_after_an_interruption(torn, fill_all, tmp_path, monkeypatch):
+    output, part = tmp_path / "out.jsonl", tmp_path / "out.jsonl.partial"
     assert fill_all()[0] == 0
-    whole = (tmp_path / "out.jsonl").read_bytes()
-    (tmp_path / "out.jsonl").unlink()
+    whole = output.read_bytes()
+    output.unlink()
     with monkeypatch.context() as patched:
         interrupt_after(3, patched)
         code, err = fill_all()
     assert code == 130
     assert err == (
-        f"unmask: interrupted; '{tmp_path / 'out.jsonl'}' holds 3 of the answers; repeat the "
-        "command to continue\n"
+        f"unmask: interrupted; '{part}' holds the first 3 texts; repeat the command to go on after "
+        "them\n"
     )
-    held = (tmp_path / "out.jsonl").read_bytes()
+    held = part.read_bytes()
     assert held == b"".join(whole.splitlines(keepends=True)[:3])
-    (tmp_path / "out.jsonl").write_bytes(held[: len(held) - cut])
-    kept = 3 - bool(cut)
+    part.write_bytes(held + torn)
 
     asked: list[str] = []
     cloze = LanguageModel.cloze
@@ -120,121 +107,70 @@ def test_the_same_command_goes_on_after_an_interruption(cut, fill_all, tmp_path,
     )
     code, err = fill_all()
     assert code == 0
-    assert (tmp_path / "out.jsonl").read_bytes() == whole
-    assert list(dict.fromkeys(asked)) == TEXTS[kept:]
-    going_on, closing = err.splitlines()
-    assert going_on.endswith(f"holds {kept} of the answers; continuing after them")
-    assert closing == (
-        f"unmask: 4 texts answered, 0 rejected, written to '{tmp_path / 'out.jsonl'}'"
-    )
-
-
-def test_a_torn_line_stays_until_there_is_an_answer_for_its_place(fill_all, tmp_path, monkeypatch):
-    assert fill_all()[0] == 0
-    torn = (tmp_path / "out.jsonl").read_bytes()[:-30]
-    (tmp_path / "out.jsonl").write_bytes(torn)
-    interrupt_after(0, monkeypatch)
-    assert fill_all()[0] == 130
-    assert (tmp_path / "out.jsonl").read_bytes() == torn
+    assert output.read_bytes() == whole
+    assert set(asked) == set(TEXTS[3:])
+    assert err == ("unmask: continuing after the first 3 texts\nunmask: 4 of 4 texts answered\n")
 
 
 def test_damaged_answers_are_computed_again_or_rejected_in_one_line(
-    fill_all, loaded_once, tmp_path
+    fill_all, loaded_once, tmp_path, monkeypatch
 ):
+    output, part = tmp_path / "out.jsonl", tmp_path / "out.jsonl.partial"
+    note = tmp_path / "out.jsonl.partial.json"
     assert fill_all()[0] == 0
-    whole, draw = (tmp_path / "out.jsonl").read_bytes(), random.Random(2)
-    rejected = 0
-    for _ in range(DAMAGES):
-        (tmp_path / "out.jsonl").write_bytes(damaged(whole, draw))
+    whole, draw, rejected = output.read_bytes(), random.Random(2), 0
+    with monkeypatch.context() as patched:
+        interrupt_after(3, patched)
+        assert fill_all()[0] == 130
+    held, noted = part.read_bytes(), note.read_bytes()
+    for number in range(DAMAGES):
+        output.unlink(missing_ok=True)
+        part.write_bytes(held if number % 3 == 0 else damaged(held, draw))
+        note.write_bytes(damaged(noted, draw) if number % 3 == 0 else noted)
         code, err = fill_all("--quiet")
         if code == 0:
-            assert (tmp_path / "out.jsonl").read_bytes() == whole
+            assert output.read_bytes() == whole
         else:
             assert (code, err.count("\n")) == (2, 1)
-            assert "would be continued, but its line" in err
+            assert "is damaged" in err
             rejected += 1
     assert rejected > DAMAGES / 3
 
 
-def test_a_disk_that_is_full_keeps_the_answers_before(fill_all, tmp_path):
-    assert fill_all()[0] == 0
-    whole = (tmp_path / "out.jsonl").read_bytes()
-    (tmp_path / "out.jsonl").unlink()
-    with files_up_to(len(whole) // 2):
-        code, err = fill_all("--quiet")
-    assert (code, err.count("\n")) == (2, 1)
-    assert f"cannot write '{tmp_path / 'out.jsonl'}': File too large; what was saved " in err
-    assert err.endswith(
-        "allow larger files (ulimit -f) or choose another place, and repeat the command\n"
-    )
-    assert (tmp_path / "out.jsonl").read_bytes() == whole[: len(whole) // 2]
-    assert fill_all("--quiet") == (0, "")
-    assert (tmp_path / "out.jsonl").read_bytes() == whole
-
-
-def test_a_finished_file_needs_no_model(fill_all, tmp_path, monkeypatch):
-    assert fill_all()[0] == 0
-    whole = (tmp_path / "out.jsonl").read_bytes()
-    monkeypatch.setattr(fill_lines.options, "load_model", lambda _: pytest.fail("loaded"))
-    code, err = fill_all()
-    assert (code, (tmp_path / "out.jsonl").read_bytes()) == (0, whole)
-    assert err.startswith("unmask: 4 texts answered, 0 rejected, all of them already in ")
-
-
 OTHERS = [
-    (["--method", "mrf"], TEXTS),
-    (["--top", "3"], TEXTS),
-    (["--support", "cat,dog"], TEXTS),
-    (["--half-tables"], TEXTS),
-    (["--dtype", "bfloat16"], TEXTS),
-    ([], ["another [MASK].", *TEXTS[1:]]),
-    ([], [TEXTS[1], TEXTS[0], *TEXTS[2:]]),
-    (["--input-format", "jsonl"], TEXTS),
+    (["--method", "mrf"], TEXTS, "options.request.method"),
+    (["--top", "3"], TEXTS, "options.top is '2' there, '3' here"),
+    (["--support", "cat,dog"], TEXTS, "options.request.support"),
+    (["--half-tables"], TEXTS, "options.half_tables"),
+    (["--dtype", "bfloat16"], TEXTS, "dtype"),
+    ([], ["another [MASK].", *TEXTS[1:]], "'in.txt' of the input has changed"),
 ]
 
 
-@pytest.mark.parametrize(("arguments", "texts"), OTHERS)
+@pytest.mark.parametrize(("arguments", "texts", "said"), OTHERS)
 def test_answers_of_another_request_are_kept_and_the_run_rejected(
-    arguments, texts, fill_all, tmp_path
+    arguments, texts, said, fill_all, tmp_path, monkeypatch
 ):
-    assert fill_all()[0] == 0
-    whole = (tmp_path / "out.jsonl").read_bytes()
+    part = tmp_path / "out.jsonl.partial"
+    with monkeypatch.context() as patched:
+        interrupt_after(2, patched)
+        assert fill_all()[0] == 130
+    held = part.read_bytes()
     code, err = fill_all(*arguments, texts=texts)
-    assert code == 2
-    assert "its line 1 answers another text, or by another model or other options" in err
-    assert err.endswith("; give another --output, or move it away\n")
-    assert err.count("\n") == 1
-    assert (tmp_path / "out.jsonl").read_bytes() == whole
-
-
-def test_an_input_that_has_become_longer_is_answered_and_a_shorter_one_rejected(fill_all, tmp_path):
-    assert fill_all(texts=TEXTS[:2])[0] == 0
-    assert fill_all("--batch-size", "3", "--memory-limit", "1GB")[0] == 0
-    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert [row["text"] for row in rows] == TEXTS
-    assert len({row["request"] for row in rows}) == 4
-    code, err = fill_all(texts=TEXTS[:3])
-    assert code == 2
-    assert f"it has more answers than '{tmp_path / 'in.txt'}' has texts" in err
-    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 4
+    assert (code, err.count("\n")) == (2, 1)
+    assert "holds the rows of another job" in err
+    assert said in err
+    assert part.read_bytes() == held
 
 
 def test_rejected_lines_are_answers_that_stay(fill_all, tmp_path):
-    texts = [ONE, "no blank.", ONE]
-    code, err = fill_all("--skip-bad", texts=texts)
-    where = f"'{tmp_path / 'out.jsonl'}'"
-    why = "; the field error of a line gives the reason"
-    assert (code, err) == (1, f"unmask: 2 texts answered, 1 rejected, written to {where}{why}\n")
-    code, err = fill_all("--skip-bad", "--quiet", texts=[*texts, ONE])
-    assert (code, err) == (1, f"unmask: 3 texts answered, 1 rejected, written to {where}{why}\n")
-
-
-def test_a_bad_line_keeps_what_was_answered_before_it(fill_all, tmp_path):
-    assert fill_all(texts=[ONE, ONE, "no blank."])[0] == 2
-    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 2
-    # mended, the same command goes on with it
-    assert fill_all(texts=[ONE, ONE, "a [MASK]."])[0] == 0
-    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 3
+    code, err = fill_all(texts=[ONE, "no blank.", ONE])
+    assert (code, err.count("\n")) == (0, 1)
+    assert err.startswith(
+        "unmask: 2 of 3 texts answered; the others have a reason instead, e.g.: no blank: "
+    )
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [row["reason"] is None for row in rows] == [True, False, True]
 
 
 def test_quiet_says_nothing(fill_all, tmp_path):
@@ -271,6 +207,7 @@ def test_the_cost_of_all_lines_is_said_once(fill_all, monkeypatch, folder, capsy
 def test_pipes_and_devices_are_written_to_as_they_are(folder, tmp_path, capsys):
     (tmp_path / "in.txt").write_text(ONE)
     asked = ["fill", "--input", str(tmp_path / "in.txt"), "-m", folder, "--output", "/dev/null"]
+    asked += ["--output-format", "jsonl"]
     assert [main(asked), main(asked)] == [0, 0]
 
 
@@ -375,8 +312,8 @@ OTHER_JOBS = [
     ),
     (["--base-two"], None, "options.base_two is 'false' there, 'true' here"),
     (["--dtype", "bfloat16"], None, "model.dtype is 'float32' there, 'bfloat16' here"),
-    ([], [{"text": "a cat."}] * 7, "'rows' of the input has changed"),
-    (["--limit", "6"], None, "'rows' of the input has changed"),
+    ([], [{"text": "a cat."}] * 7, "'in.jsonl' of the input has changed"),
+    (["--limit", "6"], None, "the input had 'in.jsonl', which is gone"),
 ]
 
 
@@ -442,7 +379,7 @@ def test_rows_that_nobody_can_go_on_with_are_replaced(score_all, tmp_path):
     """As a kill leaves them: of a run without a plan, and of one before its first unit is noted."""
     output = tmp_path / "out.csv"
     names = ("out.csv.partial", "out.csv.partial.json")
-    with single_file.growing(str(output), single_file.Layout(["a"], "csv"), None) as writer:
+    with single_file.growing(str(output), single_file.FileLayout(["a"], "csv"), None) as writer:
         writer.append([{"a": 1}], Tally(1))
         left = {tmp_path / name: (tmp_path / name).read_bytes() for name in names}
     for path, content in left.items():

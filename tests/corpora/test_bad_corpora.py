@@ -10,7 +10,8 @@ import pytest
 
 from unmask import CorpusError
 from unmask.corpora import CorpusSpec, read_corpus
-from unmask.corpora.lines import LONGEST
+from unmask.records import places
+from unmask.records.lines import LONGEST
 
 
 class Bad(NamedTuple):
@@ -100,7 +101,7 @@ OPTIONS = [
     bad("split of a file", "a.txt", b"x\n", "has no split 'dev'; leave it out", split="dev"),
     bad("config of a file", "a.txt", b"x\n", "has no config 'de'; leave it out", config="de"),
     bad("revision of a file", "a.txt", b"x\n", "not a dataset, so it has no rev", revision="1"),
-    bad("unknown ending", "a.text", b"x\n", "name it: 'csv', 'jsonl', 'tsv', 'txt'"),
+    bad("unknown ending", "a.text", b"x\n", "name it: 'csv', 'fasta', 'jsonl', 'parquet'"),
     bad("no ending", "a", b"x\n", "does not show its format"),
     bad("unknown format", "a.txt", b"x\n", "format is one of 'csv'.*, not 'xml'", format="xml"),
     bad("one string", "a.txt", b"x\n", "is a list of names or numbers, not 'text'", columns="text"),
@@ -170,7 +171,7 @@ def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(places, "open_file", refuse)
     assert "a.txt': Permission denied" in sentence(lambda: read_corpus(CorpusSpec(str(path))))
 
 

@@ -4,7 +4,7 @@ import io
 import json
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from logging.handlers import BufferingHandler
 from pathlib import Path
@@ -15,8 +15,8 @@ from assets import real_data
 
 from unmask import CorpusError, corpora
 from unmask.corpora import CorpusSpec, read_corpus
-from unmask.corpora.corpus import Corpus, Occurrence, Sentence, digest
-from unmask.corpora.hub import Table
+from unmask.corpora.corpus import Corpus, Sentence, digest
+from unmask.records.hub import Table
 
 PAIRS = [("A cat sat.", "An animal sat."), ("A dog ran.", "A cat sat.")]
 SENTENCES = ["A cat sat.", "An animal sat.", "A dog ran."]
@@ -245,11 +245,11 @@ def test_without_the_library(monkeypatch):
     ],
 )
 def test_known_names_stand_for_hub_datasets(place, name, columns, monkeypatch):
-    def found(table: Table, asked: Sequence[str]) -> list[Occurrence]:
+    def found(table: Table, asked: Sequence[str]) -> tuple[str, Iterator[dict[str, str]]]:
         assert (table, asked) == (Table(name, "test"), columns)
-        return [Occurrence("test:0/x", "A cat sat.", "row 0")]
+        return "test", iter([dict.fromkeys(asked, "A cat sat.")])
 
-    monkeypatch.setattr(corpora, "dataset_occurrences", found)
+    monkeypatch.setattr(corpora, "dataset_rows", found)
     assert read_corpus(CorpusSpec(place)).name == f"{name}, test"
 
 

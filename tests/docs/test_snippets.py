@@ -17,8 +17,7 @@ from snippets import ROOT, Block, Command, blocks, commands
 
 from unmask import cli, corpora
 from unmask.constructions.registered import REGISTERED
-from unmask.corpora.corpus import Occurrence
-from unmask.corpora.hub import Table
+from unmask.records.hub import Table
 from unmask.sequences import blimp
 
 PAGES = snippets.pages()
@@ -91,18 +90,16 @@ def forgotten() -> Iterator[None]:
 def hub(monkeypatch: pytest.MonkeyPatch) -> None:
     """Datasets of the hub have the stand-in sentences and pairs, whatever their name."""
 
-    def occurrences(table: Table, columns: Sequence[str]) -> Iterator[Occurrence]:
+    def rows_of(table: Table, columns: Sequence[str]) -> tuple[str, Iterator[dict[str, Any]]]:
         if "sentence_good" in columns:
             rows = snippets.blimp_pairs()
         else:
             rows = [dict.fromkeys(columns, text) for text in snippets.SENTENCES]
-        for place, row in enumerate(rows):
-            for column in columns:
-                yield Occurrence(f"{table.split}:{place}/{column}", row[column], f"row {place}")
+        return str(table.split), iter(rows)
 
     library = SimpleNamespace(get_dataset_config_names=lambda place: ["anaphor_gender_agreement"])
-    monkeypatch.setattr(corpora, "dataset_occurrences", occurrences)
-    monkeypatch.setattr(blimp, "dataset_occurrences", occurrences)
+    monkeypatch.setattr(corpora, "dataset_rows", rows_of)
+    monkeypatch.setattr(blimp, "dataset_rows", rows_of)
     monkeypatch.setattr(blimp, "datasets_library", lambda: library)
 
 

@@ -16,8 +16,8 @@ from tiny_tokenizers import save_bert
 
 from unmask import cli
 from unmask.jobs import folder as folders
-from unmask.jobs import places
 from unmask.jobs.work import Work
+from unmask.records import places
 
 pytestmark = pytest.mark.slow
 KILLS = 12

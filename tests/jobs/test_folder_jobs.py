@@ -553,8 +553,6 @@ def test_a_rival_is_refused(arguments, corpus, tmp_path, capsys) -> None:
     [
         (["--ray", "local"], "--ray is for a folder of parts; give --output FOLDER/"),
         (["--shard", "0/2"], "--shard is for a folder of parts"),
-        (["--texts-per-unit", "3"], "--texts-per-unit is for a folder of parts"),
-        (["-o", "x/", "--limit", "3"], "--limit does not apply with a folder of parts"),
         (["-o", "x/", "--output-format", "csv"], "--output-format does not apply with a folder"),
         (["-o", "x/", "--shard", "2/2"], "a shard is i/n with i from 0 to n - 1, not 2/2"),
         (["-o", "x/", "--texts-per-unit", "-1"], "a unit has texts from 1, not -1"),

@@ -1,6 +1,8 @@
 """`fill` and `pairs` into folders, every kind from awkward inputs, and folders as one file."""
 
+import argparse
 import csv
+import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,8 @@ from tiny_tokenizers import save_bert
 
 import unmask
 from unmask import cli
+from unmask.cli import many, options
+from unmask.records.files import open_input, rows_or_raise
 from unmask.sequences import score_pairs
 
 PAIR, ONE = "the [MASK] sat on the [MASK].", "the [MASK] sat."
@@ -55,15 +59,15 @@ def test_fills_in_parts_are_those_of_lines(model, tmp_path, capsys) -> None:
     lines = [{"id": 1, "text": PAIR}, {"text": "no blank."}, {"text": ONE, "method": "mlm"}]
     (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, lines)))
     asked = ["fill", "--input", tmp_path / "in.jsonl", "-m", model, "--top", "2"]
-    assert run(*asked, "--skip-bad", "--output", tmp_path / "out.jsonl") == 1
-    assert run(*asked, "-o", f"{tmp_path}/f/", "--texts-per-unit", "1") == 1
-    assert "1 of 3 texts have an error instead, e.g.: " in capsys.readouterr().err
+    assert run(*asked, "--output", tmp_path / "out.jsonl") == 0
+    assert run(*asked, "-o", f"{tmp_path}/f/", "--texts-per-unit", "1") == 0
+    assert capsys.readouterr().err.count("2 of 3 texts answered; the others have a reason") == 2
     assert run("merge", tmp_path / "f", tmp_path / "f.jsonl", "--quiet") == 0
     plain, merged = rows_of(tmp_path / "out.jsonl"), rows_of(tmp_path / "f.jsonl")
     for row, other in zip(merged, plain, strict=True):
         assert row["text"] == other["text"]
-        assert bool(row["error"]) == ("error" in other)
-        if "fills" in other:
+        assert row["reason"] == other["reason"]
+        if other["fills"] is not None:
             assert json.loads(row["fills"]) == other["fills"]
             assert json.loads(row["diagnostics"]) == other["diagnostics"]
             assert (row["method"], row["J"]) == (other["method"], other["J"])
@@ -85,16 +89,56 @@ def test_dependence_in_parts_is_that_of_one_file(model, tmp_path, capsys) -> Non
     assert run("merge", tmp_path / "d", tmp_path / "d.jsonl", "--quiet") == 0
     plain, merged = rows_of(tmp_path / "out.jsonl"), rows_of(tmp_path / "d.jsonl")
     for row, other in zip(merged, plain, strict=True):
-        assert {name: other[name] for name in row if name != "text"} == pytest.approx(
-            {name: value for name, value in row.items() if name != "text"}, abs=1e-6
+        assert other == pytest.approx(row, abs=1e-6)
+    assert run("dependence", "the cat sat", "-o", f"{tmp_path}/e/", "-m", model) == 2
+    assert "for many texts; give --input FILE" in capsys.readouterr().err
+
+
+KIND = """
+from dataclasses import dataclass, field
+from unmask import Settings
+from unmask.jobs.kinds import Kind, Reason
+
+@dataclass(frozen=True, kw_only=True)
+class Count(Kind):
+    model_name: str = ""
+    settings: Settings = field(default_factory=lambda: Settings(progress=False), compare=False)
+    name, verb = "count", "counted"
+    output_columns = {"tokens": "int64", "model": "string", "reason": "string"}
+
+    def read(self, lm, rows):
+        return [row["text"] if row["text"].strip() else Reason("it is empty") for row in rows]
+
+    def run(self, lm, items):
+        counts = [len(lm.tokenizer(text)["input_ids"]) for text in items]
+        return [[{"tokens": n, "model": self.model_name, "reason": None}] for n in counts]
+"""
+
+
+def test_a_kind_is_one_file(model, tmp_path, monkeypatch, capsys) -> None:
+    (tmp_path / "kind_of_a_user.py").write_text(KIND)
+    monkeypatch.syspath_prepend(tmp_path)
+    kind = importlib.import_module("kind_of_a_user").Count(model_name="m")
+    parser = argparse.ArgumentParser()
+    options.add_model(parser)
+    options.add_running(parser)
+    many.add_output(parser)
+    many.add_arguments(parser, texts_per_unit=2)
+    parser.set_defaults(quiet=False)
+    (tmp_path / "in.csv").write_text("n,text\n1,the cat\n2,\n3,a dog sat\n")
+    expected = [("1", 4, None), ("2", None, "it is empty"), ("3", 5, None)]
+    for name in ("out.csv", "out.jsonl", "out.parquet", "out/"):
+        chosen = parser.parse_args(
+            ["-m", model, "-o", str(tmp_path / name) + "/" * ("." not in name)]
         )
-    for bad, said in (
-        (["--input", tmp_path / "in.parquet"], "is read into a folder of parts"),
-        (["the cat sat", "-o", f"{tmp_path}/e/"], "for many texts; give --input FILE"),
-        (["--input", "x.fasta", "-o", f"{tmp_path}/e/"], "pairs of FASTA are written to one file"),
-    ):
-        assert run("dependence", *bad, "-m", model) == 2
-        assert said in capsys.readouterr().err
+        given = many.GivenRows([str(tmp_path / "in.csv")])
+        assert many.rows_command(chosen, kind, given, at_once=2) == 0
+        assert "2 of 3 texts counted; the others have a reason" in capsys.readouterr().err
+        found = rows_or_raise(open_input([str(tmp_path / name)], texts_per_unit=9), ["n"])
+        rows = [
+            (r["n"], int(r["tokens"]) if r["tokens"] else None, r["reason"] or None) for r in found
+        ]
+        assert rows == expected, name
 
 
 @pytest.mark.parametrize("format", ["csv", "tsv", "jsonl", "parquet"])

@@ -19,12 +19,12 @@ from unmask.jobs import folder as folders
 from unmask.jobs.executors.local import LocalExecutor
 from unmask.jobs.executors.ray_cluster import Cluster, RayExecutor
 from unmask.jobs.executors.task import Failure
-from unmask.jobs.inputs import Unit
 from unmask.jobs.kinds.score import Score
 from unmask.jobs.model_source import ModelSource
 from unmask.jobs.plan import JobPlan
 from unmask.jobs.running import Job, open_job, run_job
 from unmask.jobs.work import _give_up
+from unmask.records.files import Unit
 
 needs_ray = pytest.mark.skipif(not find_spec("ray"), reason="the extra `ray` is not here")
 WORDS = ("cat", "dog", "man", "woman", "mat")

@@ -13,10 +13,11 @@ import pytest
 from assets import real_data
 
 from unmask.errors import CorpusError
+from unmask.records.files import open_rows, rows_or_raise
+from unmask.records.writing import cell, written
 from unmask.sequences import blimp
 from unmask.sequences.blimp import hashed, read_blimp
-from unmask.sequences.inputs import Item, given_texts, read_items
-from unmask.sequences.outputs import cell, to_dicts, to_pandas, written
+from unmask.sequences.outputs import to_dicts, to_pandas
 from unmask.sequences.scores import LogRatio, TextScore, WordScore
 
 
@@ -30,38 +31,41 @@ def file(tmp_path: Path):
     return write
 
 
-def columns(items: Sequence[Item]) -> list[dict[str, object]]:
-    return [dict(item.columns) for item in items]
+def read(
+    place: str, named: Sequence[str] = (), *, format: str | None = None, limit: int | None = None
+) -> list[dict[str, object]]:
+    named = named or ["text"]
+    source = open_rows([place], texts_per_unit=2, columns=named, format=format, limit=limit)
+    source.columns(named)
+    return [dict(row) for row in rows_or_raise(source, named)]
 
 
 # -- files
 
 
 def test_plain_text_is_a_text_a_line(file) -> None:
-    items = read_items(file("a.txt", "\ufeffthe cat\n\n  \n the dog \r\n"))
-    assert [item.texts for item in items] == [("the cat",), (" the dog ",)]
-    assert columns(items)[0] == {"text": "the cat"}
+    rows = read(file("a.txt", "\ufeffthe cat\n\n  \n the dog \r\n"))
+    assert rows == [{"text": "the cat"}, {"text": " the dog "}]
 
 
 def test_tables_keep_all_columns_in_order(file) -> None:
     table = 'item,text,condition\n7,"a, ""b""\nc",x\n8,d,=1\n'
-    items = read_items(file("a.csv", table))
-    assert columns(items) == [
+    rows = read(file("a.csv", table))
+    assert rows == [
         {"item": "7", "text": 'a, "b"\nc', "condition": "x"},
         {"item": "8", "text": "d", "condition": "=1"},
     ]
-    assert list(items[0].columns) == ["item", "text", "condition"]
-    assert [item.texts for item in items] == [('a, "b"\nc',), ("d",)]
+    assert list(rows[0]) == ["item", "text", "condition"]
 
 
 def test_tabs_have_no_quotes(file) -> None:
-    items = read_items(file("a.tsv", 'n\tsentence\n1\t"a" b\n'), ["sentence"])
-    assert columns(items) == [{"n": "1", "sentence": '"a" b'}]
+    rows = read(file("a.tsv", 'n\tsentence\n1\t"a" b\n'), ["sentence"])
+    assert rows == [{"n": "1", "sentence": '"a" b'}]
 
 
 def test_tables_without_names_have_numbers(file) -> None:
-    items = read_items(file("a.csv", "x,the cat\ny,the dog\n"), ["2"])
-    assert columns(items) == [{"1": "x", "2": "the cat"}, {"1": "y", "2": "the dog"}]
+    rows = read(file("a.csv", "x,the cat\ny,the dog\n"), ["2"])
+    assert rows == [{"1": "x", "2": "the cat"}, {"1": "y", "2": "the dog"}]
 
 
 def test_json_lines_keep_values_of_every_kind(file) -> None:
@@ -69,35 +73,54 @@ def test_json_lines_keep_values_of_every_kind(file) -> None:
         {"text": "a", "n": 1, "is": True, "none": None, "list": [1, {"b": 2}]},
         {"other": "\u202e", "text": "b"},
     ]
-    found = read_items(file("a.jsonl", "\n".join(map(json.dumps, rows))))
-    assert columns(found) == rows
+    assert read(file("a.jsonl", "\n".join(map(json.dumps, rows)))) == rows
 
 
-def test_pairs_in_the_order_named(file) -> None:
-    place = file("a.jsonl", json.dumps({"bad": "cat the", "good": "the cat"}))
-    (item,) = read_items(place, ["good", "bad"])
-    assert item.pair == ("the cat", "cat the")
+def test_sequences_of_fasta_have_a_name_and_letters(file) -> None:
+    content = ">one of two\r\nMKT\r\nAYI*\r\n\r\n>two\r\n\r\n>three\nM\n"
+    for name in ("a.fasta", "a.fa"):
+        assert read(file(name, content)) == [
+            {"id": "one", "text": "MKTAYI"},
+            {"id": "two", "text": ""},
+            {"id": "three", "text": "M"},
+        ]
+
+
+@pytest.mark.parametrize("ending", ["gz", "zst"])
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.csv", "a.tsv", "a.fasta"])
+def test_compressed_files_hold_the_same_rows(name, ending, file, tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    texts = [f"MKT{letter}" for letter in "ABCDE"]
+    format = name.partition(".")[2]
+    given = [{"id": str(n), "text": text} for n, text in enumerate(texts)]
+    content = {
+        "txt": "".join(f"{text}\n" for text in texts),
+        "fasta": "".join(f">{row['id']}\n{row['text']}\n" for row in given),
+    }.get(format) or written(given, ["id", "text"], format)
+    plain = read(file(name, content))
+    with pa.output_stream(str(tmp_path / f"{name}.{ending}")) as stream:
+        stream.write(content.encode())
+    assert read(str(tmp_path / f"{name}.{ending}")) == plain
+    assert [row["text"] for row in plain] == texts
+    # a file that was cut off says so
+    packed = (tmp_path / f"{name}.{ending}").read_bytes()
+    with pytest.raises(CorpusError, match=f"cannot read .*{name}.{ending}"):
+        read(file(f"b{name}.{ending}", packed[: len(packed) // 2]))
 
 
 def test_a_limit_reads_no_further(file) -> None:
     place = file("a.jsonl", '{"text": "a"}\n{"text": "b"}\nnot JSON\n')
-    assert [item.texts[0] for item in read_items(place, limit=2)] == ["a", "b"]
+    assert [row["text"] for row in read(place, limit=2)] == ["a", "b"]
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a\nb\n")))
-    assert read_items("-")[1].texts == ("b",)
+    assert read("-")[1] == {"text": "b"}
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"s": "x"}\n')))
-    assert read_items("-", ["s"], format="jsonl")[0].texts == ("x",)
+    assert read("-", ["s"], format="jsonl") == [{"s": "x"}]
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(CorpusError, match="there is no standard input"):
-        read_items("-")
-
-
-def test_texts_in_hand() -> None:
-    assert columns(given_texts(["a", "b"])) == [{"text": "a"}, {"text": "b"}]
-    # an empty text is kept, and has a reason instead of a score
-    assert columns(given_texts(["a", " "])) == [{"text": "a"}, {"text": " "}]
+        read("-")
 
 
 @pytest.mark.parametrize(
@@ -116,27 +139,27 @@ def test_texts_in_hand() -> None:
         ("a.jsonl", '{"text": "a"}\n{"text"\n', [], "line 2 of '.*a.jsonl' is not JSON"),
         ("a.jsonl", "[1]\n", [], "line 1 of '.*a.jsonl' is not a JSON object"),
         ("a.jsonl", '{"s": "a"}\n', [], "line 1 of '.*a.jsonl' has no 'text'; it has 's'"),
-        ("a.jsonl", '{"text": 3}\n', [], r"has 3 \(int\) under 'text', where a text should be"),
         ("a.jsonl", '{"text": "a", "n": NaN}\n', [], "line 1 of '.*' holds NaN or an infinite"),
         ("a.jsonl", '{"text": "a", "n": [1e999]}\n', [], "holds NaN or an infinite number"),
-        ("a.pdf", "a", [], "does not show its format; name it: 'csv', 'jsonl'"),
+        ("a.fasta", "MKT\n>a\nMK\n", [], "line 1 of '.*a.fasta' is not FASTA: it is text before"),
+        ("a.pdf", "a", [], "does not show its format; name it: 'csv', 'fasta', 'jsonl'"),
     ],
 )
 def test_malformed_files_are_rejected_in_one_line(file, name, content, named, sentence) -> None:
     with pytest.raises(CorpusError, match=sentence) as raised:
-        read_items(file(name, content), named)
+        read(file(name, content), named)
     assert str(raised.value).isprintable()
 
 
 def test_what_is_not_a_file(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match="is not a file; give a file, or the text itself"):
-        read_items("the cat sat.")
-    with pytest.raises(CorpusError, match="is a folder"):
-        read_items(str(tmp_path))
-    with pytest.raises(CorpusError, match="is not a file"):
-        read_items("nul\x00")
+    with pytest.raises(CorpusError, match=r"there is no file 'the cat sat\.'"):
+        read("the cat sat.")
+    with pytest.raises(CorpusError, match=r"holds no file that ends in \.csv, \.fasta"):
+        read(str(tmp_path))
+    with pytest.raises(CorpusError, match="there is no file"):
+        read("nul\x00")
     with pytest.raises(CorpusError, match=r"format is one of 'csv'.*not 'xml'"):
-        read_items("-", format="xml")
+        read("-", format="xml")
 
 
 # -- BLiMP
@@ -312,11 +335,11 @@ def test_scores_as_a_data_frame(monkeypatch: pytest.MonkeyPatch) -> None:
         ("-1.5", "-1.5"),
         (3, "3"),
         ([1, "=x"], '[1, "=x"]'),
-        ("=HYPERLINK(1)", "'=HYPERLINK(1)"),
-        ("@x", "'@x"),
-        (" +x", "' +x"),
+        ("=HYPERLINK(1)", "'\\=HYPERLINK(1)"),
+        ("@x", "'\\@x"),
+        (" +x", "'\\ +x"),
         ("a\nb\tc", "a\nb\tc"),
-        ("'=x", "''=x"),
+        ("'=x", "'=x"),
         ("it's", "it's"),
         ("a\u00a0b\u200cc\u3000d", "a\u00a0b\u200cc\u3000d"),
         ("\u202ex", "\\u202ex"),
@@ -345,7 +368,7 @@ def test_what_was_written_is_read_as_it_was(format: str, tmp_path: Path) -> None
         "- a dog runs.",
         "=1+1",
         "'=1+1",
-        "''=x",
+        "'\\=x",
         "it's 'so'",
         "a\u00a0dog\u200c runs.",
         "two\u3000dogs",
@@ -356,4 +379,4 @@ def test_what_was_written_is_read_as_it_was(format: str, tmp_path: Path) -> None
     path = tmp_path / f"a.{format}"
     rows: list[dict[str, object]] = [{"text": text, "model": "m"} for text in texts]
     path.write_text(written(rows, ["text", "model", "reason"], format), encoding="utf-8")
-    assert [item.texts[0] for item in read_items(str(path))] == texts
+    assert [row["text"] for row in read(str(path))] == texts

@@ -3,11 +3,13 @@
 import argparse
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from unmask.printable import readable_seconds
 
 if TYPE_CHECKING:
+    from unmask.jobs.kinds import Announcement
     from unmask.language_model import LanguageModel
     from unmask.queries.costs.cost import Cost
     from unmask.settings import Settings
@@ -40,24 +42,38 @@ def announce(
     _print(chosen, f"{name}: {cost}{more(cost)}")
 
 
-def announce_many(
+def announce_rows(
     chosen: object,
-    name: str,
     lm: "LanguageModel",
-    cloze: "Cloze",
-    cost: "Cost",
+    made: "Announcement",
     settings: "Settings",
     count: int | None,
-    *,
-    unit: str = "text",
-    shown: "Callable[[Cost], str]" = str,
-    more: str = "",
+    noun: str,
+    is_all: bool,
 ) -> None:
-    """Print what so many texts like the first cost, if it is much; None is not known how many."""
-    cost = _timed(lm, cloze, cost, settings, count or 1)
-    if _is_dry(chosen) or (cost.seconds or 0.0) * (count or 1) > _LONG_SECONDS:
-        total = "" if count is None else f"; {count:,} {unit}s: {times(cost, count)}"
-        _print(chosen, f"{name}: {shown(cost)} per {unit} like the first{total}{more}")
+    """Print what rows cost: those that were counted, or if it is much, so many like the first.
+
+    Without a `count` it is not known how many there are.
+    """
+    if made.counted is None:
+        cost = _timed(lm, made.cloze, made.cost, settings, count or 1)
+        if _is_dry(chosen) or (cost.seconds or 0.0) * (count or 1) > _LONG_SECONDS:
+            shown = times(replace(cost, seconds=None), 1) if made.is_brief else str(cost)
+            total = "" if count is None else f"; {count:,} {noun}s: {times(cost, count)}"
+            _print(chosen, f"{made.name}: {shown} per {noun} like the first{total}{made.note}")
+        return
+
+    def others(cost: "Cost") -> str:
+        counted = made.counted or 1
+        if is_all:
+            return ""
+        if count is None:
+            return f" for the first {counted:,} {noun}{'s' * (counted != 1)}"
+        every = times(cost, count / counted)
+        of = f" for {counted:,} of {count:,} {noun}s"
+        return f"{of}; for all of them, if they are like these, about {every}"
+
+    announce(chosen, made.name, lm, made.cloze, made.cost, settings, others)
 
 
 def times(cost: "Cost", factor: float) -> str:

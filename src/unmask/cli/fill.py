@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from unmask.cli import fill_lines, many, options, show
+from unmask.cli import announce, many, options, show
 from unmask.errors import MethodError, SupportError, UnmaskError
 from unmask.plots.saving import check_ending, library, save_figure
 from unmask.printable import printable, quoted
@@ -14,7 +14,6 @@ from unmask.text.typed import piece_prior
 
 if TYPE_CHECKING:
     from unmask.jobs.kinds.fill import Answerer
-    from unmask.jobs.tally import Tally
     from unmask.joints.joint import Joint
     from unmask.text.cloze import Cloze
 
@@ -23,8 +22,8 @@ DESCRIPTION = (
     "Rank what fills the blanks of TEXT together. Write the model's mask token where a token is "
     "missing ([MASK] for BERT, <mask> for RoBERTa), or name the words of an ordinary text to "
     "blank with --blank. Several methods share the same forward passes and are shown side by "
-    "side. With --input, every line of a file is a text; each answer is a line of JSON, written "
-    "as soon as it is known."
+    "side. With --input, every row of a file is a text; a row is written as soon as it is known, "
+    "and one that cannot be answered has a reason instead."
 )
 EXAMPLE = 'unmask fill -m bert-base-cased "The [MASK] [MASK] at the casino." --method log-pool,mlm'
 # above this a shorter way is named
@@ -33,8 +32,6 @@ _LONG_SECONDS = 60.0
 _FEW_PASSES = 5_000
 # in a part of a folder: a text may take seconds
 _TEXTS_PER_UNIT = 64
-# what only a folder of parts is made from
-_TABLES = (".csv", ".tsv", ".parquet")
 _RANK_WORDS = "rank words of any number of pieces with --targets"
 _DEFAULT = "log-pool; orders for --targets, or if there are too many blanks for tables"
 
@@ -70,7 +67,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--quiet", action="store_true", help="print no cost, no progress bar and no closing line")
     _add_construction(parser)
-    _add_lines(parser)
+    _add_rows(parser)
+    announce.add_dry_run(parser)
     options.add_running(parser)
     many.add_arguments(parser, _TEXTS_PER_UNIT)
 
@@ -96,43 +94,34 @@ def _add_construction(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_lines(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument_group("many texts").add_argument
+def _add_rows(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("many texts")
+    add = group.add_argument
     add(
         "--input",
         metavar="FILE|-",
-        help="read many texts instead of TEXT: one per line, or JSON lines with the field text "
-        "and optionally targets, piece_prior, blanks, support and method instead of the options; "
-        "other fields are kept. Prints JSON lines with text, fills, method, J, diagnostics and "
-        "request. Into a folder, also .csv, .tsv and .parquet files, a pattern, a folder of files, "
-        "or a URL",
+        help="read many texts instead of TEXT: one per line, or .csv, .tsv, .jsonl or .parquet "
+        "with the column text, and optionally targets, piece_prior, blanks, support and method "
+        "instead of the options; also a pattern, a folder of files or a URL. Other columns are "
+        "kept; rows have text, fills, method, J, diagnostics and reason",
     )
     add(
         "--input-format",
         metavar="FORMAT",
-        help="txt or jsonl (default: jsonl if the name ends in .jsonl, else txt)",
+        help=f"{many.INPUT_FORMATS}: if the name of the file does not show it (default for -: txt)",
     )
-    add(
-        "-o",
-        "--output",
-        metavar="FILE|FOLDER/|-",
-        help="where answers to --input are written (default: -, stdout); a file with answers "
-        "from the same command is continued, any other file is rejected. " + many.FOLDER_HELP,
-    )
-    add(
-        "--skip-bad",
-        action="store_true",
-        help="if a line cannot be used, write its error instead of an answer, continue, and end "
-        "with exit code 1; without this option the first such line ends the run with exit code 2",
-    )
+    add("--limit", type=int, metavar="N", help="read only the first N rows")
+    many.add_output(group, "stdout, as JSON lines")
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Check all options, then fill one text or many lines."""
-    to_folder = many.wants_folder(chosen)
+    given = many.GivenRows(
+        [chosen.input or ""], chosen.input_format, chosen.limit, piped_format="txt"
+    )
     _check(chosen)
     if chosen.input is not None:
-        _check_table(chosen, to_folder=to_folder)
+        given.check_header(["text"])
     from unmask.jobs.kinds.fill import Answerer, Fill, Request
 
     default = "log-pool" if chosen.targets is None else "orders"
@@ -148,11 +137,9 @@ def run(chosen: argparse.Namespace) -> int:
     settings = options.settings(chosen, progress=False if chosen.quiet else None)
     if chosen.input is not None:
         options.one_method(chosen, "--input", default)
-        if to_folder:
-            silent = replace(settings, progress=False)
-            kind = Fill(request=request, how=how, top=chosen.top, settings=silent)
-            return many.run_folder(chosen, kind, [chosen.input], chosen.input_format, _conclude)
-        return fill_lines.run(chosen, request, how, settings)
+        kind = Fill(request=request, how=how, top=chosen.top, settings=settings)
+        # a text may take seconds: each is written when it is done
+        return many.rows_command(chosen, kind, given, at_once=1, default_format="jsonl")
     text = options.read_stdin("the text").rstrip("\n") if chosen.text == "-" else chosen.text
     lm = options.load_model(chosen)
     if chosen.together is not None:
@@ -165,12 +152,6 @@ def run(chosen: argparse.Namespace) -> int:
         announced = replace(settings, announce=not chosen.quiet)
         _fill_words(chosen, Answerer(lm, request, how, chosen.top, announced), cloze, names)
     return 0
-
-
-def _conclude(tally: "Tally") -> int:
-    for count, example in tally.without.values():
-        options.say(f"{count:,} of {tally.texts:,} texts have an error instead, e.g.: {example}")
-    return 1 if tally.without else 0
 
 
 def _fill_tokens(chosen: argparse.Namespace, answerer: "Answerer", cloze: "Cloze") -> None:
@@ -293,7 +274,7 @@ def _check(chosen: argparse.Namespace) -> None:
                 )
     if (chosen.text is None) == (chosen.input is None):
         raise UnmaskError("give a TEXT, or --input FILE for many; one of the two")
-    for name in ("input_format", "output", "skip_bad"):
+    for name in ("input_format", "output", "output_format", "limit", "dry_run"):
         if chosen.input is None and getattr(chosen, name):
             raise UnmaskError(f"--{name.replace('_', '-')} is for many texts; give --input FILE")
     if chosen.input is not None and chosen.json:
@@ -302,18 +283,6 @@ def _check(chosen: argparse.Namespace) -> None:
         raise SupportError("--piece-prior ranks words of different numbers of pieces: --targets")
     if chosen.towards is not None and chosen.pseudo_counts is None:
         raise MethodError("--towards is what --pseudo-counts pull to; give both")
-
-
-def _check_table(chosen: argparse.Namespace, *, to_folder: bool) -> None:
-    """Reject a table without texts, and one whose lines would be taken for texts."""
-    if to_folder:
-        many.check_header([chosen.input], chosen.input_format, ["text"])
-    elif chosen.input_format is None and chosen.input.lower().endswith(_TABLES):
-        raise UnmaskError(
-            f"the table {quoted(chosen.input, limit=150)} is read into a folder of parts; give "
-            "--output FOLDER/, with a slash at its end, or --input-format txt if each line is a "
-            "text"
-        )
 
 
 def _check_figure(chosen: argparse.Namespace) -> None:

@@ -2,11 +2,10 @@
 
 import json
 import sys
-from argparse import Namespace
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from unmask.cli import options, score_options, wild_type
+from unmask.cli import many, options, wild_type
 from unmask.cli.announce import announce
 from unmask.cli.command import argument, group, option
 from unmask.errors import UnmaskError
@@ -119,22 +118,19 @@ class LandscapeCommand:
             library("matplotlib.figure")
 
     def _write(self, found: "Landscape") -> None:
-        from unmask.jobs.single_file import Layout, rows_into
+        from unmask.jobs.single_file import FileLayout, growing
         from unmask.jobs.tally import Tally
 
         names = ["mutant", "mutations", *found.methods]
         assert self.output is not None
-        with rows_into(self.output, Layout(names, _format(self.output))) as writer:
+        with growing(self.output, FileLayout(names, _format(self.output))) as writer:
             writer.append(found.to_rows(), Tally(1))
         if not self.quiet:
             print(f"wrote {quoted(self.output, limit=150)}", file=sys.stderr)
 
 
 def _format(output: str) -> str:
-    return (
-        score_options.output_format(Namespace(output=output, output_format=None, file=None))
-        or "csv"
-    )
+    return many.output_format(output) or "csv"
 
 
 def _as_tables(found: "Landscape", top: int) -> str:

@@ -1,38 +1,56 @@
-"""What `score`, `fill` and `pairs` do with many texts: a file that grows, or a folder of parts."""
+"""Commands over many rows: the rows of files through a kind of job, into a folder or a file."""
 
 import argparse
 import os
+import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, nullcontext, suppress
-from dataclasses import replace
-from functools import partial
-from itertools import chain, count, islice
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from unmask.cli import cluster, options
+from unmask.cli import announce, cluster, options
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
 
 if TYPE_CHECKING:
-    from unmask.jobs.inputs import Unit
-    from unmask.jobs.kinds import Kind, Row
-    from unmask.jobs.plan import JobPlan
-    from unmask.jobs.running import Job
-    from unmask.jobs.single_file import Layout
+    from unmask.jobs.kinds import Kind
+    from unmask.jobs.running import Job, LookAt, Outcome, RowStore
     from unmask.jobs.tally import Tally
-    from unmask.jobs.work import Answered, InMemoryUnit
     from unmask.language_model import LanguageModel
+    from unmask.records.rows import Record
 
-    AnyUnit = TypeVar("AnyUnit", Unit, InMemoryUnit, Unit | InMemoryUnit)
-
-# called with the model and what it is run on for the first rows
-Announce = Callable[["LanguageModel", Sequence[Any]], None]
-
-FOLDER_HELP = (
-    "FOLDER/, with a slash at its end, or a URL (s3://, gs://), is a folder of Parquet files, one "
-    "per --texts-per-unit texts: for inputs of any size, several processes and clusters"
+FILES_HELP = (
+    "a .csv, .tsv, .jsonl or .parquet file, or - for standard input; several files, a pattern in "
+    "quotation marks, a folder of them, or a URL (s3://, gs://, hf://); also .gz and .zst"
 )
+INPUT_FORMATS = "txt, jsonl, tsv, csv, parquet or fasta"
+OUTPUT_FORMATS = ("csv", "jsonl", "parquet", "tsv")
+
+
+def add_input(parser: argparse.ArgumentParser, formats: str = INPUT_FORMATS) -> None:
+    """Which rows of files are read."""
+    add = parser.add_argument
+    add("--format", metavar="FORMAT", help=f"{formats}, if the file name does not show it")
+    add("--limit", type=int, metavar="N", help="read only the first N rows")
+
+
+def add_output(parser: argparse._ActionsContainer, default: str = "stdout, as CSV") -> None:
+    """Where the rows go."""
+    add = parser.add_argument
+    add(
+        "-o",
+        "--output",
+        metavar="FILE|FOLDER/|-",
+        help="write the rows to a file: .csv, .tsv, .jsonl or .parquet; its name is FILE.partial "
+        "until it is complete, and the same command continues it after an interruption. FOLDER/, "
+        "with a slash at its end, or a URL (s3://, gs://), is a folder of Parquet files, one per "
+        "--texts-per-unit texts: for inputs of any size, several processes and clusters (default: "
+        f"-, {default})",
+    )
+    add("--output-format", metavar="FORMAT", help="csv, tsv, jsonl or parquet, also for stdout")
 
 
 def add_arguments(parser: argparse.ArgumentParser, texts_per_unit: int) -> None:
@@ -42,8 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser, texts_per_unit: int) -> None:
         "--texts-per-unit",
         type=int,
         metavar="N",
-        help="texts per part, which is what a killed worker loses at most (default: "
-        f"{texts_per_unit})",
+        help="texts per part, which is what a killed worker loses at most; of one file, how many "
+        f"are written together (default for a folder: {texts_per_unit})",
     )
     group.add_argument(
         "--shard",
@@ -55,26 +73,69 @@ def add_arguments(parser: argparse.ArgumentParser, texts_per_unit: int) -> None:
     cluster.add_arguments(parser)
 
 
-def wants_folder(chosen: argparse.Namespace) -> bool:
+@dataclass(frozen=True)
+class GivenRows:
+    """Where rows come from: files, or `records` in their place; of a file, the first `limit`."""
+
+    files: Sequence[str] = ()
+    format: str | None = None
+    limit: int | None = None
+    piped_format: str = "csv"
+    hold: bool = False
+    records: "Sequence[Record] | None" = None
+
+    def check_header(self, columns: Sequence[str]) -> None:
+        """Reject a table without a column at once: importing torch takes seconds."""
+        from unmask.records.files import check_header
+
+        if self.limit is not None and self.limit < 1:
+            raise UnmaskError(f"--limit takes a number of rows from 1, not {self.limit}")
+        for file in self.files if len(self.files) == 1 else ():
+            check_header(file, self.format, columns)
+
+    def job(self, kind: "Kind", size: int) -> "Job":
+        """The job over them, in units of a size."""
+        from unmask.jobs.running import job_of, open_job
+        from unmask.records.files import InputRows
+
+        if self.records is not None:
+            return job_of(kind, InputRows.held(self.records, size))
+        return open_job(
+            kind,
+            self.files,
+            texts_per_unit=size,
+            format=self.format,
+            limit=self.limit,
+            piped_format=self.piped_format,
+            hold=self.hold,
+        )
+
+
+def is_folder(chosen: argparse.Namespace) -> bool:
     """Whether the output is a folder of parts; options of a folder need one."""
-    from unmask.jobs.places import is_url
+    from unmask.records.places import is_url
 
     output = chosen.output or ""
+    is_parquet = _file_format(chosen.output, chosen.output_format) == "parquet"
     if output.endswith(("/", os.sep)) or is_url(output) or (output and os.path.isdir(output)):
         cluster.check(chosen)
+        if chosen.output_format not in (None, "parquet"):
+            raise UnmaskError("--output-format does not apply with a folder of parts; leave it out")
         return True
-    for name in ("ray", "shard", "texts_per_unit", "workers", "cpus_per_worker", "patience"):
-        if getattr(chosen, name) is not None:
+    for name in ("ray", "shard", "workers", "cpus_per_worker", "patience"):
+        if getattr(chosen, name) is not None and not (is_parquet and name != "shard"):
             raise UnmaskError(
                 f"--{name.replace('_', '-')} is for a folder of parts; give --output FOLDER/, with "
                 "a slash at its end"
             )
+    if is_parquet:
+        cluster.check(chosen)
     return False
 
 
 def are_many(files: Sequence[str], format: str | None = None) -> bool:
     """Whether an input is more than one file of lines on this machine."""
-    from unmask.jobs.places import is_pattern, is_url
+    from unmask.records.places import is_pattern, is_url
 
     return (
         format == "parquet"
@@ -86,80 +147,191 @@ def are_many(files: Sequence[str], format: str | None = None) -> bool:
     )
 
 
-def check_header(files: Sequence[str], format: str | None, columns: Sequence[str]) -> None:
-    """Reject a table without a column at once: importing torch takes seconds."""
-    from unmask.jobs import inputs
-    from unmask.sequences.inputs import can_be_read_again
-
-    if len(files) == 1 and can_be_read_again(files[0]):
-        inputs.check_header(os.path.expanduser(files[0]), format, columns)
+def _file_format(output: str | None, named: str | None) -> str:
+    return named or Path(output or "").suffix.lower().removeprefix(".")
 
 
-# --- a folder ----------------------------------------------------------------------------------
+def output_format(
+    output: str | None, named: str | None = None, files: Sequence[str] = ()
+) -> str | None:
+    """The format of the rows, by option or by the name of a file, which is checked; else None."""
+    if named is not None:
+        options.check_choice("--output-format", named, OUTPUT_FORMATS)
+    if output in (None, "-"):
+        if named == "parquet":
+            raise UnmaskError("Parquet is not written to stdout; give --output FILE")
+        return named
+    for source in files or [""]:
+        options.check_file("--output", output, source=source or None)
+    format = _file_format(output, named)
+    if format not in OUTPUT_FORMATS:
+        raise UnmaskError(
+            f"the name of {quoted(output, limit=150)} does not end with .csv, .jsonl, .parquet or "
+            ".tsv; give --output-format, or a folder with / at its end"
+        )
+    return format
 
 
-def run_folder(
+# --- from rows to rows ---------------------------------------------------------------------------
+
+Conclude = Callable[["Tally"], int]
+
+
+def rows_command(
     chosen: argparse.Namespace,
     kind: "Kind",
-    files: Sequence[str],
-    format: str | None,
-    conclude: "Callable[[Tally], int]",
+    given: GivenRows,
+    *,
+    at_once: int,
+    default_format: str | None = "csv",
+    table: "RowStore | None" = None,
     check: "Callable[[Job], object]" = lambda _: None,
-    announce: "Callable[[Job], Announce] | None" = None,
+    conclude: Conclude | None = None,
 ) -> int:
-    """Do what the folder lacks; `conclude` prints what came of it, and has the exit code.
+    """Run a kind on rows, and write what comes of them; the exit code.
 
-    `check` rejects an input before the model is loaded. What `announce` makes of a job is called
-    before the first unit runs in this process; a cluster has other speeds.
+    Into one file, `at_once` of them are written together. Rows go into the `table` where they have
+    no format. `check` rejects an input before the model is loaded; `conclude` prints what came of
+    it, and has the exit code.
     """
-    from unmask.jobs.executors.local import LocalExecutor
-    from unmask.jobs.inputs import parquet_library
-    from unmask.jobs.running import open_job, run_job
-    from unmask.jobs.shards import Shard
+    conclude = conclude or (lambda tally: concluded(chosen, kind, tally))
+    to_folder = is_folder(chosen)
+    format = None
+    if not to_folder:
+        named = output_format(chosen.output, chosen.output_format, given.files)
+        format = named or default_format
+    if to_folder or format == "parquet":
+        return _Folder(chosen, kind, given).run(check, conclude, merged=not to_folder)
+    job = given.job(kind, _checked_size(chosen, at_once))
+    check(job)
+    lm = options.load_model(chosen)
+    look = _announcing(chosen, job, lm)
+    if chosen.dry_run:
+        look(job.source.units())
+        return 0
+    tally = _to_file(chosen, job, lm, format, table, look)
+    check_any(kind, tally)
+    return conclude(tally)
 
-    # what parts are written with: better missing now than after the model is loaded
-    parquet_library()
-    shard = Shard() if chosen.shard is None else Shard.parse(chosen.shard)
-    _check_files(files)
-    options.check_no_run("--output", chosen.output)
-    source = options.model_source(chosen)
-    # first: whether there is a cluster is known at once, reading an input takes time
-    joined = nullcontext() if chosen.dry_run else cluster.executor(chosen, source)
-    with cluster.leaving_in_order(), joined as remote:
-        size = chosen.texts_per_unit
-        size = chosen.default_texts_per_unit if size is None else size
-        job = open_job(kind, files, format=format, texts_per_unit=size)
-        check(job)
-        # with a cluster this process only plans, and needs no GPU
-        lm = (source if remote is None else replace(source, device="cpu")).load()
-        name = options.model_name(chosen.model)
-        told = None if announce is None else partial(after_announcing, announce(job), kind, lm)
-        if chosen.dry_run and told is not None:
-            units: Iterable[Unit | InMemoryUnit] = job.source.units()
-            told(units)
+
+def _checked_size(chosen: argparse.Namespace, default: int) -> int:
+    size = default if chosen.texts_per_unit is None else int(chosen.texts_per_unit)
+    if size < 1:
+        raise UnmaskError(f"a unit has texts from 1, not {size}")
+    return size
+
+
+def _to_file(
+    chosen: argparse.Namespace,
+    job: "Job",
+    lm: "LanguageModel",
+    format: str | None,
+    table: "RowStore | None",
+    look: "LookAt",
+) -> "Tally":
+    from unmask.jobs.running import run_to_file
+    from unmask.jobs.single_file import FileLayout, growing
+
+    kind, progress = job.kind, False if chosen.quiet else None
+    if format is None and table is not None:
+        return run_to_file(job, table, lm, progress=progress, look_at=look)
+    output = None if chosen.output == "-" else chosen.output
+    names = job.all_columns() if format != "jsonl" else []
+    kept = [name for name in names if name not in kind.dropped_columns]
+    layout = FileLayout(
+        [*kept, *kind.output_columns], format or "", kind.dropped_columns, kind.methods
+    )
+    is_resumable = output is not None and job.source.to_dict() is not None
+    plan = _plan(chosen, job, lm) if is_resumable else None
+    with growing(output, layout, plan) as writer:
+        if writer.units and not chosen.quiet:
+            options.say(f"continuing after the first {writer.tally.texts:,} texts")
+        tally = run_to_file(job, writer, lm, progress=progress, look_at=look)
+        if output is not None:
+            # an output that was begun is not left behind
+            check_any(kind, tally)
+    return tally
+
+
+def _plan(chosen: argparse.Namespace, job: "Job", lm: "LanguageModel") -> Any:
+    return job.plan(lm, name=options.model_name(chosen.model), dtype=chosen.dtype)
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """A folder of parts, or one Parquet file that is made of them."""
+
+    chosen: argparse.Namespace
+    kind: "Kind"
+    given: GivenRows
+
+    def run(self, check: "Callable[[Job], object]", conclude: Conclude, *, merged: bool) -> int:
+        """Do what the folder lacks, and merge it if one file is wanted."""
+        chosen, output = self.chosen, whole_path(self.chosen.output)
+        folder = f"{os.path.realpath(output)}.partial" if merged else output
+        outcome = self._outcome(folder, check)
+        if outcome is None:
             return 0
-        outcome = run_job(
-            job,
-            job.plan(lm, name=name, dtype=chosen.dtype),
-            whole_path(chosen.output),
-            remote or LocalExecutor(lm),
-            shard=shard,
-            progress=False if chosen.quiet else None,
-            say=options.say,
-            look_at=None if remote is not None or chosen.quiet else told,
-        )
-    code = conclude(outcome.tally)
-    if not chosen.quiet:
-        merging = "" if shard.count > 1 else "; unmask merge makes one file of them"
-        texts = f"{outcome.tally.texts:,} texts are in {quoted(chosen.output, limit=200)}"
-        print(texts + merging, file=sys.stderr)
-    if outcome.failed:
-        options.say(outcome.failures())
-    return 1 if outcome.failed and code == 0 else code
+        code = conclude(outcome.tally)
+        if not chosen.quiet and not merged:
+            merging = "" if outcome.is_share else "; unmask merge makes one file of them"
+            texts = f"{outcome.tally.texts:,} texts are in {quoted(chosen.output, limit=200)}"
+            print(texts + merging, file=sys.stderr)
+        if outcome.failed:
+            options.say(outcome.failures())
+            return code or 1
+        if merged:
+            from unmask.jobs.merging import merge
+
+            merge(folder, Path(os.path.realpath(output)), "parquet")
+            shutil.rmtree(folder)
+        return code
+
+    def _outcome(self, folder: str, check: "Callable[[Job], object]") -> "Outcome | None":
+        """What came of it; None of a dry run."""
+        from unmask.jobs.executors.local import LocalExecutor
+        from unmask.jobs.running import run_job
+        from unmask.jobs.shards import Shard
+        from unmask.records.parquet import parquet_library
+
+        chosen, given = self.chosen, self.given
+        # what parts are written with: better missing now than after the model is loaded
+        parquet_library()
+        shard = Shard() if chosen.shard is None else Shard.parse(chosen.shard)
+        _check_files(given)
+        options.check_no_run("--output", chosen.output)
+        source = options.model_source(chosen)
+        # first: whether there is a cluster is known at once, reading an input takes time
+        joined = nullcontext() if chosen.dry_run else cluster.executor(chosen, source)
+        # bars within a unit would be thousands
+        plain: Any = self.kind
+        kind: Kind = replace(plain, settings=replace(plain.settings, progress=False))
+        with cluster.leaving_in_order(), joined as remote:
+            job = given.job(kind, _checked_size(chosen, chosen.default_texts_per_unit))
+            check(job)
+            # with a cluster this process only plans, and needs no GPU
+            lm = (source if remote is None else replace(source, device="cpu")).load()
+            look = _announcing(chosen, job, lm)
+            if chosen.dry_run:
+                look(job.source.units())
+                return None
+            return run_job(
+                job,
+                _plan(chosen, job, lm),
+                folder,
+                remote or LocalExecutor(lm),
+                shard=shard,
+                progress=False if chosen.quiet else None,
+                say=options.say,
+                # a cluster has other speeds
+                look_at=None if remote is not None else look,
+            )
 
 
-def _check_files(files: Sequence[str]) -> None:
-    if not files or "-" in files:
+def _check_files(given: GivenRows) -> None:
+    from unmask.records.files import is_pipe
+
+    if given.records is None and any(map(is_pipe, given.files)):
         raise UnmaskError(
             "a folder of parts is made from files, which can be read again; give a FILE"
         )
@@ -167,154 +339,55 @@ def _check_files(files: Sequence[str]) -> None:
 
 def whole_path(folder: str) -> str:
     """Workers of a cluster have another working directory."""
-    from unmask.jobs.places import is_url
+    from unmask.records.places import is_url
 
     return folder if is_url(folder) else os.path.abspath(os.path.expanduser(folder))
 
 
-# --- one file ----------------------------------------------------------------------------------
-
-
-class Source(NamedTuple):
-    """Units in the order of the input, from one on; and what is known of them beforehand.
-
-    `identity` is what the input is recognised by, None if it cannot be read again. Unless `ahead`,
-    no unit is read before the rows of the one before it are written.
-    """
-
-    units: "Callable[[int], Iterable[Unit | InMemoryUnit]]"
-    texts: int | None
-    identity: list[list[object]] | None
-    texts_per_unit: int
-    ahead: bool = True
-
-    @classmethod
-    def of_job(cls, job: "Job") -> "Source":
-        """The files of a job."""
-        files = job.source
-        return cls(
-            lambda start: islice(files.units(), start, None),
-            files.texts,
-            files.to_dict(),
-            job.texts_per_unit,
-        )
-
-    def plan(
-        self, chosen: argparse.Namespace, kind: "Kind", lm: "LanguageModel"
-    ) -> "JobPlan | None":
-        """The plan of a job into one file."""
-        from unmask.jobs.identify import identify
-        from unmask.jobs.plan import JobPlan
-
-        if self.identity is None:
-            return None
-        return JobPlan(
-            kind=kind.name,
-            options=kind.options(),
-            model=identify(lm, name=options.model_name(chosen.model), dtype=chosen.dtype),
-            input=self.identity,
-            texts_per_unit=self.texts_per_unit,
-        )
-
-
-def in_units(rows: "Iterable[Row]", size: int) -> "Callable[[int], Iterator[InMemoryUnit]]":
-    """Rows that are read one after the other, from a unit on."""
-    from unmask.jobs.work import InMemoryUnit
-
-    def units(start: int) -> "Iterator[InMemoryUnit]":
-        source = islice(rows, start * size, None)
-        for number in count(start):
-            if not (some := list(islice(source, size))):
-                return
-            yield InMemoryUnit(number, some)
-
-    return units
-
-
-def run_file(
-    chosen: argparse.Namespace,
-    kind: "Kind",
-    source: Source,
-    lm: "LanguageModel",
-    layout: "Layout",
-    announce: "Announce | None" = None,
-) -> "Tally":
-    """Write rows as they are made, to a file or stdout; go on with what another run has left."""
-    from unmask.jobs.single_file import RowWriter, growing
-
-    if chosen.output is None:
-        return follow(chosen, kind, source, lm, RowWriter(sys.stdout, layout), announce)
-    with growing(chosen.output, layout, source.plan(chosen, kind, lm)) as writer:
-        if writer.units and not chosen.quiet:
-            options.say(f"continuing after the first {writer.tally.texts:,} texts")
-        found = follow(chosen, kind, source, lm, writer, announce)
-        check_any(kind, found)
-        return found
+# --- what is said ------------------------------------------------------------------------------
 
 
 def check_any(kind: "Kind", tally: "Tally") -> None:
-    """Raise where there is not one number; an output that was begun is not left behind."""
+    """Raise where there is not one number."""
     # a shard may have no texts
-    if tally.texts and tally.has_none(getattr(kind, "methods", ())):
+    if tally.texts and tally.has_none(kind.methods):
         raise UnmaskError(kind.all_failed_message(tally))
 
 
-def after_announcing(
-    announce: "Announce", kind: "Kind", lm: "LanguageModel", units: "Iterable[AnyUnit]"
-) -> "Iterable[AnyUnit]":
+def concluded(chosen: argparse.Namespace, kind: "Kind", tally: "Tally") -> int:
+    """Say how many rows have an answer, and why others have none; the exit code."""
+    bad, example = max(tally.without.values(), default=(0, ""))
+    if bad or not chosen.quiet:
+        others = f"; the others have a reason instead, e.g.: {example}" if bad else ""
+        options.say(f"{tally.texts - bad:,} of {tally.texts:,} {kind.noun}s {kind.verb}{others}")
+    # a shard may have none at all
+    return 2 if tally.texts and bad == tally.texts else 0
+
+
+def _announcing(chosen: argparse.Namespace, job: "Job", lm: "LanguageModel") -> "LookAt":
     """The same units, after a look at the first: what it costs is announced before it runs."""
+    from unmask.jobs.kinds import Reason
     from unmask.jobs.work import batch_of
 
-    rest = iter(units)
-    for first in islice(rest, 1):
+    kind = job.kind
+
+    def look(units: Iterable[Any]) -> Iterable[Any]:
+        rest = iter(units)
+        if chosen.quiet and not chosen.dry_run:
+            return rest
+        head = list(islice(rest, 1))
         # an input that cannot be read says so when it is its turn
         with suppress(UnmaskError):
-            announce(lm, kind.read(lm, batch_of(first, kind).rows))
-        return chain([first], rest)
-    return rest
+            for unit in head:
+                items = kind.read(lm, batch_of(unit, kind).rows)
+                made = kind.announcement(lm, items)
+                if made is not None:
+                    usable = sum(not isinstance(item, Reason) for item in items)
+                    is_all = made.counted == usable and len(items) == job.source.texts
+                    count = None if is_all else job.source.texts
+                    announce.announce_rows(
+                        chosen, lm, made, kind.settings, count, kind.noun, is_all
+                    )
+        return chain(head, rest)
 
-
-def follow(
-    chosen: argparse.Namespace,
-    kind: "Kind",
-    source: Source,
-    lm: "LanguageModel",
-    store: "Counted",
-    announce: "Announce | None" = None,
-) -> "Tally":
-    """Units in their order, with a bar."""
-    from unmask.jobs.executors.local import LocalExecutor
-    from unmask.jobs.tally import Tally
-    from unmask.jobs.work import Work
-    from unmask.progress import bar
-
-    task, tally = Work(kind, store).task(ahead=source.ahead), Tally()
-    tally.add(store.tally)
-    few = source.texts is not None and source.texts <= source.texts_per_unit
-    shown = False if chosen.quiet or few else None
-    with ExitStack() as stack:
-        counted = bar("texts", unit="text", total=source.texts, shown=shown)
-        stack.enter_context(counted)
-        counted.update(tally.texts)
-        units = source.units(store.units)
-        if announce is not None:
-            units = after_announcing(announce, kind, lm, units)
-        outcomes = LocalExecutor(lm).run(task, units)
-        for done in stack.enter_context(closing(outcomes)):
-            if done.error is not None:
-                # one file is all rows or not there
-                raise UnmaskError(done.error)
-            tally.add(done.tally)
-            counted.update(done.tally.texts)
-    return tally
-
-
-class Counted(Protocol):
-    """A store that knows how far it is."""
-
-    @property
-    def units(self) -> int: ...
-    @property
-    def tally(self) -> "Tally": ...
-    def write(self, number: int, answered: "Answered") -> None:
-        """The rows of the next unit."""
+    return look

@@ -32,7 +32,7 @@ class MergeCommand:
     def run(self) -> int:
         """Merge what is there, and say what is not."""
         from unmask.jobs.merging import merge
-        from unmask.jobs.places import is_url
+        from unmask.records.places import is_url
 
         format = Path(self.file).suffix.lower().removeprefix(".")
         if format not in _FORMATS:

@@ -1,19 +1,14 @@
 """`unmask pairs`: two words in two blanks, scored for every item of a table."""
 
 import argparse
-from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from unmask.cli import many, options, score_options, table_rows
-from unmask.cli.announce import announce_many, times
+from unmask.cli import announce, many, options
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
 
 if TYPE_CHECKING:
     from unmask.jobs.kinds.pairs import Pairs
-    from unmask.jobs.tally import Tally
-    from unmask.language_model import LanguageModel
 
 SUMMARY = "score two words in the two blanks of every item of a table"
 DESCRIPTION = (
@@ -40,17 +35,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "files",
         nargs="+",
         metavar="FILE",
-        help="a .csv, .tsv, .jsonl or .parquet file, or - for standard input; several files, a "
-        "pattern in quotation marks, a folder of them, or a URL (s3://, gs://, hf://)",
+        help=many.FILES_HELP,
     )
     options.add_model(parser)
-    table_rows.add_arguments(parser)
+    many.add_input(parser)
+    many.add_output(parser)
+    add("--prefix", default="", help="prefix for the names of new columns (default: none)")
     add(
         "--columns",
         default=_COLUMNS,
         metavar="TEXT,WORD1,WORD2",
         help=f"the columns that hold the text and the two words (default: {_COLUMNS})",
     )
+    announce.add_dry_run(parser)
     add("--quiet", action="store_true", help="print no cost, no progress bar and no closing line")
     group = parser.add_argument_group("construction")
     group.add_argument(
@@ -67,36 +64,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Read what can be rejected, load the model, then score and write some items at a time."""
-    many.check_header(chosen.files, chosen.format, _named(chosen))
-    from unmask.jobs.running import check_names
-    from unmask.jobs.single_file import Layout
+    given = many.GivenRows(chosen.files, chosen.format, chosen.limit)
+    given.check_header(_named(chosen))
     from unmask.sequences.word_pairs import ITEMS_AT_ONCE
 
-    chosen.output = None if chosen.output == "-" else chosen.output
-    chosen.file = None if many.are_many(chosen.files, chosen.format) else chosen.files[0]
-    to_folder = many.wants_folder(chosen)
-    format = None if to_folder else score_options.output_format(chosen) or "csv"
-    score_options.check_limit(chosen.limit)
     kind = _kind(chosen)
-    if to_folder:
-        return table_rows.to_folder(chosen, kind, lambda tally: _conclude(chosen, tally))
     # by tables an item takes seconds: each is written when it is done
-    opened = table_rows.opened(chosen, kind, ITEMS_AT_ONCE if kind.method == _ORDERS else 1)
-    check_names(opened.names, kind.output_columns)
-    lm = options.load_model(chosen)
-    if not chosen.quiet:
-        _announce(chosen, lm, opened.first, opened.source.texts, kind)
-    layout = Layout([*opened.names, *kind.output_columns], format or "csv")
-    return _conclude(chosen, many.run_file(chosen, kind, opened.source, lm, layout))
-
-
-def _conclude(chosen: argparse.Namespace, tally: "Tally") -> int:
-    bad, example = next(iter(tally.without.values()), (0, ""))
-    if bad or not chosen.quiet:
-        others = f"; the others have a reason instead, e.g.: {example}" if bad else ""
-        options.say(f"{tally.texts - bad:,} of {tally.texts:,} items scored{others}")
-    # a shard may have none at all
-    return 2 if tally.texts and bad == tally.texts else 0
+    at_once = ITEMS_AT_ONCE if kind.method == _ORDERS else 1
+    return many.rows_command(chosen, kind, given, at_once=at_once)
 
 
 def _kind(chosen: argparse.Namespace) -> "Pairs":
@@ -128,36 +103,3 @@ def _named(chosen: argparse.Namespace) -> tuple[str, str, str]:
             f"--columns takes three columns, as {_COLUMNS}, not {quoted(chosen.columns)}"
         )
     return names[0], names[1], names[2]
-
-
-def _announce(
-    chosen: argparse.Namespace,
-    lm: "LanguageModel",
-    first: table_rows.Row,
-    count: int | None,
-    kind: "Pairs",
-) -> None:
-    """Print what items like the first cost, if it is much, and the cheaper way."""
-    from unmask.sequences.word_pairs import read_pair
-
-    item = [first.get(name) for name in kind.columns]
-    settings, method = kind.settings, kind.method
-    # a bad item has a reason when it is scored
-    with suppress(UnmaskError):
-        cloze = read_pair(lm, item).cloze
-        cost = lm.cost(
-            cloze, methods=[method], support=kind.support, settings=settings, timed=False
-        )
-        announce_many(
-            chosen,
-            method,
-            lm,
-            cloze,
-            cost,
-            settings,
-            count,
-            unit="item",
-            # of a pair alone: nothing is ranked
-            shown=lambda cost: times(replace(cost, seconds=None), 1),
-            more="" if method == _ORDERS else "; --method orders takes 3 per item",
-        )

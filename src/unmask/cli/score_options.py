@@ -1,15 +1,15 @@
 """The options of `unmask score`, which of them do not go together, and what they come to."""
 
 import argparse
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from unmask.cli import many, options
-from unmask.errors import MethodError, UnmaskError
+from unmask.errors import CorpusError, MethodError, UnmaskError
 from unmask.names import PAIR_METHODS, TEXT_METHODS
 from unmask.printable import quoted
-from unmask.sequences.inputs import TEXT_COLUMN
+from unmask.records.rows import TEXT_COLUMN
 
 _HCB_PATH = "hcb-path"
 
@@ -48,15 +48,13 @@ def _add_input(parser: argparse.ArgumentParser) -> None:
         "files",
         nargs="*",
         metavar="FILE",
-        help="a file (.txt with one text per line, .jsonl, .tsv, .csv or .parquet), or - for "
-        "standard input; several files, a pattern in quotation marks, a folder of them, or a URL "
-        "(s3://, gs://, hf://)",
+        help=f"a .txt file with one text per line, {many.FILES_HELP}",
     )
     add("--text", action="append", help="text to score, instead of a file; repeat it for several")
     add(
         "--format",
         metavar="FORMAT",
-        help="txt, jsonl, tsv, csv or parquet, if the file name does not show it",
+        help=f"{many.INPUT_FORMATS}, if the file name does not show it",
     )
     add("--column", metavar="NAME", help="column that holds the texts (default: text)")
     add("--pairs", metavar="GOOD,BAD", help="the two columns that hold minimal pairs")
@@ -93,14 +91,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         "--words", action="store_true", help="write one row per word: surprisal, start, end, pieces"
     )
     add("--base-two", action="store_true", help="use bits instead of nats")
-    add(
-        "-o",
-        "--output",
-        metavar="FILE|FOLDER/",
-        help="write the rows to a file: .csv, .tsv or .jsonl; its name is FILE.partial until it "
-        "is complete, and the same command continues it after an interruption. " + many.FOLDER_HELP,
-    )
-    add("--output-format", metavar="FORMAT", help="csv, tsv or jsonl, also for stdout")
+    many.add_output(parser, "a table to read on stdout")
     add("--json", action="store_true", help="print JSON lines instead of a table")
     add("--prefix", default="", help="prefix for the names of new columns (default: none)")
     add(
@@ -117,8 +108,8 @@ class Task:
 
     `columns` are those that the options name, `text_columns` those that hold the texts,
     `own_columns` those that the output adds. `order` is that of unmasking, None without it.
-    `format` is None for a table to be read. Accuracies of pairs are by the columns of `groups`; the
-    first says what the overall one is the mean over.
+    `format` is what rows are printed in, None for a table to be read. Accuracies of pairs are by
+    the columns of `groups`; the first says what the overall one is the mean over.
     """
 
     methods: list[str]
@@ -133,15 +124,14 @@ class Task:
     format: str | None
 
 
-def checked(chosen: argparse.Namespace, *, to_folder: bool = False) -> Task:
+def checked(chosen: argparse.Namespace) -> Task:
     """Reject what does not go together, before anything is read."""
     from unmask.sequences import blimp
     from unmask.sequences.outputs import PAIR_COLUMNS, TEXT_COLUMNS, WORD_COLUMNS
     from unmask.sequences.paths import check_orders
     from unmask.sequences.scoring import checked_order
 
-    chosen.file = None if many.are_many(chosen.files, chosen.format) else chosen.files[0]
-    _check_source(chosen, to_folder=to_folder)
+    _check_source(chosen)
     is_blimp = chosen.blimp is not None
     is_pairs = is_blimp or chosen.pairs is not None
     _check_rows(chosen, is_pairs)
@@ -152,6 +142,7 @@ def checked(chosen: argparse.Namespace, *, to_folder: bool = False) -> Task:
     columns = named_columns(chosen)
     *numbers, reason = WORD_COLUMNS if chosen.words else PAIR_COLUMNS if is_pairs else TEXT_COLUMNS
     own = ("method", *(["order"] if order else []), *numbers, "unit", "model", reason)
+    _check_files(chosen.files)
     return Task(
         methods=methods,
         is_pairs=is_pairs,
@@ -162,11 +153,23 @@ def checked(chosen: argparse.Namespace, *, to_folder: bool = False) -> Task:
         own_columns=[chosen.prefix + name for name in own],
         groups=[blimp.PARADIGM, *blimp.GROUPS] if is_blimp else chosen.by or [],
         unit="bits" if chosen.base_two else "nats",
-        format=None if to_folder else _format(chosen),
+        format=_format(chosen),
     )
 
 
-def _check_source(chosen: argparse.Namespace, *, to_folder: bool) -> None:
+def _check_files(files: Sequence[str]) -> None:
+    from unmask.records.places import is_pattern, is_url
+
+    for file in files:
+        exists = os.path.exists(os.path.expanduser(file))
+        if file != "-" and not (exists or is_url(file) or is_pattern(file)):
+            raise CorpusError(
+                f"{quoted(file, limit=150)} is not a file; give a file, or the text itself with "
+                "--text"
+            )
+
+
+def _check_source(chosen: argparse.Namespace) -> None:
     given = _given(chosen, ("files", "text", "blimp"))
     if len(given) != 1:
         also = f", not {_names(given)} together" if given else ""
@@ -176,9 +179,6 @@ def _check_source(chosen: argparse.Namespace, *, to_folder: bool) -> None:
     others = {"files": ("paradigm",), "text": ("format", "column", "pairs", "paradigm", "by")}
     rejected = others.get(given[0], ("format", "column", "pairs", "by"))
     _reject(chosen, rejected, f"with {_names(given)}")
-    if to_folder:
-        _reject(chosen, ("text", "blimp", "limit", "json"), "with a folder of parts")
-        _reject(chosen, ("output_format",), "with a folder of parts, which are Parquet files")
     if chosen.pairs is not None:
         _reject(chosen, ("column",), "with --pairs, which names the columns")
 
@@ -190,13 +190,6 @@ def _check_rows(chosen: argparse.Namespace, is_pairs: bool) -> None:
         _reject(chosen, ("by",), "without pairs, since only pairs have an accuracy")
     if chosen.no_text and chosen.words:
         raise UnmaskError("--words writes words and --no-text leaves texts out; give one of them")
-    check_limit(chosen.limit)
-
-
-def check_limit(limit: int | None) -> None:
-    """Reject a number of rows that leaves none."""
-    if limit is not None and limit < 1:
-        raise UnmaskError(f"--limit takes a number of rows from 1, not {limit}")
 
 
 def _methods(chosen: argparse.Namespace, is_pairs: bool) -> list[str]:
@@ -241,26 +234,7 @@ def _format(chosen: argparse.Namespace) -> str | None:
         raise UnmaskError(
             "--json prints JSON lines to stdout; leave it out to give --output or --output-format"
         )
-    return "jsonl" if chosen.json else output_format(chosen)
-
-
-def output_format(chosen: argparse.Namespace) -> str | None:
-    """The format of the rows, by option or by the name of a file, which is checked; else None."""
-    from unmask.sequences.outputs import FORMATS
-
-    named: str | None = chosen.output_format
-    if named is not None:
-        options.check_choice("--output-format", named, FORMATS)
-    if chosen.output is None:
-        return named
-    options.check_file("--output", chosen.output, source=chosen.file)
-    format = named or Path(chosen.output).suffix.lower().removeprefix(".")
-    if format not in FORMATS:
-        raise UnmaskError(
-            f"the name of {quoted(chosen.output, limit=150)} does not end with .csv, .jsonl or "
-            ".tsv; give --output-format, or a folder with / at its end"
-        )
-    return format
+    return "jsonl" if chosen.json else None
 
 
 def _reject(chosen: argparse.Namespace, names: Sequence[str], why: str) -> None:

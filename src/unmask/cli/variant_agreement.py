@@ -27,7 +27,7 @@ class _Assay:
 
 def check_output(chosen: argparse.Namespace) -> None:
     """Reject what could not be printed, before anything is read."""
-    if chosen.score_column is not None and chosen.output is None:
+    if chosen.score_column is not None and chosen.output in (None, "-"):
         raise UnmaskError("--score-column compares the rows of an output; give --output too")
 
 
@@ -54,7 +54,7 @@ def print_agreement(chosen: argparse.Namespace, kind: "Variants", *, is_folder: 
 
 def _finished(folder: str) -> tuple[list[str], int]:
     from unmask.jobs.merging import finished_parts
-    from unmask.jobs.places import is_url
+    from unmask.records.places import is_url
 
     return finished_parts(folder if is_url(folder) else os.path.expanduser(folder))
 
@@ -83,7 +83,7 @@ def _agreement(
 def _read(
     chosen: argparse.Namespace, kind: "Variants", places: Sequence[str], format: str | None
 ) -> dict[str, _Assay]:
-    from unmask.jobs.inputs import open_input, read_unit
+    from unmask.records.files import open_input, read_unit
     from unmask.sequences.variants import MUTANT
 
     scores = {method: kind.prefix + method for method in kind.methods}

@@ -1,21 +1,28 @@
 """From the name of a corpus to its sentences.
 
 A known name, a Hugging Face dataset, a folder, a file, or `-` for standard input.
+
+Ids are `stem:row/column`, rows counted from 0 without a header and without blank lines; in plain
+text, where a blank line is an empty sentence, `stem:row`. A pair that SNLI published has an id of
+its own and gives `pairID/premise` and `pairID/hypothesis`.
 """
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from unmask.corpora.corpus import Corpus, gather
-from unmask.corpora.files import FORMATS, Place, listed, occurrences
-from unmask.corpora.hub import Table, dataset_occurrences
-from unmask.corpora.lines import checked_lines
+from unmask.corpora.corpus import Corpus, Occurrence, gather
 from unmask.errors import CorpusError
 from unmask.printable import quoted
+from unmask.records import places
+from unmask.records.files import FORMATS, format_by_name, open_input, rows_or_raise
+from unmask.records.hub import Table, dataset_rows
+from unmask.records.lines import decoded_lines, line_of
+from unmask.records.rows import TEXT_COLUMN, read_records
+from unmask.records.tables import Choose, Layout, by_columns, listed
 
 # the corpora of the paper: their names on the hub, and what of them is sentences
 KNOWN = {"snli": "stanfordnlp/snli", "xsum": "EdinburghNLP/xsum"}
@@ -23,6 +30,13 @@ _COLUMNS = {"stanfordnlp/snli": ("premise", "hypothesis"), "EdinburghNLP/xsum": 
 _SPLIT = "test"
 
 STANDARD_INPUT = "-"
+
+# what SNLI's own files call the two sentences of a pair
+_SNLI_PARTS = {"sentence1": "premise", "sentence2": "hypothesis"}
+_SNLI_COLUMNS = {"pairID", *_SNLI_PARTS}
+# SNLI as lines of label, premise and hypothesis; "-" is where the annotators did not agree
+_SNLI_HEADER = ["label", "premise", "hypothesis"]
+_SNLI_LABELS = ("entailment", "neutral", "contradiction", "-")
 
 
 @dataclass(frozen=True)
@@ -58,10 +72,11 @@ def read_corpus(spec: CorpusSpec, *, standard_input: BinaryIO | None = None) -> 
     """The distinct sentences of a corpus; anything that cannot be read is a `CorpusError`."""
     if spec.place == STANDARD_INPUT:
         _reject_dataset_options(spec, "standard input")
-        place = Place("stdin", "standard input")
         if standard_input is None and sys.stdin is None:
             raise CorpusError("there is no standard input to read from; give a file")
-        return _from_file(standard_input or sys.stdin.buffer, spec.format or "txt", spec, place)
+        file, shown = standard_input or sys.stdin.buffer, "standard input"
+        found = _occurrences(file, spec.format or "txt", spec.columns, "stdin", shown)
+        return gather("stdin", shown, found)
     path = os.path.expanduser(spec.place)
     # not Path.is_dir and Path.exists, which raise on names that no file system takes
     if spec.place in KNOWN:
@@ -78,24 +93,101 @@ def read_corpus(spec: CorpusSpec, *, standard_input: BinaryIO | None = None) -> 
 def _from_path(spec: CorpusSpec, path: Path) -> Corpus:
     shown = quoted(spec.place, limit=150)
     _reject_dataset_options(spec, shown)
-    format = spec.format or path.suffix.lower().removeprefix(".")
-    if format not in FORMATS:
+    format = spec.format or format_by_name(path.name)
+    if format is None:
         raise CorpusError(
             f"the name of {shown} does not show its format; name it: {listed(FORMATS)}"
         )
+    stem = places.without_compression(path.name)[0].rpartition(".")[0] or path.name
     try:
-        with path.open("rb") as file:
-            return _from_file(file, format, spec, Place(path.stem, shown), path.name)
+        if format == "parquet":
+            found = _parquet_occurrences(str(path), spec.columns, stem)
+            return gather(path.name, shown, found)
+        with places.open_file(str(path)) as file:
+            # not the whole path: results name their corpus, and folders differ between machines
+            found = _occurrences(file, format, spec.columns, stem, shown)
+            return gather(path.name, shown, found)
     except OSError as error:
-        raise CorpusError(f"cannot read {shown}: {error.strerror}") from None
+        raise CorpusError(f"cannot read {shown}: {error.strerror or error}") from None
 
 
-def _from_file(
-    file: BinaryIO, format: str, spec: CorpusSpec, place: Place, name: str | None = None
-) -> Corpus:
-    found = occurrences(checked_lines(file, place.shown), format, spec.columns, place)
-    # not the whole path: results name their corpus, and folders differ between machines
-    return gather(name or place.stem, place.shown, found)
+def _occurrences(
+    file: BinaryIO, format: str, columns: Sequence[str], stem: str, shown: str
+) -> Iterator[Occurrence]:
+    """What stands where sentences should be, in the order of the file."""
+    where, lines = line_of(shown), decoded_lines(_explained(file, shown), shown)
+    if format == "txt":
+        if columns:
+            raise CorpusError(
+                f"{shown} is plain text, one sentence per line, and has no column "
+                f"{quoted(columns[0])}; leave the column out, or name the format: csv, jsonl or tsv"
+            )
+        for number, line, reason in lines:
+            if reason is not None:
+                raise CorpusError(reason)
+            yield Occurrence(f"{stem}:{number - 1}", line, where(number))
+        return
+    published = None if columns else _published(shown)
+    choose = published or by_columns(columns, shown, unique=False)
+    records = read_records(lines, format, columns, shown, where, choose=choose, finite=False)
+    for index, record in enumerate(records):
+        if record.reason is not None:
+            raise CorpusError(record.reason)
+        at = where(record.line)
+        chosen = columns or _published_columns(record.row, at)
+        yield from _sentences(record.row, chosen, f"{stem}:{index}", at)
+
+
+def _explained(file: BinaryIO, shown: str) -> Callable[[int], bytes]:
+    def read(most: int) -> bytes:
+        try:
+            return file.readline(most)
+        except OSError as error:
+            raise CorpusError(f"cannot read {shown}: {error.strerror}") from None
+
+    return read
+
+
+def _parquet_occurrences(place: str, columns: Sequence[str], stem: str) -> Iterator[Occurrence]:
+    wanted = columns or (TEXT_COLUMN,)
+    source = open_input([place], format="parquet", texts_per_unit=4096, columns=wanted)
+    for index, row in enumerate(rows_or_raise(source, wanted)):
+        yield from _sentences(row, wanted, f"{stem}:{index}", f"row {index} of {quoted(place)}")
+
+
+def _sentences(
+    row: Mapping[str, object], columns: Sequence[str], name: str, where: str
+) -> Iterator[Occurrence]:
+    pair = row.get("pairID")
+    published = isinstance(pair, str) and bool(pair.strip())
+    for column in columns:
+        part = _SNLI_PARTS.get(column, column) if published else column
+        yield Occurrence(f"{pair if published else name}/{part}", row[column], where)
+
+
+def _published_columns(row: Mapping[str, object], where: str) -> Sequence[str]:
+    if row.keys() >= _SNLI_COLUMNS:
+        return tuple(_SNLI_PARTS)
+    if list(row) == _SNLI_HEADER:
+        return _SNLI_HEADER[1:]
+    raise CorpusError(f"{where} has {listed(row) or 'no key'}; name the columns to read")
+
+
+def _published(shown: str) -> Choose:
+    """The layout of tables that SNLI was published as."""
+
+    def choose(first: list[str]) -> Layout:
+        if set(first) >= _SNLI_COLUMNS:
+            return Layout(first)
+        if len(first) == len(_SNLI_HEADER) and first[0] in _SNLI_LABELS:
+            return Layout(_SNLI_HEADER, has_header=False)
+        reason = (
+            f"the first line of {shown} has {listed(first)}; name the columns to read, "
+            f"by these names or by the numbers 1 to {len(first)} if they are not names"
+        )
+        return Layout(first, reason=reason)
+
+    return choose
 
 
 def _from_folder(spec: CorpusSpec, path: str) -> Corpus:
@@ -117,7 +209,13 @@ def _from_dataset(spec: CorpusSpec, place: str, name: str | None = None) -> Corp
     split = spec.split or (_SPLIT if place in _COLUMNS else None)
     chosen = [spec.config, split, spec.revision and f"revision {spec.revision}"]
     table = Table(place, split, spec.config, spec.revision)
-    found = dataset_occurrences(table, spec.columns or _COLUMNS.get(place, ()))
+    columns = spec.columns or _COLUMNS.get(place, ())
+    chosen_split, rows = dataset_rows(table, columns)
+    found = (
+        Occurrence(f"{chosen_split}:{index}/{column}", row[column], f"row {index} of {shown}")
+        for index, row in enumerate(rows)
+        for column in columns
+    )
     return gather(", ".join([name or place, *filter(None, chosen)]), shown, found)
 
 
@@ -148,6 +246,6 @@ def _reject_dataset_options(spec: CorpusSpec, shown: str) -> None:
 
 
 def _looks_local(place: str) -> bool:
-    named_like_a_file = Path(place).suffix.lower().removeprefix(".") in FORMATS
+    named_like_a_file = format_by_name(place) is not None
     looks_like_a_path = place.startswith((".", "~", "/")) or place.count("/") > 1 or "\\" in place
     return named_like_a_file or looks_like_a_path

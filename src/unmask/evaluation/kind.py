@@ -13,7 +13,7 @@ from unmask.evaluation.run import KIND, EvaluationPlan
 from unmask.evaluation.sketched import sketched_metrics
 from unmask.jobs.canonical import sha256
 from unmask.jobs.executors.ray_failures import is_of_accelerator
-from unmask.jobs.kinds import FailedRows
+from unmask.jobs.kinds import FailedRows, Kind
 from unmask.jobs.model_source import SOFTWARE, device_name
 from unmask.jobs.tally import Tally
 from unmask.joints.agreement import Agreement
@@ -29,7 +29,7 @@ EXAMPLE = "example"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluate:
+class Evaluate(Kind):
     """Masked pairs, each by every construction of a plan.
 
     `settings` say how the model is run; of these, half tables change numbers.
@@ -38,10 +38,8 @@ class Evaluate:
     plan: EvaluationPlan
     settings: Settings = field(default_factory=Settings, compare=False)
 
-    name = KIND
-    file_column = None
+    name, noun, verb = KIND, "example", "measured"
     required_columns = ()
-    optional_columns = ()
     dropped_columns = (EXAMPLE,)
     output_columns = COLUMNS
 
@@ -61,16 +59,12 @@ class Evaluate:
         """Examples can be measured, or were not drawn."""
         raise NotImplementedError(reason)
 
-    def all_failed_message(self, tally: Tally) -> str:
-        """What is said where there is not one number."""
-        return f"none of the {tally.texts} examples can be measured"
-
     def tally(
-        self, rows: Sequence[Mapping[str, Any]], found: Sequence[Sequence[Mapping[str, Any]]]
+        self, rows: Sequence[Mapping[str, Any]], results: Sequence[Sequence[Mapping[str, Any]]]
     ) -> Tally:
         """How many have an error."""
         tally = Tally(len(rows))
-        tally.note(KIND, [some[0]["error"] for some in found if some[0]["error"]])
+        tally.note(KIND, [some[0]["error"] for some in results if some[0]["error"]])
         return tally
 
     def _rows(self, lm: LanguageModel, example: MaskedPair) -> list[dict[str, Any]]:

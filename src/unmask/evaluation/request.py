@@ -217,7 +217,7 @@ def evaluate(
     job = prepared.job(examples_per_unit)
     return run_job(
         job,
-        prepared.plan.job(examples_per_unit=examples_per_unit, units=job.source.unit_count),
+        prepared.plan.job(examples_per_unit=examples_per_unit, units=job.source.unit_count or 0),
         os.fspath(output),
         executor or LocalExecutor(prepared.lm),
         shard=shard,

@@ -12,15 +12,15 @@ from typing import Any
 from unmask.durable import make_folder
 from unmask.errors import StoreError, UnmaskError
 from unmask.evaluation.rows import COLUMNS, SKETCHED_VOCABULARY, Row
-from unmask.jobs import places
 from unmask.jobs.folder import place_of, read_progress, stored_plan, write_manifest, write_plan
-from unmask.jobs.inputs import Batch
 from unmask.jobs.model_identity import ModelIdentity
 from unmask.jobs.parts import encoded, opened, part_tables
 from unmask.jobs.plan import JobPlan
 from unmask.jobs.shards import Shard
 from unmask.jobs.tally import Tally
 from unmask.printable import quoted
+from unmask.records import places
+from unmask.records.files import RowBatch
 from unmask.settings import Sketch
 
 KIND = "evaluate"
@@ -199,7 +199,7 @@ def copy_run(run: Run, folder: str | Path) -> None:
     make_folder(Path(place))
     write_plan(place, plan)
     values = [row.to_dict() for row in rows]
-    tables = part_tables(Batch([{}], [None]), [values], COLUMNS, ())
+    tables = part_tables(RowBatch([{}], [None]), [values], COLUMNS, ())
     places.write_whole(place_of(place, 0), encoded(tables, facts))
     counts = {"units": 1, "done": 1, "texts": tally.texts, "without": tally.unanswered}
     write_manifest(place, plan, Shard(), counts)

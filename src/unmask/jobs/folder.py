@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 
 from unmask.durable import make_folder, remove_unfinished
 from unmask.errors import StoreError
-from unmask.jobs import places
 from unmask.jobs.kinds import Kind
 from unmask.jobs.locks import lock, lock_shard, reject_other_counts
 from unmask.jobs.parts import encoded, facts_of, part_tables
@@ -32,9 +31,10 @@ from unmask.jobs.plan import JobPlan, check_same, read_plan
 from unmask.jobs.shards import Shard
 from unmask.jobs.tally import Tally
 from unmask.printable import quoted
+from unmask.records import places
 
 if TYPE_CHECKING:
-    from unmask.jobs.work import Answered
+    from unmask.jobs.work import UnitRows
 
 PLAN, LOCKS = "_plan.json", "_locks"
 _PART = re.compile(r"part-(\d{6,})\.parquet")
@@ -49,18 +49,16 @@ class Parts:
     plan: str
     software: str
 
-    def write(self, number: int, answered: "Answered") -> None:
+    def write(self, number: int, rows: "UnitRows") -> None:
         """The part of a unit."""
         kind = self.kind
-        tables = part_tables(
-            answered.batch, answered.rows, kind.output_columns, kind.dropped_columns
-        )
+        tables = part_tables(rows.batch, rows.rows, kind.output_columns, kind.dropped_columns)
         facts = {
             "plan": self.plan,
             "unit": number,
-            "seconds": round(answered.seconds, 3),
+            "seconds": round(rows.seconds, 3),
             "software": self.software,
-            "tally": answered.tally.to_dict(),
+            "tally": rows.tally.to_dict(),
         }
         places.write_whole(place_of(self.folder, number), encoded(tables, facts))
 

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 from unmask.durable import explained, replacing
 from unmask.errors import StoreError
-from unmask.jobs import places
 from unmask.jobs.folder import place_of, read_progress, stored_plan
-from unmask.jobs.inputs import parquet_library
 from unmask.jobs.parts import opened
 from unmask.printable import describe, quoted
-from unmask.sequences.outputs import written
+from unmask.records import places
+from unmask.records.parquet import parquet_library
+from unmask.records.writing import TEXT_FORMATS, written
 
-FORMATS = ("csv", "jsonl", "parquet", "tsv")
+FORMATS = (*TEXT_FORMATS, "parquet")
 
 
 class Merged(NamedTuple):

@@ -14,7 +14,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from unmask.durable import add_bytes
-from unmask.jobs.inputs import Batch, Row, parquet_library
+from unmask.records.files import RowBatch
+from unmask.records.parquet import parquet_library
+from unmask.records.rows import Row
 
 if TYPE_CHECKING:
     import pyarrow
@@ -32,7 +34,7 @@ _WHOLE = 2**53
 
 
 def part_tables(
-    batch: Batch,
+    batch: RowBatch,
     found: Sequence[Sequence[Row]],
     output_columns: Mapping[str, str],
     dropped_columns: Sequence[str],
@@ -50,8 +52,15 @@ def part_tables(
         stop = start + _ROWS_AT_ONCE
         numbers, rows = pa.array(repeated[start:stop], pa.int64()), own[start:stop]
         columns = [one.take(numbers) for _, one in given]
-        columns += [pa.array([row.get(name) for row in rows], of) for name, of in types.items()]
+        columns += [_own_column(pa, [row.get(n) for row in rows], of) for n, of in types.items()]
         yield pa.table(columns, names=[*(name for name, _ in given), *types])
+
+
+def _own_column(pa: Any, values: list[Any], of: Any) -> Any:
+    if of == pa.string():
+        # values of no fixed shape are JSON
+        values = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
+    return pa.array(values, of)
 
 
 def _type(pa: Any, name: str) -> Any:
@@ -61,7 +70,7 @@ def _type(pa: Any, name: str) -> Any:
     return pa.type_for_alias(name)
 
 
-def _columns(pa: Any, batch: Batch, dropped: Sequence[str]) -> list[tuple[str, Any]]:
+def _columns(pa: Any, batch: RowBatch, dropped: Sequence[str]) -> list[tuple[str, Any]]:
     """The columns that came in; of lines, each with whatever type all its values have."""
     names = [name for name in batch.columns if name not in dropped]
     if batch.table is not None:

@@ -7,12 +7,13 @@ pipeline, and goes on after a kill.
 
 from typing import TYPE_CHECKING, Any
 
-from unmask.jobs.inputs import Batch, parquet_library
 from unmask.jobs.kinds import Kind
 from unmask.jobs.kinds.score import Score
 from unmask.jobs.model_source import ModelSource
 from unmask.jobs.parts import part_tables
 from unmask.jobs.work import Work
+from unmask.records.files import RowBatch
+from unmask.records.parquet import parquet_library
 
 if TYPE_CHECKING:
     import pyarrow
@@ -42,7 +43,7 @@ class MapBatches:
             for name in (*kind.required_columns, *kind.optional_columns)
             if name in table.column_names
         ]
-        batch = Batch(table.select(names).to_pylist(), [None] * table.num_rows, table)
+        batch = RowBatch(table.select(names).to_pylist(), [None] * table.num_rows, table)
         found = self._work.run(self._lm, self._work.prepared(self._lm, batch))
         pa, _ = parquet_library()
         return pa.concat_tables(

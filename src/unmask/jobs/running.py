@@ -7,23 +7,32 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain, islice
+from typing import Protocol, Unpack
 
 from unmask.errors import StoreError, UnmaskError
 from unmask.jobs import folder as folders
-from unmask.jobs import places
-from unmask.jobs.executors.local import Executor
+from unmask.jobs.executors.local import Executor, LocalExecutor
 from unmask.jobs.identify import identify
-from unmask.jobs.inputs import Input, Unit, file_stem, first_columns, open_input
 from unmask.jobs.kinds import Kind
 from unmask.jobs.model_source import SOFTWARE
 from unmask.jobs.plan import JobPlan
 from unmask.jobs.shards import Shard
 from unmask.jobs.software import change
 from unmask.jobs.tally import Tally
-from unmask.jobs.work import Done, InMemoryInput, InMemoryUnit, Work, clash
+from unmask.jobs.work import Done, InMemoryInput, Store, Work, clash
 from unmask.language_model import LanguageModel
 from unmask.printable import printable, quoted
-from unmask.progress import Bar, DrawnBar, HiddenBar
+from unmask.progress import Bar, DrawnBar, HiddenBar, bar
+from unmask.records import places
+from unmask.records.files import (
+    HowToRead,
+    InMemoryUnit,
+    InputFiles,
+    Source,
+    Unit,
+    file_stem,
+    open_rows,
+)
 
 # more than this in a row is a broken machine, not an unlucky file
 _FAILURES_IN_A_ROW = 20
@@ -31,12 +40,16 @@ _FAILURES_IN_A_ROW = 20
 SECONDS_PER_LINE = 30.0
 
 
+# called with the units that are left, which it returns
+LookAt = Callable[[Iterable[Unit | InMemoryUnit]], Iterable[Unit | InMemoryUnit]]
+
+
 @dataclass(frozen=True)
 class Job:
     """What to do with which rows: those of files (see `open_job`), or some in memory."""
 
     kind: Kind
-    source: Input | InMemoryInput
+    source: Source | InMemoryInput
     texts_per_unit: int
     columns: Sequence[str] = ()
 
@@ -46,45 +59,61 @@ class Job:
             kind=self.kind.name,
             options=self.kind.options(),
             model=identify(lm, name=name, dtype=dtype),
-            input=self.source.to_dict(),
+            input=self.source.to_dict() or [],
             texts_per_unit=self.texts_per_unit,
             units=self.source.unit_count,
         )
 
+    def all_columns(self) -> list[str]:
+        """The names of all columns that rows pass on, those of later rows too."""
+        source, own = self.source, self.kind.file_column
+        if isinstance(source, InMemoryInput):
+            return list(self.columns)
+        names = source.columns(self.kind.required_columns, every=True)
+        is_named = own is not None and isinstance(source, InputFiles) and own not in names
+        return [str(own), *names] if is_named else names
+
+
+class RowStore(Store, Protocol):
+    """A store that knows how far it is."""
+
+    @property
+    def units(self) -> int: ...
+    @property
+    def tally(self) -> Tally: ...
+
 
 def open_job(
-    kind: Kind, files: Sequence[str], *, format: str | None = None, texts_per_unit: int = 4096
+    kind: Kind, files: Sequence[str], *, texts_per_unit: int = 4096, **how: Unpack[HowToRead]
 ) -> Job:
-    """A job over files, patterns, folders or URLs, after a look at its first rows."""
+    """A job over files, patterns, folders or URLs, or one pipe, after a look at its first rows."""
     if texts_per_unit < 1:
         raise UnmaskError(f"a unit has texts from 1, not {texts_per_unit}")
-    source = open_input(
-        files, format=format, texts_per_unit=texts_per_unit, columns=kind.required_columns
-    )
-    columns = first_columns(source, kind.required_columns)
+    columns = kind.required_columns
+    return job_of(kind, open_rows(files, texts_per_unit=texts_per_unit, columns=columns, **how))
+
+
+def job_of(kind: Kind, source: Source) -> Job:
+    """A job over rows, after a look at the names of their columns."""
+    columns = source.columns(kind.required_columns)
     theirs = set(columns) - set(kind.dropped_columns)
-    check_names(theirs, kind.output_columns)
+    if (why := clash(theirs, kind.output_columns)) is not None:
+        raise UnmaskError(why)
     if kind.file_column is not None and kind.file_column not in theirs:
         _check_stems(source, kind.file_column)
-    return Job(kind, source, texts_per_unit, columns)
+    return Job(kind, source, source.texts_per_unit, columns)
 
 
-def _check_stems(source: Input, column: str) -> None:
+def _check_stems(source: Source, column: str) -> None:
     """Raise where two files would have one name in the column that tells them apart."""
     known: dict[str, str] = {}
-    for file in source.files:
+    for file in source.files if isinstance(source, InputFiles) else ():
         place, name = file.found.place, file_stem(file.found.place)
         if (first := known.setdefault(name, place)) != place:
             raise UnmaskError(
                 f"{places.shown(first)} and {places.shown(place)} would both be {quoted(name)} in"
                 f" the column {column}; rename one of them"
             )
-
-
-def check_names(theirs: Iterable[str], own: Iterable[str]) -> None:
-    """Raise where a column of the input would be lost under one of the output's own."""
-    if (why := clash(theirs, own)) is not None:
-        raise UnmaskError(why)
 
 
 @dataclass(frozen=True)
@@ -98,6 +127,7 @@ class Outcome:
     tally: Tally
     damaged: int = 0
     example: str | None = None
+    is_share: bool = False
 
     def failures(self) -> str:
         """How many units failed, and an example of why."""
@@ -116,7 +146,7 @@ def run_job(
     shard: Shard | None = None,
     progress: bool | None = None,
     say: Callable[[str], object] = lambda _: None,
-    look_at: Callable[[Iterable[Unit | InMemoryUnit]], Iterable[Unit | InMemoryUnit]] | None = None,
+    look_at: LookAt | None = None,
 ) -> Outcome:
     """Do what is missing from a job's folder, which is created if it does not exist.
 
@@ -147,7 +177,7 @@ class _Driver:
         self, job: Job, plan: JobPlan, output: str, shard: Shard, before: folders.Progress
     ) -> None:
         self._job, self._plan, self._output, self._shard = job, plan, output, shard
-        self._units = len(range(shard.index, job.source.unit_count, shard.count))
+        self._units = len(range(shard.index, plan.units or 0, shard.count))
         self._before, self._done, self._tally = before.done, before.count, before.tally
         self._tried, self._software = set(before.failed), before.software
         self._damaged, self._checked = len(before.damaged), before.checked
@@ -160,18 +190,18 @@ class _Driver:
         executor: Executor,
         work: Work,
         progress: bool | None,
-        look_at: Callable[[Iterable[Unit | InMemoryUnit]], Iterable[Unit | InMemoryUnit]],
+        look_at: LookAt,
     ) -> Outcome:
         """All units that are left: if those that failed fail again, the others are done."""
         new = (unit for unit in self._share() if unit.number not in self._tried)
         tried = (unit for unit in self._share() if unit.number in self._tried)
         left = look_at(chain(new, tried))
         # workers that need not read their rows may be where the folder is not
-        stores = not isinstance(self._job.source, InMemoryInput)
+        stores = isinstance(self._job.source, InputFiles)
         task = work.task(self._plan, stores=stores)
         self._software.add(SOFTWARE)
         texts = self._job.source.texts
-        share = None if texts is None else -(-texts * self._units // self._job.source.unit_count)
+        share = None if texts is None else -(-texts * self._units // (self._plan.units or 1))
         with progress_bar(
             share, self._tally.texts, shown=progress, shard=self._shard, unit=" texts"
         ) as bar:
@@ -211,6 +241,7 @@ class _Driver:
             self._tally,
             self._damaged,
             self._example,
+            self._shard.count > 1,
         )
 
     def _count(self, done: Done) -> None:
@@ -254,6 +285,33 @@ class _Driver:
             "checked": self._checked,
         }
         folders.write_manifest(self._output, self._plan, self._shard, counts)
+
+
+def run_to_file(
+    job: Job,
+    writer: RowStore,
+    lm: LanguageModel,
+    *,
+    progress: bool | None = None,
+    look_at: LookAt = lambda units: units,
+) -> Tally:
+    """Write what is missing from a file that grows, unit after unit."""
+    source, tally = job.source, Tally()
+    tally.add(writer.tally)
+    is_short = source.texts is not None and source.texts <= job.texts_per_unit
+    left = look_at(source.units(writer.units))
+    # a pipe may be a terminal: what is typed is answered before more is read
+    task = Work(job.kind, writer).task(ahead=source.to_dict() is not None)
+    counted = bar("texts", unit="text", total=source.texts, shown=False if is_short else progress)
+    with counted, closing(LocalExecutor(lm).run(task, left)) as outcomes:
+        counted.update(tally.texts)
+        for done in outcomes:
+            if done.error is not None:
+                # one file is all rows or not there
+                raise UnmaskError(done.error)
+            tally.add(done.tally)
+            counted.update(done.tally.texts)
+    return tally
 
 
 def progress_bar(

@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -22,18 +22,18 @@ from filelock import FileLock, Timeout
 from unmask.durable import add_bytes, closed, explained, put_in_place, write_text
 from unmask.errors import StoreError
 from unmask.jobs.canonical import canonical, sha256
-from unmask.jobs.inputs import Batch
 from unmask.jobs.plan import JobPlan, check_same, read_plan
 from unmask.jobs.tally import Tally
-from unmask.jobs.work import Answered
+from unmask.jobs.work import UnitRows
 from unmask.printable import quoted
-from unmask.sequences.outputs import Row, written
+from unmask.records.rows import Row
+from unmask.records.writing import written
 
 # what a power cut may cost
 _SECONDS_PER_NOTE = 0.5
 
 
-class Layout(NamedTuple):
+class FileLayout(NamedTuple):
     """What a file looks like: the names of its columns, and csv, tsv or jsonl."""
 
     names: Sequence[str]
@@ -52,7 +52,7 @@ class RowWriter:
     def __init__(
         self,
         file: IO[str],
-        layout: "Layout",
+        layout: FileLayout,
         note: Callable[["RowWriter"], object] = lambda _: None,
         place: Path | None = None,
     ) -> None:
@@ -71,12 +71,11 @@ class RowWriter:
         self.units = self._next = known.units
         self.bytes, self.hash, self.tally = known.bytes, known.hash, known.tally
 
-    def write(self, number: int, answered: Answered) -> None:
+    def write(self, number: int, rows: UnitRows) -> None:
         """The rows of the next unit; after one that failed no other is written."""
         if number == self._next:
             self._next += 1
-            rows = rows_of(answered, self._layout.dropped_columns)
-            self.append(rows, answered.tally, units=number + 1)
+            self.append(rows_of(rows, self._layout.dropped_columns), rows.tally, units=number + 1)
 
     def append(self, rows: Sequence[Row], tally: Tally, *, units: int = 0) -> None:
         """Rows that no unit was read for, or those that make it so many units."""
@@ -101,17 +100,13 @@ class RowWriter:
         self._note(self)
 
 
-def rows_of(answered: Answered, dropped_columns: Sequence[str] = ()) -> list[Row]:
+def rows_of(unit: UnitRows, dropped_columns: Sequence[str] = ()) -> list[Row]:
     """The columns that came in, but for some, with those that are new."""
     return [
         {**{name: value for name, value in given.items() if name not in dropped_columns}, **own}
-        for given, rows in zip(_given(answered.batch), answered.rows, strict=True)
+        for given, rows in zip(unit.batch.whole_rows, unit.rows, strict=True)
         for own in rows
     ]
-
-
-def _given(batch: Batch) -> Sequence[Mapping[str, Any]]:
-    return batch.rows if batch.table is None else batch.table.to_pylist()
 
 
 def _fitting(rows: Sequence[Row], names: Sequence[str], format: str) -> int:
@@ -137,23 +132,16 @@ def partial_of(output: str) -> Path:
 
 
 @contextmanager
-def rows_into(
-    output: str | None, layout: Layout, plan: JobPlan | None = None
+def growing(
+    output: str | None, layout: FileLayout, plan: JobPlan | None = None
 ) -> Iterator[RowWriter]:
-    """Rows into a file or, where there is none, to stdout."""
-    if output is None:
-        yield RowWriter(sys.stdout, layout)
-        return
-    with growing(output, layout, plan) as writer:
-        yield writer
-
-
-@contextmanager
-def growing(output: str, layout: Layout, plan: JobPlan | None) -> Iterator[RowWriter]:
-    """A file that is complete or absent; without a plan, an interrupted one is not gone on with.
+    """A file that is complete or absent, or stdout; a run without a plan cannot be resumed.
 
     A pipe or a device gets its rows at once.
     """
+    if output is None:
+        yield RowWriter(sys.stdout, layout)
+        return
     target = Path(os.path.realpath(output))
     if target.exists() and not target.is_file():
         with closed(target.open("w", encoding="utf-8", newline=""), target) as file:
@@ -207,7 +195,7 @@ class _Partial:
         self._noted_at, self._noted_texts = 0.0, 0
 
     @contextmanager
-    def opened(self, layout: Layout) -> Iterator[RowWriter]:
+    def opened(self, layout: FileLayout) -> Iterator[RowWriter]:
         """Open it where the last whole unit ends."""
         known = self._known()
         with explained(self._part):

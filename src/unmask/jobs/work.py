@@ -14,13 +14,14 @@ from unmask import __version__
 from unmask.errors import CorpusError, StoreError, UnmaskError, UnmaskWarning
 from unmask.jobs.executors.ray_failures import is_of_accelerator
 from unmask.jobs.executors.task import Failure, OverlappedIO, Task
-from unmask.jobs.inputs import Batch, Row, Unit, file_stem, read_unit
 from unmask.jobs.kinds import FailedRows, Kind, Reason
 from unmask.jobs.model_source import check_model
 from unmask.jobs.plan import JobPlan
 from unmask.jobs.tally import Tally
 from unmask.language_model import LanguageModel
 from unmask.printable import describe, printable, quoted
+from unmask.records.files import InMemoryUnit, RowBatch, Unit, file_stem, read_unit
+from unmask.records.rows import Row
 
 
 class Done(NamedTuple):
@@ -34,13 +35,6 @@ class Done(NamedTuple):
     seconds: float = 0.0
     error: str | None = None
     unread: bool = False
-
-
-class InMemoryUnit(NamedTuple):
-    """A unit whose rows are in memory."""
-
-    number: int
-    rows: Sequence[Row]
 
 
 @dataclass(frozen=True)
@@ -60,31 +54,26 @@ class InMemoryInput:
         """How many rows."""
         return sum(map(len, self.rows))
 
-    def units(self) -> Iterator[InMemoryUnit]:
-        """Every unit, numbered from 0."""
-        return (InMemoryUnit(number, rows) for number, rows in enumerate(self.rows))
+    def units(self, start: int = 0) -> Iterator[InMemoryUnit]:
+        """Every unit from one on, numbered from 0."""
+        return (InMemoryUnit(n, rows) for n, rows in enumerate(self.rows) if n >= start)
 
     def to_dict(self) -> list[list[object]]:
         """What the input is known by."""
         return self.identity
 
 
-class Read(NamedTuple):
-    """A unit that was read: a batch and what the model is run on, or why there is none."""
+class UnitRows(NamedTuple):
+    """A unit under way: its rows, what the model is run on for each, and the result rows of each.
 
-    batch: Batch
-    items: Sequence[Any]
-    error: str | None = None
-    unread: bool = False
+    One that is `unread` has an error that is the input's.
+    """
 
-
-class Answered(NamedTuple):
-    """A unit with its result rows, each row of the input with its own."""
-
-    batch: Batch
-    rows: Sequence[Sequence[Mapping[str, Any]]]
-    tally: Tally
-    seconds: float
+    batch: RowBatch
+    items: Sequence[Any] = ()
+    rows: Sequence[Sequence[Mapping[str, Any]]] = ()
+    tally: Tally = Tally()
+    seconds: float = 0.0
     error: str | None = None
     unread: bool = False
 
@@ -92,11 +81,11 @@ class Answered(NamedTuple):
 class Store(Protocol):
     """Where the rows of a unit go; called in a thread of its own."""
 
-    def write(self, number: int, answered: Answered) -> None:
+    def write(self, number: int, rows: UnitRows) -> None:
         """Keep them: they are there when this returns."""
 
 
-_EMPTY = Batch([], [])
+_EMPTY = RowBatch([], [])
 
 
 @dataclass(frozen=True)
@@ -106,16 +95,16 @@ class Work:
     kind: Kind
     store: Store
 
-    def read(self, lm: LanguageModel, unit: Unit | InMemoryUnit) -> Read:
+    def read(self, lm: LanguageModel, unit: Unit | InMemoryUnit) -> UnitRows:
         """The rows of a unit, tokenised."""
         try:
             return self.prepared(lm, batch_of(unit, self.kind))
         except CorpusError as error:
-            return Read(_EMPTY, [], str(error), unread=True)
+            return UnitRows(_EMPTY, error=str(error), unread=True)
         except Exception as error:  # a unit that fails says why, and the others go on
-            return Read(_EMPTY, [], describe(error))
+            return UnitRows(_EMPTY, error=describe(error))
 
-    def prepared(self, lm: LanguageModel, batch: Batch) -> Read:
+    def prepared(self, lm: LanguageModel, batch: RowBatch) -> UnitRows:
         """Rows that were read, tokenised."""
         lost = clash(set(batch.columns) - set(self.kind.dropped_columns), self.kind.output_columns)
         items: list[Any] = [Reason(why or lost) if why or lost else None for why in batch.reasons]
@@ -123,9 +112,9 @@ class Work:
         read = self.kind.read(lm, [batch.rows[place] for place in good])
         for place, item in zip(good, read, strict=True):
             items[place] = item
-        return Read(batch, items)
+        return UnitRows(batch, items)
 
-    def run(self, lm: LanguageModel, read: Read) -> Answered:
+    def run(self, lm: LanguageModel, read: UnitRows) -> UnitRows:
         """Run the model on what can be; all others have a reason."""
         began = time.perf_counter()
         with warnings.catch_warnings():
@@ -142,13 +131,13 @@ class Work:
         tally.unknown = max(tally.unknown, sum(map(_has_unknown, read.items)))
         tally.failed = sum(isinstance(some, FailedRows) for some in rows)
         seconds = time.perf_counter() - began
-        return Answered(read.batch, rows, tally, seconds, read.error, read.unread)
+        return read._replace(items=(), rows=rows, tally=tally, seconds=seconds)
 
-    def write(self, unit: Unit | InMemoryUnit, answered: Answered) -> Done:
+    def write(self, unit: Unit | InMemoryUnit, rows: UnitRows) -> Done:
         """Store the rows."""
-        if answered.error is None:
-            self.store.write(unit.number, answered)
-        return Done(unit.number, answered.tally, answered.seconds, answered.error, answered.unread)
+        if rows.error is None:
+            self.store.write(unit.number, rows)
+        return Done(unit.number, rows.tally, rows.seconds, rows.error, rows.unread)
 
     def task(self, plan: JobPlan | None = None, *, ahead: bool = True, stores: bool = True) -> Task:
         """The same for an executor: with a plan, of this model alone.
@@ -168,7 +157,7 @@ class Work:
 
     def answered(
         self, lm: LanguageModel, unit: Unit | InMemoryUnit
-    ) -> tuple[Unit | InMemoryUnit, Answered]:
+    ) -> tuple[Unit | InMemoryUnit, UnitRows]:
         """A unit and its rows, which are yet to be stored."""
         return unit, self.run(lm, self.read(lm, unit))
 
@@ -185,10 +174,10 @@ def clash(theirs: Iterable[str], own: Iterable[str]) -> str | None:
     return None
 
 
-def batch_of(unit: Unit | InMemoryUnit, kind: Kind) -> Batch:
+def batch_of(unit: Unit | InMemoryUnit, kind: Kind) -> RowBatch:
     """The rows of a unit as a kind reads them, with the name of their file if it wants that."""
     if isinstance(unit, InMemoryUnit):
-        return Batch(unit.rows, [None] * len(unit.rows))
+        return unit.batch
     batch = read_unit(unit, kind.required_columns, kind.optional_columns)
     if kind.file_column is None:
         return batch

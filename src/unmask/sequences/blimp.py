@@ -8,14 +8,14 @@ import difflib
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from itertools import islice
+from dataclasses import dataclass
 from pathlib import Path
 
-from unmask.corpora.files import listed
-from unmask.corpora.hub import Table, dataset_occurrences, datasets_library, reason_of
 from unmask.errors import CorpusError
 from unmask.printable import quoted
-from unmask.sequences.inputs import Item, item_of, read_items
+from unmask.records.files import open_input, rows_or_raise
+from unmask.records.hub import Table, dataset_rows, datasets_library, reason_of
+from unmask.records.tables import listed
 
 # the columns of the sentence that should win and of the other; what else is kept of a pair
 PAIR = ("sentence_good", "sentence_bad")
@@ -25,6 +25,19 @@ _COLUMNS = (*GROUPS, *PAIR)
 # published twice, under two names
 _IDS = ("pairID", "pair_id")
 _SPLIT = "train"
+
+
+@dataclass(frozen=True)
+class Item:
+    """A pair of sentences, and all columns it came with."""
+
+    columns: Mapping[str, object]
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """The two sentences, the one that should win first."""
+        good, bad = (str(self.columns[name]) for name in PAIR)
+        return good, bad
 
 
 def read_blimp(
@@ -96,25 +109,26 @@ def _check_paradigm(name: str, known: Sequence[str], place: str) -> None:
 
 def _paradigm_file(place: str, paradigm: str) -> list[Item]:
     path = Path(os.path.expanduser(place)) / f"{paradigm}.jsonl"
-    items = read_items(str(path), PAIR)
-    return [_pair(paradigm, row, item.columns) for row, item in enumerate(items)]
+    rows = rows_or_raise(open_input([str(path)], texts_per_unit=4096, columns=PAIR), PAIR)
+    return [_pair(paradigm, number, row) for number, row in enumerate(rows)]
 
 
 def _paradigm_on_the_hub(place: str, paradigm: str) -> list[Item]:
-    columns = (*_COLUMNS, _IDS[1])
-    cells = dataset_occurrences(Table(place, _SPLIT, paradigm), columns)
-    items: list[Item] = []
-    while row := list(islice(cells, len(columns))):
-        values = dict(zip(columns, (cell.text for cell in row), strict=True))
-        items.append(_pair(paradigm, len(items), values, row[0].where))
-    return items
+    _, rows = dataset_rows(Table(place, _SPLIT, paradigm), (*_COLUMNS, _IDS[1]))
+    return [_pair(paradigm, number, row) for number, row in enumerate(rows)]
 
 
-def _pair(paradigm: str, row: int, values: Mapping[str, object], where: str = "") -> Item:
+def _pair(paradigm: str, row: int, values: Mapping[str, object]) -> Item:
     number = next((values[name] for name in _IDS if name in values), row)
     columns = {
         "id": f"{paradigm}/{number}",
         PARADIGM: paradigm,
         **{name: values.get(name, "") for name in _COLUMNS},
     }
-    return item_of(columns, PAIR, where)
+    for name in PAIR:
+        if not isinstance(columns[name], str):
+            raise CorpusError(
+                f"{columns['id']} of BLiMP has {quoted(columns[name])} under {quoted(name)}, where "
+                "a text should be"
+            )
+    return Item(columns)

@@ -1,13 +1,9 @@
-"""Scores as rows: lists of dictionaries, data frames, CSV, TSV, JSON lines and text tables."""
+"""Scores as rows: lists of dictionaries, data frames and tables to read."""
 
-import csv
-import io
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from unmask import markup
 from unmask.printable import columns, printable, quoted
 from unmask.sequences.minimal_pairs import Accuracy, correct
 from unmask.sequences.scores import LogRatio, TextScore, Unscored, WordScore
@@ -17,7 +13,6 @@ if TYPE_CHECKING:
 
 Row = dict[str, object]
 
-FORMATS = ("csv", "jsonl", "tsv")
 TEXT_COLUMNS = ("score", "tokens", "unknown_tokens", "forward_passes", "reason")
 WORD_COLUMNS = ("word_number", "word", "start", "end", "pieces", "surprisal", "reason")
 PAIR_COLUMNS = (
@@ -91,56 +86,6 @@ def _row(names: Sequence[str], value: object, unit: float) -> Row:
     row: dict[str, Any] = {name: getattr(value, name, None) for name in names}
     in_nats = ("score", "log_ratio", "standard_error")
     return row | {name: row[name] * unit for name in in_nats if row.get(name) is not None}
-
-
-# -- files
-
-
-def written(
-    rows: Sequence[Mapping[str, object]], names: Sequence[str], format: str, *, header: bool = True
-) -> str:
-    r"""The rows as a file of that format, with a header of all names where it has one.
-
-    Without `header`, as the rest of such a file.
-
-    JSON lines hold every value as it was; dates and others that JSON does not have are text, and a
-    number that is not finite is null. In CSV and TSV control characters are shown escaped, as
-    `\x1b`, and a text that a spreadsheet would take for a formula stands behind a quotation mark,
-    which is taken off where such a file is read here again.
-    """
-    if format == "jsonl":
-        return "".join(f"{json.dumps(_plain(row), allow_nan=False)}\n" for row in rows)
-    tabs = format == "tsv"
-    table = [[markup.data_cell(name, tabs=tabs) for name in names]] if header else []
-    table += [[cell(row.get(name), tabs=tabs) for name in names] for row in rows]
-    if tabs:
-        # without quotes, as tables of that kind are read here
-        return "".join("\t".join(line) + "\n" for line in table)
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows(table)
-    return file.getvalue()
-
-
-def cell(value: object, *, tabs: bool = False) -> str:
-    """A value for CSV and TSV: numbers as they are, texts escaped."""
-    value = _plain(value)
-    if value is None:
-        return ""
-    if isinstance(value, bool | int | float):
-        return json.dumps(value, allow_nan=False)
-    said = value if isinstance(value, str) else json.dumps(value)
-    return markup.data_cell(said, tabs=tabs)
-
-
-def _plain(value: object) -> object:
-    """A value of JSON: dates, decimals and bytes as text, a number that is not finite as none."""
-    if isinstance(value, Mapping):
-        return {str(name): _plain(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, str | int) else str(value)
 
 
 # -- tables to read

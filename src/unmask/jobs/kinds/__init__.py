@@ -1,12 +1,16 @@
 """What a job does with its rows: one kind per file, and what all of them are."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unmask.jobs.tally import Tally
 
 if TYPE_CHECKING:
     from unmask.language_model import LanguageModel
+    from unmask.queries.costs.cost import Cost
+    from unmask.settings import Settings
+    from unmask.text.cloze import Cloze
 
 Row = Mapping[str, Any]
 
@@ -24,41 +28,108 @@ class FailedRows(list[dict[str, Any]]):
     """
 
 
-class Kind(Protocol):
-    """Rows in, and for each the rows that come of it. A value: it is sent to workers.
+class Announcement(NamedTuple):
+    """What rows cost: that of one like the first, or of the `counted` first of them together.
 
-    `name` is the command, `options` decide the numbers and are a part of the plan. Of the input it
-    reads the `required_columns` and, if present, the `optional_columns`; it passes on all columns
-    but the `dropped_columns`. `output_columns` are its own, with the names of their Arrow types.
-    `file_column` is a column that receives the name of a row's file, if any.
+    The cost is in forward passes of rows like the `cloze`; `note` names a cheaper way. One that
+    `is_brief` is shown as a number of forward passes alone.
     """
 
+    name: str
+    cloze: "Cloze"
+    cost: "Cost"
+    counted: int | None = None
+    note: str = ""
+    is_brief: bool = False
+
+
+class Kind:
+    """Rows in, and for each the rows that come of it. A value, a dataclass: it is sent to workers.
+
+    A kind says what it reads and writes, `read` and `run`; the rest has defaults. `name` is the
+    command, `noun` what a row is, `verb` what is done with it. Of the input it reads the
+    `required_columns` and, if present, the `optional_columns`; it passes on all columns but the
+    `dropped_columns`. `output_columns` are its own, with the names of their Arrow types; their
+    names begin with `prefix`. `file_column` is a column that receives the name of a row's file.
+    An output in which none of the `methods` has a number is not left behind.
+    """
+
+    name = ""
+    noun = "text"
+    verb = "scored"
+    # how the model is run
+    settings: "Settings"
+
     @property
-    def name(self) -> str: ...
+    def required_columns(self) -> Sequence[str]:
+        """The columns that a row must have."""
+        return ("text",)
+
     @property
-    def required_columns(self) -> Sequence[str]: ...
+    def optional_columns(self) -> Sequence[str]:
+        """The columns that a row may have."""
+        return ()
+
     @property
-    def optional_columns(self) -> Sequence[str]: ...
+    def dropped_columns(self) -> Sequence[str]:
+        """The columns that are not passed on."""
+        return ()
+
     @property
-    def dropped_columns(self) -> Sequence[str]: ...
+    def output_columns(self) -> Mapping[str, str]:
+        """The columns that it adds, and their types."""
+        raise NotImplementedError
+
     @property
-    def output_columns(self) -> Mapping[str, str]: ...
+    def file_column(self) -> str | None:
+        """The column of the name of a row's file, if any."""
+        return None
+
     @property
-    def file_column(self) -> str | None: ...
+    def methods(self) -> Sequence[str]:
+        """The methods of which one must have a number."""
+        return ()
+
+    @property
+    def prefix(self) -> str:
+        """What the names of its columns begin with."""
+        return ""
+
+    @property
+    def model_name(self) -> str:
+        """The name of the model in its rows."""
+        return ""
+
     def options(self) -> dict[str, Any]:
-        """JSON values."""
+        """What decides its rows, as JSON values: a part of the plan."""
+        values: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
+        values.pop("settings", None)
+        return values
 
     def read(self, lm: "LanguageModel", rows: Sequence[Row]) -> list[Any]:
         """What the model is run on for each row, or a `Reason`; the model itself does not run."""
+        raise NotImplementedError
 
     def run(self, lm: "LanguageModel", items: Sequence[Any]) -> list[list[dict[str, Any]]]:
         """The result rows of each item, with the columns that it adds."""
+        raise NotImplementedError
 
     def without(self, reason: str) -> list[dict[str, Any]]:
         """The result rows of a row that has no answer."""
+        about = {f"{self.prefix}model": self.model_name, f"{self.prefix}reason": str(reason)}
+        return [{name: about.get(name) for name in self.output_columns}]
+
+    def tally(self, rows: Sequence[Row], results: Sequence[Sequence[Row]]) -> Tally:
+        """Counters of all rows together."""
+        tally, reason = Tally(len(rows)), f"{self.prefix}reason"
+        tally.note(self.name, [row[reason] for some in results for row in some if row[reason]])
+        return tally
 
     def all_failed_message(self, tally: Tally) -> str:
-        """What is said where there is not one number."""
+        """The error where there is not one number."""
+        example = next((why for _, why in tally.without.values()), "")
+        return f"none of the {tally.texts:,} {self.noun}s can be {self.verb}, e.g.: {example}"
 
-    def tally(self, rows: Sequence[Row], found: Sequence[Sequence[Row]]) -> Tally:
-        """What is told of all rows together."""
+    def announcement(self, lm: "LanguageModel", items: Sequence[Any]) -> Announcement | None:
+        """What items like the first of these cost; None if that is not estimated."""
+        return None

@@ -1,13 +1,13 @@
 """`dependence`: how strongly every two places of every text depend on each other."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from unmask.errors import UnmaskError
-from unmask.jobs.kinds import Reason, Row
-from unmask.jobs.tally import Tally
+from unmask.jobs.kinds import Announcement, Kind, Reason, Row
 from unmask.language_model import LanguageModel
+from unmask.queries.costs.cost import Cost
 from unmask.queries.dependence.dependence_map import DependenceMap
 from unmask.queries.dependence.mapping import check_memory, dependence_maps
 from unmask.queries.dependence.question import (
@@ -18,12 +18,11 @@ from unmask.queries.dependence.question import (
     check_support,
 )
 from unmask.settings import Settings
-
-_NUMBERS = ("first", "second", "distance")
+from unmask.text.cloze import Cloze
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dependence:
+class Dependence(Kind):
     """Texts of the column `text`, one row per pair of their places.
 
     `settings` say how the model is run, and change no number.
@@ -36,14 +35,11 @@ class Dependence:
     support: str | tuple[str, ...] = "vocabulary"
     corrected: bool = False
     tree: bool = False
+    places: tuple[Any, ...] | None = None
     model_name: str = ""
     settings: Settings = field(default_factory=lambda: Settings(progress=False), compare=False)
 
-    name = "dependence"
-    file_column = None
-    required_columns = ("text",)
-    optional_columns = ()
-    dropped_columns = ()
+    name, verb = "dependence", "mapped"
 
     def __post_init__(self) -> None:
         """Reject what cannot be measured."""
@@ -52,30 +48,38 @@ class Dependence:
     @property
     def output_columns(self) -> dict[str, str]:
         """The columns that it adds."""
+        places = dict.fromkeys(("first", "second"), "int64")
         names = dict.fromkeys(("first_name", "second_name"), "string")
         numbers = dict.fromkeys((self.measure.replace("-", "_"), "standard_error"), "double")
         tree = {"tree": "bool"} if self.tree else {}
-        about = dict.fromkeys(("unit", "model", "reason"), "string")
-        return {**dict.fromkeys(_NUMBERS, "int64"), **names, **numbers, **tree, **about}
-
-    def options(self) -> dict[str, Any]:
-        """Whatever decides the rows."""
-        values = asdict(self)
-        del values["settings"]
-        return values
+        about = dict.fromkeys(("model", "reason"), "string")
+        return {
+            **places,
+            **names,
+            "distance": "int64",
+            **numbers,
+            "unit": "string",
+            **tree,
+            **about,
+        }
 
     def read(self, lm: LanguageModel, rows: Sequence[Row]) -> list[Any]:
         """The places of each text."""
-        return [self._question(lm, row.get("text")) for row in rows]
+        items: list[Any] = []
+        for row in rows:
+            try:
+                items.append(self.question(lm, row.get("text")))
+            except UnmaskError as error:
+                items.append(Reason(error))
+        return items
 
-    def _question(self, lm: LanguageModel, text: Any) -> Question | Reason:
-        try:
-            question = lm.dependence_question(text, support=self._support)
-            how = self._how(lm)
-            how.check(question)
-            check_memory(question, how, self.settings)
-        except UnmaskError as error:
-            return Reason(error)
+    def question(self, lm: LanguageModel, text: Any) -> Question:
+        """A text with its places; one that cannot be mapped raises."""
+        places = None if self.places is None else list(self.places)
+        question = lm.dependence_question(text, places=places, support=self._support)
+        how = self._how(lm)
+        how.check(question)
+        check_memory(question, how, self.settings)
         return question
 
     @property
@@ -87,10 +91,15 @@ class Dependence:
 
     def run(self, lm: LanguageModel, items: Sequence[Question]) -> list[list[dict[str, Any]]]:
         """One row per pair of places."""
-        maps = dependence_maps(lm.model, items, self._how(lm), self.settings, name=lm.name)
-        return [self._rows(found.corrected() if self.corrected else found) for found in maps]
+        return [self.rows_of(one) for one in self.maps(lm, items)]
 
-    def _rows(self, found: DependenceMap) -> list[dict[str, Any]]:
+    def maps(self, lm: LanguageModel, items: Sequence[Question]) -> Iterator[DependenceMap]:
+        """The map of every text, in their order."""
+        maps = dependence_maps(lm.model, items, self._how(lm), self.settings, name=lm.name)
+        return (one.corrected() if self.corrected else one for one in maps)
+
+    def rows_of(self, found: DependenceMap) -> list[dict[str, Any]]:
+        """A row per pair; of a text without a tree one, with the reason."""
         try:
             edges = set(found.tree(projective=True)) if self.tree else set()
         except UnmaskError as error:
@@ -103,18 +112,13 @@ class Dependence:
             rows.append({name: values[name] for name in self.output_columns})
         return rows
 
-    def without(self, reason: str) -> list[dict[str, Any]]:
-        """A row with the reason."""
-        return [
-            {**dict.fromkeys(self.output_columns), "model": self.model_name, "reason": str(reason)}
-        ]
+    def announcement(self, lm: LanguageModel, items: Sequence[Any]) -> Announcement | None:
+        """What a text like the first costs."""
+        return next((self.cost_of(lm, one) for one in items if isinstance(one, Question)), None)
 
-    def all_failed_message(self, tally: Tally) -> str:
-        """What is said where there is not one map."""
-        return f"none of the {tally.texts} texts can be mapped"
-
-    def tally(self, rows: Sequence[Row], found: Sequence[Sequence[Row]]) -> Tally:
-        """How many have no map."""
-        tally = Tally(len(rows))
-        tally.note(self.name, [row["reason"] for some in found for row in some if row["reason"]])
-        return tally
+    def cost_of(self, lm: LanguageModel, question: Question) -> Announcement:
+        """What a text costs."""
+        how = self._how(lm)
+        passes, counted = how.forward_passes(question), how.is_counted(question)
+        cloze = Cloze("", question.ids, question.places[0].positions[:1])
+        return Announcement(self.measure, cloze, Cost(passes, len(cloze), 0, at_most=not counted))

@@ -3,12 +3,12 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unmask.constructions import METHOD_WITHOUT_TABLES, method_name
 from unmask.errors import ClozeError, SupportError, UnmaskError
-from unmask.jobs.tally import Tally
+from unmask.jobs.kinds import Announcement, Kind, Reason
 from unmask.language_model import LanguageModel
 from unmask.printable import quoted
 from unmask.queries.joints import default_method
@@ -19,8 +19,6 @@ from unmask.text.typed import blank, candidates, piece_prior
 
 # fields of a line that are read in place of the options
 FIELDS = ("blanks", "method", "piece_prior", "support", "targets")
-# what an answer adds; a field of these names would be lost
-ADDED = ("fills", "J", "diagnostics", "error", "request")
 # the diagnostics that a reader of many lines needs
 _DIAGNOSTICS = (
     *("forward_passes", "candidates", "captured_mass", "captured_mass_given_others"),
@@ -146,7 +144,7 @@ class Answerer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fill:
+class Fill(Kind):
     """Texts with blanks, and a request for each that has none of its own.
 
     `settings` say how the model is run; of these, half tables change numbers.
@@ -159,9 +157,7 @@ class Fill:
         default_factory=lambda: Settings(progress=False, announce=False), compare=False
     )
 
-    name = "fill"
-    file_column = None
-    required_columns = ("text",)
+    name, verb = "fill", "answered"
     optional_columns = FIELDS
     dropped_columns = FIELDS
 
@@ -169,48 +165,51 @@ class Fill:
     def output_columns(self) -> dict[str, str]:
         """What an answer adds; fills and diagnostics are JSON, for no two texts have the same."""
         texts = dict.fromkeys(("fills", "method"), "string")
-        return {**texts, "J": "double", **dict.fromkeys(("diagnostics", "error"), "string")}
+        return {**texts, "J": "double", **dict.fromkeys(("diagnostics", "reason"), "string")}
 
     def options(self) -> dict[str, Any]:
         """Whatever decides the rows."""
-        values = {
-            "request": asdict(self.request),
-            "how": self.how,
-            "top": self.top,
-            "half_tables": self.settings.half_tables,
-        }
+        values = {**super().options(), "half_tables": self.settings.half_tables}
         plain: dict[str, Any] = json.loads(json.dumps(values, default=str))
         return plain
 
+    def _answerer(self, lm: LanguageModel) -> Answerer:
+        return Answerer(lm, self.request, self.how, self.top, self.settings)
+
     def read(self, lm: LanguageModel, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """The rows themselves: each is read when it is answered."""
-        return list(rows)
+        """The cloze and the request of each."""
+        answerer, items = self._answerer(lm), list[Any]()
+        for row in rows:
+            try:
+                items.append(answerer.read(dict(row)))
+            except UnmaskError as error:
+                items.append(Reason(error))
+        return items
 
-    def run(self, lm: LanguageModel, items: Sequence[Mapping[str, Any]]) -> list[list[Row]]:
+    def run(self, lm: LanguageModel, items: Sequence[tuple[Cloze, Request]]) -> list[list[Row]]:
         """One row per text."""
-        answerer = Answerer(lm, self.request, self.how, self.top, self.settings)
-        return [[self._row(answerer, dict(item))] for item in items]
+        answerer = self._answerer(lm)
+        return [[self._row(answerer, *item)] for item in items]
 
-    def _row(self, answerer: Answerer, fields: Row) -> Row:
+    def _row(self, answerer: Answerer, cloze: Cloze, request: Request) -> Row:
         try:
-            found = answerer.answer(*answerer.read(fields))
+            return {**answerer.answer(cloze, request), "reason": None}
         except UnmaskError as error:
             return self.without(str(error))[0]
-        as_json = {name: json.dumps(found[name]) for name in ("fills", "diagnostics")}
-        return {**found, **as_json, "error": None}
 
-    def without(self, reason: str) -> list[Row]:
-        """A row with the error."""
-        return [{**dict.fromkeys(self.output_columns), "error": str(reason)}]
-
-    def all_failed_message(self, tally: Tally) -> str:
-        """What is said where there is not one answer."""
-        return f"none of the {tally.texts} texts can be answered"
-
-    def tally(
-        self, rows: Sequence[Mapping[str, Any]], found: Sequence[Sequence[Mapping[str, Any]]]
-    ) -> Tally:
-        """How many have an error."""
-        tally = Tally(len(rows))
-        tally.note("fill", [row["error"] for some in found for row in some if row["error"]])
-        return tally
+    def announcement(self, lm: LanguageModel, items: Sequence[Any]) -> Announcement | None:
+        """What a text like the first costs; words have no estimate."""
+        first = next((one for one in items if not isinstance(one, Reason)), None)
+        if first is None or first[1].targets is not None:
+            return None
+        cloze, request = first[0].one_token_each(), first[1]
+        name = self._answerer(lm).method(cloze, request)
+        cost = lm.cost(
+            cloze,
+            methods=[name],
+            support=request.support,
+            settings=self.settings,
+            options={name: self.how.get(name, {})},
+            timed=False,
+        )
+        return Announcement(name, cloze, cost)

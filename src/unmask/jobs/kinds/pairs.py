@@ -1,12 +1,11 @@
 """`pairs`: two words in the two blanks of every item."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from unmask.constructions import METHOD_WITHOUT_TABLES
-from unmask.jobs.kinds import Reason, Row
-from unmask.jobs.tally import Tally
+from unmask.jobs.kinds import Announcement, Kind, Reason, Row
 from unmask.language_model import LanguageModel
 from unmask.sequences import word_pairs
 from unmask.sequences.word_pairs import PairScore, WordPair
@@ -17,7 +16,7 @@ _COUNTS = ("pieces_1", "pieces_2", "unknown_tokens", "forward_passes")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pairs:
+class Pairs(Kind):
     """Items of a text and two words, in three columns, by one method.
 
     `settings` say how the model is run; of these, half tables change numbers.
@@ -30,10 +29,7 @@ class Pairs:
     prefix: str = ""
     settings: Settings = field(default_factory=lambda: Settings(progress=False), compare=False)
 
-    name = "pairs"
-    file_column = None
-    optional_columns = ()
-    dropped_columns = ()
+    name, noun = "pairs", "item"
 
     @property
     def required_columns(self) -> Sequence[str]:
@@ -54,9 +50,7 @@ class Pairs:
 
     def options(self) -> dict[str, Any]:
         """Whatever decides the rows."""
-        values = asdict(self)
-        del values["settings"]
-        return {**values, "half_tables": self.settings.half_tables}
+        return {**super().options(), "half_tables": self.settings.half_tables}
 
     def read(self, lm: LanguageModel, rows: Sequence[Row]) -> list[Any]:
         """The tokens of each item."""
@@ -78,12 +72,13 @@ class Pairs:
         values = score.to_dict() | {"method": self.method, "model": self.model_name}
         return {name: values[name.removeprefix(self.prefix)] for name in self.output_columns}
 
-    def all_failed_message(self, tally: Tally) -> str:
-        """What is said where there is not one number."""
-        return f"none of the {tally.texts} items can be scored"
-
-    def tally(self, rows: Sequence[Row], found: Sequence[Sequence[Row]]) -> Tally:
-        """How many have no numbers."""
-        tally, reason = Tally(len(rows)), f"{self.prefix}reason"
-        tally.note(self.method, [row[reason] for some in found for row in some if row[reason]])
-        return tally
+    def announcement(self, lm: LanguageModel, items: Sequence[Any]) -> Announcement | None:
+        """What an item like the first costs: of a pair alone, nothing is ranked."""
+        item = next((one for one in items if isinstance(one, WordPair)), None)
+        if item is None:
+            return None
+        how: dict[str, Any] = {"support": self.support, "settings": self.settings}
+        cost = lm.cost(item.cloze, methods=[self.method], **how, timed=False)
+        cheaper = "; --method orders takes 3 per item"
+        note = "" if self.method == METHOD_WITHOUT_TABLES else cheaper
+        return Announcement(self.method, item.cloze, cost, note=note, is_brief=True)

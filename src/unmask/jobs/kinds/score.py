@@ -1,15 +1,14 @@
 """`score`: a number for every text, word, or pair of texts."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
-from unmask.errors import CorpusError
-from unmask.jobs.kinds import Reason, Row
+from unmask.jobs.kinds import Kind, Reason, Row
 from unmask.jobs.tally import Tally
 from unmask.language_model import LanguageModel
+from unmask.printable import quoted
 from unmask.sequences import scoring
-from unmask.sequences.inputs import item_of
 from unmask.sequences.outputs import (
     BITS,
     PAIR_COLUMNS,
@@ -29,7 +28,7 @@ _TYPES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Score:
+class Score(Kind):
     """Texts of one column, or with two columns pairs of texts, by one or more methods.
 
     `order` is that of `unmasking`. With `words` there is a row per word. `groups` are the columns
@@ -50,8 +49,6 @@ class Score:
     settings: Settings = field(default_factory=lambda: Settings(progress=False), compare=False)
 
     name = "score"
-    file_column = None
-    optional_columns = ()
 
     @property
     def is_pairs(self) -> bool:
@@ -65,8 +62,13 @@ class Score:
 
     @property
     def required_columns(self) -> Sequence[str]:
-        """The columns of the texts, and those that pairs are grouped by."""
-        return [*self.columns, *(name for name in self.groups if name not in self.columns)]
+        """The columns of the texts."""
+        return self.columns
+
+    @property
+    def optional_columns(self) -> Sequence[str]:
+        """The columns that pairs are grouped by."""
+        return [name for name in self.groups if name not in self.columns]
 
     @property
     def dropped_columns(self) -> Sequence[str]:
@@ -81,12 +83,6 @@ class Score:
         order = ("order",) if self.order else ()
         names = ("method", *order, *numbers, "unit", "model", reason)
         return {self.prefix + name: _TYPES.get(name, "string") for name in names}
-
-    def options(self) -> dict[str, Any]:
-        """Whatever decides the rows."""
-        values = asdict(self)
-        del values["settings"]
-        return values
 
     def read(self, lm: LanguageModel, rows: Sequence[Row]) -> list[Any]:
         """The tokens of each text, or of both."""
@@ -151,18 +147,18 @@ class Score:
             what = f"pairs ({tally.texts}) can be compared by {', '.join(self.methods)}"
         return f"none of the {what}: {tally.without[self.methods[0]][1]}"
 
-    def tally(self, rows: Sequence[Row], found: Sequence[Sequence[Row]]) -> Tally:
+    def tally(self, rows: Sequence[Row], results: Sequence[Sequence[Row]]) -> Tally:
         """How many have no number by a method, and which text of each pair won."""
         tally = Tally(len(rows))
-        for given, results in zip(rows, found, strict=True):
+        for given, own in zip(rows, results, strict=True):
             # BLiMP writes one of its fields in two ways
             groups = tuple(
                 (name, str(given.get(name, "")).replace("syntax/semantics", "syntax_semantics"))
                 for name in self.groups
             )
-            counts = (row.get(f"{self.prefix}unknown_tokens") for row in results)
+            counts = (row.get(f"{self.prefix}unknown_tokens") for row in own)
             tally.unknown += any(counts)
-            for row in results:
+            for row in own:
                 method, reason = (row[self.prefix + name] for name in ("method", "reason"))
                 # a word without a number is of a text that has others
                 is_word = self.words and row[f"{self.prefix}word_number"] is not None
@@ -175,7 +171,12 @@ class Score:
 
 
 def _texts(row: Row, columns: Sequence[str]) -> "tuple[str, ...] | Reason":
-    try:
-        return item_of(row, columns, "the row").texts
-    except CorpusError as error:
-        return Reason(error)
+    for name in columns:
+        value = row.get(name)
+        if not (value is None or isinstance(value, str)):
+            return Reason(
+                f"the row has {quoted(value)} ({type(value).__name__}) under {quoted(name)}, where "
+                "a text should be; name a column that holds strings"
+            )
+    # an empty cell: the row is kept, and its text has no score
+    return tuple(row.get(name) or "" for name in columns)

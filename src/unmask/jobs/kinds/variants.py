@@ -1,24 +1,30 @@
 """`variants`: every variant of every assay, by one or more methods."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from unmask.constructions import DEFAULT_METHOD
 from unmask.errors import UnmaskError
-from unmask.jobs.kinds import Reason, Row
+from unmask.jobs.kinds import Announcement, Kind, Reason, Row
 from unmask.jobs.tally import Tally
 from unmask.language_model import LanguageModel
+from unmask.queries.costs.cost import Cost
 from unmask.sequences.variants import MUTANT, MUTATED_SEQUENCE
 from unmask.sequences.variants.cubes import LARGEST_BLOCK
 from unmask.sequences.variants.methods import CONVENTIONS, HCB_PATH, has_singles, has_tables
 from unmask.sequences.variants.reading import Variant, VariantReader
-from unmask.sequences.variants.scoring import DEFAULT_SUPPORT, VariantScore, scores_by_methods
+from unmask.sequences.variants.scoring import (
+    DEFAULT_SUPPORT,
+    VariantScore,
+    count_passes,
+    scores_by_methods,
+)
 from unmask.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
-class Variants:
+class Variants(Kind):
     """Variants of the column `mutant`, of one wild type or of that of their `mutated_sequence`.
 
     Each method has columns of its own. `file_column` is where the name of the assay goes, if there
@@ -34,9 +40,8 @@ class Variants:
     file_column: str | None = None
     settings: Settings = field(default_factory=lambda: Settings(progress=False), compare=False)
 
-    name = "variants"
+    name, noun = "variants", "variant"
     optional_columns = (MUTATED_SEQUENCE,)
-    dropped_columns = ()
 
     @property
     def required_columns(self) -> Sequence[str]:
@@ -56,12 +61,6 @@ class Variants:
         }
         return {self.prefix + name: kind for name, kind in {**numbers, **about}.items()}
 
-    def options(self) -> dict[str, Any]:
-        """Whatever decides the rows."""
-        values = asdict(self)
-        del values["settings"]
-        return values
-
     def read(self, lm: LanguageModel, rows: Sequence[Row]) -> list[Any]:
         """The mutations of each row, and its wild type as the model reads it."""
         support = self.support if isinstance(self.support, str) else list(self.support)
@@ -79,10 +78,6 @@ class Variants:
             lm, items, self.methods, largest=self.largest_block, settings=self.settings
         )
         return [[self._row(one)] for one in scores]
-
-    def without(self, reason: str) -> list[dict[str, Any]]:
-        """A row with the reason."""
-        return [{**dict.fromkeys(self.output_columns), **self._about(str(reason))}]
 
     def _about(self, reason: str | None) -> dict[str, str | None]:
         return {f"{self.prefix}model": self.model_name, f"{self.prefix}reason": reason}
@@ -103,19 +98,25 @@ class Variants:
         own = {self.prefix + name: value for name, value in values.items()} | about
         return {name: own[name] for name in self.output_columns}
 
-    def all_failed_message(self, tally: Tally) -> str:
-        """What is said where there is not one score."""
-        _, example = tally.without[self.methods[0]]
-        return f"none of the {tally.texts:,} variants can be scored, e.g.: {example}"
-
-    def tally(self, rows: Sequence[Row], found: Sequence[Sequence[Row]]) -> Tally:
+    def tally(self, rows: Sequence[Row], results: Sequence[Sequence[Row]]) -> Tally:
         """How many have no score, by method."""
         tally = Tally(len(rows))
-        every = [row for some in found for row in some]
+        every = [row for some in results for row in some]
         for method in self.methods:
             score, reason = self.prefix + method, f"{self.prefix}reason"
             tally.note(method, [row[reason] for row in every if row[score] is None])
         return tally
+
+    def announcement(self, lm: LanguageModel, items: Sequence[Any]) -> Announcement | None:
+        """What these cost; forward passes that they have in common count once."""
+        variants = [one for one in items if isinstance(one, Variant)]
+        if not variants:
+            return None
+        passes, counted = count_passes(variants, self.methods, self.largest_block)
+        # windows of one assay are equally long
+        frame = max((one.frame for one in variants), key=lambda frame: len(frame.ids))
+        cost = Cost(passes, len(frame.ids), 0)
+        return Announcement(", ".join(self.methods), frame.cloze, cost, counted=counted)
 
 
 def columns_of(method: str) -> dict[str, str]:

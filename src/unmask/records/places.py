@@ -21,6 +21,8 @@ from unmask.durable import write_file
 from unmask.errors import CorpusError, StoreError
 from unmask.printable import describe, quoted
 
+# what files may be packed with, by the end of their names, and what pyarrow calls it
+COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 # requests to a store that wait for their answers at the same time
 _REQUESTS = 32
 _PATTERN = frozenset("*?[")
@@ -29,7 +31,7 @@ _ADDED = {"hf": "fsspec+hf"}
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundFile:
     """A file that is there: its place, its name below what was asked for, and what is known of it.
 
     `changed` is when an object of a store was written, None for a file of this machine.
@@ -73,12 +75,43 @@ def stamp(place: str) -> object:
 
 
 def open_file(place: str) -> BinaryIO:
-    """A file that can be read from any byte on."""
+    """A file that can be read from any byte on; a compressed one as it was before."""
+    _, compression = without_compression(place)
+    if compression is not None:
+        try:
+            import pyarrow
+        except ImportError:
+            raise CorpusError(
+                f"{shown(place)} is compressed, which needs pyarrow: pip install 'unmask[evaluate]'"
+            ) from None
+    file: Any
     if not is_url(place):
-        return open(place, "rb")
-    system, path = _system(place)
-    with _explained(place):
-        return io.BufferedReader(system.open_input_file(path), 2**20)
+        file = open(place, "rb")  # noqa: SIM115
+    else:
+        system, path = _system(place)
+        with _explained(place):
+            file = io.BufferedReader(system.open_input_file(path), 2**20)
+    if compression is not None:
+        file = io.BufferedReader(pyarrow.CompressedInputStream(file, compression), 2**20)
+    opened: BinaryIO = file
+    return opened
+
+
+def without_compression(place: str) -> tuple[str, str | None]:
+    """A place without the ending of a compressed file, and what that was compressed with."""
+    for ending, compression in COMPRESSED.items():
+        if place.lower().endswith(ending):
+            return place[: -len(ending)], compression
+    return place, None
+
+
+def skip_to(file: BinaryIO, start: int) -> None:
+    """Go to a byte of a file that was just opened; a compressed one is read up to there."""
+    if file.seekable():
+        file.seek(start)
+        return
+    while start > 0 and (some := file.read(min(start, 2**20))):
+        start -= len(some)
 
 
 def read_text(place: str) -> str | None:
@@ -92,13 +125,13 @@ def read_text(place: str) -> str | None:
         raise StoreError(f"cannot read {shown(place)}: {describe(error)}") from None
 
 
-def find(places: Iterable[str], endings: Iterable[str]) -> list[Found]:
+def find(places: Iterable[str], endings: Iterable[str]) -> list[FoundFile]:
     """The files that places stand for: files, patterns, and of folders all with such endings.
 
     Those of a pattern or a folder come in the order of their names; of these, hidden ones and those
     whose names begin with an underscore are left out.
     """
-    found: list[Found] = []
+    found: list[FoundFile] = []
     for place in places:
         some = _find_urls(place) if is_url(place) else _find_paths(os.path.expanduser(place))
         many = [one for one in some if one.name.lower().endswith(tuple(endings))]
@@ -114,10 +147,10 @@ def find(places: Iterable[str], endings: Iterable[str]) -> list[Found]:
     return found
 
 
-def _find_paths(place: str) -> list[Found]:
+def _find_paths(place: str) -> list[FoundFile]:
     if os.path.isfile(place):
         name = os.path.basename(place)
-        return [Found(os.path.abspath(place), name, os.path.getsize(place))]
+        return [FoundFile(os.path.abspath(place), name, os.path.getsize(place))]
     if os.path.isdir(place):
         paths, base = glob.glob(os.path.join(glob.escape(place), "**"), recursive=True), place
     elif not _PATTERN & set(place):
@@ -127,13 +160,13 @@ def _find_paths(place: str) -> list[Found]:
     files = sorted(path for path in paths if os.path.isfile(path))
     named = [(path, os.path.relpath(path, base or ".")) for path in files]
     return [
-        Found(os.path.abspath(path), name, os.path.getsize(path))
+        FoundFile(os.path.abspath(path), name, os.path.getsize(path))
         for path, name in named
         if _is_data(name)
     ]
 
 
-def _find_urls(place: str) -> list[Found]:
+def _find_urls(place: str) -> list[FoundFile]:
     import pyarrow.fs as pafs
 
     base = _fixed_part(place) if _PATTERN & set(place) else place
@@ -152,7 +185,7 @@ def _find_urls(place: str) -> list[Found]:
         chosen = base == place or fnmatch(url, place)
         # what was named outright is wanted whatever its name is
         if one.type == pafs.FileType.File and chosen and (itself or _is_data(name)):
-            found.append(Found(url, name, one.size, one.mtime_ns or 0))
+            found.append(FoundFile(url, name, one.size, one.mtime_ns or 0))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Columns of Hugging Face datasets, from the hub or a folder, as occurrences of sentences.
+"""Columns of Hugging Face datasets, from the hub or a folder.
 
 The only module that imports the `datasets` library, and only when it is called. From its version
 4 on no dataset runs code of its own.
@@ -12,10 +12,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from unmask.corpora.corpus import Occurrence
-from unmask.corpora.files import listed
 from unmask.errors import CorpusError
 from unmask.printable import printable, quoted
+from unmask.records.tables import listed
 
 # files that `Dataset.save_to_disk` and `DatasetDict.save_to_disk` leave behind
 _SAVED = ("state.json", "dataset_dict.json")
@@ -32,20 +31,19 @@ class Table:
     revision: str | None = None
 
 
-def dataset_occurrences(table: Table, columns: Sequence[str]) -> Iterator[Occurrence]:
-    """What stands in the columns, row by row, under ids `split:row/column`."""
+def dataset_rows(table: Table, columns: Sequence[str]) -> tuple[str, Iterator[dict[str, Any]]]:
+    """The split that is read, and the named columns of its rows."""
     library = datasets_library()
     shown = quoted(table.place, limit=150)
     with _quiet(library, os.path.isdir(table.place)):
         split, rows = _opened(library, table, shown)
     _check_columns(rows.column_names, columns, shown)
-    index = 0
-    for batch in _batches(rows.select_columns(list(columns)), shown):
-        for values in zip(*(batch[column] for column in columns), strict=True):
-            where = f"row {index} of {shown}"
-            for column, value in zip(columns, values, strict=True):
-                yield Occurrence(f"{split}:{index}/{column}", value, where)
-            index += 1
+    batches = _batches(rows.select_columns(list(columns)), shown)
+    return split, (
+        dict(zip(columns, values, strict=True))
+        for batch in batches
+        for values in zip(*(batch[column] for column in columns), strict=True)
+    )
 
 
 def _batches(rows: Any, shown: str) -> Iterator[Any]:

@@ -1,0 +1,98 @@
+"""Rows of Parquet files, all columns of them as a table."""
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from unmask.errors import CorpusError
+from unmask.printable import describe, quoted
+from unmask.records import places
+from unmask.records.tables import missing_reason
+
+
+def parquet_library(what: str = "Parquet files need pyarrow") -> tuple[Any, Any]:
+    """pyarrow and its Parquet, or one line that says how to install them."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise CorpusError(f"{what}: pip install 'unmask[evaluate]'") from None
+    return pyarrow, pyarrow.parquet
+
+
+def footer(place: str) -> Any:
+    """What a file says of itself."""
+    pa, pq = parquet_library()
+    try:
+        with places.open_file(place) as file:
+            return pq.read_metadata(file)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise CorpusError(f"cannot read {places.shown(place)}: {describe(error)}") from None
+
+
+def read_table(
+    place: str, start: int, stop: int, columns: Sequence[str]
+) -> tuple[Any, list[str | None]]:
+    """The rows from `start` to before `stop`, and for each that cannot be used the reason."""
+    table, reasons = _readable(_row_groups(place, start, stop), columns)
+    for name, count in Counter(table.column_names).items():
+        if count > 1:
+            raise CorpusError(
+                f"{places.shown(place)} has {count} columns {quoted(name)}; give each a name of "
+                "its own"
+            )
+    missing = missing_reason(columns, table.column_names, places.shown(place))
+    return table, [missing or why for why in reasons]
+
+
+def _readable(table: Any, columns: Sequence[str]) -> tuple[Any, list[str | None]]:
+    """The table with texts that are UTF-8: a writer may have put other bytes there.
+
+    In a column of texts to read that is a reason; elsewhere they are escaped.
+    """
+    pa, _ = parquet_library()
+    reasons: list[str | None] = [None] * table.num_rows
+    for index, name in enumerate(table.column_names):
+        try:
+            table.column(index).validate(full=True)
+        except pa.ArrowInvalid:
+            values = table.column(index).cast(pa.large_binary()).to_pylist()
+            for row, value in enumerate(values):
+                text = value and value.decode("utf-8", "backslashreplace")
+                if name in columns and value and text.encode() != value:
+                    reasons[row] = f"{quoted(name)} is not UTF-8: {quoted(text)}"
+                values[row] = text
+            table = table.set_column(index, name, pa.array(values, pa.string()))
+    return table, reasons
+
+
+def _row_groups(place: str, start: int, stop: int) -> Any:
+    """Rows of all row groups that hold some."""
+    pa, _ = parquet_library()
+    slices, before, stamp = [], 0, places.stamp(place)
+    for group, count in enumerate(_group_sizes(place, stamp)):
+        first, last = max(start - before, 0), min(stop - before, count)
+        if first < last:
+            slices.append(_row_group(place, stamp, group).slice(first, last - first))
+        before += count
+    if sum(map(len, slices)) != stop - start:
+        raise CorpusError(f"{places.shown(place)} has fewer rows than when the job was planned")
+    return pa.concat_tables(slices)
+
+
+@lru_cache(8)
+def _group_sizes(place: str, stamp: object) -> list[int]:
+    metadata = footer(place)
+    return [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+
+
+# the last of them: units that follow each other are often of one
+@lru_cache(2)
+def _row_group(place: str, stamp: object, group: int) -> Any:
+    pa, pq = parquet_library()
+    try:
+        with places.open_file(place) as file:
+            return pq.ParquetFile(file).read_row_group(group)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise CorpusError(f"cannot read {places.shown(place)}: {describe(error)}") from None
