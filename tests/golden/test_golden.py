@@ -184,7 +184,7 @@ def _rounded(match: re.Match[str]) -> str:
 _DURATION = r"(?:under )?[\d.,]+ ?(?:ms|µs|s|seconds?|minutes?|hours?|days?|years?|min|h)\b"
 _LEFT_OUT: list[tuple[str, str]] = [
     # bars of progress
-    (r"(?m)^[^\n]*\d%\|[^\n]*(?:\n|\Z)", ""),
+    (r"(?m)^[^\n]*(?:\d%\||\d texts \[\d\d:)[^\n]*(?:\n|\Z)", ""),
     (r"(?<![\w.])(?:[0-9a-f]{16,64}|(?=\d*[a-f])[0-9a-f]{12})(?![\w.])", "<hash>"),
     (r"\(Expected one of cpu[^)]*\)", "(<why>)"),
     (rf"(?<=about ){_DURATION}", "<time>"),

@@ -59,7 +59,10 @@ def is_pattern(place: str) -> bool:
 
 
 def shown(place: str) -> str:
-    """A place for an error message."""
+    """A place for an error message; one below the working folder as it is called from there."""
+    if not is_url(place) and os.path.isabs(place):
+        below = os.path.relpath(place)
+        place = place if below.startswith("..") else below
     return quoted(place, limit=150)
 
 
