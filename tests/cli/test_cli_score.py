@@ -1,6 +1,5 @@
 """`unmask score` on a tiny BERT: what goes in, what comes out, and how it ends."""
 
-import argparse
 import csv
 import io
 import json
@@ -21,6 +20,8 @@ from wilson import wilson_by_roots
 import unmask
 from unmask import cli
 from unmask.cli import many, score_options
+from unmask.cli.command import value
+from unmask.cli.score import ScoreCommand
 from unmask.sequences.blimp import hashed
 from unmask.sequences.scoring import log_ratios, score_texts
 
@@ -549,8 +550,9 @@ def commands() -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("words", list(commands()), ids=lambda words: " ".join(words[3:])[:60])
 def test_commands_of_the_page_are_sound(words: list[str]) -> None:
-    chosen: argparse.Namespace = cli._parser().parse_args(words)
-    score_options.checked(chosen, to_folder=many.wants_folder(chosen))
+    command = value(ScoreCommand, vars(cli._parser().parse_args(words)))
+    score_options.checked(command)
+    many.is_folder(command)
 
 
 def test_columns_of_the_page_are_those_of_the_rows(rows, pairs_file) -> None:

@@ -101,7 +101,7 @@ def check(arguments: list[str]) -> argparse.Namespace:
         value(report.ReportCommand, vars(chosen))._tables()
         assert bool(chosen.parser or chosen.with_text) == (chosen.corpus is not None)
     if chosen.command in ("fill", "cost"):
-        options.methods(chosen)
+        options.methods(chosen.method or ["log-pool"])
     return chosen
 
 

@@ -1,6 +1,5 @@
 """`fill` and `pairs` into folders, every kind from awkward inputs, and folders as one file."""
 
-import argparse
 import csv
 import importlib
 import json
@@ -14,7 +13,7 @@ from tiny_tokenizers import save_bert
 
 import unmask
 from unmask import cli
-from unmask.cli import many, options
+from unmask.cli import many
 from unmask.records.files import open_input, rows_or_raise
 from unmask.sequences import score_pairs
 
@@ -119,18 +118,11 @@ def test_a_kind_is_one_file(model, tmp_path, monkeypatch, capsys) -> None:
     (tmp_path / "kind_of_a_user.py").write_text(KIND)
     monkeypatch.syspath_prepend(tmp_path)
     kind = importlib.import_module("kind_of_a_user").Count(model_name="m")
-    parser = argparse.ArgumentParser()
-    options.add_model(parser)
-    options.add_running(parser)
-    many.add_output(parser)
-    many.add_arguments(parser, texts_per_unit=2)
-    parser.set_defaults(quiet=False)
     (tmp_path / "in.csv").write_text("n,text\n1,the cat\n2,\n3,a dog sat\n")
     expected = [("1", 4, None), ("2", None, "it is empty"), ("3", 5, None)]
     for name in ("out.csv", "out.jsonl", "out.parquet", "out/"):
-        chosen = parser.parse_args(
-            ["-m", model, "-o", str(tmp_path / name) + "/" * ("." not in name)]
-        )
+        output = str(tmp_path / name) + "/" * ("." not in name)
+        chosen = many.RowsCommand(model=str(model), output=output)
         given = many.GivenRows([str(tmp_path / "in.csv")])
         assert many.rows_command(chosen, kind, given, at_once=2) == 0
         assert "2 of 3 texts counted; the others have a reason" in capsys.readouterr().err

@@ -10,7 +10,6 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 from unmask import __version__
 from unmask.cli import (
@@ -33,15 +32,15 @@ from unmask.cli.command import Command, add_options, value
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
 
-_COMMANDS: dict[str, Any] = {
-    "fill": fill,
-    "pairs": pairs,
-    "score": score,
+_COMMANDS: dict[str, type[Command]] = {
+    "fill": fill.FillCommand,
+    "pairs": pairs.PairsCommand,
+    "score": score.ScoreCommand,
     "merge": merge.MergeCommand,
-    "variants": variants,
+    "variants": variants.VariantsCommand,
     "mutations": mutations.MutationsCommand,
     "landscape": landscape.LandscapeCommand,
-    "dependence": dependence,
+    "dependence": dependence.DependenceCommand,
     "demo": demo.DemoCommand,
     "cost": cost.CostCommand,
     "evaluate": evaluate.EvaluateCommand,
@@ -54,8 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
     warnings.showwarning = _warn
     _escape_what_stdout_cannot_encode()
-    parser = _parser()
     given = sys.argv[1:] if arguments is None else arguments
+    parser = _parser(given[0] if given else "")
     if not given:
         parser.print_help()
         return 0
@@ -66,12 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     chosen = parser.parse_args(given)
     try:
-        command = _COMMANDS[chosen.command]
-        if isinstance(command, type):
-            one: Command = value(command, vars(chosen))
-            code = one.run()
-        else:
-            code = int(command.run(chosen))
+        code = value(_COMMANDS[chosen.command], vars(chosen)).run()
         if sys.stdout is not None:
             # here, where a closed pipe is caught below; at exit it would be a traceback
             sys.stdout.flush()
@@ -99,7 +93,8 @@ def _kept(error: BaseException) -> list[str]:
     return list(getattr(error, "__notes__", []))
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(only: str | None = None) -> argparse.ArgumentParser:
+    """The parser, with the options of every command or `only` of one: of the rest the summary."""
     parser = argparse.ArgumentParser(
         prog="unmask",
         description="Explicit joint distributions over several blanks, from masked LMs.",
@@ -117,10 +112,8 @@ def _parser() -> argparse.ArgumentParser:
         )
         # beside the groups that commands add: construction, running, corpus
         one._optionals.title = "common"
-        if isinstance(command, type):
+        if only in (None, name):
             add_options(one, command)
-        else:
-            command.add_arguments(one)
     return parser
 
 

@@ -1,11 +1,12 @@
 """What a command says that its work costs, before it runs."""
 
-import argparse
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
+from unmask.cli.command import option
 from unmask.printable import readable_seconds
 
 if TYPE_CHECKING:
@@ -21,11 +22,7 @@ _FEW_PASSES = 512
 _LONG_SECONDS = 10.0
 
 
-def add_dry_run(parser: argparse.ArgumentParser) -> None:
-    """The option to print a cost instead of running."""
-    parser.add_argument(
-        "--dry-run", action="store_true", help="print the cost to stdout, and run nothing"
-    )
+DRY_RUN = partial(option, "print the cost to stdout, and run nothing", default=False)
 
 
 def announce(

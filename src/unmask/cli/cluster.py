@@ -1,6 +1,5 @@
 """Options that commands with much to do share: a Ray cluster, and an orderly end."""
 
-import argparse
 import math
 import signal
 from collections.abc import Iterator
@@ -9,7 +8,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from unmask.cli.command import add_options, option
+from unmask.cli.command import option
 from unmask.errors import UnmaskError
 
 if TYPE_CHECKING:
@@ -41,12 +40,7 @@ class RayOptions:
     )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of a cluster."""
-    add_options(parser, RayOptions)
-
-
-def check(chosen: RayOptions | argparse.Namespace) -> None:
+def check(chosen: RayOptions) -> None:
     """Reject options that have no effect, and a wait that never ends."""
     for name in ("workers", "cpus_per_worker", "patience"):
         if getattr(chosen, name) is not None and chosen.ray is None:
@@ -57,9 +51,7 @@ def check(chosen: RayOptions | argparse.Namespace) -> None:
 
 
 @contextmanager
-def executor(
-    chosen: RayOptions | argparse.Namespace, source: "ModelSource"
-) -> "Iterator[Executor | None]":
+def executor(chosen: RayOptions, source: "ModelSource") -> "Iterator[Executor | None]":
     """The cluster, if one is requested."""
     if chosen.ray is None:
         yield None

@@ -2,12 +2,12 @@
 
 From the fields come the parser, with it the page docs/reference/commands.md, and the value that a
 command line stands for. A field that is itself such a dataclass is a group of options: commands
-share it, each with defaults of its own.
+share it, each with defaults of its own. A field that is none of these is no option.
 """
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from types import NoneType
 from typing import Any, NamedTuple, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
@@ -18,8 +18,8 @@ Value = TypeVar("Value")
 class Option:
     """What is said of an option besides its name, type and default.
 
-    `{default}` in the help is the default. An option stands in the `group` of its dataclass unless
-    it names another; "" is the common one.
+    `{default}` in the help is the default. An option stands in the group that it names, or in that
+    of its dataclass (`GROUP`), or among the common ones.
     """
 
     help: str
@@ -68,8 +68,8 @@ def argument(help: str, metavar: str, *, default: Any = MISSING) -> Any:
 
 def group(default: Value, *, without: tuple[str, ...] = ()) -> Value:
     """A field that is a group of options; those `without` keep the group's default."""
-    group_field: Value = field(default=default, metadata={"without": without})
-    return group_field
+    made: Value = field(default=default, metadata={"without": without})
+    return made
 
 
 def declared_by(source: Callable[[], Mapping[str, tuple[type, Option]]]) -> Any:
@@ -90,73 +90,68 @@ def add_options(parser: argparse.ArgumentParser, command: type) -> None:
 
 def declared(command: type, defaults: object = None) -> Iterator[Declared]:
     """The options of a command and of its groups; `defaults` is a group's own value."""
-    own = getattr(command, "GROUP", "")
     for one, hint in _fields(command):
-        if is_dataclass(hint):
-            assert isinstance(hint, type)
+        if "without" in one.metadata:
             inner = declared(hint, one.default)
-            yield from (each for each in inner if each.name not in one.metadata["without"])
+            options = [each for each in inner if each.name not in one.metadata["without"]]
         elif "source" in one.metadata:
-            for name, (kind, option) in one.metadata["source"]().items():
-                yield Declared(name, kind, None, _in_group(option, own))
+            others = one.metadata["source"]().items()
+            options = [Declared(name, kind, None, option) for name, (kind, option) in others]
         else:
             default = one.default if defaults is None else getattr(defaults, one.name)
-            yield Declared(one.name, hint, default, _in_group(one.metadata["option"], own))
+            options = [Declared(one.name, hint, default, one.metadata["option"])]
+        title = getattr(command, "GROUP", None)
+        for each in options:
+            own = each.option if each.option.group else replace(each.option, group=title)
+            yield each._replace(option=own)
 
 
 def value(command: type[Value], given: Mapping[str, Any], defaults: object = None) -> Value:
     """The command that a namespace of its parser stands for."""
     values: dict[str, object] = {}
     for one, hint in _fields(command):
-        if is_dataclass(hint):
-            assert isinstance(hint, type)
+        content = given.get(one.name)
+        if "without" in one.metadata:
             kept = {name: getattr(one.default, name) for name in one.metadata["without"]}
-            values[one.name] = value(hint, {**given, **kept}, one.default)
+            content = value(hint, {**given, **kept}, one.default)
         elif "source" in one.metadata:
             names = (name for name in one.metadata["source"]() if given.get(name) is not None)
-            values[one.name] = {name: given[name] for name in names}
-        else:
-            content = given.get(one.name)
-            if content is None and one.default is not MISSING:
-                content = one.default if defaults is None else getattr(defaults, one.name)
-            values[one.name] = tuple(content) if isinstance(content, list) else content
+            content = {name: given[name] for name in names}
+        elif content is None and one.default is not MISSING:
+            content = one.default if defaults is None else getattr(defaults, one.name)
+        values[one.name] = tuple(content) if isinstance(content, list) else content
     return command(**values)
 
 
 def _fields(command: type) -> Iterator[tuple[Field[Any], Any]]:
-    hints = get_type_hints(command)
-    return ((one, hints[one.name]) for one in fields(command))
-
-
-def _in_group(option: Option, own: str) -> Option:
-    return option if option.group is not None else replace(option, group=own)
+    hints, own = get_type_hints(command), list(command.__annotations__)
+    # fields that a base class has too stand where the command declares them
+    every = sorted(fields(command), key=lambda one: own.index(one.name) if one.name in own else -1)
+    return ((one, hints[one.name]) for one in every if one.metadata)
 
 
 def _as_argparse(one: Declared) -> tuple[list[str], dict[str, Any]]:
     """The flags and keywords of `add_argument`."""
     name, hint, default, option = one
-    kinds = [kind for kind in get_args(hint) if kind is not NoneType] or [hint]
-    is_list = get_origin(hint) is tuple
+    is_list, is_optional = get_origin(hint) is tuple, default is not MISSING
     help_text = option.help.replace("{default}", _written(default))
     # argparse would expand what follows a percent sign
-    how: dict[str, Any] = {"help": help_text.replace("%", "%%")}
-    if hint is bool:
-        how |= {"action": "store_true"}
-    else:
-        how |= {"type": kinds[0], "metavar": option.metavar, "choices": option.choices}
-        # a list that is appended to would begin with the default
-        how |= {"default": None if default is MISSING or is_list else default}
+    how: dict[str, Any] = {"help": help_text.replace("%", "%%"), "nargs": option.nargs}
     if option.is_positional:
-        optional = default is not MISSING
-        nargs = ("*" if optional else "+") if is_list else "?" if optional else None
-        return [name], how | ({} if nargs is None else {"nargs": nargs})
-    if option.nargs is not None:
-        how |= {"nargs": option.nargs}
-    elif is_list:
-        how |= {"action": "append"}
-    if default is MISSING:
-        how |= {"required": True}
-    return [*filter(None, [option.short]), f"--{name.replace('_', '-')}"], how
+        how["nargs"] = ("*" if is_optional else "+") if is_list else "?" if is_optional else None
+    elif not is_optional:
+        how["required"] = True
+    if hint is bool:
+        how = {"help": how["help"], "action": "store_true"}
+    else:
+        kind = next((kind for kind in get_args(hint) if kind is not NoneType), hint)
+        # a list that is appended to would begin with the default
+        how |= {"type": kind, "default": default if is_optional and not is_list else None}
+        how |= {"metavar": option.metavar, "choices": option.choices}
+    if is_list and how["nargs"] is None:
+        how["action"] = "append"
+    short = [] if option.short is None else [option.short]
+    return [name] if option.is_positional else [*short, f"--{name.replace('_', '-')}"], how
 
 
 def _written(default: object) -> str:

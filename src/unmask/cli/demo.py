@@ -61,7 +61,7 @@ class DemoCommand:
         from unmask.demo.library import gradio
 
         gradio()
-        methods = options.methods(self)
+        methods = options.methods(self.method)
         settings = self.running.settings(progress=False)
         from unmask.demo.door import Hosts
         from unmask.demo.question import check_methods

@@ -140,7 +140,7 @@ class EvaluateCommand:
         from unmask.queries.sketched import sketchable
 
         sketch = self._sketch()
-        methods = self.joints.names(sketchable() if sketch else None)
+        methods = self.joints.names(every=sketchable() if sketch else None)
         how = self.joints.given(methods)
 
         from unmask.evaluation.request import Request

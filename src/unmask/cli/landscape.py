@@ -10,7 +10,7 @@ from unmask.cli.announce import announce
 from unmask.cli.command import argument, group, option
 from unmask.errors import UnmaskError
 from unmask.names import DEFAULT_METHOD
-from unmask.plots.saving import check_ending, library, save_figure
+from unmask.plots.saving import save_figure
 from unmask.printable import columns, quoted
 
 if TYPE_CHECKING:
@@ -113,9 +113,7 @@ class LandscapeCommand:
         if self.output is not None:
             _format(self.output)
         if self.figure is not None:
-            check_ending(self.figure)
-            options.check_file("--figure", self.figure)
-            library("matplotlib.figure")
+            options.check_figure(self.figure)
 
     def _write(self, found: "Landscape") -> None:
         from unmask.jobs.single_file import FileLayout, growing

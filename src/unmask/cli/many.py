@@ -1,17 +1,18 @@
 """Commands over many rows: the rows of files through a kind of job, into a folder or a file."""
 
-import argparse
 import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unmask.cli import announce, cluster, options
+from unmask.cli.command import group, option
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
 
@@ -30,47 +31,66 @@ INPUT_FORMATS = "txt, jsonl, tsv, csv, parquet or fasta"
 OUTPUT_FORMATS = ("csv", "jsonl", "parquet", "tsv")
 
 
-def add_input(parser: argparse.ArgumentParser, formats: str = INPUT_FORMATS) -> None:
-    """Which rows of files are read."""
-    add = parser.add_argument
-    add("--format", metavar="FORMAT", help=f"{formats}, if the file name does not show it")
-    add("--limit", type=int, metavar="N", help="read only the first N rows")
+# options that commands over rows share, each a field
+FORMAT = partial(option, f"{INPUT_FORMATS}, if the file name does not show it", "FORMAT")
+LIMIT = partial(option, "read only the first N rows", "N")
+INPUT_FORMAT = partial(
+    option,
+    f"{INPUT_FORMATS}: if the name of the file does not show it (default for -: txt)",
+    "FORMAT",
+    group="many texts",
+)
+OUTPUT_FORMAT = partial(option, "csv, tsv, jsonl or parquet, also for stdout", "FORMAT")
+PREFIX = partial(option, "prefix for the names of new columns (default: none)", default="")
+SHARD = partial(
+    option,
+    "do every N-th part from the I-th on, counting from 0, so that N processes can share one "
+    "folder (default: all parts)",
+    "I/N",
+    group="folder of parts",
+)
 
 
-def add_output(parser: argparse._ActionsContainer, default: str = "stdout, as CSV") -> None:
-    """Where the rows go."""
-    add = parser.add_argument
-    add(
-        "-o",
-        "--output",
-        metavar="FILE|FOLDER/|-",
-        help="write the rows to a file: .csv, .tsv, .jsonl or .parquet; its name is FILE.partial "
-        "until it is complete, and the same command continues it after an interruption. FOLDER/, "
-        "with a slash at its end, or a URL (s3://, gs://), is a folder of Parquet files, one per "
+def output(default: str = "stdout, as CSV", **rest: Any) -> Any:
+    """The field that says where the rows go."""
+    return option(
+        "write the rows to a file: .csv, .tsv, .jsonl or .parquet; its name is FILE.partial until "
+        "it is complete, and the same command continues it after an interruption. FOLDER/, with a "
+        "slash at its end, or a URL (s3://, gs://), is a folder of Parquet files, one per "
         "--texts-per-unit texts: for inputs of any size, several processes and clusters (default: "
         f"-, {default})",
+        "FILE|FOLDER/|-",
+        short="-o",
+        **rest,
     )
-    add("--output-format", metavar="FORMAT", help="csv, tsv, jsonl or parquet, also for stdout")
 
 
-def add_arguments(parser: argparse.ArgumentParser, texts_per_unit: int) -> None:
-    """The options of a folder of parts."""
-    group = parser.add_argument_group("folder of parts")
-    group.add_argument(
-        "--texts-per-unit",
-        type=int,
-        metavar="N",
-        help="texts per part, which is what a killed worker loses at most; of one file, how many "
-        f"are written together (default for a folder: {texts_per_unit})",
+def texts_per_unit(default: int) -> Any:
+    """The field that says how large the parts of a folder are."""
+    return option(
+        "texts per part, which is what a killed worker loses at most; of one file, how many are "
+        f"written together (default for a folder: {default})",
+        "N",
+        group="folder of parts",
     )
-    group.add_argument(
-        "--shard",
-        metavar="I/N",
-        help="do every N-th part from the I-th on, counting from 0, so that N processes can share "
-        "one folder (default: all parts)",
-    )
-    parser.set_defaults(default_texts_per_unit=texts_per_unit, dry_run=False)
-    cluster.add_arguments(parser)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowsCommand:
+    """What is read of a command over rows, which declares these fields in its own order."""
+
+    # of a folder, unless given
+    TEXTS_PER_UNIT = 1
+
+    model: str
+    output: str | None = None
+    output_format: str | None = None
+    texts_per_unit: int | None = None
+    shard: str | None = None
+    dry_run: bool = False
+    quiet: bool = False
+    running: options.Running = group(options.Running())
+    distributed: cluster.RayOptions = group(cluster.RayOptions())
 
 
 @dataclass(frozen=True)
@@ -111,25 +131,26 @@ class GivenRows:
         )
 
 
-def is_folder(chosen: argparse.Namespace) -> bool:
+def is_folder(chosen: RowsCommand) -> bool:
     """Whether the output is a folder of parts; options of a folder need one."""
     from unmask.records.places import is_url
 
     output = chosen.output or ""
     is_parquet = _file_format(chosen.output, chosen.output_format) == "parquet"
     if output.endswith(("/", os.sep)) or is_url(output) or (output and os.path.isdir(output)):
-        cluster.check(chosen)
+        cluster.check(chosen.distributed)
         if chosen.output_format not in (None, "parquet"):
             raise UnmaskError("--output-format does not apply with a folder of parts; leave it out")
         return True
-    for name in ("ray", "shard", "workers", "cpus_per_worker", "patience"):
-        if getattr(chosen, name) is not None and not (is_parquet and name != "shard"):
+    of_folder = {"shard": chosen.shard, **vars(chosen.distributed)}
+    for name, value in of_folder.items():
+        if value is not None and not (is_parquet and name != "shard"):
             raise UnmaskError(
                 f"--{name.replace('_', '-')} is for a folder of parts; give --output FOLDER/, with "
                 "a slash at its end"
             )
     if is_parquet:
-        cluster.check(chosen)
+        cluster.check(chosen.distributed)
     return False
 
 
@@ -178,7 +199,7 @@ Conclude = Callable[["Tally"], int]
 
 
 def rows_command(
-    chosen: argparse.Namespace,
+    chosen: RowsCommand,
     kind: "Kind",
     given: GivenRows,
     *,
@@ -204,7 +225,7 @@ def rows_command(
         return _Folder(chosen, kind, given).run(check, conclude, merged=not to_folder)
     job = given.job(kind, _checked_size(chosen, at_once))
     check(job)
-    lm = options.load_model(chosen)
+    lm = chosen.running.load(chosen.model)
     look = _announcing(chosen, job, lm)
     if chosen.dry_run:
         look(job.source.units())
@@ -214,7 +235,7 @@ def rows_command(
     return conclude(tally)
 
 
-def _checked_size(chosen: argparse.Namespace, default: int) -> int:
+def _checked_size(chosen: RowsCommand, default: int) -> int:
     size = default if chosen.texts_per_unit is None else int(chosen.texts_per_unit)
     if size < 1:
         raise UnmaskError(f"a unit has texts from 1, not {size}")
@@ -222,7 +243,7 @@ def _checked_size(chosen: argparse.Namespace, default: int) -> int:
 
 
 def _to_file(
-    chosen: argparse.Namespace,
+    chosen: RowsCommand,
     job: "Job",
     lm: "LanguageModel",
     format: str | None,
@@ -253,21 +274,21 @@ def _to_file(
     return tally
 
 
-def _plan(chosen: argparse.Namespace, job: "Job", lm: "LanguageModel") -> Any:
-    return job.plan(lm, name=options.model_name(chosen.model), dtype=chosen.dtype)
+def _plan(chosen: RowsCommand, job: "Job", lm: "LanguageModel") -> Any:
+    return job.plan(lm, name=options.model_name(chosen.model), dtype=chosen.running.dtype)
 
 
 @dataclass(frozen=True)
 class _Folder:
     """A folder of parts, or one Parquet file that is made of them."""
 
-    chosen: argparse.Namespace
+    chosen: RowsCommand
     kind: "Kind"
     given: GivenRows
 
     def run(self, check: "Callable[[Job], object]", conclude: Conclude, *, merged: bool) -> int:
         """Do what the folder lacks, and merge it if one file is wanted."""
-        chosen, output = self.chosen, whole_path(self.chosen.output)
+        chosen, output = self.chosen, whole_path(self.chosen.output or "")
         folder = f"{os.path.realpath(output)}.partial" if merged else output
         outcome = self._outcome(folder, check)
         if outcome is None:
@@ -300,14 +321,14 @@ class _Folder:
         shard = Shard() if chosen.shard is None else Shard.parse(chosen.shard)
         _check_files(given)
         options.check_no_run("--output", chosen.output)
-        source = options.model_source(chosen)
+        source = chosen.running.source(chosen.model)
         # first: whether there is a cluster is known at once, reading an input takes time
-        joined = nullcontext() if chosen.dry_run else cluster.executor(chosen, source)
+        joined = nullcontext() if chosen.dry_run else cluster.executor(chosen.distributed, source)
         # bars within a unit would be thousands
         plain: Any = self.kind
         kind: Kind = replace(plain, settings=replace(plain.settings, progress=False))
         with cluster.leaving_in_order(), joined as remote:
-            job = given.job(kind, _checked_size(chosen, chosen.default_texts_per_unit))
+            job = given.job(kind, _checked_size(chosen, chosen.TEXTS_PER_UNIT))
             check(job)
             # with a cluster this process only plans, and needs no GPU
             lm = (source if remote is None else replace(source, device="cpu")).load()
@@ -354,7 +375,7 @@ def check_any(kind: "Kind", tally: "Tally") -> None:
         raise UnmaskError(kind.all_failed_message(tally))
 
 
-def concluded(chosen: argparse.Namespace, kind: "Kind", tally: "Tally") -> int:
+def concluded(chosen: RowsCommand, kind: "Kind", tally: "Tally") -> int:
     """Say how many rows have an answer, and why others have none; the exit code."""
     bad, example = max(tally.without.values(), default=(0, ""))
     if bad or not chosen.quiet:
@@ -364,7 +385,7 @@ def concluded(chosen: argparse.Namespace, kind: "Kind", tally: "Tally") -> int:
     return 2 if tally.texts and bad == tally.texts else 0
 
 
-def _announcing(chosen: argparse.Namespace, job: "Job", lm: "LanguageModel") -> "LookAt":
+def _announcing(chosen: RowsCommand, job: "Job", lm: "LanguageModel") -> "LookAt":
     """The same units, after a look at the first: what it costs is announced before it runs."""
     from unmask.jobs.kinds import Reason
     from unmask.jobs.work import batch_of

@@ -43,7 +43,7 @@ class MutationsCommand:
 
     def run(self) -> int:
         """Read everything, load the model, score every mutant, print them."""
-        method = options.one_method(self.joints, "mutations")
+        method = self.joints.one("mutations")
         how = self.joints.given([method]).get(method, {})
         settings = self.running.settings(progress=False if self.quiet else None)
         sequence = wild_type.read_wild_type(self.sequence)

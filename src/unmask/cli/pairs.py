@@ -1,105 +1,103 @@
 """`unmask pairs`: two words in two blanks, scored for every item of a table."""
 
-import argparse
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from unmask.cli import announce, many, options
+from unmask.cli import announce, cluster, many, options
+from unmask.cli.command import argument, group, option
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
 
 if TYPE_CHECKING:
     from unmask.jobs.kinds.pairs import Pairs
 
-SUMMARY = "score two words in the two blanks of every item of a table"
-DESCRIPTION = (
-    "Score two given words in the two blanks of every item of FILE: log p(w1, w2), p(w1 | w2), "
-    "p(w2 | w1) and PMI, as natural logarithms. An item has the two words and a text: either "
-    "with two mask tokens, or a complete text that contains both words once. All columns of the "
-    "input are kept in the output. The default method, orders, takes 3 forward passes per item "
-    "with single-token words, and accepts words with any number of pieces; log-pool takes "
-    "hundreds, accepts only words with one piece, and adds J and standard errors. Items that "
-    "cannot be scored have a reason instead of numbers. The exit code is 2 on bad input, and if "
-    "no item can be scored."
-)
-EXAMPLE = "unmask pairs items.csv -m bert-base-cased -o scores.csv"
 _COLUMNS = "text,word1,word2"
 _ORDERS = "orders"
 # in a part of a folder; by tables an item takes seconds
 _ITEMS_PER_UNIT = 4096
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
-    add = parser.add_argument
-    add(
-        "files",
-        nargs="+",
-        metavar="FILE",
-        help=many.FILES_HELP,
+@dataclass(frozen=True, kw_only=True)
+class PairsCommand(many.RowsCommand):
+    """Two words in two blanks, for every item of a table."""
+
+    SUMMARY = "score two words in the two blanks of every item of a table"
+    DESCRIPTION = (
+        "Score two given words in the two blanks of every item of FILE: log p(w1, w2), p(w1 | "
+        "w2), p(w2 | w1) and PMI, as natural logarithms. An item has the two words and a text: "
+        "either with two mask tokens, or a complete text that contains both words once. All "
+        "columns of the input are kept in the output. The default method, orders, takes 3 forward"
+        " passes per item with single-token words, and accepts words with any number of pieces; "
+        "log-pool takes hundreds, accepts only words with one piece, and adds J and standard "
+        "errors. Items that cannot be scored have a reason instead of numbers. The exit code is 2"
+        " on bad input, and if no item can be scored."
     )
-    options.add_model(parser)
-    many.add_input(parser)
-    many.add_output(parser)
-    add("--prefix", default="", help="prefix for the names of new columns (default: none)")
-    add(
-        "--columns",
+    EXAMPLE = "unmask pairs items.csv -m bert-base-cased -o scores.csv"
+
+    TEXTS_PER_UNIT = _ITEMS_PER_UNIT
+
+    files: tuple[str, ...] = argument(many.FILES_HELP, "FILE")
+    model: str = options.MODEL()
+    format: str | None = many.FORMAT()
+    limit: int | None = many.LIMIT()
+    output: str | None = many.output()
+    output_format: str | None = many.OUTPUT_FORMAT()
+    prefix: str = many.PREFIX()
+    columns: str = option(
+        "the columns that hold the text and the two words (default: {default})",
+        "TEXT,WORD1,WORD2",
         default=_COLUMNS,
-        metavar="TEXT,WORD1,WORD2",
-        help=f"the columns that hold the text and the two words (default: {_COLUMNS})",
     )
-    announce.add_dry_run(parser)
-    add("--quiet", action="store_true", help="print no cost, no progress bar and no closing line")
-    group = parser.add_argument_group("construction")
-    group.add_argument(
-        "--method",
+    dry_run: bool = announce.DRY_RUN()
+    quiet: bool = options.QUIET()
+    method: str = option(
+        "orders, log-pool or another construction (default: {default})",
+        "NAME",
         default=_ORDERS,
-        metavar="NAME",
-        help="orders, log-pool or another construction (default: orders)",
+        group="construction",
     )
-    options.add_precision(group)
-    options.add_running(parser)
-    many.add_arguments(parser, _ITEMS_PER_UNIT)
-    parser.set_defaults(support=None)
+    precision: options.Precision = group(options.Precision())
+    running: options.Running = group(options.Running())
+    texts_per_unit: int | None = many.texts_per_unit(_ITEMS_PER_UNIT)
+    shard: str | None = many.SHARD()
+    distributed: cluster.RayOptions = group(cluster.RayOptions())
 
+    def run(self) -> int:
+        """Read what can be rejected, load the model, then score and write some items at a time."""
+        given = many.GivenRows(self.files, self.format, self.limit)
+        given.check_header(self._named())
+        from unmask.sequences.word_pairs import ITEMS_AT_ONCE
 
-def run(chosen: argparse.Namespace) -> int:
-    """Read what can be rejected, load the model, then score and write some items at a time."""
-    given = many.GivenRows(chosen.files, chosen.format, chosen.limit)
-    given.check_header(_named(chosen))
-    from unmask.sequences.word_pairs import ITEMS_AT_ONCE
+        kind = self._kind()
+        # by tables an item takes seconds: each is written when it is done
+        at_once = ITEMS_AT_ONCE if kind.method == _ORDERS else 1
+        return many.rows_command(self, kind, given, at_once=at_once)
 
-    kind = _kind(chosen)
-    # by tables an item takes seconds: each is written when it is done
-    at_once = ITEMS_AT_ONCE if kind.method == _ORDERS else 1
-    return many.rows_command(chosen, kind, given, at_once=at_once)
+    def _kind(self) -> "Pairs":
+        from unmask.constructions import method_name
+        from unmask.jobs.kinds.pairs import Pairs
 
-
-def _kind(chosen: argparse.Namespace) -> "Pairs":
-    from unmask.constructions import method_name
-    from unmask.jobs.kinds.pairs import Pairs
-
-    method = method_name(chosen.method)
-    for name in ("precision", "exact"):
-        if method == _ORDERS and getattr(chosen, name):
-            raise UnmaskError(
-                f"--{name} is for methods with tables, and orders is exact without; leave it out, "
-                "or give --method log-pool"
-            )
-    support: Any = options.support_by_blank(chosen)
-    return Pairs(
-        columns=_named(chosen),
-        method=method,
-        support=support,
-        model_name=options.model_name(chosen.model),
-        prefix=chosen.prefix,
-        settings=options.settings(chosen, progress=False),
-    )
-
-
-def _named(chosen: argparse.Namespace) -> tuple[str, str, str]:
-    names = [name.strip() for name in chosen.columns.split(",")]
-    if len(set(names)) != 3 or len(names) != 3 or not all(names):
-        raise UnmaskError(
-            f"--columns takes three columns, as {_COLUMNS}, not {quoted(chosen.columns)}"
+        method = method_name(self.method)
+        for name in ("precision", "exact"):
+            if method == _ORDERS and getattr(self.precision, name):
+                raise UnmaskError(
+                    f"--{name} is for methods with tables, and orders is exact without; leave it "
+                    "out, or give --method log-pool"
+                )
+        support: Any = self.precision.support()
+        return Pairs(
+            columns=self._named(),
+            method=method,
+            support=support,
+            model_name=options.model_name(self.model),
+            prefix=self.prefix,
+            settings=self.running.settings(progress=False),
         )
-    return names[0], names[1], names[2]
+
+    def _named(self) -> tuple[str, str, str]:
+        names = [name.strip() for name in self.columns.split(",")]
+        if len(set(names)) != 3 or len(names) != 3 or not all(names):
+            raise UnmaskError(
+                f"--columns takes three columns, as {_COLUMNS}, not {quoted(self.columns)}"
+            )
+        return names[0], names[1], names[2]

@@ -1,11 +1,11 @@
 """`unmask score`: whole texts, words and minimal pairs, from a file into a file."""
 
-import argparse
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from unmask.cli import many, options, score_notes, score_options
+from unmask.cli import cluster, many, options, score_notes, score_options
+from unmask.cli.command import argument, group, option
 from unmask.cli.score_options import Task
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
@@ -17,91 +17,182 @@ if TYPE_CHECKING:
     from unmask.jobs.work import UnitRows
     from unmask.records.rows import Record, Row
 
-SUMMARY = "score whole texts, their words, or minimal pairs"
-DESCRIPTION = (
-    "Score every text of FILE, or compare the two texts of every pair. Methods: pll "
-    "(pseudo-log-likelihood), pll-word-l2r (the same, with the rest of a word masked too), "
-    "unmasking (a log-probability, of the text among all with equally many tokens), and for pairs "
-    "hcb-path (the log-ratio of the two, along the tokens that differ). All columns of the input "
-    "are kept in the output. In CSV and TSV, control characters are escaped, and a text that a "
-    "spreadsheet would read as a formula stands behind '\\; JSON lines and Parquet hold texts "
-    "unchanged. Texts that cannot be scored and pairs that cannot be compared have a reason "
-    "instead of a number. The exit code is 2 on bad input, and if there is not a single number."
-)
-EXAMPLE = 'unmask score -m bert-base-cased --text "The cats sleep." --text "The cats sleeps."'
 # texts that are scored and written together: an interruption loses no more
 TEXTS_AT_ONCE = 2048
 # in a part of a folder
 _TEXTS_PER_UNIT = 4096
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
-    score_options.add_arguments(parser)
-    many.add_arguments(parser, _TEXTS_PER_UNIT)
+@dataclass(frozen=True, kw_only=True)
+class ScoreCommand(many.RowsCommand):
+    """Scores of whole texts, of words, or of minimal pairs."""
 
-
-def run(chosen: argparse.Namespace) -> int:
-    """Read everything that can be rejected, load the model, then score and write part by part."""
-    files = many.GivenRows(chosen.files, chosen.format, chosen.limit, piped_format="txt", hold=True)
-    files.check_header(score_options.named_columns(chosen))
-    task = score_options.checked(chosen)
-    kind, table = _kind(chosen, task), _Table(keep=chosen.blimp is None)
-    given = replace(files, records=_records(chosen))
-    is_table = chosen.output in (None, "-") and not (task.format or chosen.output_format)
-
-    def conclude(tally: "Tally") -> int:
-        _print(chosen, kind, tally, task, table.rows, is_table=is_table)
-        many.check_any(kind, tally)
-        return 0
-
-    return many.rows_command(
-        chosen,
-        kind,
-        given,
-        at_once=TEXTS_AT_ONCE,
-        default_format=task.format,
-        table=table,
-        check=lambda job: _check_groups(chosen, job),
-        conclude=conclude,
+    SUMMARY = "score whole texts, their words, or minimal pairs"
+    DESCRIPTION = (
+        "Score every text of FILE, or compare the two texts of every pair. Methods: pll "
+        "(pseudo-log-likelihood), pll-word-l2r (the same, with the rest of a word masked too), "
+        "unmasking (a log-probability, of the text among all with equally many tokens), and for "
+        "pairs hcb-path (the log-ratio of the two, along the tokens that differ). All columns of "
+        "the input are kept in the output. In CSV and TSV, control characters are escaped, and a "
+        r"text that a spreadsheet would read as a formula stands behind '\; JSON lines and Parquet"
+        " hold texts unchanged. Texts that cannot be scored and pairs that cannot be compared "
+        "have a reason instead of a number. The exit code is 2 on bad input, and if there is not "
+        "a single number."
     )
+    EXAMPLE = 'unmask score -m bert-base-cased --text "The cats sleep." --text "The cats sleeps."'
 
+    TEXTS_PER_UNIT = _TEXTS_PER_UNIT
 
-def _records(chosen: argparse.Namespace) -> "list[Record] | None":
-    """What is scored instead of files."""
-    from unmask.records.rows import TEXT_COLUMN, Record
-    from unmask.sequences.blimp import read_blimp
-
-    if chosen.blimp is not None:
-        items = read_blimp(chosen.blimp, paradigms=chosen.paradigm or (), limit=chosen.limit)
-        return [Record(item.columns) for item in items]
-    if chosen.text is not None:
-        return [Record({TEXT_COLUMN: text}) for text in chosen.text[: chosen.limit]]
-    return None
-
-
-def _check_groups(chosen: argparse.Namespace, job: "Job") -> None:
-    for name in chosen.by or ():
-        if name not in job.columns:
-            raise UnmaskError(f"--by {quoted(name)}: the input has no such column")
-
-
-def _kind(chosen: argparse.Namespace, task: Task) -> "Score":
-    from unmask.jobs.kinds.score import Score
-
-    return Score(
-        columns=tuple(task.text_columns),
-        methods=tuple(task.methods),
-        model_name=chosen.model_name or options.model_name(chosen.model),
-        order=task.order,
-        **task.orders,
-        words=chosen.words,
-        base_two=chosen.base_two,
-        without_text=chosen.no_text,
-        prefix=chosen.prefix,
-        groups=tuple(task.groups),
-        settings=options.settings(chosen, progress=False if chosen.quiet else None),
+    files: tuple[str, ...] = argument(
+        f"a .txt file with one text per line, {many.FILES_HELP}", "FILE", default=()
     )
+    text: tuple[str, ...] = option(
+        "text to score, instead of a file; repeat it for several", default=()
+    )
+    format: str | None = many.FORMAT()
+    column: str | None = option("column that holds the texts (default: text)", "NAME")
+    pairs: str | None = option("the two columns that hold minimal pairs", "GOOD,BAD")
+    blimp: str | None = option(
+        "BLiMP: a folder of .jsonl files, or its name on the Hub, nyu-mll/blimp", "FOLDER|NAME"
+    )
+    paradigm: tuple[str, ...] = option(
+        "read only this paradigm of BLiMP; repeat the option for several", "NAME", default=()
+    )
+    by: tuple[str, ...] = option(
+        "also report the accuracy of pairs by the values of this column; repeat the option for "
+        "several columns. The overall accuracy is then the mean over the values of the first "
+        "(BLiMP is always reported by UID, linguistics_term and field)",
+        "NAME",
+        default=(),
+    )
+    limit: int | None = option(
+        "read only the first N rows; for BLiMP, N pairs per paradigm, in hashed order", "N"
+    )
+    model: str = options.MODEL()
+    method: tuple[str, ...] = option(
+        "pll, pll-word-l2r, unmasking, and for pairs hcb-path; separate several with commas "
+        "(default: {default})",
+        "NAME",
+        default=("pll",),
+    )
+    order: str | None = option(
+        "unmasking: which token is revealed next: left-to-right, surest (the place where the "
+        "likeliest token is most probable) or margin (where it is furthest ahead of the second) "
+        "(default: left-to-right)",
+        "NAME",
+    )
+    orders: int | None = option("hcb-path: number of orders averaged (default: 8)", "R")
+    seed: int = option("hcb-path: seed of the orders (default: {default})", "N", default=0)
+    words: bool = option("write one row per word: surprisal, start, end, pieces", default=False)
+    base_two: bool = option("use bits instead of nats", default=False)
+    output: str | None = many.output("a table to read on stdout")
+    output_format: str | None = many.OUTPUT_FORMAT()
+    json: bool = option("print JSON lines instead of a table", default=False)
+    prefix: str = many.PREFIX()
+    no_text: bool = option("leave out the texts, so the rows can be published", default=False)
+    model_name: str | None = option("name of the model in the rows (default: its own)", "NAME")
+    running: options.Running = group(options.Running(), without=options.TABLES)
+    quiet: bool = option("print no progress bar and no notes", default=False)
+    texts_per_unit: int | None = many.texts_per_unit(_TEXTS_PER_UNIT)
+    shard: str | None = many.SHARD()
+    distributed: cluster.RayOptions = group(cluster.RayOptions())
+
+    def run(self) -> int:
+        """Read what can be rejected, load the model, then score and write part by part."""
+        files = many.GivenRows(self.files, self.format, self.limit, piped_format="txt", hold=True)
+        files.check_header(score_options.named_columns(self))
+        task = score_options.checked(self)
+        kind, table = self._kind(task), _Table(keep=self.blimp is None)
+        given = replace(files, records=self._records())
+        is_table = self.output in (None, "-") and not (task.format or self.output_format)
+
+        def conclude(tally: "Tally") -> int:
+            self._print(kind, tally, task, table.rows, is_table=is_table)
+            many.check_any(kind, tally)
+            return 0
+
+        return many.rows_command(
+            self,
+            kind,
+            given,
+            at_once=TEXTS_AT_ONCE,
+            default_format=task.format,
+            table=table,
+            check=lambda job: self._check_groups(job),
+            conclude=conclude,
+        )
+
+    def _records(self) -> "list[Record] | None":
+        """What is scored instead of files."""
+        from unmask.records.rows import TEXT_COLUMN, Record
+        from unmask.sequences.blimp import read_blimp
+
+        if self.blimp is not None:
+            items = read_blimp(self.blimp, paradigms=self.paradigm, limit=self.limit)
+            return [Record(item.columns) for item in items]
+        if self.text:
+            return [Record({TEXT_COLUMN: text}) for text in self.text[: self.limit]]
+        return None
+
+    def _check_groups(self, job: "Job") -> None:
+        for name in self.by:
+            if name not in job.columns:
+                raise UnmaskError(f"--by {quoted(name)}: the input has no such column")
+
+    def _kind(self, task: Task) -> "Score":
+        from unmask.jobs.kinds.score import Score
+
+        return Score(
+            columns=tuple(task.text_columns),
+            methods=tuple(task.methods),
+            model_name=self.model_name or options.model_name(self.model),
+            order=task.order,
+            **task.orders,
+            words=self.words,
+            base_two=self.base_two,
+            without_text=self.no_text,
+            prefix=self.prefix,
+            groups=tuple(task.groups),
+            settings=self.running.settings(progress=False if self.quiet else None),
+        )
+
+    def _print(
+        self,
+        kind: "Score",
+        tally: "Tally",
+        task: Task,
+        rows: "list[Row]",
+        *,
+        is_table: bool,
+    ) -> None:
+        """The summary goes to stdout, unless rows for programs do; notes go below a table."""
+        summary, notes = score_notes.summary(kind, tally), list[str]()
+        if not self.quiet:
+            notes += score_notes.notes(kind, tally)
+        if is_table:
+            parts = [self._table(task, rows), summary, "\n".join(notes)]
+            print("\n\n".join(part for part in parts if part))
+            return
+        if self.output not in (None, "-"):
+            print(summary, end="\n" if summary else "")
+        elif summary and not self.quiet:
+            notes = [summary, "", *notes]
+        for line in notes:
+            print(line, file=sys.stderr)
+
+    def _table(self, task: Task, rows: "list[Row]") -> str:
+        from unmask.sequences.outputs import table
+
+        if self.blimp is not None:
+            return ""
+        hidden = ["unit", "model", "order", *(["method"] if len(task.methods) == 1 else [])]
+        if not any(row.get(f"{self.prefix}unknown_tokens") for row in rows):
+            hidden.append("unknown_tokens")
+        left_out = {self.prefix + name for name in hidden}
+        texts = [] if self.no_text else task.text_columns
+        if self.words and len({row[task.text_columns[0]] for row in rows}) == 1:
+            texts = []
+        return table(rows, [*texts, *(name for name in task.own_columns if name not in left_out)])
 
 
 class _Table:
@@ -118,43 +209,3 @@ class _Table:
         from unmask.jobs.single_file import rows_of
 
         self.rows += rows_of(rows) if self._keep else []
-
-
-def _print(
-    chosen: argparse.Namespace,
-    kind: "Score",
-    tally: "Tally",
-    task: Task,
-    rows: "list[Row]",
-    *,
-    is_table: bool,
-) -> None:
-    """The summary goes to stdout, unless rows for programs do; notes go below a table."""
-    summary, notes = score_notes.summary(kind, tally), list[str]()
-    if not chosen.quiet:
-        notes += score_notes.notes(kind, tally)
-    if is_table:
-        parts = [_table(chosen, task, rows), summary, "\n".join(notes)]
-        print("\n\n".join(part for part in parts if part))
-        return
-    if chosen.output not in (None, "-"):
-        print(summary, end="\n" if summary else "")
-    elif summary and not chosen.quiet:
-        notes = [summary, "", *notes]
-    for line in notes:
-        print(line, file=sys.stderr)
-
-
-def _table(chosen: argparse.Namespace, task: Task, rows: "list[Row]") -> str:
-    from unmask.sequences.outputs import table
-
-    if chosen.blimp is not None:
-        return ""
-    hidden = ["unit", "model", "order", *(["method"] if len(task.methods) == 1 else [])]
-    if not any(row.get(f"{chosen.prefix}unknown_tokens") for row in rows):
-        hidden.append("unknown_tokens")
-    left_out = {chosen.prefix + name for name in hidden}
-    texts = [] if chosen.no_text else task.text_columns
-    if chosen.words and len({row[task.text_columns[0]] for row in rows}) == 1:
-        texts = []
-    return table(rows, [*texts, *(name for name in task.own_columns if name not in left_out)])

@@ -1,105 +1,20 @@
 """The options of `unmask score`, which of them do not go together, and what they come to."""
 
-import argparse
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from unmask.cli import many, options
+from unmask.cli import options
 from unmask.errors import CorpusError, MethodError, UnmaskError
 from unmask.names import PAIR_METHODS, TEXT_METHODS
 from unmask.printable import quoted
 from unmask.records.rows import TEXT_COLUMN
 
+if TYPE_CHECKING:
+    from unmask.cli.score import ScoreCommand
+
 _HCB_PATH = "hcb-path"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
-    _add_input(parser)
-    options.add_model(parser)
-    add = parser.add_argument
-    add(
-        "--method",
-        action="append",
-        metavar="NAME",
-        help="pll, pll-word-l2r, unmasking, and for pairs hcb-path; separate several with commas "
-        "(default: pll)",
-    )
-    add(
-        "--order",
-        metavar="NAME",
-        help="unmasking: which token is revealed next: left-to-right, surest (the place where the "
-        "likeliest token is most probable) or margin (where it is furthest ahead of the second) "
-        "(default: left-to-right)",
-    )
-    add("--orders", type=int, metavar="R", help="hcb-path: number of orders averaged (default: 8)")
-    add(
-        "--seed", type=int, default=0, metavar="N", help="hcb-path: seed of the orders (default: 0)"
-    )
-    _add_output(parser)
-    options.add_running(parser, tables=False)
-    add("--quiet", action="store_true", help="print no progress bar and no notes")
-
-
-def _add_input(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add(
-        "files",
-        nargs="*",
-        metavar="FILE",
-        help=f"a .txt file with one text per line, {many.FILES_HELP}",
-    )
-    add("--text", action="append", help="text to score, instead of a file; repeat it for several")
-    add(
-        "--format",
-        metavar="FORMAT",
-        help=f"{many.INPUT_FORMATS}, if the file name does not show it",
-    )
-    add("--column", metavar="NAME", help="column that holds the texts (default: text)")
-    add("--pairs", metavar="GOOD,BAD", help="the two columns that hold minimal pairs")
-    add(
-        "--blimp",
-        metavar="FOLDER|NAME",
-        help="BLiMP: a folder of .jsonl files, or its name on the Hub, nyu-mll/blimp",
-    )
-    add(
-        "--paradigm",
-        action="append",
-        metavar="NAME",
-        help="read only this paradigm of BLiMP; repeat the option for several",
-    )
-    add(
-        "--by",
-        action="append",
-        metavar="NAME",
-        help="also report the accuracy of pairs by the values of this column; repeat the option "
-        "for several columns. The overall accuracy is then the mean over the values of the first "
-        "(BLiMP is always reported by UID, linguistics_term and field)",
-    )
-    add(
-        "--limit",
-        type=int,
-        metavar="N",
-        help="read only the first N rows; for BLiMP, N pairs per paradigm, in hashed order",
-    )
-
-
-def _add_output(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add(
-        "--words", action="store_true", help="write one row per word: surprisal, start, end, pieces"
-    )
-    add("--base-two", action="store_true", help="use bits instead of nats")
-    many.add_output(parser, "a table to read on stdout")
-    add("--json", action="store_true", help="print JSON lines instead of a table")
-    add("--prefix", default="", help="prefix for the names of new columns (default: none)")
-    add(
-        "--no-text",
-        action="store_true",
-        help="leave out the texts, so the rows can be published",
-    )
-    add("--model-name", metavar="NAME", help="name of the model in the rows (default: its own)")
 
 
 @dataclass(frozen=True)
@@ -124,7 +39,7 @@ class Task:
     format: str | None
 
 
-def checked(chosen: argparse.Namespace) -> Task:
+def checked(chosen: "ScoreCommand") -> Task:
     """Reject what does not go together, before anything is read."""
     from unmask.sequences import blimp
     from unmask.sequences.outputs import PAIR_COLUMNS, TEXT_COLUMNS, WORD_COLUMNS
@@ -151,7 +66,7 @@ def checked(chosen: argparse.Namespace) -> Task:
         columns=columns if chosen.pairs or chosen.column else [],
         text_columns=list(blimp.PAIR) if is_blimp else columns,
         own_columns=[chosen.prefix + name for name in own],
-        groups=[blimp.PARADIGM, *blimp.GROUPS] if is_blimp else chosen.by or [],
+        groups=[blimp.PARADIGM, *blimp.GROUPS] if is_blimp else list(chosen.by),
         unit="bits" if chosen.base_two else "nats",
         format=_format(chosen),
     )
@@ -169,7 +84,7 @@ def _check_files(files: Sequence[str]) -> None:
             )
 
 
-def _check_source(chosen: argparse.Namespace) -> None:
+def _check_source(chosen: "ScoreCommand") -> None:
     given = _given(chosen, ("files", "text", "blimp"))
     if len(given) != 1:
         also = f", not {_names(given)} together" if given else ""
@@ -183,7 +98,7 @@ def _check_source(chosen: argparse.Namespace) -> None:
         _reject(chosen, ("column",), "with --pairs, which names the columns")
 
 
-def _check_rows(chosen: argparse.Namespace, is_pairs: bool) -> None:
+def _check_rows(chosen: "ScoreCommand", is_pairs: bool) -> None:
     if is_pairs:
         _reject(chosen, ("words",), "with pairs, which are compared as whole texts")
     else:
@@ -192,8 +107,8 @@ def _check_rows(chosen: argparse.Namespace, is_pairs: bool) -> None:
         raise UnmaskError("--words writes words and --no-text leaves texts out; give one of them")
 
 
-def _methods(chosen: argparse.Namespace, is_pairs: bool) -> list[str]:
-    given = options.listed(chosen.method, "pll")
+def _methods(chosen: "ScoreCommand", is_pairs: bool) -> list[str]:
+    given = options.listed(chosen.method)
     named = list(dict.fromkeys(name.lower().replace("_", "-") for name in given))
     if _HCB_PATH in named and not is_pairs:
         raise MethodError("hcb-path compares two texts; give --pairs GOOD,BAD or --blimp")
@@ -217,7 +132,7 @@ def _order_name(given: str | None) -> str | None:
     return None if given is None else given.strip().lower().replace("_", "-")
 
 
-def named_columns(chosen: argparse.Namespace) -> list[str]:
+def named_columns(chosen: "ScoreCommand") -> list[str]:
     """The columns of the texts, by option or by default."""
     return _pair_columns(chosen.pairs) if chosen.pairs else [chosen.column or TEXT_COLUMN]
 
@@ -229,7 +144,7 @@ def _pair_columns(text: str) -> list[str]:
     return names
 
 
-def _format(chosen: argparse.Namespace) -> str | None:
+def _format(chosen: "ScoreCommand") -> str | None:
     if chosen.json and (chosen.output is not None or chosen.output_format is not None):
         raise UnmaskError(
             "--json prints JSON lines to stdout; leave it out to give --output or --output-format"
@@ -237,12 +152,12 @@ def _format(chosen: argparse.Namespace) -> str | None:
     return "jsonl" if chosen.json else None
 
 
-def _reject(chosen: argparse.Namespace, names: Sequence[str], why: str) -> None:
+def _reject(chosen: "ScoreCommand", names: Sequence[str], why: str) -> None:
     for name in _given(chosen, names):
         raise UnmaskError(f"--{name.replace('_', '-')} does not apply {why}; leave it out")
 
 
-def _given(chosen: argparse.Namespace, names: Sequence[str]) -> list[str]:
+def _given(chosen: "ScoreCommand", names: Sequence[str]) -> list[str]:
     return [name for name in names if getattr(chosen, name)]
 
 

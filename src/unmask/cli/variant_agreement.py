@@ -1,6 +1,5 @@
 """What `unmask variants --score-column` prints: how scores agree with a measurement."""
 
-import argparse
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,31 +24,33 @@ class _Assay:
     windows: list[str | None] = field(default_factory=list)
 
 
-def check_output(chosen: argparse.Namespace) -> None:
+def check_output(column: str | None, output: str | None) -> None:
     """Reject what could not be printed, before anything is read."""
-    if chosen.score_column is not None and chosen.output in (None, "-"):
+    if column is not None and output in (None, "-"):
         raise UnmaskError("--score-column compares the rows of an output; give --output too")
 
 
-def check_column(chosen: argparse.Namespace, names: Sequence[str]) -> None:
+def check_column(column: str | None, names: Sequence[str]) -> None:
     """Reject a column that the input does not have, before the model runs."""
-    if chosen.score_column is not None and chosen.score_column not in names:
+    if column is not None and column not in names:
         raise UnmaskError(
-            f"--score-column {quoted(chosen.score_column)}: the input has no such column; it has "
+            f"--score-column {quoted(column)}: the input has no such column; it has "
             f"{', '.join(map(quoted, names))}"
         )
 
 
-def print_agreement(chosen: argparse.Namespace, kind: "Variants", *, is_folder: bool) -> None:
+def print_agreement(
+    kind: "Variants", column: str, output: str, format: str | None, *, is_folder: bool
+) -> None:
     """Print the table of an output; of a folder when all units are done, also by other shards."""
-    places, missing = _finished(chosen.output) if is_folder else ([chosen.output], 0)
+    places, missing = _finished(output) if is_folder else ([output], 0)
     if missing:
         options.say(
-            f"{missing:,} units are missing; how scores agree with {quoted(chosen.score_column)} "
+            f"{missing:,} units are missing; how scores agree with {quoted(column)} "
             "is printed when all are there"
         )
         return
-    print(_agreement(chosen, kind, places, None if is_folder else chosen.output_format))
+    print(_agreement(kind, column, places, None if is_folder else format))
 
 
 def _finished(folder: str) -> tuple[list[str], int]:
@@ -59,13 +60,11 @@ def _finished(folder: str) -> tuple[list[str], int]:
     return finished_parts(folder if is_url(folder) else os.path.expanduser(folder))
 
 
-def _agreement(
-    chosen: argparse.Namespace, kind: "Variants", places: Sequence[str], format: str | None
-) -> str:
+def _agreement(kind: "Variants", column: str, places: Sequence[str], format: str | None) -> str:
     """Of one assay all metrics, of several the ranks of each."""
     from unmask.sequences.variant_metrics import evaluate_variants, evaluation_table
 
-    found = _read(chosen, kind, places, format)
+    found = _read(kind, column, places, format)
     rows: dict[str, list[MetricRow] | str] = {}
     for name, one in found.items():
         try:
@@ -81,7 +80,7 @@ def _agreement(
 
 
 def _read(
-    chosen: argparse.Namespace, kind: "Variants", places: Sequence[str], format: str | None
+    kind: "Variants", column: str, places: Sequence[str], format: str | None
 ) -> dict[str, _Assay]:
     from unmask.records.files import open_input, read_unit
     from unmask.sequences.variants import MUTANT
@@ -89,7 +88,7 @@ def _read(
     scores = {method: kind.prefix + method for method in kind.methods}
     assays: dict[str, _Assay] = {}
     window = f"{kind.prefix}window"
-    wanted = [MUTANT, chosen.score_column, window, *scores.values()]
+    wanted = [MUTANT, column, window, *scores.values()]
     source = open_input(places, format=format, texts_per_unit=4096, columns=wanted)
     for unit in source.units():
         for row in read_unit(unit, wanted, [kind.file_column] if kind.file_column else []).rows:
@@ -100,9 +99,9 @@ def _read(
                 continue
             one.mutants.append(mutant)
             one.windows.append(row.get(window) or None)
-            one.measured.append(_number(row.get(chosen.score_column)))
-            for method, column in scores.items():
-                one.scores.setdefault(method, []).append(_number(row.get(column)))
+            one.measured.append(_number(row.get(column)))
+            for method, scored in scores.items():
+                one.scores.setdefault(method, []).append(_number(row.get(scored)))
     return assays
 
 

@@ -1,23 +1,18 @@
 """The wild type of `--sequence`: letters, or a file that holds them."""
 
-import argparse
 from functools import partial
 from pathlib import Path
 
-from unmask.cli.command import required
+from unmask.cli.command import option, required
 from unmask.errors import ClozeError
 from unmask.printable import quoted
 
-_HELP = (
+HELP = (
     "the wild type: letters, or a FASTA file with one record (its name must contain a dot or a "
     "slash)"
 )
-SEQUENCE = partial(required, _HELP, "RESIDUES|FILE")
-
-
-def add_sequence(parser: argparse.ArgumentParser, *, required: bool) -> None:
-    """The option that gives it."""
-    parser.add_argument("--sequence", required=required, metavar="RESIDUES|FILE", help=_HELP)
+SEQUENCE = partial(required, HELP, "RESIDUES|FILE")
+OPTIONAL_SEQUENCE = partial(option, HELP, "RESIDUES|FILE")
 
 
 def read_wild_type(given: str) -> str:
