@@ -124,8 +124,11 @@ def value(command: type[Value], given: Mapping[str, Any], defaults: object = Non
 
 
 def _fields(command: type) -> Iterator[tuple[Field[Any], Any]]:
-    hints, own = get_type_hints(command), list(command.__annotations__)
-    # fields that a base class has too stand where the command declares them
+    hints = get_type_hints(command)
+    # fields that a base class has too stand where the class below it declares them
+    own = next(
+        (list(a) for one in command.__mro__ if (a := getattr(one, "__annotations__", {}))), []
+    )
     every = sorted(fields(command), key=lambda one: own.index(one.name) if one.name in own else -1)
     return ((one, hints[one.name]) for one in every if one.metadata)
 

@@ -4,9 +4,8 @@ import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from unmask.cli import cluster, many, options, score_notes, score_options
-from unmask.cli.command import argument, group, option
-from unmask.cli.score_options import Task
+from unmask.cli import many, options, score_notes, score_options
+from unmask.cli.score_options import ScoreOptions, Task
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
 
@@ -19,12 +18,10 @@ if TYPE_CHECKING:
 
 # texts that are scored and written together: an interruption loses no more
 TEXTS_AT_ONCE = 2048
-# in a part of a folder
-_TEXTS_PER_UNIT = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreCommand(many.RowsCommand):
+class ScoreCommand(ScoreOptions):
     """Scores of whole texts, of words, or of minimal pairs."""
 
     SUMMARY = "score whole texts, their words, or minimal pairs"
@@ -40,62 +37,6 @@ class ScoreCommand(many.RowsCommand):
         "a single number."
     )
     EXAMPLE = 'unmask score -m bert-base-cased --text "The cats sleep." --text "The cats sleeps."'
-
-    TEXTS_PER_UNIT = _TEXTS_PER_UNIT
-
-    files: tuple[str, ...] = argument(
-        f"a .txt file with one text per line, {many.FILES_HELP}", "FILE", default=()
-    )
-    text: tuple[str, ...] = option(
-        "text to score, instead of a file; repeat it for several", default=()
-    )
-    format: str | None = many.FORMAT()
-    column: str | None = option("column that holds the texts (default: text)", "NAME")
-    pairs: str | None = option("the two columns that hold minimal pairs", "GOOD,BAD")
-    blimp: str | None = option(
-        "BLiMP: a folder of .jsonl files, or its name on the Hub, nyu-mll/blimp", "FOLDER|NAME"
-    )
-    paradigm: tuple[str, ...] = option(
-        "read only this paradigm of BLiMP; repeat the option for several", "NAME", default=()
-    )
-    by: tuple[str, ...] = option(
-        "also report the accuracy of pairs by the values of this column; repeat the option for "
-        "several columns. The overall accuracy is then the mean over the values of the first "
-        "(BLiMP is always reported by UID, linguistics_term and field)",
-        "NAME",
-        default=(),
-    )
-    limit: int | None = option(
-        "read only the first N rows; for BLiMP, N pairs per paradigm, in hashed order", "N"
-    )
-    model: str = options.MODEL()
-    method: tuple[str, ...] = option(
-        "pll, pll-word-l2r, unmasking, and for pairs hcb-path; separate several with commas "
-        "(default: {default})",
-        "NAME",
-        default=("pll",),
-    )
-    order: str | None = option(
-        "unmasking: which token is revealed next: left-to-right, surest (the place where the "
-        "likeliest token is most probable) or margin (where it is furthest ahead of the second) "
-        "(default: left-to-right)",
-        "NAME",
-    )
-    orders: int | None = option("hcb-path: number of orders averaged (default: 8)", "R")
-    seed: int = option("hcb-path: seed of the orders (default: {default})", "N", default=0)
-    words: bool = option("write one row per word: surprisal, start, end, pieces", default=False)
-    base_two: bool = option("use bits instead of nats", default=False)
-    output: str | None = many.output("a table to read on stdout")
-    output_format: str | None = many.OUTPUT_FORMAT()
-    json: bool = option("print JSON lines instead of a table", default=False)
-    prefix: str = many.PREFIX()
-    no_text: bool = option("leave out the texts, so the rows can be published", default=False)
-    model_name: str | None = option("name of the model in the rows (default: its own)", "NAME")
-    running: options.Running = group(options.Running(), without=options.TABLES)
-    quiet: bool = option("print no progress bar and no notes", default=False)
-    texts_per_unit: int | None = many.texts_per_unit(_TEXTS_PER_UNIT)
-    shard: str | None = many.SHARD()
-    distributed: cluster.RayOptions = group(cluster.RayOptions())
 
     def run(self) -> int:
         """Read what can be rejected, load the model, then score and write part by part."""

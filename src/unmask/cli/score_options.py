@@ -3,18 +3,78 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from unmask.cli import options
+from unmask.cli import cluster, many, options
+from unmask.cli.command import argument, group, option
 from unmask.errors import CorpusError, MethodError, UnmaskError
 from unmask.names import PAIR_METHODS, TEXT_METHODS
 from unmask.printable import quoted
 from unmask.records.rows import TEXT_COLUMN
 
-if TYPE_CHECKING:
-    from unmask.cli.score import ScoreCommand
-
 _HCB_PATH = "hcb-path"
+# in a part of a folder
+_TEXTS_PER_UNIT = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions(many.RowsCommand):
+    """What may be given."""
+
+    TEXTS_PER_UNIT = _TEXTS_PER_UNIT
+
+    files: tuple[str, ...] = argument(
+        f"a .txt file with one text per line, {many.FILES_HELP}", "FILE", default=()
+    )
+    text: tuple[str, ...] = option(
+        "text to score, instead of a file; repeat it for several", default=()
+    )
+    format: str | None = many.FORMAT()
+    column: str | None = option("column that holds the texts (default: text)", "NAME")
+    pairs: str | None = option("the two columns that hold minimal pairs", "GOOD,BAD")
+    blimp: str | None = option(
+        "BLiMP: a folder of .jsonl files, or its name on the Hub, nyu-mll/blimp", "FOLDER|NAME"
+    )
+    paradigm: tuple[str, ...] = option(
+        "read only this paradigm of BLiMP; repeat the option for several", "NAME", default=()
+    )
+    by: tuple[str, ...] = option(
+        "also report the accuracy of pairs by the values of this column; repeat the option for "
+        "several columns. The overall accuracy is then the mean over the values of the first "
+        "(BLiMP is always reported by UID, linguistics_term and field)",
+        "NAME",
+        default=(),
+    )
+    limit: int | None = option(
+        "read only the first N rows; for BLiMP, N pairs per paradigm, in hashed order", "N"
+    )
+    model: str = options.MODEL()
+    method: tuple[str, ...] = option(
+        "pll, pll-word-l2r, unmasking, and for pairs hcb-path; separate several with commas "
+        "(default: {default})",
+        "NAME",
+        default=("pll",),
+    )
+    order: str | None = option(
+        "unmasking: which token is revealed next: left-to-right, surest (the place where the "
+        "likeliest token is most probable) or margin (where it is furthest ahead of the second) "
+        "(default: left-to-right)",
+        "NAME",
+    )
+    orders: int | None = option("hcb-path: number of orders averaged (default: 8)", "R")
+    seed: int = option("hcb-path: seed of the orders (default: {default})", "N", default=0)
+    words: bool = option("write one row per word: surprisal, start, end, pieces", default=False)
+    base_two: bool = option("use bits instead of nats", default=False)
+    output: str | None = many.output("a table to read on stdout")
+    output_format: str | None = many.OUTPUT_FORMAT()
+    json: bool = option("print JSON lines instead of a table", default=False)
+    prefix: str = many.PREFIX()
+    no_text: bool = option("leave out the texts, so the rows can be published", default=False)
+    model_name: str | None = option("name of the model in the rows (default: its own)", "NAME")
+    running: options.Running = group(options.Running(), without=options.TABLES)
+    quiet: bool = option("print no progress bar and no notes", default=False)
+    texts_per_unit: int | None = many.texts_per_unit(_TEXTS_PER_UNIT)
+    shard: str | None = many.SHARD()
+    distributed: cluster.RayOptions = group(cluster.RayOptions())
 
 
 @dataclass(frozen=True)
@@ -39,7 +99,7 @@ class Task:
     format: str | None
 
 
-def checked(chosen: "ScoreCommand") -> Task:
+def checked(chosen: ScoreOptions) -> Task:
     """Reject what does not go together, before anything is read."""
     from unmask.sequences import blimp
     from unmask.sequences.outputs import PAIR_COLUMNS, TEXT_COLUMNS, WORD_COLUMNS
@@ -84,7 +144,7 @@ def _check_files(files: Sequence[str]) -> None:
             )
 
 
-def _check_source(chosen: "ScoreCommand") -> None:
+def _check_source(chosen: ScoreOptions) -> None:
     given = _given(chosen, ("files", "text", "blimp"))
     if len(given) != 1:
         also = f", not {_names(given)} together" if given else ""
@@ -98,7 +158,7 @@ def _check_source(chosen: "ScoreCommand") -> None:
         _reject(chosen, ("column",), "with --pairs, which names the columns")
 
 
-def _check_rows(chosen: "ScoreCommand", is_pairs: bool) -> None:
+def _check_rows(chosen: ScoreOptions, is_pairs: bool) -> None:
     if is_pairs:
         _reject(chosen, ("words",), "with pairs, which are compared as whole texts")
     else:
@@ -107,7 +167,7 @@ def _check_rows(chosen: "ScoreCommand", is_pairs: bool) -> None:
         raise UnmaskError("--words writes words and --no-text leaves texts out; give one of them")
 
 
-def _methods(chosen: "ScoreCommand", is_pairs: bool) -> list[str]:
+def _methods(chosen: ScoreOptions, is_pairs: bool) -> list[str]:
     given = options.listed(chosen.method)
     named = list(dict.fromkeys(name.lower().replace("_", "-") for name in given))
     if _HCB_PATH in named and not is_pairs:
@@ -132,7 +192,7 @@ def _order_name(given: str | None) -> str | None:
     return None if given is None else given.strip().lower().replace("_", "-")
 
 
-def named_columns(chosen: "ScoreCommand") -> list[str]:
+def named_columns(chosen: ScoreOptions) -> list[str]:
     """The columns of the texts, by option or by default."""
     return _pair_columns(chosen.pairs) if chosen.pairs else [chosen.column or TEXT_COLUMN]
 
@@ -144,7 +204,7 @@ def _pair_columns(text: str) -> list[str]:
     return names
 
 
-def _format(chosen: "ScoreCommand") -> str | None:
+def _format(chosen: ScoreOptions) -> str | None:
     if chosen.json and (chosen.output is not None or chosen.output_format is not None):
         raise UnmaskError(
             "--json prints JSON lines to stdout; leave it out to give --output or --output-format"
@@ -152,12 +212,12 @@ def _format(chosen: "ScoreCommand") -> str | None:
     return "jsonl" if chosen.json else None
 
 
-def _reject(chosen: "ScoreCommand", names: Sequence[str], why: str) -> None:
+def _reject(chosen: ScoreOptions, names: Sequence[str], why: str) -> None:
     for name in _given(chosen, names):
         raise UnmaskError(f"--{name.replace('_', '-')} does not apply {why}; leave it out")
 
 
-def _given(chosen: "ScoreCommand", names: Sequence[str]) -> list[str]:
+def _given(chosen: ScoreOptions, names: Sequence[str]) -> list[str]:
     return [name for name in names if getattr(chosen, name)]
 
 
