@@ -13,7 +13,7 @@ from tiny_tokenizers import ODD, save_bert
 import unmask
 from unmask.cli import announce, main, score
 from unmask.errors import StoreError
-from unmask.jobs import single_file
+from unmask.jobs import running, single_file
 from unmask.jobs.model_source import ModelSource
 from unmask.jobs.tally import Tally
 from unmask.jobs.work import Work
@@ -189,7 +189,7 @@ def test_a_terminal_sees_how_many_of_how_many(fill_all, monkeypatch):
     def bar(what, *, unit, total=None, shown, **_):
         return progress.CallbackBar(tell, what, unit, total)
 
-    monkeypatch.setattr(progress, "bar", bar)
+    monkeypatch.setattr(running, "bar", bar)
     assert fill_all()[0] == 0
     assert [one for one in bars if one[0] == "texts"] == [("texts", n, 4) for n in (1, 2, 3, 4)]
 

@@ -572,7 +572,7 @@ def test_a_missing_library_is_named_before_anything_is_read(
     arguments, tmp_path, capsys, monkeypatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.setattr("unmask.jobs.running.open_input", pytest.fail)
+    monkeypatch.setattr("unmask.jobs.running.open_rows", pytest.fail)
     assert cli.main(arguments(tmp_path / "scores")) == 2
     (said,) = capsys.readouterr().err.splitlines()
     assert said.endswith("Parquet files need pyarrow: pip install 'unmask[evaluate]'")

@@ -396,10 +396,12 @@ def _announcing(chosen: RowsCommand, job: "Job", lm: "LanguageModel") -> "LookAt
         rest = iter(units)
         if chosen.quiet and not chosen.dry_run:
             return rest
-        head = list(islice(rest, 1))
+        head: list[Any] = []
         # an input that cannot be read says so when it is its turn
         with suppress(UnmaskError):
-            for unit in head:
+            # the first unit of a table may be its header alone
+            for unit in islice(rest, 2):
+                head.append(unit)
                 items = kind.read(lm, batch_of(unit, kind).rows)
                 made = kind.announcement(lm, items)
                 if made is not None:
@@ -409,6 +411,8 @@ def _announcing(chosen: RowsCommand, job: "Job", lm: "LanguageModel") -> "LookAt
                     announce.announce_rows(
                         chosen, lm, made, kind.settings, count, kind.noun, is_all
                     )
+                if items:
+                    break
         return chain(head, rest)
 
     return look

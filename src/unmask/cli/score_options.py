@@ -117,7 +117,6 @@ def checked(chosen: ScoreOptions) -> Task:
     columns = named_columns(chosen)
     *numbers, reason = WORD_COLUMNS if chosen.words else PAIR_COLUMNS if is_pairs else TEXT_COLUMNS
     own = ("method", *(["order"] if order else []), *numbers, "unit", "model", reason)
-    _check_files(chosen.files)
     return Task(
         methods=methods,
         is_pairs=is_pairs,
@@ -132,12 +131,10 @@ def checked(chosen: ScoreOptions) -> Task:
     )
 
 
-def _check_files(files: Sequence[str]) -> None:
-    from unmask.records.places import is_pattern, is_url
-
+def check_files(files: Sequence[str]) -> None:
+    """Reject a text that was given as a file."""
     for file in files:
-        exists = os.path.exists(os.path.expanduser(file))
-        if file != "-" and not (exists or is_url(file) or is_pattern(file)):
+        if " " in file and not os.path.exists(os.path.expanduser(file)):
             raise CorpusError(
                 f"{quoted(file, limit=150)} is not a file; give a file, or the text itself with "
                 "--text"
