@@ -191,7 +191,7 @@ def test_a_terminal_sees_how_many_of_how_many(fill_all, monkeypatch):
 
     monkeypatch.setattr(running, "bar", bar)
     assert fill_all()[0] == 0
-    assert [one for one in bars if one[0] == "texts"] == [("texts", n, 4) for n in (1, 2, 3, 4)]
+    assert [one for one in bars if one[0] == "texts"] == [("texts", n, 4) for n in range(5)]
 
 
 def test_the_cost_of_all_lines_is_said_once(fill_all, monkeypatch, folder, capsys):
