@@ -20,7 +20,7 @@ import torch
 from pairs import QUIET, beside_the_trunk, peak_of
 
 import unmask
-from unmask.corpora import CorpusSpec, read_corpus
+from unmask.records.corpora import CorpusSpec, read_corpus
 
 
 def maps(lm: Any, texts: Sequence[str], measure: str, samples: int) -> int:

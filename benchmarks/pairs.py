@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 import unmask
-from unmask.corpora import CorpusSpec, read_corpus
+from unmask.records.corpora import CorpusSpec, read_corpus
 from unmask.settings import Settings
 
 QUIET = Settings(progress=False, announce=False)

@@ -32,7 +32,6 @@ import torch
 from interleaved import spread
 from run import machine, versions
 
-from unmask.corpora import CorpusSpec
 from unmask.evaluation.request import Prepared, Request, evaluate, prepare
 from unmask.jobs.executors.local import LocalExecutor
 from unmask.jobs.executors.ray_cluster import LOCAL, Cluster, RayExecutor
@@ -42,6 +41,7 @@ from unmask.jobs.executors.task import Task
 from unmask.jobs.model_source import ModelSource
 from unmask.jobs.shards import Shard
 from unmask.language_model import LanguageModel
+from unmask.records.corpora import CorpusSpec
 from unmask.settings import Settings
 
 RESIDUES = "ACDEFGHIKLMNPQRSTVWY"

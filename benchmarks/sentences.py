@@ -23,8 +23,8 @@ from interleaved import in_turns, ratios, spread
 from scoring import Batch, Recorded
 
 import unmask
-from unmask.corpora import CorpusSpec, read_corpus
 from unmask.model.hugging_face import HuggingFaceMaskedLM
+from unmask.records.corpora import CorpusSpec, read_corpus
 from unmask.sequences import PAIR_METHODS, TEXT_METHODS, log_ratios, score_texts
 from unmask.settings import Settings
 

@@ -27,11 +27,11 @@ from typing import Any
 import torch
 
 import unmask
-from unmask.corpora import CorpusSpec, read_corpus
-from unmask.corpora.corpus import Sentence
 from unmask.evaluation.masks import MASKS, examples
 from unmask.plots import save_figure
 from unmask.queries.dependence.spanning_trees import Edge, neighbours
+from unmask.records.corpora import CorpusSpec, read_corpus
+from unmask.records.corpus import Sentence
 
 MEASURES = ("pmi", "mutual-information")
 QUIET = unmask.Settings(progress=False, announce=False)

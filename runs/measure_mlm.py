@@ -29,8 +29,8 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 from transformers.utils.logging import disable_progress_bar
 
 import unmask
-from unmask.corpora import CorpusSpec, read_corpus
 from unmask.printable import printable
+from unmask.records.corpora import CorpusSpec, read_corpus
 
 BATCH = 32
 WORD = re.compile(r"[A-Za-z]+")

@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 
 import unmask
-from unmask.corpora import CorpusSpec, read_corpus
 from unmask.evaluation.masks import MASKS, MaskedPair, examples
 from unmask.printable import printable, quoted
+from unmask.records.corpora import CorpusSpec, read_corpus
 
 # in the order of the doubly masked distribution; the first of it is the paper's pivot
 RANKS = (2, 10, 100, 1000)

@@ -8,10 +8,10 @@ import sys
 from itertools import chain
 
 import unmask
-from unmask.corpora import CorpusSpec, read_corpus
 from unmask.evaluation import read_run
 from unmask.evaluation.kind import measure
 from unmask.evaluation.request import draw_examples
+from unmask.records.corpora import CorpusSpec, read_corpus
 
 METRICS = ("pairwise_nll", "unary_nll", "all_kl", "gold_kl")
 

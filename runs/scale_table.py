@@ -22,8 +22,8 @@ from cost_table import DTYPE, SHAPES, WHERE
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
 
 import unmask
-from unmask.corpora import CorpusSpec, read_corpus
 from unmask.queries.costs.accelerators import UTILISATION
+from unmask.records.corpora import CorpusSpec, read_corpus
 from unmask.settings import Settings
 
 ROOT = Path(__file__).parent.parent

@@ -25,7 +25,7 @@ from torch import Tensor
 
 import unmask
 from unmask.constructions import construct
-from unmask.corpora import CorpusSpec, read_corpus
+from unmask.records.corpora import CorpusSpec, read_corpus
 from unmask.evaluation.masks import MASKS, examples
 from unmask.joints.metrics import pair_metrics
 from unmask.queries.sketched import precise_joints

@@ -23,7 +23,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
 import unmask
-from unmask.corpora.corpus import Sentence
+from unmask.records.corpus import Sentence
 
 ROLES = {
     "pad_token": "[PAD]",

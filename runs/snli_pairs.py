@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import unmask
-from unmask.corpora import CorpusSpec, read_corpus
 from unmask.evaluation.masks import MASKS, examples
+from unmask.records.corpora import CorpusSpec, read_corpus
 
 __all__ = ["MASKS", "MaskedPair", "masked_pairs", "sentences"]
 

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import unmask
-from unmask.corpora import CorpusSpec, read_corpus
-from unmask.corpora.corpus import Sentence
 from unmask.model.row_reader import Outcomes, RowReader
+from unmask.records.corpora import CorpusSpec, read_corpus
+from unmask.records.corpus import Sentence
 
 THRESHOLDS = (0.3, 0.5, 0.7, 0.9)
 BOUNDS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)

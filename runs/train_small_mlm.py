@@ -38,9 +38,9 @@ from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 from transformers.utils.logging import disable_progress_bar
 
 import unmask
-from unmask.corpora import KNOWN, CorpusSpec, read_corpus
-from unmask.corpora.corpus import Sentence
 from unmask.printable import printable, quoted
+from unmask.records.corpora import KNOWN, CorpusSpec, read_corpus
+from unmask.records.corpus import Sentence
 
 CHECKPOINT_SECONDS = 120.0
 REPORTS = 20

@@ -19,10 +19,10 @@ import unmask.evaluation.kind as kind
 import unmask.jobs.running as running
 from unmask.cli import main
 from unmask.constructions.registered import REGISTERED
-from unmask.corpora import CorpusSpec
 from unmask.evaluation.request import Request, evaluate, prepare
 from unmask.evaluation.run import read_run
 from unmask.jobs.model_source import ModelSource, check_model
+from unmask.records.corpora import CorpusSpec
 
 WORDS = ("cat", "dog", "man", "woman")
 TEXTS = [f"the {WORDS[i % 4]} sat on a {WORDS[i // 4 % 4]}" for i in range(16)]

@@ -13,8 +13,8 @@ import pytest
 from tiny_tokenizers import ODD, save_bert
 
 from unmask.cli import _COMMANDS, _parser, main
-from unmask.corpora import CorpusSpec, read_corpus
 from unmask.errors import CorpusError
+from unmask.records.corpora import CorpusSpec, read_corpus
 from unmask.records.files import open_rows, rows_or_raise
 from unmask.records.lines import LONGEST, decoded_lines
 

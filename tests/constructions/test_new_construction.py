@@ -380,9 +380,9 @@ def test_more_blanks_than_two_are_refused(page: dict[str, Any], lm: LanguageMode
 
 def test_runs_measure_what_other_processes_know(page: dict[str, Any]) -> None:
     pytest.importorskip("pyarrow")
-    from unmask.corpora import CorpusSpec
     from unmask.evaluation.request import Request, prepare
     from unmask.jobs.model_source import ModelSource
+    from unmask.records.corpora import CorpusSpec
 
     request = Request(
         corpus=CorpusSpec("nowhere.txt"),

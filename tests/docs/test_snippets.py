@@ -15,8 +15,9 @@ import pytest
 import snippets
 from snippets import ROOT, Block, Command, blocks, commands
 
-from unmask import cli, corpora
+from unmask import cli
 from unmask.constructions.registered import REGISTERED
+from unmask.records import corpora
 from unmask.records.hub import Table
 from unmask.sequences import blimp
 

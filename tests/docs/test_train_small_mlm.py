@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM
 
 import unmask
-from unmask.corpora.corpus import Sentence
+from unmask.records.corpus import Sentence
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "runs"))
 

@@ -18,11 +18,11 @@ from unmask import Sketch
 from unmask.cli import main
 from unmask.cli.cost import Bill
 from unmask.constructions.needs import Needs
-from unmask.corpora import CorpusSpec, read_corpus
 from unmask.jobs.kinds.fill import Request
 from unmask.joints import form_engine
 from unmask.joints.forms import Product
 from unmask.queries.dependence import jacobian
+from unmask.records.corpora import CorpusSpec, read_corpus
 from unmask.records.files import open_input, read_unit
 from unmask.sequences.variant_metrics import evaluate_variants
 from unmask.tables.conditional import DenseLogits

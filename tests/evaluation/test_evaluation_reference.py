@@ -9,9 +9,9 @@ import torch
 from assets import real_model
 
 from unmask.cli import main
-from unmask.corpora import CorpusSpec, read_corpus
 from unmask.evaluation.masks import MaskedPair, examples
 from unmask.evaluation.run import read_run
+from unmask.records.corpora import CorpusSpec, read_corpus
 
 # of all metrics of all constructions below, in nats
 TOLERANCE = 3e-4

@@ -28,7 +28,6 @@ from plans import a_plan
 from unmask import cli, markup
 from unmask.cli import command, evaluate
 from unmask.constructions import CONSTRUCTIONS
-from unmask.corpora.corpus import Occurrence, gather
 from unmask.errors import StoreError
 from unmask.evaluation.reports.bootstrap import Estimate, Resampling
 from unmask.evaluation.reports.html.charts import WITHOUT, inline
@@ -43,6 +42,7 @@ from unmask.evaluation.rows import Row
 from unmask.evaluation.run import Construction, Run, read_run
 from unmask.plots.styles import STYLES
 from unmask.printable import printable
+from unmask.records.corpus import Occurrence, gather
 
 TABLE1 = Path(__file__).parents[2] / "docs" / "results" / "table1-caption-bert"
 QUICK = Resampling(resamples=20, seed=0)

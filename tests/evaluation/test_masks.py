@@ -14,9 +14,9 @@ from tiny_tokenizers import save_bert, tiny_bert, without_unknown, word_piece
 
 import unmask
 from unmask import CorpusError
-from unmask.corpora import CorpusSpec, read_corpus
-from unmask.corpora.corpus import Sentence
 from unmask.evaluation.masks import MASKS, examples
+from unmask.records.corpora import CorpusSpec, read_corpus
+from unmask.records.corpus import Sentence
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"

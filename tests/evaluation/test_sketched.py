@@ -15,7 +15,6 @@ from toy_lm import ToyMaskedLM, ToyTokenizer
 import unmask
 from unmask import Cloze, Sketch
 from unmask.cli import main
-from unmask.corpora import CorpusSpec
 from unmask.errors import UnmaskError
 from unmask.evaluation import ModelSource, Request, prepare, read_run
 from unmask.evaluation.kind import measure
@@ -25,6 +24,7 @@ from unmask.evaluation.reports.summary import differences, summarise
 from unmask.evaluation.rows import Row
 from unmask.evaluation.run import Construction
 from unmask.queries.sketched import sketchable
+from unmask.records.corpora import CorpusSpec
 
 SIZE = 300
 PUBLISHED = Path(__file__).parents[2] / "docs" / "results" / "table1-caption-bert" / "snli"

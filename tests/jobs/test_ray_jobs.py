@@ -12,7 +12,6 @@ from ray_nodes import TwoNodes, private_nodes
 from tiny_tokenizers import save_bert
 
 import unmask
-from unmask.corpora import CorpusSpec
 from unmask.errors import StoreError, UnmaskError
 from unmask.evaluation.request import Request, prepare
 from unmask.jobs import folder as folders
@@ -24,6 +23,7 @@ from unmask.jobs.model_source import ModelSource
 from unmask.jobs.plan import JobPlan
 from unmask.jobs.running import Job, open_job, run_job
 from unmask.jobs.work import _give_up
+from unmask.records.corpora import CorpusSpec
 from unmask.records.files import Unit
 
 needs_ray = pytest.mark.skipif(not find_spec("ray"), reason="the extra `ray` is not here")

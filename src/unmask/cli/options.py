@@ -18,9 +18,9 @@ from unmask.text.typed import candidates
 from unmask.text.typed import support as support
 
 if TYPE_CHECKING:
-    from unmask.corpora import CorpusSpec
     from unmask.jobs.model_source import ModelSource
     from unmask.language_model import Axes, LanguageModel
+    from unmask.records.corpora import CorpusSpec
     from unmask.settings import Settings
 
 Value = TypeVar("Value")
@@ -141,7 +141,7 @@ class Corpus:
 
     def spec(self, place: str) -> "CorpusSpec":
         """A corpus as the options name it."""
-        from unmask.corpora import CorpusSpec
+        from unmask.records.corpora import CorpusSpec
 
         return CorpusSpec(
             place=place,

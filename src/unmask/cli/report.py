@@ -153,9 +153,9 @@ class ReportCommand:
 
 def _with_corpora(it: "Report", chosen: ReportCommand) -> "Report":
     """The report with what is made of texts; a run and its corpus are matched by a hash."""
-    from unmask.corpora import read_corpus
     from unmask.evaluation.reports.reporting import with_syntax, with_text
     from unmask.evaluation.reports.syntax import spacy_parser
+    from unmask.records.corpora import read_corpus
 
     parse = None if chosen.parser is None else spacy_parser(chosen.parser)
     corpora = [read_corpus(chosen.reading.spec(place)) for place in chosen.corpus]

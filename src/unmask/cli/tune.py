@@ -134,7 +134,7 @@ class TuneCommand:
         tuning = self._tuning()
 
         from unmask import progress
-        from unmask.corpora import read_corpus
+        from unmask.records.corpora import read_corpus
         from unmask.training.folder import TuningFolder
         from unmask.training.work import tune
 

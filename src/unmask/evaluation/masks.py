@@ -13,11 +13,11 @@ from itertools import pairwise
 from typing import Any
 
 from unmask.arguments import whole_number
-from unmask.corpora.corpus import Sentence
 from unmask.errors import CorpusError
 from unmask.evaluation.rows import Spans
 from unmask.language_model import LanguageModel
 from unmask.printable import quoted
+from unmask.records.corpus import Sentence
 from unmask.text.candidates import Candidates
 from unmask.text.cloze import Cloze, trimmed
 

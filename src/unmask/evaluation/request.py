@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from unmask.constructions import CONSTRUCTIONS, check_methods, default_options, is_importable
-from unmask.corpora import CorpusSpec, read_corpus
-from unmask.corpora.corpus import Corpus
 from unmask.errors import CorpusError, MethodError, SupportError, UnmaskError
 from unmask.evaluation.kind import EXAMPLE, Evaluate
 from unmask.evaluation.masks import MASKS, MaskedPair, examples
@@ -31,6 +29,8 @@ from unmask.jobs.work import InMemoryInput
 from unmask.language_model import LanguageModel
 from unmask.printable import quoted
 from unmask.queries.sketched import check_sketched, sketchable
+from unmask.records.corpora import CorpusSpec, read_corpus
+from unmask.records.corpus import Corpus
 from unmask.settings import Settings, Sketch
 
 # examples of each mask; a killed process loses at most a unit, and one example may take minutes

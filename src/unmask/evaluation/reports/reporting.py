@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from unmask.corpora.corpus import Corpus
 from unmask.errors import StoreError
 from unmask.evaluation.reports.bootstrap import Resampling
 from unmask.evaluation.reports.distance import (
@@ -34,6 +33,7 @@ from unmask.evaluation.run import EvaluationPlan, Run
 from unmask.jobs.model_identity import same_function
 from unmask.jobs.software import differing
 from unmask.printable import quoted
+from unmask.records.corpus import Corpus
 
 # kinds of distance, and what tables call them
 KINDS = {"distance": TOKEN_DISTANCE, "syntax": "syntactic distance"}

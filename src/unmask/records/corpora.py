@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from unmask.corpora.corpus import Corpus, Occurrence, gather
 from unmask.errors import CorpusError
 from unmask.printable import quoted
 from unmask.records import places
+from unmask.records.corpus import Corpus, Occurrence, gather
 from unmask.records.files import FORMATS, format_by_name, open_input, rows_or_raise
 from unmask.records.hub import Table, dataset_rows
 from unmask.records.lines import decoded_lines, line_of

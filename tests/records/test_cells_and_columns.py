@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from unmask import SupportError
-from unmask.corpora import CorpusSpec, read_corpus
 from unmask.errors import CorpusError
 from unmask.jobs import parts
 from unmask.jobs.kinds.fill import Request
@@ -25,6 +24,7 @@ from unmask.jobs.single_file import FileLayout, growing
 from unmask.jobs.tally import Tally
 from unmask.markup import data_cell, from_data_cell
 from unmask.records import places
+from unmask.records.corpora import CorpusSpec, read_corpus
 from unmask.records.files import RowBatch, open_input, read_unit, rows_or_raise
 from unmask.records.rows import Row
 from unmask.records.writing import written

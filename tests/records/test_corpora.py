@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 from assets import real_data
 
-from unmask import CorpusError, corpora
-from unmask.corpora import CorpusSpec, read_corpus
-from unmask.corpora.corpus import Corpus, Sentence, digest
+from unmask import CorpusError
+from unmask.records import corpora
+from unmask.records.corpora import CorpusSpec, read_corpus
+from unmask.records.corpus import Corpus, Sentence, digest
 from unmask.records.hub import Table
 
 PAIRS = [("A cat sat.", "An animal sat."), ("A dog ran.", "A cat sat.")]

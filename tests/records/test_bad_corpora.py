@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from unmask import CorpusError
-from unmask.corpora import CorpusSpec, read_corpus
 from unmask.records import places
+from unmask.records.corpora import CorpusSpec, read_corpus
 from unmask.records.lines import LONGEST
 
 
