@@ -21,8 +21,37 @@ ALPHABETS = {
 }
 SUPPORTS = ("vocabulary", "tokens", "no-special", *ALPHABETS)
 
-# measures of dependence and their units
-MEASURES = {"mutual-information": "bits", "pmi": "nats", "jacobian": "nats"}
+# formats of rows that are written
+OUTPUT_FORMATS = ("csv", "jsonl", "parquet", "tsv")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure of dependence: its unit, its name in a sentence, and what it says of two places."""
+
+    unit: str
+    words: str
+    meaning: str
+
+
+MEASURES = {
+    "mutual-information": Measure(
+        "bits",
+        "mutual information",
+        "how far filling one place moves the model's distribution of the other, with both masked",
+    ),
+    "pmi": Measure(
+        "nats",
+        "PMI",
+        "how much likelier each of the two words is in the model when the other is known",
+    ),
+    "jacobian": Measure(
+        "nats",
+        "Jacobian",
+        "how far writing other tokens at one place moves the model's log-probabilities at the "
+        "other",
+    ),
+}
 
 # scores of whole texts, and of pairs of them
 TEXT_METHODS = ("pll", "pll-word-l2r", "unmasking")

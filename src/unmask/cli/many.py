@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from unmask.cli import announce, cluster, options
 from unmask.cli.command import group, option
 from unmask.errors import UnmaskError
+from unmask.names import OUTPUT_FORMATS
 from unmask.printable import quoted
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ FILES_HELP = (
     "quotation marks, a folder of them, or a URL (s3://, gs://, hf://); also .gz and .zst"
 )
 INPUT_FORMATS = "txt, jsonl, tsv, csv, parquet or fasta"
-OUTPUT_FORMATS = ("csv", "jsonl", "parquet", "tsv")
 
 
 # options that commands over rows share, each a field

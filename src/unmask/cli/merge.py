@@ -7,9 +7,8 @@ from pathlib import Path
 from unmask.cli import options
 from unmask.cli.command import argument, option
 from unmask.errors import UnmaskError
+from unmask.names import OUTPUT_FORMATS
 from unmask.printable import quoted
-
-_FORMATS = ("csv", "jsonl", "parquet", "tsv")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +34,7 @@ class MergeCommand:
         from unmask.records.places import is_url
 
         format = Path(self.file).suffix.lower().removeprefix(".")
-        if format not in _FORMATS:
+        if format not in OUTPUT_FORMATS:
             raise UnmaskError(
                 f"the name of {quoted(self.file, limit=150)} does not end with .csv, .tsv, .jsonl "
                 "or .parquet"

@@ -112,7 +112,7 @@ class ScoreCommand(ScoreOptions):
         if not self.quiet:
             notes += score_notes.notes(kind, tally)
         if is_table:
-            parts = [self._table(task, rows), summary, "\n".join(notes)]
+            parts = [self._table(kind, task, rows), summary, "\n".join(notes)]
             print("\n\n".join(part for part in parts if part))
             return
         if self.output not in (None, "-"):
@@ -122,7 +122,7 @@ class ScoreCommand(ScoreOptions):
         for line in notes:
             print(line, file=sys.stderr)
 
-    def _table(self, task: Task, rows: "list[Row]") -> str:
+    def _table(self, kind: "Score", task: Task, rows: "list[Row]") -> str:
         from unmask.sequences.outputs import table
 
         if self.blimp is not None:
@@ -134,7 +134,9 @@ class ScoreCommand(ScoreOptions):
         texts = [] if self.no_text else task.text_columns
         if self.words and len({row[task.text_columns[0]] for row in rows}) == 1:
             texts = []
-        return table(rows, [*texts, *(name for name in task.own_columns if name not in left_out)])
+        return table(
+            rows, [*texts, *(name for name in kind.output_columns if name not in left_out)]
+        )
 
 
 class _Table:

@@ -81,10 +81,10 @@ class ScoreOptions(many.RowsCommand):
 class Task:
     """What the options come to.
 
-    `columns` are those that the options name, `text_columns` those that hold the texts,
-    `own_columns` those that the output adds. `order` is that of unmasking, None without it.
-    `format` is what rows are printed in, None for a table to be read. Accuracies of pairs are by
-    the columns of `groups`; the first says what the overall one is the mean over.
+    `columns` are those that the options name, `text_columns` those that hold the texts. `order` is
+    that of unmasking, None without it. `format` is what rows are printed in, None for a table to be
+    read. Accuracies of pairs are by the columns of `groups`; the first says what the overall one is
+    the mean over.
     """
 
     methods: list[str]
@@ -93,7 +93,6 @@ class Task:
     order: str | None
     columns: list[str]
     text_columns: list[str]
-    own_columns: list[str]
     groups: list[str]
     unit: str
     format: str | None
@@ -102,7 +101,6 @@ class Task:
 def checked(chosen: ScoreOptions) -> Task:
     """Reject what does not go together, before anything is read."""
     from unmask.sequences import blimp
-    from unmask.sequences.outputs import PAIR_COLUMNS, TEXT_COLUMNS, WORD_COLUMNS
     from unmask.sequences.paths import check_orders
     from unmask.sequences.scoring import checked_order
 
@@ -115,8 +113,6 @@ def checked(chosen: ScoreOptions) -> Task:
     check_orders(**orders)
     order = checked_order(_order_name(chosen.order), methods)
     columns = named_columns(chosen)
-    *numbers, reason = WORD_COLUMNS if chosen.words else PAIR_COLUMNS if is_pairs else TEXT_COLUMNS
-    own = ("method", *(["order"] if order else []), *numbers, "unit", "model", reason)
     return Task(
         methods=methods,
         is_pairs=is_pairs,
@@ -124,7 +120,6 @@ def checked(chosen: ScoreOptions) -> Task:
         order=order,
         columns=columns if chosen.pairs or chosen.column else [],
         text_columns=list(blimp.PAIR) if is_blimp else columns,
-        own_columns=[chosen.prefix + name for name in own],
         groups=[blimp.PARADIGM, *blimp.GROUPS] if is_blimp else list(chosen.by),
         unit="bits" if chosen.base_two else "nats",
         format=_format(chosen),

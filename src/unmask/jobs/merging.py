@@ -12,9 +12,7 @@ from unmask.jobs.parts import opened
 from unmask.printable import describe, quoted
 from unmask.records import places
 from unmask.records.parquet import parquet_library
-from unmask.records.writing import TEXT_FORMATS, written
-
-FORMATS = (*TEXT_FORMATS, "parquet")
+from unmask.records.writing import written
 
 
 class Merged(NamedTuple):

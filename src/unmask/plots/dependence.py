@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from unmask.arguments import whole_number
 from unmask.errors import UnmaskError
+from unmask.names import MEASURES
 from unmask.plots import heat_map, panels, tokens
 from unmask.plots.fonts import drawing
 from unmask.plots.styles import LARGE, SMALL
@@ -32,14 +33,6 @@ _LETTER, _GAP, _HIGHEST, _LINE = 0.085, 0.16, 2.2, 0.24
 # of an arc, its height over half its width; and inches in which the notes have a line each
 _STEEPEST, _NARROWEST = 0.7, 6.5
 _FOUND, _OTHER = "#332288", "#999999"
-
-_MEANING = {
-    "mutual-information": "how far filling one place moves the model's distribution of the other, "
-    "with both masked",
-    "pmi": "how much likelier each of the two words is in the model when the other is known",
-    "jacobian": "how far writing other tokens at one place moves the model's log-probabilities at "
-    "the other",
-}
 
 
 def plot_map(found: DependenceMap) -> "Figure":
@@ -107,7 +100,7 @@ def _about(found: DependenceMap) -> Iterator[str]:
         else ""
     )
     name = _name(found)
-    yield f"{name[0].upper()}{name[1:]}: {_MEANING[found.measure]}{estimated}{corrected}."
+    yield f"{name[0].upper()}{name[1:]}: {MEASURES[found.measure].meaning}{estimated}{corrected}."
     model = tokens.model_label(found.model)
     yield f"Dependence in the model {model}, not in the world; it is neither cause nor syntax."
 
@@ -126,8 +119,7 @@ def _about_arcs(
 
 
 def _name(found: DependenceMap) -> str:
-    name = {"mutual-information": "mutual information", "pmi": "PMI"}.get(found.measure, "Jacobian")
-    return f"{name}, {found.unit}"
+    return f"{MEASURES[found.measure].words}, {found.unit}"
 
 
 # --- a map -------------------------------------------------------------------------------------

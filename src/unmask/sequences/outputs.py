@@ -13,11 +13,24 @@ if TYPE_CHECKING:
 
 Row = dict[str, object]
 
-TEXT_COLUMNS = ("score", "tokens", "unknown_tokens", "forward_passes", "reason")
-WORD_COLUMNS = ("word_number", "word", "start", "end", "pieces", "surprisal", "reason")
-PAIR_COLUMNS = (
-    *("log_ratio", "standard_error", "correct", "orders", "places", "forward_passes", "reason"),
-)
+# the columns of a score and their types; the reason stands last in a row
+TEXT_COLUMNS = {
+    "score": "double",
+    **dict.fromkeys(("tokens", "unknown_tokens", "forward_passes"), "int64"),
+    "reason": "string",
+}
+WORD_COLUMNS = {
+    "word_number": "int64",
+    "word": "string",
+    **dict.fromkeys(("start", "end", "pieces"), "int64"),
+    "surprisal": "double",
+    "reason": "string",
+}
+PAIR_COLUMNS = {
+    **dict.fromkeys(("log_ratio", "standard_error", "correct"), "double"),
+    **dict.fromkeys(("orders", "places", "forward_passes"), "int64"),
+    "reason": "string",
+}
 # how many bits a nat has
 BITS = 1 / math.log(2)
 # a longer text is cut in a table
@@ -81,7 +94,7 @@ def _surprisal(word: WordScore, unit: float) -> Row:
     return {"surprisal": -word.log_prob * unit}
 
 
-def _row(names: Sequence[str], value: object, unit: float) -> Row:
+def _row(names: Iterable[str], value: object, unit: float) -> Row:
     """What a value has under these names; those of its numbers that are in nats in the unit."""
     row: dict[str, Any] = {name: getattr(value, name, None) for name in names}
     in_nats = ("score", "log_ratio", "standard_error")

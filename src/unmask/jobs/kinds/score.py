@@ -20,12 +20,6 @@ from unmask.sequences.scores import LogRatio, TextScore, Unscored
 from unmask.sequences.texts import TokenisedText, tokenised_or_reasons
 from unmask.settings import Settings
 
-_TYPES = {
-    **dict.fromkeys(("score", "surprisal", "log_ratio", "standard_error", "correct"), "double"),
-    **dict.fromkeys(("tokens", "unknown_tokens", "forward_passes", "orders", "places"), "int64"),
-    **dict.fromkeys(("word_number", "start", "end", "pieces"), "int64"),
-}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Score(Kind):
@@ -78,11 +72,11 @@ class Score(Kind):
     @property
     def output_columns(self) -> dict[str, str]:
         """The columns that it adds."""
-        every = WORD_COLUMNS if self.words else PAIR_COLUMNS if self.is_pairs else TEXT_COLUMNS
-        *numbers, reason = every
+        types = WORD_COLUMNS if self.words else PAIR_COLUMNS if self.is_pairs else TEXT_COLUMNS
+        *numbers, reason = types
         order = ("order",) if self.order else ()
         names = ("method", *order, *numbers, "unit", "model", reason)
-        return {self.prefix + name: _TYPES.get(name, "string") for name in names}
+        return {self.prefix + name: types.get(name, "string") for name in names}
 
     def read(self, lm: LanguageModel, rows: Sequence[Row]) -> list[Any]:
         """The tokens of each text, or of both."""

@@ -74,7 +74,7 @@ class DependenceMap:
     @property
     def unit(self) -> str:
         """Bits or nats."""
-        return MEASURES[self.measure]
+        return MEASURES[self.measure].unit
 
     def __repr__(self) -> str:
         """Measure, size, and the strongest dependence."""
