@@ -119,7 +119,7 @@ def answered_example(page: Any) -> float:
     return time.monotonic() - began
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def alone(browser: Any, english: str) -> float:
     """The seconds that the first example takes when nothing else is asked."""
     with opened(browser, english) as page:

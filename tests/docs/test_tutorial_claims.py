@@ -5,8 +5,11 @@ were at the end of each section, under its heading.
 """
 
 import math
+import os
 import re
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +19,11 @@ pytest.importorskip("myst_nb")
 
 from IPython.core.interactiveshell import InteractiveShell
 from myst_nb.core.read import read_myst_markdown_notebook
+from read_once import reading_once
 from traitlets.config import Config
 
 import unmask
+from unmask.cli import main
 from unmask.evaluation.run import read_run
 
 ROOT = Path(__file__).parents[2]
@@ -40,6 +45,7 @@ def run(page: str, kernels: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         Path(name).symlink_to(folder, target_is_directory=True)
     shell = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
     shell.reset(new_session=False)
+    shell.system = commands_of(shell)
     heading = ""
     try:
         for cell in read_myst_markdown_notebook(text).cells:
@@ -56,11 +62,27 @@ def run(page: str, kernels: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         shell.restore_sys_module_state()
 
 
+def commands_of(shell: InteractiveShell) -> Callable[[str], None]:
+    """What `!` runs: `unmask` in this process, for to start it takes longer than what it does."""
+    outside = shell.system
+
+    def run_command(line: str) -> None:
+        words = shlex.split(shell.var_expand(line, depth=1))
+        if words[0] != "unmask":
+            outside(line)
+            return
+        words, log = (words[:-2], words[-1]) if words[-2] == "2>" else (words, os.devnull)
+        with open(log, "w") as errors, redirect_stderr(errors):
+            shell.user_ns["_exit_code"] = main(words[1:])
+
+    return run_command
+
+
 @pytest.fixture(scope="module")
 def tutorial(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Run a page, and be in the folder where it ran."""
     kept: dict[str, tuple[Path, dict[str, Names]]] = {}
-    with pytest.MonkeyPatch.context() as patch:
+    with reading_once(), pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(DOCS))
         from _sphinx import kernels
 

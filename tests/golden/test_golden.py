@@ -39,10 +39,10 @@ import pyarrow.parquet as pq
 import pytest
 import tiny_models
 import torch
+from read_once import reading_once
 
 import unmask
 import unmask.cli
-import unmask.loading
 from unmask.constructions.registered import REGISTERED
 
 HERE = Path(__file__).parent
@@ -236,19 +236,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def loaded(models: Path) -> Iterator[Path]:
     """The same; a model that has been loaded once is not read again."""
-    load, kept = unmask.loading.load_pretrained, dict[object, Any]()
-
-    def load_once(place: Any, **options: Any) -> Any:
-        path = Path(place).resolve()
-        if path.parent != models.resolve():
-            return load(place, **options)
-        key = (path, *map(str, options.items()))
-        if key not in kept:
-            kept[key] = load(place, **options)
-        return kept[key]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(unmask.loading, "load_pretrained", load_once)
+    with reading_once():
         yield models
 
 
