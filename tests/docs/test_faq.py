@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,11 +26,14 @@ def templates(source: str) -> list[str]:
     return found
 
 
-STRINGS = [
-    text
-    for file in sorted((ROOT / "src").rglob("*.py"))
-    for text in templates(file.read_text(encoding="utf-8"))
-]
+@cache
+def strings() -> list[str]:
+    """Of the package; read when a test asks, for every process imports this file."""
+    return [
+        text
+        for file in sorted((ROOT / "src").rglob("*.py"))
+        for text in templates(file.read_text(encoding="utf-8"))
+    ]
 
 
 def said(quote: str, strings: list[str]) -> bool:
@@ -47,7 +51,7 @@ def test_templates_have_dots_where_values_are() -> None:
 
 @pytest.mark.parametrize("quote", QUOTED)
 def test_a_quoted_message_is_printed(quote: str) -> None:
-    assert said(quote, STRINGS), quote
+    assert said(quote, strings()), quote
 
 
 def test_there_are_messages() -> None:

@@ -30,7 +30,7 @@ def columns(text: str) -> list[str]:
     return [name.strip() for name in header.split("|")]
 
 
-def check(joints: dict[str, unmask.Joint], text: str) -> None:
+def check(joints: dict[str, unmask.Joint], text: str, *, error: float = 1e-3) -> None:
     rows, names = published(text), columns(text)
     assert len(rows) == 6
     for name, joint in joints.items():
@@ -40,15 +40,28 @@ def check(joints: dict[str, unmask.Joint], text: str) -> None:
             assert found is not None
             tokens = tuple(found[1].replace("\\", "").split())
             # not the ranks: the sixth decimal of a near tie may differ from machine to machine
-            assert math.exp(joint.log_prob(*tokens)) == pytest.approx(float(found[2]), abs=1e-3)
+            assert math.exp(joint.log_prob(*tokens)) == pytest.approx(float(found[2]), abs=error)
             assert rank > 0 or joint.top(1)[0].tokens == tokens
 
 
+ENGLISH = "Two [MASK] are playing [MASK] on the beach."
+
+
 def test_english(tiny_english: unmask.LanguageModel) -> None:
-    text = "Two [MASK] are playing [MASK] on the beach."
-    joints = tiny_english.joints(text, methods=columns(text), support="vocabulary")
+    """One that takes a forward pass, one that takes half of all, and one that is sketched."""
+    exact = tiny_english.joints(ENGLISH, methods=["mlm", "hcb"], support="vocabulary")
+    assert all(joint.shape == (8192, 8192) for joint in exact.values())
+    check(exact, ENGLISH)
+    sketched = tiny_english.joint(ENGLISH, method="log-pool")
+    assert sketched.is_sketched()
+    check({"log-pool": sketched}, ENGLISH, error=2e-3)
+
+
+@pytest.mark.long
+def test_english_by_every_construction(tiny_english: unmask.LanguageModel) -> None:
+    joints = tiny_english.joints(ENGLISH, methods=columns(ENGLISH), support="vocabulary")
     assert all(joint.shape == (8192, 8192) for joint in joints.values())
-    check(joints, text)
+    check(joints, ENGLISH)
 
 
 @pytest.mark.long

@@ -5,6 +5,7 @@
 
 import itertools
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,13 @@ class Naive:
 
     def __init__(self, model: Any, tokenizer: Any, *, apart: bool) -> None:
         self.model, self.tokenizer, self.apart = model.eval(), tokenizer, apart
+        # of one sequence at a time, and each sequence once
+        self._log_probs = cache(self._read)
 
     def log_probs(self, residues: str, masked: Sequence[int] = ()) -> NDArray[np.float64]:
+        return self._log_probs(residues, tuple(masked))
+
+    def _read(self, residues: str, masked: tuple[int, ...]) -> NDArray[np.float64]:
         ids = self.tokenizer(" ".join(residues) if self.apart else residues)["input_ids"]
         # one special token before the first residue
         for place in masked:
