@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import nullcontext
 from typing import Any
 
@@ -31,8 +31,15 @@ REACHED_ELSEWHERE = {
 }
 
 
+# what --quick leaves out, and the processor seconds that a test of it may take
+NOT_QUICK, QUICK_SECONDS = ("slow", "long", "real", "assets"), 3.0
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="run the tests marked `long` as well")
+    parser.addoption(
+        "--quick", action="store_true", help="the first and the last case of each test without mark"
+    )
     parser.addoption(
         "--update-golden", action="store_true", help="write what tests/golden holds anew"
     )
@@ -47,6 +54,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if item.get_closest_marker("long")]
         items[:] = [item for item in items if not item.get_closest_marker("long")]
         config.hook.pytest_deselected(items=left_out)
+    if config.getoption("--quick"):
+        chosen = quick(items)
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = [item for item in items if item in chosen]
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
     for item in items:
@@ -55,6 +66,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 raise pytest.UsageError(f"{item.nodeid}: give the reason, assets('...')")
         if item.path.name in REACHED_ELSEWHERE:
             item.add_marker("no_cover")
+
+
+def quick(items: list[pytest.Item]) -> set[pytest.Item]:
+    """The first and the last case of every test without mark; some of every folder."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if not any(item.get_closest_marker(mark) for mark in NOT_QUICK):
+            cases.setdefault(item.nodeid.split("[")[0], []).append(item)
+    chosen = {item for found in cases.values() for item in (found[0], found[-1])}
+    if without := {item.path.parent for item in items} - {item.path.parent for item in chosen}:
+        raise pytest.UsageError(f"--quick has no test of {', '.join(map(str, sorted(without)))}")
+    return chosen
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """A slow test is found out where it matters: it fails under --quick."""
+    began = sum(os.times()[:4])
+    yield
+    seconds = sum(os.times()[:4]) - began
+    if item.config.getoption("--quick") and seconds > QUICK_SECONDS:
+        pytest.fail(f"{seconds:.1f} s are too long for --quick: quicken it, or mark it `slow`")
 
 
 @pytest.fixture(scope="module")
