@@ -25,10 +25,10 @@ from torch import Tensor
 
 import unmask
 from unmask.constructions import construct
-from unmask.records.corpora import CorpusSpec, read_corpus
 from unmask.evaluation.masks import MASKS, examples
 from unmask.joints.metrics import pair_metrics
 from unmask.queries.sketched import precise_joints
+from unmask.records.corpora import CorpusSpec, read_corpus
 from unmask.settings import Sketch
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.sketch import SketchedPair
