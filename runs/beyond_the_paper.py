@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from table1_here_report import less, settings
+from table1_here_report import all_less, less, settings
 
 from unmask.errors import UnmaskError
 from unmask.evaluation.reports.bootstrap import DEFAULT, Estimate, means
@@ -149,7 +149,8 @@ def difference_lines(rows: ByMask, baseline: str) -> Iterator[str]:
         for name in (*PASSES, *OTHERS):
             if name != baseline and name in by:
                 count = len(by[name])
-                cells = [interval(less(by[name], by[baseline], m), count) for m in metrics]
+                gaps = all_less(by[name], by[baseline], metrics)
+                cells = [interval(gap, count) for gap in gaps]
                 yield f"| {name} | {' | '.join(cells)} |"
         yield ""
 

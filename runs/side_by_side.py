@@ -18,7 +18,17 @@ from typing import NamedTuple
 import numpy as np
 from beyond_the_paper import interval
 from scipy.stats import spearmanr
-from table1_here_report import CLAIMS, NAMES, RUNS, Claim, in_the_paper, less, settings, verdict
+from table1_here_report import (
+    CLAIMS,
+    NAMES,
+    RUNS,
+    Claim,
+    all_less,
+    in_the_paper,
+    less,
+    settings,
+    verdict,
+)
 
 from unmask import markup
 from unmask.constructions import DEFAULT_METHOD
@@ -213,10 +223,8 @@ def languages(every: Sequence[Setting]) -> Iterator[str]:
         if one.folder.parent.name == "other-languages":
             for name, rows in one.rows.items():
                 if name != DEFAULT_METHOD:
-                    each = (
-                        less(rows, one.rows[DEFAULT_METHOD], metric)
-                        for metric in ("pairwise_nll", "unary_nll")
-                    )
+                    both = ("pairwise_nll", "unary_nll")
+                    each = all_less(rows, one.rows[DEFAULT_METHOD], both)
                     shown = [interval(found, len(rows)) for found in each]
                     yield line([one.shown, f"`{name}`", *shown])
     yield ""

@@ -12,7 +12,7 @@ import argparse
 import csv
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -96,11 +96,17 @@ def settings(rows: Sequence[Row]) -> dict[Group, dict[str, list[Row]]]:
 
 def less(some: Sequence[Row], others: Sequence[Row], metric: str) -> Estimate:
     """The mean of one construction's number less another's, on the examples of both."""
+    return all_less(some, others, [metric])[0]
+
+
+def all_less(some: Sequence[Row], others: Sequence[Row], metrics: Iterable[str]) -> list[Estimate]:
+    """The same of several numbers, for the price of one."""
     (found,) = differences([*some, *others], others[0].construction, DEFAULT)
-    estimate: Estimate | None = getattr(found, metric)
-    if estimate is None:
-        raise UnmaskError(f"there are no two numbers of {metric} to compare")
-    return estimate
+    estimates: dict[str, Estimate | None] = {name: getattr(found, name) for name in metrics}
+    for name, estimate in estimates.items():
+        if estimate is None:
+            raise UnmaskError(f"there are no two numbers of {name} to compare")
+    return [estimate for estimate in estimates.values() if estimate]
 
 
 def in_the_paper(claim: Claim, mask: str) -> str:

@@ -4,11 +4,13 @@ import json
 import math
 import re
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from drawn_once import drawing_once
 
 from unmask.errors import UnmaskError
 from unmask.evaluation import read_run
@@ -25,6 +27,12 @@ import pages  # noqa: E402
 import side_by_side  # noqa: E402
 import sketch_report  # noqa: E402
 import table1_here_report  # noqa: E402
+
+
+@pytest.fixture(scope="module", autouse=True)
+def drawn_once() -> Iterator[None]:
+    with drawing_once():
+        yield
 
 
 def rows(name: str) -> list[report.Row]:
