@@ -1,8 +1,7 @@
 """A file of tables that was damaged or changed gives right numbers or one `TablesFileError`.
 
-Files are changed in three ways: under their checksum, with the checksum made anew, and without any,
-as earlier versions wrote them. A change that a checksum alone can find (another id, another name,
-the logit of a token that no context makes likely) is tried with it only.
+Files are changed under their checksum, or with the checksum made anew, as another program would
+write it. A change of numbers or names that a checksum alone can find is tried with it only.
 """
 
 import json
@@ -25,7 +24,6 @@ Texts = dict[str, str]
 Change = Callable[[Tensors, Texts, np.random.Generator], None]
 
 MUTANTS = 24
-CHECKSUMS = ("stale", "anew", "none")
 
 
 def dense() -> unmask.PairTables:
@@ -91,14 +89,14 @@ def contents(path: Path) -> tuple[Tensors, Texts]:
         return load_file(path), dict(file.metadata())
 
 
-def rejected(path: Path, right: list[Tensor], *, exact: bool) -> str | None:
+def rejected(path: Path, right: list[Tensor]) -> str | None:
     """What is said of a file; None if its numbers are right."""
     try:
         found = unmask.load_tables(path)
     except unmask.TablesFileError as error:
         said = str(error)
     else:
-        _check_numbers(found, right, exact=exact)
+        _check_numbers(found, right)
         return None
     assert said.count("\n") == 0
     assert f"{path.name}'" in said
@@ -106,10 +104,10 @@ def rejected(path: Path, right: list[Tensor], *, exact: bool) -> str | None:
     return said
 
 
-def _check_numbers(found: unmask.PairTables, right: list[Tensor], *, exact: bool) -> None:
+def _check_numbers(found: unmask.PairTables, right: list[Tensor]) -> None:
     for one, other in zip(right, numbers(found), strict=True):
         assert one.shape == other.shape
-        torch.testing.assert_close(other, one, rtol=0, atol=0 if exact else 1e-4)
+        torch.testing.assert_close(other, one, rtol=0, atol=0)
     for method in ("orders", "log-pool"):
         unmask.construct(method, found).top(3)
 
@@ -123,14 +121,6 @@ def test_the_checksum_covers_all_tensors_and_texts(whole: Path) -> None:
         assert digest(tensors | {name: tensors[name][:-1]}, texts) != texts[CHECKSUM]
 
 
-@pytest.mark.parametrize("checksum", ["anew", "none"])
-def test_files_that_are_whole_are_read_with_and_without_a_checksum(
-    whole: Path, tmp_path: Path, checksum: str
-) -> None:
-    written(tmp_path / "x", *contents(whole), checksum)
-    assert rejected(tmp_path / "x", numbers(unmask.load_tables(whole)), exact=True) is None
-
-
 def test_flipped_bytes_and_cut_files_are_found(whole: Path, tmp_path: Path) -> None:
     random = np.random.default_rng(1)
     right, content = numbers(unmask.load_tables(whole)), whole.read_bytes()
@@ -139,17 +129,14 @@ def test_flipped_bytes_and_cut_files_are_found(whole: Path, tmp_path: Path) -> N
         changed = bytearray(content)
         changed[place] ^= 1 << int(random.integers(8))
         (tmp_path / "x").write_bytes(changed)
-        said.append(rejected(tmp_path / "x", right, exact=True))
+        said.append(rejected(tmp_path / "x", right))
     for length in random.integers(0, len(content), MUTANTS // 2):
         (tmp_path / "x").write_bytes(content[:length])
-        said.append(rejected(tmp_path / "x", right, exact=True))
+        said.append(rejected(tmp_path / "x", right))
     assert None not in said
 
 
-@pytest.mark.parametrize("checksum", CHECKSUMS)
-def test_flipped_bits_of_numbers_are_found_or_too_small_to_matter(
-    whole: Path, tmp_path: Path, checksum: str
-) -> None:
+def test_flipped_bits_of_numbers_are_found(whole: Path, tmp_path: Path) -> None:
     random = np.random.default_rng(2)
     right, said = numbers(unmask.load_tables(whole)), []
     for _ in range(MUTANTS):
@@ -157,10 +144,9 @@ def test_flipped_bits_of_numbers_are_found_or_too_small_to_matter(
         held = sorted(name for name in tensors if not name.startswith("ids"))
         flat = tensors[held[random.integers(len(held))]].view(torch.uint8).view(-1)
         flat[random.integers(len(flat))] ^= 1 << int(random.integers(8))
-        written(tmp_path / "x", tensors, texts, checksum)
-        said.append(rejected(tmp_path / "x", right, exact=checksum == "stale"))
-    assert any(said)
-    assert checksum != "stale" or None not in said
+        written(tmp_path / "x", tensors, texts, "stale")
+        said.append(rejected(tmp_path / "x", right))
+    assert None not in said
 
 
 def _shifted(name: str, by: float) -> Change:
@@ -241,7 +227,7 @@ def _numbered(_: Tensors, texts: Texts, __: np.random.Generator) -> None:
 
 DEEP = "[" * 100_000 + "]" * 100_000
 NESTED = '{"x":' * 200 + "1" + "}" * 200
-CHANGES: dict[str, Change] = {
+CHANGED_NUMBERS: dict[str, Change] = {
     "marginals shifted": _shifted("masked.a", 5.0),
     "marginals shifted little": _shifted("masked.b", 1e-3),
     "normalisers shifted": _shifted("log_normalizer", 3.0),
@@ -250,11 +236,13 @@ CHANGES: dict[str, Change] = {
     "logits that are nan": _set("a_given_b.", torch.nan),
     "logits that are infinite": _set("b_given_a.", -torch.inf),
     "a huge number": _set("b_given_a.", 3e38),
+    "turned": _turned,
+}
+CHANGES: dict[str, Change] = {
     "fewer logits": _cut("a_given_b."),
     "fewer normalisers": _cut("log_normalizer"),
     "fewer marginals": _cut("masked.b"),
     "fewer ids": _cut("ids.a"),
-    "turned": _turned,
     "emptied": _emptied,
     "whole logits": _of_type("a_given_b.", torch.int32),
     "whole normalisers": _of_type("log_normalizer", torch.int64),
@@ -298,15 +286,16 @@ CHANGES: dict[str, Change] = {
 }
 
 
-@pytest.mark.parametrize("checksum", CHECKSUMS)
+@pytest.mark.parametrize("checksum", ["stale", "anew"])
 def test_changed_parts_are_found(whole: Path, tmp_path: Path, checksum: str) -> None:
     random = np.random.default_rng(3)
     right = numbers(unmask.load_tables(whole))
-    for name, change in CHANGES.items():
+    changes = CHANGES if checksum == "anew" else CHANGES | CHANGED_NUMBERS
+    for name, change in changes.items():
         tensors, texts = contents(whole)
         change(tensors, texts, random)
         written(tmp_path / "x", tensors, texts, checksum)
-        assert rejected(tmp_path / "x", right, exact=True) is not None, name
+        assert rejected(tmp_path / "x", right) is not None, name
 
 
 def test_what_only_a_checksum_finds_is_found(whole: Path, tmp_path: Path) -> None:
@@ -318,52 +307,18 @@ def test_what_only_a_checksum_finds_is_found(whole: Path, tmp_path: Path) -> Non
             unmask.load_tables(tmp_path / "x")
 
 
-def test_a_damaged_row_does_not_widen_what_is_allowed(tmp_path: Path) -> None:
-    """A huge number in one token's embedding that makes the token impossible: mass is missing."""
-    tables = factored()
-    unmask.save_tables(tables, tmp_path / "ok")
-    tensors, texts = contents(tmp_path / "ok")
-    contexts = tensors["a_given_b.right"]
-    contexts[:, 0] = contexts[:, 0].abs()
-    again = unmask.PairTables.from_logits(
-        unmask.FactoredLogits(tensors["a_given_b.left"], contexts), tables.b_given_a.logits
-    )
-    unmask.save_tables(again, tmp_path / "ok")
-    tensors, texts = contents(tmp_path / "ok")
-    tensors["a_given_b.left"][3, 0] = -3e37
+def test_a_file_without_a_checksum_is_rejected(whole: Path, tmp_path: Path) -> None:
+    tensors, texts = contents(whole)
     written(tmp_path / "x", tensors, texts, "none")
-    with pytest.raises(unmask.TablesFileError, match="do not add up to its normalisers"):
+    with pytest.raises(
+        unmask.TablesFileError, match=r"it has no checksum; .*save the tables again"
+    ):
         unmask.load_tables(tmp_path / "x")
 
 
-def test_noise_of_another_machine_is_allowed(tmp_path: Path) -> None:
-    """Products of float32 are rounded in another order elsewhere, and normalisers differ."""
-    generator = torch.Generator().manual_seed(0)
-    left, right = (3 * torch.randn(400, 256, generator=generator) / 4 for _ in range(2))
-    logits = unmask.FactoredLogits(left, right)
-    unmask.save_tables(unmask.PairTables.from_logits(logits, logits), tmp_path / "ok")
-    tensors, texts = contents(tmp_path / "ok")
-    exact = left.double() @ right.double().T
-    for name, dim in (("a_given_b", 0), ("b_given_a", 1)):
-        here = tensors[f"{name}.log_normalizer"]
-        there = torch.logsumexp(exact, dim=dim)
-        assert 0 < float((here - there).abs().max()) < 1e-4
-        tensors[f"{name}.log_normalizer"] = there
-    written(tmp_path / "x", tensors, texts, "anew")
-    unmask.load_tables(tmp_path / "x")
-
-
-def test_factored_tables_are_checked_a_tile_at_a_time(tmp_path: Path, monkeypatch) -> None:
+def test_numbers_are_not_computed_again(tmp_path: Path, monkeypatch) -> None:
+    """Products of another precision do not add up elsewhere; the checksum covers them."""
     unmask.save_tables(factored(), tmp_path / "ok")
-    monkeypatch.setattr("unmask.logspace.TILE_CELLS", 24)
-    monkeypatch.setattr(unmask.FactoredLogits, "dense", lambda _: pytest.fail("made whole"))
-    asked, block = [], unmask.FactoredLogits.block
-
-    def noted(logits: unmask.FactoredLogits, rows: slice) -> Tensor:
-        asked.append(rows.stop - rows.start)
-        return block(logits, rows)
-
-    monkeypatch.setattr(unmask.FactoredLogits, "block", noted)
+    for name in ("dense", "block"):
+        monkeypatch.setattr(unmask.FactoredLogits, name, lambda *_: pytest.fail("computed"))
     unmask.load_tables(tmp_path / "ok")
-    # both tables once, two of twelve rows at a time
-    assert asked == [2] * 12

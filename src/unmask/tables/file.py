@@ -65,8 +65,7 @@ def load_tables(
 ) -> PairTables:
     """Read tables that `save_tables` wrote; a damaged or changed file raises a `TablesFileError`.
 
-    Checks the checksum, where the file has one, and in one pass over each table that its logits
-    add up to the normalisers kept with them.
+    Checks the checksum of everything that was saved, and that the parts fit each other.
     """
     shown = quoted(str(path), limit=150)
     tensors, texts = _read(path, torch.device(device), shown)
