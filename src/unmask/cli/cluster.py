@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
+from unmask.cli import options
 from unmask.cli.command import option
 from unmask.errors import UnmaskError
 
@@ -42,10 +43,9 @@ class RayOptions:
 
 def check(chosen: RayOptions) -> None:
     """Reject options that have no effect, and a wait that never ends."""
-    for name in ("workers", "cpus_per_worker", "patience"):
-        if getattr(chosen, name) is not None and chosen.ray is None:
-            option = f"--{name.replace('_', '-')}"
-            raise UnmaskError(f"{option} is for a cluster; give --ray auto, local or an address")
+    if chosen.ray is None:
+        why = "is for a cluster; give --ray auto, local or an address"
+        options.reject(chosen, ("workers", "cpus_per_worker", "patience"), why)
     if chosen.patience is not None and not 0 < chosen.patience < math.inf:
         raise UnmaskError(f"--patience takes seconds, a number above 0, not {chosen.patience:g}")
 

@@ -1,6 +1,5 @@
 """`unmask dependence`: which words or residues of a text depend on each other, in a model."""
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +10,6 @@ from unmask.cli.command import argument, group, option
 from unmask.errors import UnmaskError
 from unmask.names import MEASURES
 from unmask.plots.saving import save_figure
-from unmask.printable import quoted
 
 if TYPE_CHECKING:
     from unmask.jobs.kinds.dependence import Dependence
@@ -146,7 +144,7 @@ class DependenceCommand(many.RowsCommand):
             other = None if parse is None else _parsed(found, parse)
             save_figure(found.plot(tree=self.tree, other=other), self.figure)
             if not self.quiet:
-                print(f"wrote {quoted(self.figure, limit=150)}", file=sys.stderr)
+                options.say_written(self.figure)
         if not self.quiet and not self.json:
             print(_about(found), file=sys.stderr)
         return 0
@@ -172,15 +170,9 @@ class DependenceCommand(many.RowsCommand):
         )
 
     def _write_one(self, kind: "Dependence", found: "DependenceMap") -> None:
-        from unmask.jobs.single_file import FileLayout, growing
-        from unmask.jobs.tally import Tally
-
+        rows = [{"text": found.text, **row} for row in kind.rows_of(found)]
         names = ["text", *kind.output_columns]
-        format = many.output_format(self.output, self.output_format) or "csv"
-        output = None if self.output == "-" else self.output
-        with growing(output, FileLayout(names, format)) as writer:
-            rows = [{"text": found.text, **row} for row in kind.rows_of(found)]
-            writer.append(rows, Tally(1))
+        many.write_rows(self.output or "-", names, rows, self.output_format)
 
     def _shown(self, found: "DependenceMap") -> str:
         if not self.tree:
@@ -200,11 +192,9 @@ class DependenceCommand(many.RowsCommand):
             raise UnmaskError("give a TEXT, or --input FILE for many; one of the two")
         if self.top < 1:
             raise UnmaskError(f"--top takes a number of pairs from 1, not {self.top}")
-        for name in ("input_format", "limit"):
-            if self.input is None and getattr(self, name) is not None:
-                raise UnmaskError(
-                    f"--{name.replace('_', '-')} is for many texts; give --input FILE"
-                )
+        if self.input is None:
+            why = "is for many texts; give --input FILE"
+            options.reject(self, ("input_format", "limit"), why)
         if self.input is not None and self.json and self.output is not None:
             raise UnmaskError("--json prints rows to stdout; leave it out to give --output")
         if self.parser is not None and not (self.tree and self.figure):
@@ -236,24 +226,17 @@ class DependenceCommand(many.RowsCommand):
 def _as_json(
     lm: "LanguageModel", found: "DependenceMap", edges: Sequence[tuple[int, int]] | None, top: int
 ) -> str:
-    return json.dumps(
-        {
-            "model": lm.name,
-            "revision": lm.revision,
-            "text": found.text,
-            "measure": found.measure,
-            "unit": found.unit,
-            "samples": found.samples,
-            "forward_passes": found.forward_passes,
-            "average_product_correction": found.is_corrected,
-            "places": [
-                {"name": one.name, "start": one.start, "end": one.end} for one in found.places
-            ],
-            "pairs": [one._asdict() for one in found.top(top)],
-            "tree": edges,
-        },
-        indent=2,
-        allow_nan=False,
+    return options.as_json(
+        lm,
+        text=found.text,
+        measure=found.measure,
+        unit=found.unit,
+        samples=found.samples,
+        forward_passes=found.forward_passes,
+        average_product_correction=found.is_corrected,
+        places=[{"name": one.name, "start": one.start, "end": one.end} for one in found.places],
+        pairs=[one._asdict() for one in found.top(top)],
+        tree=edges,
     )
 
 

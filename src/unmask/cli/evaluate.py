@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from unmask.cli import cluster, many, options
 from unmask.cli.command import argument, group, option, required
-from unmask.errors import UnmaskError
 from unmask.printable import printable, quoted
 
 if TYPE_CHECKING:
@@ -105,9 +104,8 @@ class EvaluateCommand:
     def _check(self) -> None:
         """Reject options that have no effect, and a wait that never ends."""
         cluster.check(self.distributed)
-        for name in ("precision", "max_passes"):
-            if getattr(self, name) is not None and not self.sketch:
-                raise UnmaskError(f"--{name.replace('_', '-')} is of a sketch; give --sketch too")
+        if not self.sketch:
+            options.reject(self, ("precision", "max_passes"), "is of a sketch; give --sketch too")
 
     def _run(self, request: "Request", executor: "Executor | None") -> int:
         from unmask.evaluation.request import evaluate, prepare

@@ -1,6 +1,5 @@
 """`unmask fill`: the likeliest joint fills of a text, by one construction or several."""
 
-import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ from unmask.cli import announce, cluster, many, options, show
 from unmask.cli.command import argument, declared_by, group, option
 from unmask.errors import MethodError, SupportError, UnmaskError
 from unmask.plots.saving import save_figure
-from unmask.printable import printable, quoted
+from unmask.printable import printable
 from unmask.text.typed import piece_prior
 
 if TYPE_CHECKING:
@@ -229,7 +228,7 @@ class FillCommand(many.RowsCommand):
             settings=answerer.settings,
         )
         if self.json:
-            print(json.dumps({"model": lm.name, "revision": lm.revision, **found}, indent=2))
+            print(options.as_json(lm, **found))
             return
         print(printable(found["sequence"]))
         if not self.quiet:
@@ -246,7 +245,7 @@ class FillCommand(many.RowsCommand):
         figure = compare(joints) if len(joints) > 1 else plot(next(iter(joints.values())))
         save_figure(figure, place)
         if not self.quiet:
-            print(f"wrote {quoted(place, limit=150)}", file=sys.stderr)
+            options.say_written(place)
 
     def _check(self) -> None:
         """Reject options that do not go together, before a model is loaded."""
@@ -267,11 +266,9 @@ class FillCommand(many.RowsCommand):
                 raise UnmaskError(f"--together writes one fill of one TEXT; leave out {name}")
         if (self.text is None) == (self.input is None):
             raise UnmaskError("give a TEXT, or --input FILE for many; one of the two")
-        for name in ("input_format", "output", "output_format", "limit", "dry_run"):
-            if self.input is None and getattr(self, name):
-                raise UnmaskError(
-                    f"--{name.replace('_', '-')} is for many texts; give --input FILE"
-                )
+        if self.input is None:
+            of_many = ("input_format", "output", "output_format", "limit", "dry_run")
+            options.reject(self, of_many, "is for many texts; give --input FILE")
         if self.input is not None and self.json:
             raise UnmaskError("--input is answered with JSON lines as it is; leave out --json")
         if self.piece_prior is not None and not self.targets and self.input is None:

@@ -1,6 +1,5 @@
 """`unmask landscape`: all combinations of some mutations of a sequence, by one joint over them."""
 
-import json
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ from unmask.cli.command import argument, group, option
 from unmask.errors import UnmaskError
 from unmask.names import DEFAULT_METHOD
 from unmask.plots.saving import save_figure
-from unmask.printable import columns, quoted
+from unmask.printable import columns
 
 if TYPE_CHECKING:
     from unmask.language_model import LanguageModel
@@ -76,11 +75,10 @@ class LandscapeCommand:
             landscape_variant,
             parse_landscape,
         )
-        from unmask.text.residues import check_sequence
 
         settings = self.running.settings(progress=False if self.quiet else None)
         self._check()
-        residues = check_sequence(wild_type.read_wild_type(self.sequence))
+        residues = wild_type.read_wild_type(self.sequence)
         parsed = parse_landscape(":".join(self.mutations), residues)
         named = options.listed(self.method)
         every = landscape_methods(len(parsed))
@@ -97,7 +95,10 @@ class LandscapeCommand:
         )
         print(_as_json(lm, found) if self.json else _as_tables(found, self.top))
         if self.output is not None:
-            self._write(found)
+            names = ["mutant", "mutations", *found.methods]
+            many.write_rows(self.output, names, found.to_rows())
+            if not self.quiet:
+                options.say_written(self.output)
         if self.figure is not None:
             save_figure(found.plot(), self.figure)
         if not self.quiet and not self.json:
@@ -111,24 +112,9 @@ class LandscapeCommand:
         if self.top < 1:
             raise UnmaskError(f"--top takes a number from 1, not {self.top}")
         if self.output is not None:
-            _format(self.output)
+            many.output_format(self.output)
         if self.figure is not None:
             options.check_figure(self.figure)
-
-    def _write(self, found: "Landscape") -> None:
-        from unmask.jobs.single_file import FileLayout, growing
-        from unmask.jobs.tally import Tally
-
-        names = ["mutant", "mutations", *found.methods]
-        assert self.output is not None
-        with growing(self.output, FileLayout(names, _format(self.output))) as writer:
-            writer.append(found.to_rows(), Tally(1))
-        if not self.quiet:
-            print(f"wrote {quoted(self.output, limit=150)}", file=sys.stderr)
-
-
-def _format(output: str) -> str:
-    return many.output_format(output) or "csv"
 
 
 def _as_tables(found: "Landscape", top: int) -> str:
@@ -179,31 +165,22 @@ def _about(found: "Landscape") -> str:
 
 
 def _as_json(lm: "LanguageModel", found: "Landscape") -> str:
-    return json.dumps(
-        {
-            "model": lm.name,
-            "revision": lm.revision,
-            "sequence": found.sequence,
-            "mutations": list(map(str, found.mutations)),
-            "units": {"log_odds": "nats", "epistasis": "nats", "incompatibility": "bits"},
-            "incompatibility": found.incompatibility,
-            "converged": dict(found.converged),
-            "captured_mass": list(found.captured_mass),
-            "window": None if found.window is None else list(found.window),
-            "forward_passes": found.forward_passes,
-            "epistasis": {
-                name: [
-                    {
-                        "mutations": list(map(str, one.mutations)),
-                        "mean": one.mean,
-                        "wildtype": one.wildtype,
-                    }
-                    for one in found.epistasis(name)
-                ]
-                for name in found.methods
-            },
-            "combinations": found.to_rows(),
+    return options.as_json(
+        lm,
+        sequence=found.sequence,
+        mutations=list(map(str, found.mutations)),
+        units={"log_odds": "nats", "epistasis": "nats", "incompatibility": "bits"},
+        incompatibility=found.incompatibility,
+        converged=found.converged,
+        captured_mass=found.captured_mass,
+        window=found.window,
+        forward_passes=found.forward_passes,
+        epistasis={
+            name: [
+                {**one._asdict(), "mutations": list(map(str, one.mutations))}
+                for one in found.epistasis(name)
+            ]
+            for name in found.methods
         },
-        indent=2,
-        allow_nan=False,
+        combinations=found.to_rows(),
     )

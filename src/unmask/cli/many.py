@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -191,6 +191,18 @@ def output_format(
             ".tsv; give --output-format, or a folder with / at its end"
         )
     return format
+
+
+def write_rows(
+    output: str, names: Sequence[str], rows: Sequence[Mapping[str, Any]], format: str | None = None
+) -> None:
+    """Write rows that are known to a file, or for - to stdout."""
+    from unmask.jobs.single_file import FileLayout, growing
+    from unmask.jobs.tally import Tally
+
+    layout = FileLayout(names, output_format(output, format) or "csv")
+    with growing(None if output == "-" else output, layout) as writer:
+        writer.append(rows, Tally(1))
 
 
 # --- from rows to rows ---------------------------------------------------------------------------

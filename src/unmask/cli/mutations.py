@@ -1,6 +1,5 @@
 """`unmask mutations`: what mutations do to a sequence, together and alone."""
 
-import json
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -43,13 +42,16 @@ class MutationsCommand:
 
     def run(self) -> int:
         """Read everything, load the model, score every mutant, print them."""
+        from unmask.sequences.residues import parse_mutations
+
         method = self.joints.one("mutations")
         how = self.joints.given([method]).get(method, {})
         settings = self.running.settings(progress=False if self.quiet else None)
         sequence = wild_type.read_wild_type(self.sequence)
         mutants = [line for given in self.mutants for line in _mutants(given)]
-        _check(mutants, sequence)
-
+        for one in mutants:
+            # the last of many is rejected before the model is loaded
+            parse_mutations(one, sequence)
         lm = self.running.load(self.model)
         from unmask.sequences.mutations import mutation_effects
 
@@ -67,16 +69,6 @@ class MutationsCommand:
                     "approximate"
                 )
         return 0
-
-
-def _check(mutants: list[str], sequence: str) -> None:
-    """Reject the last of many mutants before the model is loaded."""
-    from unmask.sequences.residues import parse_mutations
-    from unmask.text.residues import check_sequence
-
-    residues = check_sequence(sequence)
-    for one in mutants:
-        parse_mutations(one, residues)
 
 
 def _as_table(effects: "list[MutationEffect]") -> str:
@@ -104,18 +96,11 @@ def _about(effects: "list[MutationEffect]") -> str:
 
 
 def _as_json(lm: "LanguageModel", sequence: str, effects: "list[MutationEffect]") -> str:
-    from unmask.text.residues import check_sequence
-
-    return json.dumps(
-        {
-            "model": lm.name,
-            "revision": lm.revision,
-            "sequence": check_sequence(sequence),
-            "units": {"log_odds": "nats", "interaction": "nats", "incompatibility": "bits"},
-            "results": [effect.to_dict() for effect in effects],
-        },
-        indent=2,
-        allow_nan=False,
+    return options.as_json(
+        lm,
+        sequence=sequence,
+        units={"log_odds": "nats", "interaction": "nats", "incompatibility": "bits"},
+        results=[effect.to_dict() for effect in effects],
     )
 
 

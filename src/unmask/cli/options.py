@@ -1,9 +1,10 @@
 """Options that several commands share: which model, how it is run, and which joints."""
 
+import json
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -271,6 +272,17 @@ def say(line: str) -> None:
     print(f"unmask: {printable(line)}", file=sys.stderr)
 
 
+def say_written(place: str) -> None:
+    """Print that a file was written."""
+    print(f"wrote {quoted(place, limit=150)}", file=sys.stderr)
+
+
+def as_json(lm: "LanguageModel", **values: object) -> str:
+    """What a command found by a model, as JSON."""
+    about = {"model": lm.name, "revision": lm.revision}
+    return json.dumps({**about, **values}, indent=2, allow_nan=False)
+
+
 def read_stdin(what: str) -> str:
     """All of standard input, which holds `what`."""
     if sys.stdin is None:
@@ -295,6 +307,13 @@ def check_figure(place: str) -> None:
     check_ending(place)
     check_file("--figure", place)
     library("matplotlib.figure")
+
+
+def reject(chosen: object, names: Iterable[str], why: str) -> None:
+    """Raise where one of some options was given, and say why it has no place."""
+    for name in names:
+        if getattr(chosen, name) not in (None, False, ()):
+            raise UnmaskError(f"--{name.replace('_', '-')} {why}")
 
 
 def check_choice(option: str, value: str, allowed: Sequence[str]) -> None:

@@ -78,12 +78,12 @@ class PairsCommand(many.RowsCommand):
         from unmask.jobs.kinds.pairs import Pairs
 
         method = method_name(self.method)
-        for name in ("precision", "exact"):
-            if method == _ORDERS and getattr(self.precision, name):
-                raise UnmaskError(
-                    f"--{name} is for methods with tables, and orders is exact without; leave it "
-                    "out, or give --method log-pool"
-                )
+        if method == _ORDERS:
+            why = (
+                "is for methods with tables, and orders is exact without; leave it out, or give "
+                "--method log-pool"
+            )
+            options.reject(self.precision, ("precision", "exact"), why)
         support: Any = self.precision.support()
         return Pairs(
             columns=self._named(),

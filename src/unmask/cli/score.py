@@ -4,8 +4,8 @@ import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from unmask.cli import many, options, score_notes, score_options
-from unmask.cli.score_options import ScoreOptions, Task
+from unmask.cli import many, score_notes, score_options
+from unmask.cli.score_options import ScoreOptions
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
 
@@ -43,13 +43,12 @@ class ScoreCommand(ScoreOptions):
         files = many.GivenRows(self.files, self.format, self.limit, piped_format="txt", hold=True)
         score_options.check_files(self.files)
         files.check_header(score_options.named_columns(self))
-        task = score_options.checked(self)
-        kind, table = self._kind(task), _Table(keep=self.blimp is None)
+        kind, table = score_options.checked(self), _Table(keep=self.blimp is None)
         given = replace(files, records=self._records())
-        is_table = self.output in (None, "-") and not (task.format or self.output_format)
+        is_table = self.output in (None, "-") and not (self.json or self.output_format)
 
         def conclude(tally: "Tally") -> int:
-            self._print(kind, tally, task, table.rows, is_table=is_table)
+            self._print(kind, tally, table.rows, is_table=is_table)
             many.check_any(kind, tally)
             return 0
 
@@ -58,9 +57,9 @@ class ScoreCommand(ScoreOptions):
             kind,
             given,
             at_once=TEXTS_AT_ONCE,
-            default_format=task.format,
+            default_format="jsonl" if self.json else None,
             table=table,
-            check=lambda job: self._check_groups(job),
+            check=self._check_groups,
             conclude=conclude,
         )
 
@@ -81,38 +80,13 @@ class ScoreCommand(ScoreOptions):
             if name not in job.columns:
                 raise UnmaskError(f"--by {quoted(name)}: the input has no such column")
 
-    def _kind(self, task: Task) -> "Score":
-        from unmask.jobs.kinds.score import Score
-
-        return Score(
-            columns=tuple(task.text_columns),
-            methods=tuple(task.methods),
-            model_name=self.model_name or options.model_name(self.model),
-            order=task.order,
-            **task.orders,
-            words=self.words,
-            base_two=self.base_two,
-            without_text=self.no_text,
-            prefix=self.prefix,
-            groups=tuple(task.groups),
-            settings=self.running.settings(progress=False if self.quiet else None),
-        )
-
-    def _print(
-        self,
-        kind: "Score",
-        tally: "Tally",
-        task: Task,
-        rows: "list[Row]",
-        *,
-        is_table: bool,
-    ) -> None:
+    def _print(self, kind: "Score", tally: "Tally", rows: "list[Row]", *, is_table: bool) -> None:
         """The summary goes to stdout, unless rows for programs do; notes go below a table."""
         summary, notes = score_notes.summary(kind, tally), list[str]()
         if not self.quiet:
             notes += score_notes.notes(kind, tally)
         if is_table:
-            parts = [self._table(kind, task, rows), summary, "\n".join(notes)]
+            parts = [self._table(kind, rows), summary, "\n".join(notes)]
             print("\n\n".join(part for part in parts if part))
             return
         if self.output not in (None, "-"):
@@ -122,18 +96,18 @@ class ScoreCommand(ScoreOptions):
         for line in notes:
             print(line, file=sys.stderr)
 
-    def _table(self, kind: "Score", task: Task, rows: "list[Row]") -> str:
+    def _table(self, kind: "Score", rows: "list[Row]") -> str:
         from unmask.sequences.outputs import table
 
         if self.blimp is not None:
             return ""
-        hidden = ["unit", "model", "order", *(["method"] if len(task.methods) == 1 else [])]
+        hidden = ["unit", "model", "order", *(["method"] if len(kind.methods) == 1 else [])]
         if not any(row.get(f"{self.prefix}unknown_tokens") for row in rows):
             hidden.append("unknown_tokens")
         left_out = {self.prefix + name for name in hidden}
-        texts = [] if self.no_text else task.text_columns
-        if self.words and len({row[task.text_columns[0]] for row in rows}) == 1:
-            texts = []
+        texts = () if self.no_text else kind.columns
+        if self.words and len({row[kind.columns[0]] for row in rows}) == 1:
+            texts = ()
         return table(
             rows, [*texts, *(name for name in kind.output_columns if name not in left_out)]
         )

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from unmask.cli import cluster, many, options
 from unmask.cli.command import argument, group, option
@@ -10,6 +11,9 @@ from unmask.errors import CorpusError, MethodError, UnmaskError
 from unmask.names import PAIR_METHODS, TEXT_METHODS
 from unmask.printable import quoted
 from unmask.records.rows import TEXT_COLUMN
+
+if TYPE_CHECKING:
+    from unmask.jobs.kinds.score import Score
 
 _HCB_PATH = "hcb-path"
 # in a part of a folder
@@ -77,29 +81,9 @@ class ScoreOptions(many.RowsCommand):
     distributed: cluster.RayOptions = group(cluster.RayOptions())
 
 
-@dataclass(frozen=True)
-class Task:
-    """What the options come to.
-
-    `columns` are those that the options name, `text_columns` those that hold the texts. `order` is
-    that of unmasking, None without it. `format` is what rows are printed in, None for a table to be
-    read. Accuracies of pairs are by the columns of `groups`; the first says what the overall one is
-    the mean over.
-    """
-
-    methods: list[str]
-    is_pairs: bool
-    orders: dict[str, int]
-    order: str | None
-    columns: list[str]
-    text_columns: list[str]
-    groups: list[str]
-    unit: str
-    format: str | None
-
-
-def checked(chosen: ScoreOptions) -> Task:
-    """Reject what does not go together, before anything is read."""
+def checked(chosen: ScoreOptions) -> "Score":
+    """The job that the options ask for; what does not go together is rejected, nothing is read."""
+    from unmask.jobs.kinds.score import Score
     from unmask.sequences import blimp
     from unmask.sequences.paths import check_orders
     from unmask.sequences.scoring import checked_order
@@ -109,20 +93,27 @@ def checked(chosen: ScoreOptions) -> Task:
     is_pairs = is_blimp or chosen.pairs is not None
     _check_rows(chosen, is_pairs)
     methods = _methods(chosen, is_pairs)
-    orders = {"orders": 8 if chosen.orders is None else chosen.orders, "seed": chosen.seed}
-    check_orders(**orders)
+    orders = 8 if chosen.orders is None else chosen.orders
+    check_orders(orders, chosen.seed)
     order = checked_order(_order_name(chosen.order), methods)
     columns = named_columns(chosen)
-    return Task(
-        methods=methods,
-        is_pairs=is_pairs,
-        orders=orders,
+    if chosen.json and (chosen.output is not None or chosen.output_format is not None):
+        raise UnmaskError(
+            "--json prints JSON lines to stdout; leave it out to give --output or --output-format"
+        )
+    return Score(
+        columns=blimp.PAIR if is_blimp else tuple(columns),
+        methods=tuple(methods),
+        model_name=chosen.model_name or options.model_name(chosen.model),
         order=order,
-        columns=columns if chosen.pairs or chosen.column else [],
-        text_columns=list(blimp.PAIR) if is_blimp else columns,
-        groups=[blimp.PARADIGM, *blimp.GROUPS] if is_blimp else list(chosen.by),
-        unit="bits" if chosen.base_two else "nats",
-        format=_format(chosen),
+        orders=orders,
+        seed=chosen.seed,
+        words=chosen.words,
+        base_two=chosen.base_two,
+        without_text=chosen.no_text,
+        prefix=chosen.prefix,
+        groups=(blimp.PARADIGM, *blimp.GROUPS) if is_blimp else chosen.by,
+        settings=chosen.running.settings(progress=False if chosen.quiet else None),
     )
 
 
@@ -194,14 +185,6 @@ def _pair_columns(text: str) -> list[str]:
     if len(names) != 2 or not all(names) or names[0] == names[1]:
         raise UnmaskError(f"--pairs takes two columns, as good,bad, not {quoted(text)}")
     return names
-
-
-def _format(chosen: ScoreOptions) -> str | None:
-    if chosen.json and (chosen.output is not None or chosen.output_format is not None):
-        raise UnmaskError(
-            "--json prints JSON lines to stdout; leave it out to give --output or --output-format"
-        )
-    return "jsonl" if chosen.json else None
 
 
 def _reject(chosen: ScoreOptions, names: Sequence[str], why: str) -> None:

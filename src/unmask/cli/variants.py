@@ -121,15 +121,12 @@ class VariantsCommand(many.RowsCommand):
         from unmask.sequences.variants.cubes import LARGEST_BLOCK
         from unmask.sequences.variants.methods import method_of_variants
         from unmask.sequences.variants.scoring import checked_block
-        from unmask.text.residues import check_sequence
 
         named = [method_of_variants(name) for name in options.listed(self.method)]
         support = options.support(self.support)
         sequence = self.sequence
         return Variants(
-            sequence=None
-            if sequence is None
-            else check_sequence(wild_type.read_wild_type(sequence)),
+            sequence=None if sequence is None else wild_type.read_wild_type(sequence),
             methods=tuple(dict.fromkeys(named)),
             support=support if isinstance(support, str) else tuple(support),
             largest_block=checked_block(LARGEST_BLOCK if self.block is None else self.block),

@@ -16,9 +16,11 @@ OPTIONAL_SEQUENCE = partial(option, HELP, "RESIDUES|FILE")
 
 
 def read_wild_type(given: str) -> str:
-    """Letters as they are, or the one record of a FASTA file; letters have no dot and no slash."""
+    """Letters, or the one record of a FASTA file, checked; letters have no dot and no slash."""
+    from unmask.text.residues import check_sequence
+
     if not any(mark in given for mark in "./\\"):
-        return given
+        return check_sequence(given)
     lines = [line.strip() for line in _text(Path(given)).splitlines() if line.strip()]
     records = sum(line.startswith(">") for line in lines)
     if records > 1:
@@ -29,7 +31,7 @@ def read_wild_type(given: str) -> str:
     if records and not lines[0].startswith(">"):
         raise ClozeError(f"{quoted(given)} is not FASTA: there is text before its record")
     # translations end with a star where the stop codon was
-    return "".join(lines[records:]).removesuffix("*")
+    return check_sequence("".join(lines[records:]).removesuffix("*"))
 
 
 def _text(path: Path) -> str:
