@@ -61,51 +61,7 @@ if TYPE_CHECKING:
     from unmask.text.cloze import Cloze as Cloze
     from unmask.text.support import Support as Support
 
-_NAMES = {
-    "constructions": ["CONSTRUCTIONS", "construct", "register"],
-    "constructions.incompatibility": ["incompatibility"],
-    "constructions.needs": ["Needs"],
-    "errors": [
-        "ClozeError",
-        "CorpusError",
-        "MemoryLimitError",
-        "MethodError",
-        "ModelError",
-        "NumericsError",
-        "PiecesWarning",
-        "StoreError",
-        "SupportError",
-        "TablesFileError",
-        "UnknownTokenWarning",
-        "UnmaskError",
-        "UnmaskWarning",
-    ],
-    "joints.fill": ["Fill"],
-    "joints.joint": ["Joint"],
-    "joints.metrics": ["PairMetrics", "pair_metrics", "perplexity"],
-    "language_model": ["LanguageModel"],
-    "loading": ["load"],
-    "pipelines": ["JointFillMaskPipeline"],
-    "progress": ["Progress"],
-    "queries.costs.cost": ["Cost"],
-    "queries.dependence.dependence_map": ["DependenceMap"],
-    "queries.sampling.samples": ["Samples"],
-    "sequences.landscapes": ["Landscape", "landscape"],
-    "sequences.mutations": ["interaction_map", "mutation_effect", "mutation_effects"],
-    "sequences.scoring": ["log_ratios", "score_texts"],
-    "sequences.variants.scoring": ["VariantScore", "score_variants"],
-    "sequences.word_pairs": ["score_pairs"],
-    "settings": ["Settings", "Sketch"],
-    "tables.conditional": ["DenseLogits", "FactoredLogits"],
-    "tables.file": ["load_tables", "save_tables"],
-    "tables.pair_tables": ["PairTables"],
-    "tables.source": ["MaskedMarginals"],
-    "text.cloze": ["Cloze"],
-    "text.support": ["Support"],
-}
-_HOME = {name: module for module, names in _NAMES.items() for name in names}
-__all__ = sorted(_HOME)
-__getattr__ = lazy_names(__name__, _HOME)
+__all__, __getattr__ = lazy_names(__name__)
 
 
 def __dir__() -> list[str]:

@@ -1,6 +1,8 @@
 """What is put off until it is needed: attributes and public names."""
 
-from collections.abc import Callable, Mapping
+import ast
+import pkgutil
+from collections.abc import Callable
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -26,12 +28,19 @@ else:
             return held[self.attrname]
 
 
-def lazy_names(package: str, home: Mapping[str, str]) -> Callable[[str], object]:
-    """A package's `__getattr__`: each name from the module of the package that `home` says."""
+def lazy_names(package: str) -> tuple[list[str], Callable[[str], object]]:
+    """A package's `__all__` and `__getattr__`: what its `__init__` imports under TYPE_CHECKING.
+
+    So public names are listed once: for type checkers, and to be imported when first used.
+    """
+    source = pkgutil.get_data(package, "__init__.py") or b""
+    blocks = [one.body for one in ast.parse(source).body if isinstance(one, ast.If)]
+    imports = [one for body in blocks for one in body if isinstance(one, ast.ImportFrom)]
+    home = {name.name: str(one.module) for one in imports for name in one.names}
 
     def resolve(name: str) -> object:
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{home[name]}"), name)
+        return getattr(import_module(home[name]), name)
 
-    return resolve
+    return sorted(home), resolve

@@ -5,6 +5,7 @@ Every token that is shown goes through here. Nothing is interpreted as markup:
 """
 
 import unicodedata
+from collections.abc import Iterable
 
 _LONGEST_ERROR = 300
 
@@ -53,6 +54,12 @@ def columns(rows: list[list[str]], gap: str = "  ") -> str:
         gap.join(pad(cell, cells) for cell, cells in zip(row, widths, strict=True)).rstrip()
         for row in rows
     )
+
+
+def listed(parts: Iterable[object]) -> str:
+    """Parts of a sentence: a, b and c."""
+    *most, last = map(str, parts)
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def readable_bytes(count: float) -> str:

@@ -18,7 +18,7 @@ from unmask.constructions import CONSTRUCTIONS
 from unmask.evaluation.reports.html.frontier import passes_by_label
 from unmask.evaluation.run import Construction
 from unmask.printable import printable
-from unmask.queries.costs.forward_passes import forward_passes
+from unmask.queries.costs.passes import forward_passes
 
 __all__ = ["browser"]
 

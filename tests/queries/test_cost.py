@@ -8,7 +8,7 @@ from toy_costs import V, toy
 from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 
 import unmask
-from unmask.queries.costs.forward_passes import forward_passes
+from unmask.queries.costs.passes import forward_passes
 
 PRICE = {
     "mlm": 1,

@@ -20,10 +20,10 @@ from unmask.queries.costs import estimate
 from unmask.queries.costs.accelerators import ACCELERATORS, accelerator, seconds_on
 from unmask.queries.costs.cost import Cost, predicted, readable_flop
 from unmask.queries.costs.flops import row_flop, weight_bytes
-from unmask.queries.costs.forward_passes import all_needs
 from unmask.queries.costs.passes import (
     CONTEST_PASSES,
     STATIONARY_PASSES,
+    all_needs,
     table_bytes,
     table_passes,
 )

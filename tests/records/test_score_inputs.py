@@ -16,7 +16,7 @@ from unmask.errors import CorpusError
 from unmask.records.files import open_rows, rows_or_raise
 from unmask.records.writing import cell, written
 from unmask.sequences import blimp
-from unmask.sequences.blimp import hashed, read_blimp
+from unmask.sequences.blimp import PAIR, hashed, read_blimp
 from unmask.sequences.outputs import to_dicts, to_pandas
 from unmask.sequences.scores import LogRatio, TextScore, WordScore
 
@@ -191,11 +191,11 @@ def folder(tmp_path: Path) -> str:
 
 def test_blimp_is_a_folder_of_paradigms(folder: str) -> None:
     items = read_blimp(folder)
-    assert [item.columns["id"] for item in items[:31:15]] == [
+    assert [item["id"] for item in items[:31:15]] == [
         *("agreement/0", "agreement/15", "word_order/0"),
     ]
     assert len(items) == 60
-    assert items[0].pair == ("the cat 0", "cat the 0")
+    assert [items[0][name] for name in PAIR] == ["the cat 0", "cat the 0"]
     assert dict(items[0].columns) == {
         "id": "agreement/0",
         "UID": "agreement",
@@ -207,18 +207,18 @@ def test_blimp_is_a_folder_of_paradigms(folder: str) -> None:
 
 
 def test_paradigms_by_name(folder: str) -> None:
-    (one,) = {item.columns["UID"] for item in read_blimp(folder, paradigms=["word_order"])}
+    (one,) = {item["UID"] for item in read_blimp(folder, paradigms=["word_order"])}
     assert one == "word_order"
     with pytest.raises(CorpusError, match=r"has no paradigm 'wordorder'; did you mean 'word_order"):
         read_blimp(folder, paradigms=["wordorder"])
 
 
 def test_a_part_is_the_first_in_hashed_order(folder: str) -> None:
-    ids = [str(item.columns["id"]) for item in read_blimp(folder, limit=7)]
+    ids = [str(item["id"]) for item in read_blimp(folder, limit=7)]
     assert len(ids) == 14
     every = [f"agreement/{n}" for n in range(30)]
     assert ids[:7] == sorted(every, key=hashed)[:7]
-    more = [item.columns["id"] for item in read_blimp(folder, limit=9)]
+    more = [item["id"] for item in read_blimp(folder, limit=9)]
     assert more[:7] == ids[:7]
     # neither the file's order nor one that the two paradigms share
     assert ids[:7] != every[:7]
@@ -259,11 +259,11 @@ def test_blimp_on_the_hub_has_a_configuration_a_paradigm(hub: list[Any]) -> None
     items = read_blimp("nyu-mll/blimp")
     options = {"split": "train", "revision": None}
     assert hub == [("nyu-mll/blimp", "a_1", options), ("nyu-mll/blimp", "b_2", options)]
-    assert [item.columns["id"] for item in items] == [
+    assert [item["id"] for item in items] == [
         *("a_1/0", "a_1/1", "a_1/2", "b_2/0", "b_2/1", "b_2/2"),
     ]
     assert list(items[0].columns) == ["id", "UID", "linguistics_term", "field", *blimp.PAIR]
-    assert items[1].pair == ("the cat 1", "cat the 1")
+    assert [items[1][name] for name in PAIR] == ["the cat 1", "cat the 1"]
 
 
 def test_one_paradigm_of_the_hub_alone_is_loaded(hub: list[Any]) -> None:
@@ -288,8 +288,8 @@ def test_the_real_blimp() -> None:
     folder = real_data("blimp/adjunct_island.jsonl").parent
     items = read_blimp(str(folder))
     assert len(items) == 67_000
-    assert len({item.columns["id"] for item in items}) == 67_000
-    assert len({item.columns["UID"] for item in items}) == 67
+    assert len({item["id"] for item in items}) == 67_000
+    assert len({item["UID"] for item in items}) == 67
 
 
 # -- rows

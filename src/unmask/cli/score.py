@@ -69,8 +69,8 @@ class ScoreCommand(ScoreOptions):
         from unmask.sequences.blimp import read_blimp
 
         if self.blimp is not None:
-            items = read_blimp(self.blimp, paradigms=self.paradigm, limit=self.limit)
-            return [Record(item.columns) for item in items]
+            rows = read_blimp(self.blimp, paradigms=self.paradigm, limit=self.limit)
+            return [Record(row) for row in rows]
         if self.text:
             return [Record({TEXT_COLUMN: text}) for text in self.text[: self.limit]]
         return None

@@ -1,12 +1,12 @@
 """How `unmask fill` shows its fills: as a table, or as JSON for programs."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from unmask.joints.agreement import UNITS
-from unmask.printable import columns, printable
+from unmask.printable import columns, listed, printable
 
 if TYPE_CHECKING:
     from unmask.joints.fill import Fill
@@ -175,10 +175,10 @@ def _captured(joint: "Joint", vocabulary_size: int) -> Iterator[str]:
         or all(axis.is_whole(vocabulary_size) for axis in joint.supports)
     ):
         return
-    counts = _listed([f"{len(axis):,}" for axis in joint.supports])
+    counts = listed([f"{len(axis):,}" for axis in joint.supports])
     place = "place" if len(held) == 1 else "places, in order"
     yield (
-        f"the candidates ({counts}) have {_listed([_percent(part) for part in held])} of the "
+        f"the candidates ({counts}) have {listed([_percent(part) for part in held])} of the "
         f"model's probability at their {place}; probabilities are conditional on them"
     )
 
@@ -197,7 +197,7 @@ def _searched(joints: Joints) -> Iterator[str]:
 def _word_notes(wide: bool, prior: object) -> list[str]:
     lines = ["prob is among everything that could fill the blank, not only among these words"]
     if isinstance(prior, dict):
-        said = _listed([f"{n} piece{'s' * (n != 1)} {weight:g}" for n, weight in prior.items()])
+        said = listed([f"{n} piece{'s' * (n != 1)} {weight:g}" for n, weight in prior.items()])
         lines.append(f"assumed for the number of pieces of a blank: {said}")
     elif prior is not None:
         lines.append("assumed: all numbers of pieces that these words have are equally likely")
@@ -211,8 +211,3 @@ def _word_notes(wide: bool, prior: object) -> list[str]:
 
 def _percent(part: float) -> str:
     return f"{100 * part:.3g}%"
-
-
-def _listed(parts: Sequence[str]) -> str:
-    *most, last = parts
-    return f"{', '.join(most)} and {last}" if most else last

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 from unmask.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from unmask.demo.serving import Demo, Limits, serve
+    from unmask.demo.serving import Demo as Demo
+    from unmask.demo.serving import Limits as Limits
+    from unmask.demo.serving import serve as serve
 
-_HOME = {"Demo": "serving", "Limits": "serving", "serve": "serving"}
-
-__all__ = ["Demo", "Limits", "serve"]
-
-__getattr__ = lazy_names(__name__, _HOME)
+__all__, __getattr__ = lazy_names(__name__)

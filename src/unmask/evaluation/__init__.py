@@ -19,19 +19,4 @@ if TYPE_CHECKING:
     from unmask.jobs.model_source import ModelSource as ModelSource
     from unmask.jobs.shards import Shard as Shard
 
-_HOME = {
-    "ModelSource": "request",
-    "Request": "request",
-    "Shard": "request",
-    "copy_run": "run",
-    "evaluate": "request",
-    "frontier_points": "reports.html.frontier",
-    "prepare": "request",
-    "read_run": "run",
-    "report": "reports.reporting",
-}
-
-__all__ = list(_HOME)
-
-
-__getattr__ = lazy_names(__name__, _HOME)
+__all__, __getattr__ = lazy_names(__name__)

@@ -10,7 +10,6 @@ from unmask.constructions.incompatibility import agreement
 from unmask.evaluation.masks import MaskedPair
 from unmask.evaluation.rows import COLUMNS, Row
 from unmask.evaluation.run import KIND, EvaluationPlan
-from unmask.evaluation.sketched import sketched_metrics
 from unmask.jobs.canonical import sha256
 from unmask.jobs.executors.ray_failures import is_of_accelerator
 from unmask.jobs.kinds import FailedRows, Kind
@@ -21,7 +20,8 @@ from unmask.joints.joint import Joint
 from unmask.joints.metrics import pair_metrics
 from unmask.language_model import LanguageModel
 from unmask.printable import describe
-from unmask.settings import Settings
+from unmask.queries.sketched import joints_at, tables_of
+from unmask.settings import Settings, Sketch
 from unmask.tables.pair_tables import PairTables
 
 # the column of a unit's rows that holds the masked pair
@@ -113,11 +113,47 @@ def _metrics(
     if plan.sketch is not None:
         # another one per example, so that the errors of a mean cancel
         seed = int(sha256([plan.sketch.seed, example.id])[:15], 16)
-        return sketched_metrics(methods, tables, replace(plan.sketch, seed=seed), gold)
+        return _sketched_metrics(methods, tables, replace(plan.sketch, seed=seed), gold)
     tables.both()
     joints = {name: construct(name, tables, **options) for name, options in methods.items()}
     metrics = pair_metrics(joints, tables, gold)
     return joints, {name: one.to_dict() for name, one in metrics.items()}, agreement(tables)
+
+
+def _sketched_metrics(
+    methods: Mapping[str, Mapping[str, object]],
+    whole: PairTables,
+    sketch: Sketch,
+    gold: tuple[int, int],
+) -> tuple[dict[str, Joint], dict[str, dict[str, Any]], Agreement]:
+    """Joints and their numbers by method, and J: the tables of the vocabulary are not elicited.
+
+    The gold tokens are in the head, where masses are probabilities: metrics of the tables of masses
+    are those of the vocabulary. All but A-KL, for most contexts of a vocabulary never run.
+    """
+    joints, pair = joints_at(methods, whole, sketch, gold)
+    tables = tables_of(pair)
+    metrics = pair_metrics(joints, tables, gold)
+    numbers = {
+        name: {
+            **metrics[name].to_dict(),
+            "all_kl": None,
+            "pairwise_error": joint.standard_error(lambda one: one.log_prob(*gold) / 2),
+            # that of mlm is the model's own, which has run
+            "unary_error": 0.0 if name == "mlm" else joint.standard_error(_unary(gold)),
+            "forward_passes": pair.forward_passes,
+        }
+        for name, joint in joints.items()
+    }
+    return joints, numbers, agreement(tables)
+
+
+def _unary(gold: tuple[int, int]) -> Any:
+    def mean(joint: Joint) -> float:
+        each = (joint.conditional(t, given={1 - t: gold[1 - t]}).log_prob(gold[t]) for t in (0, 1))
+        return sum(each) / 2
+
+    return mean
 
 
 def _about(plan: EvaluationPlan, example: MaskedPair, seconds: float) -> dict[str, Any]:

@@ -18,18 +18,4 @@ if TYPE_CHECKING:
     from unmask.plots.trade_off import Point as Point
     from unmask.plots.trade_off import frontier as frontier
 
-_HOME = {
-    "STYLES": "styles",
-    "Point": "trade_off",
-    "Style": "styles",
-    "compare": "comparison",
-    "construction_styles": "styles",
-    "frontier": "trade_off",
-    "plot": "heat_map",
-    "save_figure": "saving",
-}
-
-__all__ = list(_HOME)
-
-
-__getattr__ = lazy_names(__name__, _HOME)
+__all__, __getattr__ = lazy_names(__name__)

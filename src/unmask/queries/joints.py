@@ -28,7 +28,7 @@ from unmask.model.row_reader import RowReader
 from unmask.queries.costs.cost import Cost, predicted
 from unmask.queries.costs.estimate import measured
 from unmask.queries.costs.flops import weight_bytes
-from unmask.queries.costs.forward_passes import forward_passes
+from unmask.queries.costs.passes import forward_passes
 from unmask.queries.sketched import (
     check_sketched,
     cost_of_sketch,

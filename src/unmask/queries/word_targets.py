@@ -21,7 +21,7 @@ from unmask.joints.joint import Joint
 from unmask.joints.lazy_orders import LazyOrders
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import RowReader
-from unmask.printable import quoted
+from unmask.printable import listed, quoted
 from unmask.settings import Settings
 from unmask.tables.blank_reader import BlankReader
 from unmask.tables.elicited import masked_distributions
@@ -202,7 +202,7 @@ def _log_priors(
         if len(widths) == 1:
             return {widths[0]: 0.0}
         raise SupportError(
-            f"blank {blank}: candidates have {_listed(widths)} pieces, and probabilities given "
+            f"blank {blank}: candidates have {listed(widths)} pieces, and probabilities given "
             "their number are not comparable; state how likely each number is by a piece prior, "
             f"such as {widths[0]}=0.8,{widths[1]}=0.2, or 'uniform'"
         )
@@ -219,7 +219,7 @@ def _log_priors(
     missing = [width for width in widths if width not in known]
     if missing:
         raise SupportError(
-            f"blank {blank}: piece_prior has no probability for candidates of {_listed(missing)} "
+            f"blank {blank}: piece_prior has no probability for candidates of {listed(missing)} "
             "pieces"
         )
     weights = [0.0 if weight is None else weight for weight in known.values()]
@@ -230,11 +230,6 @@ def _log_priors(
         )
     log_weights = dict(zip(known, map(math.log, weights), strict=True))
     return {width: log_weights[width] for width in widths}
-
-
-def _listed(numbers: Sequence[int]) -> str:
-    *most, last = map(str, numbers)
-    return f"{', '.join(most)} and {last}" if most else last
 
 
 def targets_by_blank(targets: object, blanks: int) -> dict[int, list[str]]:

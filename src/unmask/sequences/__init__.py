@@ -24,25 +24,4 @@ if TYPE_CHECKING:
     from unmask.sequences.word_pairs import PairScore as PairScore
     from unmask.sequences.word_pairs import score_pairs as score_pairs
 
-_HOME = {
-    "LogRatio": "scores",
-    "ORDERS": "unmasking",
-    "PAIR_METHODS": "scoring",
-    "PairScore": "word_pairs",
-    "TEXT_METHODS": "scoring",
-    "TextScore": "scores",
-    "WordScore": "scores",
-    "accuracies": "minimal_pairs",
-    "accuracy": "minimal_pairs",
-    "log_ratios": "scoring",
-    "read_blimp": "blimp",
-    "score_pairs": "word_pairs",
-    "score_texts": "scoring",
-    "to_dicts": "outputs",
-    "to_pandas": "outputs",
-}
-
-__all__ = list(_HOME)
-
-
-__getattr__ = lazy_names(__name__, _HOME)
+__all__, __getattr__ = lazy_names(__name__)

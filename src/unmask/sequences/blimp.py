@@ -8,13 +8,13 @@ import difflib
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from unmask.errors import CorpusError
 from unmask.printable import quoted
 from unmask.records.files import open_input, rows_or_raise
 from unmask.records.hub import Table, dataset_rows, datasets_library, reason_of
+from unmask.records.rows import Row
 from unmask.records.tables import listed
 
 # the columns of the sentence that should win and of the other; what else is kept of a pair
@@ -27,23 +27,10 @@ _IDS = ("pairID", "pair_id")
 _SPLIT = "train"
 
 
-@dataclass(frozen=True)
-class Item:
-    """A pair of sentences, and all columns it came with."""
+def read_blimp(place: str, *, paradigms: Sequence[str] = (), limit: int | None = None) -> list[Row]:
+    """BLiMP's pairs as rows: a folder of `*.jsonl`, or a hub dataset with a paradigm per config.
 
-    columns: Mapping[str, object]
-
-    @property
-    def pair(self) -> tuple[str, str]:
-        """The two sentences, the one that should win first."""
-        good, bad = (str(self.columns[name]) for name in PAIR)
-        return good, bad
-
-
-def read_blimp(
-    place: str, *, paradigms: Sequence[str] = (), limit: int | None = None
-) -> list[Item]:
-    """BLiMP's pairs: a folder of `*.jsonl`, or a hub dataset with one configuration per paradigm.
+    A row has both sentences, its paradigm, its groups and an id.
 
     Paradigms come in the order of their names, or as requested. With a `limit`, at most that many
     pairs of each, the first in the hashed order of their ids: any such part is a random sample, and
@@ -61,7 +48,7 @@ def read_blimp(
     for name in chosen:
         _check_paradigm(name, known, place)
     read = _paradigm_file if local else _paradigm_on_the_hub
-    return [item for name in chosen for item in _first(read(place, name), limit)]
+    return [row for name in chosen for row in _first(read(place, name), limit)]
 
 
 def hashed(item_id: str) -> bytes:
@@ -69,10 +56,10 @@ def hashed(item_id: str) -> bytes:
     return hashlib.sha256(f"blimp\x00{item_id}".encode()).digest()
 
 
-def _first(items: list[Item], limit: int | None) -> list[Item]:
+def _first(rows: list[Row], limit: int | None) -> list[Row]:
     if limit is None:
-        return items
-    return sorted(items, key=lambda item: hashed(str(item.columns["id"])))[:limit]
+        return rows
+    return sorted(rows, key=lambda row: hashed(str(row["id"])))[:limit]
 
 
 def _paradigms_in(folder: Path, place: str) -> list[str]:
@@ -107,18 +94,18 @@ def _check_paradigm(name: str, known: Sequence[str], place: str) -> None:
         )
 
 
-def _paradigm_file(place: str, paradigm: str) -> list[Item]:
+def _paradigm_file(place: str, paradigm: str) -> list[Row]:
     path = Path(os.path.expanduser(place)) / f"{paradigm}.jsonl"
     rows = rows_or_raise(open_input([str(path)], texts_per_unit=4096, columns=PAIR), PAIR)
     return [_pair(paradigm, number, row) for number, row in enumerate(rows)]
 
 
-def _paradigm_on_the_hub(place: str, paradigm: str) -> list[Item]:
+def _paradigm_on_the_hub(place: str, paradigm: str) -> list[Row]:
     _, rows = dataset_rows(Table(place, _SPLIT, paradigm), (*_COLUMNS, _IDS[1]))
     return [_pair(paradigm, number, row) for number, row in enumerate(rows)]
 
 
-def _pair(paradigm: str, row: int, values: Mapping[str, object]) -> Item:
+def _pair(paradigm: str, row: int, values: Mapping[str, object]) -> Row:
     number = next((values[name] for name in _IDS if name in values), row)
     columns = {
         "id": f"{paradigm}/{number}",
@@ -131,4 +118,4 @@ def _pair(paradigm: str, row: int, values: Mapping[str, object]) -> Item:
                 f"{columns['id']} of BLiMP has {quoted(columns[name])} under {quoted(name)}, where "
                 "a text should be"
             )
-    return Item(columns)
+    return columns

@@ -16,16 +16,4 @@ if TYPE_CHECKING:
     from unmask.training.work import Tuned as Tuned
     from unmask.training.work import tune as tune
 
-_HOME = {
-    "Evaluation": "record",
-    "Tuned": "work",
-    "Tuning": "tuning",
-    "compatibility_penalty": "penalties",
-    "marginal_divergence": "penalties",
-    "tune": "work",
-}
-
-__all__ = list(_HOME)
-
-
-__getattr__ = lazy_names(__name__, _HOME)
+__all__, __getattr__ = lazy_names(__name__)

@@ -26,7 +26,7 @@ from unmask.evaluation.rows import Group
 from unmask.plots.ranges import axis_range, mark_outside, outside
 from unmask.plots.saving import library, plain_text, save_figure, wrapped
 from unmask.plots.styles import LARGE, NORMAL, SMALL, Style, construction_styles, legend_name
-from unmask.printable import printable
+from unmask.printable import listed, printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -116,18 +116,14 @@ def _course(name: str, line: Sequence[DistanceBin]) -> str:
     """From the first bin of a line to its last, and the bins whose intervals leave out zero."""
     found = [(_between(one.first, one.last), one.pairwise_nll) for one in line]
     (near, first), (far, last) = found[0], found[-1]
-    below = _listed([at for at, one in found if one.high < 0])
-    above = _listed([at for at, one in found if one.low > 0])
-    clear = [f"below zero at {below}"] * bool(below) + [f"above zero at {above}"] * bool(above)
+    below = [at for at, one in found if one.high < 0]
+    above = [at for at, one in found if one.low > 0]
+    sides = (("below", below), ("above", above))
+    clear = [f"{side} zero at {listed(places)}" for side, places in sides if places]
     return (
         f"{name} from {first.value:+.3f} at {near} to {last.value:+.3f} at {far},"
         f" {' and '.join(clear) or 'nowhere clear of zero'}"
     )
-
-
-def _listed(places: Sequence[str]) -> str:
-    *most, last = places or [""]
-    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _baseline(bins: Sequence[DistanceBin]) -> str:

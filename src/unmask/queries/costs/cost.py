@@ -5,9 +5,11 @@ from dataclasses import asdict, dataclass
 from unmask.arguments import Options
 from unmask.constructions.needs import Needs
 from unmask.printable import readable_bytes, readable_number, readable_seconds
-from unmask.queries.costs.forward_passes import all_needs, forward_passes, passes_to_rank
 from unmask.queries.costs.passes import (
+    all_needs,
     compiled_traffic,
+    forward_passes,
+    passes_to_rank,
     table_bytes,
     table_flop,
     table_passes,

@@ -1,13 +1,13 @@
-"""How often the tables will be read, and how."""
+"""How many rows of the model constructions need together, and how often they read the tables."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
 from unmask.arguments import Options, whole_number
 from unmask.constructions import construction
-from unmask.constructions.needs import Needs
+from unmask.constructions.needs import Needs, together
 from unmask.names import STEPS
-from unmask.queries.costs.forward_passes import all_needs, of_contexts
 from unmask.tables import kernels
 from unmask.tables.storage import Storage
 
@@ -37,6 +37,49 @@ _BYTES: Mapping[Kind, tuple[int, int]] = {
 }
 # what each pass of a solver moves besides where there is no room for that copy
 _WITHOUT_COPY = 70
+
+
+# --- rows of the model ----------------------------------------------------------------------------
+
+
+def all_needs(methods: Options, shape: tuple[int, ...]) -> Needs:
+    """The parts of the tables that constructions, each with its options, read together."""
+    return together(construction(name).needs(shape, given) for name, given in methods.items())
+
+
+def forward_passes(
+    methods: Options, shape: tuple[int, ...], *, whole_vocabulary: bool = True
+) -> int:
+    """How many rows the model must run for these constructions together.
+
+    Over less than the whole vocabulary, the mass that the supports capture is read as well.
+    """
+    if len(shape) == 1:
+        return 1
+    parts = all_needs(methods, shape)
+    return replace(parts, masked=parts.masked or not whole_vocabulary).rows(shape)
+
+
+def of_contexts(methods: Options, shape: tuple[int, ...]) -> list[str]:
+    """The constructions that read single contexts alone, for the probability of one pair."""
+    return [
+        name
+        for name, given in methods.items()
+        if construction(name).needs(shape, given).only_contexts()
+    ]
+
+
+def passes_to_rank(methods: Options, shape: tuple[int, ...]) -> int:
+    """The most rows that joints of single contexts come to need when they are summed or ranked.
+
+    Ranking and sampling stop as soon as they are certain; entropy and marginals need the tables.
+    """
+    # what a construction read before the tables were there runs twice
+    before = sum(all_needs(methods, shape).some) - 2 * len(of_contexts(methods, shape))
+    return 1 + before + sum(shape)
+
+
+# --- tables ---------------------------------------------------------------------------------------
 
 
 def table_bytes(parts: Needs, shape: tuple[int, ...], width: int | None, kept: Storage) -> int:

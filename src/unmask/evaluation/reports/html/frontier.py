@@ -15,7 +15,7 @@ from unmask.evaluation.rows import WHOLE_VOCABULARY
 from unmask.evaluation.run import EvaluationPlan
 from unmask.plots.trade_off import Point, frontier
 from unmask.printable import quoted
-from unmask.queries.costs.forward_passes import forward_passes
+from unmask.queries.costs.passes import forward_passes
 
 _COLUMNS = (Column(name="construction"), Column(name="forward passes"), Column(name="P-NLL"))
 
