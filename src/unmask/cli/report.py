@@ -96,8 +96,9 @@ class ReportCommand:
         self._check_corpus()
 
         from unmask.evaluation.reports.bootstrap import Resampling
+        from unmask.evaluation.reports.figures import draw
         from unmask.evaluation.reports.reporting import report
-        from unmask.evaluation.run import read_run
+        from unmask.evaluation.run import copy_run, read_run
 
         runs = [read_run(Path(folder)) for folder in self.runs]
         resampling = Resampling(resamples=self.resamples, seed=self.seed)
@@ -111,11 +112,19 @@ class ReportCommand:
         _write(_document(it, tables, self.format), self.output)
         # behind what can reject a command, because a folder is copied to once
         if self.copy_to is not None:
-            _copy(it, Path(self.copy_to))
+            if len(it.runs) != 1:
+                raise UnmaskError(f"--copy-to copies one run, not {len(it.runs)}; give one RUN")
+            copy_run(it.runs[0], self.copy_to)
+        written: list[str | Path] = []
         if self.figures is not None:
-            _draw(it, Path(self.figures), self.figure_format)
+            written += draw(it, Path(self.figures), self.figure_format, say=options.say)
         if self.html is not None:
-            _write_page(it, self.html)
+            from unmask.evaluation.reports.html.page import page
+
+            _write(page(it), self.html)
+            written.append(self.html)
+        for path in written:
+            print(f"wrote {printable(str(path))}", file=sys.stderr)
         return 0
 
     def _tables(self) -> list[str]:
@@ -204,25 +213,3 @@ def _write(document: str, output: str | None) -> None:
             file.write(document.encode())
         return
     write_text(path, document)
-
-
-def _draw(it: "Report", folder: Path, format: str) -> None:
-    from unmask.evaluation.reports.figures import draw
-
-    for path in draw(it, folder, format, say=options.say):
-        print(f"wrote {printable(str(path))}", file=sys.stderr)
-
-
-def _write_page(it: "Report", place: str) -> None:
-    from unmask.evaluation.reports.html.page import page
-
-    _write(page(it), place)
-    print(f"wrote {printable(place)}", file=sys.stderr)
-
-
-def _copy(it: "Report", folder: Path) -> None:
-    from unmask.evaluation.run import copy_run
-
-    if len(it.runs) != 1:
-        raise UnmaskError(f"--copy-to copies one run, not {len(it.runs)}; give one RUN")
-    copy_run(it.runs[0], folder)

@@ -73,37 +73,8 @@ def tokenised(
 
 def tokenised_or_reasons(lm: LanguageModel, texts: Sequence[str]) -> list[TokenisedText | str]:
     """Each text as the model reads it, or why it cannot: one that it cannot take stops no other."""
-    found: dict[int, TokenisedText | str] = {}
-    for number, text in enumerate(texts):
-        try:
-            _check_text(text, _ITSELF)
-        except ClozeError as error:
-            found[number] = _reason(error, text)
-    left = [number for number in range(len(texts)) if number not in found]
-    for number, encoded in zip(left, _read_each(lm, [texts[n] for n in left]), strict=True):
-        text = texts[number]
-        try:
-            if isinstance(encoded, ClozeError):
-                raise encoded
-            made = _with_unknown(TokenisedText(text, *encoded), lm.tokenizer)
-            _check(lm, made, _ITSELF)
-            found[number] = made
-        except ClozeError as error:
-            found[number] = _reason(error, text)
-    return [found[number] for number in range(len(texts))]
-
-
-def _read_each(lm: LanguageModel, texts: list[str]) -> "Iterator[Encoded | ClozeError]":
-    """All together if the tokenizer can read all, else one by one."""
-    read = _read_fast if lm.tokenizer.is_fast else _read_slow
-    try:
-        yield from list(read(lm.tokenizer, texts, [_ITSELF] * len(texts))) if texts else []
-    except ClozeError:
-        for text in texts:
-            try:
-                yield from read(lm.tokenizer, [text], [_ITSELF])
-            except ClozeError as error:
-                yield error
+    pairs = zip(texts, _each(lm, texts), strict=True)
+    return [_reason(one, text) if isinstance(one, ClozeError) else one for text, one in pairs]
 
 
 def _reason(error: ClozeError, text: object) -> str:
@@ -111,23 +82,61 @@ def _reason(error: ClozeError, text: object) -> str:
     return str(error).removesuffix(f": {quoted(text)}").removeprefix(f"{_ITSELF}: ")
 
 
+def _windows(lm: LanguageModel, texts: Sequence[str], name: Name) -> Iterator[list[TokenisedText]]:
+    for start in range(0, len(texts), TEXTS_PER_WINDOW):
+        window: list[TokenisedText] = []
+        for number, one in enumerate(_each(lm, texts[start : start + TEXTS_PER_WINDOW]), start):
+            if isinstance(one, ClozeError):
+                raise ClozeError(f"{name(number)}{str(one).removeprefix(_ITSELF)}")
+            window.append(one)
+        yield window
+
+
 # --- one window --------------------------------------------------------------------------------
 
 Encoded = tuple[tuple[int, ...], tuple[int, ...], tuple[Word, ...]]
 
 
-def _windows(lm: LanguageModel, texts: Sequence[str], name: Name) -> Iterator[list[TokenisedText]]:
-    read = _read_fast if lm.tokenizer.is_fast else _read_slow
-    for start in range(0, len(texts), TEXTS_PER_WINDOW):
-        window = list(texts[start : start + TEXTS_PER_WINDOW])
-        names = [name(start + place) for place in range(len(window))]
-        for text, named in zip(window, names, strict=True):
-            _check_text(text, named)
-        found: list[TokenisedText] = []
-        for place, encoded in enumerate(read(lm.tokenizer, window, names)):
-            found.append(_with_unknown(TokenisedText(window[place], *encoded), lm.tokenizer))
-            _check(lm, found[-1], names[place])
-        yield found
+def _each(lm: LanguageModel, texts: Sequence[str]) -> list[TokenisedText | ClozeError]:
+    """Each text as the model reads it, or an error that begins with `_ITSELF`."""
+    errors = {number: why for number, one in enumerate(texts) if (why := _unusable(one))}
+    usable = [text for number, text in enumerate(texts) if number not in errors]
+    read = zip(usable, _encoded(lm.tokenizer, usable), strict=True)
+    made = iter([_made(lm, text, one) for text, one in read])
+    return [errors.get(number) or next(made) for number in range(len(texts))]
+
+
+def _unusable(text: object) -> ClozeError | None:
+    try:
+        checked_text(text)
+    except ClozeError as error:
+        return ClozeError(f"{_ITSELF}: {error}")
+    return None
+
+
+def _made(
+    lm: LanguageModel, text: str, encoded: Encoded | ClozeError
+) -> TokenisedText | ClozeError:
+    if isinstance(encoded, ClozeError):
+        return encoded
+    try:
+        made = _with_unknown(TokenisedText(text, *encoded), lm.tokenizer)
+        _check(lm, made)
+    except ClozeError as error:
+        return error
+    return made
+
+
+def _encoded(tokenizer: Any, texts: list[str]) -> list[Encoded | ClozeError]:
+    """All together if the tokenizer can read all, else one by one."""
+    read = _read_fast if tokenizer.is_fast else _read_slow
+    try:
+        return list(read(tokenizer, texts)) if texts else []
+    except Exception as error:  # a vocabulary without an unknown token fails on an unknown word
+        if len(texts) > 1:
+            return [one for text in texts for one in _encoded(tokenizer, [text])]
+        said = f"the tokenizer cannot read it: {quoted(str(error))}"
+        return [ClozeError(f"{_ITSELF}: {said}")]
 
 
 def _with_unknown(text: TokenisedText, tokenizer: Any) -> TokenisedText:
@@ -146,16 +155,11 @@ def _with_unknown(text: TokenisedText, tokenizer: Any) -> TokenisedText:
     return replace(text, unknown=parts, unknown_words=tuple(words))
 
 
-def _read_fast(tokenizer: Any, texts: list[str], names: list[str]) -> Iterator[Encoded]:
+def _read_fast(tokenizer: Any, texts: list[str]) -> Iterator[Encoded]:
     options = {"return_offsets_mapping": True, "return_special_tokens_mask": True}
     # lists of Python numbers, of which only these are read
     unread = {"return_attention_mask": False, "return_token_type_ids": False}
-    try:
-        batch = tokenizer(texts, verbose=False, **options, **unread)
-    except Exception:  # a vocabulary without an unknown token fails on an unknown word
-        for text, name in zip(texts, names, strict=True):
-            _read_one(tokenizer, text, name)
-        raise
+    batch = tokenizer(texts, verbose=False, **options, **unread)
     special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
     for index, text in enumerate(texts):
         ids = batch["input_ids"][index]
@@ -166,49 +170,33 @@ def _read_fast(tokenizer: Any, texts: list[str], names: list[str]) -> Iterator[E
         yield tuple(ids), tuple(places), words
 
 
-def _read_slow(tokenizer: Any, texts: list[str], names: list[str]) -> Iterator[Encoded]:
+def _read_slow(tokenizer: Any, texts: list[str]) -> Iterator[Encoded]:
     special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
-    for text, name in zip(texts, names, strict=True):
-        ids = tuple(int(t) for t in _read_one(tokenizer, text, name)["input_ids"])
+    for text in texts:
+        ids = tuple(int(t) for t in tokenizer(text, verbose=False)["input_ids"])
         places = tuple(p for p, t in enumerate(ids) if t not in special)
         tokens = tokenizer.convert_ids_to_tokens([ids[p] for p in places])
         words = (Word(rank, rank + 1, -1, -1, str(token)) for rank, token in enumerate(tokens))
         yield ids, places, tuple(words)
 
 
-def _read_one(tokenizer: Any, text: str, name: str) -> Any:
-    try:
-        return tokenizer(text, verbose=False)
-    except Exception as error:
-        raise ClozeError(f"{name}: the tokenizer cannot read it: {quoted(str(error))}") from error
-
-
-# --- what is rejected --------------------------------------------------------------------------
-
-
-def _check_text(text: object, name: str) -> None:
-    try:
-        checked_text(text)
-    except ClozeError as error:
-        raise ClozeError(f"{name}: {error}") from None
-
-
-def _check(lm: LanguageModel, text: TokenisedText, name: str) -> None:
+def _check(lm: LanguageModel, text: TokenisedText) -> None:
+    """Reject a text that the model cannot score."""
     if lm.model.mask_id in text.ids:
         raise ClozeError(
-            f"{name} holds {printable(lm.tokenizer.mask_token)}; a whole text has no blanks"
+            f"{_ITSELF} holds {printable(lm.tokenizer.mask_token)}; a whole text has no blanks"
         )
     if lm.max_length is not None and len(text.ids) > lm.max_length:
         raise ClozeError(
-            f"{name} has {len(text.ids)} tokens; this model takes at most {lm.max_length}"
+            f"{_ITSELF} has {len(text.ids)} tokens; this model takes at most {lm.max_length}"
         )
     size = lm.model.vocabulary_size
     beyond = [token for token in text.ids if token >= size and token != lm.model.mask_id]
     if beyond:
         raise ClozeError(
-            f"{name} has token id {beyond[0]}, but the model knows {size}; the tokenizer "
+            f"{_ITSELF} has token id {beyond[0]}, but the model knows {size}; the tokenizer "
             "and the model do not belong together"
         )
-    check_known(lm.tokenizer, text.unknown, text.ids, name)
+    check_known(lm.tokenizer, text.unknown, text.ids, _ITSELF)
     if not text.places:
-        raise ClozeError(f"{name} has no token to score: {quoted(text.text)}")
+        raise ClozeError(f"{_ITSELF} has no token to score: {quoted(text.text)}")
