@@ -196,7 +196,7 @@ def test_blimp_is_a_folder_of_paradigms(folder: str) -> None:
     ]
     assert len(items) == 60
     assert [items[0][name] for name in PAIR] == ["the cat 0", "cat the 0"]
-    assert dict(items[0].columns) == {
+    assert dict(items[0]) == {
         "id": "agreement/0",
         "UID": "agreement",
         "linguistics_term": "order",
@@ -262,7 +262,7 @@ def test_blimp_on_the_hub_has_a_configuration_a_paradigm(hub: list[Any]) -> None
     assert [item["id"] for item in items] == [
         *("a_1/0", "a_1/1", "a_1/2", "b_2/0", "b_2/1", "b_2/2"),
     ]
-    assert list(items[0].columns) == ["id", "UID", "linguistics_term", "field", *blimp.PAIR]
+    assert list(items[0]) == ["id", "UID", "linguistics_term", "field", *blimp.PAIR]
     assert [items[1][name] for name in PAIR] == ["the cat 1", "cat the 1"]
 
 
