@@ -240,8 +240,8 @@ def test_damage_to_a_folder_is_one_line_or_mended(done, again, tmp_path, capsys)
 
 def test_a_part_is_read_whole_once(done, again, capsys, monkeypatch) -> None:
     """Not at every start: in a crawl that would be all that was written."""
-    looks, real = [], parts.is_sealed
-    monkeypatch.setattr(parts, "is_sealed", lambda file: looks.append(1) or real(file))
+    looks, real = [], parts.check_seal
+    monkeypatch.setattr(parts, "check_seal", lambda file: looks.append(1) or real(file))
     count = len(list(done.glob("part-*")))
     assert again(done) == 0
     assert len(looks) == count
@@ -258,18 +258,13 @@ def test_a_part_is_read_whole_once(done, again, capsys, monkeypatch) -> None:
     assert capsys.readouterr().err == "unmask: 1 parts are damaged, and are computed again\n"
 
 
-def test_parts_without_a_seal_are_those_of_earlier_versions(done, again, capsys) -> None:
-    first, second, *_ = sorted(done.glob("part-*"))
+def test_a_part_without_a_seal_is_computed_again(done, again, capsys) -> None:
+    first = min(done.glob("part-*"))
     before = rows_in(done)
-    for part in (first, second):
-        pq.write_table(pq.read_table(part), part, compression="zstd", write_page_checksum=True)
-    content = bytearray(second.read_bytes())
-    content[60] ^= 1
-    second.write_bytes(content)
-    kept = first.read_bytes()
+    pq.write_table(pq.read_table(first), first)
     assert again(done) == 0
     assert capsys.readouterr().err == "unmask: 1 parts are damaged, and are computed again\n"
-    assert (first.read_bytes(), rows_in(done)) == (kept, before)
+    assert rows_in(done) == before
 
 
 def test_a_part_too_large_for_the_disk_is_named_and_the_job_goes_on(

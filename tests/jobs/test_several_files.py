@@ -16,6 +16,7 @@ from tiny_tokenizers import save_bert
 from unmask import cli
 from unmask.errors import StoreError
 from unmask.jobs.merging import merge
+from unmask.jobs.parts import sealed
 
 HEADER = "text,word1,word2\n"
 ITEM = "a [MASK] [MASK].,cat,sat\n"
@@ -170,7 +171,8 @@ def change(part: Path, **columns: Any) -> None:
     table = pq.read_table(part)
     values = {name: table.column(name) for name in table.column_names} | columns
     made = pa.table(values).replace_schema_metadata(table.schema.metadata)
-    pq.write_table(made, part, write_page_checksum=True)
+    pq.write_table(made, part)
+    part.write_bytes(sealed(part.read_bytes()))
 
 
 def test_a_damaged_page_is_not_merged(parts, tmp_path) -> None:
@@ -185,7 +187,8 @@ def test_a_damaged_page_is_not_merged(parts, tmp_path) -> None:
 
 def test_an_empty_part_has_no_second_header(parts, tmp_path) -> None:
     table = pq.read_table(parts[0])
-    pq.write_table(table.slice(0, 0), parts[0], write_page_checksum=True)
+    pq.write_table(table.slice(0, 0), parts[0])
+    parts[0].write_bytes(sealed(parts[0].read_bytes()))
     assert merge(str(tmp_path / "s"), tmp_path / "out.csv", "csv").rows == 1
     (row,) = read(tmp_path / "out.csv")
     assert row["text"] == "a dog ran."

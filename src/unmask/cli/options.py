@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from unmask.cli.command import Option, declared_by, option, required
 from unmask.errors import ClozeError, MethodError, UnmaskError
+from unmask.jobs.model_identity import model_name as model_name
 from unmask.names import DEFAULT_METHOD, METHODS, SUPPORTS
 from unmask.printable import printable, quoted
 from unmask.text.typed import blank as blank
@@ -228,12 +229,6 @@ class Joints(Methods):
     """The same, and the tokens that they range over."""
 
     support: str = option(SUPPORT.format(also=""), "NAME|TOKENS", default="vocabulary")
-
-
-def model_name(place: str) -> str:
-    """A hub name as it is; of a folder the last part, since the rest is of one machine alone."""
-    folder = os.path.expanduser(place)
-    return Path(folder).resolve().name if os.path.isdir(folder) else place
 
 
 def methods(given: Sequence[str], every: Sequence[str] | None = None) -> list[str]:

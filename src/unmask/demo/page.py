@@ -6,7 +6,6 @@ there is no session to fill memory, and a link can hold all of it.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import unmask
@@ -18,6 +17,7 @@ from unmask.demo.handlers import Handlers
 from unmask.demo.library import gradio
 from unmask.demo.panels import Shown
 from unmask.demo.question import LONGEST_TEXT, Question, from_query, numbers, one_line
+from unmask.jobs.model_identity import model_name
 from unmask.markup import asset
 
 _QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
@@ -29,7 +29,7 @@ def build(handlers: Handlers, *, examples: Sequence[Question]) -> Any:
     """The page as Gradio's Blocks, with a bounded queue; not yet served."""
     gr = gradio()
     with gr.Blocks(title="unmask", analytics_enabled=False, fill_width=False) as page:
-        gr.HTML(panels.page_head(_short_name(handlers.lm.name), handlers.lm.model.vocabulary_size))
+        gr.HTML(panels.page_head(model_name(handlers.lm.name), handlers.lm.model.vocabulary_size))
         parts = _Parts(gr, handlers, examples)
         parts.follow_text(gr)
         parts.restore(page)
@@ -40,11 +40,6 @@ def build(handlers: Handlers, *, examples: Sequence[Question]) -> Any:
     page.process_api = plain_values_only(page.process_api)
     quieten(gr.queueing, gr.routes, gr.route_utils)
     return page
-
-
-def _short_name(name: str) -> str:
-    """A hub name as it is; of a folder the last part, for visitors need not know where it lies."""
-    return Path(name).name if Path(name).is_dir() else name
 
 
 def look(gr: Any) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from unmask.evaluation.run import (
 from unmask.jobs.canonical import canonical, sha256
 from unmask.jobs.executors.local import Executor, LocalExecutor
 from unmask.jobs.identify import identify
+from unmask.jobs.model_identity import model_name
 from unmask.jobs.model_source import ModelSource
 from unmask.jobs.running import Job, Outcome, run_job
 from unmask.jobs.shards import Shard
@@ -112,7 +113,7 @@ def prepare(request: Request, *, standard_input: BinaryIO | None = None) -> Prep
     plan = EvaluationPlan(
         model=identify(
             lm,
-            name=request.model_name or _model_name(request.model.place),
+            name=request.model_name or model_name(request.model.place),
             dtype=request.model.dtype,
         ),
         corpus=CorpusIdentity(
@@ -245,9 +246,3 @@ def _check_known_elsewhere(methods: Sequence[str]) -> None:
                 f"{method} exists only in this process; for a run, name the function by where "
                 "it can be imported from, as package.module:function"
             )
-
-
-def _model_name(place: str) -> str:
-    """A hub name as it is; of a folder the last part, for the rest is of one machine alone."""
-    folder = os.path.expanduser(place)
-    return Path(folder).resolve().name if os.path.isdir(folder) else place

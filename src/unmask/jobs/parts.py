@@ -112,9 +112,7 @@ def encoded(tables: Iterable["pyarrow.Table"], facts: Mapping[str, Any]) -> byte
     first = next(rest)
     schema = first.schema.with_metadata({_FACTS: json.dumps(facts).encode()})
     sink = pa.BufferOutputStream()
-    # checksums, because a disk may keep a file's length and lose its content
-    options: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
-    with pq.ParquetWriter(sink, schema, **options) as writer:
+    with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
         for table in chain([first], rest):
             writer.write_table(table)
     return sealed(sink.getvalue().to_pybytes())
@@ -131,26 +129,18 @@ def _footer(size: int, end: bytes) -> int:
     return size - _END_BYTES - int.from_bytes(end[:4], "little")
 
 
-def is_sealed(file: BinaryIO) -> bool:
-    """Whether a file has a seal; one that its bytes do not have is a `ValueError`.
-
-    Parts of earlier versions have none.
-    """
+def check_seal(file: BinaryIO) -> None:
+    """Raise a `ValueError` where a file has no seal, or one that its bytes do not have."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - _END_BYTES))
-    footer = _footer(size, file.read())
-    if footer < _SEAL_BYTES:
-        return False
-    file.seek(footer - _SEAL_BYTES)
-    seal = file.read(_SEAL_BYTES)
-    if not seal.startswith(_SEAL):
-        return False
-    total = hashlib.sha256()
-    for start, stop in ((0, footer - _SEAL_BYTES), (footer, size)):
-        add_bytes(total, file, start, stop)
+    footer = max(0, _footer(size, file.read()))
+    start = max(0, footer - _SEAL_BYTES)
+    file.seek(start)
+    seal, total = file.read(_SEAL_BYTES), hashlib.sha256()
+    for first, last in ((0, start), (footer, size)):
+        add_bytes(total, file, first, last)
     if seal != _SEAL + total.digest():
         raise ValueError("its checksum is not that of its bytes")
-    return True
 
 
 def opened(content: bytes) -> Any:
@@ -160,8 +150,8 @@ def opened(content: bytes) -> Any:
     ends before they do, as after an error, they abort it.
     """
     pa, pq = parquet_library()
-    is_sealed(io.BytesIO(content))
-    return pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
+    check_seal(io.BytesIO(content))
+    return pq.ParquetFile(pa.BufferReader(content))
 
 
 def facts_of(file: BinaryIO, *, whole: bool) -> Mapping[str, Any] | None:
@@ -171,9 +161,8 @@ def facts_of(file: BinaryIO, *, whole: bool) -> Mapping[str, Any] | None:
     """
     pa, pq = parquet_library()
     try:
-        if whole and not is_sealed(file):
-            file.seek(0)
-            opened(file.read()).read(use_threads=False)
+        if whole:
+            check_seal(file)
         metadata = pq.read_metadata(file).metadata or {}
         facts = json.loads(metadata[_FACTS])
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from unmask.printable import columns, printable, quoted
 from unmask.sequences.minimal_pairs import Accuracy, correct
-from unmask.sequences.scores import LogRatio, TextScore, Unscored, WordScore
+from unmask.sequences.scores import LogRatio, TextScore, WordScore
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,20 +66,18 @@ def to_pandas(
 
 
 def result_rows(
-    score: TextScore | Unscored | LogRatio, *, words: bool = False, unit: float = 1.0
+    score: TextScore | LogRatio, *, words: bool = False, unit: float = 1.0
 ) -> list[Row]:
     """The numbers of one text or pair, or with `words` of each word; `unit` is how many a nat has.
 
-    A text that was not scored has one row, with its reason; so has a word with a part that the
-    vocabulary has no token for. Of a pair `correct` is 1, 0, or 0.5 for a tie.
+    A word with a part that the vocabulary has no token for has a reason instead. Of a pair
+    `correct` is 1, 0, or 0.5 for a tie.
     """
     if isinstance(score, LogRatio):
         right = correct(score.log_ratio, places=score.places)
         return [_row(PAIR_COLUMNS, score, unit) | {"correct": right}]
     if not words:
         return [_row(TEXT_COLUMNS, score, unit)]
-    if isinstance(score, Unscored):
-        return [_row(WORD_COLUMNS, score, unit)]
     return [
         _row(WORD_COLUMNS, word, unit)
         | {"word_number": n, "word": word.text}

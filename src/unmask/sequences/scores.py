@@ -55,15 +55,6 @@ class TextScore:
 
 
 @dataclass(frozen=True)
-class Unscored:
-    """A text that this model cannot take, and why."""
-
-    text: str
-    method: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class LogRatio:
     """The logarithm of p(first) / p(second), in nats; by `pll*` a difference of scores.
 

@@ -16,7 +16,7 @@ from unmask.sequences.outputs import (
     WORD_COLUMNS,
     result_rows,
 )
-from unmask.sequences.scores import LogRatio, TextScore, Unscored
+from unmask.sequences.scores import LogRatio, TextScore
 from unmask.sequences.texts import TokenisedText, tokenised_or_reasons
 from unmask.settings import Settings
 
@@ -115,24 +115,19 @@ class Score(Kind):
         """A row per method with the reason; without texts, without what it quotes of them."""
         if self.without_text:
             reason = reason.partition(": ")[0]
-        if self.is_pairs:
-            nothing = LogRatio(None, None, 0, None, 0, reason)
-            return [row for method in self.methods for row in self._rows(method, nothing)]
-        return [
-            row
-            for method in self.methods
-            for row in self._rows(method, Unscored("", method, reason))
-        ]
+        # nothing was run to compare
+        counts = {"orders": 0, "forward_passes": 0} if self.is_pairs else {}
+        return [self._row(method, {**counts, "reason": reason}) for method in self.methods]
 
-    def _rows(self, method: str, score: TextScore | Unscored | LogRatio) -> list[dict[str, Any]]:
+    def _rows(self, method: str, score: TextScore | LogRatio) -> list[dict[str, Any]]:
+        rows = result_rows(score, words=self.words, unit=BITS if self.base_two else 1.0)
+        return [self._row(method, row) for row in rows]
+
+    def _row(self, method: str, numbers: Row) -> dict[str, Any]:
         order = self.order if method == "unmasking" else None
         about = {"method": method, "order": order, "unit": self.unit, "model": self.model_name}
-        unit = BITS if self.base_two else 1.0
-        names = [(name, name.removeprefix(self.prefix)) for name in self.output_columns]
-        return [
-            {name: (row | about)[plain] for name, plain in names}
-            for row in result_rows(score, words=self.words, unit=unit)
-        ]
+        own = {**numbers, **about}
+        return {name: own.get(name.removeprefix(self.prefix)) for name in self.output_columns}
 
     def all_failed_message(self, tally: Tally) -> str:
         """What is said where there is not one number."""
