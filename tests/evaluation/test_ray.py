@@ -54,6 +54,7 @@ def test_without_ray_the_extra_is_named(monkeypatch):
     ("options", "said"),
     [
         (["--workers", "2"], "--workers is for a cluster; give --ray auto, local or an address"),
+        (["--workers", "0"], "--workers is for a cluster"),
         (["--cpus-per-worker", "1"], "--cpus-per-worker is for a cluster"),
         (["--ray", "auto", "--workers", "0"], "workers is a whole number from 1, not 0"),
         (["--ray", "auto", "--cpus-per-worker", "-1"], "cpus_per_worker is a whole number"),
@@ -62,6 +63,7 @@ def test_without_ray_the_extra_is_named(monkeypatch):
         (["--ray", "auto", "--patience", "nan"], "--patience takes seconds, a number above 0"),
         (["--ray", "auto", "--patience", "inf"], "--patience takes seconds, a number above 0"),
         (["--ray", ""], "a cluster is auto, local or an address"),
+        (["--max-passes", "0"], "--max-passes is of a sketch; give --sketch too"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(capsys, tmp_path, options, said):

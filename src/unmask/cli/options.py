@@ -307,7 +307,9 @@ def check_figure(place: str) -> None:
 def reject(chosen: object, names: Iterable[str], why: str) -> None:
     """Raise where one of some options was given, and say why it has no place."""
     for name in names:
-        if getattr(chosen, name) not in (None, False, ()):
+        value = getattr(chosen, name)
+        # a number that is zero was given
+        if value is not None and value is not False and value != ():
             raise UnmaskError(f"--{name.replace('_', '-')} {why}")
 
 
