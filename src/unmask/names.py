@@ -21,8 +21,9 @@ ALPHABETS = {
 }
 SUPPORTS = ("vocabulary", "tokens", "no-special", *ALPHABETS)
 
-# formats of rows that are written
-OUTPUT_FORMATS = ("csv", "jsonl", "parquet", "tsv")
+# formats of rows that are written: files of lines can grow, the others are made of finished parts
+TEXT_FORMATS, BINARY_FORMATS = ("csv", "jsonl", "tsv"), ("parquet",)
+OUTPUT_FORMATS = tuple(sorted((*TEXT_FORMATS, *BINARY_FORMATS)))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from unmask.cli import announce, cluster, many, options
 from unmask.cli.command import argument, group, option
 from unmask.errors import UnmaskError
-from unmask.names import MEASURES
+from unmask.names import BINARY_FORMATS, MEASURES
 from unmask.plots.saving import save_figure
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ class DependenceCommand(many.RowsCommand):
             raise UnmaskError("--parser draws a second tree; give --tree and --figure too")
         if not many.is_folder(self):
             if (
-                many.output_format(self.output, self.output_format) == "parquet"
+                many.output_format(self.output, self.output_format) in BINARY_FORMATS
                 and self.input is None
             ):
                 raise UnmaskError("the pairs of one TEXT are written to .csv, .tsv or .jsonl")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from unmask.cli import announce, cluster, options
 from unmask.cli.command import group, option
 from unmask.errors import UnmaskError
-from unmask.names import OUTPUT_FORMATS
+from unmask.names import BINARY_FORMATS, OUTPUT_FORMATS
 from unmask.printable import quoted
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def is_folder(chosen: RowsCommand) -> bool:
     from unmask.records.places import is_url
 
     output = chosen.output or ""
-    is_parquet = _file_format(chosen.output, chosen.output_format) == "parquet"
+    is_binary = _file_format(chosen.output, chosen.output_format) in BINARY_FORMATS
     if output.endswith(("/", os.sep)) or is_url(output) or (output and os.path.isdir(output)):
         cluster.check(chosen.distributed)
         if chosen.output_format not in (None, "parquet"):
@@ -144,12 +144,12 @@ def is_folder(chosen: RowsCommand) -> bool:
         return True
     of_folder = {"shard": chosen.shard, **vars(chosen.distributed)}
     for name, value in of_folder.items():
-        if value is not None and not (is_parquet and name != "shard"):
+        if value is not None and not (is_binary and name != "shard"):
             raise UnmaskError(
                 f"--{name.replace('_', '-')} is for a folder of parts; give --output FOLDER/, with "
                 "a slash at its end"
             )
-    if is_parquet:
+    if is_binary:
         cluster.check(chosen.distributed)
     return False
 
@@ -179,8 +179,8 @@ def output_format(
     if named is not None:
         options.check_choice("--output-format", named, OUTPUT_FORMATS)
     if output in (None, "-"):
-        if named == "parquet":
-            raise UnmaskError("Parquet is not written to stdout; give --output FILE")
+        if named in BINARY_FORMATS:
+            raise UnmaskError(f"{named.capitalize()} is not written to stdout; give --output FILE")
         return named
     for source in files or [""]:
         options.check_file("--output", output, source=source or None)
@@ -233,8 +233,8 @@ def rows_command(
     if not to_folder:
         named = output_format(chosen.output, chosen.output_format, given.files)
         format = named or default_format
-    if to_folder or format == "parquet":
-        return _Folder(chosen, kind, given).run(check, conclude, merged=not to_folder)
+    if to_folder or format in BINARY_FORMATS:
+        return _Folder(chosen, kind, given).run(check, conclude, format)
     job = given.job(kind, _checked_size(chosen, at_once))
     check(job)
     lm = chosen.running.load(chosen.model)
@@ -292,31 +292,31 @@ def _plan(chosen: RowsCommand, job: "Job", lm: "LanguageModel") -> Any:
 
 @dataclass(frozen=True)
 class _Folder:
-    """A folder of parts, or one Parquet file that is made of them."""
+    """A folder of parts, or one binary file that is made of them."""
 
     chosen: RowsCommand
     kind: "Kind"
     given: GivenRows
 
-    def run(self, check: "Callable[[Job], object]", conclude: Conclude, *, merged: bool) -> int:
-        """Do what the folder lacks, and merge it if one file is wanted."""
+    def run(self, check: "Callable[[Job], object]", conclude: Conclude, format: str | None) -> int:
+        """Do what the folder lacks, and merge it if one file of a format is wanted."""
         chosen, output = self.chosen, whole_path(self.chosen.output or "")
-        folder = f"{os.path.realpath(output)}.partial" if merged else output
+        folder = output if format is None else f"{os.path.realpath(output)}.partial"
         outcome = self._outcome(folder, check)
         if outcome is None:
             return 0
         code = conclude(outcome.tally)
-        if not chosen.quiet and not merged:
+        if not chosen.quiet and format is None:
             merging = "" if outcome.is_share else "; unmask merge makes one file of them"
             texts = f"{outcome.tally.texts:,} texts are in {quoted(chosen.output, limit=200)}"
             print(texts + merging, file=sys.stderr)
         if outcome.failed:
             options.say(outcome.failures())
             return code or 1
-        if merged:
+        if format is not None:
             from unmask.jobs.merging import merge
 
-            merge(folder, Path(os.path.realpath(output)), "parquet")
+            merge(folder, Path(os.path.realpath(output)), format)
             shutil.rmtree(folder)
         return code
 

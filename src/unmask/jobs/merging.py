@@ -29,7 +29,7 @@ def merge(folder: str, output: Path, format: str) -> Merged:
         raise StoreError(f"{places.shown(folder)} has no rows yet")
     schema = _schema(parts)
     with explained(output), replacing(output) as unfinished:
-        write = _write_parquet if format == "parquet" else _write_text
+        write = {"parquet": _write_parquet}.get(format, _write_text)
         rows = write(unfinished, parts, schema, format)
     return Merged(rows, missing)
 

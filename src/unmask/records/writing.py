@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from unmask.markup import data_cell
 from unmask.records.rows import Row
 
-TEXT_FORMATS = ("csv", "jsonl", "tsv")
-
 
 def written(rows: Sequence[Row], names: Sequence[str], format: str, *, header: bool = True) -> str:
     r"""The rows as a file of that format, with a header of all names where it has one.
