@@ -1,7 +1,7 @@
 """`unmask tune`: continue the training of a masked LM on one's own text, into a model folder."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -190,35 +190,27 @@ def _conclusion(found: "Tuned", output: str) -> str:
 
 
 @contextmanager
-def _stopping() -> "Iterator[Stop]":
-    """Ctrl-C and SIGTERM let a step end and be saved; a second one ends at once."""
-    stop = Stop()
-    before = {which: signal.signal(which, stop.note) for which in (signal.SIGINT, signal.SIGTERM)}
+def _stopping() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C and SIGTERM let a step end and be saved; a second one ends at once.
+
+    Gives a function that says whether one has come.
+    """
+    came: list[int] = []
+
+    def note(number: int, _: FrameType | None) -> None:
+        if came:
+            raise KeyboardInterrupt
+        came.append(number)
+
+    before = {which: signal.signal(which, note) for which in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield stop
+        yield lambda: bool(came)
     except KeyboardInterrupt as error:
         said = str(error) or "repeat the command to continue from the last checkpoint"
-        if stop.signal == signal.SIGTERM:
+        if came == [signal.SIGTERM]:
             options.say(f"terminated; {said}")
             raise SystemExit(128 + signal.SIGTERM) from None
         raise KeyboardInterrupt(said) from None
     finally:
         for which, handler in before.items():
             signal.signal(which, handler)
-
-
-class Stop:
-    """Whether a signal has come, and which."""
-
-    def __init__(self) -> None:
-        self.signal: int | None = None
-
-    def __call__(self) -> bool:
-        """Whether to stop."""
-        return self.signal is not None
-
-    def note(self, number: int, _: FrameType | None) -> None:
-        """What a signal calls: the first is noted, the second ends at once."""
-        if self.signal is not None:
-            raise KeyboardInterrupt
-        self.signal = number
