@@ -16,6 +16,8 @@ import unmask
 from unmask import ClozeError, MethodError, ModelError, NumericsError, SupportError, UnmaskError
 from unmask.cli import main
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 PAIR = "the [MASK] sat on the [MASK]."
 PLAIN = "the unhappy cat sat."
 LONG = "the cat sat on the mat. the [MASK] ran."

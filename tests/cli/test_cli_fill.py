@@ -18,6 +18,8 @@ from unmask.cli import main
 from unmask.constructions import CONSTRUCTIONS
 from unmask.names import SUPPORTS
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 PAIR = "the [MASK] sat on the [MASK]."
 ONE = "the [MASK] sat."
 PLAIN = "the cat sat on the mat."

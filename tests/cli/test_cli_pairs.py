@@ -17,6 +17,8 @@ from tiny_tokenizers import save_bert
 from unmask.cli import announce, main
 from unmask.sequences import score_pairs, word_pairs
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "score-pairs.md"
 ITEMS = [
     ("the [MASK] sat on the [MASK].", "cat", "mat"),

@@ -25,6 +25,8 @@ from unmask.cli.score import ScoreCommand
 from unmask.sequences.blimp import hashed
 from unmask.sequences.scoring import log_ratios, score_texts
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "score.md"
 TEXTS = ["the cat sat on the mat.", "a happy dog ran.", "unhappy cats saw the woman."]
 # of equal length, but for the last

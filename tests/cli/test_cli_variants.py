@@ -25,6 +25,8 @@ from unmask.sequences.variant_metrics import evaluate_variants, evaluation_table
 from unmask.sequences.variants import rows as variant_rows
 from unmask.sequences.variants.scoring import score_variants
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "proteins.md"
 WILDTYPE = "MKTAYIAKQRLEDWGHCSPV"
 MUTANTS = ["A4G", "A4G:K8L", "K2R:Q9W:V20F", "K8E"]

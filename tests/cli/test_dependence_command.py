@@ -20,6 +20,8 @@ import unmask
 from unmask.cli import announce, main
 from unmask.evaluation.reports import syntax
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 TEXT = "the unhappy man saw cats"
 WORDS = TEXT.split()
 COLUMNS = [

@@ -176,9 +176,8 @@ def test_orders_read_every_part_once(k):
     assert planned(k, ["orders", "log-pool"]) == 3**k - 2**k
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("k", [11, pytest.param(12, marks=pytest.mark.long)])
-def test_eleven_and_twelve_mutations_are_exact(k):
+@pytest.mark.parametrize("k", [8, *(pytest.param(k, marks=pytest.mark.long) for k in (11, 12))])
+def test_many_mutations_are_exact(k):
     methods = ["log-pool", "hcb-path", "ag", "pseudo-gibbs", "mrf"]
     found, model = landscape(k, methods)
     assert len(model.rows) == k * 2 ** (k - 1) + 1

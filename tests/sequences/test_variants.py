@@ -274,7 +274,8 @@ def test_the_interaction_is_the_score_less_those_of_single_variants(method, tiny
 @pytest.mark.parametrize("method", METHODS)
 def test_scores_depend_on_no_other_variant_and_on_no_batch(method, tiny) -> None:
     together = scored(tiny, [*VARIANTS, "nonsense", VARIANTS[1]], WILDTYPE, method)
-    for variant, one in zip(VARIANTS, together, strict=False):
+    # five mutations are many batches of one row, and show no more
+    for variant, one in zip(VARIANTS[:3], together, strict=False):
         small = unmask.Settings(progress=False, batch_size=1)
         (alone,) = score_variants(tiny, [variant], WILDTYPE, method=method, settings=small)
         assert alone.score == pytest.approx(one.score, abs=1e-5)

@@ -109,8 +109,10 @@ def outcome(text, blanks, tokenizer) -> str:
     return "masks" if blanks is None else "blanks"
 
 
+# a fifth of them, and all
 @pytest.mark.slow
-def test_every_outcome_is_a_valid_cloze_or_one_line_of_refusal():
+@pytest.mark.parametrize("share", [5, pytest.param(1, marks=pytest.mark.long)])
+def test_every_outcome_is_a_valid_cloze_or_one_line_of_refusal(share):
     outcomes: Counter[str] = Counter()
 
     def check(text, blanks):
@@ -122,7 +124,7 @@ def test_every_outcome_is_a_valid_cloze_or_one_line_of_refusal():
         ("masks", masked, st.none()),
     ):
         settings(
-            max_examples=EXAMPLES[kind],
+            max_examples=EXAMPLES[kind] // share,
             deadline=None,
             derandomize=True,
             database=None,
@@ -130,5 +132,5 @@ def test_every_outcome_is_a_valid_cloze_or_one_line_of_refusal():
         )(given(texts, blanks)(check))()
     # the examples reach every kind of outcome often: otherwise nothing was shown
     total = outcomes.total()
-    assert total >= 2 * sum(EXAMPLES.values())
+    assert total >= 2 * sum(EXAMPLES.values()) // share
     assert all(outcomes[k] >= total // 50 for k in ("refused", "masks", "blanks")), outcomes
