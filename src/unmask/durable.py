@@ -1,6 +1,7 @@
 """Files that are there whole or not at all, whenever the machine stops or the disk is full."""
 
 import errno
+import glob
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -57,10 +58,13 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
 
 
-def remove_unfinished(folder: Path) -> None:
-    """Clear what a process left that was stopped while it wrote; none may be writing here now."""
+def remove_unfinished(folder: Path, name: str = "") -> None:
+    """Clear what a process left that was stopped while it wrote a file of this name, or any.
+
+    None may be writing it now.
+    """
     with explained(folder):
-        for left in folder.glob(f".*{_UNFINISHED}"):
+        for left in folder.glob(f".{glob.escape(name)}*{_UNFINISHED}"):
             left.unlink(missing_ok=True)
 
 

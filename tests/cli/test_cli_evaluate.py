@@ -96,20 +96,6 @@ def test_every_construction_of_every_example(run, tmp_path: Path) -> None:
     assert others == {"_plan.json", "plan.lock", "0-of-1.lock", "_manifest-0-of-1.json"}
 
 
-def test_the_same_again_does_nothing_and_something_else_is_refused(run, tmp_path: Path) -> None:
-    arguments = ("--examples", "3", "--mask", "random", "--method", "mlm,hcb", "--quiet")
-    assert run(tmp_path / "run", *arguments) == (0, "", "")
-    before = sorted(path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*.parquet"))
-    assert run(tmp_path / "run", *arguments) == (0, "", "")
-    assert before == sorted(
-        path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*.parquet")
-    )
-    code, _, err = run(tmp_path / "run", *arguments, "--seed", "1")
-    assert code == 2
-    assert "draw.seed is '0' there, '1' here" in err
-    assert err.count("\n") == 1
-
-
 def test_refused_sentences_are_counted(run, report, tmp_path: Path) -> None:
     _, _, err = run(tmp_path / "run", "--examples", "100", "--mask", "random", "--method", "mlm")
     assert "16 examples (random); rejected before the last: 1 too long (random), 1 too short" in err
@@ -214,18 +200,6 @@ def test_notes_are_escaped(report, folder: str, corpus: str, tmp_path: Path) -> 
     )
     evaluate(prepare(request), tmp_path / "run", progress=False)
     assert "\x1b" not in report(tmp_path / "run", "--resamples", "50")
-
-
-def test_a_run_that_only_fails_is_stopped(run, tmp_path: Path, monkeypatch) -> None:
-    def never(*_: object) -> None:
-        raise MemoryError
-
-    monkeypatch.setattr(kind, "pair_metrics", never)
-    monkeypatch.setattr(running, "_FAILURES_IN_A_ROW", 4)
-    code, _, err = run(tmp_path / "run", "--examples", "16", "--quiet", "--method", "mlm")
-    assert code == 2
-    assert "4 units failed in a row, the last with: MemoryError. What was finished is kept" in err
-    assert len(read_run(tmp_path / "run").rows) == 8
 
 
 def test_a_dry_run_says_cost_and_writes_nothing(run, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import killable
 import pyarrow.parquet as pq
 import pytest
 from counted_rows import counted_rows
@@ -22,7 +21,6 @@ import unmask
 from unmask.cli import main
 from unmask.model import row_reader
 from unmask.sequences.variant_metrics import evaluate_variants, evaluation_table
-from unmask.sequences.variants import rows as variant_rows
 from unmask.sequences.variants.scoring import score_variants
 
 pytestmark = pytest.mark.usefixtures("read_once")
@@ -343,64 +341,6 @@ def test_a_limit_is_of_all_files_together(variants, tmp_path) -> None:
     for given in (places, [tmp_path / "c.parquet"]):
         code, out, _ = variants(*given, "--limit", "1", "--quiet")
         assert (code, [row["mutant"] for row in read(out)]) == (0, MUTANTS[:1])
-
-
-# --- what is done stays done -------------------------------------------------------------------
-
-
-def doubles() -> list[str]:
-    pairs = itertools.combinations(range(len(WILDTYPE)), 2)
-    letter = {p: "G" if WILDTYPE[p] != "G" else "A" for p in range(len(WILDTYPE))}
-    return [f"{WILDTYPE[p]}{p + 1}{letter[p]}:{WILDTYPE[q]}{q + 1}{letter[q]}" for p, q in pairs]
-
-
-def test_the_same_command_goes_on_after_an_interruption(variants, tmp_path, monkeypatch) -> None:
-    place = write(tmp_path / "assay.csv", assay(doubles()))
-    asked = [place, "--texts-per-unit", "50"]
-    assert variants(*asked, "-o", tmp_path / "whole.csv")[0] == 0
-    whole = (tmp_path / "whole.csv").read_bytes()
-    real, units = variant_rows._log_probs, []
-
-    def interrupted(*given: Any) -> Any:
-        units.append(1)
-        if len(units) > 2:
-            raise KeyboardInterrupt
-        return real(*given)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(variant_rows, "_log_probs", interrupted)
-        assert variants(*asked, "-o", tmp_path / "out.csv")[0] == 130
-    assert (tmp_path / "out.csv.partial").exists()
-    code, _, err = variants(*asked, "-o", tmp_path / "out.csv")
-    assert code == 0
-    assert "continuing after the first 99 texts" in err
-    assert (tmp_path / "out.csv").read_bytes() == whole
-
-
-@pytest.mark.slow
-def test_a_folder_goes_on_after_kills(folder, tmp_path) -> None:
-    assays = tmp_path / "assays"
-    assays.mkdir()
-    for name in ("a", "b"):
-        write(assays / f"{name}.csv", assay(doubles() * 2))
-    given = ["variants", str(assays), "-m", folder, "--texts-per-unit", "20", "--quiet", "-o"]
-    log, killed = tmp_path / "log", tmp_path / "killed"
-    assert killable.finish([*given, f"{tmp_path}/whole/"], log) == 0
-    process = killable.start([*given, f"{killed}/"], log)
-    while process.is_alive() and len(list(killed.rglob("*.parquet"))) < 4:
-        process.join(0.02)
-    assert process.is_alive(), log.read_text()
-    process.kill()
-    process.join()
-    there = {part.name: part.read_bytes() for part in killed.rglob("*.parquet")}
-    assert 0 < len(there) < 38
-    assert killable.finish([*given, f"{killed}/"], log) == 0
-    for name, content in there.items():
-        (part,) = killed.rglob(name)
-        assert part.read_bytes() == content
-    for place in (tmp_path / "whole", killed):
-        assert main(["merge", str(place), f"{place}.csv"]) == 0
-    assert Path(f"{killed}.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
 
 
 def measured(mutants: list[str], wildtype: str = WILDTYPE) -> list[dict[str, str]]:

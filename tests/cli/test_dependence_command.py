@@ -13,7 +13,6 @@ import pytest
 import tiny_models
 from assets import real_model
 from counted_rows import counted_rows
-from damage import files_up_to
 from tiny_tokenizers import save_bert
 
 import unmask
@@ -194,30 +193,6 @@ def test_rows_of_many_texts_in_their_order(depend: Run, tmp_path: Path, folder: 
     place.write_text("id,text\na,the cat sat\n", encoding="utf-8")
     assert depend("--input", str(place), "-o", str(output), "--quiet") == (0, "", "")
     assert output.read_text(encoding="utf-8").splitlines() == out.splitlines()[:4]
-
-
-def test_a_file_that_was_cut_off_is_gone_on_with(depend: Run, tmp_path: Path) -> None:
-    place, output = tmp_path / "texts.txt", tmp_path / "out.csv"
-    place.write_text("the cat sat on the mat\ncat\n" * 5, encoding="utf-8")
-    asked = ["--input", str(place), "-o", str(output)]
-    code, _, closing = depend(*asked)
-    assert code == 0
-    whole = output.read_bytes()
-    output.unlink()
-    with files_up_to(len(whole) - 100):
-        code, _, err = depend(*asked, "--quiet")
-    part = f"{output}.partial"
-    assert code == 2
-    assert err == (
-        f"unmask: '{part}' holds the first 8 texts; repeat the command to go on after them\n"
-        f"unmask: cannot write '{part}': File too large; what was saved before is safe: allow "
-        "larger files (ulimit -f) or choose another place, and repeat the command\n"
-    )
-    # other options are other rows
-    code, _, err = depend(*asked, "--apc")
-    assert (code, "options.corrected is 'false' there, 'true' here" in err) == (2, True)
-    assert depend(*asked) == (0, "", f"unmask: continuing after the first 8 texts\n{closing}")
-    assert output.read_bytes() == whole
 
 
 def test_plain_lines_and_json_lines(depend: Run, tmp_path: Path) -> None:

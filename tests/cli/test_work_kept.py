@@ -3,39 +3,25 @@
 import csv
 import gc
 import json
-import random
-import re
 import sys
 
 import pytest
-from damage import damaged, files_up_to
 from tiny_tokenizers import ODD, save_bert
 
-import unmask
 from unmask.cli import announce, main, score
-from unmask.errors import StoreError
 from unmask.jobs import running, single_file
-from unmask.jobs.model_source import ModelSource
 from unmask.jobs.tally import Tally
 from unmask.jobs.work import Work
-from unmask.language_model import LanguageModel
 from unmask.sequences import scoring
 from unmask.sequences.scores import TextScore
 
 PAIR, ONE = "the [MASK] sat on the [MASK].", "the [MASK] sat."
-DAMAGES = 30
 TEXTS = ["the [MASK] sat.", "a [MASK] ran.", "the [MASK] [MASK].", "a [MASK] saw the dog."]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> str:
     return str(save_bert(tmp_path_factory.mktemp("bert"), bias=dict.fromkeys(ODD, -30.0)))
-
-
-@pytest.fixture
-def loaded_once(folder, monkeypatch):
-    lm = unmask.load(folder)
-    monkeypatch.setattr(ModelSource, "load", lambda _: lm)
 
 
 @pytest.fixture
@@ -49,19 +35,6 @@ def fill_all(folder, tmp_path, capsys):
         return code, capsys.readouterr().err
 
     return run
-
-
-def interrupt_after(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Interrupt as the answer after so many is made."""
-    real, made = LanguageModel.ranked, []
-
-    def ranked(self, *arguments):
-        made.append(1)
-        if len(made) > count:
-            raise KeyboardInterrupt
-        return real(self, *arguments)
-
-    monkeypatch.setattr(LanguageModel, "ranked", ranked)
 
 
 # --- fill --input ------------------------------------------------------------------------------
@@ -81,87 +54,6 @@ def test_a_job_is_never_written_to(place, fill_all, tmp_path):
     assert not any(path.stat().st_size for path in run.rglob("*") if path.is_file())
     # beside them there is room
     assert fill_all("-o", str(run / "fills.jsonl"))[0] == 0
-
-
-@pytest.mark.parametrize("torn", [b"", b"{", b'{"text": "half a r'], ids=["whole", "one", "torn"])
-def test_the_same_fill_goes_on_after_an_interruption(torn, fill_all, tmp_path, monkeypatch):
-    output, part = tmp_path / "out.jsonl", tmp_path / "out.jsonl.partial"
-    assert fill_all()[0] == 0
-    whole = output.read_bytes()
-    output.unlink()
-    with monkeypatch.context() as patched:
-        interrupt_after(3, patched)
-        code, err = fill_all()
-    assert code == 130
-    assert err == (
-        f"unmask: interrupted; '{part}' holds the first 3 texts; repeat the command to go on after "
-        "them\n"
-    )
-    held = part.read_bytes()
-    assert held == b"".join(whole.splitlines(keepends=True)[:3])
-    part.write_bytes(held + torn)
-
-    asked: list[str] = []
-    cloze = LanguageModel.cloze
-    monkeypatch.setattr(
-        LanguageModel, "cloze", lambda self, t, **how: asked.append(t) or cloze(self, t, **how)
-    )
-    code, err = fill_all()
-    assert code == 0
-    assert output.read_bytes() == whole
-    assert set(asked) == set(TEXTS[3:])
-    assert err == ("unmask: continuing after the first 3 texts\nunmask: 4 of 4 texts answered\n")
-
-
-def test_damaged_answers_are_computed_again_or_rejected_in_one_line(
-    fill_all, loaded_once, tmp_path, monkeypatch
-):
-    output, part = tmp_path / "out.jsonl", tmp_path / "out.jsonl.partial"
-    note = tmp_path / "out.jsonl.partial.json"
-    assert fill_all()[0] == 0
-    whole, draw, rejected = output.read_bytes(), random.Random(2), 0
-    with monkeypatch.context() as patched:
-        interrupt_after(3, patched)
-        assert fill_all()[0] == 130
-    held, noted = part.read_bytes(), note.read_bytes()
-    for number in range(DAMAGES):
-        output.unlink(missing_ok=True)
-        part.write_bytes(held if number % 3 == 0 else damaged(held, draw))
-        note.write_bytes(damaged(noted, draw) if number % 3 == 0 else noted)
-        code, err = fill_all("--quiet")
-        if code == 0:
-            assert output.read_bytes() == whole
-        else:
-            assert (code, err.count("\n")) == (2, 1)
-            assert "is damaged" in err
-            rejected += 1
-    assert rejected > DAMAGES / 3
-
-
-OTHERS = [
-    (["--method", "mrf"], TEXTS, "options.request.method"),
-    (["--top", "3"], TEXTS, "options.top is '2' there, '3' here"),
-    (["--support", "cat,dog"], TEXTS, "options.request.support"),
-    (["--half-tables"], TEXTS, "options.half_tables"),
-    (["--dtype", "bfloat16"], TEXTS, "dtype"),
-    ([], ["another [MASK].", *TEXTS[1:]], "'in.txt' of the input has changed"),
-]
-
-
-@pytest.mark.parametrize(("arguments", "texts", "said"), OTHERS)
-def test_answers_of_another_request_are_kept_and_the_run_rejected(
-    arguments, texts, said, fill_all, tmp_path, monkeypatch
-):
-    part = tmp_path / "out.jsonl.partial"
-    with monkeypatch.context() as patched:
-        interrupt_after(2, patched)
-        assert fill_all()[0] == 130
-    held = part.read_bytes()
-    code, err = fill_all(*arguments, texts=texts)
-    assert (code, err.count("\n")) == (2, 1)
-    assert "holds the rows of another job" in err
-    assert said in err
-    assert part.read_bytes() == held
 
 
 def test_rejected_lines_are_answers_that_stay(fill_all, tmp_path):
@@ -221,13 +113,10 @@ WHOLE = ["the cat sat.", "a dog ran.", "the man saw a dog.", "", "the cats sat."
 def score_all(folder, tmp_path, capsys):
     """Run `unmask score` on WHOLE, or others; exit code, stdout and stderr."""
 
-    def run(
-        *arguments: str, rows: list[dict] | None = None, limit: int = 10**9
-    ) -> tuple[int, str, str]:
+    def run(*arguments: str, rows: list[dict] | None = None) -> tuple[int, str, str]:
         made = rows or [{"n": n, "text": text, "good": text} for n, text in enumerate(WHOLE)]
         (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, made)) + "\n")
-        with files_up_to(limit):
-            code = main(["score", str(tmp_path / "in.jsonl"), "-m", folder, *arguments])
+        code = main(["score", str(tmp_path / "in.jsonl"), "-m", folder, *arguments])
         return code, *capsys.readouterr()
 
     return run
@@ -253,42 +142,26 @@ def test_rows_are_the_same_however_many_texts_are_scored_at_once(arguments, scor
         assert {**row, **numbers} == other
 
 
-@pytest.mark.parametrize("torn", [b"", b"half a r", b"a row of a unit that is not whole\n"])
-@pytest.mark.parametrize("arguments", RUNS, ids=["texts", "words", "pairs"])
-def test_the_same_command_goes_on_after_the_texts_that_were_scored(
-    arguments, torn, score_all, tmp_path, monkeypatch
-):
+def test_accuracies_are_of_the_pairs_of_before_too(score_all, tmp_path, monkeypatch):
     monkeypatch.setattr(score, "TEXTS_AT_ONCE", 2)
     output, part = tmp_path / "out.csv", tmp_path / "out.csv.partial"
-    code, summary, notes = score_all("--output", str(output), *arguments)
+    code, summary, notes = score_all("--output", str(output), *PAIRS)
     assert code == 0
     whole = output.read_text()
     output.write_text("of before")
     with monkeypatch.context() as patched:
         interrupt_after_writing(2, patched)
-        code, out, err = score_all("--output", str(output), *arguments)
+        code, out, err = score_all("--output", str(output), *PAIRS)
     assert (code, out) == (130, "")
     assert err == (
         f"unmask: interrupted; '{part}' holds the first 4 texts; repeat the command to go on after "
         "them\n"
     )
-    held = part.read_text()
-    assert held.endswith("\n")
-    assert whole.startswith(held)
     assert output.read_text() == "of before"
-    part.write_bytes(held.encode() + torn)
-
-    scored = []
-    real = scoring.tokenised
-    monkeypatch.setattr(
-        scoring, "tokenised", lambda lm, texts, *a: scored.extend(texts) or real(lm, texts, *a)
-    )
-    code, out, err = score_all("--output", str(output), *arguments)
+    code, out, err = score_all("--output", str(output), *PAIRS)
     assert code == 0
-    # accuracies are of all pairs, those of before too
     assert (out, err) == (summary, "unmask: continuing after the first 4 texts\n" + notes)
     assert output.read_text() == whole
-    assert {one.text for one in scored} == set(filter(None, WHOLE[4:]))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.csv"]
 
 
@@ -305,77 +178,6 @@ def interrupt_after_writing(units: int, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(Work, "run", run)
 
 
-OTHER_JOBS = [
-    (
-        ["--method", "pll-word-l2r"],
-        None,
-        "options.methods is '[\"pll\"]' there, '[\"pll-word-l2r\"]'",
-    ),
-    (["--base-two"], None, "options.base_two is 'false' there, 'true' here"),
-    (["--dtype", "bfloat16"], None, "model.dtype is 'float32' there, 'bfloat16' here"),
-    ([], [{"text": "a cat."}] * 7, "'in.jsonl' of the input has changed"),
-    (["--limit", "6"], None, "the input had 'in.jsonl', which is gone"),
-]
-
-
-@pytest.mark.parametrize(("arguments", "rows", "said"), OTHER_JOBS)
-def test_another_job_does_not_go_on(arguments, rows, said, score_all, tmp_path, monkeypatch):
-    monkeypatch.setattr(score, "TEXTS_AT_ONCE", 2)
-    output, part = tmp_path / "out.csv", tmp_path / "out.csv.partial"
-    with monkeypatch.context() as patched:
-        interrupt_after_writing(2, patched)
-        assert score_all("--output", str(output))[0] == 130
-    held = part.read_text()
-    code, out, err = score_all("--output", str(output), *arguments, rows=rows)
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert err.startswith(f"unmask: '{part}' holds the rows of another job: ")
-    assert said in err
-    assert part.read_text() == held
-    # how the model is run is not what the job is
-    assert score_all("--output", str(output), "--batch-size", "3", "--quiet")[0] == 0
-
-
-@pytest.fixture
-def begun(score_all, loaded_once, tmp_path, monkeypatch):
-    """A run that was interrupted; what the whole one writes and says."""
-    monkeypatch.setattr(score, "TEXTS_AT_ONCE", 2)
-    code, summary, _ = score_all("--output", str(tmp_path / "out.csv"), *PAIRS)
-    assert code == 0
-    whole = (tmp_path / "out.csv").read_bytes()
-    (tmp_path / "out.csv").unlink()
-    with monkeypatch.context() as patched:
-        interrupt_after_writing(2, patched)
-        assert score_all("--output", str(tmp_path / "out.csv"), *PAIRS)[0] == 130
-    return whole, summary
-
-
-def test_damage_to_what_was_begun_is_one_line_or_harmless(begun, score_all, tmp_path):
-    """Never a file that is wrong: the rows are those of an undisturbed run, or there is no file."""
-    whole, summary = begun
-    output, part = tmp_path / "out.csv", tmp_path / "out.csv.partial"
-    files = {path: path.read_bytes() for path in (part, tmp_path / "out.csv.partial.json")}
-    draw, refused = random.Random(1), 0
-    for _ in range(DAMAGES):
-        output.unlink(missing_ok=True)
-        for path, content in files.items():
-            path.write_bytes(content)
-        hit = draw.choice(list(files))
-        hit.write_bytes(damaged(files[hit], draw))
-        code, out, err = score_all("--output", str(output), "--quiet", *PAIRS)
-        if code == 0:
-            assert (output.read_bytes(), out) == (whole, summary)
-        else:
-            assert (code, out, err.count("\n")) == (2, "", 1)
-            assert re.search(r"is damaged.* to begin anew$|holds rows of another run", err), err
-            assert not output.exists()
-            refused += 1
-    assert refused > DAMAGES / 2
-    # and the remedy is one
-    part.unlink(missing_ok=True)
-    assert score_all("--output", str(output), "--quiet", *PAIRS)[:2] == (0, summary)
-    assert output.read_bytes() == whole
-
-
 def test_rows_that_nobody_can_go_on_with_are_replaced(score_all, tmp_path):
     """As a kill leaves them: of a run without a plan, and of one before its first unit is noted."""
     output = tmp_path / "out.csv"
@@ -390,62 +192,10 @@ def test_rows_that_nobody_can_go_on_with_are_replaced(score_all, tmp_path):
     assert not any(path.exists() for path in left)
 
 
-def test_a_full_disk_is_named_and_the_same_command_goes_on(score_all, tmp_path, monkeypatch):
-    monkeypatch.setattr(score, "TEXTS_AT_ONCE", 4)
-    monkeypatch.setattr(single_file, "_SECONDS_PER_NOTE", 0.0)
-    rows = [{"text": "the cat sat.", "note": f"{n} {'long ' * 200}"} for n in range(24)]
-    output, part = tmp_path / "out.csv", tmp_path / "out.csv.partial"
-    assert score_all("--output", str(output), "--quiet", rows=rows)[0] == 0
-    whole = output.read_bytes()
-    output.unlink()
-    code, _, err = score_all("--output", str(output), "--quiet", rows=rows, limit=15_000)
-    assert code == 2
-    assert err == (
-        f"unmask: '{part}' holds the first 12 texts; repeat the command to go on after them\n"
-        f"unmask: cannot write '{part}': File too large; what was saved before is safe: allow "
-        "larger files (ulimit -f) or choose another place, and repeat the command\n"
-    )
-    code, _, err = score_all("--output", str(output), rows=rows)
-    assert (code, "continuing after the first 12 texts" in err) == (0, True)
-    assert output.read_bytes() == whole
-
-
 def test_a_device_that_is_full_is_named(score_all):
     code, _, err = score_all("--output", "/dev/full", "--output-format", "csv", "--quiet")
     assert (code, err.count("\n")) == (2, 1)
     assert "cannot write '/dev/full': No space left on device; " in err
-
-
-def test_rows_of_nobody_knows_whom_are_not_written_over(score_all, tmp_path):
-    (tmp_path / "out.csv.partial").write_text("text,score\n")
-    code, _, err = score_all("--output", str(tmp_path / "out.csv"))
-    assert (code, err) == (
-        2,
-        f"unmask: '{tmp_path / 'out.csv.partial'}' holds rows of another run, which cannot be "
-        "continued; rename or remove it, or give another --output\n",
-    )
-
-
-def test_an_error_leaves_them_too(score_all, tmp_path, monkeypatch):
-    monkeypatch.setattr(score, "TEXTS_AT_ONCE", 2)
-    output, part = tmp_path / "out.jsonl", tmp_path / "out.jsonl.partial"
-    real, made = single_file.written, []
-
-    def failing(*arguments, **how):
-        made.append(1)
-        if len(made) > 2:
-            raise StoreError("the disk is on fire")
-        return real(*arguments, **how)
-
-    monkeypatch.setattr(single_file, "written", failing)
-    code, _, err = score_all("--output", str(output))
-    assert code == 2
-    assert err == (
-        f"unmask: '{part}' holds the first 4 texts; repeat the command to go on after them\n"
-        "unmask: the disk is on fire\n"
-    )
-    assert len(part.read_text().splitlines()) == 4
-    assert not output.exists()
 
 
 def test_a_text_that_the_model_fails_on_has_a_reason_and_stops_no_other(score_all, monkeypatch):

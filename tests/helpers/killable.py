@@ -16,6 +16,7 @@ _CONTEXT.set_forkserver_preload(
         *("unmask.cli", "unmask.evaluation.request", "pandas", "pyarrow.parquet"),
         *("unmask.cli.many", "unmask.jobs.running", "unmask.jobs.kinds.score"),
         *("transformers.models.bert.modeling_bert", "transformers.models.bert.tokenization_bert"),
+        *("transformers.models.esm.modeling_esm", "transformers.models.esm.tokenization_esm"),
         *("transformers.models.auto.tokenization_auto", __name__),
     ]
 )

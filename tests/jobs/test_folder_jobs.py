@@ -1,6 +1,7 @@
-"""A folder of parts: gone on with after kills, mended after damage, refused if another job's.
+"""A folder of parts: what is in it, what is checked, tried again, shared and refused.
 
-By `unmask score`, and where it says so by `unmask evaluate` too.
+By `unmask score`, and where it says so by `unmask evaluate` too; kills, damage and other jobs are
+those of every kind (test_every_kind.py).
 """
 
 import csv
@@ -9,10 +10,8 @@ import os
 import random
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ import killable
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from damage import damaged, files_up_to
 from tiny_tokenizers import save_bert
 
 import unmask
@@ -38,8 +36,6 @@ from unmask.sequences.scoring import score_texts
 WORDS = ("cat", "dog", "man", "woman", "mat")
 ROWS = 600
 UNIT = 10
-KILLS = 20
-DAMAGES = 12
 
 
 def texts(count: int, seed: int = 3) -> list[str]:
@@ -139,65 +135,10 @@ def test_a_folder_is_read_by_what_reads_parquet(arguments, corpus, tmp_path, cap
     assert capsys.readouterr() == ("", "")
 
 
-@both_kinds
-@pytest.mark.slow
-def test_twenty_kills_lose_no_row_and_repeat_none(arguments, undisturbed, tmp_path) -> None:
-    """At random moments: while it starts, plans, and writes."""
-    again, log, moments = arguments(tmp_path / "run"), tmp_path / "log", random.Random(7)
-    run, killed = tmp_path / "run", 0
-    for _ in range(5 * KILLS):
-        further = moments.choice([0] * 5 + [1] * 9 + [2] * 6)
-        wanted = len(list(run.glob("part-*"))) + further
-        process = killable.start(again, log)
-        while process.exitcode is None and len(list(run.glob("part-*"))) < wanted:
-            threading.Event().wait(0.002)
-        process.join(moments.uniform(0, 0.02 if further else 1.5))
-        process.kill()
-        process.join()
-        killed += process.exitcode == -signal.SIGKILL
-        if killed == KILLS:
-            break
-        if process.exitcode == 0:
-            # it was done before it was killed: so there is something to do again
-            for part in sorted(run.glob("part-*"))[::2]:
-                part.unlink()
-    assert killed == KILLS
-    assert killable.finish(again, log) == 0
-    assert rows_in(tmp_path / "run") == undisturbed
-    assert "Traceback" not in log.read_text()
-    assert not list((tmp_path / "run").glob(".*"))
-
-
 @pytest.fixture
 def done(arguments, corpus, tmp_path) -> Path:
     assert cli.main(arguments(tmp_path / "done", files=corpus / "d.txt")) == 0
     return tmp_path / "done"
-
-
-@both_kinds
-@pytest.mark.parametrize("damage", ["cut", "empty", "other unit", "other plan", "not Parquet"])
-def test_a_damaged_part_is_computed_again(damage, done, arguments, corpus, capsys) -> None:
-    before = rows_in(done)
-    first, second = (Path(folders.place_of(str(done), n)) for n in (3, 4))
-    content = first.read_bytes()
-    if damage == "other plan":
-        table = pq.read_table(first)
-        facts = json.loads(table.schema.metadata[b"unmask"]) | {"plan": "x"}
-        pq.write_table(table.replace_schema_metadata({b"unmask": json.dumps(facts)}), first)
-    else:
-        first.write_bytes(
-            {
-                "cut": content[: len(content) // 2],
-                "empty": b"",
-                "other unit": second.read_bytes(),
-                "not Parquet": b"x" * 2000,
-            }[damage]
-        )
-    kept = second.stat().st_mtime_ns
-    assert cli.main(arguments(done, files=corpus / "d.txt")) == 0
-    assert capsys.readouterr().err == "unmask: 1 parts are damaged, and are computed again\n"
-    assert rows_in(done) == before
-    assert second.stat().st_mtime_ns == kept
 
 
 @pytest.fixture
@@ -206,36 +147,6 @@ def again(model, arguments, corpus, monkeypatch) -> Callable[[Path], int]:
     lm = unmask.load(model)
     monkeypatch.setattr(ModelSource, "load", lambda _: lm)
     return lambda folder: cli.main(arguments(folder, files=corpus / "d.txt"))
-
-
-@both_kinds
-def test_damage_to_a_folder_is_one_line_or_mended(done, again, tmp_path, capsys) -> None:
-    """Never wrong rows: neither after the command is repeated, nor in a merged file."""
-    before, draw = rows_in(done), random.Random(5)
-    run, output, mended = tmp_path / "run", tmp_path / "all.jsonl", 0
-    for _ in range(DAMAGES):
-        shutil.rmtree(run, ignore_errors=True)
-        shutil.copytree(done, run)
-        output.unlink(missing_ok=True)
-        files = sorted([*run.glob("part-*")] * 2 + [*run.glob("_*.json")])
-        hit = draw.choice(files)
-        hit.write_bytes(damaged(hit.read_bytes(), draw))
-        code = cli.main(["merge", str(run), str(output), "--quiet"])
-        err = capsys.readouterr().err
-        if code:
-            assert (code, err.count("\n"), output.exists()) == (2, 1, False), err
-        else:
-            merged = [json.loads(line) for line in output.read_text().splitlines()]
-            for name in {"score", "pairwise_nll"} & before[0].keys():
-                assert [row[name] for row in merged] == [row[name] for row in before]
-        code = again(run)
-        err = capsys.readouterr().err
-        if code:
-            assert (code, err.count("\n")) == (2, 1), err
-        else:
-            assert rows_in(run) == before
-            mended += "1 parts are damaged, and are computed again" in err
-    assert mended > DAMAGES / 2
 
 
 def test_a_part_is_read_whole_once(done, again, capsys, monkeypatch) -> None:
@@ -265,29 +176,6 @@ def test_a_part_without_a_seal_is_computed_again(done, again, capsys) -> None:
     assert again(done) == 0
     assert capsys.readouterr().err == "unmask: 1 parts are damaged, and are computed again\n"
     assert rows_in(done) == before
-
-
-def test_a_part_too_large_for_the_disk_is_named_and_the_job_goes_on(
-    model, tmp_path, capsys
-) -> None:
-    draw, run = random.Random(9), tmp_path / "run"
-    rows = [{"text": text, "note": ""} for text in texts(30)]
-    rows[25]["note"] = draw.randbytes(20_000).hex()
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    asked = ["score", str(tmp_path / "in.jsonl"), "-m", model, "-o", f"{run}/", "--quiet"]
-    with files_up_to(10_000):
-        assert cli.main([*asked, "--texts-per-unit", "10"]) == 2
-    (said,) = capsys.readouterr().err.splitlines()
-    assert said == (
-        f"unmask: cannot write '{run / 'part-000002.parquet'}': File too large; what was saved "
-        "before is safe: allow larger files (ulimit -f) or choose another place, and repeat the "
-        "command"
-    )
-    assert sorted(path.name for path in run.glob("*part*")) == [
-        *("part-000000.parquet", "part-000001.parquet"),
-    ]
-    assert cli.main([*asked, "--texts-per-unit", "10"]) == 0
-    assert [row["note"] for row in rows_in(run)] == [row["note"] for row in rows]
 
 
 @pytest.mark.parametrize(
@@ -409,7 +297,6 @@ def test_a_job_that_only_fails_is_stopped(done, again, capsys, monkeypatch) -> N
     assert len(list(done.glob("part-*"))) >= 8
 
 
-@both_kinds
 def test_other_versions_are_said_and_recorded(done, again, capsys, monkeypatch) -> None:
     min(done.glob("part-*")).unlink()
     newer = running.SOFTWARE.replace("torch ", "torch 99.")
@@ -437,7 +324,6 @@ def disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
     subprocess.run(["umount", str(place)], check=True)
 
 
-@both_kinds
 def test_a_finished_folder_that_cannot_be_written_to_has_nothing_to_do(
     done, again, disk, capsys
 ) -> None:
@@ -452,7 +338,6 @@ def test_a_finished_folder_that_cannot_be_written_to_has_nothing_to_do(
     assert re.search("cannot be written to, and 1 of .. units are not", capsys.readouterr().err)
 
 
-@both_kinds
 def test_a_full_disk_ends_in_one_line_and_the_job_goes_on_later(done, again, disk, capsys) -> None:
     run = disk("size=60k") / "run"
     assert again(run) == 2
@@ -466,39 +351,6 @@ def test_a_full_disk_ends_in_one_line_and_the_job_goes_on_later(done, again, dis
     assert rows_in(run) == rows_in(done)
 
 
-CHANGES = [
-    ("score", ["--method", "pll-word-l2r"], None, "options.methods is"),
-    ("evaluate", ["--method", "orders"], None, "options.constructions is"),
-    ("score", ["--texts-per-unit", "11"], None, "texts_per_unit is '10' there, '11' here"),
-    ("evaluate", ["--texts-per-unit", "2"], None, "texts_per_unit is '1' there, '2' here"),
-    ("score", ["--dtype", "bfloat16"], None, "model.dtype is 'float32' there"),
-    ("evaluate", ["--dtype", "bfloat16"], None, "model.dtype is 'float32' there"),
-    ("score", [], "the dog sat.", "'d.txt' of the input has changed"),
-    ("evaluate", [], "the dog dog sat.", "'d.txt' of the input has changed"),
-]
-
-
-@pytest.mark.parametrize(("kind", "more", "line", "said"), CHANGES, indirect=["kind"])
-def test_another_job_is_refused_in_one_line(
-    more, line, said, arguments, corpus, tmp_path, capsys
-) -> None:
-    source = tmp_path / "d.txt"
-    shutil.copy(corpus / "d.txt", source)
-    assert cli.main(arguments(tmp_path / "run", files=source)) == 0
-    before = {path: path.read_bytes() for path in (tmp_path / "run").glob("part*")}
-    if line is not None:
-        # as long as before
-        content = source.read_text().splitlines()
-        content[7] = line.ljust(len(content[7]))
-        source.write_text("\n".join(content))
-    assert cli.main(arguments(tmp_path / "run", *more, files=source)) == 2
-    err = capsys.readouterr().err
-    assert err.count("\n") == 1
-    assert err.startswith(f"unmask: '{tmp_path / 'run'}' holds the rows of another job: ")
-    assert said in err
-    assert {path: path.read_bytes() for path in (tmp_path / "run").glob("part*")} == before
-
-
 def test_a_folder_of_something_else_is_refused(arguments, tmp_path, capsys) -> None:
     (tmp_path / "mine.csv").write_text("precious")
     assert cli.main(arguments(tmp_path)) == 2
@@ -506,7 +358,6 @@ def test_a_folder_of_something_else_is_refused(arguments, tmp_path, capsys) -> N
     assert [path.name for path in tmp_path.iterdir()] == ["mine.csv"]
 
 
-@both_kinds
 @pytest.mark.slow
 def test_shards_share_a_folder(arguments, undisturbed, tmp_path) -> None:
     started = [
@@ -531,7 +382,6 @@ def test_what_is_no_shard_is_refused(text: str) -> None:
         Shard.parse(text)
 
 
-@both_kinds
 def test_a_rival_is_refused(arguments, corpus, tmp_path, capsys) -> None:
     from unmask.jobs.locks import lock_shard
 

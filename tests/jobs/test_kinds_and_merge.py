@@ -120,11 +120,27 @@ def test_a_kind_is_one_file(model, tmp_path, monkeypatch, capsys) -> None:
     kind = importlib.import_module("kind_of_a_user").Count(model_name="m")
     (tmp_path / "in.csv").write_text("n,text\n1,the cat\n2,\n3,a dog sat\n")
     expected = [("1", 4, None), ("2", None, "it is empty"), ("3", 5, None)]
+    real, ran = type(kind).run, []
+
+    def interrupted(self, lm, items):
+        ran.append(items)
+        if items == ["a dog sat"] != ran[0]:
+            raise KeyboardInterrupt
+        return real(self, lm, items)
+
     for name in ("out.csv", "out.jsonl", "out.parquet", "out/"):
         output = str(tmp_path / name) + "/" * ("." not in name)
-        chosen = many.RowsCommand(model=str(model), output=output)
+        chosen = many.RowsCommand(model=str(model), output=output, texts_per_unit=2)
         given = many.GivenRows([str(tmp_path / "in.csv")])
-        assert many.rows_command(chosen, kind, given, at_once=2) == 0
+        # the second unit is interrupted, and the first is not run again
+        ran.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(type(kind), "run", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                many.rows_command(chosen, kind, given, at_once=2)
+            ran.clear()
+            assert many.rows_command(chosen, kind, given, at_once=2) == 0
+        assert ran == [["a dog sat"]]
         assert "2 of 3 texts counted; the others have a reason" in capsys.readouterr().err
         found = rows_or_raise(open_input([str(tmp_path / name)], texts_per_unit=9), ["n"])
         rows = [

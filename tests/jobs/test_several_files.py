@@ -145,15 +145,6 @@ def test_options_of_a_folder_are_checked_before_the_model_runs(protein, tmp_path
         assert not (tmp_path / "out").exists()
 
 
-def test_half_tables_make_another_job(model, tmp_path, capsys) -> None:
-    write(tmp_path / "in.csv", HEADER + ITEM)
-    asked = ["pairs", tmp_path / "in.csv", "-m", model, "--quiet", "-o", f"{tmp_path}/out/"]
-    asked += ["--method", "log-pool"]
-    assert run(*asked) == 0
-    assert run(*asked, "--half-tables") == 2
-    assert "half_tables" in capsys.readouterr().err
-
-
 # --- what is merged ------------------------------------------------------------------------------
 
 

@@ -19,7 +19,14 @@ from typing import IO, Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
-from unmask.durable import add_bytes, closed, explained, put_in_place, write_text
+from unmask.durable import (
+    add_bytes,
+    closed,
+    explained,
+    put_in_place,
+    remove_unfinished,
+    write_text,
+)
 from unmask.errors import StoreError
 from unmask.jobs.canonical import canonical, sha256
 from unmask.jobs.plan import JobPlan, check_same, read_plan
@@ -197,6 +204,7 @@ class _Partial:
     @contextmanager
     def opened(self, layout: FileLayout) -> Iterator[RowWriter]:
         """Open it where the last whole unit ends."""
+        remove_unfinished(self.note.parent, self.note.name)
         known = self._known()
         with explained(self._part):
             file = self._part.open("r+" if known else "x", encoding="utf-8", newline="")

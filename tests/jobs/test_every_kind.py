@@ -1,0 +1,405 @@
+"""Every kind of job on both sinks, by one code: kills, a full disk, damage, and another job.
+
+A sink is a file that grows or a folder of parts. Whatever happens to a job, repeating its command
+leaves the rows of a run that nothing happened to, or ends in one line and changes nothing.
+"""
+
+import io
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import killable
+import pyarrow.parquet as pq
+import pytest
+import tiny_models
+from damage import damaged, files_up_to
+from safetensors.torch import load_file, save_file
+from tiny_tokenizers import save_bert
+
+from unmask import cli
+from unmask.jobs import single_file
+from unmask.jobs.model_source import ModelSource
+from unmask.jobs.work import Work
+
+UNITS, ROWS = 8, 16
+DAMAGES = 5
+NOUNS = ("cat", "dog", "man", "woman")
+TEXTS = [f"the {one} saw the {other}." for one in NOUNS for other in NOUNS]
+CHAIN = "MKTAYIAKQRLEDWGHCSPV"
+
+
+class Given(NamedTuple):
+    """A command without its input, its rows, and an option that makes other rows."""
+
+    command: list[str]
+    rows: list[dict[str, str]]
+    ending: str
+    other: list[str]
+    said: str
+
+
+KINDS = {
+    "score": Given(
+        ["score", "FILE"],
+        [{"text": text} for text in TEXTS],
+        "csv",
+        ["--base-two"],
+        "options.base_two is 'false' there, 'true' here",
+    ),
+    "pairs": Given(
+        ["pairs", "FILE", "--method", "log-pool"],
+        [{"text": "the [MASK] saw [MASK].", "word1": t.split()[1], "word2": "mat"} for t in TEXTS],
+        "csv",
+        ["--half-tables"],
+        "half_tables",
+    ),
+    "variants": Given(
+        ["variants", "FILE", "--sequence", CHAIN],
+        [{"mutant": f"{CHAIN[n]}{n + 1}L"} for n in range(ROWS + 1) if CHAIN[n] != "L"],
+        "jsonl",
+        ["--method", "mlm"],
+        "options.methods is",
+    ),
+    "fill": Given(
+        ["fill", "--input", "FILE"],
+        [{"text": text.replace("saw", "[MASK]")} for text in TEXTS],
+        "jsonl",
+        ["--top", "3"],
+        "options.top is '10' there, '3' here",
+    ),
+    "dependence": Given(
+        ["dependence", "--input", "FILE", "--samples", "4"],
+        [{"text": text} for text in TEXTS],
+        "tsv",
+        ["--apc"],
+        "options.corrected is 'false' there, 'true' here",
+    ),
+    "evaluate": Given(
+        ["evaluate", "FILE", "--column", "text", "--examples", "16", "--method", "mlm"],
+        [{"text": text} for text in TEXTS],
+        "",
+        ["--seed", "1"],
+        "draw.seed is '0' there, '1' here",
+    ),
+}
+CASES = [(kind, sink) for kind in KINDS for sink in ("file", "folder")]
+# an evaluation is a folder that reports are made of
+CASES.remove(("evaluate", "file"))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A job in a folder of its own, on one of the sinks."""
+
+    place: Path
+    given: Given
+    arguments: list[str]
+    model: str
+    is_folder: bool
+
+    @property
+    def output(self) -> Path:
+        return self.place / ("out" if self.is_folder else f"out.{self.given.ending}")
+
+    @property
+    def command(self) -> list[str]:
+        slash = "/" * self.is_folder
+        return [*self.arguments, "-m", self.model, "-o", f"{self.output}{slash}", "--quiet"]
+
+    def run(self, *more: str, units: int | None = None) -> tuple[int, list[str]]:
+        """The exit code, and the lines on stderr; interrupted when more than so many units run."""
+        real, begun, err = Work.run, count(1), io.StringIO()
+
+        def run(self: Work, *given: Any) -> Any:
+            if units is not None and next(begun) > units:
+                raise KeyboardInterrupt
+            return real(self, *given)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Work, "run", run)
+            with redirect_stderr(err), redirect_stdout(io.StringIO()):
+                code = cli.main([*self.command, *more])
+        return code, err.getvalue().splitlines()
+
+    def files(self) -> dict[Path, bytes]:
+        """All files of the output, but for locks."""
+        places = [*self.place.glob("out*"), *self.place.glob("out/*"), *self.place.glob(".out*")]
+        return {place: place.read_bytes() for place in places if place.is_file()}
+
+    def restore(self, files: dict[Path, bytes]) -> None:
+        """Put an earlier state of the output there."""
+        for place in self.files():
+            place.unlink()
+        for place, content in files.items():
+            place.write_bytes(content)
+
+    def rows(self) -> object:
+        """The rows in their order, but for the time that they took."""
+        if not self.is_folder:
+            return self.output.read_text(encoding="utf-8")
+        return [
+            (part.name, [row | {"seconds": None} for row in pq.read_table(part).to_pylist()])
+            for part in sorted(self.output.glob("part-*"))
+        ]
+
+
+class Job(NamedTuple):
+    """A case with the rows and files of a run that nothing happened to, and of one half done."""
+
+    case: Case
+    rows: object
+    whole: dict[Path, bytes]
+    half: dict[Path, bytes]
+
+    def check_whole(self) -> None:
+        """The output is that of a run that nothing happened to, and nothing else is left."""
+        assert self.case.rows() == self.rows
+        left = [place.name for place in self.case.files() if place != self.case.output]
+        assert [name for name in left if not name.startswith(("part-", "_"))] == []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def models_loaded_once() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ModelSource, "load", cache(ModelSource.load))
+        yield
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("models")
+    bert = str(save_bert(folder / "bert"))
+    return {**dict.fromkeys(KINDS, bert), "variants": tiny_models.saved("esm", folder / "esm")}
+
+
+@pytest.fixture(scope="module", params=CASES, ids="-".join)
+def job(
+    request: pytest.FixtureRequest,
+    models: dict[str, str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Job:
+    kind, sink = request.param
+    given, place = KINDS[kind], tmp_path_factory.mktemp(kind)
+    assert len(given.rows) == ROWS
+    # a file of rows is longer than the note about it
+    lines = [json.dumps(row | {"long": "long " * 100}) for row in given.rows]
+    (place / "in.jsonl").write_text("\n".join(lines))
+    named = [str(place / "in.jsonl") if word == "FILE" else word for word in given.command]
+    arguments = [*named, "--texts-per-unit", str(ROWS // UNITS)]
+    case = Case(place, given, arguments, models[kind], sink == "folder")
+    assert case.run() == (0, [])
+    rows, whole = case.rows(), case.files()
+    case.restore({})
+    code, said = case.run(units=UNITS // 2)
+    kept = f"; '{case.output}.partial' holds the first 8 texts; repeat the command to go on after"
+    kept = "" if case.is_folder else f"{kept} them"
+    assert (code, said) == (130, [f"unmask: interrupted{kept}"])
+    return Job(case, rows, whole, case.files())
+
+
+# --- kills -------------------------------------------------------------------------------------
+
+
+def _killed(arguments: list[str], output: str, at: int, delay: float) -> None:
+    """Run a command that is killed some time after so many operations on files of its output."""
+    single_file._SECONDS_PER_NOTE = 0.0
+    operations = count(1)
+
+    def look(_: str, given: tuple[Any, ...]) -> None:
+        paths = [os.fspath(one) for one in given if isinstance(one, str | os.PathLike)]
+        if any(output in path for path in paths) and next(operations) == at:
+            if not delay:
+                os.kill(os.getpid(), signal.SIGKILL)
+            threading.Timer(delay, os.kill, (os.getpid(), signal.SIGKILL)).start()
+
+    sys.addaudithook(look)
+    os._exit(cli.main(arguments))
+
+
+def check_kills(job: Job, kills: int) -> None:
+    """Kill a job so often, as it starts, plans, runs and writes; then let it end."""
+    draw, case, killed = random.Random(7), job.case, 0
+    case.restore({})
+    while killed < kills:
+        at, delay = draw.randint(1, 24), draw.choice([0.0, draw.uniform(0, 0.05)])
+        code = killable.call(_killed, case.command, str(case.output), at, delay)
+        killed += code == -signal.SIGKILL
+        if code == 0:
+            # it was done before it was killed
+            job.check_whole()
+            case.restore({})
+        else:
+            assert code == -signal.SIGKILL
+    assert case.run()[0] == 0
+    job.check_whole()
+
+
+@pytest.mark.slow
+def test_kills_lose_no_row_and_repeat_none(job: Job) -> None:
+    check_kills(job, 3)
+
+
+@pytest.mark.long
+def test_twenty_kills_lose_no_row_and_repeat_none(job: Job) -> None:
+    check_kills(job, 20)
+
+
+# --- a full disk, damage -----------------------------------------------------------------------
+
+
+def test_a_full_disk_is_named_and_the_job_goes_on_later(job: Job) -> None:
+    """As if a file could not become longer than half of the rows, or than all parts but one."""
+    case = job.case
+    sizes = [len(content) for place, content in job.whole.items() if "_" not in place.name]
+    case.restore({})
+    # footers hold times, whose digits differ
+    with files_up_to(max(sizes) - 50 if case.is_folder else max(sizes) // 2):
+        code, said = case.run()
+    place = case.output / "part-00000" if case.is_folder else f"{case.output}.partial"
+    assert code == 2
+    assert said[-1].startswith(f"unmask: cannot write '{place}")
+    assert said[-1].endswith(
+        ": File too large; what was saved before is safe: allow larger files (ulimit -f) or choose "
+        "another place, and repeat the command"
+    )
+    if case.is_folder:
+        assert len(said) == 1
+        assert not list(case.output.glob(".*")), "what was half written takes no room"
+    else:
+        assert re.fullmatch(
+            rf"unmask: '{place}' holds the first [468] texts; repeat the command to go on after "
+            "them",
+            said[0],
+        )
+    assert case.run() == (0, [])
+    job.check_whole()
+
+
+def test_a_damaged_output_is_mended_or_refused_in_one_line(job: Job) -> None:
+    """Never wrong rows: neither after the command is repeated, nor in a merged file."""
+    case, draw, noticed = job.case, random.Random(5), 0
+    begun = job.whole if case.is_folder else job.half
+    for _ in range(DAMAGES):
+        hit = draw.choice([place for place in begun if "_manifest" not in place.name])
+        case.restore({**begun, hit: damaged(begun[hit], draw)})
+        if case.is_folder:
+            check_merged(job)
+        code, said = case.run()
+        if code == 0:
+            job.check_whole()
+        else:
+            assert (code, len(said)) == (2, 1), said
+            assert not case.output.is_file()
+        noticed += bool(said)
+    assert noticed > DAMAGES / 2
+
+
+def check_merged(job: Job) -> None:
+    """A merged file has the rows of a run that nothing happened to, or there is none."""
+    output = job.case.place / "merged.parquet"
+    output.unlink(missing_ok=True)
+    with redirect_stderr(io.StringIO()) as err:
+        code = cli.main(["merge", str(job.case.output), str(output), "--quiet"])
+    if code:
+        assert (code, err.getvalue().count("\n"), output.exists()) == (2, 1, False)
+    else:
+        merged = [row | {"seconds": None} for row in pq.read_table(output).to_pylist()]
+        assert merged == [row for _, rows in job.rows for row in rows]
+
+
+def test_what_is_whole_is_not_computed_again(job: Job) -> None:
+    """After parts that are cut off, empty, of another unit or plan; after rows that are torn."""
+    case, left = job.case, UNITS // 2
+    if case.is_folder:
+        parts = sorted(place for place in job.whole if place.name.startswith("part-"))
+        table = pq.read_table(io.BytesIO(job.whole[parts[0]]))
+        facts = json.loads(table.schema.metadata[b"unmask"]) | {"plan": "x"}
+        case.restore(job.whole)
+        pq.write_table(table.replace_schema_metadata({b"unmask": json.dumps(facts)}), parts[0])
+        parts[1].write_bytes(job.whole[parts[1]][:-300])
+        parts[2].write_bytes(job.whole[parts[3]])
+        parts[4].write_bytes(b"")
+        said = ["unmask: 4 parts are damaged, and are computed again"]
+        assert case.run(units=left) == (0, said)
+        assert {place: place.read_bytes() for place in parts[5:]}.items() <= job.whole.items()
+        job.check_whole()
+        assert case.run(units=0) == (0, [])
+        return
+    part = Path(f"{case.output}.partial")
+    for torn in (b"half a r", b"a row of a unit that is not whole\n"):
+        case.restore({**job.half, part: job.half[part] + torn})
+        assert case.run(units=left) == (0, [])
+        job.check_whole()
+    # whose rows they are is not known
+    case.restore({part: job.half[part]})
+    assert case.run() == (
+        2,
+        [
+            f"unmask: '{part}' holds rows of another run, which cannot be continued; rename or "
+            "remove it, or give another --output"
+        ],
+    )
+
+
+# --- another job -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def others(models: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Models of the same names and sizes, one of whose weights is another."""
+    made = {}
+    for model in set(models.values()):
+        copy = shutil.copytree(model, tmp_path_factory.mktemp("other") / Path(model).name)
+        weights = load_file(copy / "model.safetensors")
+        name = next(name for name in weights if "word_embeddings" in name)
+        weights[name][7] += 1.0
+        save_file(weights, copy / "model.safetensors", {"format": "pt"})
+        made[model] = str(copy)
+    return made
+
+
+def test_another_job_is_refused_in_one_line(job: Job, others: dict[str, str]) -> None:
+    """It leaves what is there, which the same command goes on with."""
+    case, source = job.case, job.case.place / "in.jsonl"
+    content = source.read_text()
+    first, rest = content.split("\n", 1)
+    # as long as before
+    changed = first.replace("the cat", "the dog").replace("long", "lung") + "\n" + rest
+    case.restore(job.half)
+    for more, text, said in (
+        (case.given.other, content, case.given.said),
+        (["--texts-per-unit", "5"], content, "texts_per_unit is '2' there, '5' here"),
+        (["--dtype", "bfloat16"], content, "model.dtype is 'float32' there, 'bfloat16' here"),
+        (["-m", others[case.model]], content, "model.weights is"),
+        ([], changed, "'in.jsonl' of the input has changed"),
+        (["--limit", "15"], content, "the input had 'in.jsonl', which is gone"),
+    ):
+        if more[:1] == ["--limit"] and case.given.ending == "":
+            continue
+        source.write_text(text)
+        code, lines = case.run(*more)
+        assert (code, len(lines)) == (2, 1), lines
+        place = case.output if case.is_folder else f"{case.output}.partial"
+        assert lines[0].startswith(f"unmask: '{place}' holds the rows of another job: ")
+        assert said in lines[0]
+        assert case.files() == job.half
+    source.write_text(content)
+    # how the model is run is not what the job is
+    assert case.run("--batch-size", "3") == (0, [])
+    if not case.is_folder:
+        # a file that is whole is made anew
+        assert case.run(*case.given.other)[0] == 0
+        assert case.rows() != job.rows
