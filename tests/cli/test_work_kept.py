@@ -264,7 +264,7 @@ def test_memory_does_not_grow_with_the_input(lm, tmp_path, monkeypatch):
         return [TextScore(one.text, method, -1.0, 1, (), 1) for one in texts]
 
     monkeypatch.setattr(scoring, "pseudo_log_likelihoods", no_model)
-    monkeypatch.setattr(score.options.Running, "load", lambda *_: lm)
+    monkeypatch.setattr("unmask.cli.options.Running.load", lambda *_: lm)
     monkeypatch.setattr(score, "TEXTS_AT_ONCE", 16)
 
     def peak(texts: int) -> int:
