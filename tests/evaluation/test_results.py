@@ -67,7 +67,7 @@ def test_rows_carry_ids_and_no_text() -> None:
 def test_the_page_of_sketches_is_made_of_its_rows() -> None:
     found = sketch_report.read(RESULTS / "sketch.jsonl")
     assert sketch_report.page(found) == (RESULTS / "sketch.md").read_text(encoding="utf-8")
-    named = {"source", "id", "kind", "method"}
+    named = {"source", "id", "kind", "estimator"}
     assert all({k for k, v in row.items() if isinstance(v, str)} == named for row in found)
 
 
