@@ -110,6 +110,7 @@ def test_a_pair_needs_one_context_of_each_table(
     assert sorted(asked[before:]) == [("a", 3), ("b", 4)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "options"), CASES[:2])
 def test_samples_have_the_joints_frequencies(
     method: str, options: dict, monkeypatch: pytest.MonkeyPatch
