@@ -77,8 +77,8 @@ FOOTER = """\
   without a sign. `tests/queries/test_sketch.py` has such tables.
 - A rare token whose partners were not drawn has too small a marginal probability, and its error
   bar does not show that: the largest errors above are of this kind.
-- J and the entropy lack what contexts that were not drawn would add: both are too low on average, by
-  about a sixth of their stated errors. Nothing corrects for that; the error bars allow for it.
+- J and the entropy lack what contexts that were not drawn would add: both are too low on average,
+  by about a sixth of their stated errors. Nothing corrects for that; the error bars allow for it.
 - Where halves of words are locked, as in Chinese, J is too high and its error bars are too short.
 - `mrf`, `mrf-logit`, `ag`, `ag-paper`, `weighted-ag` and `hcb` cannot be estimated from a sketch.
 """
