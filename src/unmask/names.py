@@ -5,8 +5,10 @@ in `constructions/` and its entry in `METHODS` here: options, looks and words co
 """
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from unmask.arguments import real_number, whole_number
 from unmask.errors import MethodError
@@ -62,6 +64,14 @@ PAIR_METHODS = (*TEXT_METHODS, "hcb-path")
 STEPS, CONTEXTS, FLOOR, PSEUDO_COUNTS = 50, 25, 0.02, 0.0
 MEANS = ("arithmetic", "geometric")
 TOWARDS = ("masked", "uniform")
+
+
+def model_name(place: str) -> str:
+    """What a model is called: a hub name as it is, of a folder the last part, which is the same
+    on every machine.
+    """
+    folder = os.path.expanduser(place)
+    return Path(folder).resolve().name if os.path.isdir(folder) else place
 
 
 def _whole(name: str) -> Callable[[object], None]:

@@ -14,9 +14,10 @@ from plans import a_plan, a_run
 from tiny_models import build, two_blanks
 
 import unmask
-from unmask.cli.report import _draw
+from unmask.cli.options import say
 from unmask.evaluation.reports import rendering
 from unmask.evaluation.reports.bootstrap import Resampling
+from unmask.evaluation.reports.figures import draw
 from unmask.evaluation.reports.reporting import Report, config, report, table
 from unmask.evaluation.reports.tables import shown_support, shown_supports
 from unmask.joints.agreement import Agreement
@@ -153,7 +154,7 @@ def test_a_figure_that_is_not_drawn_is_told(
     distances: tuple[int, ...], why: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("matplotlib")
-    _draw(a_report(TOKENS, distances=distances), tmp_path, "png")
+    list(draw(a_report(TOKENS, distances=distances), tmp_path, "png", say=say))
     lines = capsys.readouterr().err.splitlines()
     figures = [path for path in tmp_path.iterdir() if path.suffix == ".png"]
     assert len(figures) == (why is None)
@@ -171,7 +172,7 @@ def test_too_few_examples_and_none_are_told_apart(
     # two examples, of both constructions
     rows = it.runs[0].rows
     few = replace(it, runs=(replace(it.runs[0], rows=(*rows[34:36], *rows[104:106])),))
-    _draw(few, tmp_path, "svg")
+    list(draw(few, tmp_path, "svg", say=say))
     (line,) = [one for one in capsys.readouterr().err.splitlines() if "no figure" in one]
     assert line.endswith(
         "random blanks: its 0 to 3 tokens between the blanks are one bin, since each takes 30 "
@@ -179,7 +180,7 @@ def test_too_few_examples_and_none_are_told_apart(
     )
     nothing = {"pairwise_nll": None, "unary_nll": None, "all_kl": None, "gold_kl": None}
     failed = tuple(replace(row, **nothing, error="x") for row in it.runs[0].rows)
-    _draw(replace(it, runs=(replace(it.runs[0], rows=failed),)), tmp_path, "svg")
+    list(draw(replace(it, runs=(replace(it.runs[0], rows=failed),)), tmp_path, "svg", say=say))
     (line,) = [one for one in capsys.readouterr().err.splitlines() if "no figure" in one]
     why = "no setting has mlm and a construction to compare with it"
     assert line == f"unmask: no figure of tokens between the blanks: {why}"

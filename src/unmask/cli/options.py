@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from unmask.cli.command import Option, declared_by, option, required
 from unmask.errors import ClozeError, MethodError, UnmaskError
-from unmask.jobs.model_identity import model_name as model_name
 from unmask.names import DEFAULT_METHOD, METHODS, SUPPORTS
+from unmask.names import model_name as model_name
 from unmask.printable import printable, quoted
 from unmask.text.typed import blank as blank
 from unmask.text.typed import candidates

@@ -17,8 +17,8 @@ from unmask.demo.handlers import Handlers
 from unmask.demo.library import gradio
 from unmask.demo.panels import Shown
 from unmask.demo.question import LONGEST_TEXT, Question, from_query, numbers, one_line
-from unmask.jobs.model_identity import model_name
 from unmask.markup import asset
+from unmask.names import model_name
 
 _QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 # small work that nobody waits for

@@ -22,12 +22,12 @@ from unmask.evaluation.run import (
 from unmask.jobs.canonical import canonical, sha256
 from unmask.jobs.executors.local import Executor, LocalExecutor
 from unmask.jobs.identify import identify
-from unmask.jobs.model_identity import model_name
 from unmask.jobs.model_source import ModelSource
 from unmask.jobs.running import Job, Outcome, run_job
 from unmask.jobs.shards import Shard
 from unmask.jobs.work import InMemoryInput
 from unmask.language_model import LanguageModel
+from unmask.names import model_name
 from unmask.printable import quoted
 from unmask.queries.sketched import check_sketched, sketchable
 from unmask.records.corpora import CorpusSpec, read_corpus

@@ -6,10 +6,8 @@ library names more of them, or fewer. What the model says of a fixed row of toke
 rounding, so it is kept as numbers and not as a hash.
 """
 
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from unmask.jobs.canonical import changes_between
@@ -54,12 +52,6 @@ class ModelIdentity:
         """Read back what `to_dict` made."""
         probe = values.get("probe")
         return cls(**{**values, "probe": probe if probe is None else tuple(map(float, probe))})
-
-
-def model_name(place: str) -> str:
-    """A hub name as it is; of a folder the last part, since the rest is of one machine alone."""
-    folder = os.path.expanduser(place)
-    return Path(folder).resolve().name if os.path.isdir(folder) else place
 
 
 def reconciled(stored: ModelIdentity, here: ModelIdentity) -> ModelIdentity:
