@@ -1,0 +1,98 @@
+"""The house style of names and messages, as far as it can be read from the source."""
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[2] / "src" / "unmask"
+MODULES = {
+    path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
+# a variable is a noun for what it holds: these say nothing, and only become fewer
+VAGUE = {"found": 233, "said": 98, "known": 58}
+# what is not yet as the rules want it: lowered in every commit that mends some
+TWICE, OPTIONS, SYNTAX = 19, 31, 1
+OPTION = re.compile(r"(?<![\w-])--[a-z]")
+PYTHON = re.compile(r"\b[a-z_]+(?:=(?:$|[^=\s])|\.[a-z_]+\()|\b(?:None|True|False)\b")
+# a report repeats the command line that made it, and `ray start --head` is a command of Ray's
+COMMAND_LINES = {"evaluation/reports/html/provenance.py"}
+FOREIGN = ("ray start --head",)
+
+
+def _strings(node: ast.AST) -> Iterator[str]:
+    """What an expression writes out: an f-string is one string, with {} for its values."""
+    if isinstance(node, ast.JoinedStr):
+        parts = node.values
+        yield "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in parts)
+        for part in parts:
+            if isinstance(part, ast.FormattedValue):
+                yield from _strings(part.value)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    else:
+        for child in ast.iter_child_nodes(node):
+            yield from _strings(child)
+
+
+def _is_message(node: ast.AST) -> bool:
+    warns = isinstance(node, ast.Call) and ast.unparse(node.func).endswith("warn")
+    return warns or isinstance(node, ast.Raise)
+
+
+def _messages(module: ast.AST) -> Iterator[str]:
+    """Every text in what is raised or warned of."""
+    for node in ast.walk(module):
+        if _is_message(node):
+            yield from _strings(node)
+
+
+def _without_docstrings(module: ast.AST) -> Iterator[str]:
+    for node in ast.iter_child_nodes(module):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            continue
+        yield from _strings(node) if isinstance(node, ast.expr) else _without_docstrings(node)
+
+
+def test_a_class_name_has_one_meaning() -> None:
+    names = Counter(
+        node.name
+        for module in MODULES.values()
+        for node in ast.walk(module)
+        if isinstance(node, ast.ClassDef)
+    )
+    assert len([name for name, times in names.items() if times > 1]) <= TWICE
+
+
+def test_variables_are_nouns() -> None:
+    stored = Counter(
+        node.id
+        for module in MODULES.values()
+        for node in ast.walk(module)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    )
+    assert {name: stored[name] for name in VAGUE if stored[name] > VAGUE[name]} == {}
+
+
+def test_the_library_names_arguments_and_no_options() -> None:
+    mixed = [
+        f"{path}: {text}"
+        for path, module in MODULES.items()
+        if not path.startswith("cli/") and path not in COMMAND_LINES
+        for text in _without_docstrings(module)
+        if OPTION.search(text) and not any(command in text for command in FOREIGN)
+    ]
+    assert len(mixed) <= OPTIONS, mixed
+
+
+def test_the_command_line_names_options_and_no_python() -> None:
+    mixed = [
+        f"{path}: {text}"
+        for path, module in MODULES.items()
+        if path.startswith("cli/")
+        for text in _messages(module)
+        if PYTHON.search(text)
+    ]
+    assert len(mixed) <= SYNTAX, mixed
