@@ -122,11 +122,11 @@ def test_a_failed_example_is_recorded_tried_again_and_counted(
     assert "15 examples are in" in err
     assert "1 failed: run again to try them again" in err
     failed = [row for row in read_run(tmp_path / "run").rows if row.failed]
-    assert [row.error for row in failed] == ["RuntimeError: no luck \\x1b[31m"] * 2
+    assert [row.reason for row in failed] == ["RuntimeError: no luck \\x1b[31m"] * 2
     for table in ("results", "differences", "distance"):
         said = report(tmp_path / "run", "--table", table)
         assert "1 examples failed, 1 of them with: RuntimeError" in said
-    values = json.loads(report(tmp_path / "run", "--format", "json"))
+    values = json.loads(report(tmp_path / "run", "--output-format", "json"))
     assert values["config"]["runs"][0]["examples_failed"] == 1
     code, _, _ = run(tmp_path / "run", *arguments)
     assert code == 0
@@ -148,7 +148,7 @@ def test_numbers_that_are_not_finite_are_a_failure_of_their_example(
     small = ("--examples", "16", "--mask", "random", "--method", "mlm", "--quiet")
     assert run(tmp_path / "run", *small) == (1, "", "")
     (failed,) = (row for row in read_run(tmp_path / "run").rows if row.failed)
-    assert "all_kl of a result row is a finite number" in failed.error
+    assert "all_kl of a result row is a finite number" in failed.reason
 
 
 def test_many_old_failures_do_not_keep_new_examples_from_being_measured(
@@ -265,10 +265,10 @@ def test_another_model_on_a_worker_is_refused(folder: str, corpus: str, tmp_path
 
 @pytest.mark.parametrize("format", ["text", "markdown", "latex", "csv", "json"])
 def test_a_report_in_every_format(report, done: Path, format: str, tmp_path: Path) -> None:
-    out = report(done, "--format", format, "--resamples", "50")
+    out = report(done, "--output-format", format, "--resamples", "50")
     assert "log-pool" in out
-    assert report(done, "--format", format, "--resamples", "50") == out
-    report(done, "--format", format, "--resamples", "50", "--output", tmp_path / "out")
+    assert report(done, "--output-format", format, "--resamples", "50") == out
+    report(done, "--output-format", format, "--resamples", "50", "--output", tmp_path / "out")
     assert (tmp_path / "out").read_text() == out
     if format == "json":
         values = json.loads(out)
@@ -295,7 +295,7 @@ def test_differences_that_were_asked_for_need_a_baseline(run, tmp_path: Path, ca
     given = ["report", str(tmp_path / "run"), "--resamples", "50"]
     assert main(given) == 0
     assert "Paired differences" not in capsys.readouterr().out
-    assert main([*given, "--table", "differences", "--format", "csv"]) == 2
+    assert main([*given, "--table", "differences", "--output-format", "csv"]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert "differences are to mlm, which was not measured; give --baseline NAME" in err
@@ -328,9 +328,12 @@ def test_runs_that_must_not_be_mixed_are_not(
 
 
 REPORTS_REFUSED = {
-    "format": (["--format", "html"], "--format is one of text"),
+    "format": (["--output-format", "html"], "--output-format is one of text"),
     "table": (["--table", "all"], "--table is one of results"),
-    "csv": (["--format", "csv", "--table", "results,distance"], "csv holds one table, not 2"),
+    "csv": (
+        ["--output-format", "csv", "--table", "results,distance"],
+        "csv holds one table, not 2",
+    ),
     "parser": (["--table", "syntax"], "--table syntax needs --parser"),
     "corpus": (["--parser", "en_core_web_sm"], "give both, or neither"),
     "text": (["--with-text", "--html", "x"], "--with-text reads the texts of --corpus; give both"),
@@ -339,7 +342,10 @@ REPORTS_REFUSED = {
     "baseline": (["--baseline", "magic"], "no result row is of the baseline 'magic'"),
     "figure": (["--figures", "f", "--figure-format", "exe"], "--figure-format is one of"),
     "resamples": (["--resamples", "0"], "resamples is a number from 1"),
-    "json": (["--format", "json", "--table", "results"], "json holds results and differences"),
+    "json": (
+        ["--output-format", "json", "--table", "results"],
+        "json holds results and",
+    ),
 }
 
 

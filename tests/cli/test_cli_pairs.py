@@ -166,7 +166,7 @@ def test_quiet(pairs) -> None:
         (["--method", "orderz"], "orderz"),
         (["--precision", "0.1"], "--precision is for methods with tables, and orders is exact"),
         (["--exact"], "--exact is for methods with tables"),
-        (["--format", "xml"], "format is one of"),
+        (["--input-format", "xml"], "format is one of"),
         (
             ["--output-format", "xls"],
             "--output-format is one of csv, jsonl, parquet, tsv, not 'xls'",
@@ -233,7 +233,7 @@ def test_a_pipe_of_json_lines_into_a_table_has_the_columns_of_its_first(
 ) -> None:
     pipe = Pipe(written([ROWS[0], {**ROWS[0], "late": 1}], "jsonl"), str)
     monkeypatch.setattr("sys.stdin", pipe)
-    assert main(["pairs", "-", "-m", folder, "--format", "jsonl"]) == 2
+    assert main(["pairs", "-", "-m", folder, "--input-format", "jsonl"]) == 2
     out, err = capsys.readouterr()
     assert len(read(out)) == 1
     assert "a row has 'late', which the first does not have; give --output-format jsonl" in err

@@ -247,7 +247,7 @@ def as_rows(path: Path, format: str) -> list[dict[str, Any]]:
 def test_standard_input_of_a_named_format(rows, monkeypatch) -> None:
     for content, options in (
         (f"{TEXTS[0]}\n{TEXTS[1]}\n", ()),
-        (f"n\ttext\n1\t{TEXTS[0]}\n2\t{TEXTS[1]}\n", ("--format", "tsv")),
+        (f"n\ttext\n1\t{TEXTS[0]}\n2\t{TEXTS[1]}\n", ("--input-format", "tsv")),
     ):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
         found = rows("-", *options)

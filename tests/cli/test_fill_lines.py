@@ -45,15 +45,15 @@ def test_a_text_a_line_in_their_order(answered, lm):
     said = "unmask: 3 of 3 texts answered\n"
     assert (err, code) == (said, 0)
     assert [list(row) for row in rows] == [
-        ["text", "fills", "method", "J", "diagnostics", "reason"]
+        ["text", "fills", "method", "incompatibility", "diagnostics", "reason"]
     ] * 3
     assert [row["text"] for row in rows] == [PAIR, ONE, ONE]
     assert [row["method"] for row in rows] == ["log-pool", "mlm", "mlm"]
     assert [row["fills"] for row in rows] == [lm.fill(text, top=3) for text in (PAIR, ONE, ONE)]
     assert [list(fill) for row in rows for fill in row["fills"]] == [FILL] * 9
     joint = lm.joint(PAIR)
-    assert rows[0]["J"] == pytest.approx(joint.incompatibility())
-    assert rows[1]["J"] is None
+    assert rows[0]["incompatibility"] == pytest.approx(joint.incompatibility())
+    assert rows[1]["incompatibility"] is None
     assert rows[0]["diagnostics"] == {
         "forward_passes": joint.diagnostics["forward_passes"],
         "captured_mass": pytest.approx([1, 1]),

@@ -22,7 +22,7 @@ def test_names_are_kept_exactly(name: str) -> None:
 
 
 def test_a_failed_row_survives_json_and_has_no_metrics() -> None:
-    row = a_row(error="out of memory")
+    row = a_row(reason="out of memory")
     assert row.failed
     assert Row.from_dict(json.loads(json.dumps(row.to_dict()))) == row
     with pytest.raises(UnmaskError, match="because it failed"):
@@ -43,7 +43,7 @@ def test_distance_counts_the_tokens_between(positions: tuple[int, int], distance
         ({"all_kl": math.inf}, "all_kl"),
         ({"gold_kl": None}, "gold_kl"),
         ({"incompatibility": math.inf}, "incompatibility"),
-        ({"error": "broken", "all_kl": 1.0}, "has no metrics, not all_kl"),
+        ({"reason": "broken", "all_kl": 1.0}, "has no metrics, not all_kl"),
     ],
 )
 def test_wrong_values_are_rejected(changes: dict[str, object], said: str) -> None:

@@ -35,7 +35,7 @@ def some_rows(
 
 def test_perplexities_are_exponentials_of_means_and_failures_are_counted() -> None:
     rows = some_rows("mlm")
-    (found,) = summarise([*rows, a_row(99, error="out of memory")], QUICK)
+    (found,) = summarise([*rows, a_row(99, reason="out of memory")], QUICK)
     assert (found.examples, found.failed) == (20, 1)
     assert found.pairwise_ppl.value == pytest.approx(perplexity(r.pairwise_nll for r in rows))
     assert found.unary_ppl.value == pytest.approx(perplexity(r.unary_nll for r in rows))
@@ -58,9 +58,9 @@ def test_nats_per_byte_are_all_nats_over_all_bytes() -> None:
 
 
 def test_where_all_failed_there_are_no_numbers() -> None:
-    (found,) = summarise([a_row(error="broken")], QUICK)
+    (found,) = summarise([a_row(reason="broken")], QUICK)
     assert (found.examples, found.failed, found.pairwise_ppl) == (0, 1, None)
-    (gap,) = differences([a_row(), a_row(construction="ag", error="broken")], resampling=QUICK)
+    (gap,) = differences([a_row(), a_row(construction="ag", reason="broken")], resampling=QUICK)
     assert (gap.examples, gap.pairwise_nll) == (0, None)
 
 
@@ -71,7 +71,7 @@ def test_numbers_do_not_depend_on_the_order_of_rows() -> None:
 
 def test_differences_are_over_shared_examples() -> None:
     baseline, other = some_rows("mlm"), some_rows("ag", offset=-0.5)
-    other[3] = a_row(3, construction="ag", error="broken")
+    other[3] = a_row(3, construction="ag", reason="broken")
     (found,) = differences([*baseline[:15], *other], resampling=QUICK)
     assert (found.group.construction, found.baseline, found.examples) == ("ag", "mlm", 14)
     assert found.pairwise_nll.value == pytest.approx(-0.5)
@@ -122,7 +122,7 @@ def test_all_constructions_get_the_same_bins() -> None:
         for place, pair in enumerate(ends)
     ]
     # one failure leaves too few at distance 1, and so moves the bins of the other too
-    rows[12] = a_row(12, positions=ends[12], error="broken")
+    rows[12] = a_row(12, positions=ends[12], reason="broken")
     assert [(b.first, b.last) for b in by_distance(rows[26:], 8, QUICK)] == [(0, 0), (1, 1), (2, 3)]
     found = by_distance(rows, 8, QUICK)
     assert [(b.group.construction, b.first, b.last, b.examples) for b in found] == [

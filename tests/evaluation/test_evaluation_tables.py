@@ -82,7 +82,7 @@ def test_the_paper_is_left_out_where_it_measured_something_else() -> None:
 
 
 def test_several_vocabularies_and_failures_are_noted() -> None:
-    found = summarise([*rows(), a_row(model="other"), a_row(50, error="broken")], QUICK)
+    found = summarise([*rows(), a_row(model="other"), a_row(50, reason="broken")], QUICK)
     table = summary_table(found, {})
     assert VOCABULARIES in table.notes
     assert FAILURES in table.notes
@@ -240,7 +240,7 @@ def test_escapes_are_those_of_the_format(given: str, in_markdown: str, in_latex:
 
 
 def test_json_is_laid_out_as_lm_eval_does() -> None:
-    found = [*rows(), a_row(50, error="broken")]
+    found = [*rows(), a_row(50, reason="broken")]
     summaries, gaps = summarise(found, QUICK), differences(found, resampling=QUICK)
     read = json.loads(results_json(summaries, gaps, {"seed": 0}))
     task = "snli|random|bert-base-cased|vocabulary|mlm"
@@ -261,7 +261,7 @@ def test_json_is_laid_out_as_lm_eval_does() -> None:
 
 
 def test_json_has_null_where_there_is_no_number() -> None:
-    failed = summarise([a_row(error="broken"), a_row(construction="ag", pairwise_nll=1000.0)])
+    failed = summarise([a_row(reason="broken"), a_row(construction="ag", pairwise_nll=1000.0)])
     read = json.loads(results_json(failed))
     values = [one["pairwise_ppl,none"] for one in read["results"].values()]
     assert values == [None, None]

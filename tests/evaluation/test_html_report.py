@@ -332,7 +332,7 @@ def test_numbers_that_are_not_there_are_empty() -> None:
         *rows_of("mlm", count=40, incompatibility=None),
         *rows_of("ag", count=40, incompatibility=None, seed=1),
     ]
-    rows[3] = a_row(3, error="KeyError: the text of C:\\secret", incompatibility=None)
+    rows[3] = a_row(3, reason="KeyError: the text of C:\\secret", incompatibility=None)
     text = page(a_report(a_run(rows)))
     assert "secret" not in text
     assert "1 examples failed, 1 of them with: KeyError" in read(text).text
@@ -587,7 +587,7 @@ def test_long_sentences_are_cut_away_from_their_blanks() -> None:
 
 def test_examples_that_failed_are_listed_with_their_sentence() -> None:
     rows = [*rows_of("mlm", spans=((0, 1), (2, 3))), *rows_of("ag", spans=((0, 1), (2, 3)))]
-    rows[3] = a_row(3, error="KeyError: the text of C:\\secret", spans=((0, 1), (2, 3)))
+    rows[3] = a_row(3, reason="KeyError: the text of C:\\secret", spans=((0, 1), (2, 3)))
     it = replace(a_report(a_run(rows)), texts={"snli": {"s0003": "a b c"}})
     root = read(page(it))
     ((_, *cells),) = tables(root, "Examples that failed: bert-base-cased, snli, random blanks")
@@ -811,7 +811,7 @@ def played(text: str, actions: list[tuple[str, object]]) -> list[dict]:
 
 def test_the_script_sorts_filters_and_shows_all() -> None:
     rows = list(rows_of("mlm", "ag", count=250))
-    rows[7] = a_row(7, positions=(2, 3), error="Error: x")
+    rows[7] = a_row(7, positions=(2, 3), reason="Error: x")
     text = page(a_report(a_run(rows)))
     (values,) = data(read(text))
     # distance and J, then two numbers per construction

@@ -111,7 +111,7 @@ def test_a_copy_is_a_run_in_one_part(tmp_path: Path) -> None:
     rows = [
         a_row(0, spans=((0, 3), (4, 8)), converged=True, passes=12, software="s", device="cpu"),
         a_row(1, pairwise_nll=0.1 + 0.2, corpus="ö\n,\"'"),
-        a_row(2, error="[bold]no\x1b", converged=None),
+        a_row(2, reason="[bold]no\x1b", converged=None),
     ]
     run = a_run("x", a_plan(), rows)
     copy_run(run, tmp_path / "copy")
@@ -126,6 +126,6 @@ def test_a_copy_is_a_run_in_one_part(tmp_path: Path) -> None:
 
 
 def test_a_copy_tells_no_details_of_errors(tmp_path: Path) -> None:
-    rows = [a_row(0, error="OSError: /home/me/secret on host 10.0.0.5")]
+    rows = [a_row(0, reason="OSError: /home/me/secret on host 10.0.0.5")]
     copy_run(a_run("x", a_plan(), rows), tmp_path / "copy")
-    assert {row.error for row in read_run(tmp_path / "copy").rows} == {"OSError"}
+    assert {row.reason for row in read_run(tmp_path / "copy").rows} == {"OSError"}

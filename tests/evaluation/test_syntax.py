@@ -171,7 +171,7 @@ def test_an_example_counts_once_and_a_text_is_parsed_once() -> None:
         for place in range(3)
     ]
     rows.append(a_row(3, spans=None, sentence_id="same"))
-    rows.append(a_row(3, spans=None, sentence_id="same", construction="ag", error="broken"))
+    rows.append(a_row(3, spans=None, sentence_id="same", construction="ag", reason="broken"))
     found, apart = distances(*rows, parse=parse)
     assert found == {f"s{place:04}/random": 1 for place in range(3)}
     assert apart == {NO_OFFSETS: 1}

@@ -44,6 +44,6 @@ def a_row(example: int = 0, **changes: object) -> Row:
         "gold_kl": 0.125,
         "incompatibility": 0.01,
     }
-    if changes.get("error") is not None:
+    if changes.get("reason") is not None:
         values.update(dict.fromkeys(["pairwise_nll", "unary_nll", "all_kl", "gold_kl"]))
     return Row(**{**values, **changes})  # type: ignore[arg-type]

@@ -69,7 +69,10 @@ def test_fills_in_parts_are_those_of_lines(model, tmp_path, capsys) -> None:
         if other["fills"] is not None:
             assert json.loads(row["fills"]) == other["fills"]
             assert json.loads(row["diagnostics"]) == other["diagnostics"]
-            assert (row["method"], row["J"]) == (other["method"], other["J"])
+            assert (row["method"], row["incompatibility"]) == (
+                other["method"],
+                other["incompatibility"],
+            )
     assert [row["id"] for row in merged] == [1, None, None]
 
 

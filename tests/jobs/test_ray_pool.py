@@ -265,7 +265,7 @@ def test_a_folder_has_its_whole_path_and_a_name_stays(tmp_path, monkeypatch):
 def test_workers_that_were_asked_for_are_waited_for_longer(workers, seconds):
     ray = RayExecutor(ModelSource(place="model"), Cluster(workers=workers))
     assert ray._patience == seconds
-    own = RayExecutor(ModelSource(place="model"), Cluster(workers=workers, patience=7))
+    own = RayExecutor(ModelSource(place="model"), Cluster(workers=workers, wait=7))
     assert own._patience == 7
 
 

@@ -110,14 +110,14 @@ def test_a_shard_without_texts_is_no_failure(model, protein, tmp_path, capsys) -
 def test_a_parquet_file_of_any_name_is_read_with_its_format(model, tmp_path) -> None:
     rows = {"text": ["the cat sat."], "day": [date(2024, 2, 29)], "n": [math.nan]}
     pq.write_table(pa.table(rows), tmp_path / "in.pq")
-    asked = ["score", tmp_path / "in.pq", "--format", "parquet", "-m", model, "--quiet"]
+    asked = ["score", tmp_path / "in.pq", "--input-format", "parquet", "-m", model, "--quiet"]
     assert run(*asked, "-o", tmp_path / "out.csv") == 0
     (row,) = read(tmp_path / "out.csv")
     assert (row["text"], row["day"], row["n"]) == ("the cat sat.", "2024-02-29", "")
     assert row["score"]
     item = {"text": ["a [MASK] [MASK]."], "word1": ["cat"], "word2": ["sat"]}
     pq.write_table(pa.table(item), tmp_path / "pairs.pq")
-    asked = ["pairs", tmp_path / "pairs.pq", "--format", "parquet", "-m", model, "--quiet"]
+    asked = ["pairs", tmp_path / "pairs.pq", "--input-format", "parquet", "-m", model, "--quiet"]
     assert run(*asked, "-o", tmp_path / "pairs.csv") == 0
 
 

@@ -104,7 +104,7 @@ def test_differences_are_paired_by_example_and_shown_by_distance() -> None:
         for name, shift in (("mlm", 0.0), ("ag-paper", -0.25), ("orders", 1.0))
         for place in range(20)
     ]
-    rows[25] = a_row(5, construction="ag-paper", positions=(1, 2), error="broken")
+    rows[25] = a_row(5, construction="ag-paper", positions=(1, 2), reason="broken")
     found = differences_by_distance(rows, "mlm", 5, QUICK)
     # orders is not among those that are drawn
     assert [(one.group.construction, one.baseline) for one in found] == [("ag-paper", "mlm")] * 2

@@ -34,7 +34,7 @@ class RayOptions:
         "N",
     )
     cpus_per_worker: int | None = option("CPUs and threads per process (default: 1)", "N")
-    patience: float | None = option(
+    wait: float | None = option(
         "how long to wait while the cluster has no room for a worker, for example while nodes "
         "start (default: 120; 900 with --workers)",
         "SECONDS",
@@ -45,9 +45,9 @@ def check(chosen: RayOptions) -> None:
     """Reject options that have no effect, and a wait that never ends."""
     if chosen.ray is None:
         why = "is for a cluster; give --ray auto, local or an address"
-        options.reject(chosen, ("workers", "cpus_per_worker", "patience"), why)
-    if chosen.patience is not None and not 0 < chosen.patience < math.inf:
-        raise UnmaskError(f"--patience takes seconds, a number above 0, not {chosen.patience:g}")
+        options.reject(chosen, ("workers", "cpus_per_worker", "wait"), why)
+    if chosen.wait is not None and not 0 < chosen.wait < math.inf:
+        raise UnmaskError(f"--wait takes seconds, a number above 0, not {chosen.wait:g}")
 
 
 @contextmanager
@@ -64,7 +64,7 @@ def executor(chosen: RayOptions, source: "ModelSource") -> "Iterator[Executor | 
         address=chosen.ray,
         workers=chosen.workers,
         cpus_per_worker=cpus,
-        patience=chosen.patience,
+        wait=chosen.wait,
     )
     with RayExecutor(source, cluster) as found:
         yield found

@@ -101,7 +101,7 @@ class DependenceCommand(many.RowsCommand):
         "FILE|-",
         group="many texts",
     )
-    input_format: str | None = many.INPUT_FORMAT()
+    input_format: str | None = options.INPUT_FORMAT()
     limit: int | None = many.LIMIT(group="many texts")
     running: options.Running = group(options.Running(), without=options.TABLES)
     texts_per_unit: int | None = many.texts_per_unit(_TEXTS_PER_UNIT)

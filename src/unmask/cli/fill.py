@@ -110,11 +110,11 @@ class FillCommand(many.RowsCommand):
         "read many texts instead of TEXT: one per line, or .csv, .tsv, .jsonl or .parquet with "
         "the column text, and optionally targets, piece_prior, blanks, support and method instead "
         "of the options; also a pattern, a folder of files or a URL. Other columns are kept; rows "
-        "have text, fills, method, J, diagnostics and reason",
+        "have text, fills, method, incompatibility, diagnostics and reason",
         "FILE|-",
         group="many texts",
     )
-    input_format: str | None = many.INPUT_FORMAT()
+    input_format: str | None = options.INPUT_FORMAT()
     limit: int | None = many.LIMIT(group="many texts")
     output: str | None = many.output("stdout, as JSON lines", group="many texts")
     output_format: str | None = many.OUTPUT_FORMAT(group="many texts")

@@ -28,18 +28,10 @@ FILES_HELP = (
     "a .csv, .tsv, .jsonl or .parquet file, or - for standard input; several files, a pattern in "
     "quotation marks, a folder of them, or a URL (s3://, gs://, hf://); also .gz and .zst"
 )
-INPUT_FORMATS = "txt, jsonl, tsv, csv, parquet or fasta"
 
 
 # options that commands over rows share, each a field
-FORMAT = partial(option, f"{INPUT_FORMATS}, if the file name does not show it", "FORMAT")
 LIMIT = partial(option, "read only the first N rows", "N")
-INPUT_FORMAT = partial(
-    option,
-    f"{INPUT_FORMATS}: if the name of the file does not show it (default for -: txt)",
-    "FORMAT",
-    group="many texts",
-)
 OUTPUT_FORMAT = partial(option, "csv, tsv, jsonl or parquet, also for stdout", "FORMAT")
 PREFIX = partial(option, "prefix for the names of new columns (default: none)", default="")
 SHARD = partial(

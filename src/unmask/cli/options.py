@@ -58,6 +58,12 @@ MODEL = partial(
     "masked language model: a name on the Hugging Face Hub, or a folder",
     short="-m",
 )
+INPUT_FORMAT = partial(
+    option,
+    "txt, jsonl, tsv, csv, parquet or fasta: format of standard input, or of a file whose name "
+    "does not show it",
+    "FORMAT",
+)
 QUIET = partial(option, "print no cost, no progress bar and no closing line", default=False)
 
 
@@ -135,11 +141,7 @@ class Corpus:
     split: str | None = option("split of a dataset (default for snli and xsum: test)")
     config: str | None = option("configuration of a dataset")
     corpus_revision: str | None = option("version of a dataset", "REVISION")
-    corpus_format: str | None = option(
-        "txt, jsonl, tsv or csv: format of standard input (default: txt), or of a file whose name "
-        "does not show it",
-        "FORMAT",
-    )
+    input_format: str | None = INPUT_FORMAT()
 
     def spec(self, place: str) -> "CorpusSpec":
         """A corpus as the options name it."""
@@ -151,7 +153,7 @@ class Corpus:
             split=self.split,
             config=self.config,
             revision=self.corpus_revision,
-            format=self.corpus_format,
+            format=self.input_format,
         )
 
 

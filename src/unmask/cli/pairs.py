@@ -38,7 +38,7 @@ class PairsCommand(many.RowsCommand):
 
     files: tuple[str, ...] = argument(many.FILES_HELP, "FILE")
     model: str = options.MODEL()
-    format: str | None = many.FORMAT()
+    input_format: str | None = options.INPUT_FORMAT()
     limit: int | None = many.LIMIT()
     output: str | None = many.output()
     output_format: str | None = many.OUTPUT_FORMAT()
@@ -64,7 +64,7 @@ class PairsCommand(many.RowsCommand):
 
     def run(self) -> int:
         """Read what can be rejected, load the model, then score and write some items at a time."""
-        given = many.GivenRows(self.files, self.format, self.limit)
+        given = many.GivenRows(self.files, self.input_format, self.limit)
         given.check_header(self._named())
         from unmask.sequences.word_pairs import ITEMS_AT_ONCE
 

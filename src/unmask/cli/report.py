@@ -33,10 +33,12 @@ class ReportCommand:
         "Perplexities are exponentials of mean NLLs. The paper's own numbers are shown where "
         "model and corpus match."
     )
-    EXAMPLE = "unmask report runs/snli runs/xsum --format markdown -o results.md"
+    EXAMPLE = "unmask report runs/snli runs/xsum --output-format markdown -o results.md"
 
     runs: tuple[str, ...] = argument("folder that unmask evaluate wrote", "RUN")
-    format: str = option("text, markdown, latex, csv or json (default: {default})", default="text")
+    output_format: str = option(
+        "text, markdown, latex, csv or json (default: {default})", "FORMAT", default="text"
+    )
     table: tuple[str, ...] = option(
         "results, differences, distance, distance-differences, syntax or syntax-differences; "
         "separate several with commas (default: results,differences; for csv, which holds one "
@@ -109,7 +111,7 @@ class ReportCommand:
             raise UnmaskError(
                 "differences are to mlm, which was not measured; give --baseline NAME"
             )
-        _write(_document(it, tables, self.format), self.output)
+        _write(_document(it, tables, self.output_format), self.output)
         # behind what can reject a command, because a folder is copied to once
         if self.copy_to is not None:
             if len(it.runs) != 1:
@@ -129,9 +131,9 @@ class ReportCommand:
 
     def _tables(self) -> list[str]:
         """The requested tables, checked before anything is read."""
-        options.check_choice("--format", self.format, _FORMATS)
+        options.check_choice("--output-format", self.output_format, _FORMATS)
         options.check_choice("--figure-format", self.figure_format, _FIGURES)
-        one = self.format == "csv"
+        one = self.output_format == "csv"
         named = options.listed(self.table or (_TABLES[:1] if one else _TABLES[:2]))
         for name in named:
             options.check_choice("--table", name, _TABLES)
@@ -142,7 +144,7 @@ class ReportCommand:
         for name in named:
             if name.startswith("syntax") and self.parser is None:
                 raise UnmaskError(f"--table {name} needs --parser, a spaCy model, and --corpus")
-        if self.format == "json" and self.table:
+        if self.output_format == "json" and self.table:
             raise UnmaskError("json holds results and differences; leave --table out, or take csv")
         return named
 

@@ -40,7 +40,9 @@ class ScoreCommand(ScoreOptions):
 
     def run(self) -> int:
         """Read what can be rejected, load the model, then score and write part by part."""
-        files = many.GivenRows(self.files, self.format, self.limit, piped_format="txt", hold=True)
+        files = many.GivenRows(
+            self.files, self.input_format, self.limit, piped_format="txt", hold=True
+        )
         score_options.check_files(self.files)
         files.check_header(score_options.named_columns(self))
         kind, table = score_options.checked(self), _Table(keep=self.blimp is None)

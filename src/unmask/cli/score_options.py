@@ -32,7 +32,7 @@ class ScoreOptions(many.RowsCommand):
     text: tuple[str, ...] = option(
         "text to score, instead of a file; repeat it for several", default=()
     )
-    format: str | None = many.FORMAT()
+    input_format: str | None = options.INPUT_FORMAT()
     column: str | None = option("column that holds the texts (default: text)", "NAME")
     pairs: str | None = option("the two columns that hold minimal pairs", "GOOD,BAD")
     blimp: str | None = option(
@@ -134,8 +134,8 @@ def _check_source(chosen: ScoreOptions) -> None:
         raise UnmaskError(
             f"give a FILE, - for standard input, --text TEXT, or --blimp FOLDER{also}"
         )
-    others = {"files": ("paradigm",), "text": ("format", "column", "pairs", "paradigm", "by")}
-    rejected = others.get(given[0], ("format", "column", "pairs", "by"))
+    others = {"files": ("paradigm",), "text": ("input_format", "column", "pairs", "paradigm", "by")}
+    rejected = others.get(given[0], ("input_format", "column", "pairs", "by"))
     _reject(chosen, rejected, f"with {_names(given)}")
     if chosen.pairs is not None:
         _reject(chosen, ("column",), "with --pairs, which names the columns")

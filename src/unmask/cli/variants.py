@@ -69,7 +69,7 @@ class VariantsCommand(many.RowsCommand):
         "forward passes (default and most: 11)",
         "N",
     )
-    format: str | None = many.FORMAT()
+    input_format: str | None = options.INPUT_FORMAT()
     limit: int | None = many.LIMIT()
     output: str | None = many.output()
     output_format: str | None = many.OUTPUT_FORMAT()
@@ -91,7 +91,7 @@ class VariantsCommand(many.RowsCommand):
     def run(self) -> int:
         """Read what can be rejected, load the model, then score and write a unit at a time."""
         variant_agreement.check_output(self.score_column, self.output)
-        given = many.GivenRows(self.files, self.format, self.limit)
+        given = many.GivenRows(self.files, self.input_format, self.limit)
         try:
             given.check_header((MUTANT, *(() if self.sequence else (MUTATED_SEQUENCE,))))
             kind = self._kind()
@@ -132,6 +132,6 @@ class VariantsCommand(many.RowsCommand):
             largest_block=checked_block(LARGEST_BLOCK if self.block is None else self.block),
             model_name=options.model_name(self.model),
             prefix=self.prefix,
-            file_column=_FILE_COLUMN if many.are_many(self.files, self.format) else None,
+            file_column=_FILE_COLUMN if many.are_many(self.files, self.input_format) else None,
             settings=self.running.settings(progress=False if self.quiet else None),
         )

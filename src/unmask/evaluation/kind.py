@@ -64,7 +64,7 @@ class Evaluate(Kind):
     ) -> Tally:
         """How many have an error."""
         tally = Tally(len(rows))
-        tally.note(KIND, [some[0]["error"] for some in results if some[0]["error"]])
+        tally.note(KIND, [some[0]["reason"] for some in results if some[0]["reason"]])
         return tally
 
     def _rows(self, lm: LanguageModel, example: MaskedPair) -> list[dict[str, Any]]:
@@ -77,7 +77,7 @@ class Evaluate(Kind):
                 raise
             about = _about(self.plan, example, time.perf_counter() - began)
         labels = (one.label for one in self.plan.constructions)
-        return FailedRows(Row(**about, construction=one, error=said).to_dict() for one in labels)
+        return FailedRows(Row(**about, construction=one, reason=said).to_dict() for one in labels)
 
 
 def measure(

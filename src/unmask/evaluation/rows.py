@@ -28,7 +28,7 @@ COLUMNS = {
     "converged": "bool",
     "positions": "list<int32>",
     "spans": "list<list<int32>>",
-    **dict.fromkeys(("software", "device", "error"), "string"),
+    **dict.fromkeys(("software", "device", "reason"), "string"),
 }
 
 Spans = tuple[tuple[int, int], tuple[int, int]]
@@ -88,7 +88,7 @@ class Row:
     spans: Spans | None = None
     software: str | None = None
     device: str | None = None
-    error: str | None = None
+    reason: str | None = None
     pairwise_error: float | None = None
     unary_error: float | None = None
     forward_passes: int | None = None
@@ -100,15 +100,15 @@ class Row:
                 _check_finite(name, getattr(self, name))
         for name in METRICS:
             value = getattr(self, name)
-            if self.error is None and not (name == "all_kl" and value is None and self.sketched):
+            if self.reason is None and not (name == "all_kl" and value is None and self.sketched):
                 _check_finite(name, value)
-            elif self.error is not None and value is not None:
+            elif self.reason is not None and value is not None:
                 raise UnmaskError(f"a result row with an error has no metrics, not {name}")
 
     @property
     def failed(self) -> bool:
         """Whether there is an error in place of metrics."""
-        return self.error is not None
+        return self.reason is not None
 
     @property
     def sketched(self) -> bool:
@@ -137,9 +137,9 @@ class Row:
 
     def without_detail(self) -> "Row":
         """For others: an error may name machines, folders and text, and its kind is enough."""
-        if self.error is None:
+        if self.reason is None:
             return self
-        return replace(self, error=self.error.split(":")[0] or "an error")
+        return replace(self, reason=self.reason.split(":")[0] or "an error")
 
     def to_dict(self) -> dict[str, Any]:
         """The result row as JSON values, with the token distance beside the positions."""

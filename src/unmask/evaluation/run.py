@@ -186,7 +186,7 @@ def copy_run(run: Run, folder: str | Path) -> None:
         raise StoreError(f"{places.shown(place)} is not empty; a run is copied into a new folder")
     plan = replace(run.job, texts_per_unit=run.plan.draw.limit, units=1)
     rows = [row.without_detail() for row in run.rows]
-    errors = {row.example_id: row.error for row in rows}
+    errors = {row.example_id: row.reason for row in rows}
     tally = Tally(len(errors))
     tally.note(KIND, filter(None, errors.values()))
     facts = {

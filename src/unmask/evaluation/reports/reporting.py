@@ -299,7 +299,7 @@ def _run_notes(run: Run) -> list[str]:
 
 
 def _failed(run: Run) -> dict[str, str]:
-    return {row.example_id: row.error for row in run.rows if row.error is not None}
+    return {row.example_id: row.reason for row in run.rows if row.reason is not None}
 
 
 def _unsolved(run: Run) -> list[str]:

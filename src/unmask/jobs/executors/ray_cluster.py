@@ -34,14 +34,14 @@ class Cluster:
     """Which cluster, and how much of it: as many workers as there is room for, unless said.
 
     `address` is "auto" (that of RAY_ADDRESS, or the one that runs on this machine), "local" (one on
-    this machine, for as long as the run takes) or where a head node listens. Without `patience`, in
+    this machine, for as long as the run takes) or where a head node listens. Without `wait`, in
     seconds, it waits two minutes for a place, and a quarter of an hour for `workers`.
     """
 
     address: str = AUTO
     workers: int | None = None
     cpus_per_worker: int = 1
-    patience: float | None = None
+    wait: float | None = None
 
     def __post_init__(self) -> None:
         """Reject what is not an address or a whole number."""
@@ -62,7 +62,7 @@ class RayExecutor:
     def __init__(self, source: ModelSource, cluster: Cluster | None = None) -> None:
         self._source, self._cluster = with_whole_path(source), cluster or Cluster()
         waits = _PATIENCE_FOR_WORKERS if self._cluster.workers else PATIENCE
-        self._patience = self._cluster.patience or waits
+        self._patience = self._cluster.wait or waits
         self._ray: Any = None
         self._held = ExitStack()
 

@@ -185,7 +185,7 @@ class Pool(Generic[Job, Outcome]):
             raise UnmaskError(
                 f"the cluster had no room for a worker for {self._patience:g} s: its nodes are"
                 " gone, busy, too small or not there yet. What was finished is kept; see `ray"
-                " status`, request fewer --cpus-per-worker or more --patience, and start again"
+                " status`, request fewer --cpus-per-worker or more --wait, and start again"
             )
 
     def _start(self) -> None:

@@ -112,7 +112,7 @@ class Answerer:
         return {
             "fills": fills,
             "method": done["method"],
-            "J": None if agreement is None else agreement.bits,
+            "incompatibility": None if agreement is None else agreement.bits,
             "diagnostics": {key: done[key] for key in _DIAGNOSTICS if key in done},
         }
 
@@ -127,7 +127,7 @@ class Answerer:
         prior = {} if request.piece_prior is None else {"piece_prior": request.piece_prior}
         did = {**prior, "unknown_tokens": list(cloze.unknown)}
         fills = self.ranked_words(cloze, request, name)
-        return {"fills": fills, "method": name, "J": None, "diagnostics": did}
+        return {"fills": fills, "method": name, "incompatibility": None, "diagnostics": did}
 
     def ranked_words(self, cloze: Cloze, request: Request, method: str) -> list[Row]:
         """The targets in the order of their probabilities, by one method with its options."""
@@ -165,7 +165,11 @@ class Fill(Kind):
     def output_columns(self) -> dict[str, str]:
         """What an answer adds; fills and diagnostics are JSON, for no two texts have the same."""
         texts = dict.fromkeys(("fills", "method"), "string")
-        return {**texts, "J": "double", **dict.fromkeys(("diagnostics", "reason"), "string")}
+        return {
+            **texts,
+            "incompatibility": "double",
+            **dict.fromkeys(("diagnostics", "reason"), "string"),
+        }
 
     def options(self) -> dict[str, Any]:
         """Whatever decides the rows."""

@@ -150,7 +150,7 @@ def _example(rows: Sequence[Row], texts: Mapping[str, str]) -> Example:
         token_distance=rows[0].token_distance,
         incompatibility=next(shared, None),
         rows={row.construction: row for row in rows if not row.failed},
-        errors={row.construction: row.error for row in rows if row.error is not None},
+        errors={row.construction: row.reason for row in rows if row.reason is not None},
         sentence=sentence(rows[0], texts),
     )
 
