@@ -34,8 +34,8 @@ from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
 import unmask
 from unmask.jobs.executors.local import LocalExecutor
 from unmask.jobs.kinds import Kind
-from unmask.jobs.kinds.pairs import Pairs
-from unmask.jobs.kinds.score import Score
+from unmask.jobs.kinds.pairs import PairsKind
+from unmask.jobs.kinds.score import ScoreKind
 from unmask.jobs.running import Job, open_job, run_job
 from unmask.model.row_reader import Outcomes
 from unmask.model.trimming import Positions
@@ -44,7 +44,7 @@ from unmask.sequences.word_pairs import score_pairs
 
 TINY_ENGLISH = Path(__file__).parent.parent / "models" / "tiny-english"
 WORDS = ["a", "the", "man", "woman", "dog", "is", "in", "on", "park", "playing", "red", "two"]
-KINDS: dict[str, Kind] = {"score": Score(), "pairs": Pairs()}
+KINDS: dict[str, Kind] = {"score": ScoreKind(), "pairs": PairsKind()}
 TEXTS_PER_UNIT = 4096
 # of a job: its first part and its last
 PARTS_COMPARED = 2

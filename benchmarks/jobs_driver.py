@@ -26,7 +26,7 @@ from typing import Any
 from unmask.jobs import running
 from unmask.jobs.executors.ray_pool import Answered, Died, Event, Placed, Pool
 from unmask.jobs.executors.task import Failure
-from unmask.jobs.kinds.score import Score
+from unmask.jobs.kinds.score import ScoreKind
 from unmask.jobs.model_identity import ModelIdentity
 from unmask.jobs.plan import JobPlan
 from unmask.jobs.tally import Tally
@@ -48,7 +48,7 @@ def a_job(units: int) -> tuple[running.Job, JobPlan]:
         texts,
         texts=texts,
     )
-    job = running.Job(Score(), InputFiles([file], TEXTS), TEXTS)
+    job = running.Job(ScoreKind(), InputFiles([file], TEXTS), TEXTS)
     model = ModelIdentity(name="m", revision=None, weights="w", vocabulary="v", dtype="float32")
     plan = JobPlan(
         kind="score", options={}, model=model, input=[], texts_per_unit=TEXTS, units=units

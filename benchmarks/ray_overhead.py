@@ -32,7 +32,7 @@ import torch
 from interleaved import spread
 from run import machine, versions
 
-from unmask.evaluation.request import Prepared, Request, evaluate, prepare
+from unmask.evaluation.request import EvaluationRequest, Prepared, evaluate, prepare
 from unmask.jobs.executors.local import LocalExecutor
 from unmask.jobs.executors.ray_cluster import LOCAL, Cluster, RayExecutor
 from unmask.jobs.executors.ray_pool import Answered, Event
@@ -59,7 +59,7 @@ def corpus(folder: Path, examples: int, residues: int) -> Path:
 
 def prepared(text: Path, model: str, examples: int) -> Prepared:
     return prepare(
-        Request(
+        EvaluationRequest(
             corpus=CorpusSpec(place=str(text)),
             model=ModelSource(place=model, device="cpu"),
             masks=("random",),

@@ -21,8 +21,8 @@ from table1_here_report import all_less, less, settings
 from unmask.errors import UnmaskError
 from unmask.evaluation.reports.bootstrap import DEFAULT, Estimate, means
 from unmask.evaluation.reports.tables import FEWEST
-from unmask.evaluation.rows import Row
-from unmask.evaluation.run import Run, read_run
+from unmask.evaluation.rows import ResultRow
+from unmask.evaluation.run import EvaluationRun, read_run
 from unmask.joints.agreement import Agreement
 from unmask.markup import markdown
 
@@ -58,13 +58,13 @@ SOUND = ("ag", "weighted-ag", "pseudo-gibbs", "log-pool")
 METRICS = {"pairwise_nll": "P-NLL", "unary_nll": "U-NLL", "gold_kl": "G-KL", "all_kl": "A-KL"}
 MARKS = ("<!-- figures: runs/beyond_the_paper.py -->", "<!-- end of figures -->")
 
-ByMask = dict[str, dict[str, list[Row]]]
+ByMask = dict[str, dict[str, list[ResultRow]]]
 Numbers = NDArray[np.float64]
 # of the folder of a model: what is chosen on, and what is judged on
 RUNS = ("snli-dev", "snli", "xsum")
 
 
-def by_mask(run: Run, needed: Iterable[str]) -> ByMask:
+def by_mask(run: EvaluationRun, needed: Iterable[str]) -> ByMask:
     """Measured rows by mask and construction; a run is of one model and corpus."""
     found = {group.mask: by for group, by in settings(run.rows).items()}
     lacking = {name for by in found.values() for name in set(needed) - by.keys()}
@@ -85,7 +85,7 @@ class Model(NamedTuple):
 
     name: str
     dev: ByMask | None
-    tests: list[Run]
+    tests: list[EvaluationRun]
 
 
 def read(folders: Sequence[Path]) -> list[Model]:
@@ -155,7 +155,7 @@ def difference_lines(rows: ByMask, baseline: str) -> Iterator[str]:
         yield ""
 
 
-def _has(rows: Sequence[Row], metric: str) -> bool:
+def _has(rows: Sequence[ResultRow], metric: str) -> bool:
     return all(getattr(row, metric) is not None for row in rows)
 
 
@@ -193,7 +193,7 @@ def verdict_lines(devs: Sequence[ByMask]) -> Iterator[str]:
     yield ""
 
 
-def examples(devs: Sequence[ByMask], names: Sequence[str] = SOUND) -> Iterator[list[Row]]:
+def examples(devs: Sequence[ByMask], names: Sequence[str] = SOUND) -> Iterator[list[ResultRow]]:
     """The rows of each example by some constructions, where J is known."""
     for dev in devs:
         for by in dev.values():
@@ -203,7 +203,7 @@ def examples(devs: Sequence[ByMask], names: Sequence[str] = SOUND) -> Iterator[l
                     yield [one[example] for one in known]
 
 
-def spread(same: Sequence[Row]) -> float:
+def spread(same: Sequence[ResultRow]) -> float:
     """The largest less the smallest log-probability of a pair; rows are per token."""
     nlls = [row.metric("pairwise_nll") for row in same]
     return 2 * (max(nlls) - min(nlls))
@@ -266,7 +266,7 @@ def guide_lines(rows: ByMask, default: str) -> Iterator[str]:
         yield f"| {said} | {passes} | {' | '.join(gaps + kl)} |"
 
 
-def about(run: Run, rows: ByMask) -> str:
+def about(run: EvaluationRun, rows: ByMask) -> str:
     (model,) = {row.model for row in run.rows}
     counts = " and ".join(f"{len(by['mlm'])} {mask}" for mask, by in rows.items())
     sketched = any(row.sketched for row in run.rows)

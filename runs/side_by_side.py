@@ -37,7 +37,7 @@ from unmask.evaluation.reports.bootstrap import Estimate, Resampling
 from unmask.evaluation.reports.paper import TABLE
 from unmask.evaluation.reports.summary import summarise
 from unmask.evaluation.reports.tables import FEWEST
-from unmask.evaluation.rows import Group, Row
+from unmask.evaluation.rows import Group, ResultRow
 from unmask.evaluation.run import read_run
 
 HEADER = """\
@@ -113,7 +113,7 @@ class Setting(NamedTuple):
     folder: Path
     run: str
     group: Group
-    rows: dict[str, list[Row]]
+    rows: dict[str, list[ResultRow]]
 
     @property
     def shown(self) -> str:
@@ -243,7 +243,7 @@ def papers_lines(mask: str) -> Iterator[str]:
         yield line([f"the paper: {model}, {corpus}", f"`{scheme}`", *shown])
 
 
-def cells(rows: Sequence[Row]) -> list[str]:
+def cells(rows: Sequence[ResultRow]) -> list[str]:
     """The numbers of one construction."""
     (found,) = summarise(rows, FEW)
     shown = []
@@ -289,7 +289,9 @@ def beside(every: Sequence[Setting]) -> Iterator[str]:
     yield ""
 
 
-def compared(sketched: Sequence[Row], exact: Sequence[Row]) -> tuple[list[float], list[bool]]:
+def compared(
+    sketched: Sequence[ResultRow], exact: Sequence[ResultRow]
+) -> tuple[list[float], list[bool]]:
     """Differences on the pairs of both, and whether each is within its error bar."""
     known = {row.example_id: row.metric("pairwise_nll") for row in exact}
     gaps, held = [], []

@@ -31,12 +31,12 @@ from unmask.evaluation.reports.tables import (
     FEWEST,
     SYNTACTIC_DISTANCES,
     TOKEN_DISTANCE,
-    Table,
+    ReportTable,
     distance_difference_table,
     shown_setting,
 )
-from unmask.evaluation.rows import Group, Row, grouped, measured
-from unmask.evaluation.run import Run, read_run
+from unmask.evaluation.rows import Group, ResultRow, grouped, measured
+from unmask.evaluation.run import EvaluationRun, read_run
 
 HEADER = """\
 # The paper's Table 1, with {model}
@@ -86,20 +86,22 @@ NAMES = {"pairwise_nll": "P-NLL", "unary_nll": "U-NLL", "all_kl": "A-KL", "gold_
 PAPER_MEASURES = {"pairwise_nll": "pairwise_ppl", "unary_nll": "unary_ppl"}
 
 
-def settings(rows: Sequence[Row]) -> dict[Group, dict[str, list[Row]]]:
+def settings(rows: Sequence[ResultRow]) -> dict[Group, dict[str, list[ResultRow]]]:
     """Measured rows by setting and construction."""
-    found: dict[Group, dict[str, list[Row]]] = {}
+    found: dict[Group, dict[str, list[ResultRow]]] = {}
     for group, some in grouped(rows).items():
         found.setdefault(group._replace(construction=""), {})[group.construction] = measured(some)
     return found
 
 
-def less(some: Sequence[Row], others: Sequence[Row], metric: str) -> Estimate:
+def less(some: Sequence[ResultRow], others: Sequence[ResultRow], metric: str) -> Estimate:
     """The mean of one construction's number less another's, on the examples of both."""
     return all_less(some, others, [metric])[0]
 
 
-def all_less(some: Sequence[Row], others: Sequence[Row], metrics: Iterable[str]) -> list[Estimate]:
+def all_less(
+    some: Sequence[ResultRow], others: Sequence[ResultRow], metrics: Iterable[str]
+) -> list[Estimate]:
     """The same of several numbers, for the price of one."""
     (found,) = differences([*some, *others], others[0].construction, DEFAULT)
     estimates: dict[str, Estimate | None] = {name: getattr(found, name) for name in metrics}
@@ -132,7 +134,7 @@ def verdict(found: Estimate, count: int, *, at_times: bool) -> str:
     return f"{said} {found.value:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
 
 
-def claim_lines(rows: Sequence[Row]) -> Iterator[str]:
+def claim_lines(rows: Sequence[ResultRow]) -> Iterator[str]:
     found = settings(rows)
     for mask in ("random", "contiguous"):
         some = {group: by for group, by in found.items() if group.mask == mask and PAPERS in by}
@@ -190,7 +192,9 @@ def figure_lines(figures: Path, said: set[str]) -> Iterator[str]:
 
 def page(folder: Path) -> Iterator[str]:
     """The page, part by part; what was explained once is not explained again."""
-    runs: list[Run] = [read_run(folder / name) for name in RUNS if (folder / name).exists()]
+    runs: list[EvaluationRun] = [
+        read_run(folder / name) for name in RUNS if (folder / name).exists()
+    ]
     (model,) = {row.model for run in runs for row in run.rows}
     by_mlm = report(runs, resampling=DEFAULT, baseline="mlm")
     by_ag = report(runs, resampling=DEFAULT, baseline=PAPERS)
@@ -223,7 +227,7 @@ def page(folder: Path) -> Iterator[str]:
     yield _told(table(by_ag, "differences"), said)
 
 
-def _told(made: Table, said: set[str]) -> str:
+def _told(made: ReportTable, said: set[str]) -> str:
     """A table without the terms and notes that an earlier one had."""
     terms = tuple(one for one in made.terms if one not in said)
     notes = tuple(one for one in made.notes if one not in said)

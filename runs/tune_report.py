@@ -29,7 +29,7 @@ import torch
 import unmask
 from unmask.errors import UnmaskError
 from unmask.evaluation.reports.bootstrap import Estimate, means, paired_differences
-from unmask.evaluation.rows import Row
+from unmask.evaluation.rows import ResultRow
 from unmask.evaluation.run import read_run
 from unmask.markup import markdown
 from unmask.printable import printable, quoted
@@ -173,7 +173,7 @@ def settings(folder: Path, arms: Sequence[str], control: str) -> Iterator[Settin
             )
 
 
-def columns(rows: Sequence[Row]) -> Columns:
+def columns(rows: Sequence[ResultRow]) -> Columns:
     found: Columns = {}
     for measure in MEASURES:
         own = {

@@ -39,8 +39,8 @@ from unmask.queries.dependence.mapping import dependence_maps
 from unmask.queries.dependence.question import (
     DEFAULT_MEASURE,
     DEFAULT_SAMPLES,
-    How,
-    Question,
+    DependenceOptions,
+    DependenceQuestion,
     check_support,
     question_of,
 )
@@ -418,7 +418,7 @@ class LanguageModel:
         after those before it.
         """
         bound = check_bound(at_most)
-        how = How("mutual-information", self.support(support), samples, seed=seed)
+        how = DependenceOptions("mutual-information", self.support(support), samples, seed=seed)
         question = question_of(replace(self._as_cloze(text), gold=None), self.tokenizer)
         reader = RowReader(self.model, settings or Settings())
         return independent_groups(reader, question, how, bound)[0]
@@ -440,10 +440,10 @@ class LanguageModel:
         Texts are read as you iterate, so there may be any number of them. `places` are those of
         each text.
         """
-        how = How(measure, self.support(support), samples, window, seed)
+        how = DependenceOptions(measure, self.support(support), samples, window, seed)
         check_support(how.measure, support)
 
-        def questions() -> Iterator[Question]:
+        def questions() -> Iterator[DependenceQuestion]:
             each = iter(repeat(None) if places is None else places)
             for number, text in enumerate(texts):
                 if (chosen := next(each, ())) == ():
@@ -462,7 +462,7 @@ class LanguageModel:
         *,
         places: Sequence[Blank] | None = None,
         support: Candidates = "vocabulary",
-    ) -> Question:
+    ) -> DependenceQuestion:
         """A text with the places that `dependence` is between, checked; the model does not run."""
         if isinstance(text, Cloze):
             # its blanks were chosen, as places are
@@ -553,7 +553,7 @@ class LanguageModel:
             )
         given = "tokens" if is_auto(support) else support
         axis = choose(given, self._vocabulary, self.model.special_ids)
-        how = How("mutual-information", axis, SAMPLES_WHEN_FILLING)
+        how = DependenceOptions("mutual-information", axis, SAMPLES_WHEN_FILLING)
         question = question_of(replace(cloze, gold=None), self.tokenizer)
         found = fill_together(RowReader(self.model, settings), question, how, bound)
         ids = tuple(int(axis.ids[place]) for place in found.tokens)

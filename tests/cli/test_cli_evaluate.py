@@ -19,7 +19,7 @@ import unmask.evaluation.kind as kind
 import unmask.jobs.running as running
 from unmask.cli import main
 from unmask.constructions.registered import REGISTERED
-from unmask.evaluation.request import Request, evaluate, prepare
+from unmask.evaluation.request import EvaluationRequest, evaluate, prepare
 from unmask.evaluation.run import read_run
 from unmask.jobs.model_source import ModelSource, check_model
 from unmask.records.corpora import CorpusSpec
@@ -66,7 +66,7 @@ def report(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
 @pytest.fixture(scope="module")
 def done(folder: str, corpus: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("done") / "run"
-    request = Request(
+    request = EvaluationRequest(
         corpus=CorpusSpec(corpus), model=ModelSource(place=folder), examples=12, corpus_name="cats"
     )
     evaluate(prepare(request), output, progress=False)
@@ -191,7 +191,7 @@ def test_a_device_is_written_to_and_not_replaced(report, done: Path, tmp_path: P
 
 
 def test_notes_are_escaped(report, folder: str, corpus: str, tmp_path: Path) -> None:
-    request = Request(
+    request = EvaluationRequest(
         corpus=CorpusSpec(corpus),
         model=ModelSource(place=folder),
         examples=100,
@@ -254,7 +254,9 @@ def test_bad_input_is_one_line(run, tmp_path: Path, name: str) -> None:
 
 
 def test_another_model_on_a_worker_is_refused(folder: str, corpus: str, tmp_path: Path) -> None:
-    request = Request(corpus=CorpusSpec(corpus), model=ModelSource(place=folder), examples=1)
+    request = EvaluationRequest(
+        corpus=CorpusSpec(corpus), model=ModelSource(place=folder), examples=1
+    )
     prepared = prepare(request)
     check_model(prepared.lm, prepared.plan.model)
     with torch.no_grad():
@@ -315,7 +317,7 @@ def test_runs_that_must_not_be_mixed_are_not(
 ) -> None:
     other = tmp_path / "other.txt"
     other.write_text("\n".join(TEXTS[:8]) + "\n")
-    request = Request(
+    request = EvaluationRequest(
         corpus=CorpusSpec(str(other)),
         model=ModelSource(place=folder),
         examples=2,

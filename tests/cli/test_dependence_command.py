@@ -146,7 +146,7 @@ def test_figures(depend: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         seen.append(name)
         starts = [0, 4, 12, 16, 20]
         spans = zip(starts, WORDS, strict=True)
-        words = [syntax.Word(s, s + len(w), max(0, n - 1)) for n, (s, w) in enumerate(spans)]
+        words = [syntax.ParsedWord(s, s + len(w), max(0, n - 1)) for n, (s, w) in enumerate(spans)]
         return lambda texts: [words for _ in texts]
 
     monkeypatch.setattr(syntax, "spacy_parser", parser)
@@ -162,7 +162,12 @@ def test_figures(depend: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_edges_of_a_parse_between_places() -> None:
-    words = [syntax.Word(0, 2, 1), syntax.Word(3, 6, 1), syntax.Word(6, 9, 1), syntax.Word(9, 9, 0)]
+    words = [
+        syntax.ParsedWord(0, 2, 1),
+        syntax.ParsedWord(3, 6, 1),
+        syntax.ParsedWord(6, 9, 1),
+        syntax.ParsedWord(9, 9, 0),
+    ]
     # the second and third word are one place; the first is two
     assert syntax.tree_edges([(0, 1), (1, 2), (3, 9)], words) == [(0, 2)]
     assert syntax.tree_edges([(0, 2), (3, 6), (6, 9)], words) == [(0, 1), (1, 2)]
@@ -428,7 +433,7 @@ def test_a_text_too_long_for_arcs_is_refused_before_the_model_runs(
 ) -> None:
     pytest.importorskip("matplotlib")
     monkeypatch.setattr("unmask.plots.dependence._MOST_WORDS", 4)
-    monkeypatch.setattr("unmask.jobs.kinds.dependence.Dependence.maps", None)
+    monkeypatch.setattr("unmask.jobs.kinds.dependence.DependenceKind.maps", None)
     code, out, err = depend(TEXT, "--tree", "--figure", str(tmp_path / "arcs.svg"))
     assert (code, out) == (2, "")
     assert "arcs are drawn over 4 places at most, and this text has 5; draw the map instead" in err

@@ -380,11 +380,11 @@ def test_more_blanks_than_two_are_refused(page: dict[str, Any], lm: LanguageMode
 
 def test_runs_measure_what_other_processes_know(page: dict[str, Any]) -> None:
     pytest.importorskip("pyarrow")
-    from unmask.evaluation.request import Request, prepare
+    from unmask.evaluation.request import EvaluationRequest, prepare
     from unmask.jobs.model_source import ModelSource
     from unmask.records.corpora import CorpusSpec
 
-    request = Request(
+    request = EvaluationRequest(
         corpus=CorpusSpec("nowhere.txt"),
         model=ModelSource(place="./nowhere"),
         methods=["mlm", "tilted-orders"],

@@ -22,17 +22,17 @@ from unmask import cli
 from unmask.demo import page, panels
 from unmask.demo.examples import examples_for, label
 from unmask.demo.handlers import Handlers
-from unmask.demo.panels import Shown
+from unmask.demo.panels import PageUpdate
 from unmask.demo.question import (
     LONGEST_TEXT,
     MOST_BLANKS,
-    Question,
+    DemoQuestion,
     check,
     from_query,
     numbers,
     toggled,
 )
-from unmask.demo.scheduler import Job, Scheduler
+from unmask.demo.scheduler import Computation, Scheduler
 from unmask.demo.words import blanked, pieces
 from unmask.text.support import Support
 
@@ -61,12 +61,12 @@ def handlers(
         lm or toy(),
         settings=unmask.Settings(batch_size=2),
         sketch=sketch or unmask.Sketch(),
-        default=Question("t1 t2 t3", ()),
+        default=DemoQuestion("t1 t2 t3", ()),
         places=places,
     )
 
 
-def last(at: Handlers, question: Question, visitor: str = "") -> Shown:
+def last(at: Handlers, question: DemoQuestion, visitor: str = "") -> PageUpdate:
     return list(at.answer(question, visitor))[-1]
 
 
@@ -110,18 +110,18 @@ def test_blanks_are_written_where_words_stood() -> None:
 
 
 def test_a_link_asks_the_same_question_again() -> None:
-    asked = Question(HOSTILE, (0, 4), ("ag", "orders"))
-    assert from_query("?" + asked.to_query(), Question("other")) == asked
+    asked = DemoQuestion(HOSTILE, (0, 4), ("ag", "orders"))
+    assert from_query("?" + asked.to_query(), DemoQuestion("other")) == asked
     # what there is not is not asked for
-    other = Question(HOSTILE, (0,), ("ag", "nonsense"))
-    assert from_query(other.to_query(), Question("")) == Question(HOSTILE, (0,), ("ag",))
+    other = DemoQuestion(HOSTILE, (0,), ("ag", "nonsense"))
+    assert from_query(other.to_query(), DemoQuestion("")) == DemoQuestion(HOSTILE, (0,), ("ag",))
 
 
 def test_enter_adds_nothing_to_a_text() -> None:
     asked = page._question("Two men\nran.\n\n", "2", ["mlm"])
-    assert asked == Question("Two men ran.", (2,), ("mlm",))
-    shown = panels.words(Question("Two men\nran.\n", (2,)), "[MASK]")
-    assert shown == panels.words(Question("Two men ran.", (2,)), "[MASK]")
+    assert asked == DemoQuestion("Two men ran.", (2,), ("mlm",))
+    shown = panels.words(DemoQuestion("Two men\nran.\n", (2,)), "[MASK]")
+    assert shown == panels.words(DemoQuestion("Two men ran.", (2,)), "[MASK]")
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_enter_adds_nothing_to_a_text() -> None:
     ],
 )
 def test_a_garbled_link_is_no_error(query: str) -> None:
-    found = from_query(query, Question("begin", (), ("mlm",)))
+    found = from_query(query, DemoQuestion("begin", (), ("mlm",)))
     assert found is None or (found.chosen, found.methods) == ((), ("mlm",))
 
 
@@ -146,7 +146,7 @@ def test_numbers_are_digits_alone() -> None:
 
 
 def test_a_word_is_blanked_and_filled_again() -> None:
-    asked = Question("Two men play.", ())
+    asked = DemoQuestion("Two men play.", ())
     once = toggled(asked, 2, "men", "[MASK]")
     assert once.chosen == (2,)
     assert toggled(once, 2, "men", "[MASK]").chosen == ()
@@ -159,16 +159,16 @@ def test_a_word_is_blanked_and_filled_again() -> None:
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        (Question("Two men."), "There is no blank to fill yet"),
-        (Question("[MASK] " * (MOST_BLANKS + 1)), f"has {MOST_BLANKS + 1} blanks"),
-        (Question("x" * (LONGEST_TEXT + 1)), f"takes {LONGEST_TEXT}"),
-        (Question("[MASK]", (), ()), "choose a construction"),
-        (Question("[MASK]", (), ("nonsense",)), "no construction 'nonsense'"),
-        (Question("[MASK]", (), tuple(unmask.CONSTRUCTIONS)), "has room for"),
-        (Question("[MASK] [MASK] [MASK]", (), ("sweep",)), "sweep: for two blanks only"),
+        (DemoQuestion("Two men."), "There is no blank to fill yet"),
+        (DemoQuestion("[MASK] " * (MOST_BLANKS + 1)), f"has {MOST_BLANKS + 1} blanks"),
+        (DemoQuestion("x" * (LONGEST_TEXT + 1)), f"takes {LONGEST_TEXT}"),
+        (DemoQuestion("[MASK]", (), ()), "choose a construction"),
+        (DemoQuestion("[MASK]", (), ("nonsense",)), "no construction 'nonsense'"),
+        (DemoQuestion("[MASK]", (), tuple(unmask.CONSTRUCTIONS)), "has room for"),
+        (DemoQuestion("[MASK] [MASK] [MASK]", (), ("sweep",)), "sweep: for two blanks only"),
     ],
 )
-def test_what_cannot_be_answered_is_rejected_in_one_line(question: Question, said: str) -> None:
+def test_what_cannot_be_answered_is_rejected_in_one_line(question: DemoQuestion, said: str) -> None:
     with pytest.raises(unmask.UnmaskError, match=said):
         check(question, "[MASK]")
 
@@ -214,7 +214,7 @@ def test_forward_passes_are_counted_once() -> None:
     assert job.passes_done == 25 + 16 + 25 + 16
 
 
-def _ticking(job: Job) -> int:
+def _ticking(job: Computation) -> int:
     for done in range(10_000):
         job.tick(unmask.Progress("rows", done, 10_000, "row"))
         time.sleep(0.002)
@@ -245,7 +245,7 @@ def test_a_job_that_is_cancelled_ends_and_frees_its_place() -> None:
 
 def test_the_answer_is_that_of_the_constructions() -> None:
     lm = toy()
-    *before, shown = handlers(lm=lm).answer(Question("t1 t2 t3", (2, 4), ("mlm", "log-pool")))
+    *before, shown = handlers(lm=lm).answer(DemoQuestion("t1 t2 t3", (2, 4), ("mlm", "log-pool")))
     joint = lm.joint("t1 [MASK] [MASK]", method="log-pool")
     assert all(one.cards is None for one in before)
     assert shown.cards is not None
@@ -267,7 +267,7 @@ def test_the_answer_is_that_of_the_constructions() -> None:
 
 def test_bars_of_all_constructions_have_one_scale() -> None:
     lm = toy()
-    cards = last(handlers(lm=lm), Question("t1 t2 t3", (2, 4), ("mlm", "ag"))).cards
+    cards = last(handlers(lm=lm), DemoQuestion("t1 t2 t3", (2, 4), ("mlm", "ag"))).cards
     found = lm.joints("t1 [MASK] [MASK]", methods=["mlm", "ag"])
     most = max(joint.top(1)[0].probability for joint in found.values())
     wide = [float(width) for width in re.findall(r"width: ([\d.]+)%", str(cards))]
@@ -276,10 +276,10 @@ def test_bars_of_all_constructions_have_one_scale() -> None:
 
 
 def test_one_blank_and_three() -> None:
-    one = last(handlers(), Question("t1 t2 t3", (2,), ("log-pool",)))
+    one = last(handlers(), DemoQuestion("t1 t2 t3", (2,), ("log-pool",)))
     assert one.cards is not None
     assert one.cards.count("<section") == 1
-    asked = Question("t1 t2 t3", (0, 2, 4), ("mlm", "orders", "log-pool", "sweep"))
+    asked = DemoQuestion("t1 t2 t3", (0, 2, 4), ("mlm", "orders", "log-pool", "sweep"))
     three = last(handlers(), asked)
     assert three.cards is not None
     assert three.cards.count("<section") == 3
@@ -289,9 +289,9 @@ def test_one_blank_and_three() -> None:
 
 
 def test_several_answers_at_once_are_those_of_one_after_the_other() -> None:
-    asked = [Question("t1 t2 t3", places, ("ag",)) for places in ((0, 2), (2, 4), (0, 4))]
+    asked = [DemoQuestion("t1 t2 t3", places, ("ag",)) for places in ((0, 2), (2, 4), (0, 4))]
     alone = [last(handlers(), one) for one in asked]
-    shared, found = handlers(places=3), dict[int, Shown]()
+    shared, found = handlers(places=3), dict[int, PageUpdate]()
     threads = [
         threading.Thread(target=lambda n=n: found.update({n: last(shared, asked[n], str(n))}))
         for n in range(3)
@@ -306,7 +306,7 @@ def test_several_answers_at_once_are_those_of_one_after_the_other() -> None:
 def test_without_a_free_place_the_page_says_so() -> None:
     at = handlers(places=1)
     assert at._scheduler.places.acquire(blocking=False)
-    (shown,) = at.answer(Question("t1 t2 t3", (2, 4), ("ag",)))
+    (shown,) = at.answer(DemoQuestion("t1 t2 t3", (2, 4), ("ag",)))
     assert shown.status is not None
     assert "Please try again" in shown.status
 
@@ -315,7 +315,7 @@ def test_an_answer_that_nobody_waits_for_is_not_finished() -> None:
     lm = toy()
     at = handlers(places=1, lm=lm)
     with occupied(at._scheduler):
-        answer = at.answer(Question("t1 t2 t3", (2, 4), ("ag",)))
+        answer = at.answer(DemoQuestion("t1 t2 t3", (2, 4), ("ag",)))
         assert "waits for its turn" in str(next(answer).status)
         answer.close()
     assert at._scheduler.places.acquire(timeout=PATIENCE)
@@ -324,7 +324,7 @@ def test_an_answer_that_nobody_waits_for_is_not_finished() -> None:
 
 def test_a_visitor_cancels_what_is_theirs() -> None:
     at = handlers(places=2)
-    question = Question("t1 t2 t3", (2, 4), ("ag",))
+    question = DemoQuestion("t1 t2 t3", (2, 4), ("ag",))
     with occupied(at._scheduler):
         mine, others = at.answer(question, "me"), at.answer(question, "others")
         assert "waits" in str(next(mine).status)
@@ -335,13 +335,13 @@ def test_a_visitor_cancels_what_is_theirs() -> None:
         assert "waits" in str(next(others).status)
     assert "J = " in str([*others][-1].trust)
     # there is nothing more to cancel
-    assert at.cancel("me") == at.cancel("others") == Shown()
+    assert at.cancel("me") == at.cancel("others") == PageUpdate()
     assert "J = " in str(last(at, question, "me").trust)
 
 
 def test_a_second_question_gets_its_answer_and_not_that_of_the_first() -> None:
     at = handlers(places=1)
-    old, new = (Question("t1 t2 t3", places, ("ag",)) for places in ((0, 2), (2, 4)))
+    old, new = (DemoQuestion("t1 t2 t3", places, ("ag",)) for places in ((0, 2), (2, 4)))
     with occupied(at._scheduler):
         first = at.answer(old, "me")
         assert "waits" in str(next(first).status)
@@ -350,7 +350,7 @@ def test_a_second_question_gets_its_answer_and_not_that_of_the_first() -> None:
     answers = at.answer(new, "me")
     shown = [*answers][-1]
     # what watched the old one shows nothing more
-    assert [*first] == [Shown()]
+    assert [*first] == [PageUpdate()]
     assert shown.cards == last(handlers(), new).cards
 
 
@@ -361,7 +361,7 @@ def test_what_fails_is_said_without_what_was_written(capsys: pytest.CaptureFixtu
         raise RuntimeError("secret t1 t2 t3")
 
     at.lm.model.readouts = readouts  # type: ignore[method-assign, assignment]
-    question = Question("t1 t2 t3", (2, 4), ("ag",))
+    question = DemoQuestion("t1 t2 t3", (2, 4), ("ag",))
     shown = last(at, question)
     assert "Something failed" in str(shown.status)
     assert shown.cards == ""
@@ -371,11 +371,11 @@ def test_what_fails_is_said_without_what_was_written(capsys: pytest.CaptureFixtu
 def test_a_closed_demo_ends_its_work() -> None:
     at = handlers()
     with occupied(at._scheduler):
-        answer = at.answer(Question("t1 t2 t3", (2, 4), ("ag",)))
+        answer = at.answer(DemoQuestion("t1 t2 t3", (2, 4), ("ag",)))
         next(answer)
         at.close()
         assert "Cancelled" in str([*answer][-1].status)
-    assert "Something failed" in str(last(at, Question("t1 t2 t3", (2, 4))).status)
+    assert "Something failed" in str(last(at, DemoQuestion("t1 t2 t3", (2, 4))).status)
 
 
 def test_a_long_text_is_cut_before_anything_looks_at_it() -> None:
@@ -383,19 +383,19 @@ def test_a_long_text_is_cut_before_anything_looks_at_it() -> None:
     began = time.process_time()
     found = handlers().edited("x " * 500_000, "y " * 500_000, "0")
     assert len(found.text) == LONGEST_TEXT + 1
-    last(handlers(), Question("x " * 500_000))
+    last(handlers(), DemoQuestion("x " * 500_000))
     assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize(
     "question",
     [
-        Question("t1 [MASK] [MASK]", (), ("nonsense",)),
-        Question("x" * 20_000, (0,)),
-        Question("[MASK] " * 9),
+        DemoQuestion("t1 [MASK] [MASK]", (), ("nonsense",)),
+        DemoQuestion("x" * 20_000, (0,)),
+        DemoQuestion("[MASK] " * 9),
     ],
 )
-def test_bad_input_is_one_line_and_no_exception(question: Question) -> None:
+def test_bad_input_is_one_line_and_no_exception(question: DemoQuestion) -> None:
     (shown,) = handlers().answer(question)
     assert shown.status is not None
     assert "rejected" in shown.status
@@ -410,7 +410,7 @@ def test_words_stay_blank_while_the_text_is_edited() -> None:
 
 def test_two_blanks_of_a_large_vocabulary_are_estimated() -> None:
     """By constructions that a sketch does for; the others are over candidates, and say so."""
-    asked = Question("t1 t2", (0, 2), ("mlm", "log-pool", "ag"))
+    asked = DemoQuestion("t1 t2", (0, 2), ("mlm", "log-pool", "ag"))
     shown = last(handlers(lm=toy(2, LARGE), sketch=unmask.Sketch(passes=150)), asked)
     cards = dict(zip(asked.methods, str(shown.cards).split("<section")[1:], strict=True))
     assert "±" not in cards["mlm"] + cards["ag"]
@@ -425,7 +425,7 @@ def test_two_blanks_of_a_large_vocabulary_are_estimated() -> None:
 def test_an_estimate_that_is_rough_is_said_to_be() -> None:
     sketch = unmask.Sketch(precision=1e-9, passes=101)
     at = handlers(lm=toy(2, LARGE), sketch=sketch)
-    trust = str(last(at, Question("t1 t2", (0, 2), ("log-pool",))).trust)
+    trust = str(last(at, DemoQuestion("t1 t2", (0, 2), ("log-pool",))).trust)
     assert re.search(r"Less precise than wanted: likely fills may be off by \d+%", trust)
 
 
@@ -436,7 +436,7 @@ def test_whatever_is_written_is_inert() -> None:
     names = Support.of([HOSTILE, "</section><b>"])
     joint = unmask.Joint.from_scores(torch.zeros(2, 2), (names, names), method="mlm")
     every = [
-        panels.words(Question(HOSTILE, (0,)), "[MASK]"),
+        panels.words(DemoQuestion(HOSTILE, (0,)), "[MASK]"),
         panels.cards({HOSTILE: joint}, {HOSTILE: 0.1}, (HOSTILE,), (1, 1)),
         panels.trust([HOSTILE]),
         panels.maps({HOSTILE: joint}),
@@ -485,18 +485,18 @@ def test_a_text_that_is_too_long_is_said_to_be() -> None:
     """Wherever it comes from: typed, clicked, or from a link."""
     # its blank is beyond what is looked at
     at, long = handlers(), f"{'a ' * 250}[MASK]"
-    link = from_query(Question(long).to_query(), Question(""))
+    link = from_query(DemoQuestion(long).to_query(), DemoQuestion(""))
     for found in (at.edited(long, "", ""), at.clicked(long, "", 0, "a"), link):
         assert found is not None
         assert panels.TOO_LONG in panels.words(found, "[MASK]")
-    assert "the demo takes 400" in str(last(at, Question(long)).status)
+    assert "the demo takes 400" in str(last(at, DemoQuestion(long)).status)
     fits = at.edited("a " * 200, "", "")
     assert len(fits.text) == LONGEST_TEXT
     assert panels.TOO_LONG not in panels.words(fits, "[MASK]")
 
 
 def test_filling_without_blanks_says_that_there_are_none() -> None:
-    status = str(last(handlers(), Question("t1 t2 t3")).status)
+    status = str(last(handlers(), DemoQuestion("t1 t2 t3")).status)
     assert "There is no blank to fill yet" in status
     assert status != panels.line(panels.HINT)
 

@@ -21,7 +21,7 @@ from unmask import cli
 from unmask.demo import Limits, forgetting, serve
 from unmask.demo.door import LARGEST_BODY, Hosts
 from unmask.demo.handlers import Handlers
-from unmask.demo.question import Question
+from unmask.demo.question import DemoQuestion
 
 JOIN, DATA, RUN = ("/gradio_api/queue/join", "/gradio_api/queue/data", "/gradio_api/run/predict")
 TEXT = "the cat sat on the mat."
@@ -109,7 +109,7 @@ def slow(lm: unmask.LanguageModel, seconds: float, seen: Callable[[], None]) -> 
 
 def handlers(lm: unmask.LanguageModel) -> Handlers:
     settings, sketch = unmask.Settings(), unmask.Sketch()
-    return Handlers(lm, settings=settings, sketch=sketch, default=Question(TEXT), places=4)
+    return Handlers(lm, settings=settings, sketch=sketch, default=DemoQuestion(TEXT), places=4)
 
 
 def test_the_model_never_runs_twice_at_once() -> None:
@@ -129,9 +129,9 @@ def test_the_model_never_runs_twice_at_once() -> None:
     slow(lm, 0.05, seen)
     lm.model.model.register_forward_hook(ended)  # type: ignore[attr-defined]
     found = list[Any]()
-    mine, other = (Question(TEXT, (2, 4), (method,)) for method in ("mlm", "log-pool"))
+    mine, other = (DemoQuestion(TEXT, (2, 4), (method,)) for method in ("mlm", "log-pool"))
     threads = [
-        threading.Thread(target=at.warm_up, args=(Question(TEXT, (2, 4)),)),
+        threading.Thread(target=at.warm_up, args=(DemoQuestion(TEXT, (2, 4)),)),
         threading.Thread(target=lambda: found.extend(at.answer(other, "other"))),
         threading.Thread(target=lambda: found.extend(at.answer(mine, "me"))),
     ]
@@ -149,9 +149,9 @@ def test_a_model_that_reads_no_example_is_served_all_the_same(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     at = handlers(tiny())
-    at.warm_up(Question("今天 [MASK] [MASK]"))
+    at.warm_up(DemoQuestion("今天 [MASK] [MASK]"))
     assert capsys.readouterr().err == "unmask: the demo could not warm up: ClozeError\n"
-    assert [*at.answer(Question(TEXT, (2, 4), ("mlm",)))][-1].cards
+    assert [*at.answer(DemoQuestion(TEXT, (2, 4), ("mlm",)))][-1].cards
     at.close()
 
 

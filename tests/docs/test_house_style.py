@@ -14,7 +14,7 @@ MODULES = {
 # a variable is a noun for what it holds: these say nothing, and only become fewer
 VAGUE = {"found": 233, "said": 98, "known": 58}
 # what is not yet as the rules want it: lowered in every commit that mends some
-TWICE, OPTIONS, SYNTAX = 19, 31, 1
+TWICE, OPTIONS, SYNTAX = 1, 31, 1
 OPTION = re.compile(r"(?<![\w-])--[a-z]")
 PYTHON = re.compile(r"\b[a-z_]+(?:=(?:$|[^=\s])|\.[a-z_]+\()|\b(?:None|True|False)\b")
 # a report repeats the command line that made it, and `ray start --head` is a command of Ray's

@@ -18,7 +18,7 @@ from snippets import ROOT, Block, Command, blocks, commands
 from unmask import cli
 from unmask.constructions.registered import REGISTERED
 from unmask.records import corpora
-from unmask.records.hub import Table
+from unmask.records.hub import HubTable
 from unmask.sequences import blimp
 
 PAGES = snippets.pages()
@@ -91,7 +91,7 @@ def forgotten() -> Iterator[None]:
 def hub(monkeypatch: pytest.MonkeyPatch) -> None:
     """Datasets of the hub have the stand-in sentences and pairs, whatever their name."""
 
-    def rows_of(table: Table, columns: Sequence[str]) -> tuple[str, Iterator[dict[str, Any]]]:
+    def rows_of(table: HubTable, columns: Sequence[str]) -> tuple[str, Iterator[dict[str, Any]]]:
         if "sentence_good" in columns:
             rows = snippets.blimp_pairs()
         else:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from evaluation_rows import a_row
 
-from unmask.evaluation.rows import Row
+from unmask.evaluation.rows import ResultRow
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "runs"))
@@ -27,7 +27,7 @@ ARMS = {
 HOSTILE = "<b>|x"
 
 
-def rows(arm: str, run: str) -> list[Row]:
+def rows(arm: str, run: str) -> list[ResultRow]:
     gap, part = ARMS[arm]
     return [
         a_row(

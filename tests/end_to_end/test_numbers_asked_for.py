@@ -18,7 +18,7 @@ from unmask import Sketch
 from unmask.cli import main
 from unmask.cli.cost import Bill
 from unmask.constructions.needs import Needs
-from unmask.jobs.kinds.fill import Request
+from unmask.jobs.kinds.fill import FillRequest
 from unmask.joints import form_engine
 from unmask.joints.forms import Product
 from unmask.queries.dependence import jacobian
@@ -138,8 +138,8 @@ def test_a_target_beyond_the_model_is_named(folder) -> None:
 
 
 def test_words_in_a_cell_are_several_targets() -> None:
-    assert Request().with_fields({"targets": "man, woman"}).targets == ["man", "woman"]
-    assert Request().with_fields({"targets": ["man,woman"]}).targets == ["man,woman"]
+    assert FillRequest().with_fields({"targets": "man, woman"}).targets == ["man", "woman"]
+    assert FillRequest().with_fields({"targets": ["man,woman"]}).targets == ["man,woman"]
 
 
 # --- dependence ----------------------------------------------------------------------------------

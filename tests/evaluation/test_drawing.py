@@ -12,12 +12,12 @@ from unmask.errors import StoreError
 from unmask.evaluation.reports.bootstrap import Resampling
 from unmask.evaluation.reports.figures import draw
 from unmask.evaluation.reports.reporting import Report, report
-from unmask.evaluation.rows import Row
+from unmask.evaluation.rows import ResultRow
 
 QUICK = Resampling(resamples=50, seed=0)
 
 
-def rows(corpus: str) -> list[Row]:
+def rows(corpus: str) -> list[ResultRow]:
     """Two constructions, 35 examples at distance 0 and 35 at distance 3."""
     return [
         a_row(i, corpus=corpus, construction=name, positions=(2, 3 if i < 35 else 6))

@@ -7,24 +7,24 @@ import pytest
 from evaluation_rows import HOSTILE, a_row
 
 from unmask import UnmaskError
-from unmask.evaluation.rows import METRICS, Row, grouped, measured
+from unmask.evaluation.rows import METRICS, ResultRow, grouped, measured
 
 
 def test_a_row_survives_json() -> None:
     row = a_row(positions=(7, 2))
-    assert Row.from_dict(json.loads(json.dumps(row.to_dict()))) == row
+    assert ResultRow.from_dict(json.loads(json.dumps(row.to_dict()))) == row
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_are_kept_exactly(name: str) -> None:
     row = a_row(model=name, construction=name, sentence_id=name)
-    assert Row.from_dict(json.loads(json.dumps(row.to_dict()))) == row
+    assert ResultRow.from_dict(json.loads(json.dumps(row.to_dict()))) == row
 
 
 def test_a_failed_row_survives_json_and_has_no_metrics() -> None:
     row = a_row(reason="out of memory")
     assert row.failed
-    assert Row.from_dict(json.loads(json.dumps(row.to_dict()))) == row
+    assert ResultRow.from_dict(json.loads(json.dumps(row.to_dict()))) == row
     with pytest.raises(UnmaskError, match="because it failed"):
         row.metric("pairwise_nll")
     assert measured([row, a_row()]) == [a_row()]
@@ -54,11 +54,11 @@ def test_wrong_values_are_rejected(changes: dict[str, object], said: str) -> Non
 def test_wrong_fields_are_rejected() -> None:
     good = a_row().to_dict()
     with pytest.raises(UnmaskError, match=r"not a result row: .*colour"):
-        Row.from_dict({**good, "colour": 1})
+        ResultRow.from_dict({**good, "colour": 1})
     with pytest.raises(UnmaskError, match=r"not a result row: .*corpus"):
-        Row.from_dict({name: value for name, value in good.items() if name != "corpus"})
+        ResultRow.from_dict({name: value for name, value in good.items() if name != "corpus"})
     with pytest.raises(UnmaskError, match="not a result row"):
-        Row.from_dict({**good, "positions": None})
+        ResultRow.from_dict({**good, "positions": None})
 
 
 def test_an_example_counts_once() -> None:

@@ -11,14 +11,14 @@ from unmask.evaluation.reports.bootstrap import Resampling
 from unmask.evaluation.reports.distance import by_distance, pooled
 from unmask.evaluation.reports.paper import MEASURES, TABLE, Entry, published
 from unmask.evaluation.reports.summary import differences, summarise, vocabularies_differ
-from unmask.evaluation.rows import Group, Row
+from unmask.evaluation.rows import Group, ResultRow
 
 QUICK = Resampling(resamples=200)
 
 
 def some_rows(
     construction: str, offset: float = 0.0, count: int = 20, **changes: object
-) -> list[Row]:
+) -> list[ResultRow]:
     hard = np.random.default_rng(0).normal(3, 1, size=count)
     return [
         a_row(

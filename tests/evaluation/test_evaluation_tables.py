@@ -24,13 +24,13 @@ from unmask.evaluation.reports.tables import (
     TERMS,
     VOCABULARIES,
     Column,
-    Table,
+    ReportTable,
     difference_table,
     distance_difference_table,
     distance_table,
     summary_table,
 )
-from unmask.evaluation.rows import SKETCHED_VOCABULARY, Row
+from unmask.evaluation.rows import SKETCHED_VOCABULARY, ResultRow
 
 QUICK = Resampling(resamples=200)
 RENDERERS = [text, markdown, latex, comma_separated]
@@ -38,7 +38,7 @@ RENDERERS = [text, markdown, latex, comma_separated]
 BARE_BAR = re.compile(r"(?<!\\)(?:\\\\)*\|")
 
 
-def rows(count: int = 10, **changes: object) -> list[Row]:
+def rows(count: int = 10, **changes: object) -> list[ResultRow]:
     return [
         a_row(place, construction=name, pairwise_nll=2.0 + shift + place / 10, **changes)
         for name, shift in (("mlm", 0.0), ("ag-paper", -0.3))
@@ -46,7 +46,7 @@ def rows(count: int = 10, **changes: object) -> list[Row]:
     ]
 
 
-def tables(found: list[Row]) -> list[Table]:
+def tables(found: list[ResultRow]) -> list[ReportTable]:
     return [
         summary_table(summarise(found, QUICK), {}),
         difference_table(differences(found, resampling=QUICK)),
@@ -55,7 +55,7 @@ def tables(found: list[Row]) -> list[Table]:
     ]
 
 
-def hostile_tables(name: str) -> list[Table]:
+def hostile_tables(name: str) -> list[ReportTable]:
     """The name everywhere a name can be: in every setting, alone and beside others."""
     inside = dict.fromkeys(["corpus", "mask", "model", "support"], name)
     extra = [a_row(place, construction=name) for place in range(10)]
@@ -149,7 +149,7 @@ def test_csv_has_every_column_at_full_precision() -> None:
 def test_what_is_not_known_is_left_empty_and_an_estimate_is_a_dash() -> None:
     columns = (Column(name="x", estimate=True), Column(name="y"))
     nan = math.nan
-    table = Table("t", columns, ((Estimate(1.0, nan, nan, nan), None), (None, 2e9)))
+    table = ReportTable("t", columns, ((Estimate(1.0, nan, nan, nan), None), (None, 2e9)))
     assert list(csv.reader(io.StringIO(comma_separated(table))))[1:] == [
         ["1.0", "", "", "", ""],
         ["", "", "", "", "2000000000.0"],

@@ -38,8 +38,8 @@ from unmask.evaluation.reports.html.sentences import sentence
 from unmask.evaluation.reports.reporting import Report, report, with_text
 from unmask.evaluation.reports.reporting import tables as made_tables
 from unmask.evaluation.reports.tables import DISTANCES, TERMS
-from unmask.evaluation.rows import Row
-from unmask.evaluation.run import Construction, Run, read_run
+from unmask.evaluation.rows import ResultRow
+from unmask.evaluation.run import EvaluationRun, LabelledMethod, read_run
 from unmask.plots.styles import STYLES
 from unmask.printable import printable
 from unmask.records.corpus import Occurrence, gather
@@ -122,7 +122,7 @@ def read(text: str) -> Tag:
 
 def rows_of(
     *constructions: str, count: int = 70, seed: int = 0, **changes: object
-) -> Iterator[Row]:
+) -> Iterator[ResultRow]:
     """Half of the examples at distance 0, half at 3, so that there is something to draw."""
     rng = random.Random(seed)
     for name in constructions or ("mlm", "ag", "log-pool"):
@@ -132,7 +132,7 @@ def rows_of(
             yield a_row(i, **{"construction": name, "positions": where, **numbers, **changes})
 
 
-def a_run(rows: Sequence[Row], **changes: object) -> Run:
+def a_run(rows: Sequence[ResultRow], **changes: object) -> EvaluationRun:
     one = rows[0]
     plan = a_plan()
     plan = replace(
@@ -144,7 +144,7 @@ def a_run(rows: Sequence[Row], **changes: object) -> Run:
     return plans.a_run("a/run", plan, rows)
 
 
-def a_report(*runs: Run) -> Report:
+def a_report(*runs: EvaluationRun) -> Report:
     return report(runs or [a_run(list(rows_of()))], resampling=QUICK)
 
 
@@ -610,7 +610,7 @@ def test_texts_are_those_of_the_corpus_that_was_measured() -> None:
 def test_a_plan_with_the_size_of_its_support_has_a_frontier_to_scale() -> None:
     pytest.importorskip("matplotlib")
     names = ("mlm", "ag", "log-pool")
-    every = tuple(Construction(name, {}) for name in names)
+    every = tuple(LabelledMethod(name, {}) for name in names)
     run = a_run(list(rows_of(*names)), constructions=every, support_size=30_000)
     root = read(page(a_report(run)))
     check_self_contained(root)
@@ -623,7 +623,7 @@ def test_a_plan_with_the_size_of_its_support_has_a_frontier_to_scale() -> None:
 
 
 def test_models_of_different_vocabularies_have_their_own_costs() -> None:
-    every = tuple(Construction(name, {}) for name in ("mlm", "ag"))
+    every = tuple(LabelledMethod(name, {}) for name in ("mlm", "ag"))
     sizes = {"small": 100, "large": 30_000}
     runs = [
         a_run(list(rows_of("mlm", "ag", model=name)), constructions=every, support_size=size)
@@ -674,7 +674,7 @@ def test_a_manifest_that_cannot_be_read_is_no_failure(tmp_path: Path) -> None:
         {},
         {"support": ("a", "b c")},
         {"support": ("a",), "half_tables": True},
-        {"constructions": (Construction("orders", {"mean": "geometric"}),)},
+        {"constructions": (LabelledMethod("orders", {"mean": "geometric"}),)},
     ],
     ids=str,
 )
@@ -691,9 +691,9 @@ def test_the_command_asks_for_the_plan(changes: dict[str, object]) -> None:
     assert request.support == (
         plan.support if isinstance(plan.support, str) else list(plan.support)
     )
-    assert [Construction(name, request.options.get(name, {})) for name in request.methods] == list(
-        plan.constructions
-    )
+    assert [
+        LabelledMethod(name, request.options.get(name, {})) for name in request.methods
+    ] == list(plan.constructions)
     assert request.settings.half_tables == plan.half_tables
 
 

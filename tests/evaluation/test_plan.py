@@ -10,7 +10,7 @@ from plans import a_job, a_plan, a_run
 
 from unmask import MethodError, StoreError
 from unmask.evaluation.request import constructions
-from unmask.evaluation.run import Construction, EvaluationPlan, copy_run, read_run
+from unmask.evaluation.run import EvaluationPlan, LabelledMethod, copy_run, read_run
 from unmask.jobs.plan import check_same, read_plan
 from unmask.settings import Sketch
 
@@ -55,7 +55,7 @@ CHANGES = {
         "model.weights is aaaaaaaaaaaa there, ffffffffffff here",
     ),
     "support": (a_plan(support=("a",)), "support is 'vocabulary' there, '[\"a\"]' here"),
-    "steps": (a_plan(constructions=(Construction("mlm", {}),)), "constructions is "),
+    "steps": (a_plan(constructions=(LabelledMethod("mlm", {}),)), "constructions is "),
     "sketch": (a_plan(sketch=Sketch()), "options.sketch is 'null' there"),
     "corpus": (a_plan(corpus=replace(a_plan().corpus, digest="e")), "'c' of the input has changed"),
 }

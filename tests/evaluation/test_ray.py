@@ -13,7 +13,7 @@ from unmask.jobs.executors.ray_cluster import (
     capacity,
     connect,
 )
-from unmask.jobs.executors.ray_workers import Needs
+from unmask.jobs.executors.ray_workers import WorkerResources
 
 needs_ray = pytest.mark.skipif(not find_spec("ray"), reason="the extra `ray` is not here")
 
@@ -89,9 +89,9 @@ NODES: list[dict[str, Any]] = [
     ("cpus", "gpus", "workers"), [(1, 0, 11), (2, 0, 5), (4, 0, 2), (1, 1, 2), (8, 1, 1)]
 )
 def test_as_many_workers_as_living_nodes_have_room_for(cpus, gpus, workers):
-    assert capacity(NODES, Needs(cpus=cpus, gpus=gpus)) == workers
+    assert capacity(NODES, WorkerResources(cpus=cpus, gpus=gpus)) == workers
 
 
 def test_room_for_no_worker_is_refused():
     with pytest.raises(UnmaskError, match="has 9 CPUs for a worker; give fewer"):
-        capacity(NODES, Needs(cpus=9, gpus=0))
+        capacity(NODES, WorkerResources(cpus=9, gpus=0))

@@ -16,7 +16,7 @@ from plans import a_plan
 from unmask import cli
 from unmask.constructions import CONSTRUCTIONS
 from unmask.evaluation.reports.html.frontier import passes_by_label
-from unmask.evaluation.run import Construction
+from unmask.evaluation.run import LabelledMethod
 from unmask.printable import printable
 from unmask.queries.costs.passes import forward_passes
 
@@ -310,7 +310,7 @@ def test_costs_are_those_of_the_guide() -> None:
         for name, times, tables, more in re.findall(line, guide, re.MULTILINE)
     }
     assert told.keys() == CONSTRUCTIONS.keys()
-    every = tuple(Construction(name, {}) for name in CONSTRUCTIONS)
+    every = tuple(LabelledMethod(name, {}) for name in CONSTRUCTIONS)
     plan = a_plan(constructions=every, support_size=5000)
     assert passes_by_label([plan], "vocabulary") == told
     for name, passes in told.items():
@@ -322,7 +322,7 @@ def test_a_plan_without_the_size_of_its_support_has_no_costs() -> None:
 
 
 def test_costs_over_a_support_are_numbers() -> None:
-    given = (Construction("ag", {}), Construction("sweep", {"contexts": 5}))
+    given = (LabelledMethod("ag", {}), LabelledMethod("sweep", {"contexts": 5}))
     for support, size in (("amino-acids", 20), (("a", "b", "c"), 3)):
         plan = a_plan(constructions=given, support=support, support_size=size)
         found = passes_by_label([plan], plan.support_name)

@@ -16,13 +16,13 @@ import unmask
 from unmask import Cloze, Sketch
 from unmask.cli import main
 from unmask.errors import UnmaskError
-from unmask.evaluation import ModelSource, Request, prepare, read_run
+from unmask.evaluation import EvaluationRequest, ModelSource, prepare, read_run
 from unmask.evaluation.kind import measure
 from unmask.evaluation.masks import MaskedPair
 from unmask.evaluation.reports.bootstrap import Estimate
 from unmask.evaluation.reports.summary import differences, summarise
-from unmask.evaluation.rows import Row
-from unmask.evaluation.run import Construction
+from unmask.evaluation.rows import ResultRow
+from unmask.evaluation.run import LabelledMethod
 from unmask.queries.sketched import sketchable
 from unmask.records.corpora import CorpusSpec
 
@@ -30,7 +30,7 @@ SIZE = 300
 PUBLISHED = Path(__file__).parents[2] / "docs" / "results" / "table1-caption-bert" / "snli"
 
 
-def close(estimate: Row, exact: Row) -> None:
+def close(estimate: ResultRow, exact: ResultRow) -> None:
     """Within a few of its standard errors, which leave out rounding."""
     for metric, error in (("pairwise_nll", "pairwise_error"), ("unary_nll", "unary_error")):
         off = estimate.metric(metric) - exact.metric(metric)
@@ -51,9 +51,9 @@ def toy() -> unmask.LanguageModel:
 
 
 @pytest.fixture(scope="module")
-def measured(toy: unmask.LanguageModel) -> list[tuple[Row, Row]]:
+def measured(toy: unmask.LanguageModel) -> list[tuple[ResultRow, ResultRow]]:
     """Result rows from sketches beside exact ones: of likely pairs and of any."""
-    plan = a_plan(constructions=tuple(Construction(name, {}) for name in sketchable()))
+    plan = a_plan(constructions=tuple(LabelledMethod(name, {}) for name in sketchable()))
     likely = np.argsort(toy.model.joint.ravel())[::-1]
     found = []
     for number, place in enumerate(likely[[0, 20, 2_000]]):
@@ -121,7 +121,7 @@ def test_estimates_agree_with_published_rows_of_a_real_model(tmp_path: Path) -> 
 def test_only_estimates_may_lack_a_number() -> None:
     known = {"all_kl": None, "pairwise_error": 0.1, "unary_error": 0.2, "forward_passes": 201}
     row = a_row(**known)
-    assert Row.from_dict(row.to_dict()) == row
+    assert ResultRow.from_dict(row.to_dict()) == row
     with pytest.raises(UnmaskError, match="of a sketch"):
         row.metric("all_kl")
     for wrong in ({"all_kl": None}, {**known, "gold_kl": None}, {"pairwise_error": math.nan}):
@@ -142,7 +142,7 @@ def test_errors_of_examples_widen_an_interval() -> None:
     assert exact.widened(0.0) is exact
 
 
-def rows_with(errors: float | None, construction: str, shift: float = 0.0) -> list[Row]:
+def rows_with(errors: float | None, construction: str, shift: float = 0.0) -> list[ResultRow]:
     known = {"pairwise_error": errors, "unary_error": errors}
     without = {} if errors is None else {"all_kl": None, "support": "vocabulary (sketch)"}
     return [
@@ -236,7 +236,7 @@ def test_the_cost_is_that_of_the_sketch(run) -> None:
 def test_in_python_all_are_those_that_a_sketch_does_for(model: str, tmp_path: Path) -> None:
     corpus = tmp_path / "cats.txt"
     corpus.write_text("the cat sat on a dog\n")
-    request = Request(
+    request = EvaluationRequest(
         corpus=CorpusSpec(str(corpus)), model=ModelSource(place=model), sketch=Sketch(seed=1)
     )
     draft = prepare(request).plan

@@ -22,14 +22,14 @@ from unmask.evaluation.reports.syntax import (
     NO_WORD,
     TWO_SENTENCES,
     Parse,
+    ParsedWord,
     Parser,
-    Word,
     spacy_parser,
     syntactic_distances,
     tree_distance,
     word_of,
 )
-from unmask.evaluation.rows import Row
+from unmask.evaluation.rows import ResultRow
 
 QUICK = Resampling(resamples=50)
 
@@ -37,7 +37,7 @@ QUICK = Resampling(resamples=50)
 TEXT = "The small dog barked loudly. It ran"
 ENDS = [(0, 3), (4, 9), (10, 13), (14, 20), (21, 27), (27, 28), (29, 31), (32, 35)]
 HEADS = [2, 2, 3, 3, 3, 3, 7, 7]
-PARSE = [Word(*ends, head) for ends, head in zip(ENDS, HEADS, strict=True)]
+PARSE = [ParsedWord(*ends, head) for ends, head in zip(ENDS, HEADS, strict=True)]
 
 
 def by_hand(texts: Iterable[str]) -> Iterator[Parse]:
@@ -49,13 +49,13 @@ def spans(one: str, other: str) -> tuple[tuple[int, int], tuple[int, int]]:
     return first, second
 
 
-def distances(*rows: Row, parse: Parser = by_hand) -> tuple[dict[str, int], dict[str, int]]:
+def distances(*rows: ResultRow, parse: Parser = by_hand) -> tuple[dict[str, int], dict[str, int]]:
     found = syntactic_distances(rows, {row.sentence_id: TEXT for row in rows}, parse)
     return dict(found.by_example), {why: count for why, count in found.apart.items() if count}
 
 
 @st.composite
-def forests(draw: st.DrawFn) -> list[Word]:
+def forests(draw: st.DrawFn) -> list[ParsedWord]:
     """Words of one to three characters with a space between, under heads that make trees."""
     count = draw(st.integers(1, 12))
     order = draw(st.permutations(range(count)))
@@ -66,7 +66,7 @@ def forests(draw: st.DrawFn) -> list[Word]:
     words, start = [], 0
     for head in heads:
         length = draw(st.integers(1, 3))
-        words.append(Word(start, start + length, head))
+        words.append(ParsedWord(start, start + length, head))
         start += length + 1
     return words
 
@@ -87,7 +87,7 @@ def edges_by_search(words: Parse, one: int, other: int) -> int | None:
 
 
 @given(forests(), st.data())
-def test_a_distance_counts_edges(words: list[Word], data: st.DataObject) -> None:
+def test_a_distance_counts_edges(words: list[ParsedWord], data: st.DataObject) -> None:
     places = st.integers(0, len(words) - 1)
     one, other = data.draw(places), data.draw(places)
     distance = tree_distance(words, one, other)
@@ -98,7 +98,7 @@ def test_a_distance_counts_edges(words: list[Word], data: st.DataObject) -> None
 
 @given(forests(), st.data())
 def test_any_characters_of_two_words_have_their_distance(
-    words: list[Word], data: st.DataObject
+    words: list[ParsedWord], data: st.DataObject
 ) -> None:
     """So the distance is the same however finely a tokenizer cuts; 0 within one word only."""
     places = data.draw(st.tuples(*[st.integers(0, len(words) - 1)] * 2))

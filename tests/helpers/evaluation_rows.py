@@ -1,6 +1,6 @@
 """Rows for the tests of the evaluation's numbers."""
 
-from unmask.evaluation.rows import Row
+from unmask.evaluation.rows import ResultRow
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -24,7 +24,7 @@ HOSTILE = [
 ]
 
 
-def a_row(example: int = 0, **changes: object) -> Row:
+def a_row(example: int = 0, **changes: object) -> ResultRow:
     """A row with everything filled in; metrics go away with an error."""
     values: dict[str, object] = {
         "corpus": "snli",
@@ -46,4 +46,4 @@ def a_row(example: int = 0, **changes: object) -> Row:
     }
     if changes.get("reason") is not None:
         values.update(dict.fromkeys(["pairwise_nll", "unary_nll", "all_kl", "gold_kl"]))
-    return Row(**{**values, **changes})  # type: ignore[arg-type]
+    return ResultRow(**{**values, **changes})  # type: ignore[arg-type]

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from unmask.evaluation.rows import Row
+from unmask.evaluation.rows import ResultRow
 from unmask.evaluation.run import (
-    Construction,
     CorpusIdentity,
     EvaluationPlan,
+    EvaluationRun,
     ExampleSelection,
-    Run,
+    LabelledMethod,
 )
 from unmask.jobs.model_identity import ModelIdentity
 from unmask.jobs.plan import JobPlan
@@ -36,7 +36,7 @@ def a_plan(**changes: object) -> EvaluationPlan:
             refused={"random": {"too short": 2}},
         ),
         support="vocabulary",
-        constructions=(Construction("mlm", {}), Construction("ag-paper", {"steps": 20})),
+        constructions=(LabelledMethod("mlm", {}), LabelledMethod("ag-paper", {"steps": 20})),
     )
     return replace(plan, **changes)
 
@@ -45,5 +45,5 @@ def a_job(plan: EvaluationPlan) -> JobPlan:
     return replace(plan.job(examples_per_unit=1, units=5), software="unmask 0")
 
 
-def a_run(folder: str, plan: EvaluationPlan, rows: Sequence[Row]) -> Run:
-    return Run(Path(folder), a_job(plan), plan, tuple(rows))
+def a_run(folder: str, plan: EvaluationPlan, rows: Sequence[ResultRow]) -> EvaluationRun:
+    return EvaluationRun(Path(folder), a_job(plan), plan, tuple(rows))

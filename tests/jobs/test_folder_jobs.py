@@ -28,7 +28,7 @@ from unmask import cli
 from unmask.jobs import folder as folders
 from unmask.jobs import identify, parts, running
 from unmask.jobs.identify import probe
-from unmask.jobs.kinds.score import Score
+from unmask.jobs.kinds.score import ScoreKind
 from unmask.jobs.model_source import ModelSource
 from unmask.jobs.shards import Shard
 from unmask.sequences.scoring import score_texts
@@ -238,7 +238,7 @@ def test_many_units_that_cannot_be_read_do_not_end_a_job(arguments, tmp_path, ca
 
 def _failing(monkeypatch, fails: Callable[[str], bool]) -> None:
     """As a machine whose memory is too small for some texts."""
-    score, measure = Score.run, evaluation_kind.measure
+    score, measure = ScoreKind.run, evaluation_kind.measure
 
     def run(self, lm, items):
         if any(fails(text.text) for item in items for text in item):
@@ -250,7 +250,7 @@ def _failing(monkeypatch, fails: Callable[[str], bool]) -> None:
             raise MemoryError("too small")
         return measure(lm, plan, example, settings)
 
-    monkeypatch.setattr(Score, "run", run)
+    monkeypatch.setattr(ScoreKind, "run", run)
     monkeypatch.setattr(evaluation_kind, "measure", measured)
 
 

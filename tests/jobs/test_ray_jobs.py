@@ -13,12 +13,12 @@ from tiny_tokenizers import save_bert
 
 import unmask
 from unmask.errors import StoreError, UnmaskError
-from unmask.evaluation.request import Request, prepare
+from unmask.evaluation.request import EvaluationRequest, prepare
 from unmask.jobs import folder as folders
 from unmask.jobs.executors.local import LocalExecutor
 from unmask.jobs.executors.ray_cluster import Cluster, RayExecutor
 from unmask.jobs.executors.task import Failure
-from unmask.jobs.kinds.score import Score
+from unmask.jobs.kinds.score import ScoreKind
 from unmask.jobs.model_source import ModelSource
 from unmask.jobs.plan import JobPlan
 from unmask.jobs.running import Job, open_job, run_job
@@ -65,8 +65,8 @@ def jobs(model: str, folder: Path) -> dict[str, tuple[Job, JobPlan]]:
     draw = random.Random(5)
     texts = [f"the {' '.join(draw.choices(WORDS, k=8))} sat." for _ in range(UNITS * 20)]
     (folder / "in.txt").write_text("\n".join(texts))
-    score = open_job(Score(), [str(folder / "in.txt")], texts_per_unit=20)
-    request = Request(
+    score = open_job(ScoreKind(), [str(folder / "in.txt")], texts_per_unit=20)
+    request = EvaluationRequest(
         corpus=CorpusSpec(str(folder / "in.txt")),
         model=ModelSource(place=model, device="cpu"),
         examples=2 * UNITS,

@@ -17,10 +17,10 @@ from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 from transformers import PreTrainedTokenizerFast
 
 import unmask
-from unmask.jobs.kinds.dependence import Dependence
+from unmask.jobs.kinds.dependence import DependenceKind
 from unmask.queries.dependence import spanning_trees
 from unmask.queries.dependence.mapping import _windows
-from unmask.queries.dependence.question import How
+from unmask.queries.dependence.question import DependenceOptions
 
 QUIET = unmask.Settings(progress=False)
 MEASURES = ("mutual-information", "pmi", "jacobian")
@@ -140,7 +140,7 @@ def test_neither_batches_nor_other_texts_change_a_map(measure: str) -> None:
 
 
 def test_texts_are_taken_as_they_are_needed() -> None:
-    how = How("pmi", toy().support(), 4)
+    how = DependenceOptions("pmi", toy().support(), 4)
     taken = 0
 
     def questions() -> Any:
@@ -476,7 +476,7 @@ def test_candidates_of_pmi_are_refused() -> None:
     with pytest.raises(unmask.SupportError, match="pmi is of the tokens that stand in the text"):
         lm.dependence(TEXT, measure="pmi", support=["t0", "t1"])
     with pytest.raises(unmask.SupportError, match="pmi is of the tokens that stand in the text"):
-        Dependence(measure="pmi", support=("t0", "t1"))
+        DependenceKind(measure="pmi", support=("t0", "t1"))
     assert rows_asked(lm) == 0
 
 

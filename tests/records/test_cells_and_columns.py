@@ -18,7 +18,7 @@ import pytest
 from unmask import SupportError
 from unmask.errors import CorpusError
 from unmask.jobs import parts
-from unmask.jobs.kinds.fill import Request
+from unmask.jobs.kinds.fill import FillRequest
 from unmask.jobs.merging import _common
 from unmask.jobs.single_file import FileLayout, growing
 from unmask.jobs.tally import Tally
@@ -221,7 +221,7 @@ def test_values_that_json_does_not_have_are_texts_or_nothing(format) -> None:
 
 
 def test_an_empty_cell_of_a_request_is_not_given() -> None:
-    asked = Request(targets=["man"], piece_prior="uniform", method="mlm", support="auto")
+    asked = FillRequest(targets=["man"], piece_prior="uniform", method="mlm", support="auto")
     cells = dict.fromkeys(("blanks", "method", "piece_prior", "support", "targets"), "")
     assert asked.with_fields({"text": "a [MASK].", **cells}) == asked
 
@@ -243,13 +243,13 @@ def test_an_empty_cell_of_a_request_is_not_given() -> None:
     ],
 )
 def test_a_cell_of_a_request_is_read_as_an_option(name, cell, value) -> None:
-    asked = Request(targets=["cat"]) if name == "piece_prior" else Request()
+    asked = FillRequest(targets=["cat"]) if name == "piece_prior" else FillRequest()
     assert getattr(asked.with_fields({name: cell}), name) == value
 
 
 def test_a_prior_that_is_none_is_named() -> None:
     with pytest.raises(SupportError, match="piece_prior takes uniform, or numbers"):
-        Request(targets=["cat"]).with_fields({"piece_prior": "1=x"})
+        FillRequest(targets=["cat"]).with_fields({"piece_prior": "1=x"})
 
 
 # --- files ---------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from unmask import CorpusError
 from unmask.records import corpora
 from unmask.records.corpora import CorpusSpec, read_corpus
 from unmask.records.corpus import Corpus, Sentence, digest
-from unmask.records.hub import Table
+from unmask.records.hub import HubTable
 
 PAIRS = [("A cat sat.", "An animal sat."), ("A dog ran.", "A cat sat.")]
 SENTENCES = ["A cat sat.", "An animal sat.", "A dog ran."]
@@ -246,8 +246,8 @@ def test_without_the_library(monkeypatch):
     ],
 )
 def test_known_names_stand_for_hub_datasets(place, name, columns, monkeypatch):
-    def found(table: Table, asked: Sequence[str]) -> tuple[str, Iterator[dict[str, str]]]:
-        assert (table, asked) == (Table(name, "test"), columns)
+    def found(table: HubTable, asked: Sequence[str]) -> tuple[str, Iterator[dict[str, str]]]:
+        assert (table, asked) == (HubTable(name, "test"), columns)
         return "test", iter([dict.fromkeys(asked, "A cat sat.")])
 
     monkeypatch.setattr(corpora, "dataset_rows", found)

@@ -12,7 +12,7 @@ import unmask
 from unmask import JointFillMaskPipeline, UnknownTokenWarning, UnmaskError
 from unmask.cli import main
 from unmask.demo.handlers import Handlers
-from unmask.demo.question import Question
+from unmask.demo.question import DemoQuestion
 from unmask.sequences.scoring import log_ratios, score_texts
 from unmask.text.cloze import parse_cloze
 
@@ -205,19 +205,19 @@ def shown_by_the_demo(lm, question):
 
 
 def test_the_demo_says_it_on_the_page_and_keeps_texts_out_of_the_log(lm):
-    question = Question("the cat saw zebra [MASK].", (), ("mlm",))
+    question = DemoQuestion("the cat saw zebra [MASK].", (), ("mlm",))
     answers = []
     assert warned(lambda: answers.append(shown_by_the_demo(lm, question))) == []
     assert "The vocabulary has no token for" in answers[0].trust
     assert "zebra" in answers[0].trust
-    asked = Question("zebra [MASK].", (), ("mlm",))
+    asked = DemoQuestion("zebra [MASK].", (), ("mlm",))
     # the full stop is known
     assert "no token for" in shown_by_the_demo(lm, asked).trust
 
 
 def test_the_demo_has_no_probability_of_a_word_that_is_unknown(lm):
     for word, is_known in {"zebra": False, "cat": True}.items():
-        question = Question(f"the {word} sat.", (2,), ("mlm",))
+        question = DemoQuestion(f"the {word} sat.", (2,), ("mlm",))
         cards = shown_by_the_demo(lm, question).cards
         assert ("What stood there" in cards) is is_known
 

@@ -11,17 +11,17 @@ from toy_network import JointNetwork, PairwiseNetwork
 
 from unmask.training.drawing import draw_tokens
 from unmask.training.masking import Vocabulary
-from unmask.training.pairs import Pairs, choose_pairs, measure_pairs, passes_per_pair
+from unmask.training.pairs import BlankPairs, choose_pairs, measure_pairs, passes_per_pair
 from unmask.training.texts import Batch, generator
 
 SIZE, LENGTH = 6, 4
 VOCABULARY = Vocabulary(SIZE, torch.ones(SIZE, dtype=torch.bool))
 
 
-def some_pairs(count: int = 3) -> Pairs:
+def some_pairs(count: int = 3) -> BlankPairs:
     ids = torch.randint(SIZE, (count, LENGTH), generator=generator("ids"))
     places = torch.tensor([[0, 1], [1, 3], [0, 3]])[:count]
-    return Pairs(Batch(ids, torch.ones_like(ids)), places)
+    return BlankPairs(Batch(ids, torch.ones_like(ids)), places)
 
 
 @pytest.mark.parametrize("tokens", [2, 4, SIZE])
@@ -67,7 +67,7 @@ def test_the_block_is_that_of_single_questions() -> None:
 
 
 def _logit(
-    network: PairwiseNetwork, pairs: Pairs, place: int, token: int, other: int, filled: int
+    network: PairwiseNetwork, pairs: BlankPairs, place: int, token: int, other: int, filled: int
 ) -> float:
     ids = pairs.batch.ids[:1].clone()
     ids[0, place], ids[0, other] = SIZE, filled

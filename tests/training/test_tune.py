@@ -25,7 +25,7 @@ from unmask.training.folder import TuningFolder
 from unmask.training.masking import Vocabulary
 from unmask.training.network import Network
 from unmask.training.pairs import choose_pairs, measure_pairs
-from unmask.training.run import Run, Stopped
+from unmask.training.run import Stopped, TrainingRun
 from unmask.training.texts import Batch, generator, ordinary_tokens, padded, read_texts
 
 WHO, DOES, WHERE = ("cat", "dog", "man", "woman"), ("sat", "ran", "is"), ("mat", "hat", "car")
@@ -152,7 +152,7 @@ def test_every_arm_uses_as_many_passes_as_the_model_sees_rows(lm, arm, tmp_path,
         seen[steps[-1]] += len(input_ids)
         return original(self, input_ids=input_ids, **options)
 
-    steps, step = [False], Run._step
+    steps, step = [False], TrainingRun._step
 
     def counted(self):
         steps.append(True)
@@ -160,7 +160,7 @@ def test_every_arm_uses_as_many_passes_as_the_model_sees_rows(lm, arm, tmp_path,
         steps.append(False)
 
     monkeypatch.setattr(BertForMaskedLM, "forward", forward)
-    monkeypatch.setattr(Run, "_step", counted)
+    monkeypatch.setattr(TrainingRun, "_step", counted)
     tuning, lines = Tuning(passes=333, patience=0, **FAST, **arm), list[str]()
     found = tune(lm, TEXTS, tmp_path / "tuned", tuning, say=lines.append)
     assert found.passes == seen[True] == 333

@@ -12,7 +12,7 @@ from unmask.names import BINARY_FORMATS, MEASURES
 from unmask.plots.saving import save_figure
 
 if TYPE_CHECKING:
-    from unmask.jobs.kinds.dependence import Dependence
+    from unmask.jobs.kinds.dependence import DependenceKind
     from unmask.language_model import LanguageModel
     from unmask.queries.dependence.dependence_map import DependenceMap
 
@@ -149,14 +149,14 @@ class DependenceCommand(many.RowsCommand):
             print(_about(found), file=sys.stderr)
         return 0
 
-    def _kind(self) -> "Dependence":
-        from unmask.jobs.kinds.dependence import Dependence
+    def _kind(self) -> "DependenceKind":
+        from unmask.jobs.kinds.dependence import DependenceKind
         from unmask.records.files import format_by_name
 
         is_fasta = "fasta" in (self.input_format, format_by_name(self.input or ""))
         support = options.support(self.support or ("amino-acids" if is_fasta else "vocabulary"))
         places = tuple(options.blank(one) for one in self.places) or None
-        return Dependence(
+        return DependenceKind(
             measure=self.measure,
             samples=self.samples,
             window=self.window,
@@ -169,7 +169,7 @@ class DependenceCommand(many.RowsCommand):
             settings=self.running.settings(progress=False if self.quiet else None),
         )
 
-    def _write_one(self, kind: "Dependence", found: "DependenceMap") -> None:
+    def _write_one(self, kind: "DependenceKind", found: "DependenceMap") -> None:
         rows = [{"text": found.text, **row} for row in kind.rows_of(found)]
         names = ["text", *kind.output_columns]
         many.write_rows(self.output or "-", names, rows, self.output_format)
@@ -182,11 +182,13 @@ class DependenceCommand(many.RowsCommand):
 
     def _check(self) -> None:
         """Reject options that do not go together, before a model is loaded."""
-        from unmask.queries.dependence.question import How, check_support
+        from unmask.queries.dependence.question import DependenceOptions, check_support
         from unmask.text.support import Support
 
         # the numbers, over any support: that of the model is known later
-        How(self.measure, Support.of(["a", "b"]), self.samples, self.window, self.seed)
+        DependenceOptions(
+            self.measure, Support.of(["a", "b"]), self.samples, self.window, self.seed
+        )
         check_support(self.measure, options.support(self.support or "vocabulary"))
         if (self.text is None) == (self.input is None):
             raise UnmaskError("give a TEXT, or --input FILE for many; one of the two")

@@ -10,7 +10,7 @@ from unmask.cli.command import argument, group, option, required
 from unmask.printable import printable, quoted
 
 if TYPE_CHECKING:
-    from unmask.evaluation.request import Prepared, Request
+    from unmask.evaluation.request import EvaluationRequest, Prepared
     from unmask.jobs.executors.local import Executor
     from unmask.jobs.running import Outcome
     from unmask.settings import Sketch
@@ -107,7 +107,7 @@ class EvaluateCommand:
         if not self.sketch:
             options.reject(self, ("precision", "max_passes"), "is of a sketch; give --sketch too")
 
-    def _run(self, request: "Request", executor: "Executor | None") -> int:
+    def _run(self, request: "EvaluationRequest", executor: "Executor | None") -> int:
         from unmask.evaluation.request import evaluate, prepare
         from unmask.jobs.shards import Shard
 
@@ -134,16 +134,16 @@ class EvaluateCommand:
             options.say(outcome.failures())
         return 1 if outcome.failed or outcome.tally.failed else 0
 
-    def _request(self) -> "Request":
+    def _request(self) -> "EvaluationRequest":
         from unmask.queries.sketched import sketchable
 
         sketch = self._sketch()
         methods = self.joints.names(every=sketchable() if sketch else None)
         how = self.joints.given(methods)
 
-        from unmask.evaluation.request import Request
+        from unmask.evaluation.request import EvaluationRequest
 
-        return Request(
+        return EvaluationRequest(
             corpus=self.reading.spec(self.corpus),
             model=self.running.source(self.model),
             masks=options.listed(self.mask),

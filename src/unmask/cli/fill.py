@@ -132,12 +132,12 @@ class FillCommand(many.RowsCommand):
         self._check()
         if self.input is not None:
             given.check_header(["text"])
-        from unmask.jobs.kinds.fill import Answerer, Fill, Request
+        from unmask.jobs.kinds.fill import Answerer, FillKind, FillRequest
 
         default = "orders" if self.targets else "log-pool"
         names = self.methods.names(default)
         how = self.methods.given(names)
-        request = Request(
+        request = FillRequest(
             blanks=[options.blank(one) for one in self.blank] or None,
             method=names[0] if self.methods.method else None,
             support=self.precision.support(self.support),
@@ -147,7 +147,7 @@ class FillCommand(many.RowsCommand):
         settings = self.running.settings(progress=False if self.quiet else None)
         if self.input is not None:
             self.methods.one("--input", default)
-            kind = Fill(request=request, how=how, top=self.top, settings=settings)
+            kind = FillKind(request=request, how=how, top=self.top, settings=settings)
             # a text may take seconds: each is written when it is done
             return many.rows_command(self, kind, given, at_once=1, default_format="jsonl")
         text = options.given_text(self.text)

@@ -9,7 +9,7 @@ from unmask.errors import UnmaskError
 from unmask.printable import quoted
 
 if TYPE_CHECKING:
-    from unmask.jobs.kinds.pairs import Pairs
+    from unmask.jobs.kinds.pairs import PairsKind
 
 _COLUMNS = "text,word1,word2"
 _ORDERS = "orders"
@@ -73,9 +73,9 @@ class PairsCommand(many.RowsCommand):
         at_once = ITEMS_AT_ONCE if kind.method == _ORDERS else 1
         return many.rows_command(self, kind, given, at_once=at_once)
 
-    def _kind(self) -> "Pairs":
+    def _kind(self) -> "PairsKind":
         from unmask.constructions import method_name
-        from unmask.jobs.kinds.pairs import Pairs
+        from unmask.jobs.kinds.pairs import PairsKind
 
         method = method_name(self.method)
         if method == _ORDERS:
@@ -85,7 +85,7 @@ class PairsCommand(many.RowsCommand):
             )
             options.reject(self.precision, ("precision", "exact"), why)
         support: Any = self.precision.support()
-        return Pairs(
+        return PairsKind(
             columns=self._named(),
             method=method,
             support=support,

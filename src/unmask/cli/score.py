@@ -10,7 +10,7 @@ from unmask.errors import UnmaskError
 from unmask.printable import quoted
 
 if TYPE_CHECKING:
-    from unmask.jobs.kinds.score import Score
+    from unmask.jobs.kinds.score import ScoreKind
     from unmask.jobs.running import Job
     from unmask.jobs.tally import Tally
     from unmask.jobs.work import UnitRows
@@ -82,7 +82,9 @@ class ScoreCommand(ScoreOptions):
             if name not in job.columns:
                 raise UnmaskError(f"--by {quoted(name)}: the input has no such column")
 
-    def _print(self, kind: "Score", tally: "Tally", rows: "list[Row]", *, is_table: bool) -> None:
+    def _print(
+        self, kind: "ScoreKind", tally: "Tally", rows: "list[Row]", *, is_table: bool
+    ) -> None:
         """The summary goes to stdout, unless rows for programs do; notes go below a table."""
         summary, notes = score_notes.summary(kind, tally), list[str]()
         if not self.quiet:
@@ -98,7 +100,7 @@ class ScoreCommand(ScoreOptions):
         for line in notes:
             print(line, file=sys.stderr)
 
-    def _table(self, kind: "Score", rows: "list[Row]") -> str:
+    def _table(self, kind: "ScoreKind", rows: "list[Row]") -> str:
         from unmask.sequences.outputs import table
 
         if self.blimp is not None:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 from unmask.printable import printable
 
 if TYPE_CHECKING:
-    from unmask.jobs.kinds.score import Score
+    from unmask.jobs.kinds.score import ScoreKind
     from unmask.jobs.tally import Tally
     from unmask.sequences.minimal_pairs import Verdict
 
 
-def notes(kind: "Score", tally: "Tally") -> Iterator[str]:
+def notes(kind: "ScoreKind", tally: "Tally") -> Iterator[str]:
     """What the numbers are, and of how many of the texts or pairs each method has none, and why."""
     if kind.is_pairs:
         yield (
@@ -42,7 +42,7 @@ def notes(kind: "Score", tally: "Tally") -> Iterator[str]:
             yield f"{method}: {share}, e.g.: {printable(example)}"
 
 
-def summary(kind: "Score", tally: "Tally") -> str:
+def summary(kind: "ScoreKind", tally: "Tally") -> str:
     """Tables of accuracy: by each kind of group, of which the first are paradigms, and overall."""
     from unmask.sequences.minimal_pairs import accuracies, accuracy
     from unmask.sequences.outputs import accuracy_table

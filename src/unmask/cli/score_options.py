@@ -13,7 +13,7 @@ from unmask.printable import quoted
 from unmask.records.rows import TEXT_COLUMN
 
 if TYPE_CHECKING:
-    from unmask.jobs.kinds.score import Score
+    from unmask.jobs.kinds.score import ScoreKind
 
 _HCB_PATH = "hcb-path"
 # in a part of a folder
@@ -81,9 +81,9 @@ class ScoreOptions(many.RowsCommand):
     distributed: cluster.RayOptions = group(cluster.RayOptions())
 
 
-def checked(chosen: ScoreOptions) -> "Score":
+def checked(chosen: ScoreOptions) -> "ScoreKind":
     """The job that the options ask for; what does not go together is rejected, nothing is read."""
-    from unmask.jobs.kinds.score import Score
+    from unmask.jobs.kinds.score import ScoreKind
     from unmask.sequences import blimp
     from unmask.sequences.paths import check_orders
     from unmask.sequences.scoring import checked_order
@@ -101,7 +101,7 @@ def checked(chosen: ScoreOptions) -> "Score":
         raise UnmaskError(
             "--json prints JSON lines to stdout; leave it out to give --output or --output-format"
         )
-    return Score(
+    return ScoreKind(
         columns=blimp.PAIR if is_blimp else tuple(columns),
         methods=tuple(methods),
         model_name=chosen.model_name or options.model_name(chosen.model),

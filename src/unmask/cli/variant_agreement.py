@@ -10,7 +10,7 @@ from unmask.errors import UnmaskError
 from unmask.printable import columns, printable, quoted
 
 if TYPE_CHECKING:
-    from unmask.jobs.kinds.variants import Variants
+    from unmask.jobs.kinds.variants import VariantsKind
     from unmask.sequences.variant_metrics import MetricRow
 
 
@@ -40,7 +40,7 @@ def check_column(column: str | None, names: Sequence[str]) -> None:
 
 
 def print_agreement(
-    kind: "Variants", column: str, output: str, format: str | None, *, is_folder: bool
+    kind: "VariantsKind", column: str, output: str, format: str | None, *, is_folder: bool
 ) -> None:
     """Print the table of an output; of a folder when all units are done, also by other shards."""
     places, missing = _finished(output) if is_folder else ([output], 0)
@@ -60,7 +60,7 @@ def _finished(folder: str) -> tuple[list[str], int]:
     return finished_parts(folder if is_url(folder) else os.path.expanduser(folder))
 
 
-def _agreement(kind: "Variants", column: str, places: Sequence[str], format: str | None) -> str:
+def _agreement(kind: "VariantsKind", column: str, places: Sequence[str], format: str | None) -> str:
     """Of one assay all metrics, of several the ranks of each."""
     from unmask.sequences.variant_metrics import evaluate_variants, evaluation_table
 
@@ -80,7 +80,7 @@ def _agreement(kind: "Variants", column: str, places: Sequence[str], format: str
 
 
 def _read(
-    kind: "Variants", column: str, places: Sequence[str], format: str | None
+    kind: "VariantsKind", column: str, places: Sequence[str], format: str | None
 ) -> dict[str, _Assay]:
     from unmask.records.files import open_input, read_unit
     from unmask.sequences.variants import MUTANT

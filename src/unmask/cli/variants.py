@@ -17,7 +17,7 @@ from unmask.names import DEFAULT_METHOD
 from unmask.sequences.variants import MUTANT, MUTATED_SEQUENCE
 
 if TYPE_CHECKING:
-    from unmask.jobs.kinds.variants import Variants
+    from unmask.jobs.kinds.variants import VariantsKind
 
 # in a part of a folder, or between two places where a file can be continued
 _VARIANTS_PER_UNIT = 2048
@@ -116,8 +116,8 @@ class VariantsCommand(many.RowsCommand):
             )
         return code
 
-    def _kind(self) -> "Variants":
-        from unmask.jobs.kinds.variants import Variants
+    def _kind(self) -> "VariantsKind":
+        from unmask.jobs.kinds.variants import VariantsKind
         from unmask.sequences.variants.cubes import LARGEST_BLOCK
         from unmask.sequences.variants.methods import method_of_variants
         from unmask.sequences.variants.scoring import checked_block
@@ -125,7 +125,7 @@ class VariantsCommand(many.RowsCommand):
         named = [method_of_variants(name) for name in options.listed(self.method)]
         support = options.support(self.support)
         sequence = self.sequence
-        return Variants(
+        return VariantsKind(
             sequence=None if sequence is None else wild_type.read_wild_type(sequence),
             methods=tuple(dict.fromkeys(named)),
             support=support if isinstance(support, str) else tuple(support),

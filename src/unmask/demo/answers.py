@@ -11,9 +11,9 @@ from typing import Any
 import unmask
 from unmask.constructions import DEFAULT_METHOD, METHOD_WITHOUT_TABLES
 from unmask.demo import panels
-from unmask.demo.panels import Shown
-from unmask.demo.question import Question, left_out
-from unmask.demo.scheduler import Job
+from unmask.demo.panels import PageUpdate
+from unmask.demo.question import DemoQuestion, left_out
+from unmask.demo.scheduler import Computation
 from unmask.demo.words import Blanked
 from unmask.text.unknown_tokens import note
 
@@ -29,12 +29,12 @@ _LEAST_ERROR = 1e-3
 
 def answer(
     lm: unmask.LanguageModel,
-    question: Question,
+    question: DemoQuestion,
     found: Blanked,
     how: unmask.Settings,
     sketch: unmask.Sketch,
-    job: Job,
-) -> Shown:
+    job: Computation,
+) -> PageUpdate:
     """By all constructions that were chosen; `job` is told how far it is, and may end it."""
     began = time.monotonic()
     cloze, groups = lm.read(found.text), _groups(lm, question, len(found.words), sketch)
@@ -61,11 +61,11 @@ def answer(
     passes = sum(max(done[name] for name in methods) for methods, _ in groups)
     seconds = time.monotonic() - began
     said.append(f"Cost: {passes:,} forward pass{'es' * (passes != 1)}, {seconds:.1f} s.")
-    return Shown(panels.DONE, cards, panels.trust(said), maps)
+    return PageUpdate(panels.DONE, cards, panels.trust(said), maps)
 
 
 def _groups(
-    lm: unmask.LanguageModel, question: Question, blanks: int, sketch: unmask.Sketch
+    lm: unmask.LanguageModel, question: DemoQuestion, blanks: int, sketch: unmask.Sketch
 ) -> list[tuple[list[str], Any]]:
     """Constructions that are computed together, and over what."""
     if blanks == 1:
@@ -85,7 +85,7 @@ def _groups(
 
 
 def _tokens_that_stood(
-    lm: unmask.LanguageModel, question: Question, found: Blanked, cloze: unmask.Cloze
+    lm: unmask.LanguageModel, question: DemoQuestion, found: Blanked, cloze: unmask.Cloze
 ) -> tuple[int, ...] | None:
     """The tokens that stood in the blanks; None unless every blank was one token, and known."""
     if None in found.words:

@@ -4,14 +4,14 @@ import math
 from collections.abc import Sequence
 
 import unmask
-from unmask.demo.question import Question
+from unmask.demo.question import DemoQuestion
 from unmask.demo.words import pieces
 
 
-def _example(text: str, *words: str) -> Question:
+def _example(text: str, *words: str) -> DemoQuestion:
     """The text with these words blank, each the first of its kind."""
     found = [piece.text for piece in pieces(text, "[MASK]")]
-    return Question(text, tuple(sorted(found.index(word) for word in words)))
+    return DemoQuestion(text, tuple(sorted(found.index(word) for word in words)))
 
 
 _LANGUAGES = (
@@ -32,14 +32,14 @@ _LANGUAGES = (
 )
 
 
-def label(example: Question) -> str:
+def label(example: DemoQuestion) -> str:
     """The text as a button shows it."""
     # blanks beside each other stay two
     shown = " ".join(example.blanked(" ____ ").text.split())
     return shown if len(shown) <= 60 else f"{shown[:57]}..."
 
 
-def examples_for(lm: unmask.LanguageModel) -> Sequence[Question]:
+def examples_for(lm: unmask.LanguageModel) -> Sequence[DemoQuestion]:
     """The examples that this model reads best: no unknown tokens, and the fewest per word."""
     return min(_LANGUAGES, key=lambda examples: _strangeness(lm, examples[0].text))
 

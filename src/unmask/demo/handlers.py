@@ -8,9 +8,9 @@ from difflib import SequenceMatcher
 import unmask
 from unmask.demo import failures, panels
 from unmask.demo.answers import answer
-from unmask.demo.panels import Shown
-from unmask.demo.question import LONGEST_TEXT, LOOKED_AT, Question, check, numbers, toggled
-from unmask.demo.scheduler import Job, Scheduler
+from unmask.demo.panels import PageUpdate
+from unmask.demo.question import LONGEST_TEXT, LOOKED_AT, DemoQuestion, check, numbers, toggled
+from unmask.demo.scheduler import Computation, Scheduler
 from unmask.demo.words import pieces
 
 # seconds between two looks at an answer, and at one that waits: those of many take time too
@@ -29,16 +29,16 @@ class Handlers:
         *,
         settings: unmask.Settings,
         sketch: unmask.Sketch,
-        default: Question,
+        default: DemoQuestion,
         places: int,
     ) -> None:
         self.lm, self.default, self.places = lm, default, places
         self.mask = str(lm.tokenizer.mask_token)
         self._settings = replace(settings, progress=False, announce=False)
         self._sketch, self._scheduler = sketch, Scheduler(places)
-        self._running: dict[str, Job] = {}
+        self._running: dict[str, Computation] = {}
 
-    def warm_up(self, question: Question) -> None:
+    def warm_up(self, question: DemoQuestion) -> None:
         """Answer something, so that the first visitor does not wait for what is done once."""
         job = self._begun(question)
         assert job is not None, "nobody can have asked yet"
@@ -56,7 +56,7 @@ class Handlers:
 
     # --- questions -----------------------------------------------------------------------------
 
-    def edited(self, text: str, before: str, chosen: str) -> Question:
+    def edited(self, text: str, before: str, chosen: str) -> DemoQuestion:
         """The question after the text was changed: words that are still there stay blank."""
         old, new = (
             [piece.text for piece in pieces(whole[:LONGEST_TEXT], self.mask)]
@@ -69,16 +69,16 @@ class Handlers:
             for at in range(block.size)
             if block.a + at in blank
         }
-        return Question(text[:LOOKED_AT], tuple(sorted(kept)))
+        return DemoQuestion(text[:LOOKED_AT], tuple(sorted(kept)))
 
-    def clicked(self, text: str, chosen: str, place: object, word: object) -> Question:
+    def clicked(self, text: str, chosen: str, place: object, word: object) -> DemoQuestion:
         """The question after a click on a word, which may be of an earlier text."""
-        question = Question(text[:LOOKED_AT], numbers(chosen))
+        question = DemoQuestion(text[:LOOKED_AT], numbers(chosen))
         return toggled(question, place, word, self.mask)
 
     # --- answers -------------------------------------------------------------------------------
 
-    def answer(self, question: Question, visitor: str = "") -> Iterator[Shown]:
+    def answer(self, question: DemoQuestion, visitor: str = "") -> Iterator[PageUpdate]:
         """How far it is, again and again, and then the answer; ends when nobody looks.
 
         `visitor` is the one that may cancel it.
@@ -95,28 +95,28 @@ class Handlers:
         else:
             yield from self._watched(job, visitor)
 
-    def cancel(self, visitor: str) -> Shown:
+    def cancel(self, visitor: str) -> PageUpdate:
         """End the answer that a visitor waits for."""
         if job := self._running.get(visitor):
             job.cancel()
             return _instead(panels.CANCELLED, "done")
-        return Shown()
+        return PageUpdate()
 
-    def _begun(self, question: Question) -> Job | None:
+    def _begun(self, question: DemoQuestion) -> Computation | None:
         found = check(question, self.mask)
         return self._scheduler.begin(
             lambda job: answer(self.lm, question, found, self._settings, self._sketch, job)
         )
 
-    def _watched(self, job: Job, visitor: str) -> Iterator[Shown]:
+    def _watched(self, job: Computation, visitor: str) -> Iterator[PageUpdate]:
         self._running[visitor] = job
         try:
             while not job.is_cancelled and not job.future.done():
-                yield Shown(panels.progress(job))
+                yield PageUpdate(panels.progress(job))
                 wait([job.future], _EVERY if job.has_begun else _WAITING)
             if self._running.get(visitor) is not job:
                 # the visitor looks at the answer to another question
-                yield Shown()
+                yield PageUpdate()
             elif job.is_cancelled:
                 # it ends by itself soon, but nobody has to wait for that
                 yield _instead(panels.CANCELLED, "done")
@@ -129,7 +129,7 @@ class Handlers:
                 del self._running[visitor]
 
 
-def _failed(error: BaseException) -> Shown:
+def _failed(error: BaseException) -> PageUpdate:
     """What a visitor can mend is said; of anything else only that it happened."""
     if isinstance(error, unmask.UnmaskError):
         said = str(error)
@@ -139,6 +139,6 @@ def _failed(error: BaseException) -> Shown:
     return _instead(said, "rejected")
 
 
-def _instead(said: str, kind: str) -> Shown:
+def _instead(said: str, kind: str) -> PageUpdate:
     """A line in place of an answer: one to another question would be taken for its own."""
-    return Shown(panels.line(said, kind), "", "", "")
+    return PageUpdate(panels.line(said, kind), "", "", "")

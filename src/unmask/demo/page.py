@@ -15,8 +15,8 @@ from unmask.demo.failures import quieten
 from unmask.demo.forgetting import plain_values_only
 from unmask.demo.handlers import Handlers
 from unmask.demo.library import gradio
-from unmask.demo.panels import Shown
-from unmask.demo.question import LONGEST_TEXT, Question, from_query, numbers, one_line
+from unmask.demo.panels import PageUpdate
+from unmask.demo.question import LONGEST_TEXT, DemoQuestion, from_query, numbers, one_line
 from unmask.markup import asset
 from unmask.names import model_name
 
@@ -25,7 +25,7 @@ _QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"
 _AT_ONCE: dict[str, Any] = {"queue": False, **_QUIET}
 
 
-def build(handlers: Handlers, *, examples: Sequence[Question]) -> Any:
+def build(handlers: Handlers, *, examples: Sequence[DemoQuestion]) -> Any:
     """The page as Gradio's Blocks, with a bounded queue; not yet served."""
     gr = gradio()
     with gr.Blocks(title="unmask", analytics_enabled=False, fill_width=False) as page:
@@ -54,7 +54,7 @@ def look(gr: Any) -> dict[str, Any]:
 class _Parts:
     """The parts of the page, in their order, and what they call."""
 
-    def __init__(self, gr: Any, handlers: Handlers, examples: Sequence[Question]) -> None:
+    def __init__(self, gr: Any, handlers: Handlers, examples: Sequence[DemoQuestion]) -> None:
         self.handlers, self.examples = handlers, examples
         default, mask = handlers.default, handlers.mask
         self.text = gr.Textbox(
@@ -149,7 +149,7 @@ class _Parts:
         self.query.change(None, *address, js=scripts.INTO_ADDRESS, show_progress="hidden")
         self.cancel.click(cancelled, None, self.answered, **_AT_ONCE)
 
-    def _take_example(self, example: Question, button: Any) -> Any:
+    def _take_example(self, example: DemoQuestion, button: Any) -> Any:
         """An example by one click, with the chosen constructions; gives what comes then."""
 
         def taken(methods: list[str] | None) -> list[Any]:
@@ -158,16 +158,16 @@ class _Parts:
 
         return button.click(taken, [self.methods], self.everything, **_AT_ONCE).then
 
-    def _state(self, question: Question) -> list[str]:
+    def _state(self, question: DemoQuestion) -> list[str]:
         """Words, chosen places and text, as the page keeps them."""
         chosen = ",".join(map(str, question.chosen))
         return [panels.words(question, self.handlers.mask), chosen, question.text]
 
-    def _whole(self, question: Question) -> list[Any]:
+    def _whole(self, question: DemoQuestion) -> list[Any]:
         return [question.text, *self._state(question), list(question.methods)]
 
 
-def _values(shown: Shown) -> list[Any]:
+def _values(shown: PageUpdate) -> list[Any]:
     """Values for the page's parts; what is None stays as it is."""
     return [gradio().skip() if part is None else part for part in shown]
 
@@ -177,7 +177,7 @@ def _visitor(request: Any) -> str:
     return str(request.session_hash)
 
 
-def _question(text: object, chosen: object, methods: object) -> Question:
+def _question(text: object, chosen: object, methods: object) -> DemoQuestion:
     """What a page sends, or anything else: what it cannot be is rejected when it is checked."""
     named = tuple(map(str, methods)) if isinstance(methods, list) else ()
-    return Question(one_line(str(text or "")), numbers(str(chosen or "")), named)
+    return DemoQuestion(one_line(str(text or "")), numbers(str(chosen or "")), named)

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import unmask
 from unmask import plots
-from unmask.demo.question import LONGEST_TEXT, Question, one_line
-from unmask.demo.scheduler import Job
+from unmask.demo.question import LONGEST_TEXT, DemoQuestion, one_line
+from unmask.demo.scheduler import Computation
 from unmask.demo.words import pieces
 from unmask.markup import templates
 from unmask.names import DEFAULT_METHOD, METHODS
@@ -25,7 +25,7 @@ FAILED = "Something failed while this was computed. The demo is still running."
 TOP, _RANKED, MAP = 8, 20, 8
 
 
-class Shown(NamedTuple):
+class PageUpdate(NamedTuple):
     """What an answer changes on the page; None leaves a part as it is."""
 
     status: str | None = None
@@ -96,7 +96,7 @@ _templates.filters |= {"ranked": _ranked, "chance": _chance, "among": _among}
 _html: Any = _templates.get_template("panels.html.j2").module
 
 
-def words(question: Question, mask: str) -> str:
+def words(question: DemoQuestion, mask: str) -> str:
     """The text with a button per word, as far as it is read; blanks are shown as such."""
     text = one_line(question.text[:LONGEST_TEXT])
     shown = str(_html.words(pieces(text, mask), question.chosen))
@@ -111,7 +111,7 @@ def line(said: str, kind: str = "hint") -> str:
 DONE = line("Done.", "done")
 
 
-def progress(job: Job) -> str:
+def progress(job: Computation) -> str:
     """How far an answer is."""
     done, most = job.passes_done, job.passes_expected
     if not job.has_begun:

@@ -18,7 +18,7 @@ LOOKED_AT = LONGEST_TEXT + 1
 
 
 @dataclass(frozen=True)
-class Question:
+class DemoQuestion:
     """A text, which of its pieces are blank, and by which constructions they are filled."""
 
     text: str
@@ -40,14 +40,14 @@ class Question:
         )
 
 
-def from_query(query: str, default: Question) -> Question | None:
+def from_query(query: str, default: DemoQuestion) -> DemoQuestion | None:
     """The question of a link, None where it has no text. What is not on offer is left out."""
     fields = {key: values[-1] for key, values in parse_qs(query.lstrip("?")[:8_000]).items()}
     if not fields.get("text"):
         return None
     named = fields.get("methods", "").split(",")
     methods = [name for name in named if name in unmask.CONSTRUCTIONS]
-    return Question(
+    return DemoQuestion(
         fields["text"][:LOOKED_AT],
         numbers(fields.get("blanks", "")),
         tuple(dict.fromkeys(methods))[:MOST_METHODS] or default.methods,
@@ -67,7 +67,7 @@ def numbers(written: str) -> tuple[int, ...]:
     return tuple(sorted(set(map(int, short))))
 
 
-def toggled(question: Question, place: object, word: object, mask: str) -> Question:
+def toggled(question: DemoQuestion, place: object, word: object, mask: str) -> DemoQuestion:
     """The question with one more word blank, or one less; as it is if that word is not there."""
     found = pieces(question.text, mask)
     words = {at for at, piece in enumerate(found) if piece.kind == "word"}
@@ -76,7 +76,7 @@ def toggled(question: Question, place: object, word: object, mask: str) -> Quest
     return replace(question, chosen=tuple(sorted((set(question.chosen) & words) ^ {place})))
 
 
-def check(question: Question, mask: str) -> Blanked:
+def check(question: DemoQuestion, mask: str) -> Blanked:
     """The text as the model reads it; rejects what the page cannot answer, in one line.
 
     A page sends what it offers; others can send anything.
@@ -116,6 +116,6 @@ def check_methods(methods: Sequence[str]) -> None:
             raise unmask.MethodError(f"there is no construction {quoted(name)}")
 
 
-def left_out(question: Question, blanks: int) -> list[str]:
+def left_out(question: DemoQuestion, blanks: int) -> list[str]:
     """The chosen constructions that do not exist for so many blanks."""
     return [name for name in question.methods if name not in constructions_of(blanks)]

@@ -23,19 +23,19 @@ class Scheduler:
         self.places = threading.BoundedSemaphore(places)
         self.thread = ThreadPoolExecutor(1, "unmask-demo")
 
-    def begin(self, work: "Callable[[Job], Any]") -> "Job | None":
+    def begin(self, work: "Callable[[Computation], Any]") -> "Computation | None":
         """A computation, behind those that were begun before; None without a free place."""
-        return Job(self, work) if self.places.acquire(timeout=_SOON) else None
+        return Computation(self, work) if self.places.acquire(timeout=_SOON) else None
 
     def close(self) -> None:
         """Begin nothing more; what runs ends at its next batch if it is cancelled."""
         self.thread.shutdown(wait=False)
 
 
-class Job:
+class Computation:
     """A computation, which calls `tick` after every batch and frees its place at its end."""
 
-    def __init__(self, scheduler: Scheduler, work: "Callable[[Job], Any]") -> None:
+    def __init__(self, scheduler: Scheduler, work: "Callable[[Computation], Any]") -> None:
         self.has_begun, self.is_cancelled = False, False
         self.passes_done, self.passes_expected = 0, 0
         self._done_by_piece: dict[str, int] = {}
@@ -59,7 +59,7 @@ class Job:
         self.is_cancelled = True
         self.future.cancel()
 
-    def _run(self, work: "Callable[[Job], Any]") -> Any:
+    def _run(self, work: "Callable[[Computation], Any]") -> Any:
         self.has_begun = True
         try:
             return work(self)

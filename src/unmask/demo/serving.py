@@ -14,7 +14,7 @@ from unmask.demo.door import Hosts, RequestFilter
 from unmask.demo.examples import examples_for
 from unmask.demo.handlers import Handlers
 from unmask.demo.library import gradio
-from unmask.demo.question import DEFAULT_METHODS, Question, check_methods
+from unmask.demo.question import DEFAULT_METHODS, DemoQuestion, check_methods
 from unmask.errors import UnmaskError
 from unmask.printable import printable, quoted
 
@@ -81,7 +81,7 @@ def serve(
     bounds = limits or Limits()
     examples = examples_for(lm)
     # nothing is blank: the first click is the visitor's
-    default = Question(examples[0].text, (), tuple(methods))
+    default = DemoQuestion(examples[0].text, (), tuple(methods))
     handlers = Handlers(
         lm,
         settings=settings or unmask.Settings(),

@@ -16,7 +16,7 @@ _PIECE = re.compile("(?P<word>IM*|L(?:[LM]|J(?=[LI]))*)|[^LI]+")
 
 
 @dataclass(frozen=True)
-class Piece:
+class TextPiece:
     """A part of a text: a word, a blank that was written, or what stands between."""
 
     text: str
@@ -31,12 +31,12 @@ class Blanked:
     words: tuple[str | None, ...]
 
 
-def pieces(text: str, mask: str) -> list[Piece]:
+def pieces(text: str, mask: str) -> list[TextPiece]:
     """The whole text in order: words, written blanks, and what is between them."""
     found = []
     at = 0
     for blank in re.finditer(f"{re.escape(mask)}|{_WRITTEN}", text):
-        found += [*_words(text[at : blank.start()]), Piece(blank[0], "blank")]
+        found += [*_words(text[at : blank.start()]), TextPiece(blank[0], "blank")]
         at = blank.end()
     return [*found, *_words(text[at:])]
 
@@ -52,10 +52,10 @@ def blanked(text: str, chosen: Collection[int], mask: str) -> Blanked:
     return Blanked("".join(written), tuple(stood))
 
 
-def _words(text: str) -> Iterator[Piece]:
+def _words(text: str) -> Iterator[TextPiece]:
     for found in _PIECE.finditer("".join(map(_kind, text))):
         part = text[found.start() : found.end()]
-        yield Piece(part, "word" if found["word"] else "between")
+        yield TextPiece(part, "word" if found["word"] else "between")
 
 
 def _kind(ch: str) -> str:

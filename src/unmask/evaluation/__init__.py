@@ -11,7 +11,7 @@ from unmask.lazy import lazy_names
 if TYPE_CHECKING:
     from unmask.evaluation.reports.html.frontier import frontier_points as frontier_points
     from unmask.evaluation.reports.reporting import report as report
-    from unmask.evaluation.request import Request as Request
+    from unmask.evaluation.request import EvaluationRequest as EvaluationRequest
     from unmask.evaluation.request import evaluate as evaluate
     from unmask.evaluation.request import prepare as prepare
     from unmask.evaluation.run import copy_run as copy_run

@@ -8,7 +8,7 @@ from typing import Any
 from unmask.constructions import construct
 from unmask.constructions.incompatibility import agreement
 from unmask.evaluation.masks import MaskedPair
-from unmask.evaluation.rows import COLUMNS, Row
+from unmask.evaluation.rows import COLUMNS, ResultRow
 from unmask.evaluation.run import KIND, EvaluationPlan
 from unmask.jobs.canonical import sha256
 from unmask.jobs.executors.ray_failures import is_of_accelerator
@@ -77,12 +77,14 @@ class Evaluate(Kind):
                 raise
             about = _about(self.plan, example, time.perf_counter() - began)
         labels = (one.label for one in self.plan.constructions)
-        return FailedRows(Row(**about, construction=one, reason=said).to_dict() for one in labels)
+        return FailedRows(
+            ResultRow(**about, construction=one, reason=said).to_dict() for one in labels
+        )
 
 
 def measure(
     lm: LanguageModel, plan: EvaluationPlan, example: MaskedPair, settings: Settings | None = None
-) -> list[Row]:
+) -> list[ResultRow]:
     """One result row per construction."""
     began = time.perf_counter()
     how = replace(
@@ -100,7 +102,9 @@ def measure(
         "device": device_name(lm),
     }
     return [
-        Row(**about, construction=one.label, **numbers[one.method], **_solver(joints[one.method]))
+        ResultRow(
+            **about, construction=one.label, **numbers[one.method], **_solver(joints[one.method])
+        )
         for one in plan.constructions
     ]
 

@@ -14,10 +14,10 @@ from unmask.evaluation.kind import EXAMPLE, Evaluate
 from unmask.evaluation.masks import MASKS, MaskedPair, examples
 from unmask.evaluation.rows import WHOLE_VOCABULARY
 from unmask.evaluation.run import (
-    Construction,
     CorpusIdentity,
     EvaluationPlan,
     ExampleSelection,
+    LabelledMethod,
 )
 from unmask.jobs.canonical import canonical, sha256
 from unmask.jobs.executors.local import Executor, LocalExecutor
@@ -39,7 +39,7 @@ EXAMPLES_PER_UNIT = 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class EvaluationRequest:
     """What to measure: a model, a corpus, which examples, and which constructions.
 
     At most `examples` per mask. By default `methods` are all; `options` are those of a method, by
@@ -66,7 +66,7 @@ class Request:
 class Prepared:
     """A request with its corpus, model and examples, of each mask in turn, and its plan."""
 
-    request: Request
+    request: EvaluationRequest
     corpus: Corpus
     lm: LanguageModel
     turns: tuple[tuple[MaskedPair, ...], ...]
@@ -90,7 +90,7 @@ class Prepared:
         return Job(kind, InMemoryInput(units, self.plan.input), examples_per_unit)
 
 
-def prepare(request: Request, *, standard_input: BinaryIO | None = None) -> Prepared:
+def prepare(request: EvaluationRequest, *, standard_input: BinaryIO | None = None) -> Prepared:
     """Read the corpus, load the model, draw the examples."""
     given = {name: dict(options) for name, options in request.options.items()}
     every = list(CONSTRUCTIONS) if request.sketch is None else sketchable()
@@ -172,7 +172,7 @@ def draw_examples(
 
 def constructions(
     methods: Iterable[str], options: Mapping[str, Mapping[str, object]]
-) -> tuple[Construction, ...]:
+) -> tuple[LabelledMethod, ...]:
     """Methods with those of their options that are not what they are without."""
 
     def changed(method: str) -> dict[str, object]:
@@ -183,7 +183,7 @@ def constructions(
             if own.get(name, ...) != value
         }
 
-    return tuple(Construction(method, changed(method)) for method in methods)
+    return tuple(LabelledMethod(method, changed(method)) for method in methods)
 
 
 def _as_kept(method: str, name: str, value: object) -> object:
@@ -227,7 +227,7 @@ def evaluate(
     )
 
 
-def _check_sketch(request: Request, methods: Sequence[str]) -> None:
+def _check_sketch(request: EvaluationRequest, methods: Sequence[str]) -> None:
     if request.sketch is None:
         return
     if request.support != WHOLE_VOCABULARY:

@@ -53,7 +53,7 @@ class Group(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class ResultRow:
     """The metrics of one construction on one masked example, or why there are none.
 
     The four metrics are natural logarithms per token, as in `joints.metrics`. `gold_bytes` counts
@@ -135,7 +135,7 @@ class Row:
             )
         return value
 
-    def without_detail(self) -> "Row":
+    def without_detail(self) -> "ResultRow":
         """For others: an error may name machines, folders and text, and its kind is enough."""
         if self.reason is None:
             return self
@@ -149,7 +149,7 @@ class Row:
         return {**values, **lists, _DERIVED: self.token_distance}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "Row":
+    def from_dict(cls, values: Mapping[str, Any]) -> "ResultRow":
         """Read back what `to_dict` made; anything missing or unknown raises."""
         given = {name: value for name, value in values.items() if name != _DERIVED}
         try:
@@ -159,12 +159,12 @@ class Row:
             raise UnmaskError(f"not a result row: {quoted(str(error), limit=120)}") from None
 
 
-def grouped(rows: Iterable[Row]) -> dict[Group, list[Row]]:
+def grouped(rows: Iterable[ResultRow]) -> dict[Group, list[ResultRow]]:
     """Result rows by group, in order of example, each example once; groups as they first appear.
 
     The order of examples makes every sum the same to the last bit, whichever worker was first.
     """
-    groups: dict[Group, dict[str, Row]] = {}
+    groups: dict[Group, dict[str, ResultRow]] = {}
     for row in rows:
         examples = groups.setdefault(row.group, {})
         if row.example_id in examples:
@@ -178,12 +178,12 @@ def grouped(rows: Iterable[Row]) -> dict[Group, list[Row]]:
     }
 
 
-def measured(rows: Iterable[Row]) -> list[Row]:
+def measured(rows: Iterable[ResultRow]) -> list[ResultRow]:
     """The result rows that have metrics."""
     return [row for row in rows if not row.failed]
 
 
-def total_error(rows: Iterable[Row], metric: str) -> float:
+def total_error(rows: Iterable[ResultRow], metric: str) -> float:
     """The standard error of the sum of a metric, as far as it is estimated: 0 of exact rows.
 
     Sketches of different examples are drawn independently, so that their variances add up.

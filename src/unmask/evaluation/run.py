@@ -11,7 +11,7 @@ from typing import Any
 
 from unmask.durable import make_folder
 from unmask.errors import StoreError, UnmaskError
-from unmask.evaluation.rows import COLUMNS, SKETCHED_VOCABULARY, Row
+from unmask.evaluation.rows import COLUMNS, SKETCHED_VOCABULARY, ResultRow
 from unmask.jobs.folder import place_of, read_progress, stored_plan, write_manifest, write_plan
 from unmask.jobs.model_identity import ModelIdentity
 from unmask.jobs.parts import encoded, opened, part_tables
@@ -53,7 +53,7 @@ class ExampleSelection:
 
 
 @dataclass(frozen=True)
-class Construction:
+class LabelledMethod:
     """A method and its options, under the label that result rows carry."""
 
     method: str
@@ -78,7 +78,7 @@ class EvaluationPlan:
     corpus: CorpusIdentity
     draw: ExampleSelection
     support: str | tuple[str, ...]
-    constructions: tuple[Construction, ...]
+    constructions: tuple[LabelledMethod, ...]
     half_tables: bool = False
     support_size: int | None = None
     sketch: Sketch | None = None
@@ -124,7 +124,7 @@ class EvaluationPlan:
             values |= {
                 "draw": ExampleSelection(**{**draw, "masks": tuple(draw["masks"])}),
                 "support": support if isinstance(support, str) else tuple(support),
-                "constructions": tuple(Construction(**one) for one in values["constructions"]),
+                "constructions": tuple(LabelledMethod(**one) for one in values["constructions"]),
                 "sketch": None if sketch is None else Sketch(**sketch),
             }
             corpus = CorpusIdentity(
@@ -136,7 +136,7 @@ class EvaluationPlan:
 
 
 @dataclass(frozen=True)
-class Run:
+class EvaluationRun:
     """A plan and its result rows, each example and construction once, in order of example.
 
     `damaged` are the names of parts that cannot be read, or are of another plan.
@@ -145,7 +145,7 @@ class Run:
     folder: Path
     job: JobPlan
     plan: EvaluationPlan
-    rows: tuple[Row, ...]
+    rows: tuple[ResultRow, ...]
     damaged: tuple[str, ...] = ()
 
     @property
@@ -154,7 +154,7 @@ class Run:
         return self.plan.draw.count - len({row.example_id for row in self.rows})
 
 
-def read_run(place: str | Path) -> Run:
+def read_run(place: str | Path) -> EvaluationRun:
     """Everything that the folder of an evaluation holds."""
     job = stored_plan(str(place))
     if job is None or job.kind != KIND:
@@ -165,18 +165,18 @@ def read_run(place: str | Path) -> Run:
     order = {one.label: index for index, one in enumerate(plan.constructions)}
     rows.sort(key=lambda row: (row.mask, row.example_id, order.get(row.construction, len(order))))
     damaged = tuple(Path(place_of(str(place), number)).name for number in progress.damaged)
-    return Run(Path(place), job, plan, tuple(rows), damaged)
+    return EvaluationRun(Path(place), job, plan, tuple(rows), damaged)
 
 
-def _rows(place: str) -> list[Row]:
+def _rows(place: str) -> list[ResultRow]:
     try:
         with places.open_file(place) as file:
-            return [Row.from_dict(one) for one in opened(file.read()).read().to_pylist()]
+            return [ResultRow.from_dict(one) for one in opened(file.read()).read().to_pylist()]
     except (UnmaskError, OSError, ValueError) as error:
         raise StoreError(f"cannot read {places.shown(place)}: {error}; try again") from None
 
 
-def copy_run(run: Run, folder: str | Path) -> None:
+def copy_run(run: EvaluationRun, folder: str | Path) -> None:
     """A run as one part in a new folder, to be kept beside a paper or in a repository.
 
     It holds ids of examples and no text, and of errors only their kind.

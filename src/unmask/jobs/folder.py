@@ -69,7 +69,7 @@ def place_of(folder: str, number: int) -> str:
 
 
 @dataclass
-class Progress:
+class FolderProgress:
     """Which units are done, as a byte each; what they hold; and which parts are damaged.
 
     `failed` are units whose part holds rows that ended in an unexpected error; they are not done.
@@ -98,13 +98,13 @@ class Progress:
 
 def read_progress(
     folder: str, plan: JobPlan, shard: Shard | None = None, *, checked: int = 0
-) -> Progress:
+) -> FolderProgress:
     """What the parts of a folder hold, of all units or of a shard's.
 
     Of those that changed before `checked` only the footer is read.
     """
     share = shard or Shard()
-    progress = Progress(bytearray(plan.units or 0))
+    progress = FolderProgress(bytearray(plan.units or 0))
     digest = plan.digest
     changes = {
         number: changed

@@ -8,7 +8,7 @@ pipeline, and goes on after a kill.
 from typing import TYPE_CHECKING, Any
 
 from unmask.jobs.kinds import Kind
-from unmask.jobs.kinds.score import Score
+from unmask.jobs.kinds.score import ScoreKind
 from unmask.jobs.model_source import ModelSource
 from unmask.jobs.parts import part_tables
 from unmask.jobs.work import Work
@@ -23,13 +23,13 @@ class MapBatches:
     """An actor that holds the model: tables in, the same tables with the kind's columns out.
 
     With `batch_format="pyarrow"`, a class for `map_batches`, and `fn_constructor_kwargs` with a
-    `model` (a name, a folder or a `ModelSource`) and a `kind` (by default `Score()`, which scores
-    the column `text` by `pll`).
+    `model` (a name, a folder or a `ModelSource`) and a `kind` (by default `ScoreKind()`, which
+    scores the column `text` by `pll`).
     """
 
     def __init__(self, model: str | ModelSource, kind: Kind | None = None) -> None:
         source = ModelSource(place=model) if isinstance(model, str) else model
-        self._lm, self._kind = source.load(), kind or Score(model_name=source.place)
+        self._lm, self._kind = source.load(), kind or ScoreKind(model_name=source.place)
         self._work = Work(self._kind, _Nothing())
 
     def __call__(self, table: "pyarrow.Table") -> "pyarrow.Table":

@@ -174,7 +174,7 @@ class _Driver:
     """Counts what workers do."""
 
     def __init__(
-        self, job: Job, plan: JobPlan, output: str, shard: Shard, before: folders.Progress
+        self, job: Job, plan: JobPlan, output: str, shard: Shard, before: folders.FolderProgress
     ) -> None:
         self._job, self._plan, self._output, self._shard = job, plan, output, shard
         self._units = len(range(shard.index, plan.units or 0, shard.count))

@@ -19,7 +19,7 @@ from unmask.printable import quoted
 from unmask.records import places
 from unmask.records.corpus import Corpus, Occurrence, gather
 from unmask.records.files import FORMATS, format_by_name, open_input, rows_or_raise
-from unmask.records.hub import Table, dataset_rows
+from unmask.records.hub import HubTable, dataset_rows
 from unmask.records.lines import decoded_lines, line_of
 from unmask.records.rows import TEXT_COLUMN, read_records
 from unmask.records.tables import Choose, Layout, by_columns, listed
@@ -208,7 +208,7 @@ def _from_dataset(spec: CorpusSpec, place: str, name: str | None = None) -> Corp
     _reject_format(spec, f"{shown} is a dataset")
     split = spec.split or (_SPLIT if place in _COLUMNS else None)
     chosen = [spec.config, split, spec.revision and f"revision {spec.revision}"]
-    table = Table(place, split, spec.config, spec.revision)
+    table = HubTable(place, split, spec.config, spec.revision)
     columns = spec.columns or _COLUMNS.get(place, ())
     chosen_split, rows = dataset_rows(table, columns)
     found = (

@@ -22,7 +22,7 @@ _ROWS_AT_ONCE = 1000
 
 
 @dataclass(frozen=True)
-class Table:
+class HubTable:
     """Where a dataset is: a hub name or a folder, with what chooses a part of it."""
 
     place: str
@@ -31,7 +31,7 @@ class Table:
     revision: str | None = None
 
 
-def dataset_rows(table: Table, columns: Sequence[str]) -> tuple[str, Iterator[dict[str, Any]]]:
+def dataset_rows(table: HubTable, columns: Sequence[str]) -> tuple[str, Iterator[dict[str, Any]]]:
     """The split that is read, and the named columns of its rows."""
     library = datasets_library()
     shown = quoted(table.place, limit=150)
@@ -64,7 +64,7 @@ def datasets_library() -> Any:
         ) from None
 
 
-def _opened(library: Any, table: Table, shown: str) -> tuple[str, Any]:
+def _opened(library: Any, table: HubTable, shown: str) -> tuple[str, Any]:
     try:
         if any((Path(table.place) / name).is_file() for name in _SAVED):
             return _saved(library, table, shown)
@@ -86,7 +86,7 @@ def _opened(library: Any, table: Table, shown: str) -> tuple[str, Any]:
         ) from None
 
 
-def _saved(library: Any, table: Table, shown: str) -> tuple[str, Any]:
+def _saved(library: Any, table: HubTable, shown: str) -> tuple[str, Any]:
     """What `save_to_disk` wrote: one split, or several by name."""
     if table.config is not None or table.revision is not None:
         raise CorpusError(

@@ -13,7 +13,7 @@ from pathlib import Path
 from unmask.errors import CorpusError
 from unmask.printable import quoted
 from unmask.records.files import open_input, rows_or_raise
-from unmask.records.hub import Table, dataset_rows, datasets_library, reason_of
+from unmask.records.hub import HubTable, dataset_rows, datasets_library, reason_of
 from unmask.records.rows import Row
 from unmask.records.tables import listed
 
@@ -101,7 +101,7 @@ def _paradigm_file(place: str, paradigm: str) -> list[Row]:
 
 
 def _paradigm_on_the_hub(place: str, paradigm: str) -> list[Row]:
-    _, rows = dataset_rows(Table(place, _SPLIT, paradigm), (*_COLUMNS, _IDS[1]))
+    _, rows = dataset_rows(HubTable(place, _SPLIT, paradigm), (*_COLUMNS, _IDS[1]))
     return [_pair(paradigm, number, row) for number, row in enumerate(rows)]
 
 

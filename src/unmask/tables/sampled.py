@@ -41,15 +41,15 @@ _BLOCK = 1024
 
 
 @dataclass(frozen=True)
-class Entropies:
+class PairEntropies:
     """Nats: of each blank, and of both together."""
 
     blanks: tuple[float, float]
     both: float
 
-    def __sub__(self, other: "Entropies") -> "Entropies":
+    def __sub__(self, other: "PairEntropies") -> "PairEntropies":
         first, second = (a - b for a, b in zip(self.blanks, other.blanks, strict=True))
-        return Entropies((first, second), self.both - other.both)
+        return PairEntropies((first, second), self.both - other.both)
 
 
 class Sampled:
@@ -192,16 +192,18 @@ class Sampled:
 
     # -- entropies of the two factorisations, q(a | b) r_b and q(b | a) r_a
 
-    def cell_entropies(self, log_masses: Sequence[Float[Tensor, "_ _"]]) -> Entropies:
+    def cell_entropies(self, log_masses: Sequence[Float[Tensor, "_ _"]]) -> PairEntropies:
         """Their mean entropies from the cells of the sample, given the tables of log masses."""
         each = []
         for blank, log_given in enumerate(log_masses):
             table = log_given.exp().numpy() * self.masses[blank][:, None]
             each.append(self._entropies(table if blank == 0 else table.T))
         first, second = (np.mean([one.blanks[blank] for one in each]) for blank in (0, 1))
-        return Entropies((float(first), float(second)), float(np.mean([one.both for one in each])))
+        return PairEntropies(
+            (float(first), float(second)), float(np.mean([one.both for one in each]))
+        )
 
-    def _entropies(self, table: Matrix) -> Entropies:
+    def _entropies(self, table: Matrix) -> PairEntropies:
         table = table / table.sum()
         log_weights = [side.log_weights.numpy() for side in self.sides]
         sums = [table.sum(axis=1), table.sum(axis=0)]
@@ -210,12 +212,12 @@ class Sampled:
         first, second = (
             more - float(_x_log_x(total).sum()) for total, more in zip(sums, spread, strict=True)
         )
-        return Entropies((first, second), sum(spread) - float(_x_log_x(table).sum()))
+        return PairEntropies((first, second), sum(spread) - float(_x_log_x(table).sum()))
 
 
 def row_entropies(
     samples: Sequence[Sampled], rows: Sequence[Sequence[Float32[Tensor, " vocabulary"]]]
-) -> list[Entropies]:
+) -> list[PairEntropies]:
     """The same entropies from whole rows, of several samples that differ in weights alone.
 
     A row gives its own entropy exactly. The entropy of the other blank's law is the mean over rows
@@ -231,7 +233,9 @@ def row_entropies(
         first, second = float(laws[1][number]), float(laws[0][number])
         both = (first + float(own[0][number]) + second + float(own[1][number])) / 2
         more = _UNSEEN_BLANK * sample.unseen
-        found.append(Entropies((first + more, second + more), both + _UNSEEN_BOTH * sample.unseen))
+        found.append(
+            PairEntropies((first + more, second + more), both + _UNSEEN_BOTH * sample.unseen)
+        )
     return found
 
 

@@ -25,7 +25,7 @@ from torch import Tensor
 from unmask.lazy import computed_once
 from unmask.tables.conditional import DenseLogits
 from unmask.tables.pair_tables import PairTables
-from unmask.tables.sampled import Entropies, Sampled, row_entropies
+from unmask.tables.sampled import PairEntropies, Sampled, row_entropies
 from unmask.tables.side import Side
 from unmask.tables.source import MaskedMarginals
 
@@ -193,7 +193,7 @@ class SketchedPair:
         return samples[replicate]
 
     @computed_once
-    def missing_entropies(self) -> list[Entropies]:
+    def missing_entropies(self) -> list[PairEntropies]:
         """What sampled cells lack of the entropies of whole rows; first without a replicate."""
         numbers = (None, *range(REPLICATES))
         samples = [self.sampled(replicate=number) for number in numbers]

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 
-class Drawn(NamedTuple):
+class WeightedTokens(NamedTuple):
     """Tokens per distribution, the text's own first, and log-weights for sums over all tokens."""
 
     tokens: Int[Tensor, "rows count"]
@@ -20,7 +20,7 @@ def draw_tokens(
     allowed: Bool[Tensor, " vocabulary"],
     count: int,
     generator: torch.Generator,
-) -> Drawn:
+) -> WeightedTokens:
     """The own token, and `count - 1` others without replacement, in proportion to their p.
 
     Others are those with the largest log p + Gumbel noise: likely tokens are nearly always among
@@ -41,7 +41,7 @@ def draw_tokens(
     log_others = log_p.gather(1, others)
     # 1 - exp(-exp(log p - beyond)) is the probability that a token's value exceeds `beyond`
     log_included = (-torch.expm1(-torch.exp(log_others - beyond))).log()
-    return Drawn(
+    return WeightedTokens(
         torch.cat([own, others], 1),
         torch.cat([log_p.gather(1, own), log_others - log_included], 1).float(),
     )

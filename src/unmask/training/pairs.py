@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from unmask.training.drawing import Drawn, draw_tokens
+from unmask.training.drawing import WeightedTokens, draw_tokens
 from unmask.training.masking import Vocabulary, adjacent_pair, random_pair
 from unmask.training.network import Network
 from unmask.training.penalties import contradiction, interaction, marginal_divergence, relative
@@ -26,7 +26,7 @@ def passes_per_pair(tokens: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class BlankPairs:
     """Texts with two places each, in the order of the text."""
 
     batch: Batch
@@ -58,7 +58,7 @@ class Terms(NamedTuple):
 
 def choose_pairs(
     batch: Batch, vocabulary: Vocabulary, count: int, draw: torch.Generator
-) -> Pairs | None:
+) -> BlankPairs | None:
     """At most `count` texts of a batch with two blanks each: adjacent or any two, as likely."""
     ordinary = vocabulary.places(batch)
     order = torch.randperm(len(batch), generator=draw).tolist()
@@ -76,12 +76,12 @@ def choose_pairs(
         return None
     rows = torch.tensor([row for row, _ in found])
     some = Batch(batch.ids[rows], batch.attention[rows])
-    return Pairs(some, torch.tensor([pair for _, pair in found]))
+    return BlankPairs(some, torch.tensor([pair for _, pair in found]))
 
 
 def measure_pairs(
     network: Network,
-    pairs: Pairs,
+    pairs: BlankPairs,
     vocabulary: Vocabulary,
     tokens: int,
     draw: torch.Generator,
@@ -128,7 +128,9 @@ def _at(
     return logits.gather(2, tokens[:, None].expand(-1, logits.shape[1], -1))
 
 
-def _masked(network: Network, pairs: Pairs, mask_id: int) -> Float[Tensor, "pairs 2 vocabulary"]:
+def _masked(
+    network: Network, pairs: BlankPairs, mask_id: int
+) -> Float[Tensor, "pairs 2 vocabulary"]:
     """Logits of both blanks with both masked."""
     batch, places = pairs.batch, pairs.places
     chosen = torch.zeros(batch.ids.shape, dtype=torch.bool).scatter(1, places, True)
@@ -138,7 +140,7 @@ def _masked(network: Network, pairs: Pairs, mask_id: int) -> Float[Tensor, "pair
 
 
 def _filled(
-    network: Network, pairs: Pairs, mask_id: int, drawn: list[Drawn]
+    network: Network, pairs: BlankPairs, mask_id: int, drawn: list[WeightedTokens]
 ) -> Float[Tensor, "pairs 2 tokens vocabulary"]:
     """Logits of either blank, with each of the drawn tokens in the other."""
     count = drawn[0].tokens.shape[1]

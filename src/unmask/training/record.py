@@ -31,7 +31,7 @@ class Evaluation:
 
 
 @dataclass(kw_only=True)
-class Record:
+class TrainingRecord:
     """Steps and forward passes so far, and every evaluation; changes as training goes on."""
 
     step: int = 0
@@ -86,7 +86,7 @@ class Record:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "Record":
+    def from_dict(cls, values: Mapping[str, Any]) -> "TrainingRecord":
         """Read back what `to_dict` made."""
         each = [Evaluation(**one) for one in values["evaluations"]]
         return cls(**{**values, "evaluations": each})

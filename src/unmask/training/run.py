@@ -22,8 +22,8 @@ from unmask.progress import Bar
 from unmask.training.folder import TuningFolder
 from unmask.training.masking import Vocabulary, mask_blanks, mask_plainly
 from unmask.training.network import Network
-from unmask.training.pairs import Pairs, Terms, choose_pairs, measure_pairs, passes_per_pair
-from unmask.training.record import Evaluation, Record
+from unmask.training.pairs import BlankPairs, Terms, choose_pairs, measure_pairs, passes_per_pair
+from unmask.training.record import Evaluation, TrainingRecord
 from unmask.training.state import load_state, new_optimizer, save_state, save_weights
 from unmask.training.texts import (
     Batch,
@@ -49,7 +49,7 @@ class Stopped(KeyboardInterrupt):
     """Training was told to stop, and has saved how far it is."""
 
 
-class Run:
+class TrainingRun:
     """The network, what it has done so far, and where that is saved."""
 
     def __init__(
@@ -66,10 +66,10 @@ class Run:
         self.network = Network(lm, bfloat16=tuning.bfloat16)
         self.vocabulary = Vocabulary(lm.model.mask_id, ordinary_tokens(lm))
         self.optimizer = new_optimizer(self.network.parameters())
-        self.record = Record()
+        self.record = TrainingRecord()
         if folder.state.exists():
             about = load_state(folder.state, self.network.module, self.optimizer)
-            self.record = Record.from_dict(about["record"])
+            self.record = TrainingRecord.from_dict(about["record"])
             say(f"continuing after {self.record.passes:,} of {self.total:,} forward passes")
         # of the epoch that the next step is in
         self._epoch, self._batches = -1, list[list[int]]()
@@ -164,7 +164,7 @@ class Run:
         logits = self.network.logits(masked.batch, masked.chosen, dropout=True)
         return cross_entropy(logits, masked.targets.to(logits.device))
 
-    def _pairs(self, batch: Batch, left: int) -> Pairs | None:
+    def _pairs(self, batch: Batch, left: int) -> BlankPairs | None:
         """As many pairs as fill another batch of this size, if so many passes are left."""
         tuning = self.tuning
         if not tuning.has_penalty or self.record.step % tuning.every:
@@ -175,7 +175,7 @@ class Run:
             batch, self.vocabulary, min(full, left // each), self._generator("pairs")
         )
 
-    def _penalty(self, pairs: Pairs) -> Tensor:
+    def _penalty(self, pairs: BlankPairs) -> Tensor:
         tuning = self.tuning
         terms = measure_pairs(
             self.network,
@@ -281,7 +281,9 @@ class Run:
             return None
         return Terms(*(torch.cat(term).double() for term in zip(*found, strict=True)))
 
-    def _held_out_pairs(self, batches: Sequence[Batch]) -> Iterator[tuple[Pairs, torch.Generator]]:
+    def _held_out_pairs(
+        self, batches: Sequence[Batch]
+    ) -> Iterator[tuple[BlankPairs, torch.Generator]]:
         """The pairs of blanks, with the random numbers that their tokens are drawn by."""
         each, count = math.ceil(_HELD_OUT_PAIRS / len(batches)), 0
         for place, batch in enumerate(batches):

@@ -15,8 +15,8 @@ from unmask.printable import printable
 from unmask.progress import Shown, bar
 from unmask.training.card import card
 from unmask.training.folder import TuningFolder
-from unmask.training.record import Evaluation, Record
-from unmask.training.run import Run
+from unmask.training.record import Evaluation, TrainingRecord
+from unmask.training.run import TrainingRun
 from unmask.training.state import load_state
 from unmask.training.texts import Texts, ordinary_tokens, read_texts
 from unmask.training.tuning import PASSES_PER_TEXT, Tuning
@@ -71,7 +71,7 @@ def tune(
     plan = _plan(lm, name or lm.name, tuning, found, list(corpora))
     if not folder.is_complete(plan):
         with folder.held(plan):
-            run = Run(lm, found, tuning, folder, say)
+            run = TrainingRun(lm, found, tuning, folder, say)
             if not run.record.passes:
                 say(run.announcement())
             with bar("training", unit="pass", total=tuning.passes, shown=progress) as shown:
@@ -108,7 +108,7 @@ def _plan(
     }
 
 
-def _finish(lm: LanguageModel, run: Run, plan: Mapping[str, Any]) -> None:
+def _finish(lm: LanguageModel, run: TrainingRun, plan: Mapping[str, Any]) -> None:
     """Write the model that is kept, with how it was made."""
     record, best = run.record, run.tuning.keep == "best"
     kept = asdict(record.evaluations[-1])
@@ -129,7 +129,7 @@ def _finish(lm: LanguageModel, run: Run, plan: Mapping[str, Any]) -> None:
 
 def _tuned(folder: TuningFolder) -> Tuned:
     said = folder.result()
-    record = Record.from_dict(said["record"])
+    record = TrainingRecord.from_dict(said["record"])
     return Tuned(
         folder=folder.path,
         evaluations=tuple(record.evaluations),

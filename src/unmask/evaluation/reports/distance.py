@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from unmask.errors import UnmaskError
 from unmask.evaluation.reports.bootstrap import DEFAULT, Estimate, Resampling
 from unmask.evaluation.reports.summary import differences, mean_metrics
-from unmask.evaluation.rows import Group, Row, grouped, measured
+from unmask.evaluation.rows import Group, ResultRow, grouped, measured
 from unmask.printable import quoted
 
 LEAST_COUNT = 30
@@ -20,7 +20,7 @@ NLLS = ("pairwise_nll", "unary_nll")
 # whose differences are drawn, where they were measured: more lines than these nobody can read
 _DRAWN = ("mlm", "ag-paper", "hcb", "mrf", "log-pool")
 _MOST_DRAWN = 4
-_Settings = Mapping[Group, Mapping[Group, Sequence[Row]]]
+_Settings = Mapping[Group, Mapping[Group, Sequence[ResultRow]]]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class DistanceBin:
 
 
 def by_distance(
-    rows: Iterable[Row],
+    rows: Iterable[ResultRow],
     least_count: int = LEAST_COUNT,
     resampling: Resampling = DEFAULT,
     distances: Mapping[str, int] | None = None,
@@ -62,7 +62,7 @@ def by_distance(
 
 
 def differences_by_distance(
-    rows: Iterable[Row],
+    rows: Iterable[ResultRow],
     baseline: str,
     least_count: int = LEAST_COUNT,
     resampling: Resampling = DEFAULT,
@@ -87,9 +87,9 @@ def compared(constructions: Iterable[str], baseline: str) -> list[str]:
     return ([name for name in _DRAWN if name in others] or others)[:_MOST_DRAWN]
 
 
-def by_example(rows: Iterable[Row]) -> dict[str, Row]:
+def by_example(rows: Iterable[ResultRow]) -> dict[str, ResultRow]:
     """The first result row of every example; blanks at different characters under one id raise."""
-    first: dict[str, Row] = {}
+    first: dict[str, ResultRow] = {}
     for row in rows:
         one = first.setdefault(row.example_id, row)
         if (one.sentence_id, one.spans) != (row.sentence_id, row.spans):
@@ -128,17 +128,17 @@ def pooled(counts: Mapping[int, int], least_count: int) -> list[tuple[int, int]]
     return bins
 
 
-def _distance_of(distances: Mapping[str, int] | None) -> Callable[[Row], int]:
+def _distance_of(distances: Mapping[str, int] | None) -> Callable[[ResultRow], int]:
     return lambda row: row.token_distance if distances is None else distances[row.example_id]
 
 
-def _settings(rows: Iterable[Row], distances: Mapping[str, int] | None) -> _Settings:
+def _settings(rows: Iterable[ResultRow], distances: Mapping[str, int] | None) -> _Settings:
     """Measured rows that have a distance, by setting and construction."""
     if distances is not None:
         rows = [row for row in rows if row.example_id in distances]
         # two models may mask different words under one id, which then has no one distance
         by_example(rows)
-    settings: dict[Group, dict[Group, Sequence[Row]]] = {}
+    settings: dict[Group, dict[Group, Sequence[ResultRow]]] = {}
     for group, found in grouped(rows).items():
         if usable := measured(found):
             settings.setdefault(group.setting, {})[group] = usable
@@ -146,7 +146,9 @@ def _settings(rows: Iterable[Row], distances: Mapping[str, int] | None) -> _Sett
 
 
 def _ends(
-    constructions: Iterable[Sequence[Row]], distance: Callable[[Row], int], least_count: int
+    constructions: Iterable[Sequence[ResultRow]],
+    distance: Callable[[ResultRow], int],
+    least_count: int,
 ) -> list[tuple[int, int]]:
     counted = [Counter(map(distance, rows)) for rows in constructions]
     # the smallest count of any construction: where some failed, bins hold for them too
@@ -156,8 +158,8 @@ def _ends(
 
 
 def _setting_bins(
-    constructions: Mapping[Group, Sequence[Row]],
-    distance: Callable[[Row], int],
+    constructions: Mapping[Group, Sequence[ResultRow]],
+    distance: Callable[[ResultRow], int],
     least_count: int,
     resampling: Resampling,
 ) -> Iterable[DistanceBin]:
@@ -170,9 +172,9 @@ def _setting_bins(
 
 
 def _difference_bins(
-    constructions: Mapping[Group, Sequence[Row]],
+    constructions: Mapping[Group, Sequence[ResultRow]],
     baseline: str,
-    distance: Callable[[Row], int],
+    distance: Callable[[ResultRow], int],
     least_count: int,
     resampling: Resampling,
 ) -> Iterable[DistanceBin]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from unmask import markup
 from unmask.evaluation.reports.bootstrap import Estimate
-from unmask.evaluation.reports.tables import FEWEST, Cell, Column, Table
+from unmask.evaluation.reports.tables import FEWEST, Cell, Column, ReportTable
 from unmask.printable import columns as aligned
 from unmask.printable import printable
 
@@ -21,7 +21,7 @@ _LARGE = 1e7
 
 
 @dataclass(frozen=True)
-class Shown:
+class RenderedCell:
     """A cell as readers see it, before any escaping: a name, or a number and its interval.
 
     `marked` is a difference of enough examples whose interval leaves out zero.
@@ -33,7 +33,7 @@ class Shown:
     marked: bool = False
 
 
-def shown_rows(table: Table) -> list[list[Shown]]:
+def shown_rows(table: ReportTable) -> list[list[RenderedCell]]:
     """The cells of a table as readers see them, in every format but CSV."""
     shown = []
     for row in table.rows:
@@ -44,7 +44,7 @@ def shown_rows(table: Table) -> list[list[Shown]]:
     return shown
 
 
-def text(table: Table) -> str:
+def text(table: ReportTable) -> str:
     """The table in aligned columns; a star marks differences that leave out zero."""
     shown = table.compact()
     head = [printable(column.name) for column in shown.columns]
@@ -54,7 +54,7 @@ def text(table: Table) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def markdown(table: Table) -> str:
+def markdown(table: ReportTable) -> str:
     """The table in Markdown; differences that leave out zero are bold."""
     shown = table.compact()
     head = [markup.markdown(column.name) for column in shown.columns]
@@ -66,7 +66,7 @@ def markdown(table: Table) -> str:
     return "\n\n".join([title, *terms, lines, *notes]) + "\n"
 
 
-def latex(table: Table) -> str:
+def latex(table: ReportTable) -> str:
     """The table in LaTeX, for the package booktabs; differences that leave out zero are bold."""
     shown = table.compact()
     head = [markup.latex(column.name) for column in shown.columns]
@@ -93,7 +93,7 @@ def latex(table: Table) -> str:
     )
 
 
-def comma_separated(table: Table) -> str:
+def comma_separated(table: ReportTable) -> str:
     """The table in CSV: an estimate as value, standard error and the ends of its interval."""
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
@@ -104,15 +104,15 @@ def comma_separated(table: Table) -> str:
     return written.getvalue()
 
 
-def _terms(table: Table) -> list[str]:
+def _terms(table: ReportTable) -> list[str]:
     """What explains the names of a table as one paragraph, if there is anything to explain."""
     return [" ".join(table.terms)] if table.terms else []
 
 
 def _written(
-    table: Table, escape: Callable[[str], str], mark: Callable[[str], str], minus: str = "-"
+    table: ReportTable, escape: Callable[[str], str], mark: Callable[[str], str], minus: str = "-"
 ) -> list[list[str]]:
-    def one(cell: Shown) -> str:
+    def one(cell: RenderedCell) -> str:
         if cell.is_name:
             return escape(cell.said)
         number = f"{cell.said} {cell.interval}".rstrip().replace("-", minus)
@@ -121,17 +121,17 @@ def _written(
     return [[one(cell) for cell in row] for row in shown_rows(table)]
 
 
-def _shown(column: Column, cell: Cell, *, few: bool) -> Shown:
+def _shown(column: Column, cell: Cell, *, few: bool) -> RenderedCell:
     if isinstance(cell, str):
-        return Shown(cell, is_name=True)
+        return RenderedCell(cell, is_name=True)
     if isinstance(cell, Estimate):
         value, low, high = (_rounded(one, column) for one in (cell.value, cell.low, cell.high))
         interval = "" if math.isnan(cell.low) else f"[{low}, {high}]"
         marked = column.signed and not few and cell.leaves_out_zero()
-        return Shown(value, interval, marked=marked)
+        return RenderedCell(value, interval, marked=marked)
     if cell is None:
-        return Shown("–" if column.estimate else "")
-    return Shown(_rounded(cell, column))
+        return RenderedCell("–" if column.estimate else "")
+    return RenderedCell(_rounded(cell, column))
 
 
 def _rounded(value: int | float, column: Column) -> str:
@@ -142,7 +142,7 @@ def _rounded(value: int | float, column: Column) -> str:
     return f"{value:{sign}.{column.digits}{kind}}"
 
 
-def _left(table: Table) -> list[bool]:
+def _left(table: ReportTable) -> list[bool]:
     """Whether a column holds names, which stand to the left; numbers stand to the right."""
     return [
         any(isinstance(row[place], str) for row in table.rows)

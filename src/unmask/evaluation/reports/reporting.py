@@ -22,14 +22,14 @@ from unmask.evaluation.reports.tables import (
     DISTANCES,
     SYNTACTIC_DISTANCES,
     TOKEN_DISTANCE,
-    Table,
+    ReportTable,
     difference_table,
     distance_difference_table,
     distance_table,
     summary_table,
 )
-from unmask.evaluation.rows import Group, Row
-from unmask.evaluation.run import EvaluationPlan, Run
+from unmask.evaluation.rows import Group, ResultRow
+from unmask.evaluation.run import EvaluationPlan, EvaluationRun
 from unmask.jobs.model_identity import same_function
 from unmask.jobs.software import differing
 from unmask.printable import quoted
@@ -52,7 +52,7 @@ class Report:
     are to be shown.
     """
 
-    runs: tuple[Run, ...]
+    runs: tuple[EvaluationRun, ...]
     resampling: Resampling
     baseline: str | None
     syntactic: tuple[Mapping[str, int], ...] = ()
@@ -60,7 +60,7 @@ class Report:
     texts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ResultRow]:
         """The result rows of all runs."""
         return [row for run in self.runs for row in run.rows]
 
@@ -108,11 +108,11 @@ class Report:
         counted = f"{SYNTACTIC_DISTANCES} Examples left out: {listed or 'none'}."
         return {"kind": KINDS[kind], "counted": counted}
 
-    def _by(self, kind: str) -> Sequence[tuple[list[Row], dict[str, int] | None]]:
+    def _by(self, kind: str) -> Sequence[tuple[list[ResultRow], dict[str, int] | None]]:
         """Rows and distances of each model on each corpus: runs may share its constructions."""
         if kind != "syntax":
             return [(self.rows, None)]
-        found: dict[tuple[str, str], tuple[list[Row], dict[str, int]]] = {}
+        found: dict[tuple[str, str], tuple[list[ResultRow], dict[str, int]]] = {}
         for run, distances in zip(self.runs, self.syntactic, strict=True):
             whose = (run.plan.model.name, run.plan.corpus.name)
             rows, known = found.setdefault(whose, ([], {}))
@@ -121,7 +121,9 @@ class Report:
         return list(found.values())
 
 
-def report(runs: Sequence[Run], *, resampling: Resampling, baseline: str | None = None) -> Report:
+def report(
+    runs: Sequence[EvaluationRun], *, resampling: Resampling, baseline: str | None = None
+) -> Report:
     """Combine runs; the default baseline is the paper's, if it was measured."""
     if not any(run.rows for run in runs):
         for damaged in (one for run in runs for one in run.damaged):
@@ -152,15 +154,15 @@ def with_text(it: Report, corpora: Sequence[Corpus]) -> Report:
     return replace(it, texts=_texts(it, corpora))
 
 
-def _by_distance(it: Report, kind: str) -> Table:
+def _by_distance(it: Report, kind: str) -> ReportTable:
     return distance_table(it.bins(kind), **it.naming(kind))
 
 
-def _differences_by_distance(it: Report, kind: str) -> Table:
+def _differences_by_distance(it: Report, kind: str) -> ReportTable:
     return distance_difference_table(it.difference_bins(kind), **it.naming(kind))
 
 
-TABLES: Mapping[str, Callable[[Report], Table]] = {
+TABLES: Mapping[str, Callable[[Report], ReportTable]] = {
     "results": lambda it: summary_table(it.summaries(), it.vocabularies),
     "differences": lambda it: difference_table(it.differences()),
     **{kind: partial(_by_distance, kind=kind) for kind in KINDS},
@@ -168,15 +170,15 @@ TABLES: Mapping[str, Callable[[Report], Table]] = {
 }
 
 
-def table(it: Report, name: str) -> Table:
+def table(it: Report, name: str) -> ReportTable:
     """One of `TABLES`, with what must be said next to it."""
     made = TABLES[name](it)
     return replace(made, notes=(*made.notes, *notes(it)))
 
 
-def tables(it: Report, names: Iterable[str]) -> list[Table]:
+def tables(it: Report, names: Iterable[str]) -> list[ReportTable]:
     """Tables of one document: a term or a note is explained in the first that has it."""
-    found: list[Table] = []
+    found: list[ReportTable] = []
     for made in (table(it, name) for name in names):
         terms = [term for one in found for term in one.terms]
         said = [note for one in found for note in one.notes]
@@ -245,7 +247,7 @@ def _reject_namesakes(plans: Iterable[EvaluationPlan]) -> None:
                 )
 
 
-def _reject_repetitions(runs: Iterable[Run]) -> None:
+def _reject_repetitions(runs: Iterable[EvaluationRun]) -> None:
     """Two draws of one corpus share sentences: they are not one sample to average over."""
     seen: set[Group] = set()
     for run in runs:
@@ -258,7 +260,7 @@ def _reject_repetitions(runs: Iterable[Run]) -> None:
         seen |= groups
 
 
-def _reject_other_blanks(runs: Iterable[Run]) -> None:
+def _reject_other_blanks(runs: Iterable[EvaluationRun]) -> None:
     """Examples are paired by sentence and mask, so both runs must have masked the same tokens."""
     seen: dict[tuple[Group, str], tuple[int, int]] = {}
     for run in runs:
@@ -276,7 +278,7 @@ def _reject_other_blanks(runs: Iterable[Run]) -> None:
         seen |= own
 
 
-def _run_notes(run: Run) -> list[str]:
+def _run_notes(run: EvaluationRun) -> list[str]:
     plan, said = run.plan, []
     where = f"{plan.model.name} on {plan.corpus.name}"
     if failed := _failed(run):
@@ -298,11 +300,11 @@ def _run_notes(run: Run) -> list[str]:
     return said + [f"{where}: {one}" for one in _unsolved(run)]
 
 
-def _failed(run: Run) -> dict[str, str]:
+def _failed(run: EvaluationRun) -> dict[str, str]:
     return {row.example_id: row.reason for row in run.rows if row.reason is not None}
 
 
-def _unsolved(run: Run) -> list[str]:
+def _unsolved(run: EvaluationRun) -> list[str]:
     """Convergence is reported, never assumed."""
     solved = Counter(row.construction for row in run.rows if row.converged is not None)
     missed = Counter(row.construction for row in run.rows if row.converged is False)

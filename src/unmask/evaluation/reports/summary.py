@@ -17,7 +17,7 @@ from unmask.evaluation.reports.bootstrap import (
     paired_differences,
     ratios,
 )
-from unmask.evaluation.rows import METRICS, Group, Row, grouped, measured, total_error
+from unmask.evaluation.rows import METRICS, Group, ResultRow, grouped, measured, total_error
 from unmask.printable import quoted
 
 BASELINE = "mlm"
@@ -62,13 +62,13 @@ class Difference:
     gold_kl: Estimate | None
 
 
-def summarise(rows: Iterable[Row], resampling: Resampling = DEFAULT) -> list[Summary]:
+def summarise(rows: Iterable[ResultRow], resampling: Resampling = DEFAULT) -> list[Summary]:
     """A summary of every group of result rows, in the order in which groups first appear."""
     return [_summary(group, found, resampling) for group, found in grouped(rows).items()]
 
 
 def differences(
-    rows: Iterable[Row], baseline: str = BASELINE, resampling: Resampling = DEFAULT
+    rows: Iterable[ResultRow], baseline: str = BASELINE, resampling: Resampling = DEFAULT
 ) -> list[Difference]:
     """Every construction less the baseline of the same setting, paired by example.
 
@@ -101,7 +101,7 @@ def vocabularies_differ(summaries: Iterable[Summary], vocabularies: Mapping[str,
     return len({(model in vocabularies, vocabularies.get(model, model)) for model in models}) > 1
 
 
-def _summary(group: Group, rows: Sequence[Row], resampling: Resampling) -> Summary:
+def _summary(group: Group, rows: Sequence[ResultRow], resampling: Resampling) -> Summary:
     found = measured(rows)
     by_metric = mean_metrics(found, _measured_metrics(found), resampling) if found else {}
     pairwise, unary = by_metric.get("pairwise_nll"), by_metric.get("unary_nll")
@@ -121,7 +121,7 @@ def _summary(group: Group, rows: Sequence[Row], resampling: Resampling) -> Summa
 
 
 def mean_metrics(
-    rows: Sequence[Row], names: Sequence[str], resampling: Resampling
+    rows: Sequence[ResultRow], names: Sequence[str], resampling: Resampling
 ) -> dict[str, Estimate]:
     """The means of some metrics over rows that have them."""
     columns = [[row.metric(name) for row in rows] for name in names]
@@ -133,7 +133,7 @@ def mean_metrics(
 
 
 def _nats_per_byte(
-    rows: Sequence[Row], resampling: Resampling
+    rows: Sequence[ResultRow], resampling: Resampling
 ) -> tuple[Estimate, Estimate] | tuple[None, None]:
     """Pairwise and unary; sums over sums, since a mean of ratios would favour short tokens."""
     counts = [row.gold_bytes for row in rows]
@@ -149,7 +149,7 @@ def _nats_per_byte(
 
 
 def _difference(
-    group: Group, rows: Sequence[Row], baseline: Sequence[Row], resampling: Resampling
+    group: Group, rows: Sequence[ResultRow], baseline: Sequence[ResultRow], resampling: Resampling
 ) -> Difference:
     others = {row.example_id: row for row in measured(baseline)}
     pairs = [(row, others[row.example_id]) for row in measured(rows) if row.example_id in others]
@@ -170,10 +170,10 @@ def _difference(
     return Difference(group, baseline[0].construction, len(pairs), **by_metric)
 
 
-def _measured_metrics(rows: Sequence[Row]) -> list[str]:
+def _measured_metrics(rows: Sequence[ResultRow]) -> list[str]:
     """The metrics that these rows have: those of a sketch lack one."""
     return [name for name in METRICS if all(getattr(row, name) is not None for row in rows)]
 
 
-def _sentences(rows: Sequence[Row]) -> list[str]:
+def _sentences(rows: Sequence[ResultRow]) -> list[str]:
     return [row.sentence_id for row in rows]

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from unmask.errors import UnmaskError
 from unmask.evaluation.reports.distance import by_example
-from unmask.evaluation.rows import Row
+from unmask.evaluation.rows import ResultRow
 from unmask.printable import quoted
 
 DEFAULT_MODEL = "en_core_web_sm"
@@ -33,7 +33,7 @@ NO_WORD = "a blank touches no word"
 TWO_SENTENCES = "the blanks are in different parsed sentences"
 
 
-class Word(NamedTuple):
+class ParsedWord(NamedTuple):
     """A word at characters `start` to `end`, and the place of its head; a root is its own."""
 
     start: int
@@ -41,7 +41,7 @@ class Word(NamedTuple):
     head: int
 
 
-Parse = Sequence[Word]
+Parse = Sequence[ParsedWord]
 # one parse per text, in the same order
 Parser = Callable[[Iterable[str]], Iterable[Parse]]
 
@@ -55,7 +55,7 @@ class SyntacticDistances:
 
 
 def syntactic_distances(
-    rows: Iterable[Row], texts: Mapping[str, str], parse: Parser
+    rows: Iterable[ResultRow], texts: Mapping[str, str], parse: Parser
 ) -> SyntacticDistances:
     """The distance of every example of one corpus and model; `texts` are its sentences by id.
 
@@ -64,7 +64,7 @@ def syntactic_distances(
     """
     found: dict[str, int] = {}
     apart: Counter[str] = Counter()
-    by_text: dict[str, list[Row]] = {}
+    by_text: dict[str, list[ResultRow]] = {}
     for row in by_example(rows).values():
         text = _text(row, texts)
         if reason := _unplaced(row, text):
@@ -130,7 +130,7 @@ def spacy_parser(model: str | Path = DEFAULT_MODEL) -> Parser:
     return parse
 
 
-def _text(row: Row, texts: Mapping[str, str]) -> str:
+def _text(row: ResultRow, texts: Mapping[str, str]) -> str:
     text = texts.get(row.sentence_id)
     if text is None:
         raise UnmaskError(
@@ -140,7 +140,7 @@ def _text(row: Row, texts: Mapping[str, str]) -> str:
     return text
 
 
-def _unplaced(row: Row, text: str) -> str | None:
+def _unplaced(row: ResultRow, text: str) -> str | None:
     """Why the blanks have no place in the text, if so."""
     if row.spans is None:
         return NO_OFFSETS
@@ -152,7 +152,7 @@ def _unplaced(row: Row, text: str) -> str | None:
     return NO_CHARACTERS if any(start == end for start, end in row.spans) else None
 
 
-def _distance(row: Row, words: Parse) -> int | str:
+def _distance(row: ResultRow, words: Parse) -> int | str:
     """The edges between the two words, or why there is no number."""
     one, other = (word_of(span, words) for span in row.spans or ())
     if one is None or other is None:
@@ -171,10 +171,10 @@ def _steps_up(words: Parse, place: int) -> dict[int, int]:
     return steps
 
 
-def _word(token: Any) -> Word:
+def _word(token: Any) -> ParsedWord:
     # spaCy has tokens of white space: they keep their place in the tree, but no blank is in them
     length = 0 if token.is_space else len(token)
-    return Word(token.idx, token.idx + length, token.head.i)
+    return ParsedWord(token.idx, token.idx + length, token.head.i)
 
 
 def _spacy() -> Any:

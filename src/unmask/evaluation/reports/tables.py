@@ -124,7 +124,7 @@ _ATTRIBUTES = {
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """Columns, rows of as many cells, a title and notes; `terms` explain its names."""
 
     title: str
@@ -133,7 +133,7 @@ class Table:
     notes: tuple[str, ...] = ()
     terms: tuple[str, ...] = ()
 
-    def compact(self) -> "Table":
+    def compact(self) -> "ReportTable":
         """The same table for a reader: settings that are the same in all rows in the title."""
         same = [
             place
@@ -150,7 +150,7 @@ class Table:
         )
 
 
-def summary_table(summaries: Sequence[Summary], vocabularies: Mapping[str, str]) -> Table:
+def summary_table(summaries: Sequence[Summary], vocabularies: Mapping[str, str]) -> ReportTable:
     """All numbers of every construction, with the paper's beside where they are of the same.
 
     Rows come in the order of the summaries. `vocabularies` says which models share one, as in
@@ -177,10 +177,10 @@ def summary_table(summaries: Sequence[Summary], vocabularies: Mapping[str, str])
     )
     notes = _summary_notes(summaries, vocabularies, paper=bool(beside))
     terms = _terms(summaries, [*NLLS, *measures])
-    return Table("Results", columns, tuple(rows), notes, terms)
+    return ReportTable("Results", columns, tuple(rows), notes, terms)
 
 
-def difference_table(differences: Sequence[Difference]) -> Table:
+def difference_table(differences: Sequence[Difference]) -> ReportTable:
     """Paired differences to a baseline."""
     shown = [_LESS, Column(name="examples", counts=True), *map(_signed, METRICS)]
     notes = (DIFFERENCES, INTERVALS, *_few(differences))
@@ -189,7 +189,7 @@ def difference_table(differences: Sequence[Difference]) -> Table:
 
 def distance_table(
     bins: Sequence[DistanceBin], *, kind: str = TOKEN_DISTANCE, counted: str = DISTANCES
-) -> Table:
+) -> ReportTable:
     """NLLs by a kind of distance; `counted` is the sentence on what that counts."""
     shown = [*_BIN, Column(name="examples"), *map(_estimates, NLLS)]
     notes = (f"Mean NLLs per distance. {counted}", INTERVALS)
@@ -198,7 +198,7 @@ def distance_table(
 
 def distance_difference_table(
     bins: Sequence[DistanceBin], *, kind: str = TOKEN_DISTANCE, counted: str = DISTANCES
-) -> Table:
+) -> ReportTable:
     """Paired differences to a baseline by a kind of distance, as figures draw them."""
     shown = [_LESS, *_BIN, Column(name="examples", counts=True), *map(_signed, NLLS)]
     notes = (counted, DIFFERENCES, INTERVALS, *_few(bins))
@@ -207,14 +207,14 @@ def distance_difference_table(
 
 def _table(
     title: str, found: Sequence[Any], shown: Sequence[Column], notes: tuple[str, ...]
-) -> Table:
+) -> ReportTable:
     """A row for each, whose cells are its values under the names of the columns."""
     attributes = [_ATTRIBUTES[column.name] for column in shown]
     rows: list[tuple[Cell, ...]] = [
         (*group, *(getattr(one, name) for name in attributes)) for group, one in _with_groups(found)
     ]
     terms = _terms(found, [name for name in attributes if name in _NAMES])
-    return Table(title, (*_group_columns(), *shown), tuple(rows), notes, terms)
+    return ReportTable(title, (*_group_columns(), *shown), tuple(rows), notes, terms)
 
 
 def _few(counted: Sequence[Difference] | Sequence[DistanceBin]) -> tuple[str, ...]:

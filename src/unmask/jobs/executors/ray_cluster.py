@@ -16,7 +16,7 @@ from typing import Any, Self
 from unmask.arguments import whole_number
 from unmask.errors import UnmaskError
 from unmask.jobs.executors.ray_pool import PATIENCE, Pool
-from unmask.jobs.executors.ray_workers import Needs, RayTransport
+from unmask.jobs.executors.ray_workers import RayTransport, WorkerResources
 from unmask.jobs.executors.task import Task
 from unmask.jobs.model_source import ModelSource
 from unmask.model.devices import GPU
@@ -84,7 +84,7 @@ class RayExecutor:
         workers = self._workers(transport.needs)
         yield from Pool(transport, workers, task.give_up, patience=self._patience).run(jobs)
 
-    def _workers(self, needs: Needs) -> int:
+    def _workers(self, needs: WorkerResources) -> int:
         return self._cluster.workers or capacity(self._ray.nodes(), needs)
 
     def _transport(self, task: Task) -> RayTransport:
@@ -93,7 +93,7 @@ class RayExecutor:
         nodes = self._ray.nodes()
         gpus = any(one["Alive"] and one["Resources"].get("GPU", 0) >= 1 for one in nodes)
         source = on_workers(self._source, gpus=gpus)
-        needs = Needs(self._cluster.cpus_per_worker, gpus=int(source.device == GPU))
+        needs = WorkerResources(self._cluster.cpus_per_worker, gpus=int(source.device == GPU))
         transport = RayTransport(self._ray, source, task, needs)
         self._held.callback(transport.close)
         return transport
@@ -113,7 +113,7 @@ def on_workers(source: ModelSource, *, gpus: bool) -> ModelSource:
     return replace(source, device=GPU if device.startswith(GPU) else device)
 
 
-def capacity(nodes: Sequence[dict[str, Any]], needs: Needs) -> int:
+def capacity(nodes: Sequence[dict[str, Any]], needs: WorkerResources) -> int:
     """How many workers fit on the living nodes, were there nothing else on them."""
     wanted = {name: n for name, n in (("CPU", needs.cpus), ("GPU", needs.gpus)) if n}
     found = sum(

@@ -77,7 +77,7 @@ class Worker:
         return found
 
 
-class Needs(NamedTuple):
+class WorkerResources(NamedTuple):
     """What of a node every worker takes."""
 
     cpus: int
@@ -87,7 +87,7 @@ class Needs(NamedTuple):
 class RayTransport:
     """Actors by number, and every call that they have not answered."""
 
-    def __init__(self, ray: Any, source: ModelSource, task: Task, needs: Needs) -> None:
+    def __init__(self, ray: Any, source: ModelSource, task: Task, needs: WorkerResources) -> None:
         self._ray, self.source, self._task, self.needs = ray, source, task, needs
         self._class = ray.remote(
             num_cpus=needs.cpus,

@@ -13,8 +13,8 @@ from unmask.queries.dependence.mapping import check_memory, dependence_maps
 from unmask.queries.dependence.question import (
     DEFAULT_MEASURE,
     DEFAULT_SAMPLES,
-    How,
-    Question,
+    DependenceOptions,
+    DependenceQuestion,
     check_support,
 )
 from unmask.settings import Settings
@@ -22,7 +22,7 @@ from unmask.text.cloze import Cloze
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dependence(Kind):
+class DependenceKind(Kind):
     """Texts of the column `text`, one row per pair of their places.
 
     `settings` say how the model is run, and change no number.
@@ -73,29 +73,35 @@ class Dependence(Kind):
                 items.append(Reason(error))
         return items
 
-    def question(self, lm: LanguageModel, text: Any) -> Question:
+    def question(self, lm: LanguageModel, text: Any) -> DependenceQuestion:
         """A text with its places; one that cannot be mapped raises."""
         places = None if self.places is None else list(self.places)
         question = lm.dependence_question(text, places=places, support=self._support)
-        how = self._how(lm)
-        how.check(question)
-        check_memory(question, how, self.settings)
+        options = self._options(lm)
+        options.check(question)
+        check_memory(question, options, self.settings)
         return question
 
     @property
     def _support(self) -> str | list[str]:
         return self.support if isinstance(self.support, str) else list(self.support)
 
-    def _how(self, lm: LanguageModel) -> How:
-        return How(self.measure, lm.support(self._support), self.samples, self.window, self.seed)
+    def _options(self, lm: LanguageModel) -> DependenceOptions:
+        return DependenceOptions(
+            self.measure, lm.support(self._support), self.samples, self.window, self.seed
+        )
 
-    def run(self, lm: LanguageModel, items: Sequence[Question]) -> list[list[dict[str, Any]]]:
+    def run(
+        self, lm: LanguageModel, items: Sequence[DependenceQuestion]
+    ) -> list[list[dict[str, Any]]]:
         """One row per pair of places."""
         return [self.rows_of(one) for one in self.maps(lm, items)]
 
-    def maps(self, lm: LanguageModel, items: Sequence[Question]) -> Iterator[DependenceMap]:
+    def maps(
+        self, lm: LanguageModel, items: Sequence[DependenceQuestion]
+    ) -> Iterator[DependenceMap]:
         """The map of every text, in their order."""
-        maps = dependence_maps(lm.model, items, self._how(lm), self.settings, name=lm.name)
+        maps = dependence_maps(lm.model, items, self._options(lm), self.settings, name=lm.name)
         return (one.corrected() if self.corrected else one for one in maps)
 
     def rows_of(self, found: DependenceMap) -> list[dict[str, Any]]:
@@ -114,11 +120,13 @@ class Dependence(Kind):
 
     def announcement(self, lm: LanguageModel, items: Sequence[Any]) -> Announcement | None:
         """What a text like the first costs."""
-        return next((self.cost_of(lm, one) for one in items if isinstance(one, Question)), None)
+        return next(
+            (self.cost_of(lm, one) for one in items if isinstance(one, DependenceQuestion)), None
+        )
 
-    def cost_of(self, lm: LanguageModel, question: Question) -> Announcement:
+    def cost_of(self, lm: LanguageModel, question: DependenceQuestion) -> Announcement:
         """What a text costs."""
-        how = self._how(lm)
-        passes, counted = how.forward_passes(question), how.is_counted(question)
+        options = self._options(lm)
+        passes, counted = options.forward_passes(question), options.is_counted(question)
         cloze = Cloze("", question.ids, question.places[0].positions[:1])
         return Announcement(self.measure, cloze, Cost(passes, len(cloze), 0, at_most=not counted))

@@ -31,7 +31,7 @@ How = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class Request:
+class FillRequest:
     """What is requested for a text, by options or by the fields of its line."""
 
     blanks: Any = None
@@ -40,7 +40,7 @@ class Request:
     targets: Any = None
     piece_prior: Any = None
 
-    def with_fields(self, fields: Row) -> "Request":
+    def with_fields(self, fields: Row) -> "FillRequest":
         """The same with the fields of a line; its words replace candidates, and vice versa."""
         # an empty cell of a table is a field that is not there
         given = {n: _value(n, fields[n]) for n in FIELDS if fields.get(n) not in (None, "")}
@@ -82,19 +82,19 @@ class Answerer:
     """A model, and the request for every text that has none of its own."""
 
     lm: LanguageModel
-    request: Request
+    request: FillRequest
     how: How
     top: int
     settings: Settings
 
-    def read(self, fields: Row) -> tuple[Cloze, Request]:
+    def read(self, fields: Row) -> tuple[Cloze, FillRequest]:
         """What a row asks for."""
         if not isinstance(fields.get("text"), str):
             raise ClozeError(f"its field 'text' is a string, not {quoted(fields.get('text'))}")
         request = self.request.with_fields(fields)
         return self.lm.cloze(fields["text"], blanks=request.blanks), request
 
-    def answer(self, cloze: Cloze, request: Request) -> Row:
+    def answer(self, cloze: Cloze, request: FillRequest) -> Row:
         """The likeliest fills of a text, and how they were computed."""
         if request.targets is not None:
             return self._answer_words(cloze, request)
@@ -116,20 +116,20 @@ class Answerer:
             "diagnostics": {key: done[key] for key in _DIAGNOSTICS if key in done},
         }
 
-    def method(self, cloze: Cloze, request: Request) -> str:
+    def method(self, cloze: Cloze, request: FillRequest) -> str:
         """The construction that answers it."""
         if request.method is None:
             return default_method(len(cloze.positions), request.support)
         return method_name(request.method)
 
-    def _answer_words(self, cloze: Cloze, request: Request) -> Row:
+    def _answer_words(self, cloze: Cloze, request: FillRequest) -> Row:
         name = method_name(request.method or METHOD_WITHOUT_TABLES)
         prior = {} if request.piece_prior is None else {"piece_prior": request.piece_prior}
         did = {**prior, "unknown_tokens": list(cloze.unknown)}
         fills = self.ranked_words(cloze, request, name)
         return {"fills": fills, "method": name, "incompatibility": None, "diagnostics": did}
 
-    def ranked_words(self, cloze: Cloze, request: Request, method: str) -> list[Row]:
+    def ranked_words(self, cloze: Cloze, request: FillRequest, method: str) -> list[Row]:
         """The targets in the order of their probabilities, by one method with its options."""
         return self.lm.fill(
             cloze,
@@ -144,13 +144,13 @@ class Answerer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fill(Kind):
+class FillKind(Kind):
     """Texts with blanks, and a request for each that has none of its own.
 
     `settings` say how the model is run; of these, half tables change numbers.
     """
 
-    request: Request = field(default_factory=Request)
+    request: FillRequest = field(default_factory=FillRequest)
     how: How = field(default_factory=dict)
     top: int = 10
     settings: Settings = field(
@@ -190,12 +190,12 @@ class Fill(Kind):
                 items.append(Reason(error))
         return items
 
-    def run(self, lm: LanguageModel, items: Sequence[tuple[Cloze, Request]]) -> list[list[Row]]:
+    def run(self, lm: LanguageModel, items: Sequence[tuple[Cloze, FillRequest]]) -> list[list[Row]]:
         """One row per text."""
         answerer = self._answerer(lm)
         return [[self._row(answerer, *item)] for item in items]
 
-    def _row(self, answerer: Answerer, cloze: Cloze, request: Request) -> Row:
+    def _row(self, answerer: Answerer, cloze: Cloze, request: FillRequest) -> Row:
         try:
             return {**answerer.answer(cloze, request), "reason": None}
         except UnmaskError as error:

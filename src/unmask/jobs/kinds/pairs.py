@@ -16,7 +16,7 @@ _COUNTS = ("pieces_1", "pieces_2", "unknown_tokens", "forward_passes")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pairs(Kind):
+class PairsKind(Kind):
     """Items of a text and two words, in three columns, by one method.
 
     `settings` say how the model is run; of these, half tables change numbers.

@@ -22,7 +22,7 @@ from unmask.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
-class Score(Kind):
+class ScoreKind(Kind):
     """Texts of one column, or with two columns pairs of texts, by one or more methods.
 
     `order` is that of `unmasking`. With `words` there is a row per word. `groups` are the columns

@@ -24,7 +24,7 @@ from unmask.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
-class Variants(Kind):
+class VariantsKind(Kind):
     """Variants of the column `mutant`, of one wild type or of that of their `mutated_sequence`.
 
     Each method has columns of its own. `file_column` is where the name of the assay goes, if there

@@ -25,9 +25,9 @@ from torch import Tensor
 from unmask.model.row_reader import Outcomes, RowReader
 from unmask.model.shapes import Shape, run_by_shape
 from unmask.queries.dependence.question import (
-    Found,
-    How,
-    Question,
+    DependenceOptions,
+    DependenceQuestion,
+    MeasuredMap,
     ids_of,
     positions_of,
     read_places,
@@ -50,35 +50,40 @@ class Opening:
     places: tuple[int, ...]
 
 
-def by_information(reader: RowReader, questions: Sequence[Question], how: How) -> list[Found]:
+def by_information(
+    reader: RowReader, questions: Sequence[DependenceQuestion], options: DependenceOptions
+) -> list[MeasuredMap]:
     """The map of every text, in bits."""
-    outcomes = Outcomes.of(reader.model, how.support)
+    outcomes = Outcomes.of(reader.model, options.support)
 
     def widths_of(opening: Opening) -> tuple[int, ...]:
         return tuple(questions[opening.number].widths[place] for place in opening.places)
 
     def shape_of(opening: Opening) -> Shape:
         widths = widths_of(opening)
-        rows = 1 + sum(how.fills(width) for width in widths)
+        rows = 1 + sum(options.fills(width) for width in widths)
         kept = outcomes.size * sum(widths) // (_KEPT_PER_TOKEN * rows)
         return Shape(len(questions[opening.number].ids), rows, kept, widths)
 
     def measure(some: list[Opening]) -> Iterator[tuple[Opening, int, list[Measured]]]:
         widths = widths_of(some[0])
-        measured = _Contexts(reader, outcomes, how, questions, some, widths).measure()
+        measured = _Contexts(reader, outcomes, options, questions, some, widths).measure()
         return ((opening, row, measured) for row, opening in enumerate(some))
 
     openings = [
         Opening(number, tuple(places))
         for number, question in enumerate(questions)
-        for places in (how.pairs(question) if question.is_whole else [range(len(question.places))])
+        for places in (
+            options.pairs(question) if question.is_whole else [range(len(question.places))]
+        )
     ]
     totals = [_Total(len(question.places)) for question in questions]
     for opening, row, measured in run_by_shape(reader, openings, shape_of, measure):
         for place, one in enumerate(measured):
             totals[opening.number].add(opening.places, place, one, row)
     return [
-        total.found(how.pairs(question)) for total, question in zip(totals, questions, strict=True)
+        total.found(options.pairs(question))
+        for total, question in zip(totals, questions, strict=True)
     ]
 
 
@@ -107,7 +112,7 @@ class _Total:
         # an opening's masked row is read once
         self.forward_passes += int(measured.rows[row]) + (place == 0)
 
-    def found(self, pairs: Iterable[tuple[int, int]]) -> Found:
+    def found(self, pairs: Iterable[tuple[int, int]]) -> MeasuredMap:
         """Both directions averaged, in bits, of pairs that are near enough."""
         bits = 2 * math.log(2)
         far = torch.ones_like(self.values, dtype=torch.bool)
@@ -115,7 +120,7 @@ class _Total:
             far[one, other] = far[other, one] = False
         self.values[far] = self.variances[far] = math.nan
         errors = (self.variances + self.variances.T).sqrt() / bits
-        return Found(
+        return MeasuredMap(
             (self.values + self.values.T) / bits,
             self.forward_passes,
             standard_errors=None if self.is_exact else errors,
@@ -129,12 +134,12 @@ class _Contexts:
         self,
         reader: RowReader,
         outcomes: Outcomes,
-        how: How,
-        questions: Sequence[Question],
+        options: DependenceOptions,
+        questions: Sequence[DependenceQuestion],
         openings: Sequence[Opening],
         widths: tuple[int, ...],
     ) -> None:
-        self.reader, self.outcomes, self.how = reader, outcomes, how
+        self.reader, self.outcomes, self.options = reader, outcomes, options
         self.openings, self.widths = openings, widths
         chosen = [(questions[one.number], one.places) for one in openings]
         self.positions = positions_of(chosen)
@@ -142,7 +147,7 @@ class _Contexts:
         self.masked.scatter_(1, self.positions, reader.model.mask_id)
         # texts that differ must not err in the same direction
         self.keys = [crc32(row.numpy().tobytes()) for row in self.masked]
-        self.token_ids = how.support.ids.cpu().long()
+        self.token_ids = options.support.ids.cpu().long()
         # the columns of each place among the positions that are read
         ends = np.cumsum(widths).tolist()
         self.columns = [
@@ -192,7 +197,7 @@ class _Contexts:
         return fills.averaged(moved_by, torch.bincount(opening, minlength=len(self.openings)))
 
     def _fills(self, place: int, log_probs: Float[Tensor, "openings pieces size"]) -> "_Fills":
-        wanted, size = self.how.samples, self.outcomes.size
+        wanted, size = self.options.samples, self.outcomes.size
         probabilities = log_probs.double().exp()
         everything = torch.ones(len(log_probs), dtype=torch.float64)
         if self.widths[place] == 1 and size <= wanted:
@@ -226,7 +231,7 @@ class _Contexts:
         """
         shape = self.widths[place] + (self.widths[place] > 1), count
         drawn = [
-            np.random.default_rng([self.how.seed, key, *one.places, place]).random(shape)
+            np.random.default_rng([self.options.seed, key, *one.places, place]).random(shape)
             for key, one in zip(self.keys, self.openings, strict=True)
         ]
         return torch.from_numpy(np.stack(drawn))

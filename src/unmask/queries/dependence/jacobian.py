@@ -23,9 +23,9 @@ from torch import Tensor
 from unmask.model.row_reader import Outcomes, RowReader, Rows
 from unmask.model.shapes import Shape, run_by_shape
 from unmask.queries.dependence.question import (
-    Found,
-    How,
-    Question,
+    DependenceOptions,
+    DependenceQuestion,
+    MeasuredMap,
     ids_of,
     positions_of,
     read_places,
@@ -44,31 +44,36 @@ class Proposed:
     log_probs: Float[Tensor, " fills"]
 
 
-def by_jacobian(reader: RowReader, questions: Sequence[Question], how: How) -> list[Found]:
+def by_jacobian(
+    reader: RowReader, questions: Sequence[DependenceQuestion], options: DependenceOptions
+) -> list[MeasuredMap]:
     """The map of every text in nats, and the information of the same passes in bits."""
     asked = [(n, place) for n, q in enumerate(questions) for place in range(len(q.places))]
-    proposed = _propose(reader, questions, asked, how)
-    written = _write(reader, questions, asked, proposed, how)
-    return [_found(n, question, proposed, written, how) for n, question in enumerate(questions)]
+    proposed = _propose(reader, questions, asked, options)
+    written = _write(reader, questions, asked, proposed, options)
+    return [_found(n, question, proposed, written, options) for n, question in enumerate(questions)]
 
 
-def cells(question: Question, how: How) -> int:
+def cells(question: DependenceQuestion, options: DependenceOptions) -> int:
     """How many numbers the blocks of a text hold."""
-    near = sum(len(how.near(question, place)) for place in range(len(question.places)))
+    near = sum(len(options.near(question, place)) for place in range(len(question.places)))
     pieces = sum(question.widths) / len(question.places)
-    return round(near * pieces * min(how.samples, len(how.support)) ** 2)
+    return round(near * pieces * min(options.samples, len(options.support)) ** 2)
 
 
 # --- what is written ---------------------------------------------------------------------------
 
 
 def _propose(
-    reader: RowReader, questions: Sequence[Question], asked: Sequence[Asked], how: How
+    reader: RowReader,
+    questions: Sequence[DependenceQuestion],
+    asked: Sequence[Asked],
+    options: DependenceOptions,
 ) -> dict[Asked, Proposed]:
     """The likeliest tokens of every place, with the place masked: one row each."""
-    outcomes = Outcomes.of(reader.model, how.support)
-    count = min(how.samples, outcomes.size)
-    support = how.support.ids.cpu().long()
+    outcomes = Outcomes.of(reader.model, options.support)
+    count = min(options.samples, outcomes.size)
+    support = options.support.ids.cpu().long()
 
     def shape_of(one: Asked) -> Shape:
         question = questions[one[0]]
@@ -137,13 +142,13 @@ class Written:
 
 def _write(
     reader: RowReader,
-    questions: Sequence[Question],
+    questions: Sequence[DependenceQuestion],
     asked: Sequence[Asked],
     proposed: Mapping[Asked, Proposed],
-    how: How,
+    options: DependenceOptions,
 ) -> dict[Asked, Written]:
     """Every fill of every place in turn: the logits of all candidates at all places."""
-    fills = min(how.samples, len(how.support))
+    fills = min(options.samples, len(options.support))
 
     def shape_of(one: Asked) -> Shape:
         question = questions[one[0]]
@@ -160,7 +165,7 @@ def _write(
         logits = _read(reader, questions, distinct, tokens)
         seen: set[int] = set()
         for (n, place), part in zip(some, which.split([len(r) for r in rows]), strict=True):
-            columns, near = _columns(questions[n], how.near(questions[n], place))
+            columns, near = _columns(questions[n], options.near(questions[n], place))
             new = set(part.tolist()) - seen
             seen |= new
             yield Written(logits[part][:, near], columns, len(new))
@@ -168,7 +173,7 @@ def _write(
     return dict(zip(asked, run_by_shape(reader, asked, shape_of, write), strict=True))
 
 
-def _columns(question: Question, near: range) -> tuple[dict[int, slice], slice]:
+def _columns(question: DependenceQuestion, near: range) -> tuple[dict[int, slice], slice]:
     """The columns of places among those that are kept, and which of all columns those are."""
     ends = [0, *accumulate(question.widths)]
     start = ends[near.start]
@@ -177,7 +182,7 @@ def _columns(question: Question, near: range) -> tuple[dict[int, slice], slice]:
 
 
 def _rows(
-    number: int, question: Question, place: int, fills: Int[Tensor, "fills pieces"]
+    number: int, question: DependenceQuestion, place: int, fills: Int[Tensor, "fills pieces"]
 ) -> Int[Tensor, "fills number_and_length"]:
     """The text with each fill, behind its number."""
     ids = torch.tensor(question.ids).repeat(len(fills), 1)
@@ -187,7 +192,7 @@ def _rows(
 
 def _read(
     reader: RowReader,
-    questions: Sequence[Question],
+    questions: Sequence[DependenceQuestion],
     rows: Int[Tensor, "rows number_and_length"],
     tokens: Mapping[int, Int[Tensor, "read candidates"]],
 ) -> Float[Tensor, "rows read candidates"]:
@@ -225,17 +230,17 @@ def _logits(
 
 def _found(
     number: int,
-    question: Question,
+    question: DependenceQuestion,
     proposed: Mapping[Asked, Proposed],
     written: Mapping[Asked, Written],
-    how: How,
-) -> Found:
+    options: DependenceOptions,
+) -> MeasuredMap:
     size = len(question.places)
     mine = [written[number, place] for place in range(size)]
     centred = [_centred(one.logits.double()) for one in mine]
     told = [_information(proposed[number, p], one.logits) for p, one in enumerate(mine)]
     values, bits = torch.full((2, size, size), math.nan, dtype=torch.float64)
-    for first, second in how.pairs(question):
+    for first, second in options.pairs(question):
         there = centred[first][:, mine[first].columns[second]]
         back = centred[second][:, mine[second].columns[first]]
         if question.widths[first] == question.widths[second] == 1:
@@ -246,7 +251,7 @@ def _found(
         both = told[first][mine[first].columns[second]].sum()
         both += told[second][mine[second].columns[first]].sum()
         bits[first, second] = bits[second, first] = both / (2 * math.log(2))
-    return Found(values, size + sum(one.rows for one in mine), information=bits)
+    return MeasuredMap(values, size + sum(one.rows for one in mine), information=bits)
 
 
 def _centred(logits: Float[Tensor, "fills read k"]) -> Float[Tensor, "fills read k"]:

@@ -11,7 +11,7 @@ from unmask.queries.dependence.dependence_map import DependenceMap
 from unmask.queries.dependence.information import by_information
 from unmask.queries.dependence.jacobian import by_jacobian
 from unmask.queries.dependence.pmi import by_pmi
-from unmask.queries.dependence.question import How, Question
+from unmask.queries.dependence.question import DependenceOptions, DependenceQuestion
 from unmask.settings import Settings
 
 _BY_MEASURE = {"mutual-information": by_information, "pmi": by_pmi, "jacobian": by_jacobian}
@@ -23,29 +23,29 @@ _CELLS_PER_WINDOW = 2**26
 
 def dependence_maps(
     model: MaskedLM,
-    questions: Iterable[Question],
-    how: How,
+    questions: Iterable[DependenceQuestion],
+    options: DependenceOptions,
     settings: Settings,
     *,
     name: str = "masked LM",
 ) -> Iterator[DependenceMap]:
     """The map of every text, in their order; some texts at a time, whatever their number."""
     reader = RowReader(model, settings)
-    with reader.counted(how.measure):
-        for window in _windows(questions, how, settings):
-            yield from _maps(reader, window, how, name)
+    with reader.counted(options.measure):
+        for window in _windows(questions, options, settings):
+            yield from _maps(reader, window, options, name)
 
 
 def _windows(
-    questions: Iterable[Question], how: How, settings: Settings
-) -> Iterator[list[Question]]:
-    held: list[Question] = []
+    questions: Iterable[DependenceQuestion], options: DependenceOptions, settings: Settings
+) -> Iterator[list[DependenceQuestion]]:
+    held: list[DependenceQuestion] = []
     tokens = cells = 0
     for question in questions:
-        check_memory(question, how, settings)
+        check_memory(question, options, settings)
         held.append(question)
-        tokens += how.forward_passes(question) * len(question.ids)
-        cells += jacobian.cells(question, how) if how.measure == "jacobian" else 0
+        tokens += options.forward_passes(question) * len(question.ids)
+        cells += jacobian.cells(question, options) if options.measure == "jacobian" else 0
         if tokens >= _TOKENS_PER_WINDOW or cells >= _CELLS_PER_WINDOW:
             yield held
             held, tokens, cells = [], 0, 0
@@ -53,10 +53,12 @@ def _windows(
         yield held
 
 
-def check_memory(question: Question, how: How, settings: Settings) -> None:
+def check_memory(
+    question: DependenceQuestion, options: DependenceOptions, settings: Settings
+) -> None:
     """Reject a text whose Jacobian would hold more than the memory limit allows."""
     # the logits, and their centred copies in float64
-    needed = 12 * jacobian.cells(question, how) if how.measure == "jacobian" else 0
+    needed = 12 * jacobian.cells(question, options) if options.measure == "jacobian" else 0
     if needed > settings.memory_limit:
         raise MemoryLimitError(
             f"the jacobian of {len(question.places)} places holds {readable_bytes(needed)}, above "
@@ -66,18 +68,18 @@ def check_memory(question: Question, how: How, settings: Settings) -> None:
 
 
 def _maps(
-    reader: RowReader, questions: list[Question], how: How, name: str
+    reader: RowReader, questions: list[DependenceQuestion], options: DependenceOptions, name: str
 ) -> Iterator[DependenceMap]:
-    found = _BY_MEASURE[how.measure](reader, questions, how)
+    found = _BY_MEASURE[options.measure](reader, questions, options)
     for question, one in zip(questions, found, strict=True):
         yield DependenceMap(
             text=question.text,
             places=question.places,
-            measure=how.measure,
+            measure=options.measure,
             values=one.values,
             standard_errors=one.standard_errors,
             information=one.information,
             forward_passes=one.forward_passes,
-            samples=min(how.samples, len(how.support)),
+            samples=min(options.samples, len(options.support)),
             model=name,
         )

@@ -13,18 +13,26 @@ import torch
 
 from unmask.model.row_reader import RowReader
 from unmask.model.shapes import Shape, run_by_shape
-from unmask.queries.dependence.question import Found, How, Question, ids_of, positions_of
+from unmask.queries.dependence.question import (
+    DependenceOptions,
+    DependenceQuestion,
+    MeasuredMap,
+    ids_of,
+    positions_of,
+)
 
 # the number of a text, and the places of it that are masked and read
 Asked = tuple[int, tuple[int, ...]]
 
 
-def by_pmi(reader: RowReader, questions: Sequence[Question], how: How) -> list[Found]:
+def by_pmi(
+    reader: RowReader, questions: Sequence[DependenceQuestion], options: DependenceOptions
+) -> list[MeasuredMap]:
     """The map of every text, in nats."""
     asked: list[Asked] = []
     for number, question in enumerate(questions):
         asked += [(number, (place,)) for place in range(len(question.places))]
-        asked += [(number, pair) for pair in how.pairs(question)]
+        asked += [(number, pair) for pair in options.pairs(question)]
     found = dict(zip(asked, _log_probs(reader, questions, asked), strict=True))
     values = [torch.full((len(q.places),) * 2, math.nan, dtype=torch.float64) for q in questions]
     for (number, places), log_probs in found.items():
@@ -34,13 +42,13 @@ def by_pmi(reader: RowReader, questions: Sequence[Question], how: How) -> list[F
             first, second = places
             values[number][first, second] = values[number][second, first] = value
     return [
-        Found(matrix, how.forward_passes(question))
+        MeasuredMap(matrix, options.forward_passes(question))
         for matrix, question in zip(values, questions, strict=True)
     ]
 
 
 def _log_probs(
-    reader: RowReader, questions: Sequence[Question], asked: Sequence[Asked]
+    reader: RowReader, questions: Sequence[DependenceQuestion], asked: Sequence[Asked]
 ) -> list[list[float]]:
     """Of every place that is masked, the log-probability of what stands there."""
 

@@ -27,7 +27,7 @@ _MOST_SAMPLES = 100_000
 
 
 @dataclass(frozen=True)
-class Question:
+class DependenceQuestion:
     """A text as it stands, with its places: words or residues, or the blanks of a cloze.
 
     In a whole text (`is_whole`) the tokens of all places are known. Otherwise the places are
@@ -46,7 +46,7 @@ class Question:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class MeasuredMap:
     """What a measure found of one text."""
 
     values: Float[Tensor, "places places"]
@@ -56,7 +56,7 @@ class Found:
 
 
 @dataclass(frozen=True, eq=False)
-class How:
+class DependenceOptions:
     """What is measured: over which tokens, from how many of them, between places how far apart."""
 
     measure: str
@@ -82,7 +82,7 @@ class How:
                     f"{name} is a whole number from {least} to {most:,}, not {quoted(value)}"
                 )
 
-    def pairs(self, question: Question) -> Iterator[tuple[int, int]]:
+    def pairs(self, question: DependenceQuestion) -> Iterator[tuple[int, int]]:
         """Every two places that are near enough."""
         size = len(question.places)
         if self.window is None:
@@ -91,7 +91,7 @@ class How:
             (one, other) for one in range(size) for other in self.near(question, one) if other > one
         )
 
-    def near(self, question: Question, place: int) -> range:
+    def near(self, question: DependenceQuestion, place: int) -> range:
         """The places that are near enough to one, itself included."""
         where = numbers_of(question.places)
         if self.window is None:
@@ -99,7 +99,7 @@ class How:
         first = bisect_left(where, where[place] - self.window)
         return range(first, bisect_right(where, where[place] + self.window))
 
-    def check(self, question: Question, name: str = "the text") -> None:
+    def check(self, question: DependenceQuestion, name: str = "the text") -> None:
         """Reject a text that this measure has no number for."""
         if len(question.places) < 2:
             advice = (
@@ -116,7 +116,7 @@ class How:
                 "text, or take the measure 'mutual-information'"
             )
 
-    def forward_passes(self, question: Question) -> int:
+    def forward_passes(self, question: DependenceQuestion) -> int:
         """How many forward passes a text takes, at most: of equal ones, one runs."""
         size, tokens = len(question.places), len(self.support)
         if self.measure == "jacobian":
@@ -133,7 +133,7 @@ class How:
         """How many fills of a place of so many pieces run, at most."""
         return min(self.samples, int(len(self.support) ** width))
 
-    def is_counted(self, question: Question) -> bool:
+    def is_counted(self, question: DependenceQuestion) -> bool:
         """Whether just so many forward passes run, because no two of them can be equal."""
         if self.measure == "mutual-information":
             return len(self.support) <= self.samples and max(question.widths) == 1
@@ -151,7 +151,7 @@ def check_support(measure: str, support: object) -> None:
 
 def question_of(
     cloze: Cloze, tokenizer: Any, names: Sequence[str] | None = None, *, is_chosen: bool = False
-) -> Question:
+) -> DependenceQuestion:
     """The places of a cloze: what its blanks covered, or, if it was written with masks, blanks.
 
     Of places that were chosen (`is_chosen`), neighbours may be far apart in the text.
@@ -171,7 +171,7 @@ def question_of(
     if whole:
         # in the order of the text, whatever the order they were named in
         places.sort(key=lambda place: place.positions)
-    return Question(cloze.text, ids, tuple(places), whole)
+    return DependenceQuestion(cloze.text, ids, tuple(places), whole)
 
 
 def _name(
@@ -193,13 +193,13 @@ def _name(
 # --- rows --------------------------------------------------------------------------------------
 
 
-def ids_of(questions: Sequence[Question]) -> Int[Tensor, "questions length"]:
+def ids_of(questions: Sequence[DependenceQuestion]) -> Int[Tensor, "questions length"]:
     """The ids of texts of one length."""
     return torch.tensor([question.ids for question in questions])
 
 
 def positions_of(
-    chosen: Sequence[tuple[Question, Sequence[int]]],
+    chosen: Sequence[tuple[DependenceQuestion, Sequence[int]]],
 ) -> Int[Tensor, "chosen positions"]:
     """The positions of some places of each text, one place after another; equally many each."""
     return torch.tensor(

@@ -18,7 +18,7 @@ from unmask.errors import ClozeError, UnmaskError
 from unmask.model.row_reader import Outcomes, RowReader
 from unmask.printable import quoted
 from unmask.queries.dependence.information import by_information
-from unmask.queries.dependence.question import How, Question
+from unmask.queries.dependence.question import DependenceOptions, DependenceQuestion
 
 Groups = list[tuple[int, ...]]
 # enough to tell dependent blanks from others: more did not improve fills
@@ -62,7 +62,7 @@ def greedy_groups(
 
 
 def independent_groups(
-    reader: RowReader, question: Question, how: How, at_most: float
+    reader: RowReader, question: DependenceQuestion, options: DependenceOptions, at_most: float
 ) -> tuple[Groups, Float[Tensor, "blanks size"]]:
     """The groups of all blanks, the surest first, and the distribution of each blank."""
     if max(question.widths) > 1:
@@ -70,25 +70,25 @@ def independent_groups(
             "blanks that are filled together have one token each, and some have more; write one "
             "mask per blank"
         )
-    log_probs = _masked(reader, question, question.ids, range(len(question.places)), how)
+    log_probs = _masked(reader, question, question.ids, range(len(question.places)), options)
     order = log_probs.amax(dim=1).argsort(descending=True, stable=True).tolist()
     if len(order) == 1:
         return [(0,)], log_probs
-    (found,) = by_information(reader, [question], how)
+    (found,) = by_information(reader, [question], options)
     return greedy_groups(found.values, order, at_most), log_probs
 
 
 def fill_together(
-    reader: RowReader, question: Question, how: How, at_most: float
+    reader: RowReader, question: DependenceQuestion, options: DependenceOptions, at_most: float
 ) -> FilledTogether:
     """Fill group after group, each blank with its likeliest token given the groups before."""
-    groups, log_probs = independent_groups(reader, question, how, at_most)
-    ids, support = list(question.ids), how.support.ids.cpu().long()
+    groups, log_probs = independent_groups(reader, question, options, at_most)
+    ids, support = list(question.ids), options.support.ids.cpu().long()
     chosen, total = [0] * len(question.places), 0.0
     for number, group in enumerate(groups):
         # of the first group the distributions are known
         if number:
-            log_probs = _masked(reader, question, ids, group, how)
+            log_probs = _masked(reader, question, ids, group, options)
         some = log_probs[list(group)] if number == 0 else log_probs
         best = some.max(dim=1)
         total += float(best.values.sum())
@@ -99,9 +99,13 @@ def fill_together(
 
 
 def _masked(
-    reader: RowReader, question: Question, ids: Sequence[int], blanks: Sequence[int], how: How
+    reader: RowReader,
+    question: DependenceQuestion,
+    ids: Sequence[int],
+    blanks: Sequence[int],
+    options: DependenceOptions,
 ) -> Float[Tensor, "blanks size"]:
     """The distributions of some blanks in one row."""
     positions = [question.places[blank].positions[0] for blank in blanks]
     readouts = reader.one(ids, positions, what="forward passes")
-    return Outcomes.of(reader.model, how.support).log_probs(readouts).cpu()
+    return Outcomes.of(reader.model, options.support).log_probs(readouts).cpu()

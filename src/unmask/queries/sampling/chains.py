@@ -18,7 +18,7 @@ from torch import Tensor
 
 from unmask.printable import quoted
 from unmask.progress import Shown, bar
-from unmask.queries.sampling.conditionals import Conditionals, Drawn
+from unmask.queries.sampling.conditionals import Conditionals, DrawnTokens
 from unmask.queries.sampling.convergence import Mixing, mixing
 from unmask.queries.sampling.pair_blocks import PairBlock
 from unmask.text.support import Support
@@ -55,7 +55,7 @@ class Trace:
     updates: int
 
     @classmethod
-    def of_one(cls, drawn: Drawn) -> "Trace":
+    def of_one(cls, drawn: DrawnTokens) -> "Trace":
         """One update of each chain, that drew every blank."""
         return cls(drawn.tokens[:, None], drawn.log_probs.sum(dim=1)[:, None], 1)
 
@@ -71,7 +71,7 @@ def updates_per_sweep(blanks: int) -> int:
     return -(-blanks // 2)
 
 
-def start(conditionals: Conditionals, chains: int, seed: int) -> Drawn:
+def start(conditionals: Conditionals, chains: int, seed: int) -> DrawnTokens:
     """Every blank from the model's distribution with all masked: a row per blank for all chains."""
     blanks = conditionals.blanks
     every = torch.arange(blanks).repeat(chains)
@@ -79,10 +79,10 @@ def start(conditionals: Conditionals, chains: int, seed: int) -> Drawn:
     source = generator(seed, "start")
     uniforms = torch.rand(chains * blanks, dtype=torch.float64, generator=source)
     drawn = conditionals.draw(masks, every, uniforms)
-    return Drawn(drawn.tokens.view(chains, blanks), drawn.log_probs.view(chains, blanks))
+    return DrawnTokens(drawn.tokens.view(chains, blanks), drawn.log_probs.view(chains, blanks))
 
 
-def run(block: PairBlock, begun: Drawn, schedule: Schedule, progress: Shown) -> Trace:
+def run(block: PairBlock, begun: DrawnTokens, schedule: Schedule, progress: Shown) -> Trace:
     """Move the chains through their schedule: random pairs of blanks, each pair as likely."""
     tokens, log_probs = begun.tokens.clone(), begun.log_probs.clone()
     blanks = tokens.shape[1]

@@ -46,7 +46,7 @@ class Recent(Generic[Thing]):
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class DrawnTokens:
     """Token ids, and the log-probability that each had where it was drawn."""
 
     tokens: Int[Tensor, " *shape"]
@@ -75,7 +75,7 @@ class Conditionals:
         fillings: Int[Tensor, "draws blanks"],
         blanks: Int[Tensor, " draws"],
         uniforms: Float[Tensor, " draws"],
-    ) -> Drawn:
+    ) -> DrawnTokens:
         """One token for one blank of each filling, masks among its tokens summed out by the model.
 
         Uniforms in [0, 1) decide; which rows are shared or remembered changes no draw.
@@ -85,7 +85,7 @@ class Conditionals:
         )
         keys = [tuple(row) for row in rows.tolist()]
         members = torch.argsort(which, stable=True).split(torch.bincount(which).tolist())
-        drawn = Drawn(torch.empty_like(blanks), torch.empty_like(uniforms))
+        drawn = DrawnTokens(torch.empty_like(blanks), torch.empty_like(uniforms))
 
         def draw_row(row: int, log_p: Tensor) -> None:
             places = draw(log_p, uniforms[members[row]].to(log_p.device))

@@ -16,7 +16,7 @@ from torch import Tensor
 from unmask.constructions import build, construction
 from unmask.joints.joint import Joint
 from unmask.model.row_reader import RowReader
-from unmask.queries.sampling.conditionals import Conditionals, Drawn, Recent
+from unmask.queries.sampling.conditionals import Conditionals, DrawnTokens, Recent
 from unmask.queries.sampling.target import Target
 from unmask.tables.elicited import ElicitedSource
 from unmask.tables.pair_tables import PairTables
@@ -37,7 +37,7 @@ class OrdersBlock:
     def __init__(self, conditionals: Conditionals, generator: torch.Generator) -> None:
         self._conditionals, self._generator = conditionals, generator
 
-    def draw(self, tokens: Int[Tensor, "chains blanks"], pair: Pair) -> Drawn:
+    def draw(self, tokens: Int[Tensor, "chains blanks"], pair: Pair) -> DrawnTokens:
         """One blank with both masked, then the other given it: all chains in one batch each."""
         chains = len(tokens)
         uniforms = torch.rand(3, chains, dtype=torch.float64, generator=self._generator)
@@ -46,7 +46,7 @@ class OrdersBlock:
         blanks = torch.tensor(pair)[places]
         rows, every = tokens.clone(), torch.arange(chains)
         rows[:, list(pair)] = self._conditionals.mask_id
-        drawn = Drawn(torch.empty(chains, 2).long(), torch.empty(chains, 2).double())
+        drawn = DrawnTokens(torch.empty(chains, 2).long(), torch.empty(chains, 2).double())
         for turn in (0, 1):
             new = self._conditionals.draw(rows, blanks[turn], uniforms[1 + turn])
             rows[every, blanks[turn]] = new.tokens
@@ -80,19 +80,21 @@ class TablesBlock:
         each = 8 * math.prod(sorted(map(len, target.supports))[-2:])
         self._remembered: Recent[_Kept] = Recent(_REMEMBERED_BYTES // each)
 
-    def draw(self, tokens: Int[Tensor, "chains blanks"], pair: Pair) -> Drawn:
+    def draw(self, tokens: Int[Tensor, "chains blanks"], pair: Pair) -> DrawnTokens:
         """Independent draws for the chains of each context, contexts in the order of their ids."""
         masked = tokens.clone()
         masked[:, list(pair)] = self._target.model.mask_id
         contexts, which = torch.unique(masked, dim=0, return_inverse=True)
-        drawn = Drawn(torch.empty(len(tokens), 2).long(), torch.empty(len(tokens), 2).double())
+        drawn = DrawnTokens(
+            torch.empty(len(tokens), 2).long(), torch.empty(len(tokens), 2).double()
+        )
         for place, context in enumerate(contexts.tolist()):
             mine = torch.nonzero(which == place)[:, 0]
             part = self._sampled(tuple(context), pair, len(mine))
             drawn.tokens[mine], drawn.log_probs[mine] = part.tokens, part.log_probs
         return drawn
 
-    def _sampled(self, context: tuple[int, ...], pair: Pair, n: int) -> Drawn:
+    def _sampled(self, context: tuple[int, ...], pair: Pair, n: int) -> DrawnTokens:
         kept = self._remembered.get((pair, context))
         before = kept.source.forward_passes if kept else 0
         kept = kept or self._built(context, pair)
@@ -102,7 +104,7 @@ class TablesBlock:
         log_probs = torch.tensor([fill.log_prob for fill in fills], dtype=torch.float64)
         # a half for each blank, so that a sum over blanks counts the pair once
         halves = (log_probs / 2)[:, None].repeat(1, 2)
-        return Drawn(torch.tensor([fill.ids for fill in fills]), halves)
+        return DrawnTokens(torch.tensor([fill.ids for fill in fills]), halves)
 
     def _built(self, context: tuple[int, ...], pair: Pair) -> _Kept:
         target, (i, j) = self._target, pair

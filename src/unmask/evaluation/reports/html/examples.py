@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from unmask.constructions import CONSTRUCTIONS
-from unmask.evaluation.reports.html.sentences import Piece, sentence
+from unmask.evaluation.reports.html.sentences import SentencePiece, sentence
 from unmask.evaluation.reports.tables import shown_setting
-from unmask.evaluation.rows import Group, Row, grouped
+from unmask.evaluation.rows import Group, ResultRow, grouped
 
 # where these differ it is because the model's conditionals contradict each other
 SOUND = tuple(name for name, one in CONSTRUCTIONS.items() if one.sound)
@@ -27,9 +27,9 @@ class Example:
     id: str
     token_distance: int
     incompatibility: float | None
-    rows: Mapping[str, Row]
+    rows: Mapping[str, ResultRow]
     errors: Mapping[str, str]
-    sentence: tuple[Piece, ...]
+    sentence: tuple[SentencePiece, ...]
 
     @property
     def spread(self) -> float | None:
@@ -40,7 +40,7 @@ class Example:
         found = self.sound()
         return found[-1].metric("pairwise_nll") - found[0].metric("pairwise_nll") if found else None
 
-    def sound(self) -> list[Row]:
+    def sound(self) -> list[ResultRow]:
         """Those of the sound constructions from the lowest pairwise NLL, none if there is one."""
         found = [self.rows[label] for label in SOUND if label in self.rows]
         return sorted(found, key=lambda row: row.metric("pairwise_nll")) if len(found) > 1 else []
@@ -119,14 +119,14 @@ def script_data(setting: Setting, columns: Sequence[NumberColumn]) -> dict[str, 
 
 
 def settings_of(
-    rows: Iterable[Row], texts: Mapping[str, Mapping[str, str]] | None = None
+    rows: Iterable[ResultRow], texts: Mapping[str, Mapping[str, str]] | None = None
 ) -> list[Setting]:
     """Result rows by setting, settings and constructions as they first appear.
 
     `texts` are sentences to show, by corpus and id.
     """
     known = texts or {}
-    found: dict[Group, tuple[list[str], dict[str, list[Row]]]] = {}
+    found: dict[Group, tuple[list[str], dict[str, list[ResultRow]]]] = {}
     for group, of_group in grouped(rows).items():
         constructions, by_id = found.setdefault(group.setting, ([], {}))
         constructions.append(group.construction)
@@ -142,7 +142,7 @@ def settings_of(
     ]
 
 
-def _example(rows: Sequence[Row], texts: Mapping[str, str]) -> Example:
+def _example(rows: Sequence[ResultRow], texts: Mapping[str, str]) -> Example:
     # of the two tables, so that all constructions of an example share it
     shared = (row.incompatibility for row in rows if row.incompatibility is not None)
     return Example(

@@ -10,7 +10,7 @@ from unmask.errors import UnmaskError
 from unmask.evaluation.reports.bootstrap import Estimate
 from unmask.evaluation.reports.html.charts import WITHOUT, drawn
 from unmask.evaluation.reports.summary import Summary
-from unmask.evaluation.reports.tables import Column, Table
+from unmask.evaluation.reports.tables import Column, ReportTable
 from unmask.evaluation.rows import WHOLE_VOCABULARY
 from unmask.evaluation.run import EvaluationPlan
 from unmask.plots.trade_off import Point, frontier
@@ -24,7 +24,7 @@ class Frontier(NamedTuple):
     """The figure, or a sentence that says why there is none, and its numbers."""
 
     picture: str
-    table: Table
+    table: ReportTable
 
 
 def passes_by_label(plans: Iterable[EvaluationPlan], support: str) -> dict[str, int]:
@@ -86,7 +86,7 @@ def frontier_part(
         )
         for one in points
     ]
-    return Frontier(_figure(points, key=key, title=title), Table("", _COLUMNS, tuple(rows)))
+    return Frontier(_figure(points, key=key, title=title), ReportTable("", _COLUMNS, tuple(rows)))
 
 
 def _figure(points: Sequence[Point], *, key: str, title: str) -> str:

@@ -32,7 +32,7 @@ from unmask.evaluation.reports.tables import (
     distance_table,
     summary_table,
 )
-from unmask.evaluation.run import Run
+from unmask.evaluation.run import EvaluationRun
 from unmask.markup import asset, templates
 from unmask.plots.styles import construction_styles
 
@@ -62,7 +62,7 @@ def page(it: Report) -> str:
     )
 
 
-def _without_detail(run: Run) -> Run:
+def _without_detail(run: EvaluationRun) -> EvaluationRun:
     return replace(run, rows=tuple(row.without_detail() for row in run.rows))
 
 

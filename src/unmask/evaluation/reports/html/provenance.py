@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from unmask import markup
 from unmask.evaluation.reports.reporting import Report
-from unmask.evaluation.run import EvaluationPlan, Run
+from unmask.evaluation.run import EvaluationPlan, EvaluationRun
 from unmask.settings import Sketch
 
 _OPTIONS = ("steps", "mean", "contexts")
@@ -23,7 +23,7 @@ _LONGEST_PART = 100
 _OPTION = re.compile(r"(?<= )(--?[a-z-]+)")
 
 
-def run_part(run: Run) -> dict[str, Any]:
+def run_part(run: EvaluationRun) -> dict[str, Any]:
     """What is known of a run, and the command that does it again."""
     plan = run.plan
     return {
@@ -83,7 +83,7 @@ def report_command(it: Report) -> str:
     return shlex.join(words)
 
 
-def updated(run: Run) -> list[str]:
+def updated(run: EvaluationRun) -> list[str]:
     """When each shard was last written, as its manifest has it, if it has one."""
     found = []
     for path in sorted(run.folder.glob("_manifest-*.json")):
@@ -93,7 +93,7 @@ def updated(run: Run) -> list[str]:
     return sorted(found)
 
 
-def _facts(run: Run) -> Iterator[tuple[str, str]]:
+def _facts(run: EvaluationRun) -> Iterator[tuple[str, str]]:
     plan = run.plan
     yield "Folder", run.folder.name
     yield "Model", plan.model.name
