@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Callable, Generator
 from contextlib import nullcontext
 from typing import Any
@@ -9,7 +10,10 @@ from typing import Any
 import pytest
 from shape_checks import checks_of_shapes
 
-# before the first import of any of its modules; without it tests start some ten seconds sooner
+# before the first import of any of its modules; without it tests start some ten seconds sooner.
+# --quick leaves it out, also in the processes that share the tests, which get the environment alone
+if "--quick" in sys.argv:
+    os.environ["UNMASK_TEST_SHAPES"] = "0"
 unchecked = os.environ.get("UNMASK_TEST_SHAPES") == "0"
 with nullcontext() if unchecked else checks_of_shapes("unmask"):
     import unmask
@@ -30,15 +34,42 @@ REACHED_ELSEWHERE = {
     "test_stationary.py",
 }
 
-
-# what --quick leaves out, and the processor seconds that a test of it may take
+# files that take more than forty seconds begin first: processes that share the files then end at
+# about one time
+LONGEST = {
+    "test_all_architectures.py",
+    "test_benchmarks.py",
+    "test_bradley_terry.py",
+    "test_constructions.py",
+    "test_converged.py",
+    "test_damaged_inputs.py",
+    "test_demo.py",
+    "test_demo_page.py",
+    "test_docs_build.py",
+    "test_every_kind.py",
+    "test_every_path_on_a_second_device.py",
+    "test_folder_jobs.py",
+    "test_golden.py",
+    "test_html_report.py",
+    "test_laws.py",
+    "test_plots.py",
+    "test_ray_jobs.py",
+    "test_report_page.py",
+    "test_sketch.py",
+    "test_snippets.py",
+    "test_tune.py",
+    "test_tutorial_claims.py",
+    "test_variants.py",
+}
+# what --quick leaves out, and the processor seconds that a test of it may take: six times what
+# makes a test slow, since another machine may be slower or busy
 NOT_QUICK, QUICK_SECONDS = ("slow", "long", "real", "assets"), 3.0
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="run the tests marked `long` as well")
     parser.addoption(
-        "--quick", action="store_true", help="the first and the last case of each test without mark"
+        "--quick", action="store_true", help="the first case of each test that has no mark"
     )
     parser.addoption(
         "--update-golden", action="store_true", help="write what tests/golden holds anew"
@@ -46,7 +77,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Files with slow tests first: processes that share the files then end at about one time.
+    """The files that take longest come first.
 
     Tests marked `long` are left out, and counted as deselected, unless --long asks for them.
     """
@@ -58,8 +89,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         chosen = quick(items)
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = [item for item in items if item in chosen]
-    slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    items.sort(key=lambda item: item.path.name not in LONGEST)
     for item in items:
         for mark in item.iter_markers("assets"):
             if not (mark.args and str(mark.args[0]).strip()):
@@ -69,12 +99,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def quick(items: list[pytest.Item]) -> set[pytest.Item]:
-    """The first and the last case of every test without mark; some of every folder."""
-    cases: dict[str, list[pytest.Item]] = {}
+    """The first case of every test without mark; some of every folder."""
+    first: dict[str, pytest.Item] = {}
     for item in items:
         if not any(item.get_closest_marker(mark) for mark in NOT_QUICK):
-            cases.setdefault(item.nodeid.split("[")[0], []).append(item)
-    chosen = {item for found in cases.values() for item in (found[0], found[-1])}
+            first.setdefault(item.nodeid.split("[")[0], item)
+    chosen = set(first.values())
     if without := {item.path.parent for item in items} - {item.path.parent for item in chosen}:
         raise pytest.UsageError(f"--quick has no test of {', '.join(map(str, sorted(without)))}")
     return chosen

@@ -47,6 +47,7 @@ def lines(text: str) -> dict[str, str]:
     return dict(found)
 
 
+@pytest.mark.slow
 def test_a_line_a_number(cost: Callable[..., str], folder: str) -> None:
     out = cost("--length", "9")
     assert out.splitlines()[0] == f"{folder}, log-pool, float32: one text of 9 tokens"
@@ -65,6 +66,7 @@ def test_a_line_a_number(cost: Callable[..., str], folder: str) -> None:
     assert said["time here"].startswith("about ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["pll", "pll-word-l2r", "unmasking"])
 def test_scores_of_whole_texts_take_a_forward_pass_per_token(
     cost: Callable[..., str], bill: Callable[..., Any], method: str
@@ -100,6 +102,7 @@ def test_a_cost_of_scores_is_what_scoring_takes(bill: Callable[..., Any], folder
     assert found["one_text"]["forward_passes"] == score.forward_passes
 
 
+@pytest.mark.slow
 def test_tables_that_do_not_fit_are_streamed_and_it_says_why(cost: Callable[..., str]) -> None:
     said = lines(cost("--memory-limit", "1kB"))["tables"]
     assert re.search(
@@ -107,6 +110,7 @@ def test_tables_that_do_not_fit_are_streamed_and_it_says_why(cost: Callable[...,
     )
 
 
+@pytest.mark.slow
 def test_joints_of_single_contexts_have_two_prices(cost: Callable[..., str]) -> None:
     said = lines(cost("--method", "orders"))
     assert said["forward passes"] == f"3 for a pair; up to {2 * V + 1} to rank or sum"
@@ -158,6 +162,7 @@ def test_json_of_an_accelerator_and_machines(bill: Callable[..., Any]) -> None:
     assert idle["all_texts"]["seconds"] == pytest.approx(idle["one_text"]["seconds"])
 
 
+@pytest.mark.slow
 def test_candidates_and_options_change_the_price(bill: Callable[..., Any]) -> None:
     def rows(*arguments: str) -> int:
         return int(bill(*arguments)["one_text"]["forward_passes"])

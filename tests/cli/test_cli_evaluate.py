@@ -73,6 +73,7 @@ def done(folder: str, corpus: str, tmp_path_factory: pytest.TempPathFactory) -> 
     return output
 
 
+@pytest.mark.slow
 def test_every_construction_of_every_example(run, tmp_path: Path) -> None:
     code, out, err = run(tmp_path / "run", "--examples", "3")
     assert (code, out) == (0, "")
@@ -96,6 +97,7 @@ def test_every_construction_of_every_example(run, tmp_path: Path) -> None:
     assert others == {"_plan.json", "plan.lock", "0-of-1.lock", "_manifest-0-of-1.json"}
 
 
+@pytest.mark.slow
 def test_refused_sentences_are_counted(run, report, tmp_path: Path) -> None:
     _, _, err = run(tmp_path / "run", "--examples", "100", "--mask", "random", "--method", "mlm")
     assert "16 examples (random); rejected before the last: 1 too long (random), 1 too short" in err
@@ -104,6 +106,7 @@ def test_refused_sentences_are_counted(run, report, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_failed_example_is_recorded_tried_again_and_counted(
     run, report, tmp_path: Path, monkeypatch
 ) -> None:
@@ -133,6 +136,7 @@ def test_a_failed_example_is_recorded_tried_again_and_counted(
     assert not any(row.failed for row in read_run(tmp_path / "run").rows)
 
 
+@pytest.mark.slow
 def test_numbers_that_are_not_finite_are_a_failure_of_their_example(
     run, tmp_path: Path, monkeypatch
 ) -> None:
@@ -151,6 +155,7 @@ def test_numbers_that_are_not_finite_are_a_failure_of_their_example(
     assert "all_kl of a result row is a finite number" in failed.reason
 
 
+@pytest.mark.slow
 def test_many_old_failures_do_not_keep_new_examples_from_being_measured(
     run, tmp_path: Path, monkeypatch
 ) -> None:
@@ -183,6 +188,7 @@ def test_a_log_gets_lines(run, tmp_path: Path) -> None:
     assert "6/6" in err
 
 
+@pytest.mark.slow
 def test_a_device_is_written_to_and_not_replaced(report, done: Path, tmp_path: Path) -> None:
     (tmp_path / "null").symlink_to("/dev/null")
     report(done, "--resamples", "50", "--output", tmp_path / "null")
@@ -190,6 +196,7 @@ def test_a_device_is_written_to_and_not_replaced(report, done: Path, tmp_path: P
     assert not Path("/dev/null").is_file()
 
 
+@pytest.mark.slow
 def test_notes_are_escaped(report, folder: str, corpus: str, tmp_path: Path) -> None:
     request = EvaluationRequest(
         corpus=CorpusSpec(corpus),
@@ -220,6 +227,7 @@ def test_a_dry_run_counts_what_metrics_read(run, tmp_path: Path, method: str) ->
     assert re.search(r"each (11|6\d) forward passes", out)
 
 
+@pytest.mark.slow
 def test_supports_without_special_tokens_and_by_name(run, tmp_path: Path) -> None:
     small = ("--examples", "2", "--mask", "contiguous", "--method", "mlm,orders", "--quiet")
     assert run(tmp_path / "a", *small, "--support", "no-special")[0] == 0
@@ -265,6 +273,7 @@ def test_another_model_on_a_worker_is_refused(folder: str, corpus: str, tmp_path
         check_model(prepared.lm, prepared.plan.model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["text", "markdown", "latex", "csv", "json"])
 def test_a_report_in_every_format(report, done: Path, format: str, tmp_path: Path) -> None:
     out = report(done, "--output-format", format, "--resamples", "50")
@@ -282,6 +291,7 @@ def test_a_report_in_every_format(report, done: Path, format: str, tmp_path: Pat
         assert len(rows) == 2 * len(unmask.CONSTRUCTIONS)
 
 
+@pytest.mark.slow
 def test_tables_by_name(report, done: Path) -> None:
     out = report(done, "--table", "distance", "--resamples", "50")
     assert "NLL by token distance" in out
@@ -292,6 +302,7 @@ def test_tables_by_name(report, done: Path) -> None:
     assert "less ag" in out
 
 
+@pytest.mark.slow
 def test_differences_that_were_asked_for_need_a_baseline(run, tmp_path: Path, capsys) -> None:
     assert run(tmp_path / "run", "--examples", "3", "--method", "hcb,ag")[0] == 0
     given = ["report", str(tmp_path / "run"), "--resamples", "50"]
@@ -303,6 +314,7 @@ def test_differences_that_were_asked_for_need_a_baseline(run, tmp_path: Path, ca
     assert "differences are to mlm, which was not measured; give --baseline NAME" in err
 
 
+@pytest.mark.slow
 def test_numbers_by_distance_are_written_where_there_is_nothing_to_draw(
     report, done: Path, tmp_path: Path
 ) -> None:
@@ -312,6 +324,7 @@ def test_numbers_by_distance_are_written_where_there_is_nothing_to_draw(
     assert names == ["distance-differences.csv", "distance.csv"]
 
 
+@pytest.mark.slow
 def test_runs_that_must_not_be_mixed_are_not(
     run, done: Path, tmp_path: Path, folder: str, capsys
 ) -> None:
@@ -351,6 +364,7 @@ REPORTS_REFUSED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REPORTS_REFUSED)
 def test_bad_reports_are_one_line(
     done: Path, capsys, name: str, tmp_path: Path, monkeypatch
@@ -364,6 +378,7 @@ def test_bad_reports_are_one_line(
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["--output", "--html", "--figures"])
 @pytest.mark.parametrize(
     "place", ["_plan.json", "_manifest-0-of-1.json", "part-000000.parquet", "_locks/x"]
@@ -381,6 +396,7 @@ def test_a_report_is_not_written_over_its_run(
     assert {path: path.read_bytes() for path in done.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.slow
 def test_a_changed_plan_is_named(done: Path, tmp_path: Path, capsys) -> None:
     changed = Path(shutil.copytree(done, tmp_path / "run"))
     plan = (changed / "_plan.json").read_text()
@@ -391,6 +407,7 @@ def test_a_changed_plan_is_named(done: Path, tmp_path: Path, capsys) -> None:
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_page_says_what_to_do_about_a_part_of_another_plan(
     done: Path, tmp_path: Path, report
 ) -> None:
@@ -406,6 +423,7 @@ def test_a_report_of_nothing_is_one_line(tmp_path: Path, capsys) -> None:
     assert "is not the folder of an evaluation" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_copy_can_be_published(report, done: Path, tmp_path: Path) -> None:
     report(done, "--copy-to", tmp_path / "copy")
     content = b"".join(
@@ -415,6 +433,7 @@ def test_a_copy_can_be_published(report, done: Path, tmp_path: Path) -> None:
     assert report(tmp_path / "copy", "--resamples", "50") == report(done, "--resamples", "50")
 
 
+@pytest.mark.slow
 def test_a_rejected_report_copies_nothing(done: Path, tmp_path: Path, capsys) -> None:
     copy = tmp_path / "copy"
     assert main(["report", str(done), "--copy-to", str(copy), "--baseline", "typo"]) == 2
@@ -423,6 +442,7 @@ def test_a_rejected_report_copies_nothing(done: Path, tmp_path: Path, capsys) ->
     capsys.readouterr()
 
 
+@pytest.mark.slow
 def test_a_function_of_ones_own_is_measured_by_where_it_is_imported_from(
     run, report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

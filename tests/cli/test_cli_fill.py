@@ -63,6 +63,7 @@ def test_methods_side_by_side_in_the_order_asked(fill, lm):
         assert shown == [f.tokens for f in joint.top(4)]
 
 
+@pytest.mark.slow
 def test_all_methods_once_each(fill, results):
     out, _ = fill(PAIR, "--method", "all")
     assert [name for name in rows(out)[0] if name not in ("rank", "prob")] == list(CONSTRUCTIONS)
@@ -155,6 +156,7 @@ def test_a_stdin_that_holds_no_text(stdin, sentence, folder, capsys, monkeypatch
     assert sentence in err
 
 
+@pytest.mark.slow
 def test_supports(results):
     def tokens(*arguments: str) -> set[str]:
         fills = results(PAIR, "--top", "5000", *arguments)["results"]["log-pool"]["fills"]
@@ -192,6 +194,7 @@ def test_how_much_the_candidates_leave_out_is_said(fill, lm):
     assert "candidates" not in fill(PAIR)[0]
 
 
+@pytest.mark.slow
 def test_more_than_two_blanks(fill, lm):
     text = "the [MASK] [MASK] on the [MASK]."
     out, err = fill(text, "--support", "4", "--top", "3", "--method", "log-pool,orders")
@@ -209,6 +212,7 @@ def test_more_than_two_blanks(fill, lm):
     assert {"mlm", "ag", "log-pool", "orders"} <= set(every)
 
 
+@pytest.mark.slow
 def test_blanks_beyond_tables_are_filled_by_orders_and_searched(fill, results):
     text = "[MASK] " * 5
     out, err = fill(text, "--top", "2")
@@ -387,6 +391,7 @@ def started(folder: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         running.wait()
 
 
+@pytest.mark.slow
 def test_control_c_ends_a_long_run_after_its_cost_was_said(folder):
     with started(folder, "--method", "ag-paper", "--steps", str(10**9)) as running:
         assert "forward passes" in running.stderr.readline()
@@ -396,6 +401,7 @@ def test_control_c_ends_a_long_run_after_its_cost_was_said(folder):
     assert (out, err) == ("", "unmask: interrupted\n")
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_is_met_with_silence(folder):
     with started(folder, "--quiet") as running:
         # as `| head -0`: closed before anything can be written

@@ -34,6 +34,7 @@ def command(folder, capsys):
     return run
 
 
+@pytest.mark.slow
 def test_a_table_for_people(command, folder):
     out, err = command("L4K:K2R", "Y6F")
     lm = unmask.load(folder)
@@ -47,6 +48,7 @@ def test_a_table_for_people(command, folder):
     assert err == ""
 
 
+@pytest.mark.slow
 def test_json_from_a_list_on_stdin(command, monkeypatch, folder):
     monkeypatch.setattr(sys, "stdin", io.StringIO("K2R:L4K\n\n Y6F \n"))
     out, _ = command("-", "--json", "--method", "mrf")
@@ -57,6 +59,7 @@ def test_json_from_a_list_on_stdin(command, monkeypatch, folder):
     assert found["results"][0] == json.loads(json.dumps(expected.to_dict()))
 
 
+@pytest.mark.slow
 def test_a_sequence_from_a_file(command, tmp_path):
     path = tmp_path / "chain.fasta"
     path.write_text(f">one of them\n{CHAIN[:4]}\n{CHAIN[4:].lower()}*\n", encoding="utf-8")

@@ -71,6 +71,7 @@ def read(text: str, **marks: Any) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text), **marks))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["csv", "tsv", "jsonl"])
 def test_rows_hold_what_python_returns(format, pairs, lm, folder, tmp_path) -> None:
     output = tmp_path / f"out.{format}"

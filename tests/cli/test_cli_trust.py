@@ -32,6 +32,7 @@ def test_a_j_that_has_not_converged_is_called_rough(fill, monkeypatch: pytest.Mo
     assert "the solver behind J has not converged" in err
 
 
+@pytest.mark.slow
 def test_how_far_to_trust_the_fills_stands_below_them(fill, results, lm):
     out, _ = fill(PAIR, "--method", "ag,mlm")
     bits = lm.joint(PAIR, method="ag").incompatibility()
@@ -44,12 +45,14 @@ def test_how_far_to_trust_the_fills_stands_below_them(fill, results, lm):
     assert shown["verdict"] in agreement
 
 
+@pytest.mark.slow
 def test_nothing_is_said_of_trust_without_both_tables(fill, results):
     assert "J =" not in fill(PAIR, "--method", "mlm,orders")[0]
     shown = results(PAIR, "--method", "orders")["results"]["orders"]
     assert (shown["incompatibility"], shown["verdict"], shown["entropy"]) == (None, None, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "arguments", "options"),
     [

@@ -84,6 +84,7 @@ def variants(folder: str, capsys: pytest.CaptureFixture[str]) -> Run:
     return run
 
 
+@pytest.mark.slow
 def test_an_assay_of_proteingym_is_scored_by_one_command(variants, lm, folder, tmp_path) -> None:
     given = assay(MUTANTS)
     output = tmp_path / "scores.csv"
@@ -385,6 +386,7 @@ def test_only_the_parts_of_a_folder_are_compared(variants: Run, tmp_path: Path) 
     assert variants(*given) == first
 
 
+@pytest.mark.slow
 def test_shards_compare_when_the_last_of_them_is_done(variants: Run, tmp_path: Path) -> None:
     source = write(tmp_path / "a.csv", measured(["K2R", "A4G", "K8L", "Q9W"]))
     given = [source, "--score-column", "DMS_score", "--quiet", "--texts-per-unit", "2", "-o"]

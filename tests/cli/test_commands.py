@@ -87,6 +87,7 @@ def test_an_option_of_several_commands_has_one_help() -> None:
     assert {name: len(helps[name]) for name in shared if len(helps[name]) > 1} == {"model": 2}
 
 
+@pytest.mark.slow
 def test_a_command_can_be_called_without_a_command_line(folder, capsys) -> None:
     assert CostCommand(model=folder, length=8, json=True).run() == 0
     called = re.sub(r'"\w*seconds\w*": [^,]+', "", capsys.readouterr().out)
@@ -103,6 +104,7 @@ def test_no_help_imports_torch() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.slow
 def test_an_option_of_a_construction_is_declared_once(folder, monkeypatch, capsys) -> None:
     """An entry and a function: options of commands, checks, the demo and figures follow."""
 

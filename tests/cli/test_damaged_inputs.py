@@ -174,6 +174,7 @@ READABLE: dict[str, Callable[[Rows], tuple[str, bytes]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_how_a_table_was_saved_changes_no_number(name: str, shell: Shell) -> None:
     command = COMMANDS[name]
@@ -297,6 +298,7 @@ def test_there_are_as_many_as_were_meant() -> None:
     assert sum(len(damaged(name)) for name in COMMANDS) >= 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_damaged_file_ends_in_rows_with_reasons_or_in_one_line(name: str, shell: Shell) -> None:
     command = COMMANDS[name]

@@ -58,6 +58,7 @@ def read(text: str, mark: str = ",") -> list[dict[str, str]]:
 # --- one text ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_strongest_pairs_are_printed(depend: Run, lm: unmask.LanguageModel) -> None:
     code, out, err = depend(TEXT)
     found = lm.dependence(TEXT, measure="pmi")
@@ -98,6 +99,7 @@ def test_a_tree_and_json(depend: Run, lm: unmask.LanguageModel) -> None:
     assert (said["unit"], said["forward_passes"], len(said["pairs"])) == ("nats", 15, 2)
 
 
+@pytest.mark.slow
 def test_a_text_from_stdin_and_one_with_blanks(
     depend: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +134,7 @@ def test_all_pairs_are_written(
 # --- figures -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_figures(depend: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
     place = tmp_path / "map.svg"

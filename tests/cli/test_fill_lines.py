@@ -40,6 +40,7 @@ def answered(folder, tmp_path, capsys):
     return run
 
 
+@pytest.mark.slow
 def test_a_text_a_line_in_their_order(answered, lm):
     rows, err, code = answered([PAIR, "", ONE, "  \t", ONE], "--top", "3", name="in.txt")
     said = "unmask: 3 of 3 texts answered\n"
@@ -63,6 +64,7 @@ def test_a_text_a_line_in_their_order(answered, lm):
     }
 
 
+@pytest.mark.slow
 def test_fields_of_a_line_override_the_options(answered, lm):
     plain = "the unhappy cat sat."
     lines = [
@@ -217,6 +219,7 @@ def test_answers_to_a_pipe_are_there_before_the_next_line_is_read(folder, capsys
     assert [text.count("\n") for text in seen] == [0, 1, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
 def test_tables_in_and_out(ending, folder, tmp_path, capsys, lm):
     rows = [{"n": "=1", "text": ONE}, {"n": "2", "text": PAIR}]

@@ -121,6 +121,7 @@ def test_the_name_of_a_pipe_and_an_option_say_its_format(pipe) -> None:
     assert read_rows(pipe("b", "n,text\n1,b\n"), "csv") == [{"n": "1", "text": "b"}]
 
 
+@pytest.mark.slow
 def test_dev_stdin_is_standard_input_also_from_a_file(tmp_path, folder) -> None:
     import subprocess
 

@@ -66,6 +66,7 @@ def test_rejected_lines_are_answers_that_stay(fill_all, tmp_path):
     assert [row["reason"] is None for row in rows] == [True, False, True]
 
 
+@pytest.mark.slow
 def test_quiet_says_nothing(fill_all, tmp_path):
     assert fill_all("--quiet") == (0, "")
     assert fill_all("--quiet") == (0, "")
@@ -87,6 +88,7 @@ def test_a_terminal_sees_how_many_of_how_many(fill_all, monkeypatch):
     assert [one for one in bars if one[0] == "texts"] == [("texts", n, 4) for n in range(5)]
 
 
+@pytest.mark.slow
 def test_the_cost_of_all_lines_is_said_once(fill_all, monkeypatch, folder, capsys):
     monkeypatch.setattr(announce, "_LONG_SECONDS", 0.0)
     code, err = fill_all(texts=[PAIR] * 9)
@@ -142,6 +144,7 @@ def test_rows_are_the_same_however_many_texts_are_scored_at_once(arguments, scor
         assert {**row, **numbers} == other
 
 
+@pytest.mark.slow
 def test_accuracies_are_of_the_pairs_of_before_too(score_all, tmp_path, monkeypatch):
     monkeypatch.setattr(score, "TEXTS_AT_ONCE", 2)
     output, part = tmp_path / "out.csv", tmp_path / "out.csv.partial"
@@ -255,6 +258,7 @@ def test_texts_that_cannot_be_scored_are_no_file_where_they_are_all(
     assert [bool(row["reason"]) for row in found] == [True, True, True, False]
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_input(lm, tmp_path, monkeypatch):
     """By blocks of Python's memory: a row that is kept is several, and counting them is quick."""
     blocks: list[int] = []

@@ -184,6 +184,7 @@ def test_no_nearby_marginals_are_below_the_regularised_minimum(towards: str) -> 
         assert objective(x, y + scale * rng.normal(size=15)) > lowest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["ag", "weighted-ag"])
 def test_the_answer_does_not_depend_on_the_tiles(
     method: str, monkeypatch: pytest.MonkeyPatch

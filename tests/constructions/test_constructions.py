@@ -62,6 +62,7 @@ def test_a_blank_may_have_a_single_candidate(method: str, shape: tuple[int, int]
     np.testing.assert_allclose(log_table(joint), right, rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "options"),
     [*[(method, {}) for method in ("ag-paper", *SEARCHED)], ("ag", {"pseudo_counts": 0.5})],

@@ -115,6 +115,7 @@ def test_blocks_that_hardly_meet_are_weighed_against_each_other(
     check(*tables(blocks(count, leak, chained=chained)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("leak", "axes"), list(zip(LEAKS, ["a", "b", "ab", "ab"], strict=True)))
 def test_blocks_with_impossible_tokens_are_weighed_too(leak: float, axes: str) -> None:
     check(*tables(blocks(4, leak, chained=True), axes))
@@ -155,6 +156,7 @@ def test_what_nothing_ties_is_not_claimed() -> None:
     assert right.shape == given.shape
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leak", [1e-6, 1e-12])
 def test_every_way_to_read_the_tables_says_the_same(
     leak: float, monkeypatch: pytest.MonkeyPatch
@@ -170,6 +172,7 @@ def test_every_way_to_read_the_tables_says_the_same(
     check(compiled, right)
 
 
+@pytest.mark.slow
 def test_compiled_sums_between_groups_are_the_plain_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     log_joint = np.random.default_rng(6).normal(0, 2, (70, 45)).astype(np.longdouble)
     rng = np.random.default_rng(7)
@@ -192,6 +195,7 @@ def test_compiled_sums_between_groups_are_the_plain_ones(monkeypatch: pytest.Mon
     np.testing.assert_allclose(net.sum(1), np.bincount(many[0], here.gradient, 30), atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("many", [2, 8, 30])
 def test_more_trees_than_are_told_apart_are_no_lie(
     many: int, monkeypatch: pytest.MonkeyPatch
@@ -207,6 +211,7 @@ def test_more_trees_than_are_told_apart_are_no_lie(
         check(*tables(np.random.default_rng(8).normal(0, 1, (150, 140)).astype(np.longdouble)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leak", [1e-5, 1e-9, 1e-13])
 def test_chained_blocks_of_three_blanks(leak: float) -> None:
     block = np.repeat(np.arange(3), 2)
@@ -253,6 +258,7 @@ def folder(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
+@pytest.mark.slow
 def test_fill_does_not_warn_of_impossible_tokens_nor_is_j_left_out(
     folder: str, fill: Callable[..., tuple[str, str]]
 ) -> None:

@@ -340,6 +340,7 @@ def test_what_is_no_joint_of_the_tables_is_refused(returned: Any, said: str) -> 
     assert re.search(said, refusal(lambda: unmask.construct("mine", EXAMPLE.tables())))
 
 
+@pytest.mark.slow
 def test_powers_may_be_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "FEWEST_CELLS", 1)
 

@@ -181,6 +181,7 @@ def locked(blanks: int, leak: float) -> ToyMaskedLM:
     return ToyMaskedLM(table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leak", [1e-2, 1e-4, 1e-6, 1e-9, 1e-12, 1e-16, 1e-30, 1e-100])
 @pytest.mark.parametrize("name", ["ag", "weighted-ag", "pseudo-gibbs", "log-pool"])
 def test_solvers_cross_between_blocks_that_hardly_meet_or_say_so(name: str, leak: float) -> None:
@@ -194,6 +195,7 @@ def test_solvers_cross_between_blocks_that_hardly_meet_or_say_so(name: str, leak
     assert joint.diagnostics["converged"] is False or away < 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leak", [1e-6, 1e-12, 1e-16, 1e-30])
 def test_modes_of_one_fill_each_are_weighed_or_not_claimed(leak: float) -> None:
     """k contexts that lock in one fill have more ties among them than a tree has."""
@@ -205,6 +207,7 @@ def test_modes_of_one_fill_each_are_weighed_or_not_claimed(leak: float) -> None:
         assert joint.diagnostics["converged"] is False or away < 1e-3, name
 
 
+@pytest.mark.slow
 def test_conditionals_beyond_float64_are_not_called_agreed() -> None:
     class Wild(ToyMaskedLM):
         def _logits(self, row: list[int], position: int) -> np.ndarray:
@@ -275,6 +278,7 @@ def test_many_blanks_cost_no_more_than_their_orders() -> None:
     assert rows_of_a_fill(6) == 63
 
 
+@pytest.mark.slow
 def test_orders_alone_range_over_everything_unless_told() -> None:
     joint = toy(4).joint(text(4), method="orders", settings=QUIET)
     assert joint.shape == (6, 6, 6, 6)
@@ -442,6 +446,7 @@ def test_fills_without_a_table_have_the_probability_of_the_table(blanks: int) ->
     assert 0 < joint.diagnostics["searched_mass"] <= found + 1e-6
 
 
+@pytest.mark.slow
 def test_many_blanks_average_a_stated_number_of_orders_and_stay_normalised() -> None:
     joint = lazy(7, size=2)
     every = torch.tensor(list(np.ndindex(*joint.shape)))
@@ -480,6 +485,7 @@ def test_sums_that_need_a_table_say_so() -> None:
     assert joint.to_dict(2)["entropy"] is None
 
 
+@pytest.mark.slow
 def test_five_blanks_are_filled_without_being_told_how() -> None:
     lm = toy(5, size=9, noise=0.5)
     joint = lm.joint(text(5), settings=QUIET)

@@ -99,6 +99,7 @@ def test_tables_without_doubly_masked_distributions_will_do() -> None:
     assert error(fits.solve_stationary(bare), example) < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tile_cells", [1, 100, 1000])
 def test_the_answer_does_not_depend_on_the_tiles(
     tile_cells: int, monkeypatch: pytest.MonkeyPatch

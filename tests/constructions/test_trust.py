@@ -43,6 +43,7 @@ def test_it_is_as_defined(kind: str, shape: tuple[int, int]) -> None:
     assert unmask.incompatibility(example.tables()) == pytest.approx(right, rel=1e-5, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_it_grows_with_noise() -> None:
     levels = [noisy(scale) for scale in np.linspace(0, 2, 20)]
     found = [unmask.incompatibility(example.tables()) for example in levels]

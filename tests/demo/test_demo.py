@@ -187,6 +187,7 @@ def occupied(scheduler: Scheduler) -> Iterator[None]:
         ended.set()
 
 
+@pytest.mark.slow
 def test_answers_come_in_the_order_of_questions() -> None:
     scheduler, order = Scheduler(5), list[int]()
     with occupied(scheduler):
@@ -195,6 +196,7 @@ def test_answers_come_in_the_order_of_questions() -> None:
     assert order == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_what_a_computation_raises_is_its_own() -> None:
     scheduler = Scheduler(2)
     failing, job = scheduler.begin(lambda _: 1 / 0), scheduler.begin(lambda _: 3)
@@ -204,6 +206,7 @@ def test_what_a_computation_raises_is_its_own() -> None:
     assert job.future.result(PATIENCE) == 3
 
 
+@pytest.mark.slow
 def test_forward_passes_are_counted_once() -> None:
     """Pieces of work have the same name again and again, in any size."""
     job = Scheduler(1).begin(lambda _: 1)
@@ -221,6 +224,7 @@ def _ticking(job: Computation) -> int:
     return 1
 
 
+@pytest.mark.slow
 def test_a_job_that_is_cancelled_ends_and_frees_its_place() -> None:
     scheduler = Scheduler(2)
     running, waiting = scheduler.begin(_ticking), scheduler.begin(_ticking)
@@ -243,6 +247,7 @@ def test_a_job_that_is_cancelled_ends_and_frees_its_place() -> None:
 # --- answers -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_answer_is_that_of_the_constructions() -> None:
     lm = toy()
     *before, shown = handlers(lm=lm).answer(DemoQuestion("t1 t2 t3", (2, 4), ("mlm", "log-pool")))
@@ -265,6 +270,7 @@ def test_the_answer_is_that_of_the_constructions() -> None:
     assert f">{best.probability:.3f}</td>" in shown.maps
 
 
+@pytest.mark.slow
 def test_bars_of_all_constructions_have_one_scale() -> None:
     lm = toy()
     cards = last(handlers(lm=lm), DemoQuestion("t1 t2 t3", (2, 4), ("mlm", "ag"))).cards
@@ -275,6 +281,7 @@ def test_bars_of_all_constructions_have_one_scale() -> None:
     assert wide == pytest.approx(each, abs=0.06)
 
 
+@pytest.mark.slow
 def test_one_blank_and_three() -> None:
     one = last(handlers(), DemoQuestion("t1 t2 t3", (2,), ("log-pool",)))
     assert one.cards is not None
@@ -288,6 +295,7 @@ def test_one_blank_and_three() -> None:
     assert three.maps == ""
 
 
+@pytest.mark.slow
 def test_several_answers_at_once_are_those_of_one_after_the_other() -> None:
     asked = [DemoQuestion("t1 t2 t3", places, ("ag",)) for places in ((0, 2), (2, 4), (0, 4))]
     alone = [last(handlers(), one) for one in asked]
@@ -303,6 +311,7 @@ def test_several_answers_at_once_are_those_of_one_after_the_other() -> None:
     assert [found[n].cards for n in range(3)] == [one.cards for one in alone]
 
 
+@pytest.mark.slow
 def test_without_a_free_place_the_page_says_so() -> None:
     at = handlers(places=1)
     assert at._scheduler.places.acquire(blocking=False)
@@ -311,6 +320,7 @@ def test_without_a_free_place_the_page_says_so() -> None:
     assert "Please try again" in shown.status
 
 
+@pytest.mark.slow
 def test_an_answer_that_nobody_waits_for_is_not_finished() -> None:
     lm = toy()
     at = handlers(places=1, lm=lm)
@@ -322,6 +332,7 @@ def test_an_answer_that_nobody_waits_for_is_not_finished() -> None:
     assert lm.model.rows_asked == 0  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_a_visitor_cancels_what_is_theirs() -> None:
     at = handlers(places=2)
     question = DemoQuestion("t1 t2 t3", (2, 4), ("ag",))
@@ -339,6 +350,7 @@ def test_a_visitor_cancels_what_is_theirs() -> None:
     assert "J = " in str(last(at, question, "me").trust)
 
 
+@pytest.mark.slow
 def test_a_second_question_gets_its_answer_and_not_that_of_the_first() -> None:
     at = handlers(places=1)
     old, new = (DemoQuestion("t1 t2 t3", places, ("ag",)) for places in ((0, 2), (2, 4)))
@@ -354,6 +366,7 @@ def test_a_second_question_gets_its_answer_and_not_that_of_the_first() -> None:
     assert shown.cards == last(handlers(), new).cards
 
 
+@pytest.mark.slow
 def test_what_fails_is_said_without_what_was_written(capsys: pytest.CaptureFixture[str]) -> None:
     at = handlers()
 
@@ -368,6 +381,7 @@ def test_what_fails_is_said_without_what_was_written(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err == "unmask: the demo could not answer: RuntimeError\n"
 
 
+@pytest.mark.slow
 def test_a_closed_demo_ends_its_work() -> None:
     at = handlers()
     with occupied(at._scheduler):
@@ -378,6 +392,7 @@ def test_a_closed_demo_ends_its_work() -> None:
     assert "Something failed" in str(last(at, DemoQuestion("t1 t2 t3", (2, 4))).status)
 
 
+@pytest.mark.slow
 def test_a_long_text_is_cut_before_anything_looks_at_it() -> None:
     # not by the clock: others may use the machine too
     began = time.process_time()
@@ -408,6 +423,7 @@ def test_words_stay_blank_while_the_text_is_edited() -> None:
     assert at.edited("two play", "two men play", "2").chosen == ()
 
 
+@pytest.mark.slow
 def test_two_blanks_of_a_large_vocabulary_are_estimated() -> None:
     """By constructions that a sketch does for; the others are over candidates, and say so."""
     asked = DemoQuestion("t1 t2", (0, 2), ("mlm", "log-pool", "ag"))
@@ -422,6 +438,7 @@ def test_two_blanks_of_a_large_vocabulary_are_estimated() -> None:
     assert str(shown.maps).count("<table>") == 3
 
 
+@pytest.mark.slow
 def test_an_estimate_that_is_rough_is_said_to_be() -> None:
     sketch = unmask.Sketch(precision=1e-9, passes=101)
     at = handlers(lm=toy(2, LARGE), sketch=sketch)
@@ -501,6 +518,7 @@ def test_filling_without_blanks_says_that_there_are_none() -> None:
     assert status != panels.line(panels.HINT)
 
 
+@pytest.mark.slow
 def test_how_far_an_answer_is() -> None:
     scheduler = Scheduler(1)
     with occupied(scheduler):

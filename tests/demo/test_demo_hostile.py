@@ -112,6 +112,7 @@ def handlers(lm: unmask.LanguageModel) -> Handlers:
     return Handlers(lm, settings=settings, sketch=sketch, default=DemoQuestion(TEXT), places=4)
 
 
+@pytest.mark.slow
 def test_the_model_never_runs_twice_at_once() -> None:
     """A question at start-up is answered in its turn, and so are those of several visitors."""
     lm = tiny()
@@ -145,6 +146,7 @@ def test_the_model_never_runs_twice_at_once() -> None:
     assert set(together) == {1}
 
 
+@pytest.mark.slow
 def test_a_model_that_reads_no_example_is_served_all_the_same(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -160,6 +162,7 @@ def test_a_model_that_reads_no_example_is_served_all_the_same(
 EVERY = ("/", "/config", JOIN, RUN, "/gradio_api/upload", "/gradio_api/call/answer", "/nowhere")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", EVERY)
 def test_a_large_body_is_not_read(client: Client, path: str) -> None:
     status, headers, said = client.ask("POST", path, b"a" * (LARGEST_BODY + 1))
@@ -167,6 +170,7 @@ def test_a_large_body_is_not_read(client: Client, path: str) -> None:
     assert said == b"The demo takes up to 64 kB.\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [JOIN, RUN])
 def test_a_large_stream_ends_at_the_limit(client: Client, path: str) -> None:
     """Without a length: as many pieces as it takes, and not all that would come."""
@@ -189,6 +193,7 @@ def test_a_large_stream_ends_at_the_limit(client: Client, path: str) -> None:
     assert sent < 2_500
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", ["-1", "many", "1e3", "99999999999999999999"])
 def test_a_length_that_is_not_one(client: Client, length: str) -> None:
     connection = http.client.HTTPConnection(client.host, timeout=120)
@@ -199,6 +204,7 @@ def test_a_length_that_is_not_one(client: Client, length: str) -> None:
     connection.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
     [
@@ -221,6 +227,7 @@ def test_what_the_page_has_no_use_for_is_not_there(client: Client, path: str) ->
     assert (status, said) == (404, b"There is nothing here.\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "value",
     [
@@ -250,6 +257,7 @@ def test_nothing_but_plain_values_reaches_gradio(
     assert not fetched
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "host", ["localhost", "LOCALHOST", "localhost.:9", "127.0.0.1:1", "[::1]:7860", "[::1]"]
 )
@@ -257,6 +265,7 @@ def test_names_of_this_machine_are_answered(client: Client, host: str) -> None:
     assert client.ask("GET", "/config", Host=host)[0] == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "host",
     [
@@ -285,11 +294,13 @@ def test_other_names_are_not(client: Client, host: str, path: str) -> None:
     assert len(said) < 120
 
 
+@pytest.mark.slow
 def test_a_preflight_is_asked_its_name_too(client: Client) -> None:
     headers = {"Origin": "http://evil.example", "Access_Control_Request_Method": "POST"}
     assert client.ask("OPTIONS", JOIN, Host="evil.example", **headers)[0] == 421
 
 
+@pytest.mark.slow
 def test_no_web_sockets(client: Client) -> None:
     status, _, _ = client.ask(
         "GET",
@@ -326,6 +337,7 @@ def test_which_names_are_answered(
     assert Hosts(listens, also).answer_to(asked) is answered
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["http://demo.example", "demo.example:80", "*", "a b", ""])
 def test_a_name_to_allow_is_a_name(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["demo", "-m", "nothing", "--allow-host", name]) == 2
@@ -366,6 +378,7 @@ def question(word: str) -> list[Any]:
     return [f"the {word} sat on the [MASK] [MASK].", "", ["mlm", "log-pool"]]
 
 
+@pytest.mark.slow
 def test_nothing_that_visitors_write_stays(
     demo: Any, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -398,6 +411,7 @@ def test_nothing_that_visitors_write_stays(
     assert found == here
 
 
+@pytest.mark.slow
 def test_a_page_has_a_short_name(client: Client) -> None:
     """Gradio's tables of pages hold their names, which a program may choose as it likes."""
     for name in ("x" * 65, "the cat sat", "\u1234"):
@@ -405,6 +419,7 @@ def test_a_page_has_a_short_name(client: Client) -> None:
         assert (status, json.loads(said)) == (400, {"detail": "That is not the name of a page."})
 
 
+@pytest.mark.slow
 def test_tables_of_pages_stay_small(
     demo: Any, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -420,6 +435,7 @@ def test_tables_of_pages_stay_small(
     assert len(queue.event_analytics) <= 1
 
 
+@pytest.mark.slow
 def test_memory_is_flat_after_large_questions(client: Client) -> None:
     """Of the largest size that is allowed: answered, and gone."""
     word = "a" * (LARGEST_BODY - 2_000)
@@ -439,6 +455,7 @@ def test_memory_is_flat_after_large_questions(client: Client) -> None:
 # --- what is logged ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_bad_requests_are_one_line_each_without_what_was_sent(
     client: Client, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -482,6 +499,7 @@ def test_bad_requests_are_one_line_each_without_what_was_sent(
     assert "Cost: " in client.answer("answer", question("cat"), "good")
 
 
+@pytest.mark.slow
 def test_another_page_of_the_process_keeps_its_tracebacks(
     client: Client, capfd: pytest.CaptureFixture[str]
 ) -> None:

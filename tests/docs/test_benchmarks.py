@@ -35,6 +35,7 @@ def test_both_sides_of_a_ratio_have_the_same_repeats() -> None:
         interleaved.ratios([1.0, 2.0], [1.0])
 
 
+@pytest.mark.slow
 def test_runs_take_turns_in_an_order_that_is_turned_round() -> None:
     order: list[str] = []
     runs = {name: lambda name=name: order.append(name) for name in ("a", "b")}
@@ -82,6 +83,7 @@ def test_an_unknown_part_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert "no part 'nothing'; parts: elicitation, rounding" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_model_that_is_not_there_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("UNMASK_TEST_ASSETS", "UNMASK_TEST_MODELS"):
         monkeypatch.delenv(name, raising=False)

@@ -49,6 +49,7 @@ def test_templates_have_dots_where_values_are() -> None:
     assert not said("no ... where", ["no ... here and there"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quote", QUOTED)
 def test_a_quoted_message_is_printed(quote: str) -> None:
     assert said(quote, strings()), quote

@@ -46,6 +46,7 @@ def of_all_pages() -> dict[Path, list[tuple[str, bool]]]:
     return {page: found for page in sorted(DOCS.rglob("*.md")) if (found := formulas(page))}
 
 
+@pytest.mark.slow
 def test_every_formula_is_made() -> None:
     for latex, block in itertools.chain.from_iterable(of_all_pages().values()):
         assert mathml(latex, block=block).startswith("<math "), latex
@@ -55,6 +56,7 @@ def test_every_formula_is_made() -> None:
         assert "operatorname" not in latex, latex
 
 
+@pytest.mark.slow
 def test_the_pages_about_joints_have_formulas() -> None:
     named = {page.stem for page in of_all_pages()}
     assert {"what-is-a-joint", "which-joint", "several-blanks", "the-paper", "trust"} <= named

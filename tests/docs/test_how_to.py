@@ -323,6 +323,7 @@ def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_snippets_run(
     tiny_bert: Path,
     tmp_path: Path,
@@ -349,6 +350,7 @@ def test_snippets_run(
     assert "| mlm |" in said
 
 
+@pytest.mark.slow
 def test_columns_of_the_page_are_those_of_the_rows(tiny_bert: Path, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     corpus = tmp_path / "sentences.txt"

@@ -135,6 +135,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_the_package_alone(packed: Path) -> None:
     (path,) = packed.glob("*.whl")
     with zipfile.ZipFile(path) as wheel:
@@ -157,6 +158,7 @@ def package_files() -> list[Path]:
     return [path for path in found if path.is_file() and "__pycache__" not in path.parts]
 
 
+@pytest.mark.slow
 def test_the_source_archive_has_the_tests_and_no_models(packed: Path) -> None:
     (path,) = packed.glob("*.tar.gz")
     with tarfile.open(path) as archive:

@@ -211,6 +211,7 @@ def test_a_torn_row_is_done_again_and_another_models_refused(tmp_path: Path) -> 
         pivots.done(path, "other")
 
 
+@pytest.mark.slow
 def test_published_pivots_are_made_of_rows_without_text() -> None:
     folder = ROOT / "docs" / "results"
     rows = pivots_report.read([folder / "pivots.jsonl"])
@@ -280,6 +281,7 @@ def test_nats_per_token_are_those_of_all_tokens_together() -> None:
     assert cells[3] == ["`margin`", "the largest", "1 of 2", "0.25", "3e-06"]
 
 
+@pytest.mark.slow
 def test_published_log_probabilities_are_made_of_rows_without_text() -> None:
     folder = ROOT / "docs" / "results"
     record = json.loads((folder / "unmasking.json").read_text(encoding="utf-8"))

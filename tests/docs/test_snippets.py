@@ -239,6 +239,7 @@ def runs(models: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Pa
     return place
 
 
+@pytest.mark.slow
 @of_pages(*SHELL)
 def test_commands_run(
     page: Path,
@@ -260,6 +261,7 @@ def test_commands_run(
                 assert other_program(command), f"{name_of(page)}:{block.line}: {command.words}"
 
 
+@pytest.mark.slow
 def test_what_fails_is_noticed(
     models: dict[str, str],
     folder: Path,

@@ -49,6 +49,7 @@ def folder(data: run.Data, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_a_resumed_run_ends_in_the_same_weights(
     data: run.Data, folder: Path, tmp_path: Path
 ) -> None:

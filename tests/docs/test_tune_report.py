@@ -113,6 +113,7 @@ def cells(text: str, *first: str) -> list[list[str]]:
     return [line for line in stripped if tuple(line[: len(first)]) == first]
 
 
+@pytest.mark.slow
 def test_arms_are_compared_with_the_control_example_by_example(folder: Path) -> None:
     output = folder / "tuning.md"
     assert tune_report.main(["page", str(folder), "--output", str(output)]) == 0
@@ -152,6 +153,7 @@ def test_whole_sentences(folder: Path) -> None:
     assert sum(found.values()) == 30
 
 
+@pytest.mark.slow
 def test_blanks_filled_together(folder: Path) -> None:
     output = folder / "tuning.md"
     assert tune_report.main(["page", str(folder), "--output", str(output)]) == 0
@@ -165,6 +167,7 @@ def test_blanks_filled_together(folder: Path) -> None:
     assert start[12] == "**-1.0000 [-1.0000, -1.0000]**"
 
 
+@pytest.mark.slow
 def test_what_the_penalty_is_made_of(folder: Path, tmp_path: Path) -> None:
     output = folder / "tuning.md"
     assert tune_report.main(["page", str(folder), "--output", str(output)]) == 0
@@ -182,6 +185,7 @@ def test_what_the_penalty_is_made_of(folder: Path, tmp_path: Path) -> None:
     assert 0 < row["contradiction"] < 2 * row["interaction"]
 
 
+@pytest.mark.slow
 def test_an_arm_measured_on_dev_alone_is_in_no_other_table(folder: Path) -> None:
     arm = folder / "compatible-1"
     for path in [*(arm / run for run in tune_report.RUNS[1:]), *arm.glob("*.jsonl")]:

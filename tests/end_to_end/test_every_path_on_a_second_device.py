@@ -561,6 +561,7 @@ TRAINS = "UNMASK_TEST_TRAINS"
 CHOSEN = [name for name in PATHS if ("tune" in name) == (TRAINS in os.environ)]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*dense logits")
 @pytest.mark.parametrize("name", CHOSEN)
 def test_a_path_gives_the_numbers_of_the_cpu(name: str, places: list[Place]) -> None:

@@ -97,6 +97,7 @@ def test_the_default_is_five_fills_by_the_default_of_fill(tiny):
     assert made(text, method="log-pool", top_k=3) == tiny(text, top_k=3)
 
 
+@pytest.mark.slow
 def test_everything_that_fill_takes(tiny):
     lm = tiny.language_model
     pair = "the [MASK] sat on the [MASK]."
@@ -204,6 +205,7 @@ def test_registering_again_does_not_warn(caplog, monkeypatch):
     assert type(made) is JointFillMaskPipeline
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["import unmask.pipelines", "unmask.JointFillMaskPipeline"])
 def test_the_task_is_registered_by_name_and_not_by_a_hook(how: str):
     code = f"""

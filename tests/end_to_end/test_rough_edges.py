@@ -204,6 +204,7 @@ def _figures() -> dict[str, Callable[[], Any]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "suffix"),
     [("plot", ".svg"), ("compare", ".svg"), ("frontier", ".svg"), ("plot", ".png")],

@@ -115,6 +115,7 @@ CHANGED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CHANGED)
 def test_a_changed_model_is_rejected_in_one_line(begun: Path, capsys, name: str) -> None:
     file, changed, said = CHANGED[name]
@@ -128,6 +129,7 @@ def test_a_changed_model_is_rejected_in_one_line(begun: Path, capsys, name: str)
     assert read_run(begun / "run") == before
 
 
+@pytest.mark.slow
 def test_what_does_not_change_the_function_is_the_same_model(begun: Path, capsys) -> None:
     plan = (begun / "run/_plan.json").read_text()
     assert str(begun) not in plan

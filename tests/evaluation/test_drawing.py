@@ -48,6 +48,7 @@ def test_runs_that_mask_other_tokens_are_not_paired() -> None:
         report([first, second], resampling=QUICK)
 
 
+@pytest.mark.slow
 def test_a_figure_a_setting_and_one_table(tmp_path: Path) -> None:
     written = list(draw(a_report("a", "b"), tmp_path))
     names = [path.name for path in written]
@@ -79,12 +80,14 @@ def test_without_a_baseline_a_line_says_why_nothing_is_drawn(tmp_path: Path) -> 
     assert "there is no mlm to compare with; choose a construction with --baseline" in line
 
 
+@pytest.mark.slow
 def test_names_that_no_file_name_holds_do_not_replace_each_other(tmp_path: Path) -> None:
     written = list(draw(a_report("\u65b0", "\u5c0f"), tmp_path))
     assert len(written) == len(set(written)) == 4
     assert all(path.name.isascii() for path in written)
 
 
+@pytest.mark.slow
 def test_names_that_differ_in_case_do_not_replace_each_other(tmp_path: Path) -> None:
     written = list(draw(a_report("SNLI dev", "snli-dev", "b"), tmp_path))
     assert len(written) == len(set(written)) == 5
@@ -104,6 +107,7 @@ def test_syntactic_differences_pair_runs_of_one_setting() -> None:
     assert apart.bins("syntax") == together.bins("syntax")
 
 
+@pytest.mark.slow
 def test_syntactic_distances_are_drawn_where_texts_were_parsed(tmp_path: Path) -> None:
     far = {f"s{i:04}/random": i % 2 for i in range(70)}
     it = replace(a_report("a"), syntactic=(far,), apart=({"no offsets": 3},))

@@ -27,6 +27,7 @@ def normal(seed: int, *shape: int) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=shape)
 
 
+@pytest.mark.slow
 def test_a_normal_mean_has_its_textbook_error_and_interval() -> None:
     values = normal(1, 400)
     (found,) = means([values], range(400))

@@ -40,6 +40,7 @@ def whole(lm: unmask.LanguageModel, pair: MaskedPair) -> tuple[torch.Tensor, tor
     return a_given_b.log_prob(every), b_given_a.log_prob(every)
 
 
+@pytest.mark.slow
 def test_run_whole_it_is_the_construction(
     lm: unmask.LanguageModel, pair: MaskedPair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,6 +80,7 @@ def test_over_few_tokens_it_is_the_joint_of_those_tokens(
         assert row["over"][str(count)]["mlm"] == pytest.approx(-float(guesses) / 2, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_the_sample_stands_for_the_other_contexts(
     lm: unmask.LanguageModel, pair: MaskedPair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,6 +94,7 @@ def test_the_sample_stands_for_the_other_contexts(
     assert abs(few["tail"] - float(truth)) < 4 * few["tail_error"]
 
 
+@pytest.mark.slow
 def test_the_page_is_made_of_its_rows_and_they_are_those_of_table_1() -> None:
     rows = hcb_contexts.read(RESULTS / "hcb-contexts.jsonl")
     page = (RESULTS / "hcb-contexts.md").read_text(encoding="utf-8")

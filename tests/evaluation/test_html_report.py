@@ -196,6 +196,7 @@ def made() -> tuple[Report, str, Tag]:
     return it, text, read(text)
 
 
+@pytest.mark.slow
 def test_a_page_of_the_published_rows_is_whole_and_needs_nothing(made) -> None:
     _, text, root = made
     check_self_contained(root)
@@ -207,6 +208,7 @@ def test_a_page_of_the_published_rows_is_whole_and_needs_nothing(made) -> None:
     assert len(text.encode()) < 1_000_000
 
 
+@pytest.mark.slow
 def test_the_policy_allows_this_style_and_this_script_and_nothing_else() -> None:
     root = read(page(a_report()))
     (policy,) = (
@@ -224,6 +226,7 @@ def test_the_policy_allows_this_style_and_this_script_and_nothing_else() -> None
     assert not rules
 
 
+@pytest.mark.slow
 def test_ten_thousand_examples_are_below_five_megabytes() -> None:
     rng = random.Random(1)
     rows = []
@@ -248,6 +251,7 @@ def is_examples(one: Tag) -> bool:
     return one.attributes.get("class") == "examples"
 
 
+@pytest.mark.slow
 def test_a_page_depends_neither_on_the_order_of_examples_nor_on_the_clock() -> None:
     rows = list(rows_of())
     places = {"mlm": 0, "ag": 1, "log-pool": 2}
@@ -269,6 +273,7 @@ def shown(estimate: Estimate, digits: int, sign: str = "", star: str = "") -> st
     return f"{value} [{low}, {high}]{star}"
 
 
+@pytest.mark.slow
 def test_tables_have_the_numbers_of_the_summaries(made) -> None:
     it, _, root = made
     found = [row for table in tables(root, "Results") for row in table[1:]]
@@ -284,6 +289,7 @@ def test_tables_have_the_numbers_of_the_summaries(made) -> None:
         assert cells[8] == shown(one.pairwise_nats_per_byte, 3)
 
 
+@pytest.mark.slow
 def test_tables_have_the_paired_differences(made) -> None:
     it, _, root = made
     found = [row for table in tables(root, "Paired differences to mlm") for row in table[1:]]
@@ -300,6 +306,7 @@ def test_tables_have_the_paired_differences(made) -> None:
     assert 0 < marked < 30
 
 
+@pytest.mark.slow
 def test_examples_have_the_numbers_of_their_rows_twice() -> None:
     rows = list(rows_of("mlm", "ag", "log-pool", count=250, incompatibility=0.0123456))
     root = read(page(a_report(a_run(rows))))
@@ -343,6 +350,7 @@ def test_numbers_that_are_not_there_are_empty() -> None:
     assert "so there is no spread" in text
 
 
+@pytest.mark.slow
 def test_the_largest_disagreements_are_found_by_the_rule() -> None:
     rows = list(rows_of("mlm", "hcb", "ag", "weighted-ag", "log-pool", "ag(pseudo_counts=1)"))
     (setting,) = settings_of(rows)
@@ -366,6 +374,7 @@ def test_sound_constructions_are_constructions() -> None:
     assert set(SOUND) < CONSTRUCTIONS.keys()
 
 
+@pytest.mark.slow
 def test_a_construction_has_the_colour_of_the_figures() -> None:
     root = read(page(a_report()))
     dots = {
@@ -394,6 +403,7 @@ def test_normalising_a_page_does_not_change_its_markup() -> None:
     assert unicodedata.normalize("NFC", written).startswith("<b>&#x338;")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Glyph:UserWarning", "ignore:constrained_layout:UserWarning")
 def test_hostile_names_stay_text() -> None:
     pytest.importorskip("matplotlib")
@@ -445,6 +455,7 @@ def test_a_figure_in_a_page_has_ids_of_its_own_and_no_style() -> None:
     assert "width" not in root.inside[0].attributes
 
 
+@pytest.mark.slow
 def test_figures_beside_each_other_do_not_clash() -> None:
     pytest.importorskip("matplotlib")
     runs = [
@@ -465,6 +476,7 @@ def test_figures_beside_each_other_do_not_clash() -> None:
         assert {name for one in figure.inside for name in one.attributes} <= allowed
 
 
+@pytest.mark.slow
 def test_syntactic_distances_stand_beside_those_in_tokens() -> None:
     pytest.importorskip("matplotlib")
     it = a_report()
@@ -479,6 +491,7 @@ def test_syntactic_distances_stand_beside_those_in_tokens() -> None:
     assert "--parser PARSER --corpus CORPUS" in root.text
 
 
+@pytest.mark.slow
 def test_differences_by_distance_stand_under_their_figure_as_text() -> None:
     it = a_report(a_run(list(rows_of("mlm", "hcb", "ag-paper"))))
     root = read(page(it))
@@ -504,6 +517,7 @@ def test_one_document_explains_terms_and_notes_once() -> None:
         assert len(said) == len(set(said)) > 2
 
 
+@pytest.mark.slow
 def test_terms_are_explained_once_and_before_they_are_used() -> None:
     rows = [
         row
@@ -585,6 +599,7 @@ def test_long_sentences_are_cut_away_from_their_blanks() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_examples_that_failed_are_listed_with_their_sentence() -> None:
     rows = [*rows_of("mlm", spans=((0, 1), (2, 3))), *rows_of("ag", spans=((0, 1), (2, 3)))]
     rows[3] = a_row(3, reason="KeyError: the text of C:\\secret", spans=((0, 1), (2, 3)))
@@ -607,6 +622,7 @@ def test_texts_are_those_of_the_corpus_that_was_measured() -> None:
     assert with_text(it, [corpus]).texts == {"snli": {"s0000": "a b c"}}
 
 
+@pytest.mark.slow
 def test_a_plan_with_the_size_of_its_support_has_a_frontier_to_scale() -> None:
     pytest.importorskip("matplotlib")
     names = ("mlm", "ag", "log-pool")
@@ -622,6 +638,7 @@ def test_a_plan_with_the_size_of_its_support_has_a_frontier_to_scale() -> None:
         assert nll.split()[0] == f"{math.log(by_name[name].pairwise_ppl.value):.3f}"
 
 
+@pytest.mark.slow
 def test_models_of_different_vocabularies_have_their_own_costs() -> None:
     every = tuple(LabelledMethod(name, {}) for name in ("mlm", "ag"))
     sizes = {"small": 100, "large": 30_000}
@@ -644,6 +661,7 @@ def test_without_matplotlib_a_line_says_how_to_get_figures(monkeypatch: pytest.M
 # --- where it comes from -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_provenance_is_told(made) -> None:
     it, _, root = made
     said = root.text
@@ -660,6 +678,7 @@ def test_provenance_is_told(made) -> None:
     assert str(TABLE1) not in said
 
 
+@pytest.mark.slow
 def test_a_manifest_that_cannot_be_read_is_no_failure(tmp_path: Path) -> None:
     run = replace(a_run(list(rows_of())), folder=tmp_path)
     for place, text in enumerate(["{", "[]", '{"updated": 3}', '{"updated": "then"}']):
@@ -706,6 +725,7 @@ def test_the_command_of_the_page_is_a_command() -> None:
 # --- the command -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_page_beside_the_tables(tmp_path: Path, capsys) -> None:
     place = tmp_path / "out.html"
     assert (
@@ -809,6 +829,7 @@ def played(text: str, actions: list[tuple[str, object]]) -> list[dict]:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_the_script_sorts_filters_and_shows_all() -> None:
     rows = list(rows_of("mlm", "ag", count=250))
     rows[7] = a_row(7, positions=(2, 3), reason="Error: x")

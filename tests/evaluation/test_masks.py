@@ -63,6 +63,7 @@ def positions(lm: unmask.LanguageModel, **options: Any) -> tuple[int, ...]:
     return pair.cloze.positions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mask", "possible"),
     [

@@ -113,6 +113,7 @@ def rows(part: Any) -> list[list[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_nothing_of_a_text_becomes_markup(hostile: Path, browser: Any) -> None:
     with opened(browser, hostile, before=TRAP) as page:
         # the page's own script, and one of data for each of two masks
@@ -145,6 +146,7 @@ def test_nothing_of_a_text_becomes_markup(hostile: Path, browser: Any) -> None:
         screenshot(page, "report-hostile-1200")
 
 
+@pytest.mark.slow
 def test_sentences_are_text_too(hostile: Path, browser: Any) -> None:
     assert "cat sat" not in hostile.read_text(encoding="utf-8")
     with opened(browser, hostile.with_name("text.html"), before=TRAP) as page:
@@ -168,6 +170,7 @@ WIDTHS = "all => all.map((one) => [one.ariaLabel, one.scrollWidth, one.clientWid
 SCROLL = "all => all.every((one) => getComputedStyle(one).overflowX === 'auto')"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1200, 400])
 def test_no_table_is_clipped(published: Path, hostile: Path, browser: Any, width: int) -> None:
     for address in (published, hostile, hostile.with_name("text.html")):
@@ -185,6 +188,7 @@ def test_no_table_is_clipped(published: Path, hostile: Path, browser: Any, width
             assert width < 1200 or all(label.startswith("Examples: ") for label in wide), wide
 
 
+@pytest.mark.slow
 def test_a_filter_is_text_and_no_pattern(hostile: Path, browser: Any) -> None:
     with opened(browser, hostile, before=TRAP) as page:
         part = page.locator(".examples").first
@@ -197,6 +201,7 @@ def test_a_filter_is_text_and_no_pattern(hostile: Path, browser: Any) -> None:
         assert part.locator(".shown").inner_text().startswith("0 of ")
 
 
+@pytest.mark.slow
 def test_it_fits_a_phone_in_the_dark(hostile: Path, browser: Any) -> None:
     with opened(browser, hostile, width=420, dark=True) as page:
         assert fits(page)
@@ -208,6 +213,7 @@ def test_it_fits_a_phone_in_the_dark(hostile: Path, browser: Any) -> None:
         screenshot(page, "report-hostile-420-dark")
 
 
+@pytest.mark.slow
 def test_hostile_folders_are_quoted_in_commands(hostile: Path, browser: Any) -> None:
     with opened(browser, hostile) as page:
         commands = page.locator("pre").all_inner_texts()
@@ -217,6 +223,7 @@ def test_hostile_folders_are_quoted_in_commands(hostile: Path, browser: Any) -> 
     assert cli._parser().parse_args(report[1:]).runs == [FOLDER]
 
 
+@pytest.mark.slow
 def test_the_published_rows_have_all_parts(published: Path, browser: Any) -> None:
     with opened(browser, published) as page:
         assert fits(page)
@@ -245,6 +252,7 @@ def in_order(numbers: Sequence[str], *, descending: bool) -> bool:
     return values == sorted(values, reverse=descending)
 
 
+@pytest.mark.slow
 def test_examples_are_sorted_and_filtered_by_hand(published: Path, browser: Any) -> None:
     with opened(browser, published) as page:
         part = page.locator(".examples").nth(1)
@@ -272,6 +280,7 @@ def test_examples_are_sorted_and_filtered_by_hand(published: Path, browser: Any)
         assert f"{len(kept)} of 250 examples are shown" in part.locator(".shown").inner_text()
 
 
+@pytest.mark.slow
 def test_the_keyboard_reaches_everything(published: Path, browser: Any) -> None:
     with opened(browser, published) as page:
         part = page.locator(".examples").first
@@ -289,6 +298,7 @@ def test_the_keyboard_reaches_everything(published: Path, browser: Any) -> None:
         assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
 
 
+@pytest.mark.slow
 def test_the_published_rows_fit_a_phone(published: Path, browser: Any) -> None:
     with opened(browser, published, width=420) as page:
         assert fits(page)
@@ -331,6 +341,7 @@ def test_costs_over_a_support_are_numbers() -> None:
     assert passes_by_label([plan], "vocabulary") == {}
 
 
+@pytest.mark.slow
 def test_what_a_page_does_wrong_is_noticed(browser: Any, tmp_path: Path) -> None:
     bad = tmp_path / "bad.html"
     bad.write_text("<img src='https://example.org/x.png'><script>alert(1); nothing()</script>")

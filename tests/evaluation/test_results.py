@@ -47,6 +47,7 @@ def test_the_page_is_made_of_its_rows() -> None:
     assert made.splitlines()[:-1] == page.splitlines()[:-1]
 
 
+@pytest.mark.slow
 def test_the_guide_has_the_same_figures() -> None:
     guide = (ROOT / "docs" / "concepts" / "which-joint.md").read_text(encoding="utf-8")
     lines = beyond_the_paper.guide_lines(
@@ -64,6 +65,7 @@ def test_rows_carry_ids_and_no_text() -> None:
             assert strings == [row["id"], row["mask"]]
 
 
+@pytest.mark.slow
 def test_the_page_of_sketches_is_made_of_its_rows() -> None:
     found = sketch_report.read(RESULTS / "sketch.jsonl")
     assert sketch_report.page(found) == (RESULTS / "sketch.md").read_text(encoding="utf-8")
@@ -188,6 +190,7 @@ def test_every_figure_of_table_1_has_its_own_words_and_its_numbers() -> None:
         assert after.startswith("**Paired")
 
 
+@pytest.mark.slow
 def test_the_differences_by_token_distance_are_those_of_the_rows() -> None:
     runs = [read_run(TABLE1 / name) for name in ("snli", "xsum")]
     few = Resampling(resamples=2)
@@ -201,6 +204,7 @@ def test_the_differences_by_token_distance_are_those_of_the_rows() -> None:
         assert one.unary_nll.value == pytest.approx(other.unary_nll.value)
 
 
+@pytest.mark.slow
 def test_enough_of_table_1_was_measured() -> None:
     snli, xsum = (read_run(TABLE1 / name) for name in ("snli", "xsum"))
     assert snli.missing == 0
@@ -234,6 +238,7 @@ def test_enough_of_it_was_measured_at_berts_vocabulary() -> None:
             assert len({row.example_id for row in run.rows if row.mask == mask}) >= least
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", MODELS, ids=lambda folder: folder.name)
 def test_published_rows_of_table_1_hold_ids_and_no_text(folder: Path) -> None:
     known = ("corpus", "mask", "model", "support", "construction", "software", "device")
@@ -253,6 +258,7 @@ def test_published_rows_of_table_1_hold_ids_and_no_text(folder: Path) -> None:
             assert row.example_id == f"{row.sentence_id}/{row.mask}"
 
 
+@pytest.mark.slow
 def test_the_harness_repeats_what_was_measured_before_it() -> None:
     """The same examples, by another script, in another session of the same model."""
     found = {(row.example_id, row.construction): row for row in read_run(TABLE1 / "snli").rows}

@@ -65,6 +65,7 @@ def measured(toy: unmask.LanguageModel) -> list[tuple[ResultRow, ResultRow]]:
     return found
 
 
+@pytest.mark.slow
 def test_estimates_agree_with_exact_numbers_within_their_errors(measured) -> None:
     for estimate, exact in measured:
         assert estimate.error is None, estimate.error
@@ -74,6 +75,7 @@ def test_estimates_agree_with_exact_numbers_within_their_errors(measured) -> Non
         assert estimate.incompatibility == pytest.approx(exact.incompatibility, rel=0.25)
 
 
+@pytest.mark.slow
 def test_pairs_that_need_no_table_are_exact(measured) -> None:
     for estimate, exact in measured:
         if estimate.construction in ("mlm", "orders", "sweep"):
@@ -83,6 +85,7 @@ def test_pairs_that_need_no_table_are_exact(measured) -> None:
             assert estimate.pairwise_error > 0
 
 
+@pytest.mark.slow
 def test_divergences_at_the_gold_contexts_agree_and_others_are_left_out(measured) -> None:
     for name in sketchable():
         of_it = [pair for pair in measured if pair[0].construction == name]
@@ -93,6 +96,7 @@ def test_divergences_at_the_gold_contexts_agree_and_others_are_left_out(measured
     assert all(estimate.all_kl is None for estimate, _ in measured)
 
 
+@pytest.mark.slow
 def test_they_are_never_averaged_with_exact_rows(measured) -> None:
     assert {estimate.support for estimate, _ in measured} == {"vocabulary (sketch)"}
     assert {exact.support for _, exact in measured} == {"vocabulary"}
@@ -187,6 +191,7 @@ def run(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     return run
 
 
+@pytest.mark.slow
 def test_shards_resume_and_reports(run, tmp_path: Path, capsys) -> None:
     few = ("--sketch", "--quiet", "--method", "mlm,log-pool")
     for shard in ("0/2", "1/2", "0/2"):
@@ -226,6 +231,7 @@ def test_what_does_not_go_with_a_sketch_is_said_in_one_line(run) -> None:
         assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_the_cost_is_that_of_the_sketch(run) -> None:
     code, out, _ = run("--sketch", "--method", "mlm", "--dry-run")
     assert code == 0

@@ -86,6 +86,7 @@ def edges_by_search(words: Parse, one: int, other: int) -> int | None:
     return None
 
 
+@pytest.mark.slow
 @given(forests(), st.data())
 def test_a_distance_counts_edges(words: list[ParsedWord], data: st.DataObject) -> None:
     places = st.integers(0, len(words) - 1)
@@ -96,6 +97,7 @@ def test_a_distance_counts_edges(words: list[ParsedWord], data: st.DataObject) -
     assert (distance == 0) == (one == other)
 
 
+@pytest.mark.slow
 @given(forests(), st.data())
 def test_any_characters_of_two_words_have_their_distance(
     words: list[ParsedWord], data: st.DataObject
@@ -204,6 +206,7 @@ def parse() -> Parser:
     return spacy_parser()
 
 
+@pytest.mark.slow
 def test_spacy_parses_a_sentence(parse: Parser) -> None:
     (words,) = parse([TEXT])
     assert [word[:2] for word in words] == ENDS
@@ -211,6 +214,7 @@ def test_spacy_parses_a_sentence(parse: Parser) -> None:
     assert tree_distance(words, 3, 7) is None
 
 
+@pytest.mark.slow
 def test_white_space_is_no_word(parse: Parser) -> None:
     # characters beyond the first plane count once
     given = "A  dog \n\n 🎲 runs"
@@ -238,6 +242,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
         sys.modules.pop(name, None)
 
 
+@pytest.mark.slow
 def test_models_come_by_folder_or_package(
     tmp_path: Path, parse: Parser, package: Callable[[str], str]
 ) -> None:
@@ -250,6 +255,7 @@ def test_models_come_by_folder_or_package(
         assert list(spacy_parser(model)([TEXT])) == expected
 
 
+@pytest.mark.slow
 def test_models_that_cannot_be_used(tmp_path: Path, package: Callable[[str], str]) -> None:
     import spacy
 

@@ -54,6 +54,7 @@ def test_every_context_is_read_once(rows):
     assert len(lines) == 4 * 2**3 + 2**4 + (2**4 - 1 - 4)
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_the_library(rows):
     found, bits = variants_report.scores(variants_report.read(rows))
     lm, _ = pairwise_lm(10, noise=0.5)
@@ -80,6 +81,7 @@ def test_scores_are_those_of_the_library(rows):
         assert found[variant]["pairs"] == pytest.approx(one.score, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_draws_are_the_same_every_time_and_hold_the_near_variants():
     drawn = variants.drawn(16, 5000)
     assert drawn == variants.drawn(16, 5000)

@@ -114,6 +114,7 @@ def update(request: pytest.FixtureRequest) -> Iterator[bool]:
         transcript.write()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("transcript", "case"), CASES)
 def test_the_answer_is_the_one_held(transcript: Transcript, case: Case, session, update: bool):
     run = session()

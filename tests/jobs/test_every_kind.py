@@ -260,6 +260,7 @@ def test_twenty_kills_lose_no_row_and_repeat_none(job: Job) -> None:
 # --- a full disk, damage -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_named_and_the_job_goes_on_later(job: Job) -> None:
     """As if a file could not become longer than half of the rows, or than all parts but one."""
     case = job.case
@@ -288,6 +289,7 @@ def test_a_full_disk_is_named_and_the_job_goes_on_later(job: Job) -> None:
     job.check_whole()
 
 
+@pytest.mark.slow
 def test_a_damaged_output_is_mended_or_refused_in_one_line(job: Job) -> None:
     """Never wrong rows: neither after the command is repeated, nor in a merged file."""
     case, draw, noticed = job.case, random.Random(5), 0
@@ -320,6 +322,7 @@ def check_merged(job: Job) -> None:
         assert merged == [row for _, rows in job.rows for row in rows]
 
 
+@pytest.mark.slow
 def test_what_is_whole_is_not_computed_again(job: Job) -> None:
     """After parts that are cut off, empty, of another unit or plan; after rows that are torn."""
     case, left = job.case, UNITS // 2
@@ -371,6 +374,7 @@ def others(models: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> 
     return made
 
 
+@pytest.mark.slow
 def test_another_job_is_refused_in_one_line(job: Job, others: dict[str, str]) -> None:
     """It leaves what is there, which the same command goes on with."""
     case, source = job.case, job.case.place / "in.jsonl"

@@ -107,6 +107,7 @@ def undisturbed(arguments, tmp_path_factory: pytest.TempPathFactory) -> list[dic
     return rows_in(folder)
 
 
+@pytest.mark.slow
 def test_parts_hold_the_rows_of_the_whole_input(undisturbed, model, tmp_path) -> None:
     given = texts(ROWS)
     assert [row["text"] for row in undisturbed] == given
@@ -122,6 +123,7 @@ def test_parts_hold_the_rows_of_the_whole_input(undisturbed, model, tmp_path) ->
     ]
 
 
+@pytest.mark.slow
 def test_a_folder_is_read_by_what_reads_parquet(arguments, corpus, tmp_path, capsys) -> None:
     import pandas as pd
 
@@ -149,6 +151,7 @@ def again(model, arguments, corpus, monkeypatch) -> Callable[[Path], int]:
     return lambda folder: cli.main(arguments(folder, files=corpus / "d.txt"))
 
 
+@pytest.mark.slow
 def test_a_part_is_read_whole_once(done, again, capsys, monkeypatch) -> None:
     """Not at every start: in a crawl that would be all that was written."""
     looks, real = [], parts.check_seal
@@ -169,6 +172,7 @@ def test_a_part_is_read_whole_once(done, again, capsys, monkeypatch) -> None:
     assert capsys.readouterr().err == "unmask: 1 parts are damaged, and are computed again\n"
 
 
+@pytest.mark.slow
 def test_a_part_without_a_seal_is_computed_again(done, again, capsys) -> None:
     first = min(done.glob("part-*"))
     before = rows_in(done)
@@ -178,6 +182,7 @@ def test_a_part_without_a_seal_is_computed_again(done, again, capsys) -> None:
     assert rows_in(done) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
@@ -206,6 +211,7 @@ def other_rounding(monkeypatch) -> None:
     monkeypatch.setattr(identify, "probe", lambda lm: tuple(p + 1e-6 for p in probe(lm)))
 
 
+@pytest.mark.slow
 def test_parts_of_another_machine_are_kept(
     done, arguments, corpus, tmp_path, capsys, request
 ) -> None:
@@ -223,6 +229,7 @@ def test_parts_of_another_machine_are_kept(
     assert len((tmp_path / "all.jsonl").read_text().splitlines()) == len(before)
 
 
+@pytest.mark.slow
 def test_many_units_that_cannot_be_read_do_not_end_a_job(arguments, tmp_path, capsys) -> None:
     place, rows = tmp_path / "a.parquet", [{"text": text} for text in texts(66)]
     pq.write_table(pa.Table.from_pylist(rows), place, row_group_size=22)
@@ -258,6 +265,7 @@ def _reasons(rows: list[dict[str, Any]]) -> list[str]:
     return [why for row in rows if (why := row.get("reason"))]
 
 
+@pytest.mark.slow
 @both_kinds
 def test_rows_that_ended_in_an_error_are_computed_again(
     done, again, kind, tmp_path, capsys, monkeypatch
@@ -282,6 +290,7 @@ def test_rows_that_ended_in_an_error_are_computed_again(
     assert {path: path.stat().st_mtime_ns for path in done.glob("part-*")} == kept
 
 
+@pytest.mark.slow
 @both_kinds
 def test_a_job_that_only_fails_is_stopped(done, again, capsys, monkeypatch) -> None:
     shutil.rmtree(done)
@@ -297,6 +306,7 @@ def test_a_job_that_only_fails_is_stopped(done, again, capsys, monkeypatch) -> N
     assert len(list(done.glob("part-*"))) >= 8
 
 
+@pytest.mark.slow
 def test_other_versions_are_said_and_recorded(done, again, capsys, monkeypatch) -> None:
     min(done.glob("part-*")).unlink()
     newer = running.SOFTWARE.replace("torch ", "torch 99.")
@@ -324,6 +334,7 @@ def disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
     subprocess.run(["umount", str(place)], check=True)
 
 
+@pytest.mark.slow
 def test_a_finished_folder_that_cannot_be_written_to_has_nothing_to_do(
     done, again, disk, capsys
 ) -> None:
@@ -338,6 +349,7 @@ def test_a_finished_folder_that_cannot_be_written_to_has_nothing_to_do(
     assert re.search("cannot be written to, and 1 of .. units are not", capsys.readouterr().err)
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_in_one_line_and_the_job_goes_on_later(done, again, disk, capsys) -> None:
     run = disk("size=60k") / "run"
     assert again(run) == 2
@@ -382,6 +394,7 @@ def test_what_is_no_shard_is_refused(text: str) -> None:
         Shard.parse(text)
 
 
+@pytest.mark.slow
 def test_a_rival_is_refused(arguments, corpus, tmp_path, capsys) -> None:
     from unmask.jobs.locks import lock_shard
 
@@ -424,6 +437,7 @@ def test_a_missing_library_is_named_before_anything_is_read(
     assert not (tmp_path / "scores").exists()
 
 
+@pytest.mark.slow
 def test_threads_take_turns_as_before_when_a_job_is_over(arguments, tmp_path) -> None:
     before = sys.getswitchinterval()
     assert cli.main(arguments(tmp_path / "scores")) == 0

@@ -38,6 +38,7 @@ def rows_of(place: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in place.read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_pairs_in_parts_are_those_of_python(model, tmp_path, capsys) -> None:
     table = pa.Table.from_pylist(
         [{"n": n, "text": t, "word1": a, "word2": b} for n, (t, a, b) in enumerate(ITEMS)]
@@ -54,6 +55,7 @@ def test_pairs_in_parts_are_those_of_python(model, tmp_path, capsys) -> None:
         assert {name: row[name] for name in expected} == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_fills_in_parts_are_those_of_lines(model, tmp_path, capsys) -> None:
     lines = [{"id": 1, "text": PAIR}, {"text": "no blank."}, {"text": ONE, "method": "mlm"}]
     (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, lines)))
@@ -76,6 +78,7 @@ def test_fills_in_parts_are_those_of_lines(model, tmp_path, capsys) -> None:
     assert [row["id"] for row in merged] == [1, None, None]
 
 
+@pytest.mark.slow
 def test_dependence_in_parts_is_that_of_one_file(model, tmp_path, capsys) -> None:
     texts = ["the unhappy man saw cats", "cat", "a man saw the dog"]
     pq.write_table(pa.table({"id": ["a", "b", "c"], "text": texts}), tmp_path / "in.parquet")
@@ -117,6 +120,7 @@ class Count(Kind):
 """
 
 
+@pytest.mark.slow
 def test_a_kind_is_one_file(model, tmp_path, monkeypatch, capsys) -> None:
     (tmp_path / "kind_of_a_user.py").write_text(KIND)
     monkeypatch.syspath_prepend(tmp_path)
@@ -152,6 +156,7 @@ def test_a_kind_is_one_file(model, tmp_path, monkeypatch, capsys) -> None:
         assert rows == expected, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["csv", "tsv", "jsonl", "parquet"])
 def test_a_folder_as_one_file(format, model, tmp_path, capsys) -> None:
     """The rows that one file would have had; of columns with several types, texts."""
@@ -207,6 +212,7 @@ GOOD = {"a.txt": 2, "b.jsonl": 2, "c.csv": 1, "d.csv": 0, "e.tsv": 2}
 BAD = {"a.txt": 3, "b.jsonl": 6, "c.csv": 1, "d.csv": 1, "e.tsv": 1}
 
 
+@pytest.mark.slow
 def test_hostile_inputs_stop_nothing(model, tmp_path, capsys) -> None:
     source = tmp_path / "in"
     source.mkdir()
@@ -253,6 +259,7 @@ def test_hostile_inputs_stop_nothing(model, tmp_path, capsys) -> None:
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("part*")} == before
 
 
+@pytest.mark.slow
 def test_a_pattern_into_one_file_goes_on_after_an_interruption(
     model, tmp_path, capsys, monkeypatch
 ) -> None:

@@ -157,6 +157,7 @@ def test_what_cannot_be_stored_ends_the_job_and_what_cannot_be_done_does_not() -
         _give_up(unit, Failure("StoreError: cannot write x: No space left on device"))
 
 
+@pytest.mark.slow
 def test_a_class_for_ray_data(tmp_path: Path) -> None:
     import pyarrow as pa
 

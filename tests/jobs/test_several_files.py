@@ -91,6 +91,7 @@ def test_a_file_that_cannot_be_read_leaves_no_complete_output(model, tmp_path, c
     assert len(read(tmp_path / "out.csv.partial")) == 2
 
 
+@pytest.mark.slow
 def test_a_shard_without_texts_is_no_failure(model, protein, tmp_path, capsys) -> None:
     write(tmp_path / "in.txt", "the cat sat.\n")
     write(tmp_path / "pairs.csv", HEADER + ITEM)

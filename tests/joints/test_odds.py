@@ -18,6 +18,7 @@ def random_joint(*sizes: int) -> tuple[Joint, np.ndarray]:
     return joint, table - math.log(np.exp(table).sum())
 
 
+@pytest.mark.slow
 def test_log_odds_and_the_odds_ratio_of_two_blanks():
     joint, log_p = random_joint(4, 3)
     for a, b, a2, b2 in itertools.product(range(4), range(3), range(4), range(3)):

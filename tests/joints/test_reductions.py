@@ -48,6 +48,7 @@ def plain_and_compiled(
     return (tables, plain), (others, compiled)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.name)
 def test_marginals_and_entropies(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
     (_, plain), (_, compiled) = plain_and_compiled(example, monkeypatch)
@@ -63,6 +64,7 @@ def test_marginals_and_entropies(example: Example, monkeypatch: pytest.MonkeyPat
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.name)
 def test_metrics(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
     tables = example.tables()
@@ -78,6 +80,7 @@ def test_metrics(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
     assert unmask.incompatibility(others) == pytest.approx(bits, abs=1e-7)
 
 
+@pytest.mark.slow
 def test_a_joint_of_no_known_form_is_measured_beside_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -104,6 +107,7 @@ def test_numbers_too_far_apart_are_left_to_logarithms() -> None:
     assert not can_compile(Sum((impossible, near[:, None])), (3, 3))
 
 
+@pytest.mark.slow
 def test_the_compatible_have_no_incompatibility_compiled_either(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -113,6 +117,7 @@ def test_the_compatible_have_no_incompatibility_compiled_either(
     assert unmask.incompatibility(tables) < 1e-9
 
 
+@pytest.mark.slow
 def test_functions_of_the_kernels() -> None:
     from unmask.tables.kernels.compiler import compiled
     from unmask.tables.kernels.functions import exp, log

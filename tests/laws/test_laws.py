@@ -55,6 +55,7 @@ def test_hcb_recovers_the_truth_whatever_the_pivot() -> None:
         assert gap(log_table(build("hcb", example, pivot=pivot)), np.log(example.truth)) < 2e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(2, 2), (7, 3), (15, 15)])
 def test_plain_steps_of_ag_recover_the_truth_in_the_end(shape: tuple[int, int]) -> None:
     example = examples.compatible(*shape, seed=9)
@@ -102,6 +103,7 @@ def test_independence_survives(method: str) -> None:
     assert abs(joint.mutual_information()) < 1e-9
 
 
+@pytest.mark.slow
 def test_independence_survives_plain_steps_of_ag_in_the_limit_only() -> None:
     example = independent_example(8, 6)
     assert gap(log_table(build("ag-paper", example, steps=3000)), np.log(example.truth)) < 1e-4
@@ -192,6 +194,7 @@ def test_dense_factored_and_streamed_tables_agree(
     assert gap(log_table(streamed), whole) < 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tile_cells", [1, 7, 1000])
 def test_metrics_do_not_depend_on_the_tiles(
     tile_cells: int, monkeypatch: pytest.MonkeyPatch

@@ -156,6 +156,7 @@ def test_few_pseudo_counts_hardly_move_the_minimum() -> None:
 # nothing gets below a minimum
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SOLVABLE)
 @pytest.mark.parametrize(("size", "steps"), [(30, 4000), (100, 1000)])
 def test_no_number_of_plain_steps_gets_below_ag(kind: str, size: int, steps: int) -> None:

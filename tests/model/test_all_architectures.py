@@ -189,6 +189,7 @@ def test_the_other_blank_matters(name: str, length: int):
 # --- the tables of the plain model -------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", TEXTS)
 @pytest.mark.parametrize("name", RUNS)
 def test_tables(name: str, length: int):

@@ -140,6 +140,7 @@ def test_outputs_that_no_token_names_are_outcomes_all_the_same():
     assert tables.shape == expected.log_a_given_b.shape == (45, 45)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*dense logits")
 def test_outputs_that_no_token_names_are_not_ranked_by_default():
     model, tokenizer = build("deberta-v2")

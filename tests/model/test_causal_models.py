@@ -88,6 +88,7 @@ TRAINED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRAINED)
 @pytest.mark.filterwarnings("ignore:.*not a linear function")
 def test_a_trained_model_that_is_shifted_is_refused(name: str) -> None:

@@ -43,6 +43,7 @@ def test_interrupts_leave_nothing_behind() -> None:
     assert "21 passed" in found.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shown", SHOWN, ids=SHOWN_IDS)
 def test_other_threads_answer_after_interrupts(alarm, bars_at_once, shown):  # noqa: F811
     with redirect_stderr(Terminal()):

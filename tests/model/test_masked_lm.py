@@ -56,6 +56,7 @@ def test_an_output_layer_called_twice_is_noticed():
         assert_reads_right(model, tokenizer, factored=False)
 
 
+@pytest.mark.slow
 def test_a_layer_of_the_right_shape_that_is_not_the_last_is_noticed():
     model, tokenizer = build("deberta-v2-new-head")
     config = copy.deepcopy(model.config)
@@ -66,6 +67,7 @@ def test_a_layer_of_the_right_shape_that_is_not_the_last_is_noticed():
         assert_reads_right(square, tokenizer, factored=False)
 
 
+@pytest.mark.slow
 def test_a_bias_outside_the_output_layer_is_found():
     model, tokenizer = build("esm")
     assert model.get_output_embeddings().bias is None

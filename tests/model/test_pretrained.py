@@ -391,6 +391,7 @@ print(unmask.load("someone/toy", dtype="bfloat16").revision)
 """
 
 
+@pytest.mark.slow
 def test_the_commit_of_a_hub_name_stands_in_every_answer(saved_bert, tmp_path):
     """From the hub's cache as it lies on disk, without the hub."""
     place = tmp_path / "models--someone--toy"

@@ -58,6 +58,7 @@ def test_exponentials_in_float32_are_exact_enough(scale: float):
 
 
 # with few values the cut falls among equals
+@pytest.mark.slow
 @pytest.mark.parametrize("levels", [None, 1, 4])
 @pytest.mark.parametrize("cells", [7, 300, 2**20])
 @pytest.mark.parametrize("contexts", [1, 25, 400])

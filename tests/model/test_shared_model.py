@@ -85,6 +85,7 @@ def test_four_threads_get_the_answers_of_one(sharing: str):
     assert worst <= 1e-6
 
 
+@pytest.mark.slow
 def test_a_pass_of_another_thread_does_not_cut_into_this_one():
     """The other thread's pass, which is trimmed, begins while this one's is under way."""
     lm = unmask.load(build("bert"))
@@ -143,6 +144,7 @@ def test_a_progress_function_may_wait_for_another_thread():
     torch.testing.assert_close(found[0], expected)
 
 
+@pytest.mark.slow
 def test_the_callers_own_use_of_the_model_is_not_cut_by_our_hooks():
     """A thread that calls the model itself takes no lock; hooks of other threads leave it alone."""
     model, tokenizer = build("bert")
@@ -169,6 +171,7 @@ def test_the_callers_own_use_of_the_model_is_not_cut_by_our_hooks():
     assert not wrong
 
 
+@pytest.mark.slow
 def test_wrappers_of_one_model_share_its_lock_and_no_lock_outlives_it():
     model, tokenizer = build("bert")
     first, second = unmask.load((model, tokenizer)), unmask.load((model, tokenizer))
@@ -199,6 +202,7 @@ def in_child(run: Callable[[], object], seconds: float = 60) -> object:
         child.join()
 
 
+@pytest.mark.slow
 def test_a_child_forked_in_the_middle_of_a_pass_answers():
     """The lock and the hooks of a thread that the child does not have are copied with the model."""
     model, tokenizer = build("bert")
@@ -266,6 +270,7 @@ def test_what_a_pass_replaces_is_put_back_in_a_child():
     assert model.part.in_features == 1
 
 
+@pytest.mark.slow
 def test_a_child_of_a_thread_that_computed_with_several_answers():
     """OpenMP in the child would wait for threads that it does not have."""
     lm, text, matrix = unmask.load(build("bert")), ONE.format("cat"), torch.ones(512, 512)

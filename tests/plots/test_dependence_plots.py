@@ -150,6 +150,7 @@ def arcs(figure: Figure) -> list[np.ndarray]:
     return [line.get_xydata() for line in figure.axes[0].lines]
 
 
+@pytest.mark.slow
 def test_arcs_are_the_projective_tree_and_do_not_cross() -> None:
     found = a_map(["a", "verylongword", "b", "c", "anotherone", "d", "e", "f", "g"])
     figure = found.plot(tree=True)
@@ -213,6 +214,7 @@ def test_what_has_no_arcs() -> None:
 # --- both --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_names_are_text_and_nothing_else(tmp_path: Path) -> None:
     found = a_map(HOSTILE)
     with rc_context({"text.usetex": True}), warnings.catch_warnings():

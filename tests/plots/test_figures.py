@@ -222,6 +222,7 @@ def test_axes_hold_what_they_can() -> None:
     assert axis_range({"a": unknown}) == (1.5, 2.5)
 
 
+@pytest.mark.slow
 def test_a_construction_looks_the_same_in_every_figure() -> None:
     assert STYLES.keys() == CONSTRUCTIONS.keys()
     assert len(set(STYLES.values())) == len(STYLES)
@@ -236,6 +237,7 @@ def test_a_construction_looks_the_same_in_every_figure() -> None:
             assert line(drawn(bins(*names)), 0, name).get_color() == STYLES[name].colour
 
 
+@pytest.mark.slow
 def test_names_are_text_and_nothing_else(tmp_path: Path) -> None:
     names = [*HOSTILE, "_hidden", "$\\frac{", "a" * 300, "$x$"]
     found = bins(*names, far="$\\frac{", corpus="$x$")
@@ -257,6 +259,7 @@ def test_dollars_are_no_formula_even_where_latex_is_on() -> None:
     assert not any(text.get_usetex() or text.get_parse_math() for text in figure.findobj(Text))
 
 
+@pytest.mark.slow
 def test_nothing_covers_the_data() -> None:
     figure = drawn(bins(*STYLES), title="a title " * 30)
     figure.draw_without_rendering()
@@ -266,6 +269,7 @@ def test_nothing_covers_the_data() -> None:
     assert figure.get_figwidth() < 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf", ".SVG"])
 def test_the_same_figure_is_the_same_file(suffix: str, tmp_path: Path) -> None:
     paths = [tmp_path / f"{name}{suffix}" for name in ("one", "other")]
@@ -277,6 +281,7 @@ def test_the_same_figure_is_the_same_file(suffix: str, tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == sorted(paths)
 
 
+@pytest.mark.slow
 def test_files_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     figure = drawn(bins("mlm"))
     for name in ("figure.jpg", "figure", ".svg"):
@@ -299,6 +304,7 @@ def test_files_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monkey
     assert list(tmp_path.iterdir()) == [good]
 
 
+@pytest.mark.slow
 def test_one_bin_of_one_sentence_is_drawn(tmp_path: Path) -> None:
     (one,) = by_distance([a_row()], resampling=QUICK)
     with warnings.catch_warnings():
@@ -314,6 +320,7 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch: pytest.M
         drawn(found)
 
 
+@pytest.mark.slow
 def test_neither_pyplot_nor_settings_are_touched(tmp_path: Path) -> None:
     code = (
         "import sys, unmask.evaluation.reports.figures, unmask.evaluation.reports.syntax;"

@@ -93,6 +93,7 @@ def test_mutations_that_add_up_have_no_strong_colours() -> None:
     assert [one.get_text() for one in left.texts] == ["0.00"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 12])
 @pytest.mark.parametrize("ending", ["svg", "png"])
 def test_small_and_large_landscapes_are_written_the_same_every_time(

@@ -155,6 +155,7 @@ def test_pmi_is_symmetric_around_zero_in_nats() -> None:
     assert written(panel)[0, 0] == f"{drawn[0, 0]:+.1f}".replace("-", "−")
 
 
+@pytest.mark.slow
 def test_pmi_of_independent_blanks_has_no_strong_colours() -> None:
     log_p = torch.randn(6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     support = Support.of("abcdef")
@@ -164,6 +165,7 @@ def test_pmi_of_independent_blanks_has_no_strong_colours() -> None:
     assert set(written(panel).values()) == {"0.0"}
 
 
+@pytest.mark.slow
 def test_pairs_that_cannot_be_have_no_colour(tmp_path: Path) -> None:
     scores = torch.tensor([[0.0, -math.inf], [-1.0, 1.0]], dtype=torch.float64)
     one = Joint.from_scores(scores, (Support.of("ab"), Support.of("cd")), method="given")
@@ -244,6 +246,7 @@ def test_what_is_rejected() -> None:
         joint().plot(kind="pim")
 
 
+@pytest.mark.slow
 def test_several_joints_have_the_same_tokens_and_colours() -> None:
     joints = {"mlm": joint(method="mlm"), "log-pool": joint(seed=1), "mine": joint(seed=2)}
     figure = compare(joints, 5)
@@ -266,6 +269,7 @@ def test_several_joints_have_the_same_tokens_and_colours() -> None:
     assert low == -high
 
 
+@pytest.mark.slow
 def test_trust_is_said_where_it_is_known() -> None:
     model = ToyMaskedLM(toy_joint(SIZE, 2), noise=0.3)
     lm = unmask.LanguageModel(model, ToyTokenizer(SIZE))
@@ -281,6 +285,7 @@ def test_trust_is_said_where_it_is_known() -> None:
     assert compare(joints, title="$t$")._suptitle.get_text() == "$t$"
 
 
+@pytest.mark.slow
 def test_many_panels_stand_in_rows() -> None:
     figure = compare({f"j{place}": joint(seed=place) for place in range(5)}, 3)
     *maps, _ = figure.axes
@@ -305,6 +310,7 @@ def test_what_does_not_compare() -> None:
         compare({"orders": lazy}, kind="pmi")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf"])
 def test_the_same_joint_is_the_same_file(suffix: str, tmp_path: Path) -> None:
     paths = [tmp_path / f"{name}{suffix}" for name in ("one", "other")]
@@ -319,6 +325,7 @@ def test_the_same_joint_is_the_same_file(suffix: str, tmp_path: Path) -> None:
     assert one == other
 
 
+@pytest.mark.slow
 def test_a_notebook_shows_figures_without_pyplot() -> None:
     both = joint(text="t")
     figures = [both.plot(4), both.marginal(0).plot(4), compare({"log-pool": both})]
@@ -331,6 +338,7 @@ def test_a_notebook_shows_figures_without_pyplot() -> None:
         assert drawn[..., :3].min() < 0.5 < drawn[..., :3].max()
 
 
+@pytest.mark.slow
 def test_tokens_are_text_and_nothing_else(tmp_path: Path) -> None:
     names = [*HOSTILE, "a", "b"]
     with rc_context({"text.usetex": True}), warnings.catch_warnings():
@@ -371,6 +379,7 @@ def overlapping(figure: Figure) -> list[tuple[str, str]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["probability", "pmi"])
 def test_nothing_covers_anything(kind: str) -> None:
     one = joint(["w" * (place % 15 + 1) for place in range(SIZE)], text="a long text " * 9)
@@ -537,6 +546,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(save_bert(tmp_path_factory.mktemp("bert"), bias=dict.fromkeys(ODD, -30.0)))
 
 
+@pytest.mark.slow
 def test_fill_draws_what_it_prints(fill, lm, tmp_path: Path) -> None:
     one, several, single = (tmp_path / name for name in ("one.svg", "two.svg", "three.PNG"))
     plain = fill(PAIR)[0]
@@ -587,6 +597,7 @@ def test_without_matplotlib_one_line_says_what_to_install(monkeypatch, folder, c
     assert "pip install 'unmask[plots]'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_nothing_is_imported_before_it_is_needed() -> None:
     code = (
         "import sys, unmask.plots, unmask.cli.fill;"
@@ -600,6 +611,7 @@ def test_nothing_is_imported_before_it_is_needed() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.slow
 def test_the_page_runs(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = Path(__file__).parents[2] / "docs" / "how-to" / "figures.md"
     blocks = page.read_text(encoding="utf-8").split("```python\n")[1:]

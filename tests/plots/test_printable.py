@@ -128,6 +128,7 @@ def check_inert(text: str) -> None:
     assert all(line.isprintable() for line in text.split("\n")), ascii(text)
 
 
+@pytest.mark.slow
 def test_odd_tokens_in_a_table(folder, capsys):
     cells = len(ODD) ** 2
     assert main(["fill", PAIR, "-m", str(folder), "--top", str(cells), "--quiet"]) == 0
@@ -145,6 +146,7 @@ def test_odd_tokens_in_a_table(folder, capsys):
     assert len({width(line[: line.rindex(" ")]) for line in table[1:]}) == 1
 
 
+@pytest.mark.slow
 def test_odd_tokens_in_json(folder, capsys):
     pivot = ODD.index("del\x7f")
     arguments = [PAIR, "-m", str(folder), "--method", "hcb", "--pivot", ODD[pivot]]
@@ -160,6 +162,7 @@ def test_odd_tokens_in_json(folder, capsys):
     assert {fill["token_str"][0] for fill in result["fills"]} >= set(ODD)
 
 
+@pytest.mark.slow
 def test_odd_tokens_in_the_repr_of_a_joint(folder):
     lm = unmask.load(folder)
     for odd in ODD:

@@ -162,6 +162,7 @@ def test_traffic_grows_with_the_cells_and_without_the_copy() -> None:
 # --- arithmetic and weights ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [2, 7, 20])
 def test_flop_of_bert_are_those_of_the_closed_formula(length: int) -> None:
     model, tokenizer = build("bert")
@@ -226,6 +227,7 @@ def test_a_model_that_is_no_module_has_no_flop_to_count() -> None:
     assert seconds_on(ACCELERATORS["A100"], cost, dtype="float32") is None
 
 
+@pytest.mark.slow
 def test_the_cost_of_a_real_model_is_whole() -> None:
     model, tokenizer = build("bert")
     lm = unmask.load((model, tokenizer))
@@ -273,6 +275,7 @@ def test_a_sketch_costs_more_than_its_forward_passes() -> None:
     assert ", up to about 75 s, " in str(long)
 
 
+@pytest.mark.slow
 def test_the_speeds_of_this_machine_are_those_of_a_computer() -> None:
     cpu = torch.device("cpu")
     assert 1e8 < estimate._product_speed(cpu) < 1e14

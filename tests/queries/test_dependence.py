@@ -124,6 +124,7 @@ def test_a_window_is_a_band_of_the_same_map(measure: str) -> None:
     assert band[0, 3].isnan()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", MEASURES)
 def test_neither_batches_nor_other_texts_change_a_map(measure: str) -> None:
     texts = [TEXT, "t4 t1 t0 t8", "t2 t2 t0 t0"]
@@ -139,6 +140,7 @@ def test_neither_batches_nor_other_texts_change_a_map(measure: str) -> None:
             assert one.forward_passes == other.forward_passes
 
 
+@pytest.mark.slow
 def test_texts_are_taken_as_they_are_needed() -> None:
     how = DependenceOptions("pmi", toy().support(), 4)
     taken = 0
@@ -177,6 +179,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     assert abs(np.mean(errors)) < 0.3
 
 
+@pytest.mark.slow
 def test_error_bars_of_few_samples_allow_for_tokens_that_were_not_drawn() -> None:
     """Rare tokens that lock the other place: most draws hold none of them."""
     size, ratios = 60, []
@@ -206,6 +209,7 @@ def wide_and_narrow(confidence: float) -> tuple[unmask.LanguageModel, unmask.Clo
     return lm, cloze, float(exact[0, 1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("confidence", [0.0, 20.0])
 def test_fills_of_several_pieces_average_to_those_of_all(confidence: float) -> None:
     lm, cloze, exact = wide_and_narrow(confidence)
@@ -230,6 +234,7 @@ def test_a_word_that_is_all_but_certain_has_an_error_bar() -> None:
     assert abs(found[0, 1] - exact) < 4 * error
 
 
+@pytest.mark.slow
 def test_samples_repeat_with_their_seed() -> None:
     first, again, other = (
         toy(0.5, size=40).dependence(
@@ -255,6 +260,7 @@ def torch_logits(model: Any) -> naive.Logits:
     return logits
 
 
+@pytest.mark.slow
 def test_a_word_of_several_pieces_is_one_place() -> None:
     model, tokenizer = tiny_bert(), word_piece()
     lm = unmask.load((model, tokenizer))
@@ -300,6 +306,7 @@ def test_digits_may_stand_in_a_text_that_is_no_sequence() -> None:
     assert (found.samples, found.standard_errors) == (10, None)
 
 
+@pytest.mark.slow
 def test_residues_are_places() -> None:
     model, tokenizer = build("esm")
     lm = unmask.load((model, tokenizer))

@@ -64,6 +64,7 @@ def cells_of(joint: Table) -> dict[tuple[int, ...], float]:
 # --- the law of the draws -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["orders", "log-pool"])
 @pytest.mark.parametrize(("size", "blanks"), [(4, 3), (2, 4)])
 def test_compatible_conditionals_give_back_their_joint(method: str, size: int, blanks: int) -> None:
@@ -76,6 +77,7 @@ def test_compatible_conditionals_give_back_their_joint(method: str, size: int, b
     assert_follows(samples, cells_of(joint))
 
 
+@pytest.mark.slow
 def test_chains_that_mix_converge() -> None:
     samples = drawn(ToyMaskedLM(toy_joint(3, 3, seed=1) ** 0.3), 1200, warm_up=10, seed=3)
     assert samples.r_hat < 1.01
@@ -120,6 +122,7 @@ def orders_of(
     }
 
 
+@pytest.mark.slow
 def test_orders_settle_where_their_transitions_do() -> None:
     model = ToyMaskedLM(toy_joint(4, 3, seed=3), noise=0.8)
     supports = [[2, 0, 3], [1, 3], [0, 1, 2]]
@@ -134,6 +137,7 @@ def test_orders_settle_where_their_transitions_do() -> None:
         assert_follows(samples, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["log-pool", "ag", "hcb", "pseudo-gibbs"])
 def test_tables_over_candidates_give_the_restricted_joint(method: str) -> None:
     model = ToyMaskedLM(toy_joint(5, 3, seed=5), factored=method != "ag")
@@ -147,6 +151,7 @@ def test_tables_over_candidates_give_the_restricted_joint(method: str) -> None:
     assert all(draw.tokens == tuple(f"t{token}" for token in draw.ids) for draw in samples.fills)
 
 
+@pytest.mark.slow
 def test_blanks_keep_the_order_they_are_given_in() -> None:
     model = ToyMaskedLM(toy_joint(3, 4, seed=7))
     cloze = cloze_of(model, [3, 0, 2])
@@ -180,6 +185,7 @@ def single_site_switches(joint: Table, sweeps: int, seed: int) -> int:
     return switches
 
 
+@pytest.mark.slow
 def test_pairs_cross_where_single_blanks_stick() -> None:
     joint = locked(blocks=2, width=2)
     assert single_site_switches(joint, sweeps=1000, seed=0) < 5
@@ -256,6 +262,7 @@ class SmallMemory(ToyMaskedLM):
         return super().readouts(ids, positions)
 
 
+@pytest.mark.slow
 def test_batches_shrink_when_memory_runs_out() -> None:
     joint = toy_joint(3, 3, seed=19)
     assert (
@@ -264,6 +271,7 @@ def test_batches_shrink_when_memory_runs_out() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["orders", "log-pool"])
 def test_contexts_that_come_back_are_not_paid_twice(
     method: str, monkeypatch: pytest.MonkeyPatch
@@ -320,6 +328,7 @@ def test_a_sweep_draws_each_blank_once_on_average() -> None:
     assert [updates_per_sweep(blanks) for blanks in (3, 4, 5, 8)] == [2, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_thinning_keeps_states_further_apart() -> None:
     model = ToyMaskedLM(toy_joint(3, 3, seed=21))
     every = drawn(model, 60, chains=1, warm_up=0)
@@ -327,6 +336,7 @@ def test_thinning_keeps_states_further_apart() -> None:
     assert drawn(model, 50, chains=1, warm_up=10).fills == every.fills[10:]
 
 
+@pytest.mark.slow
 def test_frequencies_state_their_errors() -> None:
     samples = drawn(ToyMaskedLM(toy_joint(3, 3, seed=22)), 400)
     found = samples.frequencies()
@@ -377,6 +387,7 @@ def test_counts_are_whole_numbers(value: object) -> None:
         gibbs.check_counts(n=(value, 1))
 
 
+@pytest.mark.slow
 def test_updates_of_many_rows_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     model = ToyMaskedLM(toy_joint(3, 3))
     monkeypatch.setattr(target, "_ROWS_PER_UPDATE", 6)

@@ -40,6 +40,7 @@ def methods(fills: list[dict]) -> set[str]:
     return {fill["method"] for fill in fills}
 
 
+@pytest.mark.slow
 def test_fills_name_their_method(lm):
     assert methods(lm.fill(PAIR)) == {"log-pool"}
     assert methods(lm.fill(PAIR, method="mrf")) == {"mrf"}
@@ -58,6 +59,7 @@ def test_one_blank_has_the_models_own_distribution_whatever_is_asked(lm, fill_ma
         assert methods(fills) == {"mlm"}
 
 
+@pytest.mark.slow
 def test_the_pipeline_has_the_same_default(lm, fill_mask):
     assert methods(fill_mask(PAIR)) == {"log-pool"}
     assert methods(fill_mask(PAIR, method="orders")) == {"orders"}
@@ -71,6 +73,7 @@ def test_every_door_has_the_same_default_or_none(lm):
         lm.log_prob([PAIR], [("cat", "sat")])
 
 
+@pytest.mark.slow
 def test_many_blanks_are_sampled_as_they_are_filled(lm):
     text = " ".join(["[MASK]"] * 6)
     drawn = lm.sample(text, 3, chains=1, warm_up=1)
@@ -102,6 +105,7 @@ def test_scores_and_ratios_name_it(lm):
         assert [one.to_dict()["method"] for one in found] == [name, name]
 
 
+@pytest.mark.slow
 def test_json_names_methods_and_units(folder, capsys):
     assert main(["fill", PAIR, "-m", folder, "--json", "--quiet", "--method", "mlm,ag"]) == 0
     shown = json.loads(capsys.readouterr().out)

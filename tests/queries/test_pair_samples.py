@@ -49,6 +49,7 @@ def table_of(joint: unmask.Joint) -> NDArray[np.float64]:
     return np.exp([[joint.log_prob(a, b) for b in tokens[1]] for a in tokens[0]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", list(unmask.CONSTRUCTIONS))
 def test_a_joint_draws_what_it_says(method: str) -> None:
     joint = unmask.construct(method, tables_of(ToyMaskedLM(toy_joint(SIZE, 2, seed=1), noise=0.7)))
@@ -56,6 +57,7 @@ def test_a_joint_draws_what_it_says(method: str) -> None:
     assert p_value([fill.ids for fill in fills], table_of(joint)) > FAILURE_RATE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "options"), [("orders", {}), ("sweep", {"contexts": 2})])
 def test_a_mixture_draws_from_a_few_contexts_what_it_says(
     method: str, options: dict[str, int]

@@ -113,6 +113,7 @@ def capped() -> LanguageModel:
         return unmask.load((model, tokenizer))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("candidates", ["vocabulary", "no-special", [30, 9, 12, 8, 41]])
 @pytest.mark.parametrize("method", METHODS)

@@ -86,6 +86,7 @@ def test_batches_are_no_larger_than_asked_and_do_not_matter(method: str, size: i
     assert_near(found, scores(toy(), method, (A, B)), within=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_nothing_depends_on_what_shares_a_batch_or_a_call(bert, method: str):
     clozes, supports = mixed_clozes(bert), (bert.support(),) * 2
@@ -104,6 +105,7 @@ def test_nothing_depends_on_what_shares_a_batch_or_a_call(bert, method: str):
     assert_near(torch.cat([scored([i]) for i in every]), expected, KERNELS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_windows_chunks_and_tiles_do_not_matter(monkeypatch, bert, method: str):
     clozes, supports = mixed_clozes(bert), (bert.support(),) * 2
@@ -159,6 +161,7 @@ def test_one_row_that_does_not_fit_is_refused():
 # --- progress ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("progress", [True, False, None])
 def test_the_bar_is_on_stderr_and_only_if_wanted(capfd, progress: bool | None):
     model = toy()

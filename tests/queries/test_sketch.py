@@ -30,6 +30,7 @@ def sketched(tables: PairTables, sketch: Sketch, method: str = "log-pool", **opt
 # --- laws ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("method", SKETCHED)
 def test_a_compatible_joint_comes_back_within_its_error_bars(method, seed):
@@ -45,6 +46,7 @@ def test_a_compatible_joint_comes_back_within_its_error_bars(method, seed):
     assert mean_z < 16
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", SKETCHED)
 def test_with_every_context_it_is_the_exact_joint(method):
     size = 60
@@ -61,6 +63,7 @@ def test_with_every_context_it_is_the_exact_joint(method):
     assert found.incompatibility() == pytest.approx(exact.incompatibility(), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_error_bars_are_as_wide_as_the_errors():
     tables = tables_of(clustered(300, 4), noise=0.3)
     exact = {method: construct(method, tables) for method in SKETCHED}
@@ -88,6 +91,7 @@ def test_error_bars_are_as_wide_as_the_errors():
         assert np.mean(np.array(values) < 4) > 0.7, (name, values)
 
 
+@pytest.mark.slow
 def test_a_sketch_is_freed_with_its_joint():
     tables = tables_of(clustered(300, 4))
     joint = sketched(tables, Sketch(precision=None, passes=201))
@@ -101,6 +105,7 @@ def test_a_sketch_is_freed_with_its_joint():
         gc.enable()
 
 
+@pytest.mark.slow
 def test_numbers_hang_together():
     tables = tables_of(clustered(400, 2), noise=0.3)
     joint = sketched(tables, Sketch(precision=None, passes=201))
@@ -120,6 +125,7 @@ def test_numbers_hang_together():
     assert joint.marginal(0).top(1)[0].error > 0
 
 
+@pytest.mark.slow
 def test_any_token_of_the_vocabulary_has_a_probability():
     tables = tables_of(clustered(500, 3), noise=0.3)
     joint, exact = (
@@ -138,6 +144,7 @@ def test_any_token_of_the_vocabulary_has_a_probability():
     assert again == sketched(tables, Sketch(precision=None, passes=301)).top(3)
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_answer_and_another_one_another():
     tables = tables_of(clustered(400, 5), noise=0.3)
     one, same, other = (sketched(tables, Sketch(seed=seed)) for seed in (1, 1, 2))
@@ -148,6 +155,7 @@ def test_a_seed_gives_the_same_answer_and_another_one_another():
 # --- as many passes as the precision asks for ----------------------------------------------------
 
 
+@pytest.mark.slow
 def test_contexts_are_added_until_the_precision_is_reached():
     tables = tables_of(clustered(1_500, 6, locked=3.0), noise=0.5)
     passes = {}
@@ -160,6 +168,7 @@ def test_contexts_are_added_until_the_precision_is_reached():
     assert passes[0.01] > passes[0.3]
 
 
+@pytest.mark.slow
 def test_a_budget_that_is_used_up_is_said():
     tables = tables_of(clustered(2_000, 6, locked=3.0), noise=0.5)
     joint = sketched(tables, Sketch(precision=1e-6, passes=301))
@@ -180,6 +189,7 @@ def test_rows_that_have_run_are_kept():
         assert len(side.places) == 120
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("methods", [["log-pool"], list(SKETCHED)])
 def test_rows_and_replicates_take_their_part_of_the_memory_limit(methods):
     joint = clustered(1_000, 8)
@@ -193,6 +203,7 @@ def test_rows_and_replicates_take_their_part_of_the_memory_limit(methods):
         assert sum(table.nbytes for table in held) == REPLICATES * 8 * 70**2
 
 
+@pytest.mark.slow
 def test_contexts_that_were_given_leave_room_for_a_sample():
     """Of a head alone no error can be told: the tokens beyond it would count for nothing."""
     tables = tables_of(clustered(1_000, 8), noise=0.5)
@@ -233,6 +244,7 @@ def blocks(size: int, leak: float) -> np.ndarray:
     return joint / joint.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leak", [0.1, 0.01])
 def test_two_blocks_with_a_small_leak(leak):
     joint = blocks(400, leak)
@@ -245,6 +257,7 @@ def test_two_blocks_with_a_small_leak(leak):
     assert said or all(o < 5 * fill.error + 0.05 for o, fill in zip(off, best, strict=True))
 
 
+@pytest.mark.slow
 def test_a_heavy_uniform_tail():
     size = 3_000
     joint = np.full((size, size), 0.6 / size**2)
@@ -271,6 +284,7 @@ def locked_outside(size: int, hint: float) -> PairTables:
     )
 
 
+@pytest.mark.slow
 def test_a_locked_pair_that_other_contexts_hint_at_is_found():
     tables = locked_outside(800, hint=0.01)
     exact = construct("log-pool", tables).top(1)[0]
@@ -280,6 +294,7 @@ def test_a_locked_pair_that_other_contexts_hint_at_is_found():
     assert abs(found.top(1)[0].log_prob - exact.log_prob) < 5 * found.top(1)[0].error + 0.05
 
 
+@pytest.mark.slow
 def test_what_no_context_hints_at_is_missed_without_a_sign():
     # the limit that the documentation names: nothing that was run knows of the pair
     tables = locked_outside(800, hint=1e-9)
@@ -303,6 +318,7 @@ def large() -> unmask.LanguageModel:
 TEXT = "[MASK] [MASK]"
 
 
+@pytest.mark.slow
 def test_two_blanks_of_a_large_vocabulary_are_sketched_by_default(large):
     joint = large.joint(TEXT)
     assert joint.is_sketched()
@@ -317,6 +333,7 @@ def test_two_blanks_of_a_large_vocabulary_are_sketched_by_default(large):
     assert str(cost).startswith("at most ")
 
 
+@pytest.mark.slow
 def test_forward_passes_are_counted_with_those_of_further_tokens(large):
     joint = large.joint(TEXT)
     held = {int(token) for token in joint.supports[0].ids}
@@ -328,6 +345,7 @@ def test_forward_passes_are_counted_with_those_of_further_tokens(large):
     assert joint.diagnostics["forward_passes"] == counted + 1
 
 
+@pytest.mark.slow
 def test_small_alphabets_and_candidates_stay_exact(large):
     assert not toy(40).joint(TEXT).is_sketched()
     assert not large.joint(TEXT, support=20).is_sketched()
@@ -338,6 +356,7 @@ def test_small_alphabets_and_candidates_stay_exact(large):
     assert exact.standard_error(Joint.entropy) == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["mlm", "sweep", "orders", "log-pool"])
 def test_the_tokens_of_a_sketch_as_candidates_stand_for_themselves(large, method):
     axes = large.joint(TEXT).supports
@@ -351,6 +370,7 @@ def test_the_tokens_of_a_sketch_as_candidates_stand_for_themselves(large, method
     assert large.tables(TEXT, support=axes[0]).supports[0].log_weights is None
 
 
+@pytest.mark.slow
 def test_what_needs_no_table_stays_exact(large):
     joints = large.joints(TEXT)
     assert set(joints) == {name for name in CONSTRUCTIONS if name not in REJECTED}
@@ -369,6 +389,7 @@ def test_constructions_that_a_sketch_would_get_wrong_say_so(large, method):
     assert large.joint(TEXT, method=method, support=10).method == method
 
 
+@pytest.mark.slow
 def test_the_geometric_mean_of_orders_is_sketched(large):
     joint = large.joint(TEXT, method="orders", mean="geometric")
     exact = large.joint(TEXT, method="orders", mean="geometric", support="vocabulary")
@@ -377,6 +398,7 @@ def test_the_geometric_mean_of_orders_is_sketched(large):
         assert abs(fill.log_prob - exact.log_prob(*fill.ids)) < 5 * fill.error + 1e-4
 
 
+@pytest.mark.slow
 def test_the_batch_size_changes_nothing_but_rounding(large):
     small, whole = (
         large.joint(TEXT, settings=unmask.Settings(batch_size=size)).top(10) for size in (7, 400)

@@ -64,6 +64,7 @@ def by_orders(model, text: str, words: list[str]) -> float:
     return total / math.factorial(len(positions))
 
 
+@pytest.mark.slow
 def test_words_of_one_two_and_three_pieces_in_one_blank(lm, model):
     prior = {1: 0.5, 2: 0.3, 3: 0.2}
     words = ["cat", "unhappy", "cats", "unhappys"]
@@ -80,6 +81,7 @@ def test_words_of_one_two_and_three_pieces_in_one_blank(lm, model):
         assert fill["token_str"] == fill["word"]
 
 
+@pytest.mark.slow
 def test_two_blanks_of_different_widths(lm, model):
     text = TWO.format("[MASK]", "[MASK]")
     targets = [["cat", "unhappy"], ["cats"]]
@@ -150,6 +152,7 @@ def test_a_prior_scales_and_ranks_but_does_not_touch_what_is_given_the_pieces(lm
     assert asked({1: 0.5, 2: 0.3, 7: 0.1})[1]["cat"]["log_prior_of_pieces"] == math.log(0.5)
 
 
+@pytest.mark.slow
 def test_a_blank_without_targets_takes_what_the_model_proposes(lm, model):
     text = TWO.format("[MASK]", "[MASK]")
     fills = lm.fill(text, targets={1: ["cats"]}, top=100)

@@ -156,6 +156,7 @@ def test_two_mutations_are_those_of_mutation_effect():
 # --- what runs ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 3, 6])
 def test_all_methods_but_orders_share_their_rows(k):
     methods = [name for name in landscape_methods(k) if name != "orders"]
@@ -176,6 +177,7 @@ def test_orders_read_every_part_once(k):
     assert planned(k, ["orders", "log-pool"]) == 3**k - 2**k
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [8, *(pytest.param(k, marks=pytest.mark.long) for k in (11, 12))])
 def test_many_mutations_are_exact(k):
     methods = ["log-pool", "hcb-path", "ag", "pseudo-gibbs", "mrf"]
@@ -199,6 +201,7 @@ def test_results_do_not_depend_on_the_batch_size():
         np.testing.assert_allclose(one, each[0], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_long_sequence_is_cut_to_a_window_around_the_mutations():
     lm = unmask.load(build("esm"))
     long, mutations = "ACDEFGHIKLMNPQRSTVWY" * 5, "A41C:F45G:K49L"
@@ -290,6 +293,7 @@ def command(folder, capsys):
     return run
 
 
+@pytest.mark.slow
 def test_tables_for_people_and_all_rows_in_a_file(command, folder, tmp_path):
     place = tmp_path / "all.csv"
     out, err = command("L4K", "K2R:Y6F", "--method", "log-pool,mrf", "--top", "2", "-o", str(place))
@@ -323,6 +327,7 @@ def test_two_mutations_have_one_background(command):
     assert "the mean over 1 background;" in err
 
 
+@pytest.mark.slow
 def test_json_has_everything(command):
     out, err = command("K2R", "L4K", "--json", "--quiet", "--method", "all")
     found = json.loads(out)
@@ -354,6 +359,7 @@ def test_bad_input_is_one_line(command, monkeypatch, tmp_path, arguments, why):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_figure_is_written(command, tmp_path):
     pytest.importorskip("matplotlib")
     place = tmp_path / "all.svg"

@@ -236,6 +236,7 @@ def test_a_model_of_texts_is_refused():
     assert said.startswith("this tokenizer has no single token per residue")
 
 
+@pytest.mark.slow
 def test_a_sequence_longer_than_the_model_takes_is_cut_to_a_window():
     lm = unmask.load(build("esm"))
     long = "ACDEFGHIKLMNPQRSTVWY" * 5
@@ -261,6 +262,7 @@ def test_a_joint_over_all_letters_and_one_over_wild_type_and_mutant_have_two_nam
     assert few.method == "log-pool-4"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sequence", ["MKALWYA", "m k a l w y a"])
 def test_the_tiny_esm_reads_residues_together(sequence):
     lm = unmask.load(build("esm"))

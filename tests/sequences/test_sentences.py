@@ -136,6 +136,7 @@ def test_special_tokens_are_not_scored_and_unknown_words_are():
     assert one_text(word_piece(), "the [UNK] zebra sat").unknown_words == (2,)
 
 
+@pytest.mark.slow
 def test_neither_batches_nor_company_nor_windows_change_a_score(monkeypatch):
     lm = unmask.load(build("bert"))
     texts = [" ".join(["the cats sat ,"] * n) + " old mats" for n in (1, 2, 3, 1, 2)] * 5

@@ -212,6 +212,7 @@ def test_texts_of_one_length_advance_together():
 # --- batches -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
 def test_neither_batches_nor_company_change_a_score(bert: LanguageModel, monkeypatch, order: str):
     texts = [" ".join(["the cats sat ,"] * n) + " old mats" for n in (1, 2, 3, 1, 2)] * 2
@@ -302,6 +303,7 @@ def test_places_that_are_alike_are_revealed_from_left_to_right():
         assert rows == [[4, 4, 4], [3, 4, 4], [3, 2, 4]]
 
 
+@pytest.mark.slow
 def test_rows_that_memory_does_not_hold_are_halved(bert: LanguageModel):
     class Small(Watched):
         def readouts(self, ids: Tensor, positions: Any) -> Tensor:

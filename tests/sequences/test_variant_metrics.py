@@ -161,6 +161,7 @@ def test_a_row_without_a_mutant_is_not_the_wild_type() -> None:
         assert found == expected
 
 
+@pytest.mark.slow
 def test_values_intervals_and_paired_differences() -> None:
     rng = np.random.default_rng(3)
     every = [f"A{n}C" for n in range(1, 201)]
@@ -186,6 +187,7 @@ def test_values_intervals_and_paired_differences() -> None:
     assert row(same, SPEARMAN, "b")[7:10] == (0, 0, 0)
 
 
+@pytest.mark.slow
 def test_the_order_of_rows_and_methods_does_not_matter() -> None:
     rng = np.random.default_rng(4)
     every = names()

@@ -139,6 +139,7 @@ def test_joints_are_those_that_the_library_builds(method, variant, tiny) -> None
         assert found.incompatibility == pytest.approx(known.incompatibility(), abs=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_landscape_has_the_numbers_of_its_variants(variant, tiny) -> None:
     methods = ["hcb-path", *JOINTS]
@@ -162,6 +163,7 @@ def test_laws_are_stationary_to_rounding_however_unlikely(k) -> None:
         assert law.min() < (-5 if k > 1 else 0)
 
 
+@pytest.mark.slow
 def test_laws_of_many_states_are_those_of_power_iteration() -> None:
     """More states than one panel of the elimination has."""
     k = 6
@@ -376,6 +378,7 @@ def test_a_variant_takes_the_forward_passes_that_are_documented(k: int) -> None:
         assert found.forward_passes == others.get(method, cubes), method
 
 
+@pytest.mark.slow
 def test_methods_of_one_call_share_their_rows() -> None:
     lm = toy(6, noise=0.5, letters="AC")
     reader = scoring.VariantReader(lm, "AAAAAA", ["A", "C"])
@@ -407,6 +410,7 @@ def test_a_landscape_of_eleven_positions_is_exact() -> None:
     assert model.rows_asked == 11 * 2**10 == len(seen)
 
 
+@pytest.mark.slow
 def test_rows_in_flight_are_bounded_and_results_are_the_same(tiny, monkeypatch) -> None:
     variants = [*VARIANTS, *(f"{WILDTYPE[p]}{p + 1}C:V20W" for p in range(5, 15))]
     whole = scored(tiny, variants, WILDTYPE, "log-pool")
@@ -430,6 +434,7 @@ def test_rows_in_flight_are_bounded_and_results_are_the_same(tiny, monkeypatch) 
 # --- what is read ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_wild_type_comes_of_the_mutated_sequence(tiny) -> None:
     rows = [
         {"mutant": one, "mutated_sequence": changed(WILDTYPE, changes_of(one)), "DMS_score": 1}

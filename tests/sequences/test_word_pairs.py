@@ -133,6 +133,7 @@ def toy(size: int, blanks: int = 3) -> unmask.LanguageModel:
     return unmask.LanguageModel(ToyMaskedLM(joint + 1e-9, noise=0.1), ToyTokenizer(size))
 
 
+@pytest.mark.slow
 def test_a_sketch_is_precise_at_the_words_of_the_item() -> None:
     lm = toy(600, blanks=2)
     item = ("[MASK] [MASK]", "t3", "t5")

@@ -257,6 +257,7 @@ def slow_run(progress: bool | None) -> None:
     source(model, batch_size=1, progress=progress).table(0)
 
 
+@pytest.mark.slow
 def test_the_bar_is_on_stderr_only(capfd):
     slow_run(progress=True)
     out, err = capfd.readouterr()
@@ -266,6 +267,7 @@ def test_the_bar_is_on_stderr_only(capfd):
 
 
 # None: shown on a terminal, which a test is not
+@pytest.mark.slow
 @pytest.mark.parametrize("progress", [False, None])
 def test_there_is_no_bar_unless_wanted(capfd, progress: bool | None):
     slow_run(progress=progress)

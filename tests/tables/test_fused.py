@@ -17,6 +17,9 @@ from unmask.constructions.solvers.pair_passes import Contest
 from unmask.tables import kernels
 from unmask.tables.probabilities import probabilities
 
+# whichever comes first compiles
+pytestmark = pytest.mark.slow
+
 EXAMPLES = [examples.random(70, 45, 1), examples.random(3, 40, 2), examples.random(40, 1, 3)]
 
 

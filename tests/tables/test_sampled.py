@@ -47,6 +47,7 @@ def test_the_law_of_compatible_conditionals_is_exact_whatever_was_drawn(seed):
         assert sampled.incompatibility() - 0.5 * max(0.0, sampled.unseen) < 1e-5
 
 
+@pytest.mark.slow
 def test_the_control_halves_the_error_of_a_law_without_it():
     joint = clustered(SIZE, 1)
     tables = tables_of(joint, noise=0.3)
@@ -80,6 +81,7 @@ def test_with_every_context_nothing_is_missing(noise):
         assert max(abs(missing.both), *map(abs, missing.blanks)) < 1e-5
 
 
+@pytest.mark.slow
 def test_entropy_and_information_are_nearer_with_whole_rows():
     tables = tables_of(clustered(SIZE, 3), noise=0.3)
     exact = construct("pseudo-gibbs", tables)

@@ -204,6 +204,7 @@ def shown_by_the_demo(lm, question):
     return [*at.answer(question)][-1]
 
 
+@pytest.mark.slow
 def test_the_demo_says_it_on_the_page_and_keeps_texts_out_of_the_log(lm):
     question = DemoQuestion("the cat saw zebra [MASK].", (), ("mlm",))
     answers = []
@@ -215,6 +216,7 @@ def test_the_demo_says_it_on_the_page_and_keeps_texts_out_of_the_log(lm):
     assert "no token for" in shown_by_the_demo(lm, asked).trust
 
 
+@pytest.mark.slow
 def test_the_demo_has_no_probability_of_a_word_that_is_unknown(lm):
     for word, is_known in {"zebra": False, "cat": True}.items():
         question = DemoQuestion(f"the {word} sat.", (2,), ("mlm",))

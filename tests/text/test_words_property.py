@@ -126,6 +126,7 @@ def check_words(tokenizer, spelled: Callable, normal: Callable, least: dict[str,
     assert all(outcomes[kind] >= count for kind, count in least.items()), outcomes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tokenizer", "spelled", "normal"),
     [

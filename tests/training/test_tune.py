@@ -91,6 +91,7 @@ def whole(lm, plan, tmp_path_factory) -> Tuned:
     return tune(lm, TEXTS, tmp_path_factory.mktemp("tuned") / "whole", plan, corpora=["made up"])
 
 
+@pytest.mark.slow
 def test_it_learns_and_the_folder_is_an_ordinary_one(whole: Tuned) -> None:
     first, last = whole.evaluations[0], whole.evaluations[-1]
     assert last.loss < 0.8 * first.loss
@@ -114,6 +115,7 @@ def test_it_learns_and_the_folder_is_an_ordinary_one(whole: Tuned) -> None:
     assert f"{whole.kept.single_blanks:.4f}" in card
 
 
+@pytest.mark.slow
 def test_the_callers_model_is_not_changed(lm, whole: Tuned) -> None:
     torch.manual_seed(0)
     fresh = BertForMaskedLM(lm.model.model.config)
@@ -122,6 +124,7 @@ def test_the_callers_model_is_not_changed(lm, whole: Tuned) -> None:
     assert not lm.model.model.training
 
 
+@pytest.mark.slow
 def test_random_numbers_of_the_caller_are_not_used(lm, tmp_path: Path) -> None:
     torch.manual_seed(5)
     expected = torch.rand(3)
@@ -133,6 +136,7 @@ def test_random_numbers_of_the_caller_are_not_used(lm, tmp_path: Path) -> None:
 # --- passes ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arm",
     [
@@ -181,6 +185,7 @@ def test_every_arm_uses_as_many_passes_as_the_model_sees_rows(lm, arm, tmp_path,
         assert found.pair_passes == 0
 
 
+@pytest.mark.slow
 def test_passes_are_three_per_text_by_default(lm, tmp_path: Path) -> None:
     found = tune(lm, TEXTS[:41], tmp_path / "tuned", Tuning(**FAST))
     assert found.passes == 3 * (41 - 2)
@@ -197,6 +202,7 @@ def test_the_rate_rises_and_falls() -> None:
 # --- kills -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_ends_in_the_same_weights(lm, plan, whole, tmp_path: Path) -> None:
     folder, stops = tmp_path / "stopped", []
     for _ in range(40):
@@ -270,6 +276,7 @@ def _checkpoint(output: Path) -> int:
         return 0
 
 
+@pytest.mark.slow
 def test_what_is_kept_is_what_was_measured_with_its_weights(
     lm, plan, tmp_path, monkeypatch
 ) -> None:
@@ -288,6 +295,7 @@ def test_what_is_kept_is_what_was_measured_with_its_weights(
     assert "0.1230" in (tmp_path / "tuned/README.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_complete_folder_is_returned_as_it_is(lm, plan, whole: Tuned) -> None:
     before = (whole.folder / "model.safetensors").stat().st_mtime_ns
     again = tune(lm, TEXTS, whole.folder, plan, corpora=["made up"])
@@ -295,6 +303,7 @@ def test_a_complete_folder_is_returned_as_it_is(lm, plan, whole: Tuned) -> None:
     assert (whole.folder / "model.safetensors").stat().st_mtime_ns == before
 
 
+@pytest.mark.slow
 def test_a_kill_while_the_model_is_put_in_place_is_made_up_for(
     lm, plan, whole, tmp_path, monkeypatch
 ) -> None:
@@ -317,6 +326,7 @@ def test_a_kill_while_the_model_is_put_in_place_is_made_up_for(
     assert same(tmp_path / "tuned", whole.folder)
 
 
+@pytest.mark.slow
 def test_another_plan_or_a_folder_of_something_else_is_rejected(lm, plan, whole, tmp_path) -> None:
     with pytest.raises(unmask.StoreError, match=r"another tuning: tuning\.seed is '0' there, '1'"):
         tune(lm, TEXTS, whole.folder, Tuning(**{**asdict(plan), "seed": 1}), corpora=["made up"])
@@ -335,6 +345,7 @@ def test_another_plan_or_a_folder_of_something_else_is_rejected(lm, plan, whole,
         tune(lm, TEXTS, tmp_path / "odd", plan)
 
 
+@pytest.mark.slow
 def test_a_folder_of_another_machine_is_the_same_tuning(whole: Tuned, tmp_path: Path) -> None:
     """What a model says of the same tokens may differ by rounding, and by no more."""
     stored = json.loads((whole.folder / "tuning.json").read_text())["plan"]
@@ -351,6 +362,7 @@ def test_a_folder_of_another_machine_is_the_same_tuning(whole: Tuned, tmp_path: 
             TuningFolder(folder).is_complete(moved(0.5))
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_line_that_names_the_file(lm, tmp_path: Path, monkeypatch) -> None:
     few = Tuning(passes=60, **FAST)
     said = "File too large.*what was saved before is safe: .* repeat the command"
@@ -374,6 +386,7 @@ def test_a_full_disk_is_one_line_that_names_the_file(lm, tmp_path: Path, monkeyp
     assert same(tmp_path / "tuned", tune(lm, TEXTS, tmp_path / "other", few).folder)
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_is_one_line(lm, plan, tmp_path: Path) -> None:
     left = iter([False] * 12)
     with pytest.raises(Stopped):
@@ -409,6 +422,7 @@ def test_which_texts_are_held_out_depends_on_the_texts_alone(lm) -> None:
     assert of_all <= of_fewer or of_fewer <= of_all
 
 
+@pytest.mark.slow
 def test_training_stops_when_nothing_improves(lm, tmp_path: Path) -> None:
     # a rate so high that it can only harm
     tuning = Tuning(passes=4000, learning_rate=1.0, batch_tokens=256, patience=2, evaluations=20)
@@ -474,6 +488,7 @@ def test_the_penalty_lowers_incompatibility(tmp_path: Path) -> None:
     assert compatible.kept.single_blanks < control.kept.single_blanks + 0.2
 
 
+@pytest.mark.slow
 def test_the_marginal_term_makes_masked_answers_fit_the_conditionals(lm, whole: Tuned) -> None:
     """By itself, from samples of four tokens; judged with every token."""
     network, vocabulary = Network(lm), Vocabulary(lm.model.mask_id, ordinary_tokens(lm))
@@ -504,6 +519,7 @@ def test_the_marginal_term_makes_masked_answers_fit_the_conditionals(lm, whole: 
     assert exact() < 0.5 * before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", tiny_models.ARCHITECTURES)
 def test_every_architecture_can_be_tuned(name: str, tmp_path: Path) -> None:
     lm = unmask.load(tiny_models.build(name))
@@ -554,6 +570,7 @@ def test_a_head_that_is_not_called_on_some_places_gives_the_same_logits(lm, monk
     torch.testing.assert_close(Network(lm).logits(batch, chosen), narrow)
 
 
+@pytest.mark.slow
 def test_bfloat16_runs(lm, tmp_path: Path) -> None:
     found = tune(lm, TEXTS, tmp_path / "tuned", Tuning(passes=200, bfloat16=True, **FAST))
     assert {one.dtype for one in weights(found.folder).values()} == {torch.float32}
@@ -592,6 +609,7 @@ def test_more_tokens_than_there_are_is_one_line(lm, tmp_path: Path) -> None:
     tune(lm, TEXTS[:30], tmp_path / "tuned", Tuning(tokens=500, passes=20, **FAST))
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_not_finite_is_one_line(lm, tmp_path: Path) -> None:
     broken = unmask.load((lm.model.model, lm.tokenizer))
     tuning = Tuning(passes=3000, learning_rate=1e30, batch_tokens=256)
