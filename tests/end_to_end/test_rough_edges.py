@@ -179,7 +179,7 @@ def test_too_few_examples_and_none_are_told_apart(
         "examples or more; evaluate more examples"
     )
     nothing = {"pairwise_nll": None, "unary_nll": None, "all_kl": None, "gold_kl": None}
-    failed = tuple(replace(row, **nothing, error="x") for row in it.runs[0].rows)
+    failed = tuple(replace(row, **nothing, reason="x") for row in it.runs[0].rows)
     list(draw(replace(it, runs=(replace(it.runs[0], rows=failed),)), tmp_path, "svg", say=say))
     (line,) = [one for one in capsys.readouterr().err.splitlines() if "no figure" in one]
     why = "no setting has mlm and a construction to compare with it"

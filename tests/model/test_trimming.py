@@ -188,6 +188,7 @@ def test_nothing_before_a_module_that_mixes_positions_is_trimmed(weight: float):
     assert lengths_seen(model, head.LayerNorm, ids, [3]) == [1]
 
 
+@pytest.mark.slow
 def test_a_model_that_does_something_else_with_long_rows_is_not_trimmed_there():
     plain, tokenizer = build("bert")
     layer = plain.get_submodule(FEED_FORWARD["bert"])

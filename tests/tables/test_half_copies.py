@@ -12,6 +12,9 @@ from unmask.constructions.solvers import pair_graph
 from unmask.tables import kernels
 from unmask.tables.probabilities import probabilities
 
+# whichever comes first compiles
+pytestmark = pytest.mark.slow
+
 EXAMPLE = examples.heavy_tailed(70, 45, 3)
 # half a unit in the last of bfloat16's eight bits
 ROUNDING = 2.0**-8
@@ -32,7 +35,6 @@ def test_every_cell_is_rounded_relatively(compiled: bool, monkeypatch: pytest.Mo
         assert float((found / right - 1).abs().max()) <= ROUNDING * 1.01
 
 
-@pytest.mark.slow
 def test_compiled_passes_read_it_as_torch_does(monkeypatch: pytest.MonkeyPatch) -> None:
     point = np.random.default_rng(0).normal(-3, 2, 70 + 45)
     right = pair_graph.read_tables(half(), point)
@@ -64,7 +66,6 @@ def test_it_fits_where_whole_precision_does_not() -> None:
     assert kept[0].dtype == torch.bfloat16
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", ["ag", "log-pool", "mrf", "hcb", "mlm"])
 def test_divergences_are_of_conditionals_that_sum_to_one(
     method: str, monkeypatch: pytest.MonkeyPatch
@@ -79,7 +80,6 @@ def test_divergences_are_of_conditionals_that_sum_to_one(
     assert found.all_kl == pytest.approx(right.all_kl, rel=0.02, abs=1e-4)
 
 
-@pytest.mark.slow
 def test_compatible_conditionals_stay_compatible(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "FEWEST_CELLS", 1)
     log_joint = torch.from_numpy(np.random.default_rng(2).normal(0, 3, (60, 40)))
