@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
@@ -61,9 +61,7 @@ LONGEST = {
     "test_tutorial_claims.py",
     "test_variants.py",
 }
-# what --quick leaves out, and the processor seconds that a test of it may take: six times what
-# makes a test slow, since another machine may be slower or busy
-NOT_QUICK, QUICK_SECONDS = ("slow", "long", "real", "assets"), 3.0
+NOT_QUICK = ("slow", "long", "real", "assets")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -88,6 +86,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--quick"):
         chosen = quick(items)
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        # what has become slow is shown at the end
+        config.option.durations, config.option.durations_min = 10, 2.0
         items[:] = [item for item in items if item in chosen]
     items.sort(key=lambda item: item.path.name not in LONGEST)
     for item in items:
@@ -108,16 +108,6 @@ def quick(items: list[pytest.Item]) -> set[pytest.Item]:
     if without := {item.path.parent for item in items} - {item.path.parent for item in chosen}:
         raise pytest.UsageError(f"--quick has no test of {', '.join(map(str, sorted(without)))}")
     return chosen
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """A slow test is found out where it matters: it fails under --quick."""
-    began = sum(os.times()[:4])
-    yield
-    seconds = sum(os.times()[:4]) - began
-    if item.config.getoption("--quick") and seconds > QUICK_SECONDS:
-        pytest.fail(f"{seconds:.1f} s are too long for --quick: quicken it, or mark it `slow`")
 
 
 @pytest.fixture(scope="module")
