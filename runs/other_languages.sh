@@ -41,11 +41,11 @@ measure() {
 if [[ ${1:-} != --report ]]; then
     if [[ -n ${CHINESE:-} ]]; then
         measure debian-reference "$CHINESE" "$CHINESE_MODEL" --corpus-name "Debian Reference" \
-            --memory-limit 8GB
+            --exact --memory-limit 8GB
     fi
     if [[ -n ${KOREAN:-} ]]; then
         measure constitution "$KOREAN" "$KOREAN_MODEL" --corpus-name "Korean constitution" \
-            --sketch --precision 0.2 --max-passes 500 --method all
+            --precision 0.2 --max-passes 500
     fi
 fi
 

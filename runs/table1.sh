@@ -54,7 +54,7 @@ cost() {
         for corpus in "${corpora[@]}"; do
             echo "$model, $corpus, both masks:"
             # the guard is for bash before 4.4, to which an empty list is an unset one
-            "${unmask[@]}" cost -m "$model" --method "$methods" --examples $((2 * examples)) \
+            "${unmask[@]}" cost -m "$model" --exact --method "$methods" --examples $((2 * examples)) \
                 --length "$(length "$corpus")" "${running[@]}" ${accelerator[@]+"${accelerator[@]}"}
             echo
         done
@@ -66,7 +66,7 @@ evaluate() {
     if [[ -n ${RAY:-} ]]; then
         ray=(--ray "$RAY")
     fi
-    "${unmask[@]}" evaluate "$2" -m "$1" --mask random --mask contiguous --examples "$examples" \
+    "${unmask[@]}" evaluate "$2" -m "$1" --exact --mask random --mask contiguous --examples "$examples" \
         --method "$methods" "${running[@]}" --output "$output/$1-$2" ${ray[@]+"${ray[@]}"}
 }
 

@@ -12,8 +12,8 @@
 #   DEV_HOW    more options of that run, such as --memory-limit 8GB, which tables of 29,000 tokens need
 #              to be kept (none)
 #   BESIDE     of these, how many per mask are sketched too (20)
-#   TEST       options of the test runs (--sketch --precision 0.2 --max-passes 500 --method all);
-#              TEST= for exact ones, with every construction
+#   TEST       options of the test runs (--precision 0.2 --max-passes 500);
+#              TEST=--exact for exact ones, with every construction
 #   PROCESSES  how many work side by side, one thread each (2)
 #   OUTPUT     folder of the runs (runs/rows/table1-NAME, NAME being the model's)
 #   RESULTS    folder of the pages (docs/results)
@@ -69,15 +69,15 @@ measure() {
 }
 
 temporary=$(mktemp -d)
-sketch=(--sketch --precision 0.2 --max-passes 500)
+sketch=(--precision 0.2 --max-passes 500)
 read -ra dev <<< "${DEV_HOW:-}"
-read -ra how <<< "${TEST---sketch --precision 0.2 --max-passes 500 --method all}"
+read -ra how <<< "${TEST---precision 0.2 --max-passes 500}"
 both=(--mask contiguous,random --examples "${EXAMPLES:-250}" "${how[@]}")
 if [[ ${1:-} != --report ]]; then
     measure snli-dev "$assets/data/snli/dev.tsv" --corpus-name "SNLI dev" \
-        --mask contiguous,random --examples "${DEV:-100}" "${dev[@]}"
+        --mask contiguous,random --examples "${DEV:-100}" --exact "${dev[@]}"
     measure snli-dev-sketched "$assets/data/snli/dev.tsv" --corpus-name "SNLI dev" \
-        --mask contiguous,random --examples "${BESIDE:-20}" "${sketch[@]}" --method all
+        --mask contiguous,random --examples "${BESIDE:-20}" "${sketch[@]}"
     measure snli "$assets/data/snli/test.jsonl" --corpus-name "SNLI test" "${both[@]}"
     measure xsum "$assets/data/xsum/test-1000.txt" --corpus-name "XSum test-1000" "${both[@]}"
 fi

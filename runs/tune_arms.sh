@@ -14,7 +14,7 @@
 #   EVERY      a penalty in every n-th batch (2)
 #   MEASURE    all, or dev: pairs of SNLI dev alone, enough to choose among weights (all)
 #   EXAMPLES   pairs per mask of SNLI test (250); DEV of SNLI dev (250); XSUM of XSum (250); all are
-#              estimated by unmask evaluate --sketch, about two seconds of a core each
+#              estimated by unmask evaluate, about two seconds of a core each
 #   EXACT      pairs per mask of SNLI test with exact tables (10; half a minute each), for ag and A-KL
 #   PAIRS      pairs per paradigm of BLiMP (20); SENTENCES for the spread over orders (200)
 #   TOGETHER   sentences with 4 to 8 blanks that are filled together (60)
@@ -51,7 +51,7 @@ read -ra arms <<< "${ARMS:-$default}"
 read -ra corpora <<< "${CORPORA:-$data/snli/train-sentences.txt $data/english/tatoeba.txt \
 $data/english/wikitext2-sentences.txt}"
 
-sketched="--sketch --precision 0.2 --max-passes 500 --method mlm,orders,log-pool"
+sketched="--precision 0.2 --max-passes 500 --method mlm,orders,log-pool"
 
 unmask() {
     "$python" -c 'import sys, unmask.cli; sys.exit(unmask.cli.main())' "$@"
@@ -81,7 +81,7 @@ measured() {
 snli-dev|$data/snli/dev.tsv|SNLI dev|${DEV:-250}|$sketched
 snli|$data/snli/test.jsonl|SNLI test|${EXAMPLES:-250}|$sketched
 xsum|$data/xsum/test-1000.txt|XSum test-1000|${XSUM:-250}|$sketched
-exact|$data/snli/test.jsonl|SNLI test|${EXACT:-10}|--method mlm,orders,log-pool,ag
+exact|$data/snli/test.jsonl|SNLI test|${EXACT:-10}|--exact --method mlm,orders,log-pool,ag
 END
     if [[ ! -e $output/$arm/blimp.jsonl ]]; then
         unmask score -m "$folder" --blimp "$data/blimp" --limit "${PAIRS:-20}" --method pll \

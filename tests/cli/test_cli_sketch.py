@@ -50,6 +50,23 @@ def test_a_figure_compares_sketched_joints_with_exact_ones(run, tmp_path):
     assert "women" in place.read_text()
 
 
+def test_all_methods_are_those_that_can_be_estimated(run, capsys):
+    code, out, _ = run("--method", "all", "--top", "1", "--max-passes", "301", "--seed", "3")
+    assert code == 0
+    assert out.split("\n")[0].split()[1::2] == [
+        "mlm",
+        "pseudo-gibbs",
+        "log-pool",
+        "orders",
+        "sweep",
+    ]
+    cost = ["cost", "-m", str(real_model("tiny-english")), "--length", "8"]
+    assert main([*cost, "--method", "all"]) == 0
+    assert "mlm, pseudo-gibbs, log-pool, orders, sweep" in capsys.readouterr().out
+    assert main([*cost, "--method", "ag"]) == 2
+    assert "--exact" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -10,7 +10,16 @@ import pytest
 from tiny_tokenizers import ODD, save_bert
 
 from unmask.cli import _COMMANDS, _parser, main, options
-from unmask.cli.command import add_options, argument, declared, group, option, required, value
+from unmask.cli.command import (
+    add_options,
+    argument,
+    declared,
+    group,
+    option,
+    required,
+    translated,
+    value,
+)
 from unmask.cli.cost import CostCommand
 from unmask.constructions import CONSTRUCTIONS
 from unmask.constructions.construction import Construction
@@ -135,3 +144,20 @@ def test_an_option_of_a_construction_is_declared_once(folder, monkeypatch, capsy
     assert (style_of("tilted").colour, style_of("tilted").marker) == ("#123456", "d")
     assert main(["cost", "-m", folder, "--method", "tilted", "--weight", "0.5", "--json"]) == 0
     assert math.prod(map(len, re.findall('"forward_passes"', capsys.readouterr().out))) > 0
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("give allow_pickle=True, or convert it", "give --allow-pickle, or convert it"),
+        ("give support='vocabulary', which runs", "give --exact, which runs"),
+        ("allow passes=101 and memory_limit=500", "allow --max-passes 101 and --memory-limit 500"),
+        ("method='orders' takes no exact=", "--method orders takes no --exact"),
+        ("leave it out (device=None)", "leave it out (no --device)"),
+        # what is no option of this command, or within a call or a quotation, stays as it is
+        ("unknown=3, hcb(device=0), 'device=1' and x.device=2",) * 2,
+    ],
+)
+def test_arguments_of_the_library_are_shown_as_options(message: str, shown: str) -> None:
+    names = {"allow_pickle", "max_passes", "memory_limit", "method", "exact", "support", "device"}
+    assert translated(message, names) == shown

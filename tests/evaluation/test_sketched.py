@@ -1,4 +1,4 @@
-"""`unmask evaluate --sketch`: estimates beside exact result rows, and how they are kept."""
+"""`unmask evaluate` without --exact: estimates beside exact result rows, and how they are kept."""
 
 import math
 from dataclasses import replace
@@ -68,7 +68,7 @@ def measured(toy: unmask.LanguageModel) -> list[tuple[ResultRow, ResultRow]]:
 @pytest.mark.slow
 def test_estimates_agree_with_exact_numbers_within_their_errors(measured) -> None:
     for estimate, exact in measured:
-        assert estimate.error is None, estimate.error
+        assert estimate.reason is None, estimate.reason
         close(estimate, exact)
         assert estimate.pairwise_error <= 0.05
         assert estimate.forward_passes < 2 * SIZE
@@ -109,7 +109,7 @@ def test_they_are_never_averaged_with_exact_rows(measured) -> None:
 @pytest.mark.assets("a corpus, and the model of rows that are published")
 def test_estimates_agree_with_published_rows_of_a_real_model(tmp_path: Path) -> None:
     where = ["-m", str(real_model("caption-bert")), "-o", str(tmp_path / "run")]
-    few = ["--examples", "1", "--sketch", "--precision", "0.2", "--quiet"]
+    few = ["--examples", "1", "--precision", "0.2", "--quiet"]
     assert main(["evaluate", str(real_data("snli/test.jsonl")), *where, *few]) == 0
     exact = {(row.example_id, row.construction): row for row in read_run(PUBLISHED).rows}
     rows = read_run(tmp_path / "run").rows
@@ -179,7 +179,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def run(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """Run `unmask evaluate --sketch`; exit code and what was said."""
+    """Run `unmask evaluate`; exit code and what was said."""
     corpus = tmp_path / "cats.txt"
     corpus.write_text("the cat sat on a dog\nthe man sat on a cat\nthe dog sat on a woman\n")
 
@@ -193,7 +193,7 @@ def run(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
 
 @pytest.mark.slow
 def test_shards_resume_and_reports(run, tmp_path: Path, capsys) -> None:
-    few = ("--sketch", "--quiet", "--method", "mlm,log-pool")
+    few = ("--max-passes", "2000", "--quiet", "--method", "mlm,log-pool")
     for shard in ("0/2", "1/2", "0/2"):
         assert run(*few, "--shard", shard) == (0, "", "")
     found = read_run(tmp_path / "run")
@@ -203,9 +203,9 @@ def test_shards_resume_and_reports(run, tmp_path: Path, capsys) -> None:
     page = tmp_path / "page.html"
     assert main(["report", str(tmp_path / "run"), "--html", str(page)]) == 0
     capsys.readouterr()
-    assert "--sketch --precision 0.05 --max-passes 2000" in page.read_text().replace(
-        "<span>", ""
-    ).replace("</span>", "")
+    assert "--precision 0.05 --max-passes 2000" in page.read_text().replace("<span>", "").replace(
+        "</span>", ""
+    )
     assert main(["report", str(tmp_path / "run")]) == 0
     said = capsys.readouterr().out
     assert "support vocabulary (sketch)" in said
@@ -218,12 +218,11 @@ def test_shards_resume_and_reports(run, tmp_path: Path, capsys) -> None:
 
 def test_what_does_not_go_with_a_sketch_is_said_in_one_line(run) -> None:
     for arguments, said in (
-        (("--sketch", "--method", "log-pool,ag"), "ag cannot be estimated from a sketch"),
-        (("--sketch", "--support", "no-special"), "takes no other support"),
-        (("--sketch", "--precision", "0"), "nats above 0"),
-        (("--sketch", "--max-passes", "7"), "forward passes from 101"),
-        (("--precision", "0.1"), "give --sketch too"),
-        (("--max-passes", "500"), "give --sketch too"),
+        (("--precision", "1", "--method", "log-pool,ag"), "leave it out, or give --exact, which"),
+        (("--precision", "1", "--support", "no-special"), "exclude each other"),
+        (("--precision", "1", "--exact"), "--precision and --exact exclude each other"),
+        (("--precision", "0"), "nats above 0"),
+        (("--max-passes", "7"), "forward passes from 101"),
     ):
         code, out, err = run(*arguments)
         assert (code, out) == (2, ""), arguments
@@ -233,17 +232,19 @@ def test_what_does_not_go_with_a_sketch_is_said_in_one_line(run) -> None:
 
 @pytest.mark.slow
 def test_the_cost_is_that_of_the_sketch(run) -> None:
-    code, out, _ = run("--sketch", "--method", "mlm", "--dry-run")
+    code, out, _ = run("--precision", "0.1", "--method", "mlm", "--dry-run")
     assert code == 0
     assert out.startswith("mlm: 4 examples, each at most ")
-    assert run("--sketch", "--dry-run")[1].startswith(", ".join(sketchable()) + ": 4 examples")
+    assert run("--precision", "0.1", "--dry-run")[1].startswith(
+        ", ".join(sketchable()) + ": 4 examples"
+    )
 
 
 def test_in_python_all_are_those_that_a_sketch_does_for(model: str, tmp_path: Path) -> None:
     corpus = tmp_path / "cats.txt"
     corpus.write_text("the cat sat on a dog\n")
     request = EvaluationRequest(
-        corpus=CorpusSpec(str(corpus)), model=ModelSource(place=model), sketch=Sketch(seed=1)
+        corpus=CorpusSpec(str(corpus)), model=ModelSource(place=model), seed=1, precision=0.05
     )
     draft = prepare(request).plan
     assert [one.method for one in draft.constructions] == sketchable()

@@ -24,20 +24,6 @@ _LENGTH, _LONGEST = 32, 2**16
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Joints(options.Joints):
-    """Joints that may be estimated too."""
-
-    support: str = option(
-        options.SUPPORT.format(
-            also="; auto is what fill and pairs do without --exact: at most 2,000 forward passes, "
-            "from which the joints are estimated"
-        ),
-        "NAME|TOKENS",
-        default="vocabulary",
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
 class CostCommand:
     """What joints, or scores of whole texts, would cost."""
 
@@ -45,10 +31,10 @@ class CostCommand:
     DESCRIPTION = (
         "Estimate what joints over two blanks would cost with a model, before you compute any: "
         "forward passes, FLOP, memory, and time on this machine, from a measurement of about a "
-        "second. The joints are exact over the whole vocabulary; --support auto estimates them as"
-        " fill and pairs do by default. With --method pll, pll-word-l2r or unmasking, estimate "
-        "what it costs to score whole texts instead (unmask score). With --accelerator, also "
-        "estimate the time on an accelerator that this machine does not have."
+        "second. The joints are estimated, as by fill, pairs and evaluate; with --exact they are "
+        "computed over the whole vocabulary. With --method pll, pll-word-l2r or unmasking, "
+        "estimate what it costs to score whole texts instead (unmask score). With "
+        "--accelerator, also estimate the time on an accelerator that this machine does not have."
     )
     EXAMPLE = "unmask cost -m bert-base-cased --length 20 --examples 1000 --accelerator A100"
 
@@ -68,18 +54,23 @@ class CostCommand:
         default=1,
     )
     json: bool = option("print JSON instead of text", default=False)
-    joints: _Joints = group(_Joints())
+    methods: options.Methods = group(options.Methods())
+    support: str | None = option(options.SUPPORT, "NAME|TOKENS", group="construction")
+    estimation: options.Estimation = group(options.Estimation(), without=("seed",))
     running: options.Running = group(options.Running())
 
     def run(self) -> int:
         """Load the model, time it, print the cost."""
         self._check()
         whole_texts = self._text_methods()
-        methods = whole_texts or self.joints.names()
-        how = {} if whole_texts else self.joints.given(methods)
+        methods = whole_texts or self.methods.names(every=["all"])
+        how = {} if whole_texts else self.methods.given(methods)
+        support = self.estimation.support(() if self.support is None else (self.support,))
         settings = self.running.settings()
 
         from unmask.queries.costs.accelerators import UTILISATION, accelerator
+        from unmask.queries.joints import default_methods
+        from unmask.tables.proposals import resolved
 
         where = None if self.accelerator is None else accelerator(self.accelerator)
         if where is not None:
@@ -90,10 +81,12 @@ class CostCommand:
         if whole_texts:
             cost = _cost_of_scores(lm, cloze, len(whole_texts), settings, self.examples)
         else:
+            axes = resolved(support, len(cloze.positions), lm.model.vocabulary_size)
+            methods = self.methods.names(every=default_methods(len(cloze.positions), axes))
             cost = lm.cost(
                 cloze,
                 methods=methods,
-                support=options.support(self.joints.support),
+                support=support,
                 settings=settings,
                 options=how,
                 examples=self.examples,
@@ -122,7 +115,7 @@ class CostCommand:
 
     def _text_methods(self) -> list[str]:
         """Methods of `unmask score`, if those are what was named; none if it is constructions."""
-        named = [name.lower().replace("_", "-") for name in options.listed(self.joints.method)]
+        named = [name.lower().replace("_", "-") for name in options.listed(self.methods.method)]
         whole = [name for name in dict.fromkeys(named) if name in TEXT_METHODS]
         others = [name for name in named if name not in TEXT_METHODS]
         if whole and others:

@@ -41,10 +41,7 @@ class DemoCommand:
     port: int | None = option("port to listen on (default: the first free one from 7860 on)")
     open: bool = option("open the page in a browser on this machine", default=False)
     max_passes: int = option(
-        "most forward passes for estimating two blanks over a large vocabulary (default: "
-        "{default})",
-        "N",
-        default=500,
+        "most forward passes of an estimate (default: {default})", "N", default=500
     )
     max_waiting: int = option(
         "how many answers may be computed or waiting at a time; further requests are rejected "

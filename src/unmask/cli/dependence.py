@@ -78,7 +78,7 @@ class DependenceCommand(many.RowsCommand):
         default=False,
     )
     top: int = option("number of pairs to print (default: {default})", "N", default=10)
-    seed: int = option("seed of the samples (default: {default})", "N", default=0)
+    seed: int = options.SEED()
     json: bool = option("print JSON instead of a table", default=False)
     figure: str | None = option(
         "also draw a .svg, .png or .pdf file: a heat map, or arcs with --tree; needs the extra "

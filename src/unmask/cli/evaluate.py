@@ -3,7 +3,7 @@
 import sys
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from unmask.cli import cluster, many, options
 from unmask.cli.command import argument, group, option, required
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from unmask.evaluation.request import EvaluationRequest, Prepared
     from unmask.jobs.executors.local import Executor
     from unmask.jobs.running import Outcome
-    from unmask.settings import Sketch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,27 +49,12 @@ class EvaluateCommand:
         "N",
         default=1000,
     )
-    seed: int = option("seed of the examples and sketches (default: {default})", "N", default=0)
     dry_run: bool = option("print the plan and its cost, and run nothing", default=False)
     quiet: bool = option("print no progress bar, only errors", default=False)
     reading: options.Corpus = group(options.Corpus())
-    joints: options.Joints = group(options.Joints(method=("all",)))
-    sketch: bool = option(
-        "estimate the metrics of an example, with standard errors, from a few hundred forward "
-        "passes instead of every token of the vocabulary; works with mlm, pseudo-gibbs, log-pool, "
-        "orders and sweep (--method all then means these), and without A-KL",
-        default=False,
-        group="construction",
-    )
-    precision: float | None = option(
-        "with --sketch: run as many forward passes as it takes to bring the standard error of the "
-        "true pair's log-probability below this (default: 0.05)",
-        "NATS",
-        group="construction",
-    )
-    max_passes: int | None = option(
-        "with --sketch: most forward passes per example (default: 2000)", "N", group="construction"
-    )
+    methods: options.Methods = group(options.Methods(method=("all",)))
+    support: str | None = option(options.SUPPORT, "NAME|TOKENS", group="construction")
+    estimation: options.Estimation = group(options.Estimation())
     running: options.Running = group(options.Running())
     shard: str = option(
         "do every N-th part from the I-th on, counting from 0, so that N processes can share one "
@@ -104,8 +88,7 @@ class EvaluateCommand:
     def _check(self) -> None:
         """Reject options that have no effect, and a wait that never ends."""
         cluster.check(self.distributed)
-        if not self.sketch:
-            options.reject(self, ("precision", "max_passes"), "is of a sketch; give --sketch too")
+        self.estimation.check(self.support or ())
 
     def _run(self, request: "EvaluationRequest", executor: "Executor | None") -> int:
         from unmask.evaluation.request import evaluate, prepare
@@ -135,11 +118,8 @@ class EvaluateCommand:
         return 1 if outcome.failed or outcome.tally.failed else 0
 
     def _request(self) -> "EvaluationRequest":
-        from unmask.queries.sketched import sketchable
-
-        sketch = self._sketch()
-        methods = self.joints.names(every=sketchable() if sketch else None)
-        how = self.joints.given(methods)
+        methods = self.methods.names(every=["all"])
+        how = self.methods.given(methods)
 
         from unmask.evaluation.request import EvaluationRequest
 
@@ -148,26 +128,14 @@ class EvaluateCommand:
             model=self.running.source(self.model),
             masks=options.listed(self.mask),
             examples=self.examples,
-            seed=self.seed,
-            support=options.support(self.joints.support),
-            sketch=sketch,
+            support="auto" if self.support is None else options.support(self.support),
+            **vars(self.estimation),
             methods=methods,
             options=how,
             settings=self.running.settings(progress=False),
             corpus_name=self.corpus_name,
             model_name=self.model_name,
         )
-
-    def _sketch(self) -> "Sketch | None":
-        """The sketch that the options ask for: one seed decides examples and draws."""
-        if not self.sketch:
-            return None
-
-        from unmask.settings import Sketch
-
-        given: dict[str, Any] = {"precision": self.precision, "passes": self.max_passes}
-        known = {name: value for name, value in given.items() if value is not None}
-        return Sketch(seed=self.seed, **known)
 
 
 def _announcement(prepared: "Prepared") -> str:

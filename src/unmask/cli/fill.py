@@ -90,7 +90,7 @@ class FillCommand(many.RowsCommand):
         default=(),
         group="construction",
     )
-    precision: options.Precision = group(options.Precision())
+    estimation: options.Estimation = group(options.Estimation())
     targets: tuple[str, ...] = option(
         "rank only these words, separated by commas; a word of several pieces has the probability "
         "of all its pieces together. To give blanks different words, repeat the option: "
@@ -140,7 +140,7 @@ class FillCommand(many.RowsCommand):
         request = FillRequest(
             blanks=[options.blank(one) for one in self.blank] or None,
             method=names[0] if self.methods.method else None,
-            support=self.precision.support(self.support),
+            support=self.estimation.support(self.support),
             targets=options.by_blank(self.targets, "--targets", _words) if self.targets else None,
             piece_prior=_piece_prior(self.piece_prior),
         )
@@ -165,6 +165,7 @@ class FillCommand(many.RowsCommand):
 
     def _fill_tokens(self, answerer: "Answerer", cloze: "Cloze") -> None:
         from unmask.tables import kernels
+        from unmask.tables.proposals import resolved
         from unmask.text.pieces import one_blank_for_each
 
         lm, support = answerer.lm, answerer.request.support
@@ -177,7 +178,7 @@ class FillCommand(many.RowsCommand):
                 f"--figure shows one or two blanks, and this text has {blanks}: in Python take "
                 "joint.marginal(a, b).plot(), or leave out --figure"
             )
-        methods = self._methods(blanks, support)
+        methods = self._methods(blanks, resolved(support, blanks, lm.model.vocabulary_size))
         given: Any = {
             "methods": methods,
             "support": support,
@@ -260,7 +261,7 @@ class FillCommand(many.RowsCommand):
                 "--piece-prior": self.piece_prior,
                 "--input": self.input,
                 "--figure": self.figure,
-                "--precision": self.precision.precision,
+                "--precision": self.estimation.precision,
             }
             for name in (name for name, value in others.items() if value not in (None, ())):
                 raise UnmaskError(f"--together writes one fill of one TEXT; leave out {name}")
@@ -285,13 +286,11 @@ class FillCommand(many.RowsCommand):
         options.check_figure(place)
 
     def _methods(self, blanks: int, support: object) -> list[str]:
-        """The constructions of so many blanks; `all` are those that take so many."""
-        from unmask.constructions import METHOD_WITHOUT_TABLES, constructions_of
-        from unmask.queries.joints import default_method
+        """The constructions of so many blanks; `all` are those that can be computed."""
+        from unmask.queries.joints import default_method, default_methods
 
-        default = default_method(blanks, support)
-        alone = default == METHOD_WITHOUT_TABLES
-        return self.methods.names(default, every=[default] if alone else constructions_of(blanks))
+        every = default_methods(blanks, support)
+        return self.methods.names(default_method(blanks, support), every=every)
 
 
 def _warn(joints: "dict[str, Joint]") -> None:

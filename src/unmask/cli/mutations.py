@@ -35,7 +35,13 @@ class MutationsCommand:
     )
     model: str = options.MODEL()
     sequence: str = wild_type.SEQUENCE()
-    joints: options.Joints = group(options.Joints(support="amino-acids"))
+    methods: options.Methods = group(options.Methods())
+    support: str = option(
+        f"{options.SUPPORT} (default: {{default}})",
+        "NAME|TOKENS",
+        default="amino-acids",
+        group="construction",
+    )
     json: bool = option("print JSON instead of a table", default=False)
     running: options.Running = group(options.Running())
     quiet: bool = option("print no progress bar and no closing line", default=False)
@@ -44,8 +50,8 @@ class MutationsCommand:
         """Read everything, load the model, score every mutant, print them."""
         from unmask.sequences.residues import parse_mutations
 
-        method = self.joints.one("mutations")
-        how = self.joints.given([method]).get(method, {})
+        method = self.methods.one("mutations")
+        how = self.methods.given([method]).get(method, {})
         settings = self.running.settings(progress=False if self.quiet else None)
         sequence = wild_type.read_wild_type(self.sequence)
         mutants = [line for given in self.mutants for line in _mutants(given)]
@@ -55,7 +61,7 @@ class MutationsCommand:
         lm = self.running.load(self.model)
         from unmask.sequences.mutations import mutation_effects
 
-        support = options.support(self.joints.support)
+        support = options.support(self.support)
         effects = mutation_effects(
             lm, sequence, mutants, method=method, support=support, settings=settings, **how
         )

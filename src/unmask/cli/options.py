@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from unmask.cli.command import Option, declared_by, option, required
+from unmask.cli.command import Option, declared_by, option, required, translated
 from unmask.errors import ClozeError, MethodError, UnmaskError
 from unmask.names import DEFAULT_METHOD, METHODS, SUPPORTS
 from unmask.names import model_name as model_name
@@ -38,7 +38,7 @@ METHOD = (
 )
 SUPPORT = (
     f"tokens that a blank may hold: {NAMED}, or tokens separated by commas, such as man,woman; a "
-    "single token ends with a comma{also} (default: {{default}})"
+    "single token ends with a comma"
 )
 
 
@@ -64,6 +64,8 @@ INPUT_FORMAT = partial(
     "does not show it",
     "FORMAT",
 )
+SEED = partial(option, "seed of all random choices (default: {default})", "N", default=0)
+MAX_PASSES = partial(option, "most forward passes of an estimate (default: 2000)", "N")
 QUIET = partial(option, "print no cost, no progress bar and no closing line", default=False)
 
 
@@ -187,50 +189,56 @@ class Methods:
         by_method = {}
         for method, known in METHODS.items():
             own = {name: self.options[name] for name in known.options if name in self.options}
-            check_options(method if method in named else named[0], own)
+            check_options(method if method in named or "all" in named else named[0], own)
             by_method[method] = own
         return by_method
 
 
 @dataclass(frozen=True, kw_only=True)
-class Precision:
-    """How near two blanks over a vocabulary are estimated, or that they are not estimated."""
+class Estimation:
+    """Whether two blanks over a vocabulary are estimated, and how precisely."""
 
     GROUP = "construction"
 
+    exact: bool = option(
+        "run every token of the vocabulary, as in the paper; otherwise two blanks over more than "
+        "500 tokens are estimated from a few hundred forward passes, by mlm, pseudo-gibbs, "
+        "log-pool, orders and sweep",
+        default=False,
+    )
     precision: float | None = option(
-        "two blanks over the whole vocabulary are estimated from a few hundred forward passes: as "
-        "many as it takes to bring the standard error of log-probabilities below this (default: "
-        "0.05)",
+        "estimate until the standard error of log-probabilities is below this (default: 0.05)",
         "NATS",
     )
-    exact: bool = option(
-        "run every token of the vocabulary instead, as in the paper", default=False
-    )
+    max_passes: int | None = MAX_PASSES()
+    seed: int = SEED()
 
-    def support(self, given: Sequence[str] = ()) -> "Axes":
-        """The tokens of blanks: those `given`, for all alike or for each, or how they are found."""
+    def check(self, given: Sequence[str] = ()) -> None:
+        """Reject options that exclude each other; `given` are the tokens of blanks."""
         named = {
             "--support": given or None,
             "--precision": self.precision,
+            "--max-passes": self.max_passes,
             "--exact": self.exact or None,
         }
-        if len(both := [name for name, value in named.items() if value is not None]) > 1:
+        both = [name for name, value in named.items() if value is not None]
+        if len(both) > 1 and both != ["--precision", "--max-passes"]:
             raise UnmaskError(f"{' and '.join(both)} exclude each other; give one of them")
-        if self.precision is not None:
-            from unmask.settings import Sketch
 
-            return Sketch(precision=self.precision)
+    def support(self, given: Sequence[str] = ()) -> "Axes":
+        """The tokens of blanks: those `given`, for all alike or for each, or how they are found."""
+        self.check(given)
         if self.exact:
             return "vocabulary"
-        return by_blank(given, "--support", candidates) if given else "auto"
+        if given:
+            return by_blank(given, "--support", candidates)
+        asked = {"precision": self.precision, "passes": self.max_passes, "seed": self.seed or None}
+        known: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+        if not known:
+            return "auto"
+        from unmask.settings import Sketch
 
-
-@dataclass(frozen=True, kw_only=True)
-class Joints(Methods):
-    """The same, and the tokens that they range over."""
-
-    support: str = option(SUPPORT.format(also=""), "NAME|TOKENS", default="vocabulary")
+        return Sketch(**known)
 
 
 def methods(given: Sequence[str], every: Sequence[str] | None = None) -> list[str]:
@@ -265,8 +273,8 @@ def by_blank(
 
 
 def say(line: str) -> None:
-    """Print a line beside the data."""
-    print(f"unmask: {printable(line)}", file=sys.stderr)
+    """Print a line beside the data; what the library says names options instead of arguments."""
+    print(f"unmask: {printable(translated(line))}", file=sys.stderr)
 
 
 def say_written(place: str) -> None:

@@ -56,7 +56,7 @@ class PairsCommand(many.RowsCommand):
         default=_ORDERS,
         group="construction",
     )
-    precision: options.Precision = group(options.Precision())
+    estimation: options.Estimation = group(options.Estimation())
     running: options.Running = group(options.Running())
     texts_per_unit: int | None = many.texts_per_unit(_ITEMS_PER_UNIT)
     shard: str | None = many.SHARD()
@@ -83,8 +83,8 @@ class PairsCommand(many.RowsCommand):
                 "is for methods with tables, and orders is exact without; leave it out, or give "
                 "--method log-pool"
             )
-            options.reject(self.precision, ("precision", "exact"), why)
-        support: Any = self.precision.support()
+            options.reject(self.estimation, ("precision", "max_passes", "exact"), why)
+        support: Any = self.estimation.support()
         return PairsKind(
             columns=self._named(),
             method=method,

@@ -53,7 +53,7 @@ class ReportCommand:
     resamples: int = option(
         "number of bootstrap resamples (default: {default})", "N", default=10_000
     )
-    seed: int = option("seed of the bootstrap (default: {default})", default=0)
+    seed: int = options.SEED()
     figures: str | None = option(
         "also draw differences from the baseline by distance, one figure per setting, with the "
         "numbers as CSV",

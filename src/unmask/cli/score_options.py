@@ -65,7 +65,7 @@ class ScoreOptions(many.RowsCommand):
         "NAME",
     )
     orders: int | None = option("hcb-path: number of orders averaged (default: 8)", "R")
-    seed: int = option("hcb-path: seed of the orders (default: {default})", "N", default=0)
+    seed: int = options.SEED()
     words: bool = option("write one row per word: surprisal, start, end, pieces", default=False)
     base_two: bool = option("use bits instead of nats", default=False)
     output: str | None = many.output("a table to read on stdout")

@@ -115,7 +115,7 @@ class TuneCommand:
         "CORPUS",
         default=(),
     )
-    seed: int = option("seed of all random choices (default: {default})", "N", default=0)
+    seed: int = options.SEED()
     quiet: bool = option("print no progress, only errors", default=False)
     objective: Objective = group(Objective())
     training: Training = group(Training())

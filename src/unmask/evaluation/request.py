@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from unmask.constructions import CONSTRUCTIONS, check_methods, default_options, is_importable
 from unmask.errors import CorpusError, MethodError, SupportError, UnmaskError
@@ -33,7 +33,10 @@ from unmask.queries.sketched import check_sketched, sketchable
 from unmask.records.corpora import CorpusSpec, read_corpus
 from unmask.records.corpus import Corpus
 from unmask.settings import Settings, Sketch
+from unmask.tables.proposals import AUTO, is_auto, resolved
 
+# all constructions that can be computed
+ALL = "all"
 # examples of each mask; a killed process loses at most a unit, and one example may take minutes
 EXAMPLES_PER_UNIT = 1
 
@@ -42,10 +45,13 @@ EXAMPLES_PER_UNIT = 1
 class EvaluationRequest:
     """What to measure: a model, a corpus, which examples, and which constructions.
 
-    At most `examples` per mask. By default `methods` are all; `options` are those of a method, by
-    its name. With a `sketch`, examples are estimated from some contexts of the vocabulary, by the
-    constructions that allow it. `corpus_name` and `model_name` are the names in tables; by default
-    their own names, and for folders the last part of the path.
+    At most `examples` per mask. By default examples are estimated from some contexts of the
+    vocabulary, until their standard error is below `precision` or `max_passes` forward passes have
+    run; `exact` runs all of it, as does a vocabulary of at most 500 tokens. Another `support` is
+    exact too. `methods` are names; "all", the default, are those that can be computed so. `options`
+    are those of a method, by its name. The `seed` decides examples and estimates.
+    `corpus_name` and `model_name` are the names in tables; by default their own names, and
+    for folders the last part of the path.
     """
 
     corpus: CorpusSpec
@@ -53,9 +59,11 @@ class EvaluationRequest:
     masks: Sequence[str] = MASKS
     examples: int = 1000
     seed: int = 0
-    support: str | Sequence[str] = "vocabulary"
-    sketch: Sketch | None = None
-    methods: Sequence[str] | None = None
+    support: str | Sequence[str] = AUTO
+    exact: bool = False
+    precision: float | None = None
+    max_passes: int | None = None
+    methods: Sequence[str] = (ALL,)
     options: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     settings: Settings = field(default_factory=Settings)
     corpus_name: str | None = None
@@ -92,16 +100,17 @@ class Prepared:
 
 def prepare(request: EvaluationRequest, *, standard_input: BinaryIO | None = None) -> Prepared:
     """Read the corpus, load the model, draw the examples."""
-    given = {name: dict(options) for name, options in request.options.items()}
-    every = list(CONSTRUCTIONS) if request.sketch is None else sketchable()
-    methods, options = check_methods(request.methods or every, given)
-    _check_known_elsewhere(methods)
-    _check_sketch(request, methods)
+    # the names; which of them can be computed depends on the model
+    _checked_methods(request, list(CONSTRUCTIONS))
+    _check_support(request)
     if not request.masks:
         raise CorpusError(f"masks is empty; give {' or '.join(MASKS)}")
     corpus = read_corpus(request.corpus, standard_input=standard_input)
     lm = request.model.load()
-    support = request.support if isinstance(request.support, str) else tuple(request.support)
+    support, sketch = _resolved(request, lm.model.vocabulary_size)
+    methods, options = _checked_methods(request, sketchable() if sketch else list(CONSTRUCTIONS))
+    if sketch is not None:
+        check_sketched(methods, "leave it out, or give exact=True, which runs the whole vocabulary")
     turns, draw = draw_examples(
         lm,
         corpus,
@@ -126,7 +135,7 @@ def prepare(request: EvaluationRequest, *, standard_input: BinaryIO | None = Non
         support_size=len(lm.support(support).ids),
         constructions=constructions(methods, options),
         half_tables=request.settings.half_tables,
-        sketch=request.sketch,
+        sketch=sketch,
     )
     return Prepared(request, corpus, lm, turns, plan)
 
@@ -227,18 +236,45 @@ def evaluate(
     )
 
 
-def _check_sketch(request: EvaluationRequest, methods: Sequence[str]) -> None:
-    if request.sketch is None:
-        return
-    if request.support != WHOLE_VOCABULARY:
-        raise SupportError(
-            "a sketch covers the whole vocabulary and takes no other support; leave out one of "
-            "the two"
-        )
-    check_sketched(methods, "leave it out, or leave out the sketch (--sketch)")
+def _check_support(request: EvaluationRequest) -> None:
+    asked = {
+        "support": None if is_auto(request.support) else request.support,
+        "exact": request.exact or None,
+        "precision": request.precision,
+        "max_passes": request.max_passes,
+    }
+    given = [name for name, value in asked.items() if value is not None]
+    if len(given) > 1 and given != ["precision", "max_passes"]:
+        raise SupportError(f"{' and '.join(given)} exclude each other; give one of them")
+    _sketch(request)
 
 
-def _check_known_elsewhere(methods: Sequence[str]) -> None:
+def _sketch(request: EvaluationRequest) -> Sketch:
+    asked = {"precision": request.precision, "passes": request.max_passes}
+    known: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    return Sketch(seed=request.seed, **known)
+
+
+def _resolved(
+    request: EvaluationRequest, vocabulary_size: int
+) -> tuple[str | tuple[str, ...], Sketch | None]:
+    """The tokens of blanks, and the sketch that examples are estimated by, if they are."""
+    if not is_auto(request.support):
+        given = request.support
+        return given if isinstance(given, str) else tuple(given), None
+    is_asked = request.precision is not None or request.max_passes is not None
+    is_large = isinstance(resolved(AUTO, 2, vocabulary_size), Sketch)
+    is_sketched = not request.exact and (is_asked or is_large)
+    return WHOLE_VOCABULARY, _sketch(request) if is_sketched else None
+
+
+def _checked_methods(
+    request: EvaluationRequest, every: Sequence[str]
+) -> tuple[list[str], dict[str, dict[str, object]]]:
+    """The constructions and their options, of which `every` can be computed."""
+    given = {name: dict(options) for name, options in request.options.items()}
+    names = [n for one in request.methods for n in (every if one == ALL else [one])]
+    methods, options = check_methods(names, given)
     # other processes know the library's names, and what they can import
     for method in methods:
         if method not in CONSTRUCTIONS and not is_importable(method):
@@ -246,3 +282,4 @@ def _check_known_elsewhere(methods: Sequence[str]) -> None:
                 f"{method} exists only in this process; for a run, name the function by where "
                 "it can be imported from, as package.module:function"
             )
+    return methods, options

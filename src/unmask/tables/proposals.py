@@ -1,7 +1,7 @@
 """Which tokens each blank ranges over, where a caller leaves that to the model."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unmask.arguments import whole_number
 from unmask.errors import SupportError
@@ -45,6 +45,9 @@ class Axes:
 def resolved(spec: object, blanks: int, vocabulary_size: int) -> object:
     """What "auto" stands for where that is one thing: a sketch, or a vocabulary that is small."""
     if isinstance(spec, Sketch) and blanks > 2:
+        if replace(spec, seed=0) == Sketch():
+            # a seed asks for nothing that more blanks lack
+            return AUTO
         raise SupportError(
             f"a sketch works with two blanks, and this text has {blanks}; give a number of "
             "candidates"

@@ -15,8 +15,8 @@ from markupsafe import Markup
 
 from unmask import markup
 from unmask.evaluation.reports.reporting import Report
+from unmask.evaluation.rows import WHOLE_VOCABULARY
 from unmask.evaluation.run import EvaluationPlan, EvaluationRun
-from unmask.settings import Sketch
 
 _OPTIONS = ("steps", "mean", "contexts")
 _LONGEST_PART = 100
@@ -55,7 +55,7 @@ def evaluate_command(plan: EvaluationPlan) -> str:
     words += ["--revision", plan.model.revision] if plan.model.revision else []
     words += ["--mask", ",".join(plan.draw.masks), "--examples", str(plan.draw.limit)]
     words += ["--seed", str(plan.draw.seed)]
-    words += ["--support", plan.support_name] if plan.sketch is None else _sketch_words(plan.sketch)
+    words += _support_words(plan)
     words += ["--method", ",".join(one.method for one in plan.constructions)]
     for option in _OPTIONS:
         given = [one.options[option] for one in plan.constructions if option in one.options]
@@ -65,9 +65,13 @@ def evaluate_command(plan: EvaluationPlan) -> str:
     return shlex.join(words)
 
 
-def _sketch_words(sketch: Sketch) -> list[str]:
+def _support_words(plan: EvaluationPlan) -> list[str]:
+    sketch = plan.sketch
+    if sketch is None:
+        is_exact = plan.support == WHOLE_VOCABULARY
+        return ["--exact"] if is_exact else ["--support", plan.support_name]
     precision = ["--precision", str(sketch.precision)] if sketch.precision is not None else []
-    return ["--sketch", *precision, "--max-passes", str(sketch.passes)]
+    return [*precision, "--max-passes", str(sketch.passes)]
 
 
 def report_command(it: Report) -> str:
