@@ -64,7 +64,7 @@ class Playing:
 
     def run(self, task: Any, jobs: Iterable[Any]) -> Generator[Any, None, None]:
         yield from Pool(
-            Instant(), self.workers, lambda unit, why: Done(unit.number, Tally(), error=why.said)
+            Instant(), self.workers, lambda unit, why: Done(unit.number, Tally(), error=why.message)
         ).run(jobs)
 
 

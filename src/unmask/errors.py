@@ -61,7 +61,7 @@ class PiecesWarning(UnmaskWarning):
     """A word given as a blank has several pieces, but the blank holds one token."""
 
 
-def warn(said: str, category: type[UnmaskWarning]) -> None:
+def warn(message: str, category: type[UnmaskWarning]) -> None:
     """Warn at the caller's own line, where Python shows the same sentence once."""
     frame: FrameType | None = sys._getframe()
     depth, ours = 1, 1
@@ -69,4 +69,4 @@ def warn(said: str, category: type[UnmaskWarning]) -> None:
         if str(frame.f_globals.get("__name__")).split(".")[0] == "unmask":
             ours = depth
         frame, depth = frame.f_back, depth + 1
-    warnings.warn(said, category, stacklevel=ours + 1)
+    warnings.warn(message, category, stacklevel=ours + 1)

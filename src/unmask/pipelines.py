@@ -58,8 +58,8 @@ class JointFillMaskPipeline(_Pipeline):  # type: ignore[misc]
             return []
         rows = self._batch_size if batch_size is None else batch_size
         # texts run one by one, whatever their rows are batched by
-        found = super().__call__(inputs, batch_size=1, rows=rows, **options)
-        return found[0] if isinstance(inputs, list) and len(inputs) == 1 else found
+        answers = super().__call__(inputs, batch_size=1, rows=rows, **options)
+        return answers[0] if isinstance(inputs, list) and len(inputs) == 1 else answers
 
     def _sanitize_parameters(
         self, *, rows: int | None = None, blanks: Any = None, **options: Any
@@ -86,11 +86,11 @@ class JointFillMaskPipeline(_Pipeline):  # type: ignore[misc]
         **options: Any,
     ) -> list[dict[str, Any]]:
         """Rank its fills."""
-        cloze, said = input_tensors["cloze"], None
+        cloze, note = input_tensors["cloze"], None
         if options.get("targets") is None:
-            cloze, said = one_blank_for_each(cloze)
-        if said is not None:
-            warn(said, PiecesWarning)
+            cloze, note = one_blank_for_each(cloze)
+        if note is not None:
+            warn(note, PiecesWarning)
         if len(cloze.blank_widths) == 1 and options.get("targets") is None:
             # as in fill-mask, outputs that no token names have their share
             options.setdefault("support", "vocabulary")

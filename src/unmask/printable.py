@@ -32,9 +32,9 @@ def quoted(text: object, limit: int = 60) -> str:
 
 def describe(error: BaseException) -> str:
     """An error in one line."""
-    said = " ".join(str(error).split())
-    named = f"{type(error).__name__}: {said}" if said else type(error).__name__
-    return printable(named)[:_LONGEST_ERROR]
+    message = " ".join(str(error).split())
+    description = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    return printable(description)[:_LONGEST_ERROR]
 
 
 def width(text: str) -> int:

@@ -12,7 +12,7 @@ MODULES = {
     for path in sorted(PACKAGE.rglob("*.py"))
 }
 # a variable is a noun for what it holds: these say nothing, and only become fewer
-VAGUE = {"found": 233, "said": 98, "known": 58}
+VAGUE = {"found": 72, "said": 22, "known": 17}
 # what is not yet as the rules want it: lowered in every commit that mends some
 TWICE, OPTIONS, SYNTAX = 1, 31, 1
 OPTION = re.compile(r"(?<![\w-])--[a-z]")

@@ -28,7 +28,7 @@ from unmask.jobs.work import Done
 
 
 def give_up(job: str, failure: Failure) -> str:
-    return ", ".join(filter(None, (f"gave up {job}: {failure.said}", failure.details)))
+    return ", ".join(filter(None, (f"gave up {job}: {failure.message}", failure.details)))
 
 
 def outcomes(workers: Any, jobs: Sequence[str], wanted: int = 2, **options: Any) -> list[str]:

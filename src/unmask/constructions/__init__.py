@@ -29,9 +29,9 @@ Function = TypeVar("Function", bound=registered.Function)
 
 def _at_home(home: str) -> Construction:
     module, _, name = home.rpartition(".")
-    found = getattr(import_module(module, __name__), name)
-    assert isinstance(found, Construction)
-    return found
+    value = getattr(import_module(module, __name__), name)
+    assert isinstance(value, Construction)
+    return value
 
 
 CONSTRUCTIONS: dict[str, Construction] = {
@@ -108,20 +108,20 @@ def register(name: str, *, needs: Needs | None = None) -> Callable[[Function], F
 
 def check_options(method: str, options: Given, blanks: int = 2) -> None:
     """Raise for options that a construction does not take, or not so, before anything runs."""
-    known = construction(method)
-    if known.only_two and blanks > 2:
-        there = ", ".join(constructions_of(blanks))
-        raise MethodError(f"{method} takes two blanks; for more there are {there}")
-    own, allowed = method not in CONSTRUCTIONS, known.options(blanks)
+    chosen = construction(method)
+    if chosen.only_two and blanks > 2:
+        names = ", ".join(constructions_of(blanks))
+        raise MethodError(f"{method} takes two blanks; for more there are {names}")
+    is_registered, allowed = method not in CONSTRUCTIONS, chosen.options(blanks)
     for option, value in options.items():
         if option not in allowed:
             of = f"{method} of more than two blanks" if blanks > 2 else method
             raise MethodError(f"{of} has no {unknown_option(option, allowed)}")
-        if own:
+        if is_registered:
             registered.check_value(method, option, value, allowed[option])
         elif option in METHODS[method].options:
             METHODS[method].options[option].check(value)
-    known.check(options, blanks)
+    chosen.check(options, blanks)
 
 
 def check_methods(
@@ -151,11 +151,11 @@ def build(
     name: str, tables: Tables, options: Given, sketch: Sketched[Joint] | None = None
 ) -> Joint:
     """Like `construct`, for the short name of a construction and options that were checked."""
-    known = construction(name)
+    chosen = construction(name)
     if name in CONSTRUCTIONS:
-        parts = known.needs(tables.shape, options)
+        parts = chosen.needs(tables.shape, options)
         tables.elicit(parts.whole, masked=parts.masked)
-    joint = known.build(tables, **options)
+    joint = chosen.build(tables, **options)
     # measured when it is read, and only where all tables are there by then: it takes a solver
     return joint.named(name, agreement=partial(_agreement_if_elicited, tables), sketch=sketch)
 

@@ -39,13 +39,15 @@ def arnold_gokhale(
             torch.full_like(side, pseudo_counts / len(side)) if even else pseudo_counts * side.exp()
             for side in sides
         ]
-    found = solve_contest(tables, start, pull=pull)
-    known: dict[str, object] = {"start": "doubly masked" if tables.has_masked() else "uniform"}
+    fit = solve_contest(tables, start, pull=pull)
+    diagnostics: dict[str, object] = {
+        "start": "doubly masked" if tables.has_masked() else "uniform"
+    }
     if len(tables.shape) == 2:
-        known |= {"pseudo_counts": float(pseudo_counts)}
+        diagnostics |= {"pseudo_counts": float(pseudo_counts)}
     if pseudo_counts:
-        known |= {"towards": towards}
-    return nearest_joint(tables, found.log_others, "ag", known | found.solution.diagnostics())
+        diagnostics |= {"towards": towards}
+    return nearest_joint(tables, fit.log_others, "ag", diagnostics | fit.solution.diagnostics())
 
 
 def weighted_arnold_gokhale(tables: Tables) -> Joint:
@@ -57,10 +59,10 @@ def weighted_arnold_gokhale(tables: Tables) -> Joint:
     log_weights = log_masked_others(tables)
     # a contest is fought with r over the weight, which at the start is one
     start = tuple(torch.zeros_like(log) for log in log_weights)
-    found = solve_contest(tables, start, log_weights)
-    form = Sum(log_weights, tuple(-log for log in found.log_others))
-    known = {"start": "doubly masked", **found.solution.diagnostics()}
-    return form_joint(form, tables, method="weighted-ag", diagnostics=known)
+    fit = solve_contest(tables, start, log_weights)
+    form = Sum(log_weights, tuple(-log for log in fit.log_others))
+    diagnostics = {"start": "doubly masked", **fit.solution.diagnostics()}
+    return form_joint(form, tables, method="weighted-ag", diagnostics=diagnostics)
 
 
 def nearest_joint(

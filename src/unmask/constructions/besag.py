@@ -49,11 +49,15 @@ def besag(
         if k:
             factors.append(-log_given.narrow(outcome, places[outcome], 1))
     powers = tuple(float(t == last) for t in range(len(steps)))
-    found = _found(tables, places, steps)
-    return form_joint(Product(powers, tuple(factors)), tables, method="hcb", diagnostics=found)
+    diagnostics = _diagnostics(tables, places, steps)
+    return form_joint(
+        Product(powers, tuple(factors)), tables, method="hcb", diagnostics=diagnostics
+    )
 
 
-def _found(tables: Tables, places: Mapping[int, int], steps: Sequence[int]) -> dict[str, object]:
+def _diagnostics(
+    tables: Tables, places: Mapping[int, int], steps: Sequence[int]
+) -> dict[str, object]:
     names = [tables.supports[t].names[places[t]] for t in sorted(places)]
     if len(steps) == 2:
         return {"pivot": names[0], "pivot_axis": steps[-1]}
@@ -81,10 +85,10 @@ def walked_path(path: object, pivot_axis: object, blanks: int) -> tuple[int, ...
     if path is None:
         return (0, 1) if blanks == 2 and pivot_axis else tuple(reversed(range(blanks)))
     steps = [whole_number(step) for step in path] if isinstance(path, Sequence) else []
-    known = tuple(step for step in steps if step is not None)
-    if len(known) != len(steps) or sorted(known) != list(range(blanks)):
+    walked = tuple(step for step in steps if step is not None)
+    if len(walked) != len(steps) or sorted(walked) != list(range(blanks)):
         raise MethodError(f"path names blanks 0 to {blanks - 1}, each once, not {quoted(path)}")
-    return known
+    return walked
 
 
 def _check(options: Given, blanks: int) -> None:

@@ -84,5 +84,5 @@ def unknown_option(option: str, allowed: Iterable[str]) -> str:
     if option in _ARGUMENTS:
         return f"option {quoted(option)}; it is an argument of lm.fill and others, not of this call"
     near = difflib.get_close_matches(option, [*names, *_ARGUMENTS], n=1, cutoff=0.7)
-    said = f"did you mean {near[0]}?" if near else f"it takes {', '.join(names) or 'none'}"
-    return f"option {quoted(option)}; {said}"
+    advice = f"did you mean {near[0]}?" if near else f"it takes {', '.join(names) or 'none'}"
+    return f"option {quoted(option)}; {advice}"

@@ -30,9 +30,9 @@ def incompatibility(tables: PairTables) -> float:
 
 def agreement(tables: Tables) -> Agreement:
     """J of these tables, measured once for all joints that ask."""
-    found = tables.remember(AGREEMENT, lambda: _measured(tables))
-    assert isinstance(found, Agreement)
-    return found
+    remembered = tables.remember(AGREEMENT, lambda: _measured(tables))
+    assert isinstance(remembered, Agreement)
+    return remembered
 
 
 def _measured(tables: Tables) -> Agreement:
@@ -77,11 +77,11 @@ def _compiled(tables: PairTables, at: Fit) -> float:
     own = own_entropies(tables)
     totals = (own.log_total_a[None], own.log_total_b[:, None])
     mixture = _mean([log - total for log, total in zip(at.log_others, totals, strict=True)])
-    found, _ = compiled_sums({"mean": mixture}, tables, entropies=False)
+    sums, _ = compiled_sums({"mean": mixture}, tables, entropies=False)
     log_own_a = own.of_b + at.log_a
     log_own_b = own.of_a + at.log_b
     apart = float(at.log_a.exp() @ log_own_a) + float(at.log_b.exp() @ log_own_b)
-    mean_log = found["mean"].mean_log
+    mean_log = sums["mean"].mean_log
     assert mean_log is not None
     return apart / 2 - mean_log
 

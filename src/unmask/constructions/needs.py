@@ -43,12 +43,12 @@ def every_table(blanks: int, *, masked: bool = True) -> Needs:
 
 def together(each: Iterable[Needs]) -> Needs:
     """What several constructions need together."""
-    known = list(each)
-    blanks = max((len(one.some) for one in known), default=0)
-    some = [(*one.some, *[0] * (blanks - len(one.some))) for one in known]
+    needs = list(each)
+    blanks = max((len(one.some) for one in needs), default=0)
+    some = [(*one.some, *[0] * (blanks - len(one.some))) for one in needs]
     return Needs(
-        any(one.masked for one in known),
-        tuple(sorted({blank for one in known for blank in one.whole})),
+        any(one.masked for one in needs),
+        tuple(sorted({blank for one in needs for blank in one.whole})),
         tuple(map(sum, zip(*some, strict=True))),
-        max((one.between for one in known), default=0),
+        max((one.between for one in needs), default=0),
     )

@@ -37,19 +37,21 @@ def orders(tables: Tables, *, mean: str = MEANS[0]) -> Joint:
     if isinstance(tables, PairTables):
         masked = tables.masked
         engine = LazyPair(tables, masked.log_a, masked.log_b)
-        known = {**tables.diagnostics(), "mean": mean}
-        return Joint(engine, tables.supports, method="orders", diagnostics=known)
+        diagnostics = {**tables.diagnostics(), "mean": mean}
+        return Joint(engine, tables.supports, method="orders", diagnostics=diagnostics)
     every = tuple(range(blanks))
     times = tuple(_log_mean(tables, _without(every, t)) - math.log(blanks) for t in every)
-    found = {"mean": mean, "orders": math.factorial(blanks)}
-    return form_joint(Sum(times), tables, method="orders", diagnostics=found)
+    summary = {"mean": mean, "orders": math.factorial(blanks)}
+    return form_joint(Sum(times), tables, method="orders", diagnostics=summary)
 
 
 def _log_mean(tables: Tables, filled: Filled) -> Float[Tensor, "..."]:
     """The mean over the orders of some blanks: over the blank of them that was filled last."""
-    found = tables.remember(f"mean over orders of {filled}", lambda: _last_filled(tables, filled))
-    assert isinstance(found, Tensor)
-    return found
+    log_mean = tables.remember(
+        f"mean over orders of {filled}", lambda: _last_filled(tables, filled)
+    )
+    assert isinstance(log_mean, Tensor)
+    return log_mean
 
 
 def _last_filled(tables: Tables, filled: Filled) -> Float[Tensor, "..."]:
@@ -90,8 +92,8 @@ def _needs(shape: tuple[int, ...], options: Given) -> Needs:
         return some if _is_arithmetic(options) else every_table(2)
     # every set of the others filled in every way, the rest masked
     every = math.prod(size + 1 for size in shape) - math.prod(shape)
-    known = 1 + sum(whole_rows(shape, t) for t in range(len(shape)))
-    return Needs(masked=True, whole=tuple(range(len(shape))), between=every - known)
+    rows = 1 + sum(whole_rows(shape, t) for t in range(len(shape)))
+    return Needs(masked=True, whole=tuple(range(len(shape))), between=every - rows)
 
 
 ORDERS = Construction(

@@ -17,9 +17,9 @@ def pseudo_gibbs(tables: Tables) -> Joint:
     distribution of the others: resample a random blank given the others, over and over, and this is
     what you converge to. It is computed, not sampled.
     """
-    found, blanks = stationary_law(tables), len(tables.shape)
-    form = Sum(tuple(log - math.log(blanks) for log in found.log_others))
-    return form_joint(form, tables, method="pseudo-gibbs", diagnostics=found.solution.diagnostics())
+    law, blanks = stationary_law(tables), len(tables.shape)
+    form = Sum(tuple(log - math.log(blanks) for log in law.log_others))
+    return form_joint(form, tables, method="pseudo-gibbs", diagnostics=law.solution.diagnostics())
 
 
 def log_pool(tables: Tables) -> Joint:
@@ -28,9 +28,9 @@ def log_pool(tables: Tables) -> Joint:
     A fill must be likely whichever blank is drawn last (logarithmic opinion pool, Genest & Zidek
     1986).
     """
-    found, blanks = stationary_law(tables), len(tables.shape)
-    form = Product((1 / blanks,) * blanks, tuple(log / blanks for log in found.log_others))
-    return form_joint(form, tables, method="log-pool", diagnostics=found.solution.diagnostics())
+    law, blanks = stationary_law(tables), len(tables.shape)
+    form = Product((1 / blanks,) * blanks, tuple(log / blanks for log in law.log_others))
+    return form_joint(form, tables, method="log-pool", diagnostics=law.solution.diagnostics())
 
 
 PSEUDO_GIBBS = Construction(

@@ -33,13 +33,13 @@ _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_
 REGISTERED: dict[str, Construction] = {}
 
 
-def add(name: str, given: object, needs: object) -> None:
+def add(name: str, value: object, needs: object) -> None:
     """Make a function a construction; the same function once more, as in a cell, replaces it."""
-    function = _checked_function(name, given)
+    function = _checked_function(name, value)
     if needs is not None and not isinstance(needs, Needs):
         raise MethodError(f"needs of {name} is an unmask.Needs, not {quoted(needs)}")
-    known = REGISTERED.get(name)
-    if known is not None and _home(known.build) != _home(function):
+    existing = REGISTERED.get(name)
+    if existing is not None and _home(existing.build) != _home(function):
         raise MethodError(f"there is a construction {quoted(name)} already; take another name")
     parts = needs or every_table(2)
     REGISTERED[name] = Construction(
@@ -108,16 +108,16 @@ def _joint(
     built = function(tables, **options)
     # what was declared, so that a cost that was estimated is the cost
     tables.elicit(parts.whole, masked=parts.masked)
-    known = {**REGISTERED[name].options(), **options}
+    settings = {**REGISTERED[name].options(), **options}
     if isinstance(built, Product | Sum):
         _check_parts(name, parts, built)
-        return form_joint(_fitted(name, built, tables), tables, method=name, diagnostics=known)
+        return form_joint(_fitted(name, built, tables), tables, method=name, diagnostics=settings)
     if not isinstance(built, Joint):
         raise MethodError(f"{name} returns a Product, a Sum or a Joint, not {quoted(built)}")
     pairs = zip(built.supports, tables.supports, strict=False)
     if built.shape != tables.shape or not all(a.ids.equal(b.ids) for a, b in pairs):
         raise MethodError(f"{name} returned a joint over other tokens than those of its tables")
-    return built.named(name, {**tables.diagnostics(), **known})
+    return built.named(name, {**tables.diagnostics(), **settings})
 
 
 def _check_parts(name: str, parts: Needs, form: Form) -> None:
@@ -149,20 +149,20 @@ def _doubled(
 ) -> tuple[Tensor, ...]:
     """Tensors of the form [a, 1] or [1, b]; one per blank where they belong to `of_each`."""
     rows, columns = tables.shape
-    given = tuple(parts) if isinstance(parts, tuple | list) else (parts,)
+    values = tuple(parts) if isinstance(parts, tuple | list) else (parts,)
     allowed = [[(1, columns), (1, 1)], [(rows, 1), (1, 1)]]
-    if of_each and len(given) != 2:
+    if of_each and len(values) != 2:
         raise MethodError(f"{field} of what {name} returned has one tensor per blank")
-    for place, part in enumerate(given):
+    for place, part in enumerate(values):
         shapes = allowed[place] if of_each else [*allowed[0], *allowed[1]]
         if not isinstance(part, Tensor) or tuple(part.shape) not in shapes:
-            found = tuple(part.shape) if isinstance(part, Tensor) else part
+            shape = tuple(part.shape) if isinstance(part, Tensor) else part
             wanted = f"{shapes[0]}" if of_each else f"({rows}, 1) or (1, {columns})"
             raise MethodError(
                 f"{field} of what {name} returned are tensors of shape {wanted}, one number per "
-                f"token, not {quoted(found)}"
+                f"token, not {quoted(shape)}"
             )
-    return tuple(part.to(torch.float64) for part in given if isinstance(part, Tensor))
+    return tuple(part.to(torch.float64) for part in values if isinstance(part, Tensor))
 
 
 def _mismatch(value: object, default: object) -> str | None:

@@ -30,14 +30,14 @@ _LEAST_ERROR = 1e-3
 def answer(
     lm: unmask.LanguageModel,
     question: DemoQuestion,
-    found: Blanked,
+    blanked: Blanked,
     how: unmask.Settings,
     sketch: unmask.Sketch,
     job: Computation,
 ) -> PageUpdate:
     """By all constructions that were chosen; `job` is told how far it is, and may end it."""
     began = time.monotonic()
-    cloze, groups = lm.read(found.text), _groups(lm, question, len(found.words), sketch)
+    cloze, groups = lm.read(blanked.text), _groups(lm, question, len(blanked.words), sketch)
     costs = [
         lm.cost(cloze, methods=methods, support=support, settings=how, timed=False)
         for methods, support in groups
@@ -51,17 +51,17 @@ def answer(
     # of others it would take more passes
     free = {name: one for name, one in joints.items() if len(one.shape) == 2 and one.is_tabulated()}
     shared = {name: joint.mutual_information() for name, joint in free.items()}
-    stood = _tokens_that_stood(lm, question, found, cloze)
-    cards, maps = panels.cards(joints, shared, found.words, stood), panels.maps(free)
+    stood = _tokens_that_stood(lm, question, blanked, cloze)
+    cards, maps = panels.cards(joints, shared, blanked.words, stood), panels.maps(free)
     # what is unknown is said on the page: a warning would put a visitor's text into the log
     unknown = note(lm.tokenizer, cloze) or ""
-    said = [unknown[:1].upper() + unknown[1:], *_trust(lm, joints, shared)]
-    said += [f"{name} is for two blanks." for name in left_out(question, len(found.words))]
+    hints = [unknown[:1].upper() + unknown[1:], *_trust(lm, joints, shared)]
+    hints += [f"{name} is for two blanks." for name in left_out(question, len(blanked.words))]
     done: dict[str, Any] = {name: one.diagnostics["forward_passes"] for name, one in joints.items()}
     passes = sum(max(done[name] for name in methods) for methods, _ in groups)
     seconds = time.monotonic() - began
-    said.append(f"Cost: {passes:,} forward pass{'es' * (passes != 1)}, {seconds:.1f} s.")
-    return PageUpdate(panels.DONE, cards, panels.trust(said), maps)
+    hints.append(f"Cost: {passes:,} forward pass{'es' * (passes != 1)}, {seconds:.1f} s.")
+    return PageUpdate(panels.DONE, cards, panels.trust(hints), maps)
 
 
 def _groups(
@@ -85,10 +85,10 @@ def _groups(
 
 
 def _tokens_that_stood(
-    lm: unmask.LanguageModel, question: DemoQuestion, found: Blanked, cloze: unmask.Cloze
+    lm: unmask.LanguageModel, question: DemoQuestion, blanked: Blanked, cloze: unmask.Cloze
 ) -> tuple[int, ...] | None:
     """The tokens that stood in the blanks; None unless every blank was one token, and known."""
-    if None in found.words:
+    if None in blanked.words:
         return None
     whole = [int(token) for token in lm.tokenizer(question.text)["input_ids"]]
     if len(whole) != len(cloze.ids):
@@ -124,11 +124,11 @@ def _trust(
 
 
 def _agreement(joint: unmask.Joint) -> str:
-    if (found := joint.agreement()) is None:
+    if (agreement := joint.agreement()) is None:
         return ""
-    rough = "" if found.converged else " (its solver has not converged: rough)"
+    rough = "" if agreement.converged else " (its solver has not converged: rough)"
     error = joint.standard_errors()["incompatibility"] if joint.is_sketched() else None
-    return found.said(error and max(error, _LEAST_ERROR)).replace("+-", "±") + rough
+    return agreement.said(error and max(error, _LEAST_ERROR)).replace("+-", "±") + rough
 
 
 def _meaning_of_shared(nats: float) -> str:

@@ -56,17 +56,17 @@ class Hosts:
 
     def answer_to(self, header: str) -> bool:
         """Whether a Host header names this demo."""
-        found = _HOST.fullmatch(header.strip().lower())
-        if not found:
+        match = _HOST.fullmatch(header.strip().lower())
+        if not match:
             return False
-        name = _normal(found[1].strip("[]"))
+        name = _normal(match[1].strip("[]"))
         return name in self._known or (self._any_address and _address(name) is not None)
 
 
 def check_host_name(name: str) -> str:
     """Reject what no Host header can name."""
-    found = _HOST.fullmatch(name.lower())
-    if not found or found[1] != name.lower():
+    match = _HOST.fullmatch(name.lower())
+    if not match or match[1] != name.lower():
         raise UnmaskError(
             f"--allow-host takes a host name without a port, not {quoted(name)}: write it as "
             "demo.example.org"

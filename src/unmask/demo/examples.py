@@ -10,8 +10,8 @@ from unmask.demo.words import pieces
 
 def _example(text: str, *words: str) -> DemoQuestion:
     """The text with these words blank, each the first of its kind."""
-    found = [piece.text for piece in pieces(text, "[MASK]")]
-    return DemoQuestion(text, tuple(sorted(found.index(word) for word in words)))
+    texts = [piece.text for piece in pieces(text, "[MASK]")]
+    return DemoQuestion(text, tuple(sorted(texts.index(word) for word in words)))
 
 
 _LANGUAGES = (
@@ -48,6 +48,6 @@ def _strangeness(lm: unmask.LanguageModel, text: str) -> float:
     """Tokens per word or mark of punctuation, unknown ones counted tenfold; infinite if none."""
     ids = [int(token) for token in lm.tokenizer(text)["input_ids"]]
     unknown = sum(token == lm.tokenizer.unk_token_id for token in ids)
-    known = sum(token not in lm.tokenizer.all_special_ids for token in ids)
+    ordinary = sum(token not in lm.tokenizer.all_special_ids for token in ids)
     words = sum(bool(piece.text.strip()) for piece in pieces(text, "[MASK]"))
-    return (known + 10 * unknown) / words if known else math.inf
+    return (ordinary + 10 * unknown) / words if ordinary else math.inf

@@ -103,9 +103,9 @@ class Handlers:
         return PageUpdate()
 
     def _begun(self, question: DemoQuestion) -> Computation | None:
-        found = check(question, self.mask)
+        blanked = check(question, self.mask)
         return self._scheduler.begin(
-            lambda job: answer(self.lm, question, found, self._settings, self._sketch, job)
+            lambda job: answer(self.lm, question, blanked, self._settings, self._sketch, job)
         )
 
     def _watched(self, job: Computation, visitor: str) -> Iterator[PageUpdate]:
@@ -132,13 +132,13 @@ class Handlers:
 def _failed(error: BaseException) -> PageUpdate:
     """What a visitor can mend is said; of anything else only that it happened."""
     if isinstance(error, unmask.UnmaskError):
-        said = str(error)
+        message = str(error)
     else:
         failures.say("answer", error)
-        said = panels.FAILED
-    return _instead(said, "rejected")
+        message = panels.FAILED
+    return _instead(message, "rejected")
 
 
-def _instead(said: str, kind: str) -> PageUpdate:
+def _instead(message: str, kind: str) -> PageUpdate:
     """A line in place of an answer: one to another question would be taken for its own."""
-    return PageUpdate(panels.line(said, kind), "", "", "")
+    return PageUpdate(panels.line(message, kind), "", "", "")

@@ -116,11 +116,11 @@ class _Parts:
         everything = [*self.everything, self.came_by_link]
 
         def restored(query: str | None) -> list[Any]:
-            found = from_query(query or "", self.handlers.default)
-            if found is None:
+            question = from_query(query or "", self.handlers.default)
+            if question is None:
                 # a visitor may already be typing: what no link asks for stays as it is
                 return [gradio().skip()] * len(everything)
-            return [*self._whole(found), "yes"]
+            return [*self._whole(question), "yes"]
 
         page.load(restored, [self.query], everything, js=scripts.ASKED_BY_LINK, **_AT_ONCE)
 

@@ -83,11 +83,11 @@ def _among(joint: unmask.Joint) -> str:
     did: dict[str, Any] = joint.diagnostics
     if "candidates_from" not in did:
         return ""
-    said = f"Only over {max(joint.shape):,} candidates per blank"
+    text = f"Only over {max(joint.shape):,} candidates per blank"
     if captured := did.get("captured_mass"):
         held = math.floor(1000 * min(captured)) / 10
-        said += f", which hold {held:.1f}% of the blank's own distribution or more"
-    return f"{said}."
+        text += f", which hold {held:.1f}% of the blank's own distribution or more"
+    return f"{text}."
 
 
 _templates = templates("unmask.demo")
@@ -103,9 +103,9 @@ def words(question: DemoQuestion, mask: str) -> str:
     return shown if len(question.text) <= LONGEST_TEXT else shown + line(TOO_LONG, "rejected")
 
 
-def line(said: str, kind: str = "hint") -> str:
+def line(text: str, kind: str = "hint") -> str:
     """A line about what goes on."""
-    return str(_html.line(said, kind))
+    return str(_html.line(text, kind))
 
 
 DONE = line("Done.", "done")
@@ -155,10 +155,10 @@ def maps(joints: Mapping[str, unmask.Joint]) -> str:
 def _tokens_for_all(joints: Sequence[unmask.Joint], axis: int) -> dict[int, str]:
     """Names by id of tokens of the likeliest fills, which joints that hold them take turns in."""
     turns = chain(*zip_longest(*map(_ranked, joints)))
-    found = {fill.ids[axis]: fill.tokens[axis] for fill in turns if fill}
+    tokens = {fill.ids[axis]: fill.tokens[axis] for fill in turns if fill}
     axes = [joint.supports[axis] for joint in joints]
-    held = [one for one in found if all(axis.place_of_id(one) is not None for axis in axes)]
-    return {one: found[one] for one in held[:MAP]}
+    held = [one for one in tokens if all(axis.place_of_id(one) is not None for axis in axes)]
+    return {one: tokens[one] for one in held[:MAP]}
 
 
 def _cells(joint: unmask.Joint, rows: Sequence[int], columns: Sequence[int]) -> list[list[float]]:

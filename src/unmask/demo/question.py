@@ -69,9 +69,9 @@ def numbers(written: str) -> tuple[int, ...]:
 
 def toggled(question: DemoQuestion, place: object, word: object, mask: str) -> DemoQuestion:
     """The question with one more word blank, or one less; as it is if that word is not there."""
-    found = pieces(question.text, mask)
-    words = {at for at, piece in enumerate(found) if piece.kind == "word"}
-    if not isinstance(place, int) or place not in words or found[place].text != word:
+    parts = pieces(question.text, mask)
+    words = {at for at, piece in enumerate(parts) if piece.kind == "word"}
+    if not isinstance(place, int) or place not in words or parts[place].text != word:
         return question
     return replace(question, chosen=tuple(sorted((set(question.chosen) & words) ^ {place})))
 
@@ -85,24 +85,24 @@ def check(question: DemoQuestion, mask: str) -> Blanked:
         raise unmask.ClozeError(
             f"the text has {len(question.text):,} characters; the demo takes {LONGEST_TEXT}"
         )
-    found = question.blanked(mask)
-    if not found.words:
+    blanked_text = question.blanked(mask)
+    if not blanked_text.words:
         raise unmask.ClozeError(
             "There is no blank to fill yet. "
             "Click the words to blank, or write [MASK] into the text."
         )
-    if len(found.words) > MOST_BLANKS:
+    if len(blanked_text.words) > MOST_BLANKS:
         raise unmask.ClozeError(
-            f"the text has {len(found.words)} blanks; the demo takes up to {MOST_BLANKS}"
+            f"the text has {len(blanked_text.words)} blanks; the demo takes up to {MOST_BLANKS}"
         )
     if not question.methods:
         raise unmask.MethodError("choose a construction")
     check_methods(question.methods)
-    if len(left_out(question, len(found.words))) == len(question.methods):
+    if len(left_out(question, len(blanked_text.words))) == len(question.methods):
         raise unmask.MethodError(
             f"{', '.join(question.methods)}: for two blanks only; choose another construction"
         )
-    return found
+    return blanked_text
 
 
 def check_methods(methods: Sequence[str]) -> None:

@@ -97,16 +97,16 @@ def serve(
         # Gradio raises whatever the server, a proxy or a port makes it
         handlers.close()
         blocks.close(verbose=False)
-        said = printable(str(error).strip().split("\n")[0])
-        raise UnmaskError(f"cannot serve the page at {quoted(host)}: {said}") from None
+        message = printable(str(error).strip().split("\n")[0])
+        raise UnmaskError(f"cannot serve the page at {quoted(host)}: {message}") from None
     return Demo(blocks, handlers, address)
 
 
 def check_place(host: str, port: int | None) -> None:
     """Reject an address that nobody can listen on; Gradio would try a hundred ports of it."""
     try:
-        found = socket.getaddrinfo(host.strip("[]"), port or 0, type=socket.SOCK_STREAM)
-        kind, *_, where = found[0]
+        addresses = socket.getaddrinfo(host.strip("[]"), port or 0, type=socket.SOCK_STREAM)
+        kind, *_, where = addresses[0]
         with socket.socket(kind) as tried:
             tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             tried.bind(where)

@@ -33,12 +33,12 @@ class Blanked:
 
 def pieces(text: str, mask: str) -> list[TextPiece]:
     """The whole text in order: words, written blanks, and what is between them."""
-    found = []
+    parts = []
     at = 0
     for blank in re.finditer(f"{re.escape(mask)}|{_WRITTEN}", text):
-        found += [*_words(text[at : blank.start()]), TextPiece(blank[0], "blank")]
+        parts += [*_words(text[at : blank.start()]), TextPiece(blank[0], "blank")]
         at = blank.end()
-    return [*found, *_words(text[at:])]
+    return [*parts, *_words(text[at:])]
 
 
 def blanked(text: str, chosen: Collection[int], mask: str) -> Blanked:
@@ -53,9 +53,9 @@ def blanked(text: str, chosen: Collection[int], mask: str) -> Blanked:
 
 
 def _words(text: str) -> Iterator[TextPiece]:
-    for found in _PIECE.finditer("".join(map(_kind, text))):
-        part = text[found.start() : found.end()]
-        yield TextPiece(part, "word" if found["word"] else "between")
+    for match in _PIECE.finditer("".join(map(_kind, text))):
+        part = text[match.start() : match.end()]
+        yield TextPiece(part, "word" if match["word"] else "between")
 
 
 def _kind(ch: str) -> str:

@@ -72,13 +72,13 @@ class Evaluate(Kind):
         try:
             return [row.to_dict() for row in measure(lm, self.plan, example, self.settings)]
         except Exception as error:  # whatever it is belongs into the result rows
-            said = describe(error)
-            if is_of_accelerator(said):
+            reason = describe(error)
+            if is_of_accelerator(reason):
                 raise
-            about = _about(self.plan, example, time.perf_counter() - began)
+            columns = _about(self.plan, example, time.perf_counter() - began)
         labels = (one.label for one in self.plan.constructions)
         return FailedRows(
-            ResultRow(**about, construction=one, reason=said).to_dict() for one in labels
+            ResultRow(**columns, construction=one, reason=reason).to_dict() for one in labels
         )
 
 
@@ -93,17 +93,17 @@ def measure(
     support = plan.support if isinstance(plan.support, str) else list(plan.support)
     tables = lm.tables(example.cloze, support=support, settings=how)
     first, second = example.cloze.gold or ()
-    joints, numbers, found = _metrics(plan, example, tables, (first, second))
-    about = {
+    joints, numbers, passes = _metrics(plan, example, tables, (first, second))
+    columns = {
         **_about(plan, example, time.perf_counter() - began),
         # only where its solver has converged: a rough number would be averaged as a good one
-        "incompatibility": found.bits if found.converged else None,
+        "incompatibility": passes.bits if passes.converged else None,
         "software": SOFTWARE,
         "device": device_name(lm),
     }
     return [
         ResultRow(
-            **about, construction=one.label, **numbers[one.method], **_solver(joints[one.method])
+            **columns, construction=one.label, **numbers[one.method], **_solver(joints[one.method])
         )
         for one in plan.constructions
     ]

@@ -78,13 +78,13 @@ def examples(
     pairs: list[MaskedPair] = []
     refused: Counter[str] = Counter()
     for sentence in sorted(sentences, key=lambda one: _hash(seed, mask, one.id)):
-        found = _masked(lm, sentence, mask, seed, special)
-        if isinstance(found, str):
-            refused[found] += 1
-        elif not allowed >= set(found.cloze.gold or ()):
+        masked = _masked(lm, sentence, mask, seed, special)
+        if isinstance(masked, str):
+            refused[masked] += 1
+        elif not allowed >= set(masked.cloze.gold or ()):
             refused["a masked token is outside the support"] += 1
         else:
-            pairs.append(found)
+            pairs.append(masked)
         if len(pairs) == limit:
             break
     return Examples(tuple(pairs), refused)
@@ -123,8 +123,8 @@ def _spans(text: str, blanks: Sequence[int], encoding: Mapping[str, Any]) -> Spa
 def _gold_bytes(lm: LanguageModel, text: str, cloze: Cloze, spans: Spans | None) -> int:
     """Bytes of the text where it is known which; a character that both share counts once."""
     if spans is None:
-        said = [lm.tokenizer.decode([token]).strip() for token in cloze.gold or ()]
-        return sum(len(one.encode()) for one in said)
+        texts = [lm.tokenizer.decode([token]).strip() for token in cloze.gold or ()]
+        return sum(len(one.encode()) for one in texts)
     places = sorted(set().union(*(range(*span) for span in spans)))
     return len("".join(text[place] for place in places).encode())
 
@@ -162,5 +162,5 @@ def _starts(places: Sequence[int]) -> list[int]:
 
 def _hash(*parts: object) -> int:
     # a hash and not a random generator: it is the same in every library, version and order
-    said = "\x00".join(map(str, parts)).encode()
-    return int.from_bytes(hashlib.sha256(said).digest()[:8], "big")
+    hashed = "\x00".join(map(str, parts)).encode()
+    return int.from_bytes(hashlib.sha256(hashed).digest()[:8], "big")

@@ -153,14 +153,14 @@ def draw_examples(
 
     In turn, so that a run that is stopped early has as many of one as of another.
     """
-    found = {
+    by_mask = {
         mask: examples(lm, corpus.sentences, mask=mask, limit=limit, seed=seed, support=support)
         for mask in dict.fromkeys(masks)
     }
-    in_turn = zip_longest(*(one.pairs for one in found.values()))
+    in_turn = zip_longest(*(one.pairs for one in by_mask.values()))
     turns = tuple(tuple(pair for pair in turn if pair is not None) for turn in in_turn)
     pairs = list(chain(*turns))
-    refused = {mask: dict(sorted(one.refused.items())) for mask, one in found.items()}
+    refused = {mask: dict(sorted(one.refused.items())) for mask, one in by_mask.items()}
     if not pairs:
         why = "; ".join(
             f"{mask}: " + ", ".join(f"{count} {reason}" for reason, count in reasons.items())
@@ -169,7 +169,7 @@ def draw_examples(
         raise CorpusError(f"no sentence of {corpus.name} can be an example with this model: {why}")
     tokens = [[one.id, one.cloze.ids, one.cloze.positions, one.cloze.gold] for one in pairs]
     draw = ExampleSelection(
-        masks=tuple(found),
+        masks=tuple(by_mask),
         limit=limit,
         seed=seed,
         count=len(pairs),

@@ -82,13 +82,13 @@ def nats_apart(one: ModelIdentity, other: ModelIdentity) -> float:
 def model_changes(stored: ModelIdentity, here: ModelIdentity) -> dict[str, str]:
     """In what a model is another one than the stored one: sentences by what they are of."""
     wanted = reconciled(stored, here)
-    found = dict(changes_between(stored.to_dict(), wanted.to_dict(), "model"))
-    if found.pop("model.probe", None) is not None:
-        found["model.probe"] = (
+    changes = dict(changes_between(stored.to_dict(), wanted.to_dict(), "model"))
+    if changes.pop("model.probe", None) is not None:
+        changes["model.probe"] = (
             f"its probabilities for the same tokens are up to {nats_apart(stored, here):.2g} nats"
             " apart there and here"
         )
-    return found
+    return changes
 
 
 def _agree(stored: ModelIdentity, here: ModelIdentity) -> bool:

@@ -48,14 +48,14 @@ class ModelSource:
         return load(options.pop("place"), **options)
 
 
-def check_model(lm: LanguageModel, known: ModelIdentity) -> None:
+def check_model(lm: LanguageModel, planned: ModelIdentity) -> None:
     """Reject another model than the known one: names and folders may lie."""
-    here = identify(lm, name=known.name, dtype=known.dtype)
-    for path, said in model_changes(known, here).items():
+    here = identify(lm, name=planned.name, dtype=planned.dtype)
+    for path, change in model_changes(planned, here).items():
         part = path.split(".")[1]
         raise ModelError(
             f"{printable(lm.name)} has other {_PARTS.get(part, part)} here than where the run was"
-            f" planned ({said}); give every machine the same model"
+            f" planned ({change}); give every machine the same model"
         )
 
 

@@ -35,7 +35,7 @@ _WHOLE = 2**53
 
 def part_tables(
     batch: RowBatch,
-    found: Sequence[Sequence[Row]],
+    results: Sequence[Sequence[Row]],
     output_columns: Mapping[str, str],
     dropped_columns: Sequence[str],
 ) -> Iterator["pyarrow.Table"]:
@@ -46,8 +46,8 @@ def part_tables(
     pa, _ = parquet_library()
     given = _columns(pa, batch, (*dropped_columns, *output_columns))
     types = {name: _type(pa, type_name) for name, type_name in output_columns.items()}
-    repeated = [n for n, rows in enumerate(found) for _ in rows]
-    own = list(chain.from_iterable(found))
+    repeated = [n for n, rows in enumerate(results) for _ in rows]
+    own = list(chain.from_iterable(results))
     for start in range(0, len(own) or 1, _ROWS_AT_ONCE):
         stop = start + _ROWS_AT_ONCE
         numbers, rows = pa.array(repeated[start:stop], pa.int64()), own[start:stop]

@@ -63,7 +63,7 @@ def check_same(stored: JobPlan, wanted: JobPlan, shown: str) -> None:
     for one in (there, here):
         del one["model"]
     changes = [
-        *(said for _, said in changes_between(there, here)),
+        *(change for _, change in changes_between(there, here)),
         *(_changed_files(*files) or _changed_namesakes(stored.input, wanted.input)),
         *model_changes(stored.model, wanted.model).values(),
     ]
@@ -89,12 +89,12 @@ def _changed_namesakes(there: list[list[object]], here: list[list[object]]) -> l
 
 
 def _changed_files(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
-    said = []
+    changes = []
     for name in sorted({*there, *here}):
         if name not in here:
-            said.append(f"the input had {quoted(name)}, which is gone")
+            changes.append(f"the input had {quoted(name)}, which is gone")
         elif name not in there:
-            said.append(f"the input did not have {quoted(name)}")
+            changes.append(f"the input did not have {quoted(name)}")
         elif there[name] != here[name]:
-            said.append(f"{quoted(name)} of the input has changed")
-    return said or ([] if list(there) == list(here) else ["the files have another order"])
+            changes.append(f"{quoted(name)} of the input has changed")
+    return changes or ([] if list(there) == list(here) else ["the files have another order"])

@@ -44,10 +44,10 @@ class MapBatches:
             if name in table.column_names
         ]
         batch = RowBatch(table.select(names).to_pylist(), [None] * table.num_rows, table)
-        found = self._work.run(self._lm, self._work.prepared(self._lm, batch))
+        result = self._work.run(self._lm, self._work.prepared(self._lm, batch))
         pa, _ = parquet_library()
         return pa.concat_tables(
-            part_tables(batch, found.rows, kind.output_columns, kind.dropped_columns)
+            part_tables(batch, result.rows, kind.output_columns, kind.dropped_columns)
         )
 
 

@@ -106,10 +106,10 @@ def job_of(kind: Kind, source: Source) -> Job:
 
 def _check_stems(source: Source, column: str) -> None:
     """Raise where two files would have one name in the column that tells them apart."""
-    known: dict[str, str] = {}
+    place_of_stem: dict[str, str] = {}
     for file in source.files if isinstance(source, InputFiles) else ():
-        place, name = file.found.place, file_stem(file.found.place)
-        if (first := known.setdefault(name, place)) != place:
+        place, name = file.entry.place, file_stem(file.entry.place)
+        if (first := place_of_stem.setdefault(name, place)) != place:
             raise UnmaskError(
                 f"{places.shown(first)} and {places.shown(place)} would both be {quoted(name)} in"
                 f" the column {column}; rename one of them"
@@ -269,8 +269,8 @@ class _Driver:
 
     def _status(self) -> str:
         without = self._tally.unanswered
-        said = [f"{without:,} without a number"] * bool(without)
-        return ", ".join([*said, *[f"{self._failed:,} units failed"] * bool(self._failed)])
+        problems = [f"{without:,} without a number"] * bool(without)
+        return ", ".join([*problems, *[f"{self._failed:,} units failed"] * bool(self._failed)])
 
     def _write_manifest(self) -> None:
         self._written_at = time.monotonic()
@@ -336,6 +336,6 @@ class _Lines(io.StringIO):
     """Where a bar is drawn over and over, as lines, which a log can hold."""
 
     def write(self, text: str) -> int:
-        if said := text.strip():
-            print(said, file=sys.stderr, flush=True)
+        if line := text.strip():
+            print(line, file=sys.stderr, flush=True)
         return len(text)

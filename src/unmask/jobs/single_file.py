@@ -73,10 +73,10 @@ class RowWriter:
         self._waiting: list[Row] = []
         self._counted = Tally()
 
-    def go_on(self, known: "_Known") -> None:
+    def go_on(self, progress: "_Written") -> None:
         """Begin after what an earlier run has written."""
-        self.units = self._next = known.units
-        self.bytes, self.hash, self.tally = known.bytes, known.hash, known.tally
+        self.units = self._next = progress.units
+        self.bytes, self.hash, self.tally = progress.bytes, progress.hash, progress.tally
 
     def write(self, number: int, rows: UnitRows) -> None:
         """The rows of the next unit; after one that failed no other is written."""
@@ -110,8 +110,8 @@ class RowWriter:
 def rows_of(unit: UnitRows, dropped_columns: Sequence[str] = ()) -> list[Row]:
     """The columns that came in, but for some, with those that are new."""
     return [
-        {**{name: value for name, value in given.items() if name not in dropped_columns}, **own}
-        for given, rows in zip(unit.batch.whole_rows, unit.rows, strict=True)
+        {**{name: value for name, value in source.items() if name not in dropped_columns}, **own}
+        for source, rows in zip(unit.batch.whole_rows, unit.rows, strict=True)
         for own in rows
     ]
 
@@ -120,8 +120,8 @@ def _fitting(rows: Sequence[Row], names: Sequence[str], format: str) -> int:
     """How many rows come before one that a table has no column for."""
     if format == "jsonl":
         return len(rows)
-    known = set(names)
-    return next((n for n, row in enumerate(rows) if not row.keys() <= known), len(rows))
+    columns = set(names)
+    return next((n for n, row in enumerate(rows) if not row.keys() <= columns), len(rows))
 
 
 def _check_columns(rows: Sequence[Row], names: Sequence[str]) -> None:
@@ -184,7 +184,7 @@ def _lock(part: Path) -> Iterator[None]:
         lock.release()
 
 
-class _Known(NamedTuple):
+class _Written(NamedTuple):
     """What an earlier run has left: so many units in so many bytes, and the hash of these."""
 
     units: int
@@ -205,15 +205,15 @@ class _Partial:
     def opened(self, layout: FileLayout) -> Iterator[RowWriter]:
         """Open it where the last whole unit ends."""
         remove_unfinished(self.note.parent, self.note.name)
-        known = self._known()
+        progress = self._earlier()
         with explained(self._part):
-            file = self._part.open("r+" if known else "x", encoding="utf-8", newline="")
+            file = self._part.open("r+" if progress else "x", encoding="utf-8", newline="")
         writer = RowWriter(file, layout, self._write_note, self._part)
         try:
             with closed(file, self._part):
-                if known:
-                    writer.go_on(known)
-                    file.truncate(known.bytes)
+                if progress:
+                    writer.go_on(progress)
+                    file.truncate(progress.bytes)
                     file.seek(0, os.SEEK_END)
                 self._write_note(writer, now=True)
                 yield writer
@@ -221,7 +221,7 @@ class _Partial:
             self._leave(writer, error)
             raise
 
-    def _known(self) -> _Known | None:
+    def _earlier(self) -> _Written | None:
         """What can be gone on with; None after what cannot be is cleared away."""
         # a file without rows is one that was killed before the first
         noted = self._noted() if self._part.exists() and self._part.stat().st_size else None
@@ -242,7 +242,7 @@ class _Partial:
                 f"{_shown(self._part)} is damaged: its first {size:,} bytes are not those that "
                 "were written; rename or remove it, and repeat the command to begin anew"
             )
-        return _Known(noted["units"], size, written_hash, Tally.from_dict(noted["tally"]))
+        return _Written(noted["units"], size, written_hash, Tally.from_dict(noted["tally"]))
 
     def _noted(self) -> dict[str, Any]:
         """What the note says, if it is as it was written."""

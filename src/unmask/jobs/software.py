@@ -9,18 +9,18 @@ from collections.abc import Collection, Iterable
 
 def versions(software: str) -> dict[str, str]:
     """Versions by package; a package that was not there has the version "none"."""
-    said = [part.split(maxsplit=1) for part in software.split(", ")]
-    pairs = [(words[0], words[1]) for words in said if len(words) == 2]
+    parts = [part.split(maxsplit=1) for part in software.split(", ")]
+    pairs = [(words[0], words[1]) for words in parts if len(words) == 2]
     return dict((version, "none") if name == "no" else (name, version) for name, version in pairs)
 
 
 def differing(lines: Iterable[str]) -> dict[str, list[str]]:
     """The packages that do not have one version in all of the lines that name them."""
-    found: dict[str, set[str]] = {}
+    versions_by_name: dict[str, set[str]] = {}
     for line in lines:
         for name, version in versions(line).items():
-            found.setdefault(name, set()).add(version)
-    return {name: sorted(each) for name, each in sorted(found.items()) if len(each) > 1}
+            versions_by_name.setdefault(name, set()).add(version)
+    return {name: sorted(each) for name, each in sorted(versions_by_name.items()) if len(each) > 1}
 
 
 def change(earlier: Collection[str], here: str) -> str | None:

@@ -58,7 +58,7 @@ class Tally:
             "texts": self.texts,
             "unknown": self.unknown,
             "failed": self.failed,
-            "without": {method: list(found) for method, found in self.without.items()},
+            "without": {method: list(counts) for method, counts in self.without.items()},
             "verdicts": [
                 [method, groups, correct, count, self.passes[method, groups, correct]]
                 for (method, groups, correct), count in self.verdicts.items()

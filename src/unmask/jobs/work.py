@@ -121,9 +121,9 @@ class Work:
             # rows count what is unknown; a warning per unit would be thousands
             warnings.simplefilter("ignore", UnmaskWarning)
             valid = [item for item in read.items if not isinstance(item, Reason)]
-            found = iter(_each(self.kind, lm, valid) if valid else [])
+            results = iter(_each(self.kind, lm, valid) if valid else [])
         rows = [
-            self.kind.without(item) if isinstance(item, Reason) else next(found)
+            self.kind.without(item) if isinstance(item, Reason) else next(results)
             for item in read.items
         ]
         tally = self.kind.tally(read.batch.rows, rows)
@@ -164,9 +164,9 @@ class Work:
 
 def clash(theirs: Iterable[str], own: Iterable[str]) -> str | None:
     """Why a column of the input would be lost under one of the output's own."""
-    known = set(theirs)
+    present = set(theirs)
     for name in own:
-        if name in known:
+        if name in present:
             return (
                 f"the input has a column {quoted(name)}, and so has the output; rename it, or give "
                 "--prefix NAME for what new columns begin with"
@@ -195,13 +195,13 @@ def _each(kind: Kind, lm: LanguageModel, items: Sequence[Any]) -> list[list[dict
     try:
         return kind.run(lm, items)
     except Exception as error:  # whatever it is belongs into the row that it comes of
-        said = describe(error)
-        if is_of_accelerator(said):
+        description = describe(error)
+        if is_of_accelerator(description):
             raise
         if len(items) == 1 and isinstance(error, UnmaskError):
             return [kind.without(str(error))]
         if len(items) == 1:
-            return [FailedRows(kind.without(said))]
+            return [FailedRows(kind.without(description))]
     half = len(items) // 2
     return [*_each(kind, lm, items[:half]), *_each(kind, lm, items[half:])]
 
@@ -221,9 +221,9 @@ def _check(plan: JobPlan | None) -> Callable[[LanguageModel], None]:
 
 
 def _give_up(unit: Unit | InMemoryUnit, failure: Failure) -> Done:
-    name, _, said = failure.said.partition(": ")
+    name, _, message = failure.message.partition(": ")
     if name == StoreError.__name__:
         # no other unit could be stored either
-        raise StoreError(said)
-    why = ", ".join(filter(None, (failure.said, failure.details)))
+        raise StoreError(message)
+    why = ", ".join(filter(None, (failure.message, failure.details)))
     return Done(unit.number, Tally(), error=printable(why))

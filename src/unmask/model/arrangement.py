@@ -52,8 +52,8 @@ class Arrangement:
         )
 
 
-def _same(owner: dict[str, Any], kept: dict[str, Any]) -> bool:
-    return len(owner) == len(kept) and all(owner.get(name) is kept[name] for name in kept)
+def _same(owner: dict[str, Any], earlier: dict[str, Any]) -> bool:
+    return len(owner) == len(earlier) and all(owner.get(name) is earlier[name] for name in earlier)
 
 
 def run_and_put_back(model: nn.Module, run: Callable[[], Result]) -> tuple[Result, Replaced | None]:
@@ -61,23 +61,23 @@ def run_and_put_back(model: nn.Module, run: Callable[[], Result]) -> tuple[Resul
     before, random_state = Arrangement(model), torch.get_rng_state()
     # its message about a change that is undone would mislead
     log = logging.getLogger(type(model).__module__)
-    was_silent, found = log.disabled, None
+    was_silent, replaced = log.disabled, None
 
     def run_silently() -> Result:
         log.disabled = True
         return run()
 
     def put_back() -> None:
-        nonlocal found
+        nonlocal replaced
         log.disabled = was_silent
-        replaced = before.replaced()
-        if replaced is not None:
-            found = replaced
-            _put_back(replaced)
+        change = before.replaced()
+        if change is not None:
+            replaced = change
+            _put_back(change)
             torch.set_rng_state(random_state)
 
     result = run_and_undo(run_silently, put_back)
-    return result, found
+    return result, replaced
 
 
 def run_rearranged(replaced: Replaced, run: Callable[[], Result]) -> Result:

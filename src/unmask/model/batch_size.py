@@ -71,17 +71,17 @@ def resolve_batch_size(
     few = rows * length < _TOKENS_WORTH_TRYING
     if settings.batch_size is not None or few or model.output_embedding is None:
         return fixed
-    known = _MEASURED.setdefault(model, {})
-    if length not in known:
-        known[length] = _fastest(model, length, rows, fixed, run)
-    return known[length].rows
+    measured = _MEASURED.setdefault(model, {})
+    if length not in measured:
+        measured[length] = _fastest(model, length, rows, fixed, run)
+    return measured[length].rows
 
 
 def seconds_per_row(model: MaskedLM, cloze: Cloze, settings: Settings, run: Run) -> float:
     """What a row of elicitation takes: as measured before, or by one batch after a warm-up."""
-    known = _MEASURED.get(model, {}).get(len(cloze))
-    if known is not None and settings.batch_size in (None, known.rows):
-        return known.seconds_per_row
+    measured = _MEASURED.get(model, {}).get(len(cloze))
+    if measured is not None and settings.batch_size in (None, measured.rows):
+        return measured.seconds_per_row
     rows = min(rows_per_batch(model, len(cloze), settings), _ROWS_TIMED)
     ids = torch.tensor([cloze.ids], device=model.device).repeat(rows, 1)
     _seconds(run, ids[:_ROWS_TO_WARM_UP], cloze.positions[0])

@@ -38,5 +38,5 @@ def out_of_memory(error: BaseException) -> bool:
     """Whether an error, of whichever device, says that memory ran out."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
-    said = str(error).lower()
-    return any(s in said for s in ("out of memory", "not enough memory", "can't allocate memory"))
+    text = str(error).lower()
+    return any(s in text for s in ("out of memory", "not enough memory", "can't allocate memory"))

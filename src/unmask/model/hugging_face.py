@@ -203,14 +203,14 @@ class HuggingFaceMaskedLM:
         if length not in self._trimmed_lengths:
             ends = [0, len(ids) - 1]
             at = positions[ends] if isinstance(positions, Tensor) else torch.tensor([positions] * 2)
-            found = still_valid(self.trimming, self._captured, (ids[ends], at))
-            self._trimmed_lengths[length] = found
+            is_valid = still_valid(self.trimming, self._captured, (ids[ends], at))
+            self._trimmed_lengths[length] = is_valid
         return self._trimmed_lengths[length]
 
     def _forward(self, ids: Int[Tensor, "rows length"], *, mask: bool | None = None) -> Any:
         """One pass; nothing is padded, so the mask is all ones and given only if that matters."""
-        given = self._takes_attention_mask if mask is None else mask
-        options = {"attention_mask": torch.ones_like(ids)} if given else {}
+        with_mask = self._takes_attention_mask if mask is None else mask
+        options = {"attention_mask": torch.ones_like(ids)} if with_mask else {}
         length = ids.shape[1]
 
         def run() -> Any:
@@ -279,9 +279,9 @@ class HuggingFaceMaskedLM:
                 ids = torch.cat([ids, ids[:1]])
                 ids[-1, ids.shape[1] // 4] = token
         ids = ids.to(self.device)
-        given = self._forward(ids, mask=True).logits
+        with_mask = self._forward(ids, mask=True).logits
         try:
-            return not same_numbers(self._forward(ids, mask=False).logits, given)
+            return not same_numbers(self._forward(ids, mask=False).logits, with_mask)
         except Exception:  # a model that breaks without a mask needs one
             return True
 

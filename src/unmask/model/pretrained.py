@@ -124,8 +124,8 @@ def _config(where: str, options: dict[str, Any], shown: str) -> Any:
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
 
     config = AutoConfig.from_pretrained(where, **options)
-    known = type(config) in AutoModelForMaskedLM._model_mapping
-    if not known and "AutoModelForMaskedLM" not in _auto_map(config):
+    has_masked_head = type(config) in AutoModelForMaskedLM._model_mapping
+    if not has_masked_head and "AutoModelForMaskedLM" not in _auto_map(config):
         kind = f"{shown} is a {printable(config.model_type)} model"
         if type(config) in AutoModelForCausalLM._model_mapping:
             raise ModelError(
@@ -193,8 +193,12 @@ def _require_mask(model: Any, tokenizer: Any) -> None:
 
 def _require_ids_alone(model: Any, tokenizer: Any) -> None:
     """Reject a model that reads more than tokens (RoCBERT: their shapes and sounds)."""
-    given = set(tokenizer(tokenizer.mask_token)) - {"input_ids", "attention_mask", "token_type_ids"}
-    others = sorted(given & set(inspect.signature(model.forward).parameters))
+    extra = set(tokenizer(tokenizer.mask_token)) - {
+        "input_ids",
+        "attention_mask",
+        "token_type_ids",
+    }
+    others = sorted(extra & set(inspect.signature(model.forward).parameters))
     if others:
         raise ModelError(
             f"{type(model).__name__} reads {' and '.join(others)} in addition to tokens, which "
@@ -212,8 +216,8 @@ def _reject_causal(masked_lm: HuggingFaceMaskedLM) -> None:
     ids = torch.tensor(list(islice(cycle(ordinary), length))).repeat(3, 1)
     # as it is, then with all masked on the left, and on the right
     ids[:, middle] = ids[1, :middle] = ids[2, middle:] = masked_lm.mask_id
-    found = masked_lm.readouts(ids, [middle])
-    left, right = (float((row - found[0]).abs().max()) for row in found[1:])
+    readouts = masked_lm.readouts(ids, [middle])
+    left, right = (float((row - readouts[0]).abs().max()) for row in readouts[1:])
     if left == right == 0:
         raise ModelError(
             f"{type(masked_lm.model).__name__} does not read its context: no other token of a "

@@ -110,15 +110,15 @@ class RowReader:
                 nonlocal finite
                 at = positions[batch] if isinstance(positions, Tensor) else positions
                 began = time.perf_counter()
-                found = self._run(rows.batch(batch), at)
-                self.forward_passes += len(found)
+                readouts = self._run(rows.batch(batch), at)
+                self.forward_passes += len(readouts)
                 if batch.stop < rows.count:
-                    self._tell((time.perf_counter() - began) / len(found))
-                finite = finite & torch.isfinite(found).all()
-                if found.device.type == "cpu":
+                    self._tell((time.perf_counter() - began) / len(readouts))
+                finite = finite & torch.isfinite(readouts).all()
+                if readouts.device.type == "cpu":
                     require_finite(finite)
-                use(batch, found)
-                counted.update(len(found))
+                use(batch, readouts)
+                counted.update(len(readouts))
 
             self.batch_size = in_batches(rows.count, size, run)
         require_finite(finite)
@@ -162,10 +162,10 @@ class RowReader:
 
         def tiles(batch: slice, readouts: Tensor) -> None:
             for blank in torch.nonzero(wanted[batch].any(dim=0))[:, 0].tolist():
-                found = torch.nonzero(wanted[batch, blank])[:, 0]
-                for some in row_blocks(len(found), outcomes[blank].size, _CELLS):
-                    chosen = readouts[found[some].to(readouts.device), blank]
-                    use(found[some] + batch.start, blank, outcomes[blank].log_probs(chosen))
+                rows = torch.nonzero(wanted[batch, blank])[:, 0]
+                for some in row_blocks(len(rows), outcomes[blank].size, _CELLS):
+                    chosen = readouts[rows[some].to(readouts.device), blank]
+                    use(rows[some] + batch.start, blank, outcomes[blank].log_probs(chosen))
 
         self.at_blanks(rows, positions, wanted, tiles, what=what, batch_for=batch_for)
 
@@ -183,9 +183,9 @@ class RowReader:
         outcomes = Outcomes.every(self.model)
 
         def fold(batch: slice, readouts: Tensor) -> None:
-            given = tokens[batch]
-            found = folded(readouts.flatten(0, 1), outcomes, given.flatten(0, 1))[0]
-            kept[batch] = found.view(given.shape)
+            batch_tokens = tokens[batch]
+            log_probs = folded(readouts.flatten(0, 1), outcomes, batch_tokens.flatten(0, 1))[0]
+            kept[batch] = log_probs.view(batch_tokens.shape)
 
         self.each_batch(Rows.of(ids), positions, fold, batch_for=0)
         return kept
@@ -194,10 +194,10 @@ class RowReader:
         self, ids: Sequence[int], positions: Sequence[int], *, what: str = "forward pass"
     ) -> Float[Tensor, "positions width"]:
         """Readouts of a single row."""
-        kept: list[Tensor] = []
+        batches: list[Tensor] = []
         row = Rows.of(torch.tensor([list(ids)]))
-        self.each_batch(row, positions, lambda _, readouts: kept.append(readouts[0]), what=what)
-        return kept[0]
+        self.each_batch(row, positions, lambda _, readouts: batches.append(readouts[0]), what=what)
+        return batches[0]
 
     def seconds_per_row(self, cloze: Cloze) -> float:
         """What a forward pass of a text takes: as measured before, or by one batch."""

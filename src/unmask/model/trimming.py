@@ -153,13 +153,13 @@ def still_valid(trimming: Trimming, read: Read, probe: Probe) -> bool:
 
 def _agree(read: Read, probe: Probe, trimming: Trimming, expected: Tensor) -> bool:
     try:
-        found = read(*probe, trimming)
+        trimmed = read(*probe, trimming)
     except Exception:  # a pass that breaks, however it does, may not be trimmed there
         return False
-    return found.shape == expected.shape and same_numbers(found, expected)
+    return trimmed.shape == expected.shape and same_numbers(trimmed, expected)
 
 
-def same_numbers(found: Tensor, expected: Tensor) -> bool:
+def same_numbers(actual: Tensor, expected: Tensor) -> bool:
     """Whether two results differ by no more than rounding."""
     limit = _TOLERANCE.get(expected.dtype, 2e-5) * (1 + expected.abs().max())
-    return bool((found - expected).abs().max() <= limit)
+    return bool((actual - expected).abs().max() <= limit)

@@ -35,15 +35,15 @@ _STEEPEST, _NARROWEST = 0.7, 6.5
 _FOUND, _OTHER = "#332288", "#999999"
 
 
-def plot_map(found: DependenceMap) -> "Figure":
+def plot_map(dependence: DependenceMap) -> "Figure":
     """Every two places against each other; pairs without a number have no colour of the scale."""
-    names = [tokens.label(place.name) for place in found.places]
-    text, scale = quoted(found.text, limit=_LONGEST_TITLE)[1:-1], _scale(found)
-    notes = [*_about(found)]
+    names = [tokens.label(place.name) for place in dependence.places]
+    text, scale = quoted(dependence.text, limit=_LONGEST_TITLE)[1:-1], _scale(dependence)
+    notes = [*_about(dependence)]
     with drawing([text, *notes, *names]) as (figure, fonts):
         shown = [*map(fonts.shown_label, names)]
         panel: Any = figure.subplots()
-        mesh, cell = _draw_cells(panel, found, scale)
+        mesh, cell = _draw_cells(panel, dependence, scale)
         _label(panel, shown, cell[1])
         panels.draw_colour_bar(figure, mesh, [panel], scale)
         room = panels.inches(shown)
@@ -53,13 +53,13 @@ def plot_map(found: DependenceMap) -> "Figure":
     return figure
 
 
-def plot_arcs(found: DependenceMap, other: Iterable[Edge] | None = None) -> "Figure":
+def plot_arcs(dependence: DependenceMap, other: Iterable[Edge] | None = None) -> "Figure":
     """The strongest tree without crossings above the text, and `other` edges below it."""
-    names = [tokens.label(place.name) for place in found.places]
+    names = [tokens.label(place.name) for place in dependence.places]
     check_arcs(len(names))
-    above = found.tree(projective=True)
+    above = dependence.tree(projective=True)
     below = [] if other is None else _checked(other, len(names))
-    notes = [*_about_arcs(found, above, None if other is None else below), *_about(found)]
+    notes = [*_about_arcs(dependence, above, None if other is None else below), *_about(dependence)]
     with drawing([*notes, *names]) as (figure, fonts):
         shown = [*map(fonts.shown, names)]
         places = _along(shown)
@@ -67,7 +67,7 @@ def plot_arcs(found: DependenceMap, other: Iterable[Edge] | None = None) -> "Fig
         longest = max((places[b] - places[a] for a, b in (*above, *below)), default=1.0)
         steep = min(_STEEPEST, 2 * _HIGHEST / longest)
         for edge in above:
-            share = _share(found, edge, above)
+            share = _share(dependence, edge, above)
             look = {"color": _FOUND, "linewidth": 0.8 + 2 * share, "alpha": 0.4 + 0.6 * share}
             _arc(panel, [places[place] for place in edge], steep, look)
         for edge in below:
@@ -92,59 +92,57 @@ def check_arcs(places: int) -> None:
 # --- what is said ------------------------------------------------------------------------------
 
 
-def _about(found: DependenceMap) -> Iterator[str]:
-    estimated = "" if found.standard_errors is None else f", from {found.samples} samples"
-    corrected = (
-        "; less what both places depend on all others (average product correction)"
-        if found.is_corrected
-        else ""
-    )
-    name = _name(found)
-    yield f"{name[0].upper()}{name[1:]}: {MEASURES[found.measure].meaning}{estimated}{corrected}."
-    model = tokens.model_label(found.model)
+def _about(dependence: DependenceMap) -> Iterator[str]:
+    estimated = "" if dependence.standard_errors is None else f", from {dependence.samples} samples"
+    correction = "; less what both places depend on all others (average product correction)"
+    corrected = correction if dependence.is_corrected else ""
+    name, meaning = _name(dependence), MEASURES[dependence.measure].meaning
+    yield f"{name[0].upper()}{name[1:]}: {meaning}{estimated}{corrected}."
+    model = tokens.model_label(dependence.model)
     yield f"Dependence in the model {model}, not in the world; it is neither cause nor syntax."
 
 
 def _about_arcs(
-    found: DependenceMap, above: Sequence[Edge], below: Sequence[Edge] | None
+    dependence: DependenceMap, above: Sequence[Edge], below: Sequence[Edge] | None
 ) -> Iterator[str]:
-    values = [found[edge] for edge in above]
-    said = "Above the text: the strongest tree whose arcs do not cross"
+    values = [dependence[edge] for edge in above]
+    note = "Above the text: the strongest tree whose arcs do not cross"
     if values:
-        said += f"; a thicker arc is stronger, {min(values):.3g} to {max(values):.3g} {found.unit}"
-    yield f"{said}."
+        ends = f"{min(values):.3g} to {max(values):.3g} {dependence.unit}"
+        note += f"; a thicker arc is stronger, {ends}"
+    yield f"{note}."
     if below is not None:
         both = sum(edge in above for edge in below)
         yield f"Below: the tree to compare it with; {both} of its {len(below)} edges are above too."
 
 
-def _name(found: DependenceMap) -> str:
-    return f"{MEASURES[found.measure].words}, {found.unit}"
+def _name(dependence: DependenceMap) -> str:
+    return f"{MEASURES[dependence.measure].words}, {dependence.unit}"
 
 
 # --- a map -------------------------------------------------------------------------------------
 
 
-def _scale(found: DependenceMap) -> panels.Scale:
+def _scale(dependence: DependenceMap) -> panels.Scale:
     """From 0, or symmetric around 0 where values are negative."""
-    finite = found.values[~found.values.isnan()]
+    finite = dependence.values[~dependence.values.isnan()]
     most = max(_LEAST, float(finite.abs().max()) if len(finite) else 0.0)
     # not the rounding of a value that cannot be negative
     below = len(finite) > 0 and float(finite.min()) < -1e-3 * most
     colours, low = ("PuOr_r", -most) if below else ("YlGnBu", 0.0)
     decimals = 2 if most < 10 else 1 if most < 100 else 0
-    return panels.Scale(colours, low, most, _name(found), lambda x: tokens.signed(x, decimals))
+    return panels.Scale(colours, low, most, _name(dependence), lambda x: tokens.signed(x, decimals))
 
 
 def _draw_cells(
-    panel: Any, found: DependenceMap, scale: panels.Scale
+    panel: Any, dependence: DependenceMap, scale: panels.Scale
 ) -> tuple[Any, tuple[float, float]]:
     """The cells, and the width and height of one in inches."""
-    size = len(found.places)
+    size = len(dependence.places)
     if size <= _MOST_NUMBERS:
-        mesh = panels.draw_map(panel, found.values, scale, missing="")
+        mesh = panels.draw_map(panel, dependence.values, scale, missing="")
         return mesh, (panels.CELL_WIDTH, panels.CELL_HEIGHT)
-    mesh = panels.draw_map(panel, found.values, scale, numbers=False)
+    mesh = panels.draw_map(panel, dependence.values, scale, numbers=False)
     cell = min(_CELL, _LARGEST / size)
     return mesh, (cell, cell)
 
@@ -201,9 +199,9 @@ def _frame(
     return max(_NARROWEST, right - left + 0.2), high + low + 0.2
 
 
-def _share(found: DependenceMap, edge: Edge, edges: Iterable[Edge]) -> float:
-    most = max(found[one] for one in edges)
-    return min(1.0, max(0.0, found[edge] / most)) if most > 0 else 0.0
+def _share(dependence: DependenceMap, edge: Edge, edges: Iterable[Edge]) -> float:
+    most = max(dependence[one] for one in edges)
+    return min(1.0, max(0.0, dependence[edge] / most)) if most > 0 else 0.0
 
 
 def _checked(edges: Iterable[Edge], size: int) -> list[Edge]:

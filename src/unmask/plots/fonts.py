@@ -95,8 +95,8 @@ def installed() -> Iterator[tuple[str, Container[int]]]:
 def _add_new() -> None:
     """Matplotlib keeps a list of fonts, which does not know those installed after it was made."""
     manager = library("matplotlib.font_manager")
-    known = {str(entry.fname) for entry in manager.fontManager.ttflist}
-    for path in sorted(set(manager.findSystemFonts()) - known):
+    paths = {str(entry.fname) for entry in manager.fontManager.ttflist}
+    for path in sorted(set(manager.findSystemFonts()) - paths):
         with suppress(OSError, RuntimeError):  # not a font, whatever its name says
             manager.fontManager.addfont(path)
 

@@ -98,12 +98,12 @@ def notes_of(
             f"Tokens of the likeliest pairs; no marginals, which would take {sum(joint.shape):,} "
             "forward passes."
         )
-    found = {name: joint.agreement() for name, joint in joints.items()}
-    said = {name: f"{one}." for name, one in found.items() if one is not None}
-    if len(set(said.values())) == 1:
-        yield next(iter(said.values()))
+    agreements = {name: joint.agreement() for name, joint in joints.items()}
+    notes = {name: f"{one}." for name, one in agreements.items() if one is not None}
+    if len(set(notes.values())) == 1:
+        yield next(iter(notes.values()))
     else:
-        yield from (f"{printable(name)}: {words}" for name, words in said.items())
+        yield from (f"{printable(name)}: {words}" for name, words in notes.items())
 
 
 def _about_probabilities(
@@ -111,7 +111,7 @@ def _about_probabilities(
 ) -> Iterator[str]:
     written = [scale.written(p) for one in values for p in one.reshape(-1).tolist()]
     if any(written):
-        decimals = max(len(said.partition(".")[2]) for said in written)
+        decimals = max(len(text.partition(".")[2]) for text in written)
         small = f"; empty ones are below {0.5 * 10**-decimals:g}%" if "" in written else ""
         yield f"Numbers in cells are percentages{small}."
     held = [f"{100 * float(one.sum()):.3g}%" for one in values]

@@ -28,13 +28,13 @@ _RIGHT, _AROUND_WIDTH, _AROUND_HEIGHT, _LOWEST = 3.4, 1.6, 1.0, 2.6
 _SPREAD, _MOST_SHAPES = 0.36, 512
 
 
-def plot_landscape(found: Landscape, method: str | None = None) -> "Figure":
+def plot_landscape(landscape: Landscape, method: str | None = None) -> "Figure":
     """The mean epistasis of every two mutations, beside the log-odds of all combinations."""
     library("matplotlib.figure")
-    values = found.of(method)
-    name = next(one for one, given in found.log_odds.items() if given is values)
-    names, cells = [str(one) for one in found.mutations], _triangle(found, name)
-    title, notes = f"{len(names)} mutations by {printable(name)}", [*_notes(found)]
+    values = landscape.of(method)
+    name = next(one for one, given in landscape.log_odds.items() if given is values)
+    names, cells = [str(one) for one in landscape.mutations], _triangle(landscape, name)
+    title, notes = f"{len(names)} mutations by {printable(name)}", [*_notes(landscape)]
     with drawing([title, *notes, *names]) as (figure, fonts):
         wide, high = (len(names) - 1) * panels.CELL_WIDTH, (len(names) - 1) * panels.CELL_HEIGHT
         left, right = figure.subplots(1, 2, width_ratios=(max(wide, 1.0), _RIGHT))
@@ -54,12 +54,12 @@ def plot_landscape(found: Landscape, method: str | None = None) -> "Figure":
     return figure
 
 
-def _triangle(found: Landscape, method: str) -> Float[Tensor, "rows columns"]:
+def _triangle(landscape: Landscape, method: str) -> Float[Tensor, "rows columns"]:
     """Cells below the diagonal: the later mutation down, the earlier across."""
-    size = len(found.mutations)
+    size = len(landscape.mutations)
     cells = torch.full((size - 1, size - 1), math.nan, dtype=torch.float64)
-    place = {one: number for number, one in enumerate(found.mutations)}
-    for pair in found.epistasis(method):
+    place = {one: number for number, one in enumerate(landscape.mutations)}
+    for pair in landscape.epistasis(method):
         first, second = (place[one] for one in pair.mutations)
         cells[second - 1, first] = pair.mean
     return cells
@@ -98,11 +98,11 @@ def _draw_combinations(panel: Any, values: Float[Tensor, "..."], colour: str) ->
     panel.spines[["top", "right"]].set_visible(False)
 
 
-def _notes(found: Landscape) -> Iterator[str]:
+def _notes(landscape: Landscape) -> Iterator[str]:
     yield (
         "Left: what two mutations do together beyond what each does alone, the mean over all "
         "combinations of the others."
     )
-    yield f"Right: all {2 ** len(found.mutations):,} combinations, bars at their medians."
-    model = model_label(found.model)
+    yield f"Right: all {2 ** len(landscape.mutations):,} combinations, bars at their medians."
+    model = model_label(landscape.model)
     yield f"Log-odds in the model {model}: what it finds usual, not a measurement."

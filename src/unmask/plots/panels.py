@@ -53,8 +53,8 @@ def percent_writer(most: float) -> Callable[[float], str]:
     decimals = max(1, 1 - math.floor(math.log10(100 * most))) if most > 0 else 1
 
     def written(probability: float) -> str:
-        said = f"{100 * probability:.{decimals}f}"
-        return said if decimals <= _MOST_DECIMALS and float(said) else ""
+        text = f"{100 * probability:.{decimals}f}"
+        return text if decimals <= _MOST_DECIMALS and float(text) else ""
 
     return written
 
@@ -85,11 +85,11 @@ def draw_map(
         return mesh
     for row, line in enumerate(values.tolist()):
         for column, value in enumerate(line):
-            said, ink = missing, "black"
+            text, ink = missing, "black"
             if math.isfinite(value):
-                said, ink = scale.written(value), _ink(mesh, value)
-            if said:
-                panel.text(column, row, said, ha="center", va="center", fontsize=SMALL, color=ink)
+                text, ink = scale.written(value), _ink(mesh, value)
+            if text:
+                panel.text(column, row, text, ha="center", va="center", fontsize=SMALL, color=ink)
     panel.tick_params(length=0)
     return mesh
 

@@ -51,13 +51,13 @@ def outside(
     lines: Mapping[str, Sequence[Interval]], low: float, high: float, name: Callable[[str], str]
 ) -> str:
     """Which lines leave the axis, and how far; empty where none does."""
-    said = []
+    notes = []
     for line, points in lines.items():
         values = [one.value for one in points if not low <= one.value <= high]
         if values:
             first, last = f"{min(values):.2f}", f"{max(values):.2f}"
-            said.append(f"{name(line)} ({first if first == last else f'{first} to {last}'})")
-    return f"off the axis: {', '.join(said)}" if said else ""
+            notes.append(f"{name(line)} ({first if first == last else f'{first} to {last}'})")
+    return f"off the axis: {', '.join(notes)}" if notes else ""
 
 
 def _reach(line: Sequence[Interval]) -> tuple[float, float]:

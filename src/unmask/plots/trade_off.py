@@ -79,8 +79,8 @@ def _draw(panel: Any, every: Sequence[Point], styles: Sequence[tuple[str, Style]
     panel.set_axisbelow(True)
     plain = library("matplotlib.ticker").FuncFormatter(lambda passes, _: f"{passes:,g}")
     panel.xaxis.set_major_formatter(plain)
-    if said := outside(lines, low, high, str):
-        panel.set_title(said, loc="right", fontsize=SMALL, style="italic")
+    if note := outside(lines, low, high, str):
+        panel.set_title(note, loc="right", fontsize=SMALL, style="italic")
 
 
 def _places(every: Sequence[Point]) -> list[float]:

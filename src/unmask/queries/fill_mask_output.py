@@ -23,11 +23,11 @@ def of_tokens(
         if cloze.widths is not None:
             rest = iter(fill.ids)
             tokens = [list(islice(rest, width)) for width in cloze.widths]
-        said = sequence(tokenizer, cloze, fill.ids)
-        found = _result(tokenizer, tokens, fill.probability, said, method)
+        text = sequence(tokenizer, cloze, fill.ids)
+        result = _result(tokenizer, tokens, fill.probability, text, method)
         if fill.error is not None:
-            found["score_error"] = fill.probability_error
-        results.append(found)
+            result["score_error"] = fill.probability_error
+        results.append(result)
     return results
 
 
@@ -43,10 +43,10 @@ def of_words(tokenizer: Tokenizer, fills: Sequence[WordFill], method: str) -> li
     for fill in fills:
         ids = [list(word.ids) for word in fill.words]
         tokens = [one[0] if len(one) == 1 else one for one in ids]
-        said = sequence(tokenizer, fill.cloze, [i for one in ids for i in one])
+        text = sequence(tokenizer, fill.cloze, [i for one in ids for i in one])
         results.append(
             {
-                **_result(tokenizer, tokens, fill.score, said, method),
+                **_result(tokenizer, tokens, fill.score, text, method),
                 "word": _single([word.word for word in fill.words]),
                 "pieces": _single([len(one) for one in ids]),
                 "log_prob_given_pieces": fill.log_prob,
@@ -62,14 +62,14 @@ def sequence(tokenizer: Tokenizer, cloze: Cloze, tokens: Sequence[int]) -> str:
 
 
 def _result(
-    tokenizer: Tokenizer, tokens: list[Any], score: float, said: str, method: str
+    tokenizer: Tokenizer, tokens: list[Any], score: float, text: str, method: str
 ) -> dict[str, Any]:
     texts = [tokenizer.decode(one if isinstance(one, list) else [one]) for one in tokens]
     return {
         "score": score,
         "token": _single(tokens),
         "token_str": _single(texts),
-        "sequence": said,
+        "sequence": text,
         "method": method,
     }
 

@@ -144,18 +144,22 @@ def build_joints(request: JointRequest, model: MaskedLM, whole: Support) -> dict
     if request.blanks > 2:
         _check_fits(request, placeholder_axes(model, whole, request.support, request.blanks))
     axes = choose_axes(model, whole, request.cloze, request.support, request.settings)
-    about = {**request.provenance, **axes.diagnostics()}
+    diagnostics = {**request.provenance, **axes.diagnostics()}
     reader = RowReader(model, request.settings, forward_passes=axes.forward_passes)
     if request.blanks == 1:
-        return dict.fromkeys(request.methods, _own_distribution(request, reader, axes, about))
+        return dict.fromkeys(request.methods, _own_distribution(request, reader, axes, diagnostics))
     for name, options in request.methods.items():
         construction(name).check_axes(options, axes.supports)
     if request.blanks > 2:
         if request.is_scored_by_fills(tuple(map(len, axes.supports))):
-            return dict.fromkeys(request.methods, _joint_by_fills(request, reader, axes, about))
-        several = CandidateTables(reader, request.cloze, axes.supports, about)
+            return dict.fromkeys(
+                request.methods, _joint_by_fills(request, reader, axes, diagnostics)
+            )
+        several = CandidateTables(reader, request.cloze, axes.supports, diagnostics)
         return _elicited_joints(request, reader, several)
-    pair = PairTables(ElicitedSource(reader, request.cloze, axes.supports, about), request.settings)
+    pair = PairTables(
+        ElicitedSource(reader, request.cloze, axes.supports, diagnostics), request.settings
+    )
     if isinstance(request.support, Sketch):
         return sketched_joints(request.methods, pair, request.support)
     return _elicited_joints(request, reader, pair)
@@ -181,16 +185,16 @@ def _elicited_joints(
 
 
 def _joint_by_fills(
-    request: JointRequest, reader: RowReader, axes: Axes, about: Mapping[str, object]
+    request: JointRequest, reader: RowReader, axes: Axes, provenance: Mapping[str, object]
 ) -> Joint:
     fills = LazyOrders(BlankReader(reader, request.cloze, axes.supports))
-    known = {**about, "length": len(request.cloze)}
+    diagnostics = {**provenance, "length": len(request.cloze)}
     (method,) = request.methods
-    return Joint(fills, axes.supports, method=method, diagnostics=known)
+    return Joint(fills, axes.supports, method=method, diagnostics=diagnostics)
 
 
 def _own_distribution(
-    request: JointRequest, reader: RowReader, axes: Axes, about: Mapping[str, object]
+    request: JointRequest, reader: RowReader, axes: Axes, provenance: Mapping[str, object]
 ) -> Joint:
     """The model's distribution at a single blank: there is nothing to construct."""
     ((log_p, captured),) = masked_distributions(reader, request.cloze, axes.supports)
@@ -199,7 +203,7 @@ def _own_distribution(
         axes.supports,
         method="mlm",
         diagnostics={
-            **about,
+            **provenance,
             "forward_passes": reader.forward_passes,
             "length": len(request.cloze),
             "captured_mass": [captured],
@@ -227,8 +231,8 @@ def cost(
     if request.blanks > 2:
         # what will be rejected has no cost
         _check_fits(request, axes)
-    found = _counted(request, model, axes)
-    return measured(model, request.cloze, found, request.settings, examples) if timed else found
+    counted = _counted(request, model, axes)
+    return measured(model, request.cloze, counted, request.settings, examples) if timed else counted
 
 
 def _counted(request: JointRequest, model: MaskedLM, axes: tuple[Support, ...]) -> Cost:
@@ -236,18 +240,18 @@ def _counted(request: JointRequest, model: MaskedLM, axes: tuple[Support, ...]) 
     shape, layer = tuple(len(axis) for axis in axes), model.output_embedding
     width = None if layer is None else layer.weight.shape[1]
     if request.blanks > 2:
-        found = _cost_of_several(request, shape)
+        cost = _cost_of_several(request, shape)
     elif (
         request.blanks == 2
         and isinstance(request.support, Sketch)
         and (sketchy := needs_sketch(request.methods, shape))
     ):
-        found = cost_of_sketch(
+        cost = cost_of_sketch(
             request.support, shape, request.settings, len(request.cloze), len(sketchy), width
         )
-        found = replace(found, model_bytes=weight_bytes(model))
+        cost = replace(cost, model_bytes=weight_bytes(model))
     else:
-        found = predicted(
+        cost = predicted(
             request.methods,
             shape,
             length=len(request.cloze),
@@ -257,8 +261,8 @@ def _counted(request: JointRequest, model: MaskedLM, axes: tuple[Support, ...]) 
             whole_vocabulary=all(axis.is_whole(model.vocabulary_size) for axis in axes),
         )
     if not sizes_of(request.support, request.blanks, model.vocabulary_size):
-        return found
-    return replace(found, forward_passes=found.forward_passes + growing_rows(request.blanks))
+        return cost
+    return replace(cost, forward_passes=cost.forward_passes + growing_rows(request.blanks))
 
 
 def _cost_of_several(request: JointRequest, shape: tuple[int, ...]) -> Cost:

@@ -86,9 +86,9 @@ class PairReader:
                 places = rows.places[batch][row, blank, None]
                 log_probs, likeliest = folded(chosen, outcomes, places, contexts)
                 kept.log_probs[batch][row, blank] = log_probs[:, 0].cpu()
-                found = likeliest.places.shape[1]
-                kept.logits[batch][row, blank, :found] = likeliest.logits.float().cpu()
-                kept.places[batch][row, blank, :found] = likeliest.places.cpu()
+                width = likeliest.places.shape[1]
+                kept.logits[batch][row, blank, :width] = likeliest.logits.float().cpu()
+                kept.places[batch][row, blank, :width] = likeliest.places.cpu()
 
         # lengths are many and rows of each few, so that no batch size is tried out
         self.rows.at_blanks(Rows.of(rows.ids), rows.positions, rows.read, fold, batch_for=0)
@@ -198,11 +198,11 @@ def _sweep(
         places = [texts.places[:, blank, None], masked.places[:, blank, :most]]
         rows.append(reader.given(texts, blank, torch.cat(places, dim=1)))
         log_weights.append(torch.log_softmax(masked.logits[:, blank, :most].double(), dim=1))
-    found = reader.read(joined(*rows)).log_probs.split([len(part.ids) for part in rows])
+    parts = reader.read(joined(*rows)).log_probs.split([len(part.ids) for part in rows])
     # by the blank that is given: the other one's token under the pair's own, and under the contexts
     log_given, log_swept = [], []
     for blank in (0, 1):
-        log_probs = found[blank][:, 1 - blank].view(len(texts.ids), -1)
+        log_probs = parts[blank][:, 1 - blank].view(len(texts.ids), -1)
         log_given.append(log_probs[:, 0])
         swept = torch.logsumexp(log_weights[blank] + log_probs[:, 1:], dim=1)
         own = math.log(floor) + masked.log_probs[:, 1 - blank]

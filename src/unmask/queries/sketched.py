@@ -90,12 +90,12 @@ def sketched_joints(methods: Options, whole: PairTables, sketch: Sketch) -> dict
 
     `whole` are the tables of the vocabulary, not elicited.
     """
-    found: dict[str, Joint] = {}
+    joints: dict[str, Joint] = {}
     if sketchy := needs_sketch(methods, whole.shape):
         pair = SketchedPair(whole, seed=sketch.seed)
-        found = precise_joints({name: methods[name] for name in sketchy}, pair, sketch)
+        joints = precise_joints({name: methods[name] for name in sketchy}, pair, sketch)
     return {
-        name: found[name] if name in found else build(name, whole, options)
+        name: joints[name] if name in joints else build(name, whole, options)
         for name, options in methods.items()
     }
 
@@ -129,10 +129,10 @@ def precise_joints(
         times_reached += reached
         if times_reached == 2:
             break
-    known = {"standard_error": error, "precision_reached": reached}
+    diagnostics = {"standard_error": error, "precision_reached": reached}
     if sketch.precision is None:
-        del known["precision_reached"]
-    return {name: joint.named(name, known) for name, joint in joints.items()}
+        del diagnostics["precision_reached"]
+    return {name: joint.named(name, diagnostics) for name, joint in joints.items()}
 
 
 def _sizes(least: int, limit: int) -> Iterator[int]:
@@ -169,9 +169,9 @@ def joints_at(
     pair = SketchedPair(whole, seed=sketch.seed, given=certain)
     # at a fill that is certain the others are exact: they do not say how large a sketch must be
     growing = needs_sketch(methods, whole.shape) or list(methods)
-    found = precise_joints({name: methods[name] for name in growing}, pair, sketch, fill)
+    joints = precise_joints({name: methods[name] for name in growing}, pair, sketch, fill)
     return {
-        name: found[name] if name in found else _Built(pair, name, given).joint()
+        name: joints[name] if name in joints else _Built(pair, name, given).joint()
         for name, given in methods.items()
     }, pair
 
@@ -266,14 +266,14 @@ class _Built:
 
     @computed_once
     def _replicates(self) -> list[Joint]:
-        found = []
+        replicates = []
         # watched and cancelled like sweeps over tables: of a large sketch they take seconds
         with self.pair.whole.bar("error bars", REPLICATES) as bar:
             for number in range(REPLICATES):
                 # by an object of its own: one that kept itself would live until a collection
-                found.append(replace(self, replicate=number).joint())
+                replicates.append(replace(self, replicate=number).joint())
                 bar.update(1)
-        return found
+        return replicates
 
     def holding(self, places: Mapping[int, int]) -> Joint:
         """The joint with further tokens on its axes: up to a forward pass for each."""

@@ -74,7 +74,7 @@ class WordQuestion:
 
 
 def fill_targets(
-    about: WordQuestion,
+    request: WordQuestion,
     targets: Targets,
     *,
     method: str,
@@ -88,33 +88,33 @@ def fill_targets(
     of pieces from a few rows; `mlm` from one, as if pieces were independent; other constructions
     take two pieces in all, from the `joint_of` each text.
     """
-    blanks = len(about.cloze.blank_widths)
+    blanks = len(request.cloze.blank_widths)
     given = targets_by_blank(targets, blanks)
     count = _proposals(blanks - len(given))
-    each = [
+    candidates = [
         _candidates(
-            about, blank, given[blank] if blank in given else _proposed(about, blank, count)
+            request, blank, given[blank] if blank in given else _proposed(request, blank, count)
         )
         for blank in range(blanks)
     ]
-    _check_affordable(each, method)
-    priors = [_log_priors(piece_prior, found, blank) for blank, found in enumerate(each)]
-    found = []
-    for widths, together in _by_widths(each):
-        cloze = about.cloze.with_widths(widths)
-        if about.max_length is not None and len(cloze) > about.max_length:
+    _check_affordable(candidates, method)
+    priors = [_log_priors(piece_prior, words, blank) for blank, words in enumerate(candidates)]
+    fills: list[WordFill] = []
+    for widths, together in _by_widths(candidates):
+        cloze = request.cloze.with_widths(widths)
+        if request.max_length is not None and len(cloze) > request.max_length:
             raise ClozeError(
                 f"with blanks of {', '.join(map(str, widths))} tokens the text has {len(cloze)}; "
-                f"this model takes at most {about.max_length}"
+                f"this model takes at most {request.max_length}"
             )
         ids = torch.tensor([[i for word in fill for i in word.ids] for fill in together])
-        log_probs = _log_probs(about, cloze, ids, method, joint_of)
+        log_probs = _log_probs(request, cloze, ids, method, joint_of)
         log_prior = sum(prior[width] for prior, width in zip(priors, widths, strict=True))
-        found += [
+        fills += [
             WordFill(fill, cloze, log_prob, log_prior)
             for fill, log_prob in zip(together, log_probs.tolist(), strict=True)
         ]
-    return sorted(found, key=lambda fill: -(fill.log_prob + fill.log_prior))
+    return sorted(fills, key=lambda fill: -(fill.log_prob + fill.log_prior))
 
 
 def _proposals(blanks: int) -> int:
@@ -122,30 +122,30 @@ def _proposals(blanks: int) -> int:
     return _PROPOSALS if blanks < 2 else max(2, int(_PROPOSED_FILLS ** (1 / blanks) + 1e-9))
 
 
-def _proposed(about: WordQuestion, blank: int, count: int) -> list[int]:
-    spec = {blank: min(count, len(about.whole))}
-    narrow = about.cloze.one_token_each()
-    axes = choose_axes(about.model, about.whole, narrow, spec, about.settings)
+def _proposed(request: WordQuestion, blank: int, count: int) -> list[int]:
+    spec = {blank: min(count, len(request.whole))}
+    narrow = request.cloze.one_token_each()
+    axes = choose_axes(request.model, request.whole, narrow, spec, request.settings)
     return [int(token) for token in axes.supports[blank].ids]
 
 
-def _candidates(about: WordQuestion, blank: int, words: Sequence[Token]) -> list[Candidate]:
+def _candidates(request: WordQuestion, blank: int, words: Sequence[Token]) -> list[Candidate]:
     try:
-        found = pieces_in_context(about.tokenizer, about.cloze, blank, words)
+        candidates = pieces_in_context(request.tokenizer, request.cloze, blank, words)
     except SupportError as error:
         raise SupportError(f"blank {blank}: {error}") from None
-    for word in found:
-        if max(word.ids) >= len(about.whole):
+    for word in candidates:
+        if max(word.ids) >= len(request.whole):
             raise SupportError(
                 f"blank {blank}: the tokenizer has a token for {quoted(word.word)}, but the model "
-                f"has {len(about.whole):,} tokens; resize its embeddings"
+                f"has {len(request.whole):,} tokens; resize its embeddings"
             )
-    return found
+    return candidates
 
 
 def _check_affordable(each: Sequence[Sequence[Candidate]], method: str) -> None:
-    fills = math.prod(len(found) for found in each)
-    pieces = sum(max(len(word.ids) for word in found) for found in each)
+    fills = math.prod(len(candidates) for candidates in each)
+    pieces = sum(max(len(word.ids) for word in candidates) for candidates in each)
     one_by_one = construction(method).without_tables({})
     rows = fills * rows_of_a_fill(pieces) if one_by_one else fills
     if rows > _MOST_ROWS:
@@ -159,29 +159,29 @@ def _by_widths(
     each: Sequence[Sequence[Candidate]],
 ) -> Iterator[tuple[tuple[int, ...], list[tuple[Candidate, ...]]]]:
     """Combinations of candidates that are as many pieces wide, blank by blank."""
-    widths = [sorted({len(word.ids) for word in found}) for found in each]
+    widths = [sorted({len(word.ids) for word in candidates}) for candidates in each]
     for chosen in itertools.product(*widths):
         fitting = [
-            [word for word in found if len(word.ids) == width]
-            for found, width in zip(each, chosen, strict=True)
+            [word for word in candidates if len(word.ids) == width]
+            for candidates, width in zip(each, chosen, strict=True)
         ]
         yield chosen, list(itertools.product(*fitting))
 
 
 def _log_probs(
-    about: WordQuestion,
+    request: WordQuestion,
     cloze: Cloze,
     ids: Int[Tensor, "fills positions"],
     method: str,
     joint_of: Callable[[Cloze], Joint],
 ) -> Float[Tensor, " fills"]:
-    positions, known = len(cloze.positions), construction(method)
-    whole = (about.whole,) * positions
-    if known.without_tables({}) or positions == 1:
-        reader = BlankReader(RowReader(about.model, about.settings), cloze, whole)
+    positions, chosen = len(cloze.positions), construction(method)
+    whole = (request.whole,) * positions
+    if chosen.without_tables({}) or positions == 1:
+        reader = BlankReader(RowReader(request.model, request.settings), cloze, whole)
         return LazyOrders(reader).scores_of(ids)
     if method == "mlm":
-        masked = masked_distributions(RowReader(about.model, about.settings), cloze, whole)
+        masked = masked_distributions(RowReader(request.model, request.settings), cloze, whole)
         each = [log_p.cpu()[ids[:, blank]] for blank, (log_p, _) in enumerate(masked)]
         return torch.stack(each).sum(dim=0)
     if positions > 2:
@@ -194,10 +194,10 @@ def _log_probs(
 
 
 def _log_priors(
-    prior: PiecePrior | None, found: Sequence[Candidate], blank: int
+    prior: PiecePrior | None, candidates: Sequence[Candidate], blank: int
 ) -> dict[int, float]:
     """The log-probability of each number of pieces that the candidates of a blank have."""
-    widths = sorted({len(word.ids) for word in found})
+    widths = sorted({len(word.ids) for word in candidates})
     if prior is None:
         if len(widths) == 1:
             return {widths[0]: 0.0}
@@ -213,22 +213,22 @@ def _log_priors(
             "piece_prior is 'uniform' or a dictionary from numbers of pieces to their "
             f"probabilities, not {quoted(prior)}"
         )
-    known = {whole_number(pieces): real_number(weight) for pieces, weight in prior.items()}
-    if None in known:
+    by_width = {whole_number(pieces): real_number(weight) for pieces, weight in prior.items()}
+    if None in by_width:
         raise SupportError(f"piece_prior has numbers of pieces as keys, not {quoted(dict(prior))}")
-    missing = [width for width in widths if width not in known]
+    missing = [width for width in widths if width not in by_width]
     if missing:
         raise SupportError(
             f"blank {blank}: piece_prior has no probability for candidates of {listed(missing)} "
             "pieces"
         )
-    weights = [0.0 if weight is None else weight for weight in known.values()]
+    weights = [0.0 if weight is None else weight for weight in by_width.values()]
     if not all(0 < weight <= 1 for weight in weights) or sum(weights) > 1 + 1e-9:
         raise SupportError(
             "piece_prior gives each number of pieces a probability above 0, together at most 1, "
             f"not {quoted(dict(prior))}"
         )
-    log_weights = dict(zip(known, map(math.log, weights), strict=True))
+    log_weights = dict(zip(by_width, map(math.log, weights), strict=True))
     return {width: log_weights[width] for width in widths}
 
 

@@ -75,8 +75,8 @@ def read_corpus(spec: CorpusSpec, *, standard_input: BinaryIO | None = None) -> 
         if standard_input is None and sys.stdin is None:
             raise CorpusError("there is no standard input to read from; give a file")
         file, shown = standard_input or sys.stdin.buffer, "standard input"
-        found = _occurrences(file, spec.format or "txt", spec.columns, "stdin", shown)
-        return gather("stdin", shown, found)
+        occurrences = _occurrences(file, spec.format or "txt", spec.columns, "stdin", shown)
+        return gather("stdin", shown, occurrences)
     path = os.path.expanduser(spec.place)
     # not Path.is_dir and Path.exists, which raise on names that no file system takes
     if spec.place in KNOWN:
@@ -101,12 +101,12 @@ def _from_path(spec: CorpusSpec, path: Path) -> Corpus:
     stem = places.without_compression(path.name)[0].rpartition(".")[0] or path.name
     try:
         if format == "parquet":
-            found = _parquet_occurrences(str(path), spec.columns, stem)
-            return gather(path.name, shown, found)
+            occurrences = _parquet_occurrences(str(path), spec.columns, stem)
+            return gather(path.name, shown, occurrences)
         with places.open_file(str(path)) as file:
             # not the whole path: results name their corpus, and folders differ between machines
-            found = _occurrences(file, format, spec.columns, stem, shown)
-            return gather(path.name, shown, found)
+            occurrences = _occurrences(file, format, spec.columns, stem, shown)
+            return gather(path.name, shown, occurrences)
     except OSError as error:
         raise CorpusError(f"cannot read {shown}: {error.strerror or error}") from None
 
@@ -211,12 +211,12 @@ def _from_dataset(spec: CorpusSpec, place: str, name: str | None = None) -> Corp
     table = HubTable(place, split, spec.config, spec.revision)
     columns = spec.columns or _COLUMNS.get(place, ())
     chosen_split, rows = dataset_rows(table, columns)
-    found = (
+    occurrences = (
         Occurrence(f"{chosen_split}:{index}/{column}", row[column], f"row {index} of {shown}")
         for index, row in enumerate(rows)
         for column in columns
     )
-    return gather(", ".join([name or place, *filter(None, chosen)]), shown, found)
+    return gather(", ".join([name or place, *filter(None, chosen)]), shown, occurrences)
 
 
 def _reject_format(spec: CorpusSpec, what: str) -> None:

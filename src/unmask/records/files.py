@@ -125,7 +125,7 @@ class InputFile:
     `identity` is the hash of its content, or what a store says of it.
     """
 
-    found: FoundFile
+    entry: FoundFile
     format: str
     identity: str
     cuts: Sequence[int] = field(repr=False)
@@ -138,7 +138,7 @@ class InputFile:
         stops = chain(self.cuts[1:], [self.stop])
         for index, (start, stop) in enumerate(zip(self.cuts, stops, strict=False)):
             line = None if self.lines is None else self.lines[index]
-            yield Unit(number + index, self.found.place, self.format, start, stop, line)
+            yield Unit(number + index, self.entry.place, self.format, start, stop, line)
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class InputFiles:
 
     def to_dict(self) -> list[list[object]]:
         """What the input is known by, wherever it lies."""
-        return [[one.found.name, one.found.size, one.identity] for one in self.files]
+        return [[one.entry.name, one.entry.size, one.identity] for one in self.files]
 
     def columns(self, wanted: Sequence[str], *, every: bool = False) -> list[str]:
         """The columns of the first rows that can be read: that a name is not there may be a slip.
@@ -179,7 +179,7 @@ class InputFiles:
         """
         names = dict.fromkeys(_first_columns(self, wanted))
         for one in self.files:
-            if every and one.format == "jsonl" and one.found.changed is None:
+            if every and one.format == "jsonl" and one.entry.changed is None:
                 for unit in one.units():
                     names.update(dict.fromkeys(read_unit(unit, wanted).columns))
         return list(names)
@@ -377,10 +377,10 @@ def open_input(
 
     The delimiter of a CSV file is the one under which it has the columns.
     """
-    found = places.find(given, ENDINGS)
-    formats = [format or _format_of(one) for one in found]
+    files_found = places.find(given, ENDINGS)
+    formats = [format or _format_of(one) for one in files_found]
     cut = partial(_opened, texts_per_unit=texts_per_unit, columns=columns)
-    files = list(places.in_parallel(cut, zip(found, formats, strict=True)))
+    files = list(places.in_parallel(cut, zip(files_found, formats, strict=True)))
     return InputFiles(files, texts_per_unit)
 
 
@@ -390,11 +390,11 @@ def format_by_name(name: str) -> str | None:
     return "fasta" if ending in _FASTA else ending if ending in FORMATS else None
 
 
-def _format_of(found: FoundFile) -> str:
-    format = format_by_name(found.name)
+def _format_of(file: FoundFile) -> str:
+    format = format_by_name(file.name)
     if format is None:
         raise CorpusError(
-            f"the name of {places.shown(found.place)} does not show its format; name it: "
+            f"the name of {places.shown(file.place)} does not show its format; name it: "
             f"{listed(FORMATS)}"
         )
     return format
@@ -403,42 +403,42 @@ def _format_of(found: FoundFile) -> str:
 def _opened(
     chosen: tuple[FoundFile, str], texts_per_unit: int, columns: Sequence[str]
 ) -> InputFile:
-    found, format = chosen
-    is_packed = places.without_compression(found.place)[1] is not None
+    file, format = chosen
+    is_packed = places.without_compression(file.place)[1] is not None
     try:
         if format == "parquet":
-            return _parquet_file(found, texts_per_unit)
-        if found.changed is not None and format not in ("csv", "fasta") and not is_packed:
-            return _cut_by_bytes(found, format, texts_per_unit)
-        return _cut_by_records(found, format, texts_per_unit, columns)
+            return _parquet_file(file, texts_per_unit)
+        if file.changed is not None and format not in ("csv", "fasta") and not is_packed:
+            return _cut_by_bytes(file, format, texts_per_unit)
+        return _cut_by_records(file, format, texts_per_unit, columns)
     except OSError as error:
-        raise _unreadable(found.place, error) from None
+        raise _unreadable(file.place, error) from None
 
 
-def _identity(found: FoundFile) -> str:
+def _identity(entry: FoundFile) -> str:
     """By its hash if it is here; a store is believed when it says that an object is the same."""
-    if found.changed is not None:
-        return f"written {found.changed}"
-    with open(found.place, "rb") as file:
+    if entry.changed is not None:
+        return f"written {entry.changed}"
+    with open(entry.place, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _parquet_file(found: FoundFile, texts_per_unit: int) -> InputFile:
+def _parquet_file(entry: FoundFile, texts_per_unit: int) -> InputFile:
     try:
-        rows = parquet.footer(found.place).num_rows
+        rows = parquet.footer(entry.place).num_rows
     except CorpusError:
         # one unit, which fails when it is read, and says why
-        return InputFile(found, "parquet", _identity(found), (0,), 1)
+        return InputFile(entry, "parquet", _identity(entry), (0,), 1)
     cuts = range(0, rows, texts_per_unit)
-    return InputFile(found, "parquet", _identity(found), cuts, rows, texts=rows)
+    return InputFile(entry, "parquet", _identity(entry), cuts, rows, texts=rows)
 
 
-def _cut_by_bytes(found: FoundFile, format: str, texts_per_unit: int) -> InputFile:
-    with places.open_file(found.place) as file:
+def _cut_by_bytes(entry: FoundFile, format: str, texts_per_unit: int) -> InputFile:
+    with places.open_file(entry.place) as file:
         sample = file.read(_SAMPLE)
     mean = len(sample) / max(1, sample.count(b"\n"))
-    cuts = range(0, found.size, max(1, round(mean * texts_per_unit)))
-    return InputFile(found, format, _identity(found), cuts, found.size)
+    cuts = range(0, entry.size, max(1, round(mean * texts_per_unit)))
+    return InputFile(entry, format, _identity(entry), cuts, entry.size)
 
 
 # how many records end at a byte, and at which line the next begins
@@ -470,14 +470,14 @@ class _CountedLines:
 
 
 def _cut_by_records(
-    found: FoundFile, format: str, texts_per_unit: int, columns: Sequence[str]
+    entry: FoundFile, format: str, texts_per_unit: int, columns: Sequence[str]
 ) -> InputFile:
     cuts, lines, records = array("q", [0]), array("q", [1]), 0
     ends: dict[str, Callable[[_CountedLines], _Ends]] = {
-        "csv": partial(_csv_ends, found=found, columns=columns),
+        "csv": partial(_csv_ends, entry=entry, columns=columns),
         "fasta": _fasta_ends,
     }
-    with places.open_file(found.place) as file:
+    with places.open_file(entry.place) as file:
         counted = _CountedLines(file)
         for some, (at, line) in ends.get(format, _line_ends)(counted):
             full = records // texts_per_unit
@@ -491,8 +491,8 @@ def _cut_by_records(
     while cuts and cuts[-1] >= counted.bytes:
         cuts.pop()
     if records and format in ("csv", "tsv"):
-        records -= _layout_of(found.place, format, columns).has_header
-    return InputFile(found, format, counted.digest(), cuts, counted.bytes, lines, records)
+        records -= _layout_of(entry.place, format, columns).has_header
+    return InputFile(entry, format, counted.digest(), cuts, counted.bytes, lines, records)
 
 
 def _line_ends(counted: _CountedLines) -> _Ends:
@@ -508,8 +508,8 @@ def _line_ends(counted: _CountedLines) -> _Ends:
         yield some, (counted.bytes, counted.line)
 
 
-def _csv_ends(counted: _CountedLines, found: FoundFile, columns: Sequence[str]) -> _Ends:
-    layout = _layout_of(found.place, "csv", columns)
+def _csv_ends(counted: _CountedLines, entry: FoundFile, columns: Sequence[str]) -> _Ends:
+    layout = _layout_of(entry.place, "csv", columns)
     lines = (
         (0, text, None)
         for piece in counted
@@ -613,10 +613,10 @@ def check_header(place: str, format: str | None, columns: Sequence[str]) -> None
 
 def _first_columns(source: InputFiles, columns: Sequence[str]) -> list[str]:
     one_file = len(source.files) == 1
-    what = places.shown(source.files[0].found.place) if one_file else "the input"
+    what = places.shown(source.files[0].entry.place) if one_file else "the input"
     why = f"{what} holds no text; give at least one"
     for file in islice((one for one in source.files if one.cuts), _FILES_LOOKED_AT):
-        _check_plain(file.format, columns, places.shown(file.found.place))
+        _check_plain(file.format, columns, places.shown(file.entry.place))
         seen: list[str | None] = []
         try:
             for unit in file.units():

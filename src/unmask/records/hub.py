@@ -92,14 +92,14 @@ def _saved(library: Any, table: HubTable, shown: str) -> tuple[str, Any]:
         raise CorpusError(
             f"{shown} was saved to disk and has no configs or revisions; leave them out"
         )
-    found = library.load_from_disk(table.place)
-    if isinstance(found, library.DatasetDict):
-        split = _chosen(table.split, list(found), shown)
-        return split, found[split]
-    own = str(found.split) if found.split is not None else Path(table.place).name
+    loaded = library.load_from_disk(table.place)
+    if isinstance(loaded, library.DatasetDict):
+        split = _chosen(table.split, list(loaded), shown)
+        return split, loaded[split]
+    own = str(loaded.split) if loaded.split is not None else Path(table.place).name
     if table.split not in (None, own):
         raise CorpusError(f"{shown} has no split {quoted(table.split)}; it has only {quoted(own)}")
-    return own, found
+    return own, loaded
 
 
 def _chosen(split: str | None, names: Sequence[str], shown: str) -> str:

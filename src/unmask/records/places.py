@@ -70,8 +70,8 @@ def stamp(place: str) -> object:
     """What changes with a file of this machine, so that nothing stale is remembered of it."""
     if is_url(place):
         return None
-    found = os.stat(place)
-    return found.st_mtime_ns, found.st_size
+    status = os.stat(place)
+    return status.st_mtime_ns, status.st_size
 
 
 # --- reading -----------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ def find(places: Iterable[str], endings: Iterable[str]) -> list[FoundFile]:
     Those of a pattern or a folder come in the order of their names; of these, hidden ones and those
     whose names begin with an underscore are left out.
     """
-    found: list[FoundFile] = []
+    files: list[FoundFile] = []
     for place in places:
         some = _find_urls(place) if is_url(place) else _find_paths(os.path.expanduser(place))
         many = [one for one in some if one.name.lower().endswith(tuple(endings))]
@@ -146,8 +146,8 @@ def find(places: Iterable[str], endings: Iterable[str]) -> list[FoundFile]:
                 if is_url(place) or os.path.exists(place)
                 else f"there is no file {shown(place)}"
             )
-        found += some
-    return found
+        files += some
+    return files
 
 
 def _find_paths(place: str) -> list[FoundFile]:
@@ -180,7 +180,7 @@ def _find_urls(place: str) -> list[FoundFile]:
         if info.type != pafs.FileType.File:
             below = pafs.FileSelector(root, recursive=True, allow_not_found=True)
             infos = system.get_file_info(below)
-    found = []
+    files = []
     for one in sorted(infos, key=lambda one: one.path):
         itself = one.path.strip("/") == root.strip("/")
         name = one.base_name if itself else one.path.strip("/")[len(root.strip("/")) + 1 :]
@@ -188,8 +188,8 @@ def _find_urls(place: str) -> list[FoundFile]:
         chosen = base == place or fnmatch(url, place)
         # what was named outright is wanted whatever its name is
         if one.type == pafs.FileType.File and chosen and (itself or _is_data(name)):
-            found.append(FoundFile(url, name, one.size, one.mtime_ns or 0))
-    return found
+            files.append(FoundFile(url, name, one.size, one.mtime_ns or 0))
+    return files
 
 
 def _fixed_part(place: str) -> str:
@@ -242,12 +242,12 @@ def changes_in(folder: str) -> dict[str, int]:
 
 def _changed(path: str) -> int:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         # renamed since the folder was listed
         return 0
     # a copy may keep the time of modification, but not that of the change
-    return max(found.st_ctime_ns, found.st_mtime_ns)
+    return max(status.st_ctime_ns, status.st_mtime_ns)
 
 
 def in_parallel(function: Any, items: Iterable[Any]) -> Iterator[Any]:

@@ -74,8 +74,8 @@ def distinct(
     rows: Int[Tensor, "rows blanks"],
 ) -> tuple[Int[Tensor, "some blanks"], Int[Tensor, " rows"]]:
     """Each row once, and where every row stands among them."""
-    found, where = torch.unique(rows, dim=0, return_inverse=True)
-    return found, where
+    unique, inverse = torch.unique(rows, dim=0, return_inverse=True)
+    return unique, inverse
 
 
 def with_filled(

@@ -39,8 +39,8 @@ _DEEPEST = 32
 def digest(tensors: Mapping[str, Tensor], texts: Contents) -> str:
     """SHA-256 over all tensors, by name, type, shape and bytes, and all texts but the checksum."""
     total = hashlib.sha256()
-    told = {name: text for name, text in texts.items() if name != CHECKSUM}
-    total.update(json.dumps(told, sort_keys=True).encode())
+    hashed = {name: text for name, text in texts.items() if name != CHECKSUM}
+    total.update(json.dumps(hashed, sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
         total.update(f"\n{json.dumps(name)} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         for part in tensor.detach().reshape(-1).split(_DIGEST_CELLS):
@@ -97,10 +97,10 @@ def _depth(value: Any) -> int:
 
 def _with_aliases(own: Mapping[str, Tensor], aliases: Any) -> Tensors:
     """Tensors under all of their names: what two tables share is kept once."""
-    known = isinstance(aliases, dict) and all(
+    are_valid = isinstance(aliases, dict) and all(
         name not in own and isinstance(same, str) and same in own for name, same in aliases.items()
     )
-    if not known:
+    if not are_valid:
         raise UnmaskError(f"its aliases {quoted(aliases)} do not name its tensors")
     return {**own, **{name: own[same] for name, same in aliases.items()}}
 

@@ -97,10 +97,12 @@ class PairTables:
 
     def __repr__(self) -> str:
         """Shape, storage, model and text, as far as they are known: nothing is elicited."""
-        known = self.diagnostics()
-        named = [f"{key} {quoted(known[key])}" for key in ("model", "text") if known.get(key)]
-        kept = str(known.get("tables", "not elicited yet"))
-        return f"PairTables({', '.join([f'{self.shape[0]} x {self.shape[1]}', kept, *named])})"
+        diagnostics = self.diagnostics()
+        named = [
+            f"{key} {quoted(diagnostics[key])}" for key in ("model", "text") if diagnostics.get(key)
+        ]
+        storage = str(diagnostics.get("tables", "not elicited yet"))
+        return f"PairTables({', '.join([f'{self.shape[0]} x {self.shape[1]}', storage, *named])})"
 
     @property
     def supports(self) -> tuple[Support, Support]:
@@ -195,8 +197,8 @@ class PairTables:
     def memory_left(self) -> int:
         """Bytes of the limit that dense tables do not take already."""
         cells = 4 * self.shape[0] * self.shape[1]
-        known = map(self._if_elicited, (0, 1))
-        dense = sum(cells for table in known if table and isinstance(table.logits, DenseLogits))
+        elicited = map(self._if_elicited, (0, 1))
+        dense = sum(cells for table in elicited if table and isinstance(table.logits, DenseLogits))
         copied = sum(getattr(kept, "nbytes", 0) for kept in self._remembered.values())
         return self.memory_limit - dense - copied
 
@@ -244,11 +246,11 @@ class PairTables:
 
     def diagnostics(self) -> dict[str, object]:
         """How the tables are stored and what they have cost."""
-        known = self._if_elicited(0) or self._if_elicited(1)
+        table = self._if_elicited(0) or self._if_elicited(1)
         masked = self.__dict__.get("masked")
         return {
             **self.source.diagnostics(),
-            **({"tables": storage(known)} if known else {}),
+            **({"tables": storage(table)} if table else {}),
             **({"captured_mass": list(masked.captured)} if masked else {}),
         }
 

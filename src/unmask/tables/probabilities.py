@@ -108,6 +108,6 @@ def _write(table: ConditionalTable, rows: slice, tile: Tensor, written: Tensor) 
 
 def probabilities(tables: PairTables) -> Probabilities:
     """The probabilities of these tables, made once for all solvers that ask."""
-    found = tables.remember("probabilities", lambda: Probabilities(tables))
-    assert isinstance(found, Probabilities)
-    return found
+    remembered = tables.remember("probabilities", lambda: Probabilities(tables))
+    assert isinstance(remembered, Probabilities)
+    return remembered

@@ -75,18 +75,18 @@ def sizes_of(spec: object, blanks: int, vocabulary_size: int) -> dict[int, int]:
         return {} if size is None else dict.fromkeys(range(blanks), min(size, vocabulary_size))
     if isinstance(spec, Mapping):
         check_blanks(spec, blanks)
-        wanted: dict[int, object] = {int(blank): one for blank, one in spec.items()}
+        specs: dict[int, object] = {int(blank): one for blank, one in spec.items()}
     else:
-        wanted = dict.fromkeys(range(blanks), spec)
-    sizes = {blank: whole_number(one) for blank, one in wanted.items()}
-    found = {blank: size for blank, size in sizes.items() if size is not None}
-    for blank, size in found.items():
+        specs = dict.fromkeys(range(blanks), spec)
+    sizes = {blank: whole_number(one) for blank, one in specs.items()}
+    candidates = {blank: size for blank, size in sizes.items() if size is not None}
+    for blank, size in candidates.items():
         if not 1 <= size <= vocabulary_size:
             raise SupportError(
                 f"support asks for {quoted(size)} candidates of blank {quoted(blank)}; "
                 f"this model has 1 to {vocabulary_size}"
             )
-    return found
+    return candidates
 
 
 def choose_axes(

@@ -227,16 +227,16 @@ def row_entropies(
     one half leaves it out and the other applies it twice.
     """
     laws, own = zip(*(_row_entropies(samples, rows[t], t) for t in (0, 1)), strict=True)
-    found = []
+    entropies = []
     for number, sample in enumerate(samples):
         # contexts of one blank tell the entropy of the other
         first, second = float(laws[1][number]), float(laws[0][number])
         both = (first + float(own[0][number]) + second + float(own[1][number])) / 2
         more = _UNSEEN_BLANK * sample.unseen
-        found.append(
+        entropies.append(
             PairEntropies((first + more, second + more), both + _UNSEEN_BOTH * sample.unseen)
         )
-    return found
+    return entropies
 
 
 def _row_entropies(

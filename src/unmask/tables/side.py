@@ -34,8 +34,8 @@ class Side:
 
     def with_probes(self, probes: Sequence[int]) -> "Side":
         """The same with probes: tokens that have a probability and no weight in sums."""
-        known = set(self.places.tolist())
-        new = torch.tensor([p for p in dict.fromkeys(probes) if p not in known], dtype=torch.long)
+        present = set(self.places.tolist())
+        new = torch.tensor([p for p in dict.fromkeys(probes) if p not in present], dtype=torch.long)
         weights = torch.full((len(new),), _NO_WEIGHT, dtype=torch.float64)
         places = torch.cat([self.places, new])
         order = torch.argsort(places)

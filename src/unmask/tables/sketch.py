@@ -262,7 +262,7 @@ def _masses(
     if not side.tail.any():
         return torch.log_softmax(log_p + side.log_weights, dim=1)
     tail = torch.log_softmax(log_p[:, side.tail] + side.log_weights[side.tail], dim=1)
-    found = log_p + side.log_weights
-    found[:, side.tail] = tail + log_left[:, None]
+    log_masses = log_p + side.log_weights
+    log_masses[:, side.tail] = tail + log_left[:, None]
     # what is impossible in float32 is unlikely here: logarithms stay finite
-    return torch.log_softmax(found.clamp(min=-1e4), dim=1)
+    return torch.log_softmax(log_masses.clamp(min=-1e4), dim=1)

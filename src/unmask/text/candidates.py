@@ -29,8 +29,8 @@ def whole_vocabulary(tokenizer: Tokenizer, size: int) -> Support:
     names = tokenizer.convert_ids_to_tokens(list(range(size)))
     # an output layer padded to a round size has outputs that no token names; tokenizers in Python
     # call them unknown
-    known = 1 + max(tokenizer.get_vocab().values()) if hasattr(tokenizer, "get_vocab") else size
-    shown = [_nameless(i) if n is None or i >= known else n for i, n in enumerate(names)]
+    named = 1 + max(tokenizer.get_vocab().values()) if hasattr(tokenizer, "get_vocab") else size
+    shown = [_nameless(i) if n is None or i >= named else n for i, n in enumerate(names)]
     return Support(torch.arange(size), shown, getattr(tokenizer, "tokenize", None))
 
 
@@ -87,15 +87,15 @@ def _nameless(token_id: int) -> str:
     return f"<id {token_id}>"
 
 
-def _inside(given: Support, whole: Support) -> Support:
+def _inside(candidates: Support, whole: Support) -> Support:
     # a negative id would count from the end and score another token silently
-    for token_id in (int(given.ids.min()), int(given.ids.max())):
+    for token_id in (int(candidates.ids.min()), int(candidates.ids.max())):
         if not 0 <= token_id < len(whole):
             raise SupportError(
                 f"the support has token id {token_id}; this model has 0 to {len(whole) - 1}"
             )
     # as candidates, tokens of a sketch stand for themselves alone
-    return given if given.log_weights is None else replace(given, log_weights=None)
+    return candidates if candidates.log_weights is None else replace(candidates, log_weights=None)
 
 
 def _names() -> str:

@@ -122,9 +122,9 @@ def parse_cloze(
     each. What a blank covered is kept as `gold`. Both are typed as objects because anything else
     is answered too, with a `ClozeError`.
     """
-    said = checked_text(text)
+    sentence = checked_text(text)
     checked = None if blanks is None else checked_blanks(blanks)
-    encoding = _encoded(said, tokenizer, checked or [])
+    encoding = _encoded(sentence, tokenizer, checked or [])
     ids = [int(token) for token in encoding["input_ids"]]
     if max_length is not None and len(ids) > max_length:
         raise ClozeError(f"the text has {len(ids)} tokens; this model takes at most {max_length}")
@@ -132,15 +132,15 @@ def parse_cloze(
     masks = [place for place, token in enumerate(ids) if token == mask]
     if checked is None:
         if not masks:
-            raise ClozeError(_no_blank(said, tokenizer))
-        unknown = unknown_parts(said, ids, tokenizer)
-        return Cloze(said, tuple(ids), tuple(masks), unknown=unknown)
+            raise ClozeError(_no_blank(sentence, tokenizer))
+        unknown = unknown_parts(sentence, ids, tokenizer)
+        return Cloze(sentence, tuple(ids), tuple(masks), unknown=unknown)
     if masks:
         raise ClozeError(
             f"the text already holds {len(masks)} {printable(tokenizer.mask_token)}; "
             "give blanks or mask tokens, not both"
         )
-    return _with_blanks(said, ids, checked, encoding, tokenizer)
+    return _with_blanks(sentence, ids, checked, encoding, tokenizer)
 
 
 def _encoded(text: str, tokenizer: Tokenizer, blanks: Sequence[Blank]) -> Mapping[str, Any]:
@@ -246,12 +246,12 @@ def _places(blank: int | Span, text: str, tokens: int, encoding: Any) -> range:
 def _spans(
     blanks: Sequence[int | Span], text: str, offsets: Sequence[Span]
 ) -> tuple[Span, ...] | None:
-    found = [
+    spans = [
         trimmed(text, blank) if isinstance(blank, tuple) else span_of_place(blank, text, offsets)
         for blank in blanks
     ]
-    whole = tuple(span for span in found if span is not None)
-    return whole if len(whole) == len(found) else None
+    whole = tuple(span for span in spans if span is not None)
+    return whole if len(whole) == len(spans) else None
 
 
 def _reject_special(token: int, position: int, tokenizer: Tokenizer) -> None:

@@ -16,16 +16,16 @@ OUT_IN_PYTHON = (
 
 def made_of_pieces(cloze: Cloze) -> str | None:
     """Which words make more than one blank, and how many; None where none does."""
-    said = [f"{word} and makes {width} blanks" for word, width in _wide(cloze)]
-    return ", ".join(said) or None
+    notes = [f"{word} and makes {width} blanks" for word, width in _wide(cloze)]
+    return ", ".join(notes) or None
 
 
 def one_blank_for_each(cloze: Cloze, way_out: str = OUT_IN_PYTHON) -> tuple[Cloze, str | None]:
     """One blank per word, and what to say where that has lost pieces; None where it has not."""
-    said = [f"{word}, but one blank here, which holds a single token" for word, _ in _wide(cloze)]
-    if not said:
+    notes = [f"{word}, but one blank here, which holds a single token" for word, _ in _wide(cloze)]
+    if not notes:
         return cloze, None
-    return cloze.one_token_each(), f"{', '.join(said)}; {way_out}"
+    return cloze.one_token_each(), f"{', '.join(notes)}; {way_out}"
 
 
 def _wide(cloze: Cloze) -> list[tuple[str, int]]:
@@ -44,5 +44,5 @@ def _wide(cloze: Cloze) -> list[tuple[str, int]]:
 def blanks_of(cloze: Cloze) -> str:
     """How many blanks, and where they come from, for a sentence: 6 blanks ('x' is ...)."""
     count = len(cloze.positions)
-    said = made_of_pieces(cloze)
-    return f"{count} blank{'s' * (count != 1)}" + ("" if said is None else f" ({said})")
+    note = made_of_pieces(cloze)
+    return f"{count} blank{'s' * (count != 1)}" + ("" if note is None else f" ({note})")

@@ -21,9 +21,9 @@ class ReadAhead:
         return self._tokenizer(text, **options) if ids is None else {"input_ids": ids}
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._tokenizer, name)
-        self.__dict__[name] = found
-        return found
+        attribute = getattr(self._tokenizer, name)
+        self.__dict__[name] = attribute
+        return attribute
 
 
 def _ids_of(tokenizer: Any, texts: list[str]) -> dict[str, list[int]]:
@@ -31,7 +31,7 @@ def _ids_of(tokenizer: Any, texts: list[str]) -> dict[str, list[int]]:
         return {}
     unread = {"return_attention_mask": False, "return_token_type_ids": False}
     try:
-        found = tokenizer(texts, verbose=False, **unread)["input_ids"]
+        ids = tokenizer(texts, verbose=False, **unread)["input_ids"]
     except Exception:  # a text that it cannot read fails again, on its own, and is explained there
         return {}
-    return dict(zip(texts, found, strict=True))
+    return dict(zip(texts, ids, strict=True))

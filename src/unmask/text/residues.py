@@ -95,8 +95,8 @@ def _first_residue(tokenizer: Tokenizer, text: str, residues: str) -> int | None
 
 
 def _unreadable(vocabulary: Sequence[str], residues: str) -> str:
-    known = {bare_letter(name) for name in vocabulary}
+    letters = {bare_letter(name) for name in vocabulary}
     for position, letter in enumerate(residues, start=1):
-        if letter not in known:
+        if letter not in letters:
             return f"this model has no token for residue {letter}, at position {position}"
     return "this tokenizer has no single token per residue; use a model of proteins, DNA or RNA"

@@ -85,8 +85,8 @@ def span_of_word(word: str, text: str) -> Span:
     sought = word.strip()
     if not sought:
         raise ClozeError("a blank is an empty word; give a word of the text or a span (start, end)")
-    found = _occurrences(sought, text)
-    whole = [span for span in found if not _inside_a_word(span, text)]
+    spans = _occurrences(sought, text)
+    whole = [span for span in spans if not _inside_a_word(span, text)]
     if len(whole) == 1:
         return whole[0]
     if whole:
@@ -94,9 +94,9 @@ def span_of_word(word: str, text: str) -> Span:
             f"{quoted(sought)} occurs {len(whole)} times, at {_listed(whole)}; "
             "give one of these spans"
         )
-    if found:
+    if spans:
         raise ClozeError(
-            f"{quoted(sought)} occurs only inside other words, at {_listed(found)}; "
+            f"{quoted(sought)} occurs only inside other words, at {_listed(spans)}; "
             "give a span if that is meant"
         )
     raise ClozeError(f"{quoted(sought)} does not occur in the text; a blank is a word as written")
@@ -129,7 +129,7 @@ def _is_space(piece: str) -> bool:
 
 def _occurrences(sought: str, text: str) -> list[Span]:
     # a lookahead: they may overlap
-    starts = (found.start() for found in re.finditer(f"(?={re.escape(sought)})", text))
+    starts = (match.start() for match in re.finditer(f"(?={re.escape(sought)})", text))
     return [(start, start + len(sought)) for start in starts]
 
 

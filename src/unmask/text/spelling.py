@@ -27,8 +27,8 @@ def name_of_id(tokenizer: Tokenizer, token: int) -> str | None:
     except (IndexError, KeyError):
         return None
     # tokenizers written in Python call every unknown id by the unknown token's name
-    known = name is not None and id_of_name(tokenizer, str(name)) in (token, None)
-    return str(name) if known else None
+    is_own = name is not None and id_of_name(tokenizer, str(name)) in (token, None)
+    return str(name) if is_own else None
 
 
 def id_of_name(tokenizer: Tokenizer, name: str) -> int | None:

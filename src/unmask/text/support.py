@@ -127,17 +127,17 @@ class Support:
         return f"{quoted(self.names[self._place_of_id[token_id]])}, id {token_id},"
 
     def _unknown(self, name: str) -> str:
-        said = f"{quoted(name)} is not one of the {len(self)} tokens of this blank"
+        message = f"{quoted(name)} is not one of the {len(self)} tokens of this blank"
         pieces = [] if self.cut is None else self.cut(name)
         if len(pieces) > 1:
-            said += (
+            message += (
                 f": it is {len(pieces)} pieces of this tokenizer "
                 f"({' '.join(map(printable, pieces))}); give words of several pieces as targets: "
                 "lm.fill(..., targets=[...]) or unmask fill --targets"
             )
         near = difflib.get_close_matches(name, self._place_of_name, n=3, cutoff=0.7)
         hint = f"; did you mean {' or '.join(quoted(n) for n in near)}?" if near else ""
-        return f"{said}{hint}"
+        return f"{message}{hint}"
 
     @computed_once
     def _place_of_id(self) -> dict[int, int]:

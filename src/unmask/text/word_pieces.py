@@ -55,13 +55,13 @@ def pieces_in_context(
     vocabulary with its marker (`##ing`, `Ġman`) or an id is a single piece as given.
     """
     frames = _frames(tokenizer, cloze, blank)
-    found: dict[tuple[int, ...], Candidate] = {}
+    candidates: dict[tuple[int, ...], Candidate] = {}
     for word in words:
         one = _as_given(tokenizer, word) or _in_context(tokenizer, frames, str(word))
-        if one.ids in found:
-            raise SupportError(_given_twice(tokenizer, found[one.ids], one))
-        found[one.ids] = one
-    return list(found.values())
+        if one.ids in candidates:
+            raise SupportError(_given_twice(tokenizer, candidates[one.ids], one))
+        candidates[one.ids] = one
+    return list(candidates.values())
 
 
 def _frames(tokenizer: Tokenizer, cloze: Cloze, blank: int) -> list[_Frame]:
@@ -82,7 +82,7 @@ def _frames(tokenizer: Tokenizer, cloze: Cloze, blank: int) -> list[_Frame]:
 
 
 def _spans_of_masks(tokenizer: Tokenizer, cloze: Cloze) -> list[Span]:
-    spans = [found.span() for found in re.finditer(re.escape(tokenizer.mask_token), cloze.text)]
+    spans = [match.span() for match in re.finditer(re.escape(tokenizer.mask_token), cloze.text)]
     read = tuple(ids_of_text(tokenizer, cloze.text))
     if len(spans) != len(cloze.positions) or read != cloze.ids:
         raise ClozeError(
@@ -123,16 +123,16 @@ def _as_given(tokenizer: Tokenizer, word: object) -> Candidate | None:
     marker = next((m for m in markers(tokenizer) if word.startswith(m) and word != m), None)
     if marker is None:
         return None
-    named = id_of_name(tokenizer, word)
-    if named is None and not hasattr(tokenizer, "backend_tokenizer"):
+    named_token = id_of_name(tokenizer, word)
+    if named_token is None and not hasattr(tokenizer, "backend_tokenizer"):
         return None
-    if named is None:
+    if named_token is None:
         rest = word.removeprefix(marker)
         typed = " " + rest if marker in SPACE_MARKERS else rest
         raise SupportError(
             f"{quoted(word)} is not a token of the vocabulary; write {quoted(typed)} for its pieces"
         )
-    return Candidate(word, (named,))
+    return Candidate(word, (named_token,))
 
 
 def _in_context(tokenizer: Tokenizer, frames: Sequence[_Frame], word: str) -> Candidate:
@@ -185,8 +185,8 @@ def _read(tokenizer: Tokenizer, text: str, word: str) -> tuple[int, ...]:
     try:
         return tuple(ids_of_text(tokenizer, text))
     except Exception as error:  # a vocabulary without an unknown token fails on an unknown word
-        said = quoted(str(error))
-        raise SupportError(f"the tokenizer cannot read {quoted(word)}: {said}") from error
+        reason = quoted(str(error))
+        raise SupportError(f"the tokenizer cannot read {quoted(word)}: {reason}") from error
 
 
 def _reject_unwritable(word: str) -> None:

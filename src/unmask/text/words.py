@@ -32,21 +32,21 @@ def joined_words(
     offsets: Sequence[Span],
 ) -> tuple[Word, ...]:
     """Pieces that belong together; a piece of nothing but space belongs to what follows it."""
-    found: list[Word] = []
+    words: list[Word] = []
     for rank, place in enumerate(places):
         start, end = offsets[place]
         piece = text[start:end]
         inner = piece.strip()
         if inner and inner != piece:
             start, end = trimmed(text, (start, end))
-        before = found[-1] if rank and word_ids[places[rank - 1]] == word_ids[place] else None
+        before = words[-1] if rank and word_ids[places[rank - 1]] == word_ids[place] else None
         blank = before is not None and not before.text.strip()
         if before is None or (not blank and any(map(str.isspace, text[before.end : start]))):
-            found.append(Word(rank, rank + 1, start, end, text[start:end]))
+            words.append(Word(rank, rank + 1, start, end, text[start:end]))
             continue
         low, high = start if blank else before.start, max(end, before.end)
-        found[-1] = Word(before.first, rank + 1, low, high, text[low:high])
-    return tuple(found)
+        words[-1] = Word(before.first, rank + 1, low, high, text[low:high])
+    return tuple(words)
 
 
 def every_word(text: str, tokenizer: Any) -> list[Blank]:

@@ -36,8 +36,8 @@ def draw_tokens(
     gumbel = -(-noise.clamp_min(1e-300).log()).log()
     perturbed = (log_p + gumbel.to(log_p.device)).scatter(1, own, -torch.inf)
     # the own token and those that are not allowed are never drawn
-    found = perturbed.topk(min(count, log_p.shape[1]), dim=1)
-    others, beyond = found.indices[:, : count - 1], found.values[:, count - 1 : count]
+    largest = perturbed.topk(min(count, log_p.shape[1]), dim=1)
+    others, beyond = largest.indices[:, : count - 1], largest.values[:, count - 1 : count]
     log_others = log_p.gather(1, others)
     # 1 - exp(-exp(log p - beyond)) is the probability that a token's value exceeds `beyond`
     log_included = (-torch.expm1(-torch.exp(log_others - beyond))).log()

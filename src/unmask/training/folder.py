@@ -55,8 +55,8 @@ class TuningFolder:
             return
         except OSError as error:
             raise StoreError(f"cannot use {self.shown}: {error.strerror}; give a folder") from None
-        known = (self._training / _PLAN, self.path / _RESULT)
-        if any(path.exists() for path in known) or self._is_fresh(inside):
+        files = (self._training / _PLAN, self.path / _RESULT)
+        if any(path.exists() for path in files) or self._is_fresh(inside):
             return
         raise StoreError(
             f"{self.shown} is not empty, and what it holds is not a tuning "
@@ -77,9 +77,9 @@ class TuningFolder:
             if there is not None:
                 complete = path.name == _RESULT
                 stored = there.get("plan") if complete and isinstance(there, dict) else there
-                for said in _changes(stored, plan):
+                for change in _changes(stored, plan):
                     raise StoreError(
-                        f"{self.shown} holds another tuning: {said}; give another folder"
+                        f"{self.shown} holds another tuning: {change}; give another folder"
                     )
                 return complete
         return False
@@ -96,9 +96,9 @@ class TuningFolder:
 
     def result(self) -> dict[str, Any]:
         """What a complete folder says about itself."""
-        found = self._read(self.path / _RESULT)
-        assert isinstance(found, dict)
-        return found
+        stored = self._read(self.path / _RESULT)
+        assert isinstance(stored, dict)
+        return stored
 
     @contextmanager
     def held(self, plan: Plan) -> Iterator[None]:
@@ -145,6 +145,6 @@ def _changes(stored: Any, plan: Plan) -> list[str]:
     try:
         models = [ModelIdentity.from_dict(one.pop("model")) for one in (there, here)]
     except (KeyError, TypeError, ValueError, AttributeError):
-        return [said for _, said in changes_between(stored, dict(plan))]
-    said = [said for _, said in changes_between(there, here)]
-    return said or list(model_changes(*models).values())
+        return [change for _, change in changes_between(stored, dict(plan))]
+    changes = [change for _, change in changes_between(there, here)]
+    return changes or list(model_changes(*models).values())

@@ -24,9 +24,9 @@ class Vocabulary:
 
     def places(self, batch: Batch) -> Bool[Tensor, "rows length"]:
         """Where an ordinary token stands; the input may have ids that are no outcome."""
-        known = batch.ids < len(self.ordinary)
-        found = self.ordinary[batch.ids.clamp_max(len(self.ordinary) - 1)]
-        return found & known & (batch.attention == 1)
+        is_inside = batch.ids < len(self.ordinary)
+        is_ordinary = self.ordinary[batch.ids.clamp_max(len(self.ordinary) - 1)]
+        return is_ordinary & is_inside & (batch.attention == 1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,8 +76,8 @@ class Network:
 
         def forward() -> Tensor:
             with torch.autocast(self.device.type, torch.bfloat16, enabled=self._bfloat16):
-                found: Tensor = self.module(input_ids=ids, return_dict=True, **options).logits
-                return found
+                logits: Tensor = self.module(input_ids=ids, return_dict=True, **options).logits
+                return logits
 
         if not self._narrow:
             return forward()[chosen].float()

@@ -62,21 +62,21 @@ def choose_pairs(
     """At most `count` texts of a batch with two blanks each: adjacent or any two, as likely."""
     ordinary = vocabulary.places(batch)
     order = torch.randperm(len(batch), generator=draw).tolist()
-    found: list[tuple[int, list[int]]] = []
+    chosen_pairs: list[tuple[int, list[int]]] = []
     for row in order:
-        if len(found) == count:
+        if len(chosen_pairs) == count:
             break
         places = ordinary[row].nonzero().flatten().tolist()
         kind, *two = torch.rand(3, generator=draw, dtype=torch.float64).tolist()
         pair = adjacent_pair(places, two[0]) if kind < 0.5 else []
         pair = pair if len(pair) == 2 else random_pair(places, *two)
         if len(pair) == 2:
-            found.append((row, pair))
-    if not found:
+            chosen_pairs.append((row, pair))
+    if not chosen_pairs:
         return None
-    rows = torch.tensor([row for row, _ in found])
+    rows = torch.tensor([row for row, _ in chosen_pairs])
     some = Batch(batch.ids[rows], batch.attention[rows])
-    return BlankPairs(some, torch.tensor([pair for _, pair in found]))
+    return BlankPairs(some, torch.tensor([pair for _, pair in chosen_pairs]))
 
 
 def measure_pairs(
@@ -135,8 +135,8 @@ def _masked(
     batch, places = pairs.batch, pairs.places
     chosen = torch.zeros(batch.ids.shape, dtype=torch.bool).scatter(1, places, True)
     ids = torch.where(chosen, mask_id, batch.ids)
-    found = network.logits(Batch(ids, batch.attention), chosen)
-    return found.reshape(len(pairs), 2, -1)
+    logits = network.logits(Batch(ids, batch.attention), chosen)
+    return logits.reshape(len(pairs), 2, -1)
 
 
 def _filled(
@@ -153,5 +153,5 @@ def _filled(
         ids[each, side, :, pairs.places[:, other]] = drawn[other].tokens.cpu()
         chosen[each, side, :, pairs.places[:, side]] = True
     attention = pairs.batch.attention[:, None, None].expand(shape).flatten(0, 2)
-    found = network.logits(Batch(ids.flatten(0, 2), attention), chosen.flatten(0, 2))
-    return found.reshape(*shape[:3], -1)
+    logits = network.logits(Batch(ids.flatten(0, 2), attention), chosen.flatten(0, 2))
+    return logits.reshape(*shape[:3], -1)

@@ -48,11 +48,11 @@ class TrainingRecord:
         """The first with the lowest objective."""
         return min(self.evaluations, key=lambda one: one.objective)
 
-    def add(self, found: Evaluation) -> bool:
+    def add(self, evaluation: Evaluation) -> bool:
         """Keep an evaluation; whether it is the best so far."""
-        self.evaluations.append(found)
+        self.evaluations.append(evaluation)
         self.losses.clear()
-        return self.best is found
+        return self.best is evaluation
 
     def is_due(self, tuning: Tuning) -> bool:
         """Whether the held-out texts are to be measured now: so often, evenly, and at both ends."""

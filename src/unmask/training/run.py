@@ -68,8 +68,8 @@ class TrainingRun:
         self.optimizer = new_optimizer(self.network.parameters())
         self.record = TrainingRecord()
         if folder.state.exists():
-            about = load_state(folder.state, self.network.module, self.optimizer)
-            self.record = TrainingRecord.from_dict(about["record"])
+            state = load_state(folder.state, self.network.module, self.optimizer)
+            self.record = TrainingRecord.from_dict(state["record"])
             say(f"continuing after {self.record.passes:,} of {self.total:,} forward passes")
         # of the epoch that the next step is in
         self._epoch, self._batches = -1, list[list[int]]()
@@ -123,8 +123,8 @@ class TrainingRun:
         now = time.monotonic()
         self.record.seconds += now - self._began
         self._began = now
-        about = {"record": self.record.to_dict()}
-        save_state(self.folder.state, self.network.module, self.optimizer, about)
+        state = {"record": self.record.to_dict()}
+        save_state(self.folder.state, self.network.module, self.optimizer, state)
         self._saved = time.monotonic()
         self._saving = self._saved - now
 
@@ -194,8 +194,8 @@ class TrainingRun:
 
     def _backward(self, loss: Tensor) -> None:
         if not bool(torch.isfinite(loss)):
-            said = f"the loss of step {self.record.step + 1:,} is {float(loss.detach())}"
-            raise NumericsError(f"{said}; give a lower learning rate, and another folder")
+            problem = f"the loss of step {self.record.step + 1:,} is {float(loss.detach())}"
+            raise NumericsError(f"{problem}; give a lower learning rate, and another folder")
         loss.backward()
 
     def _batch(self, step: int) -> Batch:
@@ -226,7 +226,7 @@ class TrainingRun:
         one = None if terms is None else float(terms.compatibility)
         other = None if terms is None else float(terms.marginals.mean())
         moved = None if terms is None else float(terms.interaction.mean())
-        found = Evaluation(
+        result = Evaluation(
             passes=self.record.passes,
             loss=loss,
             single_blanks=single,
@@ -236,15 +236,15 @@ class TrainingRun:
             objective=loss + tuning.compatibility * (one or 0) + tuning.marginals * (other or 0),
             training_loss=self.record.mean_loss(),
         )
-        if not math.isfinite(found.objective):
+        if not math.isfinite(result.objective):
             raise NumericsError(
-                f"the held-out loss is {loss} after {found.passes:,} forward passes; give a lower"
+                f"the held-out loss is {loss} after {result.passes:,} forward passes; give a lower"
                 " learning rate, and another folder"
             )
         self.record.held_out_passes += network.passes
-        if self.record.add(found) and tuning.keep == "best":
-            save_weights(self.folder.best, network.module, {"evaluation": asdict(found)})
-        self.say(self._line(found))
+        if self.record.add(result) and tuning.keep == "best":
+            save_weights(self.folder.best, network.module, {"evaluation": asdict(result)})
+        self.say(self._line(result))
 
     def _held_out(self) -> list[Batch]:
         texts = self.texts.held_out
@@ -261,10 +261,10 @@ class TrainingRun:
             masked = mask_blanks(batch, self.vocabulary, generator("held out", place))
             logits = self.network.logits(masked.batch, masked.chosen)
             targets = masked.targets.to(logits.device)
-            found = cross_entropy(logits, targets, reduction="none").double().cpu()
+            losses = cross_entropy(logits, targets, reduction="none").double().cpu()
             blanks = masked.chosen.sum(1)
-            every += found.tolist()
-            single += found[blanks.repeat_interleave(blanks) == 1].tolist()
+            every += losses.tolist()
+            single += losses[blanks.repeat_interleave(blanks) == 1].tolist()
         return math.fsum(every) / len(every), math.fsum(single) / len(single) if single else None
 
     def _held_out_terms(self, batches: Sequence[Batch], stop: Stop) -> Terms | None:
@@ -273,13 +273,13 @@ class TrainingRun:
         Tokens follow the model: what it finds likely changes.
         """
         tokens = self._held_out_tokens()
-        found: list[Terms] = []
+        terms: list[Terms] = []
         for pairs, draw in self._held_out_pairs(batches):
             self._stop_if(stop)
-            found.append(measure_pairs(self.network, pairs, self.vocabulary, tokens, draw))
-        if not found:
+            terms.append(measure_pairs(self.network, pairs, self.vocabulary, tokens, draw))
+        if not terms:
             return None
-        return Terms(*(torch.cat(term).double() for term in zip(*found, strict=True)))
+        return Terms(*(torch.cat(term).double() for term in zip(*terms, strict=True)))
 
     def _held_out_pairs(
         self, batches: Sequence[Batch]
@@ -296,18 +296,18 @@ class TrainingRun:
     def _held_out_tokens(self) -> int:
         return min(self.tuning.tokens, int(self.vocabulary.ordinary.sum()))
 
-    def _line(self, found: Evaluation) -> str:
+    def _line(self, result: Evaluation) -> str:
         seconds = self.record.seconds + time.monotonic() - self._began
-        said = f"held-out loss {found.loss:.3f} nats per masked token"
-        if found.single_blanks is not None:
-            said += f" (of single blanks {found.single_blanks:.3f})"
-        if found.training_loss is not None:
-            said += f", training {found.training_loss:.3f}"
-        if found.compatibility is not None:
-            said += f"; compatibility {found.compatibility:.3f}, marginals {found.marginals:.3f}"
-            said += f", interaction {found.interaction:.3f}"
-        done = f"{found.passes:,} of {self.total:,} forward passes, {readable_seconds(seconds)}"
-        return f"{done}: {said}"
+        line = f"held-out loss {result.loss:.3f} nats per masked token"
+        if result.single_blanks is not None:
+            line += f" (of single blanks {result.single_blanks:.3f})"
+        if result.training_loss is not None:
+            line += f", training {result.training_loss:.3f}"
+        if result.compatibility is not None:
+            line += f"; compatibility {result.compatibility:.3f}, marginals {result.marginals:.3f}"
+            line += f", interaction {result.interaction:.3f}"
+        done = f"{result.passes:,} of {self.total:,} forward passes, {readable_seconds(seconds)}"
+        return f"{done}: {line}"
 
 
 @contextmanager

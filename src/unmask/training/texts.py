@@ -51,8 +51,8 @@ class Batch:
 
 def number(*parts: object) -> int:
     """A number from a hash of what it is for; torch takes 64 bits with a sign."""
-    said = "\x00".join(map(str, parts)).encode()
-    return int.from_bytes(hashlib.sha256(said).digest()[:8], "big") >> 1
+    hashed = "\x00".join(map(str, parts)).encode()
+    return int.from_bytes(hashlib.sha256(hashed).digest()[:8], "big") >> 1
 
 
 def generator(*parts: object) -> torch.Generator:
@@ -83,19 +83,19 @@ def read_texts(lm: LanguageModel, texts: Iterable[str], without: Iterable[str] =
         else:
             kept.append(key)
         seen.add(key)
-    found = sorted(
+    sequences = sorted(
         (hashlib.sha256(text.encode()).digest(), ids) for text, ids in _fitting(lm, kept, left_out)
     )
-    if len(found) < 2:
+    if len(sequences) < 2:
         why = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
         raise CorpusError(
-            f"{len(found)} of {len(seen):,} texts can be learnt from"
+            f"{len(sequences)} of {len(seen):,} texts can be learnt from"
             f"{' (left out: ' + why + ')' if why else ''}; 2 are the least, one to be held out"
         )
     # the first in the order of a hash: which they are does not depend on the order of the corpus
-    count = min(_HELD_OUT, max(1, len(found) // _SHARE))
-    digest = hashlib.sha256(b"".join(key for key, _ in found)).hexdigest()
-    ids = [one for _, one in found]
+    count = min(_HELD_OUT, max(1, len(sequences) // _SHARE))
+    digest = hashlib.sha256(b"".join(key for key, _ in sequences)).hexdigest()
+    ids = [one for _, one in sequences]
     return Texts(ids[count:], ids[:count], dict(left_out), digest)
 
 

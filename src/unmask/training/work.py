@@ -65,13 +65,13 @@ def tune(
     folder.check()
     tuning = tuning or Tuning()
     _check_tokens(lm, tuning)
-    found = read_texts(lm, texts, without)
+    read = read_texts(lm, texts, without)
     if tuning.passes is None:
-        tuning = replace(tuning, passes=PASSES_PER_TEXT * len(found.training))
-    plan = _plan(lm, name or lm.name, tuning, found, list(corpora))
+        tuning = replace(tuning, passes=PASSES_PER_TEXT * len(read.training))
+    plan = _plan(lm, name or lm.name, tuning, read, list(corpora))
     if not folder.is_complete(plan):
         with folder.held(plan):
-            run = TrainingRun(lm, found, tuning, folder, say)
+            run = TrainingRun(lm, read, tuning, folder, say)
             if not run.record.passes:
                 say(run.announcement())
             with bar("training", unit="pass", total=tuning.passes, shown=progress) as shown:
@@ -128,15 +128,15 @@ def _finish(lm: LanguageModel, run: TrainingRun, plan: Mapping[str, Any]) -> Non
 
 
 def _tuned(folder: TuningFolder) -> Tuned:
-    said = folder.result()
-    record = TrainingRecord.from_dict(said["record"])
+    result = folder.result()
+    record = TrainingRecord.from_dict(result["record"])
     return Tuned(
         folder=folder.path,
         evaluations=tuple(record.evaluations),
-        kept=Evaluation(**said["kept"]),
+        kept=Evaluation(**result["kept"]),
         steps=record.step,
         passes=record.passes,
         pair_passes=record.pair_passes,
-        stopped_early=said["stopped_early"],
+        stopped_early=result["stopped_early"],
         seconds=record.seconds,
     )

@@ -120,8 +120,8 @@ def _between(
     sums = torch.zeros(2, row_count * column_count, dtype=torch.float64)
     for t, s in itertools.permutations(range(len(lines.shape)), 2):
         place = by_row[t] * column_count + by_column[s]
-        for found, passing in zip(sums, meeting(t, s), strict=True):
-            found.index_add_(0, place, passing.reshape(-1))
+        for total, passing in zip(sums, meeting(t, s), strict=True):
+            total.index_add_(0, place, passing.reshape(-1))
     strength, net = sums.reshape(2, row_count, column_count).numpy()
     return strength, net
 

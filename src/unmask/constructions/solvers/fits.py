@@ -80,13 +80,13 @@ def starting_point(tables: Tables) -> Factors:
 
 def stationary_law(tables: Tables) -> Fit:
     """Where pseudo-Gibbs sampling settles, found once for all joints that stand on it."""
-    found = tables.remember(STATIONARY_LAW, lambda: solve_stationary(tables))
-    assert isinstance(found, Fit)
-    return found
+    fit = tables.remember(STATIONARY_LAW, lambda: solve_stationary(tables))
+    assert isinstance(fit, Fit)
+    return fit
 
 
-def solve_stationary(tables: Tables, start: Factors | None = None, **how: Any) -> Fit:
-    """The stationary law of pseudo-Gibbs sampling; `how` are options of `balanced`.
+def solve_stationary(tables: Tables, start: Factors | None = None, **options: Any) -> Fit:
+    """The stationary law of pseudo-Gibbs sampling; `options` are those of `balanced`.
 
     The chain picks a blank at random and draws it anew given all others. Its stationary law mu
     solves mu = mean over t of q_t mu_-t (Heckerman et al. 2000), and is known by its mu_-t.
@@ -97,14 +97,14 @@ def solve_stationary(tables: Tables, start: Factors | None = None, **how: Any) -
     # a start of nothing would stay nothing: GMRES works with relative changes
     mass = np.maximum(np.exp(graph.stack(start or starting_point(tables))), 1e-200)
     with tables.bar("pseudo-gibbs") as bar:
-        found = balanced(
+        solution = balanced(
             graph.flows(),
             normalised(mass, graph.sizes),
             graph.sizes,
             bar,
-            **{"max_passes": graph.max_passes, **how},
+            **{"max_passes": graph.max_passes, **options},
         )
-    return Fit(graph.split(found.point), found)
+    return Fit(graph.split(solution.point), solution)
 
 
 def solve_contest(
@@ -112,9 +112,9 @@ def solve_contest(
     start: Factors,
     log_weights: Factors | None = None,
     pull: Sequence[Tensor] | None = None,
-    **how: Any,
+    **options: Any,
 ) -> Fit:
-    """The minimum of Arnold & Gokhale's objective; `how` are options of `minimise`.
+    """The minimum of Arnold & Gokhale's objective; `options` are those of `minimise`.
 
     Every fill is a contest between its blanks' contexts: mu is proportional to N / sum_t 1 / r_t,
     with N = sum_t W_t q_t and r_t = mu_-t / W_t. With l = log r that is the minimum of the convex
@@ -128,16 +128,16 @@ def solve_contest(
     graph = _graph(tables)
     weights = log_weights or tuple(torch.zeros_like(log) for log in start)
     with tables.bar("ag") as bar:
-        found = minimise(
+        solution = minimise(
             graph.contest(weights, pull),
             graph.stack(start),
             bar,
             log_weight=graph.stack(weights),
-            **{"max_passes": graph.max_passes, **how},
+            **{"max_passes": graph.max_passes, **options},
         )
     # G ignores a constant: the first part sums to one
-    log_total = np.logaddexp.reduce(found.point[: graph.sizes[0]])
-    return Fit(graph.split(found.point - log_total), found)
+    log_total = np.logaddexp.reduce(solution.point[: graph.sizes[0]])
+    return Fit(graph.split(solution.point - log_total), solution)
 
 
 def _graph(tables: Tables) -> PairGraph | ContextGraph:

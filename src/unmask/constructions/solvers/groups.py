@@ -191,5 +191,5 @@ def _summed(matrix: Matrix, label: Index, count: int) -> Matrix:
 
 
 def _numbered(label: Index) -> tuple[int, Index]:
-    found, numbered = np.unique(label, return_inverse=True)
-    return len(found), numbered.astype(np.int64)
+    labels, numbered = np.unique(label, return_inverse=True)
+    return len(labels), numbered.astype(np.int64)

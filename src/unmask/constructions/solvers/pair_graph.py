@@ -79,21 +79,21 @@ def read_tables(tables: PairTables, point: Vector, contest: Contest | None = Non
     in which nothing cancels that is not small itself.
     """
     source = probabilities(tables)
-    how = contest or Contest.plain(tables.shape, source.device)
+    rules = contest or Contest.plain(tables.shape, source.device)
     log_a, log_b = np.split(point, tables.shape[:1])
     if source.fused() and in_range(log_a, log_b):
         from unmask.tables.kernels.between import sums_between
         from unmask.tables.kernels.contest import contest_sums
 
-        weight_a, weight_b, pseudo_a, pseudo_b = (part.numpy() for part in how)
-        given = source.arrays(), (log_a, log_b), (weight_a, weight_b), (pseudo_a, pseudo_b)
-        found: tuple[Vector | Index, ...] = contest_sums(*given)
-        between = partial(sums_between, *given)
+        weight_a, weight_b, pseudo_a, pseudo_b = (part.numpy() for part in rules)
+        arrays = source.arrays(), (log_a, log_b), (weight_a, weight_b), (pseudo_a, pseudo_b)
+        parts: tuple[Vector | Index, ...] = contest_sums(*arrays)
+        between = partial(sums_between, *arrays)
     else:
         at = torch.tensor(log_a, device=source.device), torch.tensor(log_b, device=source.device)
-        found = pair_passes.contest_sums(source, *at, how)
-        between = partial(pair_passes.sums_between, source, *at, how)
-    sums = ContestSums(*found)
+        parts = pair_passes.contest_sums(source, *at, rules)
+        between = partial(pair_passes.sums_between, source, *at, rules)
+    sums = ContestSums(*parts)
     return Pass(
         np.concatenate([sums.gradient_a, sums.gradient_b]),
         np.concatenate([sums.degree_a, sums.degree_b]),

@@ -68,13 +68,13 @@ def contest_sums(
     edge_a, edge_b = (torch.zeros_like(log, dtype=torch.long) for log in (log_a, log_b))
     read = for_device(_contest, source.device)
     for rows in source.tables.blocks():
-        found = read(*source.tile(rows), log_a[rows], log_b, contest.of(rows))
-        a[0, rows], a[1, rows], a[2, rows] = found.gradient_a, found.degree_a, found.best_a
-        edge_a[rows] = found.edge_a
-        b[0] += found.gradient_b
-        b[1] += found.degree_b
-        edge_b = torch.where(found.best_b > b[2], found.edge_b + rows.start, edge_b)
-        b[2] = torch.maximum(found.best_b, b[2])
+        parts = read(*source.tile(rows), log_a[rows], log_b, contest.of(rows))
+        a[0, rows], a[1, rows], a[2, rows] = parts.gradient_a, parts.degree_a, parts.best_a
+        edge_a[rows] = parts.edge_a
+        b[0] += parts.gradient_b
+        b[1] += parts.degree_b
+        edge_b = torch.where(parts.best_b > b[2], parts.edge_b + rows.start, edge_b)
+        b[2] = torch.maximum(parts.best_b, b[2])
     sums = ContestSums(a[0], b[0], a[1], b[1], edge_a, a[2], edge_b, b[2])
     return ContestSums(*(part.cpu().numpy() for part in sums))
 

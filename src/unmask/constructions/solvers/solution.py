@@ -53,8 +53,8 @@ def counted(step: Vector, log_mass: Vector, negligible: float = NEGLIGIBLE) -> N
     # beyond a nat other tokens are behind it, and nothing is foretold
     falling = log_mass + np.where(falls > 1 + _LEAST_KEPT, 0.0, kept)
     lowest = float(log_mass.max()) + math.log(negligible)
-    found: NDArray[np.bool_] = np.where(falls > 0, falling, log_mass - falls) > lowest
-    return found
+    holds_mass: NDArray[np.bool_] = np.where(falls > 0, falling, log_mass - falls) > lowest
+    return holds_mass
 
 
 def largest_log_step(step: Vector, log_mass: Vector, negligible: float = NEGLIGIBLE) -> float:

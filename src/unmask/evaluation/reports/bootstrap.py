@@ -134,16 +134,16 @@ def _by_sentence(values: Numbers, sentences: Sequence[Hashable]) -> Numbers:
 def _stderr(rest: Numbers, size: float) -> Numbers:
     """That of a ratio of sums over sentences, linearised; s / sqrt(n) if each has one example."""
     count = len(rest)
-    found: Numbers = np.sqrt((rest**2).sum(axis=0) * count / (count - 1)) / size
-    return found
+    errors: Numbers = np.sqrt((rest**2).sum(axis=0) * count / (count - 1)) / size
+    return errors
 
 
 def _ends(sums: Numbers, resampling: Resampling) -> Numbers:
     """Low and high ends per column but the last, which all others are divided by."""
     drawn: Numbers = np.concatenate([times @ sums for times in resampling.counts(len(sums))])
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = drawn[:, :-1] / drawn[:, -1:]
-    ends: Numbers = np.percentile(found, PERCENTILES, axis=0)
+        means = drawn[:, :-1] / drawn[:, -1:]
+    ends: Numbers = np.percentile(means, PERCENTILES, axis=0)
     return ends
 
 

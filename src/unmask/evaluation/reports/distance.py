@@ -139,8 +139,8 @@ def _settings(rows: Iterable[ResultRow], distances: Mapping[str, int] | None) ->
         # two models may mask different words under one id, which then has no one distance
         by_example(rows)
     settings: dict[Group, dict[Group, Sequence[ResultRow]]] = {}
-    for group, found in grouped(rows).items():
-        if usable := measured(found):
+    for group, of_group in grouped(rows).items():
+        if usable := measured(of_group):
             settings.setdefault(group.setting, {})[group] = usable
     return settings
 

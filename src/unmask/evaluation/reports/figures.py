@@ -48,7 +48,11 @@ AXES = {
 
 
 def draw(
-    it: Report, folder: Path, format: str = "svg", *, say: Callable[[str], object] = lambda _: None
+    report: Report,
+    folder: Path,
+    format: str = "svg",
+    *,
+    say: Callable[[str], object] = lambda _: None,
 ) -> Iterator[Path]:
     """One figure per setting and kind of distance, two CSVs per kind; yields what was written.
 
@@ -56,23 +60,23 @@ def draw(
     every figure that is not drawn.
     """
     make_folder(folder)
-    for kind in it.kinds:
-        bins = it.difference_bins(kind)
+    for kind in report.kinds:
+        bins = report.difference_bins(kind)
         for name in (kind, f"{kind}-differences"):
             path = folder / f"{name}.csv"
-            write_text(path, comma_separated(table(it, name)))
+            write_text(path, comma_separated(table(report, name)))
             yield path
         if not bins:
-            say(f"no figure of {AXES[kind]}: {_nothing(it)}")
+            say(f"no figure of {AXES[kind]}: {_nothing(report)}")
         settings = by_setting(bins)
         named = Counter(map(file_name, settings))
-        for group, found in settings.items():
-            ends, title = _ends(found), shown_setting(group)
+        for group, of_group in settings.items():
+            ends, title = _ends(of_group), shown_setting(group)
             # one bin is a point, of which the table says everything
             if len(ends) > 1:
                 name = file_name(group, told_apart=named[file_name(group)] > 1)
                 path = folder / f"{kind}-{name}.{format}"
-                save_figure(distance_figure(found, title=title, axis_label=AXES[kind]), path)
+                save_figure(distance_figure(of_group, title=title, axis_label=AXES[kind]), path)
                 yield path
             else:
                 say(f"no figure of {title}: {_one_bin(kind, *ends[0])}")
@@ -114,10 +118,10 @@ def described(bins: Sequence[DistanceBin], *, title: str, axis_label: str) -> st
 
 def _course(name: str, line: Sequence[DistanceBin]) -> str:
     """From the first bin of a line to its last, and the bins whose intervals leave out zero."""
-    found = [(_between(one.first, one.last), one.pairwise_nll) for one in line]
-    (near, first), (far, last) = found[0], found[-1]
-    below = [at for at, one in found if one.high < 0]
-    above = [at for at, one in found if one.low > 0]
+    points = [(_between(one.first, one.last), one.pairwise_nll) for one in line]
+    (near, first), (far, last) = points[0], points[-1]
+    below = [at for at, one in points if one.high < 0]
+    above = [at for at, one in points if one.low > 0]
     sides = (("below", below), ("above", above))
     clear = [f"{side} zero at {listed(places)}" for side, places in sides if places]
     return (
@@ -149,8 +153,8 @@ def _draw_lines(
     places: Mapping[tuple[int, int], int],
     metric: str,
 ) -> None:
-    found = {name: [getattr(one, metric) for one in line] for name, line in lines.items()}
-    low, high = axis_range(found)
+    estimates = {name: [getattr(one, metric) for one in line] for name, line in lines.items()}
+    low, high = axis_range(estimates)
     margin = 0.05 * (high - low)
     # the baseline is always in sight
     low, high = min(low, -margin), max(high, margin)
@@ -160,7 +164,7 @@ def _draw_lines(
     for order, (name, line) in enumerate(lines.items()):
         shift = (order - (len(lines) - 1) / 2) * step
         xs = [places[one.first, one.last] + shift for one in line]
-        _draw_line(panel, xs, found[name], styles[name], legend_name(name))
+        _draw_line(panel, xs, estimates[name], styles[name], legend_name(name))
     panel.set_ylabel("nats per token", fontsize=NORMAL)
     panel.tick_params(labelsize=SMALL)
     panel.grid(axis="y", color="#DDDDDD", linewidth=0.5)
@@ -168,8 +172,8 @@ def _draw_lines(
     for place in range(1, len(places)):
         panel.axvline(place - 0.5, color="#DDDDDD", linewidth=0.5, zorder=0)
     panel.tick_params(axis="x", length=0)
-    if said := outside(found, low, high, legend_name):
-        panel.set_title(wrapped(said, 80), loc="right", fontsize=SMALL, style="italic")
+    if note := outside(estimates, low, high, legend_name):
+        panel.set_title(wrapped(note, 80), loc="right", fontsize=SMALL, style="italic")
 
 
 def _draw_line(
@@ -192,10 +196,10 @@ def _draw_counts(
     counts: dict[tuple[int, int], list[int]] = {ends: [] for ends in places}
     for one in bins:
         counts[one.first, one.last].append(one.examples)
-    tallest = [max(found) for found in counts.values()]
+    tallest = [max(by_distance) for by_distance in counts.values()]
     bars = strip.bar(range(len(places)), tallest, width=0.7, color="#BBBBBB")
     # where some constructions failed they have different counts
-    shown = [_between(min(found), max(found)) for found in counts.values()]
+    shown = [_between(min(by_distance), max(by_distance)) for by_distance in counts.values()]
     strip.bar_label(bars, shown, fontsize=SMALL, padding=1)
     strip.set_xticks(range(len(places)), [_between(*ends) for ends in places], fontsize=SMALL)
     strip.set_xlim(-0.6, len(places) - 0.4)
@@ -222,10 +226,10 @@ def _between(first: int, last: int) -> str:
     return str(first) if first == last else f"{first}–{last}"
 
 
-def _nothing(it: Report) -> str:
-    if it.baseline is None:
+def _nothing(report: Report) -> str:
+    if report.baseline is None:
         return "there is no mlm to compare with; choose a construction with --baseline"
-    return f"no setting has {printable(it.baseline)} and a construction to compare with it"
+    return f"no setting has {printable(report.baseline)} and a construction to compare with it"
 
 
 def _one_bin(kind: str, first: int, last: int) -> str:
@@ -243,8 +247,8 @@ def file_name(group: Group, *, told_apart: bool = False) -> str:
     What that leaves out of long and foreign names, or of those to be `told_apart`, goes into a
     hash.
     """
-    said = "-".join([group.model, group.corpus, group.mask, group.support])
-    plain = re.sub(r"[^a-z0-9]+", "-", said.lower()).strip("-")
-    if len(plain) <= _LONGEST_NAME and said.isascii() and not told_apart:
+    text = "-".join([group.model, group.corpus, group.mask, group.support])
+    plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    if len(plain) <= _LONGEST_NAME and text.isascii() and not told_apart:
         return plain
-    return f"{plain[:_LONGEST_NAME]}-{hashlib.sha256(said.encode()).hexdigest()[:8]}"
+    return f"{plain[:_LONGEST_NAME]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

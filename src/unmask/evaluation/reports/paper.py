@@ -68,13 +68,13 @@ bert-large-cased xsum ag-paper   3.88  4.13 0.003 0.042  4.21     6.62 0.016 0.1
 
 
 def _table() -> dict[Entry, float]:
-    found = {}
+    by_setting = {}
     for line in _LINES.splitlines():
         model, corpus, scheme, *numbers = line.split()
         keys = [(mask, measure) for mask in ("random", "contiguous") for measure in MEASURES]
         for (mask, measure), number in zip(keys, numbers, strict=True):
-            found[Entry(corpus, mask, model, scheme, measure)] = float(number)
-    return found
+            by_setting[Entry(corpus, mask, model, scheme, measure)] = float(number)
+    return by_setting
 
 
 TABLE = _table()

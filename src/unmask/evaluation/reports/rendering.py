@@ -27,7 +27,7 @@ class RenderedCell:
     `marked` is a difference of enough examples whose interval leaves out zero.
     """
 
-    said: str
+    text: str
     interval: str = ""
     is_name: bool = False
     marked: bool = False
@@ -62,7 +62,7 @@ def markdown(table: ReportTable) -> str:
     body = _written(shown, markup.markdown, lambda number: f"**{number}**")
     lines = "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *body])
     title = f"**{markup.markdown(shown.title)}**"
-    terms, notes = (map(markup.markdown, said) for said in (_terms(shown), shown.notes))
+    terms, notes = (map(markup.markdown, texts) for texts in (_terms(shown), shown.notes))
     return "\n\n".join([title, *terms, lines, *notes]) + "\n"
 
 
@@ -114,8 +114,8 @@ def _written(
 ) -> list[list[str]]:
     def one(cell: RenderedCell) -> str:
         if cell.is_name:
-            return escape(cell.said)
-        number = f"{cell.said} {cell.interval}".rstrip().replace("-", minus)
+            return escape(cell.text)
+        number = f"{cell.text} {cell.interval}".rstrip().replace("-", minus)
         return mark(number) if cell.marked else number
 
     return [[one(cell) for cell in row] for row in shown_rows(table)]

@@ -112,13 +112,13 @@ class Report:
         """Rows and distances of each model on each corpus: runs may share its constructions."""
         if kind != "syntax":
             return [(self.rows, None)]
-        found: dict[tuple[str, str], tuple[list[ResultRow], dict[str, int]]] = {}
+        by_owner: dict[tuple[str, str], tuple[list[ResultRow], dict[str, int]]] = {}
         for run, distances in zip(self.runs, self.syntactic, strict=True):
             whose = (run.plan.model.name, run.plan.corpus.name)
-            rows, known = found.setdefault(whose, ([], {}))
+            rows, by_example = by_owner.setdefault(whose, ([], {}))
             rows.extend(run.rows)
-            known.update(distances)
-        return list(found.values())
+            by_example.update(distances)
+        return list(by_owner.values())
 
 
 def report(
@@ -138,28 +138,30 @@ def report(
     return Report(tuple(runs), resampling, baseline)
 
 
-def with_syntax(it: Report, corpora: Sequence[Corpus], parse: Parser) -> Report:
+def with_syntax(report: Report, corpora: Sequence[Corpus], parse: Parser) -> Report:
     """The report with syntactic distances from the texts of its runs."""
-    texts = _texts(it, corpora)
-    found = [syntactic_distances(run.rows, texts[run.plan.corpus.name], parse) for run in it.runs]
+    texts = _texts(report, corpora)
+    distances = [
+        syntactic_distances(run.rows, texts[run.plan.corpus.name], parse) for run in report.runs
+    ]
     return replace(
-        it,
-        syntactic=tuple(one.by_example for one in found),
-        apart=tuple(one.apart for one in found),
+        report,
+        syntactic=tuple(one.by_example for one in distances),
+        apart=tuple(one.apart for one in distances),
     )
 
 
-def with_text(it: Report, corpora: Sequence[Corpus]) -> Report:
+def with_text(report: Report, corpora: Sequence[Corpus]) -> Report:
     """The report with the sentences of its examples: for readers who may see the corpus."""
-    return replace(it, texts=_texts(it, corpora))
+    return replace(report, texts=_texts(report, corpora))
 
 
-def _by_distance(it: Report, kind: str) -> ReportTable:
-    return distance_table(it.bins(kind), **it.naming(kind))
+def _by_distance(report: Report, kind: str) -> ReportTable:
+    return distance_table(report.bins(kind), **report.naming(kind))
 
 
-def _differences_by_distance(it: Report, kind: str) -> ReportTable:
-    return distance_difference_table(it.difference_bins(kind), **it.naming(kind))
+def _differences_by_distance(report: Report, kind: str) -> ReportTable:
+    return distance_difference_table(report.difference_bins(kind), **report.naming(kind))
 
 
 TABLES: Mapping[str, Callable[[Report], ReportTable]] = {
@@ -170,35 +172,35 @@ TABLES: Mapping[str, Callable[[Report], ReportTable]] = {
 }
 
 
-def table(it: Report, name: str) -> ReportTable:
+def table(report: Report, name: str) -> ReportTable:
     """One of `TABLES`, with what must be said next to it."""
-    made = TABLES[name](it)
-    return replace(made, notes=(*made.notes, *notes(it)))
+    made = TABLES[name](report)
+    return replace(made, notes=(*made.notes, *notes(report)))
 
 
-def tables(it: Report, names: Iterable[str]) -> list[ReportTable]:
+def tables(report: Report, names: Iterable[str]) -> list[ReportTable]:
     """Tables of one document: a term or a note is explained in the first that has it."""
-    found: list[ReportTable] = []
-    for made in (table(it, name) for name in names):
-        terms = [term for one in found for term in one.terms]
-        said = [note for one in found for note in one.notes]
-        found.append(
+    tables_made: list[ReportTable] = []
+    for made in (table(report, name) for name in names):
+        terms = [term for one in tables_made for term in one.terms]
+        notes_made = [note for one in tables_made for note in one.notes]
+        tables_made.append(
             replace(
                 made,
                 terms=tuple(term for term in made.terms if term not in terms),
-                notes=tuple(note for note in made.notes if note not in said),
+                notes=tuple(note for note in made.notes if note not in notes_made),
             )
         )
-    return found
+    return tables_made
 
 
-def notes(it: Report) -> list[str]:
+def notes(report: Report) -> list[str]:
     """What a reader must know of examples that are not there, and of solvers."""
-    said = [note for run in it.runs for note in _run_notes(run)]
-    return list(dict.fromkeys(said))
+    run_notes = [note for run in report.runs for note in _run_notes(run)]
+    return list(dict.fromkeys(run_notes))
 
 
-def config(it: Report) -> dict[str, Any]:
+def config(report: Report) -> dict[str, Any]:
     """What is known of the runs, as JSON values."""
     return {
         "runs": [
@@ -210,24 +212,24 @@ def config(it: Report) -> dict[str, Any]:
                 "computed_by": sorted({row.software for row in run.rows if row.software}),
                 "devices": sorted({row.device for row in run.rows if row.device}),
             }
-            for run in it.runs
+            for run in report.runs
         ],
-        "bootstrap": asdict(it.resampling),
-        "baseline": it.baseline,
+        "bootstrap": asdict(report.resampling),
+        "baseline": report.baseline,
         "aggregation": "mean NLL over examples, then the exponential",
     }
 
 
-def _texts(it: Report, corpora: Sequence[Corpus]) -> dict[str, dict[str, str]]:
+def _texts(report: Report, corpora: Sequence[Corpus]) -> dict[str, dict[str, str]]:
     """Sentences by corpus and id; a run and its corpus are matched by a hash."""
     texts = {corpus.digest: {one.id: one.text for one in corpus.sentences} for corpus in corpora}
-    for run in it.runs:
+    for run in report.runs:
         if run.plan.corpus.digest not in texts:
             raise StoreError(
                 f"none of the corpora given is {quoted(run.plan.corpus.name)} as it was measured"
                 f" ({run.plan.corpus.digest[:12]}); give its file, with the same columns"
             )
-    return {run.plan.corpus.name: texts[run.plan.corpus.digest] for run in it.runs}
+    return {run.plan.corpus.name: texts[run.plan.corpus.digest] for run in report.runs}
 
 
 def _reject_namesakes(plans: Iterable[EvaluationPlan]) -> None:
@@ -279,25 +281,25 @@ def _reject_other_blanks(runs: Iterable[EvaluationRun]) -> None:
 
 
 def _run_notes(run: EvaluationRun) -> list[str]:
-    plan, said = run.plan, []
+    plan, notes = run.plan, []
     where = f"{plan.model.name} on {plan.corpus.name}"
     if failed := _failed(run):
         most, count = Counter(failed.values()).most_common(1)[0]
-        said.append(f"{where}: {len(failed)} examples failed, {count} of them with: {most}")
+        notes.append(f"{where}: {len(failed)} examples failed, {count} of them with: {most}")
     if run.missing:
-        said.append(
+        notes.append(
             f"{where}: {run.missing} of {plan.draw.count} examples are not done yet; they come in"
             " hashed order, so those that are done are a random sample."
         )
     for mask, reasons in plan.draw.refused.items():
         if reasons:
             listed = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
-            said.append(f"{where}, {mask}: sentences rejected before the last example: {listed}.")
-    said += [f"{where}: {one} {_DAMAGED}" for one in run.damaged]
+            notes.append(f"{where}, {mask}: sentences rejected before the last example: {listed}.")
+    notes += [f"{where}: {one} {_DAMAGED}" for one in run.damaged]
     if mixed := differing({row.software for row in run.rows if row.software}):
         listed = "; ".join(f"{name} {' and '.join(each)}" for name, each in mixed.items())
-        said.append(f"{where}: result rows were computed with several versions: {listed}.")
-    return said + [f"{where}: {one}" for one in _unsolved(run)]
+        notes.append(f"{where}: result rows were computed with several versions: {listed}.")
+    return notes + [f"{where}: {one}" for one in _unsolved(run)]
 
 
 def _failed(run: EvaluationRun) -> dict[str, str]:

@@ -32,7 +32,7 @@ def results_json(
     versions and the like.
     """
     tasks = {task_name(summary.group): summary for summary in summaries}
-    found = {
+    results = {
         "results": {name: _numbers(name, summary) for name, summary in tasks.items()},
         "intervals": {
             name: {measure: _ends(getattr(summary, measure)) for measure in _MEASURES}
@@ -49,7 +49,7 @@ def results_json(
         "config": dict(config or {}),
         "unmask_version": __version__,
     }
-    return json.dumps(found, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    return json.dumps(results, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
 
 
 def task_name(group: Group) -> str:
@@ -58,22 +58,22 @@ def task_name(group: Group) -> str:
 
 
 def _numbers(name: str, summary: Summary) -> dict[str, Any]:
-    found: dict[str, Any] = {"alias": name}
+    numbers: dict[str, Any] = {"alias": name}
     for measure in _MEASURES:
         estimate: Estimate | None = getattr(summary, measure)
-        found[f"{measure},none"] = _part(estimate, "value")
-        found[f"{measure}_stderr,none"] = _part(estimate, "stderr")
-    return found
+        numbers[f"{measure},none"] = _part(estimate, "value")
+        numbers[f"{measure}_stderr,none"] = _part(estimate, "stderr")
+    return numbers
 
 
 def _difference(one: Difference) -> dict[str, Any]:
-    found: dict[str, Any] = {"baseline": one.baseline, "examples": one.examples}
+    numbers: dict[str, Any] = {"baseline": one.baseline, "examples": one.examples}
     for metric in METRICS:
         estimate: Estimate | None = getattr(one, metric)
-        found[metric] = _part(estimate, "value")
-        found[f"{metric}_stderr"] = _part(estimate, "stderr")
-        found[f"{metric}_interval"] = _ends(estimate)
-    return found
+        numbers[metric] = _part(estimate, "value")
+        numbers[f"{metric}_stderr"] = _part(estimate, "stderr")
+        numbers[f"{metric}_interval"] = _ends(estimate)
+    return numbers
 
 
 def _config(summary: Summary) -> dict[str, Any]:

@@ -64,7 +64,7 @@ class Difference:
 
 def summarise(rows: Iterable[ResultRow], resampling: Resampling = DEFAULT) -> list[Summary]:
     """A summary of every group of result rows, in the order in which groups first appear."""
-    return [_summary(group, found, resampling) for group, found in grouped(rows).items()]
+    return [_summary(group, of_group, resampling) for group, of_group in grouped(rows).items()]
 
 
 def differences(
@@ -77,14 +77,14 @@ def differences(
     """
     groups = grouped(rows)
     if groups and all(group.construction != baseline for group in groups):
-        known = sorted({group.construction for group in groups})
+        labels = sorted({group.construction for group in groups})
         raise UnmaskError(
             f"no result row is of the baseline {quoted(baseline)}; choose one of"
-            f" {', '.join(map(quoted, known))}"
+            f" {', '.join(map(quoted, labels))}"
         )
     return [
-        _difference(group, found, groups[other], resampling)
-        for group, found in groups.items()
+        _difference(group, of_group, groups[other], resampling)
+        for group, of_group in groups.items()
         if group.construction != baseline
         and (other := group._replace(construction=baseline)) in groups
     ]
@@ -102,14 +102,18 @@ def vocabularies_differ(summaries: Iterable[Summary], vocabularies: Mapping[str,
 
 
 def _summary(group: Group, rows: Sequence[ResultRow], resampling: Resampling) -> Summary:
-    found = measured(rows)
-    by_metric = mean_metrics(found, _measured_metrics(found), resampling) if found else {}
+    with_numbers = measured(rows)
+    by_metric = (
+        mean_metrics(with_numbers, _measured_metrics(with_numbers), resampling)
+        if with_numbers
+        else {}
+    )
     pairwise, unary = by_metric.get("pairwise_nll"), by_metric.get("unary_nll")
-    pairwise_bytes, unary_bytes = _nats_per_byte(found, resampling)
+    pairwise_bytes, unary_bytes = _nats_per_byte(with_numbers, resampling)
     return Summary(
         group=group,
-        examples=len(found),
-        failed=len(rows) - len(found),
+        examples=len(with_numbers),
+        failed=len(rows) - len(with_numbers),
         unary_ppl=unary and unary.exp(),
         pairwise_ppl=pairwise and pairwise.exp(),
         all_kl=by_metric.get("all_kl"),

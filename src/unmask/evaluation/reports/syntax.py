@@ -62,7 +62,7 @@ def syntactic_distances(
     Result rows of several constructions on one example count once, failed ones like others. Each
     text is parsed once.
     """
-    found: dict[str, int] = {}
+    distances: dict[str, int] = {}
     apart: Counter[str] = Counter()
     by_text: dict[str, list[ResultRow]] = {}
     for row in by_example(rows).values():
@@ -77,8 +77,8 @@ def syntactic_distances(
             if isinstance(distance, str):
                 apart[distance] += 1
             else:
-                found[row.example_id] = distance
-    return SyntacticDistances(found, apart)
+                distances[row.example_id] = distance
+    return SyntacticDistances(distances, apart)
 
 
 def word_of(span: tuple[int, int], words: Parse) -> int | None:
@@ -106,12 +106,12 @@ def tree_edges(spans: Sequence[tuple[int, int]], words: Parse) -> list[tuple[int
     place_of: dict[int | None, int] = {}
     for place, span in enumerate(spans):
         place_of.setdefault(word_of(span, words), place)
-    found = set()
+    edges = set()
     for child, word in enumerate(words):
         one, other = place_of.get(child), place_of.get(word.head)
         if one is not None and other is not None and one != other:
-            found.add((min(one, other), max(one, other)))
-    return sorted(found)
+            edges.add((min(one, other), max(one, other)))
+    return sorted(edges)
 
 
 def spacy_parser(model: str | Path = DEFAULT_MODEL) -> Parser:

@@ -206,14 +206,15 @@ def distance_difference_table(
 
 
 def _table(
-    title: str, found: Sequence[Any], shown: Sequence[Column], notes: tuple[str, ...]
+    title: str, estimates: Sequence[Any], shown: Sequence[Column], notes: tuple[str, ...]
 ) -> ReportTable:
     """A row for each, whose cells are its values under the names of the columns."""
     attributes = [_ATTRIBUTES[column.name] for column in shown]
     rows: list[tuple[Cell, ...]] = [
-        (*group, *(getattr(one, name) for name in attributes)) for group, one in _with_groups(found)
+        (*group, *(getattr(one, name) for name in attributes))
+        for group, one in _with_groups(estimates)
     ]
-    terms = _terms(found, [name for name in attributes if name in _NAMES])
+    terms = _terms(estimates, [name for name in attributes if name in _NAMES])
     return ReportTable(title, (*_group_columns(), *shown), tuple(rows), notes, terms)
 
 
@@ -238,15 +239,15 @@ def shown_supports(supports: Iterable[str]) -> dict[str, str]:
 
 def shown_setting(group: Group) -> str:
     """Model, corpus, blanks and support of a setting, as a title."""
-    said = f"{group.model}, {group.corpus}, {group.mask} blanks"
+    text = f"{group.model}, {group.corpus}, {group.mask} blanks"
     if group.support == WHOLE_VOCABULARY:
-        return said
-    return f"{said}, support {shown_support(group.support)}"
+        return text
+    return f"{text}, support {shown_support(group.support)}"
 
 
-def _terms(found: Sequence[Grouped], measures: Sequence[str]) -> tuple[str, ...]:
+def _terms(estimates: Sequence[Grouped], measures: Sequence[str]) -> tuple[str, ...]:
     """What explains the masks, supports and measures of a table, in the order of `TERMS`."""
-    groups: list[Group] = [one.group for one in found]
+    groups: list[Group] = [one.group for one in estimates]
     used: set[str] = {name for group in groups for name in (group.mask, group.support)}
     used |= {_NAMES[measure] for measure in measures}
     terms = [term for name, term in TERMS.items() if name in used]
@@ -255,10 +256,10 @@ def _terms(found: Sequence[Grouped], measures: Sequence[str]) -> tuple[str, ...]
     return tuple(terms)
 
 
-def _with_groups(found: Sequence[Grouped]) -> Iterable[tuple[Group, Grouped]]:
+def _with_groups(estimates: Sequence[Grouped]) -> Iterable[tuple[Group, Grouped]]:
     """Each beside its group as a reader sees it."""
-    shown = shown_supports(one.group.support for one in found)
-    return ((one.group._replace(support=shown[one.group.support]), one) for one in found)
+    shown = shown_supports(one.group.support for one in estimates)
+    return ((one.group._replace(support=shown[one.group.support]), one) for one in estimates)
 
 
 def _group_columns() -> list[Column]:
@@ -281,7 +282,7 @@ def _digits(measure: str) -> int:
 def _summary_notes(
     summaries: Sequence[Summary], vocabularies: Mapping[str, str], *, paper: bool
 ) -> tuple[str, ...]:
-    said = {
+    notes = {
         AVERAGES: True,
         INTERVALS: True,
         VOCABULARIES: vocabularies_differ(summaries, vocabularies),
@@ -290,4 +291,4 @@ def _summary_notes(
         FEW: any(0 < summary.examples < FEWEST for summary in summaries),
         f"The paper's numbers: {CITATION}, 1,000 examples, which are not these.": paper,
     }
-    return tuple(note for note, holds in said.items() if holds)
+    return tuple(note for note, holds in notes.items() if holds)

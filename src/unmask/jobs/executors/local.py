@@ -56,10 +56,10 @@ def _overlapped(
         written: deque[Future[Any]] = deque()
         read = ((job, reader.submit(overlapped.read, lm, job)) for job in jobs)
         for job, content in _one_ahead(read):
-            found = task.run(lm, content.result())
+            result = task.run(lm, content.result())
             while written:
                 yield written.popleft().result()
-            written.append(writer.submit(overlapped.write, job, found))
+            written.append(writer.submit(overlapped.write, job, result))
             _give_back()
         while written:
             yield written.popleft().result()

@@ -116,18 +116,18 @@ def on_workers(source: ModelSource, *, gpus: bool) -> ModelSource:
 def capacity(nodes: Sequence[dict[str, Any]], needs: WorkerResources) -> int:
     """How many workers fit on the living nodes, were there nothing else on them."""
     wanted = {name: n for name, n in (("CPU", needs.cpus), ("GPU", needs.gpus)) if n}
-    found = sum(
+    workers = sum(
         min(int(node["Resources"].get(name, 0) // n) for name, n in wanted.items())
         for node in nodes
         if node["Alive"]
     )
-    if not found:
+    if not workers:
         gpu = " and a GPU" if needs.gpus else ""
         raise UnmaskError(
             f"no node of the cluster has {needs.cpus} CPUs{gpu} for a worker; give fewer"
             " --cpus-per-worker, or --workers if the cluster grows on demand"
         )
-    return found
+    return workers
 
 
 def connect(address: str) -> tuple[Any, bool]:

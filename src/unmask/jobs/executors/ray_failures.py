@@ -44,20 +44,20 @@ def problem(error: Exception) -> Problem:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    found: BaseException | None = error
-    while found is not None:
-        yield found
-        found = found.__cause__ or found.__context__
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
 
 
-def is_of_accelerator(said: object) -> bool:
+def is_of_accelerator(description: object) -> bool:
     """Whether a described error is the accelerator's own: a process does not recover from it.
 
     Lack of memory is not: CUDA recovers from that.
     """
-    if not isinstance(said, str):
+    if not isinstance(description, str):
         return False
-    return _ACCELERATOR.search(said) is not None and not _MEMORY.search(said)
+    return _ACCELERATOR.search(description) is not None and not _MEMORY.search(description)
 
 
 def lacks_software(error: Exception) -> bool:
@@ -67,8 +67,8 @@ def lacks_software(error: Exception) -> bool:
 
 def address_in(traceback: str) -> str:
     """The node of a worker that never said where it is."""
-    found = re.search(r"\bip=([\w.:]+)", traceback)
-    return found[1] if found else "not known"
+    match = re.search(r"\bip=([\w.:]+)", traceback)
+    return match[1] if match else "not known"
 
 
 def brief(error: Exception) -> str:

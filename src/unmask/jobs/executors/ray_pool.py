@@ -165,8 +165,8 @@ class Pool(Generic[Job, Outcome]):
         for running, job in jobs[:1]:
             self._deaths_of[running] += 1
             if self._deaths_of[running] >= self._tries:
-                said = f"its worker ended {self._tries} times while it ran"
-                yield self._give_up(job, Failure(said, f"the last time with: {why}"))
+                reason = f"its worker ended {self._tries} times while it ran"
+                yield self._give_up(job, Failure(reason, f"the last time with: {why}"))
                 del jobs[0]
         self._returned.extendleft(reversed(jobs))
         if self._deaths_in_a_row >= max(_DEATHS, _DEATHS_PER_WORKER * self._wanted):

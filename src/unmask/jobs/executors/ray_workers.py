@@ -65,16 +65,16 @@ class Worker:
         content = job if overlapped is None else overlapped.read(self._lm, job)
         try:
             with self._model_is_free:
-                found = task.run(self._lm, content)
+                result = task.run(self._lm, content)
         except Exception as error:
-            if is_of_accelerator(said := describe(error)):
-                sys.exit(said)
+            if is_of_accelerator(description := describe(error)):
+                sys.exit(description)
             raise
-        found = found if overlapped is None else overlapped.write(job, found)
-        if is_of_accelerator(why := getattr(found, "error", None)):
+        result = result if overlapped is None else overlapped.write(job, result)
+        if is_of_accelerator(why := getattr(result, "error", None)):
             # Ray passes the text on as the reason of the death
             sys.exit(why)
-        return found
+        return result
 
 
 class WorkerResources(NamedTuple):
@@ -120,10 +120,10 @@ class RayTransport:
 
     def wait(self, seconds: float) -> Sequence[Event]:
         """What has happened; deaths last, for what was answered before them counts."""
-        known = list(self._awaited)
-        if not self._ray.wait(known, num_returns=1, timeout=seconds)[0]:
+        awaited = list(self._awaited)
+        if not self._ray.wait(awaited, num_returns=1, timeout=seconds)[0]:
             return []
-        arrived, _ = self._ray.wait(known, num_returns=len(known), timeout=0)
+        arrived, _ = self._ray.wait(awaited, num_returns=len(awaited), timeout=0)
         events = [self._event(reference, *self._awaited.pop(reference)) for reference in arrived]
         # every call to a dead worker reports its death: the first will do
         deaths = {one.worker: one for one in reversed(events) if isinstance(one, Died)}

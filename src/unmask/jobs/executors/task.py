@@ -8,9 +8,9 @@ from unmask.language_model import LanguageModel
 
 
 class Failure(NamedTuple):
-    """Why a job cannot be done: `said` names no machine, `details` may."""
+    """Why a job cannot be done: `message` names no machine, `details` may."""
 
-    said: str
+    message: str
     details: str = ""
 
 

@@ -52,7 +52,7 @@ class DependenceKind(Kind):
         names = dict.fromkeys(("first_name", "second_name"), "string")
         numbers = dict.fromkeys((self.measure.replace("-", "_"), "standard_error"), "double")
         tree = {"tree": "bool"} if self.tree else {}
-        about = dict.fromkeys(("model", "reason"), "string")
+        texts = dict.fromkeys(("model", "reason"), "string")
         return {
             **places,
             **names,
@@ -60,7 +60,7 @@ class DependenceKind(Kind):
             **numbers,
             "unit": "string",
             **tree,
-            **about,
+            **texts,
         }
 
     def read(self, lm: LanguageModel, rows: Sequence[Row]) -> list[Any]:
@@ -104,14 +104,14 @@ class DependenceKind(Kind):
         maps = dependence_maps(lm.model, items, self._options(lm), self.settings, name=lm.name)
         return (one.corrected() if self.corrected else one for one in maps)
 
-    def rows_of(self, found: DependenceMap) -> list[dict[str, Any]]:
+    def rows_of(self, dependence_map: DependenceMap) -> list[dict[str, Any]]:
         """A row per pair; of a text without a tree one, with the reason."""
         try:
-            edges = set(found.tree(projective=True)) if self.tree else set()
+            edges = set(dependence_map.tree(projective=True)) if self.tree else set()
         except UnmaskError as error:
             return self.without(str(error))
         rows: list[dict[str, Any]] = []
-        for pair in found.to_dicts():
+        for pair in dependence_map.to_dicts():
             values = {**pair, "model": self.model_name, "reason": None}
             if self.tree:
                 values["tree"] = (pair["first"], pair["second"]) in edges

@@ -55,8 +55,8 @@ class PairsKind(Kind):
     def read(self, lm: LanguageModel, rows: Sequence[Row]) -> list[Any]:
         """The tokens of each item."""
         items = ([row.get(name) for name in self.columns] for row in rows)
-        found = word_pairs.read_items(lm, items, method=self.method)
-        return [Reason(one) if isinstance(one, str) else one for one in found]
+        pairs = word_pairs.read_items(lm, items, method=self.method)
+        return [Reason(one) if isinstance(one, str) else one for one in pairs]
 
     def run(self, lm: LanguageModel, items: Sequence[WordPair]) -> list[list[dict[str, Any]]]:
         """One row per item."""

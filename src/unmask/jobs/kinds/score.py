@@ -80,23 +80,23 @@ class ScoreKind(Kind):
 
     def read(self, lm: LanguageModel, rows: Sequence[Row]) -> list[Any]:
         """The tokens of each text, or of both."""
-        found: list[Any] = [_texts(row, self.columns) for row in rows]
-        good = [one for one in found if not isinstance(one, Reason)]
+        items: list[Any] = [_texts(row, self.columns) for row in rows]
+        good = [one for one in items if not isinstance(one, Reason)]
         read = iter(tokenised_or_reasons(lm, [text for texts in good for text in texts]))
-        for number, one in enumerate(found):
+        for number, one in enumerate(items):
             if not isinstance(one, Reason):
                 tokens = [next(read) for _ in one]
                 why = next((text for text in tokens if isinstance(text, str)), None)
-                found[number] = tuple(tokens) if why is None else Reason(why)
-        return found
+                items[number] = tuple(tokens) if why is None else Reason(why)
+        return items
 
     def run(
         self, lm: LanguageModel, items: Sequence[tuple[TokenisedText, ...]]
     ) -> list[list[dict[str, Any]]]:
         """One row per method and item, or word of it."""
-        found = {method: self._scores(lm, items, method) for method in self.methods}
+        scores = {method: self._scores(lm, items, method) for method in self.methods}
         return [
-            [row for method in self.methods for row in self._rows(method, found[method][place])]
+            [row for method in self.methods for row in self._rows(method, scores[method][place])]
             for place in range(len(items))
         ]
 

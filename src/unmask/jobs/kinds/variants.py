@@ -69,8 +69,8 @@ class VariantsKind(Kind):
         except UnmaskError as error:
             # an alphabet that this model does not have
             return [Reason(error)] * len(rows)
-        found = (reader.read_or_reason(row) for row in rows)
-        return [Reason(one) if isinstance(one, str) else one for one in found]
+        variants = (reader.read_or_reason(row) for row in rows)
+        return [Reason(one) if isinstance(one, str) else one for one in variants]
 
     def run(self, lm: LanguageModel, items: Sequence[Variant]) -> list[list[dict[str, Any]]]:
         """One row per variant."""
@@ -121,11 +121,11 @@ class VariantsKind(Kind):
 
 def columns_of(method: str) -> dict[str, str]:
     """The columns of a method's numbers, and what a score calls them."""
-    found = {method: "score"}
+    columns = {method: "score"}
     if has_singles(method):
-        found[f"{method}_interaction"] = "interaction"
+        columns[f"{method}_interaction"] = "interaction"
     if method == HCB_PATH:
-        found[f"{method}_spread"] = "spread"
+        columns[f"{method}_spread"] = "spread"
     if has_tables(method):
-        found[f"{method}_incompatibility"] = "incompatibility"
-    return found
+        columns[f"{method}_incompatibility"] = "incompatibility"
+    return columns

@@ -57,20 +57,20 @@ class Cost:
         passes = f"{self.forward_passes:,} forward pass{'es' * (self.forward_passes != 1)}"
         if self.at_most:
             passes = f"at most {passes}"
-        said = f"{passes} of {self.length} tokens"
+        text = f"{passes} of {self.length} tokens"
         long = self.seconds is not None and self.seconds >= 1
         if long and self.flop is not None:
-            said += f" ({readable_flop(self.flop)})"
+            text += f" ({readable_flop(self.flop)})"
         if self.for_a_pair:
-            said += f" for a pair, up to {self.passes_to_rank:,} to rank or sum"
+            text += f" for a pair, up to {self.passes_to_rank:,} to rank or sum"
         elif long and self.table_passes:
-            said += f", {self.table_passes} passes over the tables"
+            text += f", {self.table_passes} passes over the tables"
         if long and self.seconds is not None:
             most = "up to " if self.at_most else ""
-            said += f", {most}about {readable_seconds(self.seconds)}"
+            text += f", {most}about {readable_seconds(self.seconds)}"
         if self.for_a_pair or not self.table_bytes:
-            return said
-        return f"{said}, {readable_bytes(self.table_bytes)} of tables"
+            return text
+        return f"{text}, {readable_bytes(self.table_bytes)} of tables"
 
     def to_dict(self) -> dict[str, float | int | bool | str | None]:
         """Plain values, ready for JSON."""

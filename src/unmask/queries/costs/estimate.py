@@ -93,8 +93,8 @@ def _fastest(run: Callable[[], Tensor], device: torch.device) -> float:
     timed = []
     for _ in range(4):
         began = time.perf_counter()
-        found = run()
+        result = run()
         # an accelerator answers before it is done: wait for a number of it
-        found.flatten()[0].item()
+        result.flatten()[0].item()
         timed.append(time.perf_counter() - began)
     return min(timed[1:])

@@ -116,9 +116,9 @@ class DependenceMap:
                 f"top takes whole numbers from 1, not {quoted(n)} and apart={quoted(apart)}"
             )
         where = numbers_of(self.places)
-        found = [one for one in self.pairs() if where[one.second] - where[one.first] >= apart]
+        pairs = [one for one in self.pairs() if where[one.second] - where[one.first] >= apart]
         # of equals the first
-        return sorted(found, key=lambda one: -one.value)[:n]
+        return sorted(pairs, key=lambda one: -one.value)[:n]
 
     def pairs(self) -> list[Dependence]:
         """Every two places that have a value, in their order."""
@@ -193,11 +193,11 @@ class DependenceMap:
 
     def _number(self, place: int | str) -> int:
         if isinstance(place, str):
-            found = [number for number, one in enumerate(self.places) if one.name == place]
-            if len(found) == 1:
-                return found[0]
+            numbers = [number for number, one in enumerate(self.places) if one.name == place]
+            if len(numbers) == 1:
+                return numbers[0]
             raise UnmaskError(
-                f"{quoted(place)} is the name of {len(found)} places; give numbers from 0 to "
+                f"{quoted(place)} is the name of {len(numbers)} places; give numbers from 0 to "
                 f"{len(self.places) - 1}"
             )
         number = whole_number(place)

@@ -242,8 +242,8 @@ def _drawn(
 ) -> Int[Tensor, "openings pieces count"]:
     """Draws in proportion to weights, by their cumulative sums."""
     totals = weights.cumsum(dim=-1)
-    found = torch.searchsorted(totals, uniforms * totals[..., -1:], right=True)
-    return found.clamp(max=weights.shape[-1] - 1)
+    drawn = torch.searchsorted(totals, uniforms * totals[..., -1:], right=True)
+    return drawn.clamp(max=weights.shape[-1] - 1)
 
 
 @dataclass(frozen=True)

@@ -199,7 +199,7 @@ def _read(
     number, ids = rows[:, 0], rows[:, 1:].contiguous()
     every = Outcomes.every(reader.model)
     positions = {n: [p for place in questions[n].places for p in place.positions] for n in tokens}
-    found = torch.empty(len(ids), *next(iter(tokens.values())).shape)
+    logits = torch.empty(len(ids), *next(iter(tokens.values())).shape)
 
     def keep(batch: slice, readouts: Tensor) -> None:
         # rows are in the order of their texts
@@ -207,12 +207,12 @@ def _read(
         start = 0
         for n, count in zip(texts.tolist(), counts.tolist(), strict=True):
             some = slice(batch.start + start, batch.start + start + count)
-            found[some] = _logits(every, readouts[start : start + count], tokens[n]).cpu()
+            logits[some] = _logits(every, readouts[start : start + count], tokens[n]).cpu()
             start += count
 
     at = torch.tensor([positions[n] for n in number.tolist()])
     reader.each_batch(Rows.of(ids), at, keep, batch_for=0)
-    return found
+    return logits
 
 
 def _logits(

@@ -70,8 +70,8 @@ def check_memory(
 def _maps(
     reader: RowReader, questions: list[DependenceQuestion], options: DependenceOptions, name: str
 ) -> Iterator[DependenceMap]:
-    found = _BY_MEASURE[options.measure](reader, questions, options)
-    for question, one in zip(questions, found, strict=True):
+    measured = _BY_MEASURE[options.measure](reader, questions, options)
+    for question, one in zip(questions, measured, strict=True):
         yield DependenceMap(
             text=question.text,
             places=question.places,

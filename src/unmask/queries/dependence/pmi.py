@@ -33,11 +33,11 @@ def by_pmi(
     for number, question in enumerate(questions):
         asked += [(number, (place,)) for place in range(len(question.places))]
         asked += [(number, pair) for pair in options.pairs(question)]
-    found = dict(zip(asked, _log_probs(reader, questions, asked), strict=True))
+    by_place = dict(zip(asked, _log_probs(reader, questions, asked), strict=True))
     values = [torch.full((len(q.places),) * 2, math.nan, dtype=torch.float64) for q in questions]
-    for (number, places), log_probs in found.items():
+    for (number, places), log_probs in by_place.items():
         if len(places) == 2:
-            alone = [found[number, (place,)][0] for place in places]
+            alone = [by_place[number, (place,)][0] for place in places]
             value = math.fsum([*alone, *(-one for one in log_probs)]) / 2
             first, second = places
             values[number][first, second] = values[number][second, first] = value
@@ -61,8 +61,8 @@ def _log_probs(
         ids, positions = ids_of([question for question, _ in chosen]), positions_of(chosen)
         tokens = ids.gather(1, positions)
         ids.scatter_(1, positions, reader.model.mask_id)
-        found = reader.log_probs(ids, positions, tokens[:, :, None])[:, :, 0].tolist()
-        for (question, places), by_piece in zip(chosen, found, strict=True):
+        rows = reader.log_probs(ids, positions, tokens[:, :, None])[:, :, 0].tolist()
+        for (question, places), by_piece in zip(chosen, rows, strict=True):
             rest = iter(by_piece)
             yield [math.fsum(islice(rest, question.widths[place])) for place in places]
 

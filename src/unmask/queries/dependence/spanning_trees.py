@@ -66,9 +66,9 @@ def neighbours(size: int) -> list[Edge]:
     return [(place, place + 1) for place in range(size - 1)]
 
 
-def attachment_score(found: Iterable[Edge], expected: Sequence[Edge]) -> float:
+def attachment_score(edges: Iterable[Edge], expected: Sequence[Edge]) -> float:
     """The share of expected edges that were found (UUAS: without labels and directions)."""
-    return len(set(found) & set(expected)) / len(expected)
+    return len(set(edges) & set(expected)) / len(expected)
 
 
 def _followed(cut: NDArray[np.int_], split: NDArray[np.int_], size: int) -> Iterable[Edge]:

@@ -74,8 +74,8 @@ def independent_groups(
     order = log_probs.amax(dim=1).argsort(descending=True, stable=True).tolist()
     if len(order) == 1:
         return [(0,)], log_probs
-    (found,) = by_information(reader, [question], options)
-    return greedy_groups(found.values, order, at_most), log_probs
+    (measured,) = by_information(reader, [question], options)
+    return greedy_groups(measured.values, order, at_most), log_probs
 
 
 def fill_together(

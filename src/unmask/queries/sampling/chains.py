@@ -117,15 +117,15 @@ def mixing_of(trace: Trace, supports: tuple[Support, ...]) -> tuple[Mixing, ...]
     each of the frequent fills (locked blanks may mix one by one, and not together), and its
     log-score.
     """
-    found = [mixing("log-score", trace.log_scores.numpy())]
+    traces = [mixing("log-score", trace.log_scores.numpy())]
     for blank, support in enumerate(supports):
         for token in _frequent(trace.tokens[:, :, blank].reshape(-1).tolist()):
             name = f"blank {blank} = {quoted(support.names[support.index(token)])}"
-            found.append(_indicator(name, trace.tokens[:, :, blank] == token))
+            traces.append(_indicator(name, trace.tokens[:, :, blank] == token))
     for fill in _frequent([tuple(t) for t in trace.tokens.reshape(-1, len(supports)).tolist()]):
         same = (trace.tokens == trace.tokens.new_tensor(fill)).all(dim=-1)
-        found.append(_indicator(_named(fill, supports), same))
-    return tuple(found)
+        traces.append(_indicator(_named(fill, supports), same))
+    return tuple(traces)
 
 
 def _indicator(name: str, holds: Tensor) -> Mixing:

@@ -140,26 +140,28 @@ class Samples:
         return "\n".join([*lines, columns(table), *self._warnings()])
 
     def _warnings(self) -> list[str]:
-        said = []
+        warnings = []
         if not self.converged:
-            said.append(f"not to be trusted: {' and '.join(self._shortcomings())}; {_REMEDY}")
+            warnings.append(f"not to be trusted: {' and '.join(self._shortcomings())}; {_REMEDY}")
         if self.unknown_tokens:
             parts = ", ".join(map(quoted, self.unknown_tokens))
-            said.append(f"the vocabulary has no token for {parts} of the text")
+            warnings.append(f"the vocabulary has no token for {parts} of the text")
         if self.unsolved:
-            said.append(f"{self.unsolved} joints of a pair come from solvers that did not converge")
-        return said
+            warnings.append(
+                f"{self.unsolved} joints of a pair come from solvers that did not converge"
+            )
+        return warnings
 
     def _shortcomings(self) -> list[str]:
-        said = []
+        shortcomings = []
         if self.r_hat >= R_HAT_LIMIT:
             worst = max(self.mixing, key=lambda m: m.r_hat)
-            said.append(f"R-hat {self.r_hat:.3f} ({worst.of}) is not below {R_HAT_LIMIT}")
+            shortcomings.append(f"R-hat {self.r_hat:.3f} ({worst.of}) is not below {R_HAT_LIMIT}")
         if self.ess < ESS_PER_CHAIN * self.chains:
             least = min(self.mixing, key=lambda m: m.ess)
             needed = ESS_PER_CHAIN * self.chains
-            said.append(f"ESS {self.ess:.0f} ({least.of}) is below {needed}")
-        return said
+            shortcomings.append(f"ESS {self.ess:.0f} ({least.of}) is below {needed}")
+        return shortcomings
 
     def _frequency(self, tokens: tuple[str, ...], ids: tuple[int, ...], count: int) -> Frequency:
         part = count / len(self)

@@ -46,8 +46,8 @@ def available() -> bool:
 def worthwhile(tile: torch.Tensor, cells: int | None = None) -> bool:
     """Whether compiled passes can and should read this, all or a part of a table of `cells`."""
     large = (cells or tile.numel()) >= FEWEST_CELLS
-    known = tile.dtype in (torch.float32, torch.bfloat16)
-    plain = tile.device.type == "cpu" and known and tile.is_contiguous()
+    is_supported = tile.dtype in (torch.float32, torch.bfloat16)
+    plain = tile.device.type == "cpu" and is_supported and tile.is_contiguous()
     return large and plain and available()
 
 

@@ -133,8 +133,8 @@ def own_sums(tables: tuple[Table, Table]) -> Own:
 @no_type_check
 def _own(a_given_b, b_given_a, start, stop, by_column, by_row):
     for a in range(start, stop):
-        found = _own_row(a_given_b[a], b_given_a[a], by_column[0], by_column[1], by_column[2])
-        by_row[0, a], by_row[1, a], by_row[2, a] = found
+        sums = _own_row(a_given_b[a], b_given_a[a], by_column[0], by_column[1], by_column[2])
+        by_row[0, a], by_row[1, a], by_row[2, a] = sums
 
 
 @compiled

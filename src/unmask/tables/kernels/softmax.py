@@ -36,8 +36,8 @@ def log_sum_exp(logits: Table, *, over_rows: bool) -> Vector | None:
         return None
     if not over_rows:
         return by_row
-    found: Vector = np.logaddexp.reduce(highest + np.log(sums), axis=0)
-    return found
+    totals: Vector = np.logaddexp.reduce(highest + np.log(sums), axis=0)
+    return totals
 
 
 def probabilities(logits: Table, log_normalizer: Vector, out: Table, *, by_row: bool) -> float:

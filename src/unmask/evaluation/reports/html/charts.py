@@ -66,25 +66,25 @@ def inline(document: bytes, *, key: str, label: str) -> Markup:
     for one in root.iter():
         one.tag = _local(one.tag)
         one.attrib = _attributes(one.attrib, key)
-        one.text, one.tail = (said and said.strip() for said in (one.text, one.tail))
+        one.text, one.tail = (text and text.strip() for text in (one.text, one.tail))
     root.attrib = {"viewBox": root.attrib["viewBox"], **_INHERITED, "role": "img"}
     root.attrib["aria-label"] = printable(label)
     return Markup(ElementTree.tostring(root, encoding="unicode"))
 
 
 def _attributes(given: dict[str, str], key: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    attributes: dict[str, str] = {}
     for full, value in given.items():
         match _local(full):
             case "id":
-                found["id"] = f"{key}-{value}"
+                attributes["id"] = f"{key}-{value}"
             case "href":
-                found["href"] = f"#{key}-{value.removeprefix('#')}"
+                attributes["href"] = f"#{key}-{value.removeprefix('#')}"
             case "style":
-                found |= _declarations(value, key)
+                attributes |= _declarations(value, key)
             case other:
-                found[other] = _pointing(value, key)
-    return found
+                attributes[other] = _pointing(value, key)
+    return attributes
 
 
 def _declarations(style: str, key: str) -> dict[str, str]:

@@ -37,13 +37,13 @@ class Example:
 
         In nats per token.
         """
-        found = self.sound()
-        return found[-1].metric("pairwise_nll") - found[0].metric("pairwise_nll") if found else None
+        rows = self.sound()
+        return rows[-1].metric("pairwise_nll") - rows[0].metric("pairwise_nll") if rows else None
 
     def sound(self) -> list[ResultRow]:
         """Those of the sound constructions from the lowest pairwise NLL, none if there is one."""
-        found = [self.rows[label] for label in SOUND if label in self.rows]
-        return sorted(found, key=lambda row: row.metric("pairwise_nll")) if len(found) > 1 else []
+        rows = [self.rows[label] for label in SOUND if label in self.rows]
+        return sorted(rows, key=lambda row: row.metric("pairwise_nll")) if len(rows) > 1 else []
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Setting:
     def disagreements(self, count: int) -> list[Example]:
         """The examples of the largest spread, the largest first, ties in order of ids."""
         spread = [(-one.spread, one.id, one) for one in self.examples if one.spread is not None]
-        return [one for _, _, one in sorted(spread, key=lambda found: found[:2])[:count]]
+        return [one for _, _, one in sorted(spread, key=lambda entry: entry[:2])[:count]]
 
     def failures(self) -> list[Example]:
         """The examples that have an error instead of some numbers."""
@@ -84,9 +84,9 @@ class NumberColumn:
 
     def rounded(self, example: Example) -> float | None:
         """The number as the table shows it, and as the script gets it."""
-        found = self.number(example)
+        number = self.number(example)
         # adding zero: a rounded -0.0 is 0.0
-        return None if found is None else round(found, self.digits) + 0
+        return None if number is None else round(number, self.digits) + 0
 
 
 def number_columns(setting: Setting) -> list[NumberColumn]:
@@ -125,10 +125,10 @@ def settings_of(
 
     `texts` are sentences to show, by corpus and id.
     """
-    known = texts or {}
-    found: dict[Group, tuple[list[str], dict[str, list[ResultRow]]]] = {}
+    text_by_id = texts or {}
+    by_group: dict[Group, tuple[list[str], dict[str, list[ResultRow]]]] = {}
     for group, of_group in grouped(rows).items():
-        constructions, by_id = found.setdefault(group.setting, ([], {}))
+        constructions, by_id = by_group.setdefault(group.setting, ([], {}))
         constructions.append(group.construction)
         for row in of_group:
             by_id.setdefault(row.example_id, []).append(row)
@@ -136,9 +136,9 @@ def settings_of(
         Setting(
             group,
             tuple(constructions),
-            tuple(_example(by_id[one], known.get(group.corpus, {})) for one in sorted(by_id)),
+            tuple(_example(by_id[one], text_by_id.get(group.corpus, {})) for one in sorted(by_id)),
         )
-        for group, (constructions, by_id) in found.items()
+        for group, (constructions, by_id) in by_group.items()
     ]
 
 

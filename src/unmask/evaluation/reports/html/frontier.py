@@ -51,15 +51,15 @@ def frontier_points(
     summaries: Iterable[Summary], forward_passes: Mapping[str, float]
 ) -> list[Point]:
     """Points of a run's summaries of one setting; what a pair costs is given by construction."""
-    found = [one for one in summaries if one.pairwise_ppl is not None]
-    if len({one.group.setting for one in found}) > 1:
+    measured = [one for one in summaries if one.pairwise_ppl is not None]
+    if len({one.group.setting for one in measured}) > 1:
         raise UnmaskError("a frontier is of one setting: give the summaries of one model and mask")
-    unknown = {one.group.construction for one in found} - forward_passes.keys()
+    unknown = {one.group.construction for one in measured} - forward_passes.keys()
     if unknown:
         raise UnmaskError(f"what does {quoted(min(unknown))} cost? Give its forward passes")
     return [
         Point(name, forward_passes[name], *map(math.log, (ppl.value, ppl.low, ppl.high)))
-        for one in found
+        for one in measured
         if (ppl := one.pairwise_ppl) and (name := one.group.construction)
     ]
 
@@ -68,16 +68,16 @@ def frontier_part(
     summaries: Sequence[Summary], passes: Mapping[str, int], *, key: str, title: str
 ) -> Frontier | None:
     """Figure and table of a setting's constructions; None where there are no two to compare."""
-    found = [
+    measured = [
         one
         for one in summaries
         if one.group.construction in passes
         and one.pairwise_ppl is not None
         and math.isfinite(one.pairwise_ppl.value)
     ]
-    if len(found) < 2:
+    if len(measured) < 2:
         return None
-    points = sorted(frontier_points(found, passes), key=lambda one: one.forward_passes)
+    points = sorted(frontier_points(measured, passes), key=lambda one: one.forward_passes)
     rows = [
         (
             one.construction,

@@ -46,16 +46,16 @@ class Distances(NamedTuple):
     differences: Sequence[DistanceBin]
 
 
-def page(it: Report) -> str:
+def page(report: Report) -> str:
     """The page of a report, one file that needs no other."""
-    shared = replace(it, runs=tuple(map(_without_detail, it.runs)))
-    models = dict.fromkeys(run.plan.model.name for run in it.runs)
+    shared = replace(report, runs=tuple(map(_without_detail, report.runs)))
+    models = dict.fromkeys(run.plan.model.name for run in report.runs)
     return environment.get_template("page.html.j2").render(
         title=f"Evaluation: {', '.join(models)}",
         style=Markup(asset(__package__, "style.css")),
         script=Markup(asset(__package__, "script.js")),
         sound=SOUND,
-        with_text=bool(it.texts),
+        with_text=bool(report.texts),
         runs=[run_part(run) for run in shared.runs],
         command=report_command(shared),
         **_results(shared),
@@ -66,34 +66,36 @@ def _without_detail(run: EvaluationRun) -> EvaluationRun:
     return replace(run, rows=tuple(row.without_detail() for row in run.rows))
 
 
-def _results(it: Report) -> dict[str, Any]:
+def _results(report: Report) -> dict[str, Any]:
     """Everything that is resampled, computed once: it takes its time."""
-    summaries, differences = it.summaries(), it.differences()
+    summaries, differences = report.summaries(), report.differences()
     distances = [
-        Distances(AXES[kind], it.naming(kind), it.bins(kind), it.difference_bins(kind))
-        for kind in it.kinds
+        Distances(AXES[kind], report.naming(kind), report.bins(kind), report.difference_bins(kind))
+        for kind in report.kinds
     ]
-    tables = [summary_table(summaries, it.vocabularies)]
+    tables = [summary_table(summaries, report.vocabularies)]
     tables += [difference_table(differences)] if differences else []
     terms = [term for one in tables for term in one.terms]
-    said = [note for one in tables for note in one.notes] + [
+    listed = [note for one in tables for note in one.notes] + [
         one.naming["counted"] for one in distances
     ]
-    resampled = f"Bootstrap: {it.resampling.resamples:,} resamples, seed {it.resampling.seed}."
-    labels = list(dict.fromkeys(row.construction for row in it.rows))
+    resampled = (
+        f"Bootstrap: {report.resampling.resamples:,} resamples, seed {report.resampling.seed}."
+    )
+    labels = list(dict.fromkeys(row.construction for row in report.rows))
     return {
         "terms": list(dict.fromkeys(terms)),
-        "notes": list(dict.fromkeys([*said, *notes(it), resampled])),
+        "notes": list(dict.fromkeys([*listed, *notes(report), resampled])),
         "colours": {label: one.colour for label, one in construction_styles(labels).items()},
         "settings": [
-            _setting(it, setting, place, summaries, differences, distances)
-            for place, setting in enumerate(settings_of(it.rows, it.texts))
+            _setting(report, setting, place, summaries, differences, distances)
+            for place, setting in enumerate(settings_of(report.rows, report.texts))
         ],
     }
 
 
 def _setting(
-    it: Report,
+    report: Report,
     setting: Setting,
     place: int,
     summaries: Sequence[Summary],
@@ -101,11 +103,11 @@ def _setting(
     distances: Sequence[Distances],
 ) -> dict[str, Any]:
     own = [one for one in summaries if setting.has(one.group)]
-    tables = [("Results", summary_table(own, it.vocabularies))]
+    tables = [("Results", summary_table(own, report.vocabularies))]
     if apart := [one for one in differences if setting.has(one.group)]:
         caption = f"Paired differences to {apart[0].baseline}"
         tables.append((caption, difference_table(apart)))
-    plans = [run.plan for run in it.runs if run.plan.model.name == setting.group.model]
+    plans = [run.plan for run in report.runs if run.plan.model.name == setting.group.model]
     passes = passes_by_label(plans, setting.group.support)
     columns = number_columns(setting)
     return {

@@ -74,27 +74,27 @@ def _support_words(plan: EvaluationPlan) -> list[str]:
     return [*precision, "--max-passes", str(sketch.passes)]
 
 
-def report_command(it: Report) -> str:
+def report_command(report: Report) -> str:
     """The command that makes the page of the runs' folders."""
-    words = ["unmask", "report", *(run.folder.name or "RUN" for run in it.runs)]
-    words += ["--html", "FILE", "--resamples", str(it.resampling.resamples)]
-    words += ["--seed", str(it.resampling.seed)]
-    words += [] if it.baseline is None else ["--baseline", it.baseline]
-    words += ["--parser", "PARSER"] if it.syntactic else []
-    words += ["--with-text"] if it.texts else []
-    if it.syntactic or it.texts:
-        words += ["--corpus", "CORPUS"] * len({run.plan.corpus.digest for run in it.runs})
+    words = ["unmask", "report", *(run.folder.name or "RUN" for run in report.runs)]
+    words += ["--html", "FILE", "--resamples", str(report.resampling.resamples)]
+    words += ["--seed", str(report.resampling.seed)]
+    words += [] if report.baseline is None else ["--baseline", report.baseline]
+    words += ["--parser", "PARSER"] if report.syntactic else []
+    words += ["--with-text"] if report.texts else []
+    if report.syntactic or report.texts:
+        words += ["--corpus", "CORPUS"] * len({run.plan.corpus.digest for run in report.runs})
     return shlex.join(words)
 
 
 def updated(run: EvaluationRun) -> list[str]:
     """When each shard was last written, as its manifest has it, if it has one."""
-    found = []
+    notes = []
     for path in sorted(run.folder.glob("_manifest-*.json")):
         # a manifest is for people: result rows are whole without it
         with suppress(OSError, ValueError, TypeError, KeyError):
-            found.append(json.loads(path.read_text(encoding="utf-8"))["updated"][:_LONGEST_PART])
-    return sorted(found)
+            notes.append(json.loads(path.read_text(encoding="utf-8"))["updated"][:_LONGEST_PART])
+    return sorted(notes)
 
 
 def _facts(run: EvaluationRun) -> Iterator[tuple[str, str]]:
