@@ -294,7 +294,7 @@ def ask_nothing(page: Any) -> None:
 def test_a_chinese_model(browser: Any) -> None:
     """Every character is a word, the examples are Chinese, and so are the heat maps."""
     with (
-        served("albert-tiny-chinese") as address,
+        served("albert-tiny-chinese", "--max-passes", "121") as address,
         opened(browser, address, width=1100) as page,
     ):
         page.wait_for_selector("#words button")

@@ -92,7 +92,7 @@ def test_a_model_that_is_not_there_is_left_out(monkeypatch: pytest.MonkeyPatch) 
     assert report.left_out == ["caption-bert"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_everything_runs_on_a_tiny_model(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

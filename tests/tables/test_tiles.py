@@ -23,7 +23,7 @@ def everything() -> list[np.ndarray]:
     return [read.gradient, read.degree, *read.edges, balance, *(s.numpy() for s in stepped)]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_compiled_tiles_are_those_of_plain_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = everything()
     monkeypatch.setattr(pair_passes, "is_gpu", lambda _: True)
