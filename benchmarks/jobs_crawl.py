@@ -39,8 +39,6 @@ from unmask.jobs.kinds.score import ScoreKind
 from unmask.jobs.running import Job, open_job, run_job
 from unmask.model.row_reader import Outcomes
 from unmask.model.trimming import Positions
-from unmask.sequences.scoring import score_texts
-from unmask.sequences.word_pairs import score_pairs
 
 TINY_ENGLISH = Path(__file__).parent.parent / "models" / "tiny-english"
 WORDS = ["a", "the", "man", "woman", "dog", "is", "in", "on", "park", "playing", "red", "two"]
@@ -122,11 +120,11 @@ def measure(lm: unmask.LanguageModel, kind: str, lines: int) -> dict[str, Any]:
 def _differences(lm: unmask.LanguageModel, kind: str, part: Path) -> list[float]:
     rows = pq.read_table(part).to_pylist()
     if kind == "score":
-        scores: Sequence[Any] = score_texts(lm, [row["text"] for row in rows])
+        scores: Sequence[Any] = lm.score([row["text"] for row in rows])
         name = "score"
     else:
         items = [[row[column] for column in ("text", "word1", "word2")] for row in rows]
-        scores, name = list(score_pairs(lm, items)), "log_p"
+        scores, name = lm.pairs(items), "log_p"
     return [abs(row[name] - getattr(one, name)) for row, one in zip(rows, scores, strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""What `score_pairs` costs beyond the forward passes that it cannot do without.
+"""What `lm.pairs` costs beyond the forward passes that it cannot do without.
 
     python benchmarks/pairs.py --model models/tiny-english --corpus FILE [--items 500]
         [--method orders,log-pool] [--repeats 3]
@@ -91,7 +91,7 @@ def beside_the_trunk(lm: Any, work: Callable[[], Any], repeats: int) -> tuple[An
 
 def measured(lm: Any, some: Sequence[Item], method: str, repeats: int) -> dict[str, Any]:
     def score(chosen: Sequence[Item] = some) -> list[Any]:
-        return list(unmask.score_pairs(lm, chosen, method=method, settings=QUIET))
+        return list(lm.pairs(chosen, method=method, settings=QUIET))
 
     memory = [peak_of(lambda: score(some[: len(some) // 5])), peak_of(score)]
     scores, beside = beside_the_trunk(lm, score, repeats)

@@ -25,7 +25,7 @@ from scoring import Batch, Recorded
 import unmask
 from unmask.model.hugging_face import HuggingFaceMaskedLM
 from unmask.records.corpora import CorpusSpec, read_corpus
-from unmask.sequences import PAIR_METHODS, TEXT_METHODS, log_ratios, score_texts
+from unmask.sequences import PAIR_METHODS, TEXT_METHODS
 from unmask.settings import Settings
 
 Scored = Callable[[unmask.LanguageModel], object]
@@ -50,9 +50,9 @@ def pairs_of(texts: list[str]) -> list[tuple[str, str]]:
 
 def what_is_timed(method: str, texts: list[str]) -> Scored:
     if method in TEXT_METHODS:
-        return lambda lm: score_texts(lm, texts, method=method, settings=QUIET)
+        return lambda lm: lm.score(texts, method=method, settings=QUIET)
     pairs = pairs_of(texts)
-    return lambda lm: log_ratios(lm, pairs, method=method, settings=QUIET)
+    return lambda lm: lm.log_ratios(pairs, method=method, settings=QUIET)
 
 
 def measured(lm: unmask.LanguageModel, method: str, texts: list[str], repeats: int) -> Any:

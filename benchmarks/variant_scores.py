@@ -1,4 +1,4 @@
-"""What `score_variants` costs beyond the forward passes that it cannot do without.
+"""What `lm.variants` costs beyond the forward passes that it cannot do without.
 
     python benchmarks/variant_scores.py --model FOLDER [--sequence LETTERS] [--doubles 200]
         [--positions 6] [--method log-pool,single-mask-marginals] [--repeats 3]
@@ -50,7 +50,7 @@ def measured(
     lm: Any, sequence: str, some: Sequence[str], method: str, repeats: int
 ) -> dict[str, Any]:
     def score(chosen: Sequence[str] = some) -> list[Any]:
-        return list(unmask.score_variants(lm, chosen, sequence, method=method, settings=QUIET))
+        return list(lm.variants(sequence, chosen, method=method, settings=QUIET))
 
     memory = [peak_of(lambda: score(some[: len(some) // 5])), peak_of(score)]
     scores, beside = beside_the_trunk(lm, score, repeats)

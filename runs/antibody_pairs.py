@@ -24,7 +24,6 @@ from unmask.markup import markdown
 from unmask.names import ALPHABETS
 from unmask.plots.saving import save_figure
 from unmask.printable import printable
-from unmask.sequences.mutations import interaction_map
 from unmask.sequences.residues import residue_cloze
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ of binding or stability."""
 
 def record(lm: unmask.LanguageModel, source: str, method: str) -> Record:
     started = time.perf_counter()
-    found = interaction_map(lm, SEQUENCE, POSITIONS, method=method, settings=QUIET)
+    found = lm.interactions(SEQUENCE, POSITIONS, method=method, settings=QUIET)
     seconds = time.perf_counter() - started
     return {
         "model": shown_name(source),

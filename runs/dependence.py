@@ -30,6 +30,7 @@ import unmask
 from unmask.evaluation.masks import MASKS, examples
 from unmask.plots import save_figure
 from unmask.queries.dependence.spanning_trees import Edge, neighbours
+from unmask.queries.joint_model import read_cloze
 from unmask.records.corpora import CorpusSpec, read_corpus
 from unmask.records.corpus import Sentence
 
@@ -77,7 +78,7 @@ def trees(lm: unmask.LanguageModel, chosen: argparse.Namespace, done: set[str]) 
         if len(one.words) < 3 or not one.edges:
             continue
         try:
-            lm.read(sentence.text, blanks=one.spans)
+            read_cloze(lm, sentence.text, blanks=one.spans)
         except unmask.ClozeError:
             yield {"id": sentence.id, "unaligned": True}
             continue

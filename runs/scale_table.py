@@ -74,11 +74,11 @@ def rate(lm: unmask.LanguageModel, texts: Sequence[str], method: str) -> float:
 
         def work(some: Sequence[str]) -> Any:
             items = [(f"{text} [MASK] [MASK]", "man", "is") for text in some]
-            return list(unmask.score_pairs(lm, items, settings=QUIET))
+            return lm.pairs(items, settings=QUIET)
     else:
 
         def work(some: Sequence[str]) -> Any:
-            return unmask.score_texts(lm, some, method=method, settings=QUIET)
+            return lm.score(some, method=method, settings=QUIET)
 
     work(texts[:2])
     began = time.process_time()

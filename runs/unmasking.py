@@ -57,7 +57,7 @@ def sentences(path: Path, count: int) -> dict[str, str]:
 
 def scored(lm: unmask.LanguageModel, texts: Sequence[str], order: str, batch: int) -> Numbers:
     how = Settings(batch_size=batch, progress=False)
-    found = unmask.score_texts(lm, texts, method="unmasking", order=order, settings=how)
+    found = lm.score(texts, method="unmasking", order=order, settings=how)
     return np.array([one.score for one in found])
 
 
@@ -100,9 +100,9 @@ def measured(assets: Path, count: int) -> Record:
     chosen = sentences(assets / "data" / "snli" / "dev.tsv", count)
     texts, quiet = list(chosen.values()), Settings(progress=False)
     by_method = {
-        "pll": unmask.score_texts(lm, texts, settings=quiet),
+        "pll": lm.score(texts, settings=quiet),
         **{
-            order: unmask.score_texts(lm, texts, method="unmasking", order=order, settings=quiet)
+            order: lm.score(texts, method="unmasking", order=order, settings=quiet)
             for order in unmasking.ORDERS
         },
     }

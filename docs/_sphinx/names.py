@@ -15,8 +15,8 @@ from sphinx.util.typing import ExtensionMetadata, stringify_annotation
 
 # explained in reference/types.md
 ALIASES = {
-    "Axes": "unmask.language_model",
-    "Proposed": "unmask.language_model",
+    "Axes": "unmask.queries.joint_model",
+    "Proposed": "unmask.queries.joint_model",
     "CandidatesByBlank": "unmask.text.candidates",
     "Candidates": "unmask.text.candidates",
     "Targets": "unmask.queries.word_targets",

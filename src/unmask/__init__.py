@@ -28,28 +28,36 @@ if TYPE_CHECKING:
     from unmask.errors import UnknownTokenWarning as UnknownTokenWarning
     from unmask.errors import UnmaskError as UnmaskError
     from unmask.errors import UnmaskWarning as UnmaskWarning
+    from unmask.evaluation.request import evaluate as evaluate
+    from unmask.joints.agreement import Agreement as Agreement
     from unmask.joints.fill import Fill as Fill
     from unmask.joints.joint import Joint as Joint
     from unmask.joints.metrics import PairMetrics as PairMetrics
     from unmask.joints.metrics import pair_metrics as pair_metrics
     from unmask.joints.metrics import perplexity as perplexity
     from unmask.language_model import LanguageModel as LanguageModel
+    from unmask.lazy import to_pandas as to_pandas
     from unmask.loading import load as load
     from unmask.pipelines import JointFillMaskPipeline as JointFillMaskPipeline
     from unmask.progress import Progress as Progress
     from unmask.queries.costs.cost import Cost as Cost
+    from unmask.queries.dependence.dependence_map import Dependence as Dependence
     from unmask.queries.dependence.dependence_map import DependenceMap as DependenceMap
+    from unmask.queries.dependence.dependence_map import Place as Place
+    from unmask.queries.sampling.convergence import Mixing as Mixing
+    from unmask.queries.sampling.samples import Draw as Draw
+    from unmask.queries.sampling.samples import Frequency as Frequency
     from unmask.queries.sampling.samples import Samples as Samples
+    from unmask.sequences.landscapes import Epistasis as Epistasis
     from unmask.sequences.landscapes import Landscape as Landscape
-    from unmask.sequences.landscapes import landscape as landscape
-    from unmask.sequences.mutations import interaction_map as interaction_map
-    from unmask.sequences.mutations import mutation_effect as mutation_effect
-    from unmask.sequences.mutations import mutation_effects as mutation_effects
-    from unmask.sequences.scoring import log_ratios as log_ratios
-    from unmask.sequences.scoring import score_texts as score_texts
+    from unmask.sequences.mutations import MutationEffect as MutationEffect
+    from unmask.sequences.mutations import PairInteraction as PairInteraction
+    from unmask.sequences.residues import Mutation as Mutation
+    from unmask.sequences.scores import LogRatio as LogRatio
+    from unmask.sequences.scores import TextScore as TextScore
+    from unmask.sequences.scores import WordScore as WordScore
     from unmask.sequences.variants.scoring import VariantScore as VariantScore
-    from unmask.sequences.variants.scoring import score_variants as score_variants
-    from unmask.sequences.word_pairs import score_pairs as score_pairs
+    from unmask.sequences.word_pairs import PairScore as PairScore
     from unmask.settings import Settings as Settings
     from unmask.settings import Sketch as Sketch
     from unmask.tables.conditional import DenseLogits as DenseLogits
@@ -60,6 +68,9 @@ if TYPE_CHECKING:
     from unmask.tables.source import MaskedMarginals as MaskedMarginals
     from unmask.text.cloze import Cloze as Cloze
     from unmask.text.support import Support as Support
+    from unmask.training.tuning import Tuning as Tuning
+    from unmask.training.work import Tuned as Tuned
+    from unmask.training.work import tune as tune
 
 __all__, __getattr__ = lazy_names(__name__)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import repeat
-from typing import Any, SupportsIndex
+from typing import Any, overload
 
 from jaxtyping import Float
 from torch import Tensor
@@ -12,26 +12,14 @@ from unmask.arguments import Options, whole_number
 from unmask.constructions import (
     DEFAULT_METHOD,
     METHOD_WITHOUT_TABLES,
-    check_methods,
     check_options,
     construction,
     method_name,
 )
-from unmask.errors import (
-    ClozeError,
-    MethodError,
-    PiecesWarning,
-    SupportError,
-    UnknownTokenWarning,
-    warn,
-)
+from unmask.errors import ClozeError, MethodError, SupportError
 from unmask.joints.fill import Fill
-from unmask.joints.joint import Joint
-from unmask.lazy import computed_once
-from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import RowReader
-from unmask.names import ALPHABETS
-from unmask.printable import printable, quoted
+from unmask.printable import quoted
 from unmask.queries import fill_mask_output as fill_results
 from unmask.queries.costs.cost import Cost
 from unmask.queries.dependence.dependence_map import DependenceMap
@@ -43,6 +31,7 @@ from unmask.queries.dependence.question import (
     DependenceQuestion,
     check_support,
     question_of,
+    read_question,
 )
 from unmask.queries.dependence.together import (
     SAMPLES_WHEN_FILLING,
@@ -50,14 +39,14 @@ from unmask.queries.dependence.together import (
     fill_together,
     independent_groups,
 )
-from unmask.queries.joints import (
-    JointRequest,
-    build_joints,
-    cost,
-    default_method,
-    default_methods,
-    joint_request,
+from unmask.queries.joint_model import (
+    Axes,
+    JointModel,
+    check_no_sketch,
+    given_cloze,
+    read_cloze,
 )
+from unmask.queries.joints import cost, default_method
 from unmask.queries.pair_log_probs import (
     checked_clozes,
     pair_log_probs,
@@ -72,169 +61,34 @@ from unmask.queries.sampling.gibbs import (
 )
 from unmask.queries.sampling.samples import Samples
 from unmask.queries.word_targets import PiecePrior, Targets, WordFill, WordQuestion, fill_targets
-from unmask.settings import Settings, Sketch
-from unmask.tables.elicited import ElicitedSource
-from unmask.tables.pair_tables import PairTables
-from unmask.tables.proposals import AUTO, choose_axes, is_auto, resolved
-from unmask.text import unknown_tokens
-from unmask.text.candidates import (
-    Candidates,
-    CandidatesByBlank,
-    choose,
-    choose_each,
-    whole_vocabulary,
+from unmask.sequences.landscapes import Landscape, landscape
+from unmask.sequences.mutations import (
+    MutationEffect,
+    PairInteraction,
+    interaction_map,
+    mutation_effects,
 )
-from unmask.text.cloze import Blank, Cloze, Tokenizer, checked_text, parse_cloze
-from unmask.text.pieces import blanks_of, one_blank_for_each
-from unmask.text.residues import residues_as_blanks
-from unmask.text.support import Support, Token
-from unmask.text.words import every_word
-
-# candidates, or how many of them the model is to propose: for all blanks, or by blank
-Proposed = Candidates | SupportsIndex
-# or a sketch of the vocabulary
-Axes = Proposed | Mapping[int, Proposed] | Sketch
-
-
-def _check_no_sketch(support: object, why: str) -> None:
-    if isinstance(support, Sketch):
-        raise SupportError(
-            f"{why}; a Sketch is for joint and fill: give 'vocabulary', a number of candidates or "
-            "a list"
-        )
+from unmask.sequences.scores import LogRatio, TextScore
+from unmask.sequences.scoring import log_ratios, score_texts
+from unmask.sequences.texts import read_text
+from unmask.sequences.variants.cubes import LARGEST_BLOCK
+from unmask.sequences.variants.scoring import DEFAULT_SUPPORT, VariantScore, score_variants
+from unmask.sequences.word_pairs import PairScore, score_pairs
+from unmask.settings import Settings, Sketch
+from unmask.tables.proposals import AUTO, choose_axes, is_auto
+from unmask.text.candidates import Candidates, CandidatesByBlank, choose, choose_each
+from unmask.text.cloze import Blank, Cloze
+from unmask.text.support import Token
 
 
-class LanguageModel:
-    """A masked LM and its tokenizer: texts with blanks in, joints out."""
-
-    def __init__(
-        self,
-        model: MaskedLM,
-        tokenizer: Tokenizer,
-        *,
-        name: str = "masked LM",
-        revision: str | None = None,
-    ) -> None:
-        self.model, self.tokenizer = model, tokenizer
-        self.name, self.revision = name, revision
-
-    def __repr__(self) -> str:
-        """Name, vocabulary and place."""
-        kept = "factored" if self.model.output_embedding is not None else "dense"
-        return (
-            f"<LanguageModel {printable(self.name)}: {self.model.vocabulary_size:,} tokens, "
-            f"{kept} tables, {self.model.device}>"
-        )
-
-    def cloze(self, text: str, *, blanks: Sequence[Blank] | None = None) -> Cloze:
-        """Read a text with mask tokens, or an ordinary text with `blanks`.
-
-        A word of several pieces becomes one blank per piece, so the original word has a
-        probability; in a text given to `joint` with `blanks`, it becomes one blank.
-
-        An `UnknownTokenWarning` names the parts that the vocabulary has no token for. A text that
-        consists only of such parts is rejected, since any other text of that length would get the
-        same answer.
-        """
-        cloze = self.read(text, blanks=blanks)
-        if message := unknown_tokens.note(self.tokenizer, cloze):
-            warn(message, UnknownTokenWarning)
-        return cloze
-
-    def read(self, text: str, *, blanks: Sequence[Blank] | None = None) -> Cloze:
-        """Like `cloze`, but without a warning: `Cloze.unknown` has the unknown parts."""
-        cloze = parse_cloze(text, self.tokenizer, blanks=blanks, max_length=self.max_length)
-        return self._checked(cloze)
-
-    def support(self, candidates: Candidates = "vocabulary") -> Support:
-        """The tokens of a blank: a named set, or the given tokens or ids in their order."""
-        return choose(candidates, self._vocabulary, self.model.special_ids)
-
-    @computed_once
-    def max_length(self) -> int | None:
-        """The longest text in tokens, special ones included; None if there is no limit."""
-        # tokenizers that know no limit say so with an absurdly large number
-        said = getattr(self.tokenizer, "model_max_length", None)
-        limits = [self.model.max_length, said if isinstance(said, int) and said < 10**6 else None]
-        return min((limit for limit in limits if limit), default=None)
-
-    def joint(
-        self,
-        text: str | Cloze,
-        *,
-        method: str | None = None,
-        blanks: Sequence[Blank] | None = None,
-        support: Axes = AUTO,
-        settings: Settings | None = None,
-        **options: Any,
-    ) -> Joint:
-        """The joint distribution over the blanks of a text, by one construction.
-
-        `support` is "vocabulary" (every output of the model, as in the paper), "tokens" (those that
-        the tokenizer names), "no-special", an alphabet ("amino-acids"), a list of tokens or ids, a
-        number of candidates that the model proposes, or a dictionary of those by blank. "auto" is
-        "tokens"; for two blanks, unless it is small, it is estimated from a few hundred forward
-        passes, with error bars (a `Sketch`, whose precision you can set). For more blanks it is as
-        many candidates as a few thousand forward passes allow. The default `method` is log-pool, or
-        `orders` if there are too many blanks for a table. `options` go to the construction
-        (`pivot=`, `steps=`, `contexts=`). Axes follow mask tokens left to right, and `blanks` in
-        the order given. One blank is the model's own distribution.
-        """
-        name = None if method is None else method_name(method)
-        cloze = self._as_cloze(text, blanks)
-        count = len(cloze.positions)
-        name = name or default_method(count, support)
-        check_options(name, options, max(2, count))
-        axes = resolved(support, count, self.model.vocabulary_size)
-        request = joint_request(cloze, {name: options}, axes, settings, self._provenance(cloze))
-        return build_joints(request, self.model, self._vocabulary)[name]
-
-    def joints(
-        self,
-        text: str | Cloze,
-        *,
-        methods: Sequence[str] | None = None,
-        blanks: Sequence[Blank] | None = None,
-        support: Axes = AUTO,
-        settings: Settings | None = None,
-        options: Options | None = None,
-    ) -> dict[str, Joint]:
-        """Joints by several constructions from the same forward passes; by default, by all.
-
-        `options` are those of each method, by its name. With one blank there is nothing to
-        construct: every name gives the model's own distribution.
-        """
-        cloze = self._as_cloze(text, blanks)
-        request = self._request(cloze, methods, support, settings, options)
-        return build_joints(request, self.model, self._vocabulary)
-
-    def tables(
-        self,
-        text: str | Cloze,
-        *,
-        blanks: Sequence[Blank] | None = None,
-        support: Axes = AUTO,
-        settings: Settings | None = None,
-    ) -> PairTables:
-        """Both conditional tables of two blanks, over the `support` that `joint` takes.
-
-        If the model should propose candidates, it does so now; nothing else runs until a part is
-        read.
-        """
-        cloze, how = self._as_cloze(text, blanks), settings or Settings()
-        if len(cloze.positions) != 2:
-            raise ClozeError(f"tables take two blanks; the text has {blanks_of(cloze)}")
-        _check_no_sketch(support, "tables are whole")
-        axes = choose_axes(self.model, self._vocabulary, cloze, support, how)
-        reader = RowReader(self.model, how, forward_passes=axes.forward_passes)
-        about = {**self._provenance(cloze), **axes.diagnostics()}
-        return PairTables(ElicitedSource(reader, cloze, axes.supports, about), how)
+class LanguageModel(JointModel):
+    """A masked LM and its tokenizer: joints of texts with blanks, scores of whole texts."""
 
     def fill(
         self,
         text: str | Cloze,
         *,
-        top: int = 5,
+        top: int = 10,
         method: str | None = None,
         blanks: Sequence[Blank] | None = None,
         support: Axes = AUTO,
@@ -279,7 +133,7 @@ class LanguageModel:
         if piece_prior is not None:
             raise ClozeError("a piece prior ranks targets of several numbers of pieces; give both")
         joint = self.joint(cloze, method=method, support=support, settings=settings, **options)
-        return self.ranked(cloze, joint, top)
+        return fill_results.of_tokens(self.tokenizer, cloze, joint.top(top), joint.method)
 
     def sample(
         self,
@@ -308,7 +162,7 @@ class LanguageModel:
         cloze, how = self._as_cloze(text, blanks), settings or Settings()
         several = len(cloze.positions) > 2
         check_counts(n=(n, 1), chains=(chains, 1), warm_up=(warm_up, 0), thin=(thin, 1))
-        _check_no_sketch(support, "samples are drawn from a whole joint")
+        check_no_sketch(support, "samples are drawn from a whole joint")
         axes = choose_axes(self.model, self._vocabulary, cloze, support, how)
         drawn = sample_blanks(
             self.model,
@@ -448,39 +302,13 @@ class LanguageModel:
             for number, text in enumerate(texts):
                 if (chosen := next(each, ())) == ():
                     raise ClozeError(f"text {number} has no places; give those of each text")
-                question = self.dependence_question(text, places=chosen, support=support)
+                question = read_question(self, text, places=chosen, support=support)
                 how.check(question, f"text {number}")
                 yield question
             if places is not None and next(each, None) is not None:
                 raise ClozeError("there are more places than texts; give those of each text")
 
         return dependence_maps(self.model, questions(), how, settings or Settings(), name=self.name)
-
-    def dependence_question(
-        self,
-        text: str | Cloze,
-        *,
-        places: Sequence[Blank] | None = None,
-        support: Candidates = "vocabulary",
-    ) -> DependenceQuestion:
-        """A text with the places that `dependence` is between, checked; the model does not run."""
-        if isinstance(text, Cloze):
-            # its blanks were chosen, as places are
-            return question_of(self._given(text, places), self.tokenizer, is_chosen=True)
-        is_whole = self.tokenizer.mask_token not in checked_text(text)
-        if is_whole and isinstance(support, str) and support in ALPHABETS and support != "digits":
-            written, blanks, names = residues_as_blanks(
-                self.tokenizer, text, self._vocabulary.names, places
-            )
-            cloze = self.cloze(written, blanks=blanks)
-            return question_of(cloze, self.tokenizer, names, is_chosen=places is not None)
-        every = every_word(text, self.tokenizer) if places is None and is_whole else places
-        cloze = self.cloze(text, blanks=every)
-        return question_of(cloze, self.tokenizer, is_chosen=places is not None)
-
-    def ranked(self, cloze: Cloze, joint: Joint, top: int = 5) -> list[dict[str, Any]]:
-        """The likeliest fills of a joint, written into its text."""
-        return fill_results.of_tokens(self.tokenizer, cloze, joint.top(top), joint.method)
 
     def cost(
         self,
@@ -504,20 +332,259 @@ class LanguageModel:
         request = self._request(cloze, named, support, settings, options)
         return cost(request, self.model, self._vocabulary, examples=examples, timed=timed)
 
-    def _request(
+    @overload
+    def score(  # type: ignore[overload-overlap]  # a str is a sequence of them
         self,
-        cloze: Cloze,
-        methods: Sequence[str] | None,
-        support: Axes,
-        settings: Settings | None,
-        options: Options | None,
-    ) -> JointRequest:
-        """Constructions by their names, all that fit where none are named."""
-        blanks = len(cloze.positions)
-        axes = resolved(support, blanks, self.model.vocabulary_size)
-        named = default_methods(blanks, axes) if methods is None else methods
-        checked = check_methods(named, options, max(2, blanks))[1]
-        return joint_request(cloze, checked, axes, settings, self._provenance(cloze))
+        texts: str,
+        *,
+        method: str = ...,
+        order: str | None = ...,
+        settings: Settings | None = ...,
+    ) -> TextScore: ...
+
+    @overload
+    def score(
+        self,
+        texts: Sequence[str],
+        *,
+        method: str = ...,
+        order: str | None = ...,
+        settings: Settings | None = ...,
+    ) -> list[TextScore]: ...
+
+    def score(
+        self,
+        texts: str | Sequence[str],
+        *,
+        method: str = "pll",
+        order: str | None = None,
+        settings: Settings | None = None,
+    ) -> TextScore | list[TextScore]:
+        """The score of a text in nats, or those of a list of texts, in the order given.
+
+        - `pll`: the sum of every token's log-probability given all others, one forward pass per
+          token. A score for comparisons, not a log-probability.
+        - `pll-word-l2r`: the same, but the later pieces of the token's word are masked with it.
+        - `unmasking`: the log-probability of the text among all texts with equally many tokens. All
+          tokens start masked and are revealed one by one, each scored just before, in one forward
+          pass per token. `order` is `left-to-right` (the default), `surest` (next is the place
+          where the likeliest token is most probable) or `margin` (where it is furthest ahead of the
+          second).
+
+        What the vocabulary has no token for is scored as the unknown token, with a warning, and
+        counted in `unknown_tokens`.
+        """
+        several = [read_text(self, texts)] if isinstance(texts, str) else texts
+        scores = score_texts(self, several, method=method, order=order, settings=settings)
+        return scores[0] if isinstance(texts, str) else scores
+
+    def log_ratios(
+        self,
+        pairs: Sequence[tuple[str, str]],
+        *,
+        method: str = "hcb-path",
+        orders: int = 8,
+        seed: int = 0,
+        order: str | None = None,
+        settings: Settings | None = None,
+    ) -> list[LogRatio]:
+        """log p(first) / p(second) of every pair of texts, in the order given.
+
+        - `hcb-path`: one forward pass per step along `orders` random orders of the places where the
+          texts differ; for texts with equally many tokens.
+        - `unmasking`: the difference of two log-probabilities, in the `order` of `score`. Texts
+          with different numbers of tokens are each compared with others of their own length only.
+        - `pll`, `pll-word-l2r`: the difference of two scores, whatever the lengths: the convention
+          of minimal pairs, not a log-ratio of probabilities.
+        """
+        return log_ratios(
+            self, pairs, method=method, orders=orders, seed=seed, order=order, settings=settings
+        )
+
+    def pairs(
+        self,
+        items: Iterable[Sequence[object]],
+        *,
+        method: str = METHOD_WITHOUT_TABLES,
+        support: str | Sketch = AUTO,
+        settings: Settings | None = None,
+    ) -> list[PairScore]:
+        """How likely two words are together, for items of a text, a first and a second word each.
+
+        The text has two mask tokens, or contains both words, each once. An item that cannot be
+        scored has a reason in place of its numbers, and the others go on.
+
+        - `orders`: three forward passes per item, more where a word has several pieces.
+          Conditionals are the model's with the other word filled in, and `association` is against
+          the words with the other one masked. No tables, so neither `pmi` nor `incompatibility`.
+        - `log-pool` and others: words of one piece, over the whole vocabulary. By default from a
+          sketch of it, with standard errors, precise at the item's own words; `support` is a
+          `Sketch` with the precision that you want, or "vocabulary" for exact numbers.
+        """
+        return list(score_pairs(self, items, method=method, support=support, settings=settings))
+
+    @overload
+    def variants(  # type: ignore[overload-overlap]
+        self,
+        sequence: str | None,
+        mutants: str | Mapping[str, object],
+        *,
+        method: str = ...,
+        support: Candidates = ...,
+        largest_block: int = ...,
+        settings: Settings | None = ...,
+    ) -> VariantScore: ...
+
+    @overload
+    def variants(
+        self,
+        sequence: str | None,
+        mutants: Iterable[str] | Iterable[Mapping[str, object]],
+        *,
+        method: str = ...,
+        support: Candidates = ...,
+        largest_block: int = ...,
+        settings: Settings | None = ...,
+    ) -> list[VariantScore]: ...
+
+    def variants(
+        self,
+        sequence: str | None,
+        mutants: str | Mapping[str, object] | Iterable[str] | Iterable[Mapping[str, object]],
+        *,
+        method: str = DEFAULT_METHOD,
+        support: Candidates = DEFAULT_SUPPORT,
+        largest_block: int = LARGEST_BLOCK,
+        settings: Settings | None = None,
+    ) -> VariantScore | list[VariantScore]:
+        """The score of a mutant such as "A24G:K31R" of a wild-type `sequence`, or those of many.
+
+        A mutant may be a mapping with `mutant` and `mutated_sequence`, as ProteinGym's assays have
+        them; if the sequence is None, the wild type is recovered by reverting the mutations.
+        `support` names the letters that mutations may have: "amino-acids", "nucleotides", "rna", or
+        a list. A sequence longer than the model reads is cut to a window around the mutations. A
+        mutant that cannot be scored has a reason, and the others go on.
+
+        - `wt-marginals`, `mutant-marginals`, `masked-marginals` (Meier et al. 2021): every mutated
+          position read in the wild type, in the mutant, or with all mutated positions masked.
+        - `single-mask-marginals`: one position masked at a time, the others at wild type; what
+          ProteinGym (Notin et al. 2023) calls masked marginals.
+        - `mut-fill`, `match-fill` (RNAGym): the same with the others mutated; by `match-fill` only
+          for log p(mutant).
+        - `pll`: the pseudo-log-likelihood (Salazar et al. 2020) of the mutant minus the wild
+          type's.
+        - `hcb-path`: the sum of log-odds along a path that changes one residue at a time
+          (Hammersley, Clifford, Besag 1974), averaged over all orders.
+        - `log-pool`, `pseudo-gibbs`, `ag`, `orders` and other constructions: the joint over wild
+          type and mutant at all mutated positions. `hcb` starts at the wild type. `landscape` gives
+          the same numbers; the joint of `mutations` is over all residues, and gives others.
+
+        The last two kinds take k 2^(k-1) forward passes for k mutations (`weighted-ag` one more,
+        `orders` 2^(k+1) - 3, `mlm` only 1 + k), and cut more than `largest_block` of them into
+        blocks, whose log-odds add up.
+        """
+        one = isinstance(mutants, str | Mapping)
+        scores = score_variants(
+            self,
+            [mutants] if isinstance(mutants, str | Mapping) else mutants,
+            sequence,
+            method=method,
+            support=support,
+            largest_block=largest_block,
+            settings=settings,
+        )
+        return next(scores) if one else list(scores)
+
+    @overload
+    def mutations(
+        self,
+        sequence: str,
+        mutants: str,
+        *,
+        method: str = ...,
+        support: Candidates = ...,
+        settings: Settings | None = ...,
+        **options: Any,
+    ) -> MutationEffect: ...
+
+    @overload
+    def mutations(
+        self,
+        sequence: str,
+        mutants: Sequence[str],
+        *,
+        method: str = ...,
+        support: Candidates = ...,
+        settings: Settings | None = ...,
+        **options: Any,
+    ) -> list[MutationEffect]: ...
+
+    def mutations(
+        self,
+        sequence: str,
+        mutants: str | Sequence[str],
+        *,
+        method: str = DEFAULT_METHOD,
+        support: Candidates = DEFAULT_SUPPORT,
+        settings: Settings | None = None,
+        **options: Any,
+    ) -> MutationEffect | list[MutationEffect]:
+        """The effect of mutations such as "A42G:L45K" on a sequence, together and alone.
+
+        Their positions are the blanks, over all letters of the support, and all other residues the
+        text. Mutants of the same positions share one joint, and all are checked before the model
+        runs. A sequence longer than the model reads is cut to a window around the mutations. One
+        mutation is scored by the model's own distribution, whatever the method. `variants` and
+        `landscape` have joints over wild type and mutant alone, which are other numbers.
+        """
+        effects = mutation_effects(
+            self,
+            sequence,
+            [mutants] if isinstance(mutants, str) else mutants,
+            method=method,
+            support=support,
+            settings=settings,
+            **options,
+        )
+        return effects[0] if isinstance(mutants, str) else effects
+
+    def interactions(
+        self,
+        sequence: str,
+        positions: Sequence[int],
+        *,
+        method: str = DEFAULT_METHOD,
+        support: Candidates = DEFAULT_SUPPORT,
+        settings: Settings | None = None,
+        **options: Any,
+    ) -> list[PairInteraction]:
+        """How every two of these positions (from 1) depend on each other, each pair by its joint.
+
+        Pairs come in the order of `itertools.combinations` of the sorted positions.
+        """
+        return interaction_map(
+            self, sequence, positions, method=method, support=support, settings=settings, **options
+        )
+
+    def landscape(
+        self,
+        sequence: str,
+        mutations: str | Sequence[str],
+        *,
+        methods: Sequence[str] = (DEFAULT_METHOD,),
+        settings: Settings | None = None,
+    ) -> Landscape:
+        """All combinations of mutations such as "T28P:S30R:A58T" of a sequence, by some methods.
+
+        Methods are the constructions that take more than two blanks, and `hcb-path`: the mean over
+        all orders in which the mutations can be made, one after another. `hcb` starts at the wild
+        type. `orders` takes eight mutations at most, all others twelve. A sequence that is longer
+        than the model reads is cut to a window around the mutations.
+
+        The combination of all mutations has the numbers of `variants`. With fewer mutations it may
+        not: there the joint is over the mutant's own positions alone, here over all of these.
+        """
+        return landscape(self, sequence, mutations, methods=methods, settings=settings)
 
     def _word_fills(
         self,
@@ -555,73 +622,11 @@ class LanguageModel:
         axis = choose(given, self._vocabulary, self.model.special_ids)
         how = DependenceOptions("mutual-information", axis, SAMPLES_WHEN_FILLING)
         question = question_of(replace(cloze, gold=None), self.tokenizer)
-        found = fill_together(RowReader(self.model, settings), question, how, bound)
-        ids = tuple(int(axis.ids[place]) for place in found.tokens)
-        fill = Fill(tuple(axis.names[place] for place in found.tokens), ids, found.log_prob)
+        filled = fill_together(RowReader(self.model, settings), question, how, bound)
+        ids = tuple(int(axis.ids[place]) for place in filled.tokens)
+        fill = Fill(tuple(axis.names[place] for place in filled.tokens), ids, filled.log_prob)
         (ranked,) = fill_results.of_tokens(self.tokenizer, cloze, [fill], "together")
-        return ranked | {"groups": found.groups, "forward_passes": found.forward_passes}
+        return ranked | {"groups": filled.groups, "forward_passes": filled.forward_passes}
 
     def _read_quietly(self, text: str | Cloze) -> Cloze:
-        return self._given(text) if isinstance(text, Cloze) else self.read(text)
-
-    def _checked(self, cloze: Cloze) -> Cloze:
-        """Reject a cloze that this model cannot run, wherever it was made."""
-        places = cloze.positions
-        if not places or len(set(places)) < len(places) or max(places) >= len(cloze.ids):
-            raise ClozeError(
-                f"the positions of a cloze are distinct places of its {len(cloze.ids)} tokens, not "
-                f"{quoted(places)}"
-            )
-        beyond = [
-            t for t in cloze.ids if t >= self.model.vocabulary_size and t != self.model.mask_id
-        ]
-        if beyond:
-            raise ClozeError(
-                f"the tokenizer gives token id {beyond[0]}, but the model knows "
-                f"{self.model.vocabulary_size}; they do not belong together"
-            )
-        return cloze
-
-    def _provenance(self, cloze: Cloze) -> dict[str, object]:
-        return {
-            "model": self.name,
-            "revision": self.revision,
-            "text": cloze.text,
-            "positions": list(cloze.positions),
-            "pieces": list(cloze.blank_widths),
-            "unknown_tokens": list(cloze.unknown),
-        }
-
-    def _as_cloze(
-        self,
-        text: str | Cloze,
-        blanks: Sequence[Blank] | None = None,
-        *,
-        words_as_blanks: bool = False,
-    ) -> Cloze:
-        """A text as a cloze: a word of several pieces is one blank, and a warning says so.
-
-        With words to fill in (`words_as_blanks`) a blank is as wide as each of them. A cloze that
-        the caller has made is taken as it is.
-        """
-        if isinstance(text, Cloze):
-            return self._given(text, blanks)
-        cloze = self.cloze(text, blanks=blanks)
-        if words_as_blanks:
-            return cloze
-        narrow, said = one_blank_for_each(cloze)
-        if said is not None:
-            warn(said, PiecesWarning)
-        return narrow
-
-    def _given(self, cloze: Cloze, blanks: Sequence[Blank] | None = None) -> Cloze:
-        if blanks is not None:
-            raise ClozeError("a cloze has its blanks already; give blanks with a plain text")
-        checked = self._checked(cloze)
-        if any(cloze.ids[p] != self.model.mask_id for p in cloze.positions):
-            raise ClozeError("the cloze was made for a model with another mask token")
-        return checked
-
-    @computed_once
-    def _vocabulary(self) -> Support:
-        return whole_vocabulary(self.tokenizer, self.model.vocabulary_size)
+        return given_cloze(self, text) if isinstance(text, Cloze) else read_cloze(self, text)

@@ -1,13 +1,15 @@
-"""What is put off until it is needed: attributes and public names."""
+"""What is put off until it is needed: attributes, public names, and pandas."""
 
 import ast
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     computed_once = cached_property
 else:
 
@@ -44,3 +46,14 @@ def lazy_names(package: str) -> tuple[list[str], Callable[[str], object]]:
         return getattr(import_module(home[name]), name)
 
     return sorted(home), resolve
+
+
+def to_pandas(results: Iterable[Any]) -> "pd.DataFrame":
+    """Results as a data frame: a row per result, with the keys of its `to_dict` as columns."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise ImportError(
+            "to_pandas needs pandas: pip install 'unmask[pandas]', or use to_dict"
+        ) from None
+    return pd.DataFrame([one if isinstance(one, dict) else one.to_dict() for one in results])

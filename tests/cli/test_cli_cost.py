@@ -96,7 +96,7 @@ def test_scores_and_joints_are_costed_one_kind_at_a_time(
 
 def test_a_cost_of_scores_is_what_scoring_takes(bill: Callable[..., Any], folder: str) -> None:
     lm = unmask.load(folder)
-    (score,) = unmask.score_texts(lm, ["the cat sat on the mat."], method="unmasking")
+    (score,) = lm.score(["the cat sat on the mat."], method="unmasking")
     length = len(lm.tokenizer(score.text)["input_ids"])
     found = bill("--length", str(length), "--method", "unmasking")
     assert found["one_text"]["forward_passes"] == score.forward_passes

@@ -12,7 +12,6 @@ from tiny_models import saved
 
 import unmask
 from unmask import cli
-from unmask.sequences.mutations import mutation_effect
 
 ROOT = Path(__file__).parents[2]
 CHAIN = "MKALWYAGT"
@@ -38,7 +37,7 @@ def command(folder, capsys):
 def test_a_table_for_people(command, folder):
     out, err = command("L4K:K2R", "Y6F")
     lm = unmask.load(folder)
-    pair, one = mutation_effect(lm, CHAIN, "K2R:L4K"), mutation_effect(lm, CHAIN, "Y6F")
+    pair, one = lm.mutations(CHAIN, "K2R:L4K"), lm.mutations(CHAIN, "Y6F")
     rows = [line.split() for line in out.splitlines()]
     assert " ".join(rows[0]) == "mutations log-odds alone interaction J forward passes"
     alone = [f"{odds:+.3f}" for odds in pair.single_log_odds]
@@ -55,7 +54,7 @@ def test_json_from_a_list_on_stdin(command, monkeypatch, folder):
     found = json.loads(out)
     assert found["sequence"] == CHAIN
     assert [one["mutations"] for one in found["results"]] == [["K2R", "L4K"], ["Y6F"]]
-    expected = mutation_effect(unmask.load(folder), CHAIN, "K2R:L4K", method="mrf")
+    expected = unmask.load(folder).mutations(CHAIN, "K2R:L4K", method="mrf")
     assert found["results"][0] == json.loads(json.dumps(expected.to_dict()))
 
 

@@ -15,7 +15,7 @@ from counted_rows import counted_rows
 from tiny_tokenizers import save_bert
 
 from unmask.cli import announce, main
-from unmask.sequences import score_pairs, word_pairs
+from unmask.sequences import word_pairs
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
@@ -84,7 +84,7 @@ def test_rows_hold_what_python_returns(format, pairs, lm, folder, tmp_path) -> N
     else:
         found = read(text, delimiter="\t" if format == "tsv" else ",")
     assert list(found[0]) == [*ROWS[0], *ADDED]
-    for row, given, score in zip(found, ROWS, score_pairs(lm, ITEMS), strict=True):
+    for row, given, score in zip(found, ROWS, lm.pairs(ITEMS), strict=True):
         assert {name: row[name] for name in given} == given
         assert (row["method"], row["model"]) == ("orders", Path(folder).name)
         assert row["reason"] == (score.reason or (None if format == "jsonl" else ""))

@@ -23,7 +23,6 @@ from unmask.cli import many, score_options
 from unmask.cli.command import value
 from unmask.cli.score import ScoreCommand
 from unmask.sequences.blimp import hashed
-from unmask.sequences.scoring import log_ratios, score_texts
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
@@ -100,7 +99,7 @@ def test_rows_hold_what_python_returns(rows, lm, folder) -> None:
     assert [row["text"] for row in found] == [text for text in TEXTS for _ in range(2)]
     for method in ("pll", "pll-word-l2r"):
         own = [row for row in found if row["method"] == method]
-        for row, one in zip(own, score_texts(lm, TEXTS, method=method), strict=True):
+        for row, one in zip(own, lm.score(TEXTS, method=method), strict=True):
             assert row["score"] == pytest.approx(one.score)
             assert (row["tokens"], row["forward_passes"]) == (one.tokens, one.forward_passes)
     assert list(found[0]) == [
@@ -127,7 +126,7 @@ def test_a_word_without_tokens_has_a_reason_and_no_surprisal(
     assert [row["word"] for row in found if row["reason"]] == ["zebra"]
     assert found[1]["reason"] == "this vocabulary has no pieces for 'zebra'"
     assert found[1]["surprisal"] is None
-    others = [word for one in score_texts(lm, texts) for word in one.words if not word.is_unknown]
+    others = [word for one in lm.score(texts) for word in one.words if not word.is_unknown]
     surprisals = [row["surprisal"] for row in found if not row["reason"]]
     assert surprisals == pytest.approx([-word.log_prob for word in others])
 
@@ -153,7 +152,7 @@ def test_log_probabilities_have_their_order_in_the_row(rows, score, lm, order) -
         ("pll", None),
         ("unmasking", order),
     ]
-    own = score_texts(lm, TEXTS, method="unmasking", order=order)
+    own = lm.score(TEXTS, method="unmasking", order=order)
     assert [row["score"] for row in found[1::2]] == pytest.approx([one.score for one in own])
     out, _ = score(*given(TEXTS), *how)
     assert out.endswith(
@@ -170,7 +169,7 @@ def test_log_probabilities_have_their_order_in_the_row(rows, score, lm, order) -
 def test_pairs_are_compared_in_an_order(rows, score, lm, pairs_file) -> None:
     how = ["--pairs", "good,bad", "--method", "unmasking", "--order", "surest"]
     found = rows(pairs_file, *how)
-    own = log_ratios(lm, PAIRS, method="unmasking", order="surest")
+    own = lm.log_ratios(PAIRS, method="unmasking", order="surest")
     assert [row["log_ratio"] for row in found] == pytest.approx([one.log_ratio for one in own])
     assert {(row["order"], row["standard_error"], row["orders"]) for row in found} == {
         ("surest", None, 0)
@@ -322,7 +321,7 @@ def test_pairs_hold_what_python_returns(rows, lm, pairs_file) -> None:
     assert [row["method"] for row in found] == [*methods] * len(PAIRS)
     for method in methods:
         options = {} if method.startswith("pll") else {"orders": 4}
-        expected = log_ratios(lm, PAIRS, method=method, **options)
+        expected = lm.log_ratios(PAIRS, method=method, **options)
         own = [row for row in found if row["method"] == method]
         for row, one in zip(own, expected, strict=True):
             ratio = one.log_ratio
@@ -336,7 +335,7 @@ def test_pairs_hold_what_python_returns(rows, lm, pairs_file) -> None:
 
 def test_accuracy_by_hand(score, lm, pairs_file) -> None:
     out, _ = score(pairs_file, "--pairs", "good,bad", "--method", "hcb-path", "--by", "kind")
-    ratios = [one.log_ratio for one in log_ratios(lm, PAIRS, method="hcb-path")]
+    ratios = [one.log_ratio for one in lm.log_ratios(PAIRS, method="hcb-path")]
     wins = [None if ratio is None else ratio > 0 for ratio in ratios]
     pairs, by_kind, overall, notes = out.split("\n\n")
     assert len(pairs.splitlines()) == 1 + len(PAIRS)
@@ -407,7 +406,7 @@ def test_blimp_by_paradigm_field_and_overall(score, rows, lm, tmp_path) -> None:
             for n, (good, bad) in enumerate(PAIRS[: 4 if name == "order" else 3])
         ]
         (source / f"{name}.jsonl").write_text("\n".join(map(json.dumps, made)))
-    ratios = [one.log_ratio for one in log_ratios(lm, PAIRS, method="pll")]
+    ratios = [one.log_ratio for one in lm.log_ratios(PAIRS, method="pll")]
     shares = [sum(ratio > 0 for ratio in ratios) / 4, sum(r > 0 for r in ratios[:3]) / 3]
     output = tmp_path / "out.jsonl"
     out, _ = score("--blimp", str(source), "--output", str(output))
@@ -438,7 +437,7 @@ def test_a_real_model_prefers_what_is_grammatical(tiny_english: unmask.LanguageM
         ("A woman is sitting on a bench.", "A woman is sit on a bench."),
     ]
     for method in ("pll", "hcb-path"):
-        for one in log_ratios(tiny_english, pairs, method=method):
+        for one in tiny_english.log_ratios(pairs, method=method):
             assert one.log_ratio is None or one.log_ratio > 0
 
 

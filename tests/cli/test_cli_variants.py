@@ -21,7 +21,6 @@ import unmask
 from unmask.cli import main
 from unmask.model import row_reader
 from unmask.sequences.variant_metrics import evaluate_variants, evaluation_table
-from unmask.sequences.variants.scoring import score_variants
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
@@ -93,7 +92,7 @@ def test_an_assay_of_proteingym_is_scored_by_one_command(variants, lm, folder, t
     assert err == "log-pool: 16 forward passes of 22 tokens\nunmask: 4 of 4 variants scored\n"
     found = read(output.read_text(encoding="utf-8"))
     assert list(found[0]) == [*given[0], *ADDED]
-    expected = score_variants(lm, MUTANTS, WILDTYPE, settings=QUIET)
+    expected = lm.variants(WILDTYPE, MUTANTS, settings=QUIET)
     for row, before, one in zip(found, given, expected, strict=True):
         assert {name: row[name] for name in before} == before
         assert float(row["log-pool"]) == pytest.approx(one.score, abs=1e-5)
@@ -122,7 +121,7 @@ def test_methods_have_a_column_each(variants, lm, tmp_path) -> None:
         *("blocks", "mutation_count", "window", "model", "reason"),
     ]
     for name in names:
-        expected = score_variants(lm, MUTANTS, WILDTYPE, method=name, settings=QUIET)
+        expected = lm.variants(WILDTYPE, MUTANTS, method=name, settings=QUIET)
         assert [float(row[name]) for row in found] == pytest.approx(
             [one.score for one in expected], abs=1e-5
         )
@@ -144,7 +143,7 @@ def test_a_wild_type_in_hand(given, format, variants, lm, tmp_path) -> None:
         lines += [f"{n}{separator}{one}" for n, one in enumerate(MUTANTS)]
     place.write_text("\n".join(lines) + "\n")
     code, out, _ = variants(place, "--sequence", wildtype, "--prefix", "x_", "--quiet")
-    expected = [one.score for one in score_variants(lm, MUTANTS, WILDTYPE, settings=QUIET)]
+    expected = [one.score for one in lm.variants(WILDTYPE, MUTANTS, settings=QUIET)]
     assert code == 0
     assert [float(row["x_log-pool"]) for row in read(out)] == pytest.approx(expected, abs=1e-5)
 
@@ -161,8 +160,8 @@ def test_a_folder_of_assays_has_a_wild_type_per_file(variants, lm, tmp_path) -> 
     found = read((tmp_path / "all.csv").read_text())
     assert [row["assay"] for row in found] == ["A_HUMAN"] * 4 + ["B_ECOLI"] * 2
     expected = [
-        *score_variants(lm, MUTANTS, WILDTYPE, settings=QUIET),
-        *score_variants(lm, ["V1A:P2A", "S3G"], other, settings=QUIET),
+        *lm.variants(WILDTYPE, MUTANTS, settings=QUIET),
+        *lm.variants(other, ["V1A:P2A", "S3G"], settings=QUIET),
     ]
     assert [float(row["log-pool"]) for row in found] == pytest.approx(
         [one.score for one in expected], abs=1e-5

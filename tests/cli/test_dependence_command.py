@@ -121,7 +121,7 @@ def test_all_pairs_are_written(
     else:
         rows = read(text, "\t" if format == "tsv" else ",")
     assert list(rows[0]) == COLUMNS
-    expected = lm.dependence(TEXT, measure="pmi").to_dicts()
+    expected = lm.dependence(TEXT, measure="pmi").to_rows()
     assert len(rows) == len(expected) == 10
     for row, one in zip(rows, expected, strict=True):
         assert (row["first_name"], row["second_name"]) == (one["first_name"], one["second_name"])

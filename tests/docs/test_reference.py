@@ -15,7 +15,10 @@ import command_help  # noqa: E402
 FOLDER = ROOT / "docs" / "reference"
 PACKAGES = ("unmask", "unmask.plots", "unmask.evaluation", "unmask.sequences", "unmask.training")
 # names that a package offers again
-ELSEWHERE = {f"unmask.sequences.{name}" for name in ("log_ratios", "score_pairs", "score_texts")}
+ELSEWHERE = {
+    "unmask.evaluation.evaluate",
+    *(f"unmask.training.{name}" for name in ("tune", "Tuned", "Tuning")),
+}
 
 
 def documented() -> list[str]:

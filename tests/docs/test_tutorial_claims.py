@@ -254,7 +254,7 @@ def test_variants(tutorial: Any) -> None:
     lm, chain, found = last["lm"], last["heavy_chain"], last["found"]
     scores = {}
     for method in ("wt-marginals", "mutant-marginals", "single-mask-marginals", "log-pool"):
-        (one,) = last["unmask"].score_variants(lm, [last["double"]], chain, method=method)
+        (one,) = lm.variants(chain, [last["double"]], method=method)
         scores[method] = one.score
     assert round(scores["wt-marginals"]) == -9
     assert round(scores["mutant-marginals"]) == 15

@@ -300,8 +300,8 @@ def _(place: Place) -> object:
     return (
         unmask.pair_metrics(joints, tables, ("▁sat", "▁on")),
         summary(unmask.construct("ag", read)),
-        unmask.score_texts(lm, TEXTS[:2], settings=QUIET),
-        lm.dependence("the cat sat.", samples=4, settings=QUIET).to_dicts(),
+        lm.score(TEXTS[:2], settings=QUIET),
+        lm.dependence("the cat sat.", samples=4, settings=QUIET).to_rows(),
     )
 
 
@@ -364,7 +364,7 @@ for _measure in ("mutual-information", "pmi", "jacobian"):
             WILDTYPE[:6], measure=measure, support="amino-acids", settings=QUIET
         )
         blanks = [] if measure == "pmi" else [place.lm.dependence(THREE, measure=measure)]
-        return [one.to_dicts() for one in (*maps, residues, *blanks)], residues.corrected().values
+        return [one.to_rows() for one in (*maps, residues, *blanks)], residues.corrected().values
 
 
 @path("scores of texts")
@@ -372,13 +372,13 @@ def _(place: Place) -> object:
     pairs = [(TEXTS[0], TEXTS[5]), (TEXTS[1], TEXTS[13])]
     scores = [
         *(
-            unmask.score_texts(place.lm, TEXTS[:4], method=method, settings=QUIET)
+            place.lm.score(TEXTS[:4], method=method, settings=QUIET)
             for method in ("pll", "pll-word-l2r", "unmasking")
         ),
-        unmask.score_texts(place.lm, TEXTS[:2], method="unmasking", order="surest", settings=QUIET),
+        place.lm.score(TEXTS[:2], method="unmasking", order="surest", settings=QUIET),
     ]
     ratios = [
-        unmask.log_ratios(place.lm, pairs, method=method, settings=QUIET)
+        place.lm.log_ratios(pairs, method=method, settings=QUIET)
         for method in ("hcb-path", "unmasking")
     ]
     return scores, ratios
@@ -388,17 +388,15 @@ def _(place: Place) -> object:
 def _(place: Place) -> object:
     items = [(TWO, "sat", "on"), ("the [MASK] [MASK] on.", "cats", "ran"), (TEXTS[0], "cat", "mat")]
     return [
-        list(unmask.score_pairs(place.lm, items, method=method, support=support, settings=QUIET))
+        place.lm.pairs(items, method=method, support=support, settings=QUIET)
         for method, support in (("orders", "auto"), ("log-pool", "vocabulary"))
-    ] + [list(unmask.score_pairs(place.wide, items[:1], method="log-pool", settings=QUIET))]
+    ] + [place.wide.pairs(items[:1], method="log-pool", settings=QUIET)]
 
 
 @path("variants of a protein")
 def _(place: Place) -> object:
     return {
-        method: list(
-            unmask.score_variants(place.protein, VARIANTS, WILDTYPE, method=method, settings=QUIET)
-        )
+        method: list(place.protein.variants(WILDTYPE, VARIANTS, method=method, settings=QUIET))
         for method in (
             "wt-marginals",
             "masked-marginals",
@@ -413,13 +411,13 @@ def _(place: Place) -> object:
 @path("mutations and their landscape")
 def _(place: Place) -> object:
     methods = ["hcb", "log-pool", "orders", "hcb-path"]
-    found = unmask.landscape(place.protein, WILDTYPE, VARIANTS[-1], methods=methods, settings=QUIET)
+    found = place.protein.landscape(WILDTYPE, VARIANTS[-1], methods=methods, settings=QUIET)
     return (
         found.to_rows(),
         [found.epistasis(method) for method in methods],
         (found.incompatibility, found.captured_mass),
-        unmask.mutation_effects(place.protein, WILDTYPE, VARIANTS[1:], settings=QUIET),
-        unmask.interaction_map(place.protein, WILDTYPE, [2, 5, 9], settings=QUIET),
+        place.protein.mutations(WILDTYPE, VARIANTS[1:], settings=QUIET),
+        place.protein.interactions(WILDTYPE, [2, 5, 9], settings=QUIET),
     )
 
 

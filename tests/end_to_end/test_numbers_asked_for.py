@@ -168,7 +168,7 @@ def test_nothing_stands_in_a_blank(lm, monkeypatch) -> None:
 def test_chosen_places_are_as_far_apart_as_in_the_text(tmp_path: Path) -> None:
     lm = unmask.load(tiny_models.saved("esm", tmp_path))
     asked = {"support": "amino-acids", "places": [2, 9, 11], "settings": QUIET}
-    rows = lm.dependence("MKTAYIAKQRLEDW", **asked).to_dicts()
+    rows = lm.dependence("MKTAYIAKQRLEDW", **asked).to_rows()
     assert [row["distance"] for row in rows] == [7, 9, 2]
     near = lm.dependence("MKTAYIAKQRLEDW", **asked, window=2)
     assert [one.names for one in near.pairs()] == [("Q9", "L11")]

@@ -38,11 +38,11 @@ PATHS: dict[str, Ask] = {
     "dependence by pmi": lambda lm, how: lm.dependence("the cat sat", measure="pmi", settings=how),
     "independent_blanks": lambda lm, how: lm.independent_blanks(THREE, samples=4, settings=how),
     "fill together": lambda lm, how: lm.fill(THREE, together=0.1, settings=how),
-    "score_texts": lambda lm, how: unmask.score_texts(lm, ["the cat sat"], settings=how),
-    "unmasking": lambda lm, how: unmask.score_texts(
-        lm, ["the cat sat"], method="unmasking", order="margin", settings=how
+    "score": lambda lm, how: lm.score(["the cat sat"], settings=how),
+    "unmasking": lambda lm, how: lm.score(
+        ["the cat sat"], method="unmasking", order="margin", settings=how
     ),
-    "log_ratios": lambda lm, how: unmask.log_ratios(lm, [("the cat", "a cat")], settings=how),
+    "log_ratios": lambda lm, how: lm.log_ratios([("the cat", "a cat")], settings=how),
     "three blanks": lambda lm, how: lm.joint(THREE, support=3, settings=how),
     "three blanks, proposed": lambda lm, how: lm.joint(THREE, settings=how),
     "beams": lambda lm, how: lm.joint(NINE, method="orders", settings=how).top(2),
@@ -84,7 +84,7 @@ def test_progress_and_cancelling_reach(path: str, lm: LanguageModel) -> None:
 def test_progress_reaches_mutations() -> None:
     lm = unmask.load(build("esm"))
     seen: list[Progress] = []
-    unmask.mutation_effects(lm, "ACDEFGH", ["A1C:D3E"], settings=Settings(progress=seen.append))
+    lm.mutations("ACDEFGH", ["A1C:D3E"], settings=Settings(progress=seen.append))
     assert seen
 
 
@@ -92,7 +92,7 @@ def test_progress_reaches_landscapes() -> None:
     lm = unmask.load(build("esm"))
     seen: list[Progress] = []
     settings = Settings(progress=seen.append)
-    found = unmask.landscape(lm, "ACDEFGH", "A1C:D3E:F5G", settings=settings)
+    found = lm.landscape("ACDEFGH", "A1C:D3E:F5G", settings=settings)
     # one bar over all tables, before that of the solver
     rows = [one for one in seen if one.unit == "row"]
     assert {one.total for one in rows} == {found.forward_passes} == {13}

@@ -95,13 +95,6 @@ def test_an_agreement_is_a_sentence() -> None:
     assert str(Agreement(0.0004, blanks=3)) == "J = 0.000 bits: the conditionals agree closely"
 
 
-def test_effects_of_many_mutants_are_public() -> None:
-    from unmask.sequences.mutations import mutation_effects
-
-    assert unmask.mutation_effects is mutation_effects
-    assert "mutation_effects" in unmask.__all__
-
-
 # --- reports --------------------------------------------------------------------------------------
 
 TOKENS = ("the", "a", ",", *(f"word{i}" for i in range(73)))

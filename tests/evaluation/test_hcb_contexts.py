@@ -10,6 +10,7 @@ from tiny_models import build
 import unmask
 from unmask.evaluation import read_run
 from unmask.evaluation.masks import MaskedPair
+from unmask.queries.joint_model import read_cloze
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
@@ -28,7 +29,7 @@ def pair(lm: unmask.LanguageModel) -> MaskedPair:
     special = set(lm.tokenizer.all_special_ids)
     ids = [one for one in range(len(lm.tokenizer)) if one not in special][:6]
     words = " ".join(lm.tokenizer.convert_ids_to_tokens(ids))
-    cloze = lm.read(words, blanks=[2, 4])
+    cloze = read_cloze(lm, words, blanks=[2, 4])
     return MaskedPair("one", "one", "random", cloze, None, 2)
 
 

@@ -59,7 +59,7 @@ def test_scores_are_those_of_the_library(rows):
     found, bits = variants_report.scores(variants_report.read(rows))
     lm, _ = pairwise_lm(10, noise=0.5)
     joints = [*variants_report.JOINTS, "hcb-path"]
-    expected = unmask.landscape(lm, SEQUENCE, MUTATIONS, methods=joints, settings=QUIET)
+    expected = lm.landscape(SEQUENCE, MUTATIONS, methods=joints, settings=QUIET)
     assert bits == pytest.approx(expected.incompatibility, abs=1e-5)
     for variant, values in found.items():
         cell = tuple(map(int, variant))
@@ -71,12 +71,12 @@ def test_scores_are_those_of_the_library(rows):
         if "1" in variant
     }
     for method in ("wt-marginals", "mutant-marginals", "masked-marginals", "single-mask-marginals"):
-        scored = unmask.score_variants(lm, names.values(), SEQUENCE, method=method)
+        scored = lm.variants(SEQUENCE, names.values(), method=method)
         for variant, one in zip(names, scored, strict=True):
             assert found[variant][method] == pytest.approx(one.score, abs=1e-3), method
     # all that pairs know of two mutations is how they interact in the wild type
     double = {variant: name for variant, name in names.items() if variant.count("1") == 2}
-    scored = unmask.score_variants(lm, double.values(), SEQUENCE, method="hcb-path")
+    scored = lm.variants(SEQUENCE, double.values(), method="hcb-path")
     for variant, one in zip(double, scored, strict=True):
         assert found[variant]["pairs"] == pytest.approx(one.score, abs=1e-3)
 

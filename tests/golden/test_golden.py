@@ -9,7 +9,7 @@ what came of it. `pytest tests/golden --update-golden` writes what comes of them
     $ unmask fill - -m bert < one.txt    the same with standard input
     $ stop 3 unmask score ...            the same, interrupted at the third forward pass
     $ write FILE 'a line\n'              other verbs: append, cut (bytes off the end), edit, remove
-    >>> score_texts(bert, ["the cat."])  an expression of Python, with the names of `unmask`
+    >>> bert.score(["the cat."])  an expression of Python, with the names of `unmask`
       standard output, or the value
     ! standard error, or the exception
     + a file that was written or changed, below it its lines; of Parquet its columns and rows

@@ -31,7 +31,6 @@ from unmask.jobs.identify import probe
 from unmask.jobs.kinds.score import ScoreKind
 from unmask.jobs.model_source import ModelSource
 from unmask.jobs.shards import Shard
-from unmask.sequences.scoring import score_texts
 
 WORDS = ("cat", "dog", "man", "woman", "mat")
 ROWS = 600
@@ -113,7 +112,7 @@ def test_parts_hold_the_rows_of_the_whole_input(undisturbed, model, tmp_path) ->
     assert [row["text"] for row in undisturbed] == given
     assert [int(row["id"]) for row in undisturbed[: 3 * ROWS // 4]] == [*range(3 * ROWS // 4)]
     assert undisturbed[0]["note"] == "a\n0"
-    found = score_texts(unmask.load(model), given)
+    found = unmask.load(model).score(given)
     for row, one in zip(undisturbed, found, strict=True):
         assert row["score"] == pytest.approx(one.score, abs=1e-6)
         assert (row["tokens"], row["method"], row["unit"]) == (one.tokens, "pll", "nats")

@@ -15,7 +15,6 @@ import unmask
 from unmask import cli
 from unmask.cli import many
 from unmask.records.files import open_input, rows_or_raise
-from unmask.sequences import score_pairs
 
 PAIR, ONE = "the [MASK] sat on the [MASK].", "the [MASK] sat."
 ITEMS = [
@@ -48,7 +47,7 @@ def test_pairs_in_parts_are_those_of_python(model, tmp_path, capsys) -> None:
     assert "2 of 3 items scored" in capsys.readouterr().err
     assert run("merge", tmp_path / "p", tmp_path / "p.jsonl") == 0
     found = rows_of(tmp_path / "p.jsonl")
-    for row, one in zip(found, score_pairs(unmask.load(model), ITEMS), strict=True):
+    for row, one in zip(found, unmask.load(model).pairs(ITEMS), strict=True):
         # by orders there are neither errors nor a PMI, and no columns of them
         expected = {name: n for name, n in one.to_dict().items() if "_error" not in name}
         assert expected.pop("pmi") is None

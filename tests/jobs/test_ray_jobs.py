@@ -162,13 +162,12 @@ def test_a_class_for_ray_data(tmp_path: Path) -> None:
     import pyarrow as pa
 
     from unmask.jobs.ray_data import MapBatches
-    from unmask.sequences.scoring import score_texts
 
     model = str(save_bert(tmp_path / "bert"))
     texts = ["the cat sat.", "", "a dog ran."]
     table = MapBatches(model)(pa.table({"text": texts, "n": [1, 2, 3]}))
     assert table.column_names[:4] == ["text", "n", "method", "score"]
-    first, _, last = score_texts(unmask.load(model), [texts[0], texts[0], texts[2]])
+    first, _, last = unmask.load(model).score([texts[0], texts[0], texts[2]])
     found = table["score"].to_pylist()
     assert found == [pytest.approx(first.score), None, pytest.approx(last.score)]
     assert table["reason"].to_pylist()[1] == "the text is empty"

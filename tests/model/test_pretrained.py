@@ -282,10 +282,10 @@ def test_a_tokenizer_without_offsets_answers_or_says_why_not(tmp_path):
     lm = unmask.load(tmp_path)
     assert not lm.tokenizer.is_fast
     assert lm.fill("M K <mask> L <mask> A", top=1)[0]["sequence"].startswith("M K ")
-    assert [score.tokens for score in unmask.score_texts(lm, ["MKLA"])] == [4]
+    assert [score.tokens for score in lm.score(["MKLA"])] == [4]
     assert lm.dependence("MKLA", support="amino-acids").values.shape == (4, 4)
     said = "this tokenizer keeps no character offsets"
-    assert next(iter(unmask.score_pairs(lm, [("M K L A", "K", "L")]))).reason.startswith(said)
+    assert next(iter(lm.pairs([("M K L A", "K", "L")]))).reason.startswith(said)
     with pytest.raises(unmask.UnmaskError, match=said):
         lm.fill("M K L A", blanks=["K"])
 

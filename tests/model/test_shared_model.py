@@ -56,7 +56,7 @@ def best(joint: unmask.Joint) -> Tensor:
 
 
 def scores(lm: unmask.LanguageModel, texts: list[str]) -> Tensor:
-    found = unmask.score_texts(lm, texts, settings=QUIET)
+    found = lm.score(texts, settings=QUIET)
     return torch.tensor([one.score for one in found], dtype=torch.float64)
 
 

@@ -20,7 +20,7 @@ import unmask
 from unmask.jobs.kinds.dependence import DependenceKind
 from unmask.queries.dependence import spanning_trees
 from unmask.queries.dependence.mapping import _windows
-from unmask.queries.dependence.question import DependenceOptions
+from unmask.queries.dependence.question import DependenceOptions, read_question
 
 QUIET = unmask.Settings(progress=False)
 MEASURES = ("mutual-information", "pmi", "jacobian")
@@ -149,7 +149,7 @@ def test_texts_are_taken_as_they_are_needed() -> None:
         nonlocal taken
         while True:
             taken += 1
-            yield toy().dependence_question(TEXT)
+            yield read_question(toy(), TEXT)
 
     first = next(_windows(questions(), how, QUIET))
     assert len(first) == taken < 200_000
@@ -287,8 +287,8 @@ def test_blanks_of_a_cloze_are_as_far_apart_as_in_the_text() -> None:
     cloze = lm.cloze(text, blanks=["dog", "man"])
     found = lm.dependence(cloze, samples=4, settings=QUIET)
     chosen = lm.dependence(text, places=["dog", "man"], samples=4, settings=QUIET)
-    assert found.to_dicts() == chosen.to_dicts()
-    assert found.to_dicts()[0]["distance"] == 3
+    assert found.to_rows() == chosen.to_rows()
+    assert found.to_rows()[0]["distance"] == 3
     near = lm.dependence(cloze, samples=4, window=1, settings=QUIET)
     assert near.values.isnan().all()
 

@@ -12,7 +12,6 @@ from transformers import pipeline
 import unmask
 import unmask.pipelines
 from unmask.cli import main
-from unmask.sequences.scoring import log_ratios, score_texts
 
 PAIR, ONE = "the [MASK] [MASK] on the mat.", "the [MASK] sat."
 QUIET = unmask.Settings(progress=False, announce=False)
@@ -98,10 +97,10 @@ def test_samples_and_joints_name_it(lm):
 
 
 def test_scores_and_ratios_name_it(lm):
-    assert score_texts(lm, ["the cat sat"], settings=QUIET)[0].to_dict()["method"] == "pll"
+    assert lm.score(["the cat sat"], settings=QUIET)[0].to_dict()["method"] == "pll"
     pairs = [("the cat sat", "the dog sat"), ("the cat", "the cat sat")]
     for name in ("hcb-path", "pll"):
-        found = log_ratios(lm, pairs, method=name, orders=2, settings=QUIET)
+        found = lm.log_ratios(pairs, method=name, orders=2, settings=QUIET)
         assert [one.to_dict()["method"] for one in found] == [name, name]
 
 
@@ -150,5 +149,5 @@ def test_mutations_name_method_and_units(capsys):
     assert shown["units"]["log_odds"] == "nats"
     assert shown["results"][0]["method"] == "log-pool-4"
     lm = unmask.load(antibodies)
-    (pair,) = unmask.interaction_map(lm, "EVQLVESGG", [2, 3], support=list("AKQV"))
+    (pair,) = lm.interactions("EVQLVESGG", [2, 3], support=list("AKQV"))
     assert pair.to_dict()["method"] == "log-pool-4"

@@ -17,7 +17,7 @@ from unmask.records.files import open_rows, rows_or_raise
 from unmask.records.writing import cell, written
 from unmask.sequences import blimp
 from unmask.sequences.blimp import PAIR, hashed, read_blimp
-from unmask.sequences.outputs import to_dicts, to_pandas
+from unmask.sequences.outputs import BITS, result_rows
 from unmask.sequences.scores import LogRatio, TextScore, WordScore
 
 
@@ -302,28 +302,18 @@ def text_score(**others: Any) -> TextScore:
 
 
 def test_scores_as_rows() -> None:
-    (row,) = to_dicts([text_score()])
-    assert (row["text"], row["method"], row["score"], row["tokens"]) == ("the cats", "pll", -3.5, 3)
+    (row,) = result_rows(text_score())
+    assert (row["score"], row["tokens"]) == (-3.5, 3)
     assert row["reason"] is None
-    first, second = to_dicts([text_score()], words=True, base_two=True)
+    first, second = result_rows(text_score(), words=True, unit=BITS)
     assert first["surprisal"] == pytest.approx(1 / math.log(2))
     assert second["surprisal"] == pytest.approx(2.5 / math.log(2))
     picked = [second[name] for name in ("word_number", "word", "start", "end", "pieces")]
     assert picked == [2, "cats", 4, 8, 2]
-    (ratio,) = to_dicts([LogRatio(-0.5, 0.25, 8, 2, 16)], base_two=True)
+    (ratio,) = result_rows(LogRatio(-0.5, 0.25, 8, 2, 16), unit=BITS)
     assert ratio["log_ratio"] == pytest.approx(-0.5 / math.log(2))
     assert ratio["standard_error"] == pytest.approx(0.25 / math.log(2))
     assert ratio["correct"] == 0
-
-
-def test_scores_as_a_data_frame(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pandas")
-    frame = to_pandas([text_score(), text_score(score=-3.0)])
-    assert list(frame["score"]) == [-3.5, -3.0]
-    assert len(to_pandas([text_score()] * 2, words=True)) == 4
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match=r"pip install 'unmask\[pandas\]', or use to_dicts"):
-        to_pandas([text_score()])
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,6 @@ from unmask.sequences.landscapes import (
     landscape_requests,
     landscape_variant,
 )
-from unmask.sequences.mutations import mutation_effect
 from unmask.sequences.residues import parse_mutations
 
 QUIET = unmask.Settings(progress=False, announce=False)
@@ -36,7 +35,7 @@ EXACT = ("hcb", "hcb-path", "ag", "weighted-ag", "pseudo-gibbs", "log-pool")
 
 def landscape(k: int, methods, *, noise: float = 0.0):
     lm, model = pairwise_lm(12, noise=noise)
-    return unmask.landscape(lm, SEQUENCE, MUTATIONS[:k], methods=methods, settings=QUIET), model
+    return lm.landscape(SEQUENCE, MUTATIONS[:k], methods=methods, settings=QUIET), model
 
 
 def planned(k: int, methods) -> int:
@@ -145,10 +144,10 @@ def test_epistasis_is_the_mean_over_backgrounds(k):
 
 def test_two_mutations_are_those_of_mutation_effect():
     lm, _ = pairwise_lm(12, noise=0.5)
-    found = unmask.landscape(lm, SEQUENCE, MUTATIONS[:2], methods=["log-pool"], settings=QUIET)
+    found = lm.landscape(SEQUENCE, MUTATIONS[:2], methods=["log-pool"], settings=QUIET)
     both = ":".join(MUTATIONS[:2])
     letters = sorted({letter for one in MUTATIONS[:2] for letter in (one[0], one[-1])})
-    same = mutation_effect(lm, SEQUENCE, both, support=letters, settings=QUIET)
+    same = lm.mutations(SEQUENCE, both, support=letters, settings=QUIET)
     # other letters change the marginals, so only what both have in common is the same
     assert found.epistasis()[0].mean == pytest.approx(same.interaction, abs=1e-4)
 
@@ -192,8 +191,8 @@ def test_many_mutations_are_exact(k):
 def test_results_do_not_depend_on_the_batch_size():
     lm, _ = pairwise_lm(12, noise=0.5)
     each = [
-        unmask.landscape(
-            lm, SEQUENCE, MUTATIONS[:4], settings=unmask.Settings(progress=False, batch_size=size)
+        lm.landscape(
+            SEQUENCE, MUTATIONS[:4], settings=unmask.Settings(progress=False, batch_size=size)
         ).of()
         for size in (1, 5, 64)
     ]
@@ -205,8 +204,8 @@ def test_results_do_not_depend_on_the_batch_size():
 def test_a_long_sequence_is_cut_to_a_window_around_the_mutations():
     lm = unmask.load(build("esm"))
     long, mutations = "ACDEFGHIKLMNPQRSTVWY" * 5, "A41C:F45G:K49L"
-    found = unmask.landscape(lm, long, mutations, methods=["log-pool"], settings=QUIET)
-    (same,) = unmask.score_variants(lm, [mutations], long, settings=QUIET)
+    found = lm.landscape(long, mutations, methods=["log-pool"], settings=QUIET)
+    (same,) = lm.variants(long, [mutations], settings=QUIET)
     assert found.window == same.window
     assert float(found.of()[1, 1, 1]) == pytest.approx(same.score, abs=1e-6)
 
@@ -218,7 +217,7 @@ def test_rows_name_every_combination_once():
     lm, _ = pairwise_lm(12, noise=0.5)
     # in any order and notation
     given = f"{MUTATIONS[2].lower()},{MUTATIONS[0]}:{MUTATIONS[1]}"
-    found = unmask.landscape(lm, SEQUENCE.lower(), given, methods=["log-pool", "mrf"])
+    found = lm.landscape(SEQUENCE.lower(), given, methods=["log-pool", "mrf"])
     rows = found.to_rows()
     a, b, c = MUTATIONS[:3]
     assert [row["mutant"] for row in rows] == [
@@ -253,7 +252,7 @@ def test_rows_name_every_combination_once():
 def test_what_cannot_be_is_one_line_and_runs_nothing(mutations, methods, why):
     lm, model = pairwise_lm(12)
     with pytest.raises(unmask.UnmaskError, match=why) as raised:
-        unmask.landscape(lm, SEQUENCE, mutations, methods=methods)
+        lm.landscape(SEQUENCE, mutations, methods=methods)
     assert "\n" not in str(raised.value)
     assert not model.rows
 
@@ -262,7 +261,7 @@ def test_thirteen_mutations_are_too_many():
     lm, model = pairwise_lm(13)
     sequence = "A" * 13
     with pytest.raises(unmask.ClozeError, match=r"12 mutations at most, 24,577 .* 53,249"):
-        unmask.landscape(lm, sequence, [f"A{n}C" for n in range(1, 14)])
+        lm.landscape(sequence, [f"A{n}C" for n in range(1, 14)])
     assert not model.rows
 
 
@@ -297,8 +296,8 @@ def command(folder, capsys):
 def test_tables_for_people_and_all_rows_in_a_file(command, folder, tmp_path):
     place = tmp_path / "all.csv"
     out, err = command("L4K", "K2R:Y6F", "--method", "log-pool,mrf", "--top", "2", "-o", str(place))
-    found = unmask.landscape(
-        unmask.load(folder), CHAIN, "K2R:L4K:Y6F", methods=["log-pool", "mrf"], settings=QUIET
+    found = unmask.load(folder).landscape(
+        CHAIN, "K2R:L4K:Y6F", methods=["log-pool", "mrf"], settings=QUIET
     )
     alone, pairs, best = (part.splitlines() for part in out.strip().split("\n\n"))
     assert alone[0].split() == ["alone", "log-pool", "mrf"]
@@ -375,12 +374,8 @@ def test_an_antibody_model_has_the_singles_of_a_mask_at_a_time():
         "EVQLVESGGGLVQPGGSLRLSCAASGFNIKDTYIHWVRQAPGKGLEWVARIYPTNGYTRYADSVKG"
         "RFTISADTSKNTAYLQMNSLRAEDTAVYYCSRWGGDGFYAMDYWGQGTLVTVSS"
     )
-    found = unmask.landscape(
-        lm, chain, "A106Y:M107F", methods=["hcb-path", "log-pool"], settings=QUIET
-    )
-    single = [
-        mutation_effect(lm, chain, one, settings=QUIET).log_odds for one in ("A106Y", "M107F")
-    ]
+    found = lm.landscape(chain, "A106Y:M107F", methods=["hcb-path", "log-pool"], settings=QUIET)
+    single = [lm.mutations(chain, one, settings=QUIET).log_odds for one in ("A106Y", "M107F")]
     assert found.single("hcb-path") == pytest.approx(single, abs=1e-4)
     assert found.epistasis("log-pool")[0].mean == pytest.approx(8.029, abs=0.01)
 

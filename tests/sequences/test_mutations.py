@@ -16,7 +16,6 @@ from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 import unmask
-from unmask.sequences.mutations import interaction_map, mutation_effect
 from unmask.sequences.residues import parse_mutations, residue_cloze
 from unmask.text.residues import check_positions, check_sequence
 
@@ -64,7 +63,7 @@ def place(residues: str) -> tuple[int, ...]:
 @pytest.mark.parametrize("apart", [True, False], ids=["apart", "together"])
 @pytest.mark.parametrize("method", EXACT)
 def test_a_compatible_model_gives_the_true_odds_ratio(truth, method, apart):
-    found = mutation_effect(toy(truth, apart=apart), "WCA", "W1G:A3K", method=method)
+    found = toy(truth, apart=apart).mutations("WCA", "W1G:A3K", method=method)
     log_p = np.log(truth)
     both, first, second, none = (log_p[place(s)] for s in ("GCK", "GCA", "WCK", "WCA"))
     assert found.log_odds == pytest.approx(both - none, abs=2e-5)
@@ -76,7 +75,7 @@ def test_a_compatible_model_gives_the_true_odds_ratio(truth, method, apart):
 
 def test_the_markov_field_counts_interaction_twice(truth):
     lm = toy(truth)
-    pooled, field = (mutation_effect(lm, "WCA", "W1G:A3K", method=m) for m in ("log-pool", "mrf"))
+    pooled, field = (lm.mutations("WCA", "W1G:A3K", method=m) for m in ("log-pool", "mrf"))
     assert field.interaction == pytest.approx(2 * pooled.interaction, abs=1e-5)
 
 
@@ -84,13 +83,13 @@ def test_the_markov_field_counts_interaction_twice(truth):
 def test_independent_residues_do_not_interact(method):
     factors = np.random.default_rng(3).random((3, 20)) + 0.1
     table = np.einsum("a,b,c->abc", *factors)
-    found = mutation_effect(toy(table), "WCA", "W1G:C2K", method=method)
+    found = toy(table).mutations("WCA", "W1G:C2K", method=method)
     assert found.interaction == pytest.approx(0, abs=1e-5)
     assert abs(found.log_odds) > 0.1
 
 
 def test_the_independent_joint_has_no_interaction(truth):
-    found = mutation_effect(toy(truth, noise=0.5), "WCA", "W1G:C2K", method="mlm")
+    found = toy(truth, noise=0.5).mutations("WCA", "W1G:C2K", method="mlm")
     assert found.interaction == pytest.approx(0, abs=1e-12)
     assert found.forward_passes == 1
 
@@ -99,7 +98,7 @@ def test_the_independent_joint_has_no_interaction(truth):
 def test_the_order_and_separator_of_mutations_do_not_matter(truth, method):
     lm = toy(truth, noise=0.5)
     written = ("W1G:A3K", "A3K:W1G", "a3k , w1g", "A3K,W1G")
-    found = [mutation_effect(lm, "WCA", one, method=method).to_dict() for one in written]
+    found = [lm.mutations("WCA", one, method=method).to_dict() for one in written]
     assert all(one == found[0] for one in found)
     assert found[0]["mutations"] == ["W1G", "A3K"]
 
@@ -110,7 +109,7 @@ def test_the_order_and_separator_of_mutations_do_not_matter(truth, method):
 def test_rows_are_counted(method, rows):
     # a token beside the alphabet, as every real model has: how much mass it takes is a row
     lm = toy(toy_joint(21, 2), letters=RESIDUES + "X")
-    found = mutation_effect(lm, "WC", "W1G:C2K", method=method)
+    found = lm.mutations("WC", "W1G:C2K", method=method)
     assert found.forward_passes == lm.model.rows_asked == rows
     assert (found.incompatibility is None) == (rows < 41)
 
@@ -119,7 +118,7 @@ def test_rows_are_counted(method, rows):
 def test_three_mutations_of_a_compatible_model(method):
     table = toy_joint(5, 4, seed=1)
     lm, log_p = toy(table, letters="ACDEF"), np.log(table)
-    found = mutation_effect(lm, "ACDE", "E4A:A1D:C2E", method=method, support=list("ACDEF"))
+    found = lm.mutations("ACDE", "E4A:A1D:C2E", method=method, support=list("ACDEF"))
     none, every = log_p[0, 1, 2, 3], log_p[2, 3, 2, 0]
     alone = [log_p[2, 1, 2, 3] - none, log_p[0, 3, 2, 3] - none, log_p[0, 1, 2, 0] - none]
     assert found.single_log_odds == pytest.approx(alone, abs=2e-5)
@@ -127,7 +126,7 @@ def test_three_mutations_of_a_compatible_model(method):
 
 
 def test_one_mutation_is_the_models_own_distribution(truth):
-    found = mutation_effect(toy(truth), "WCA", "C2K")
+    found = toy(truth).mutations("WCA", "C2K")
     log_p = np.log(truth)
     assert found.log_odds == pytest.approx(log_p[place("WKA")] - log_p[place("WCA")], abs=1e-5)
     assert found.single_log_odds == (found.log_odds,)
@@ -143,13 +142,13 @@ def test_another_alphabet_and_lower_case():
     for letters in ("ACGT", "acgt"):
         lm = toy(table, letters=letters)
         for sequence in ("ACT", "a c\nt"):
-            found = mutation_effect(lm, sequence, "A1C:T3A", support="nucleotides")
+            found = lm.mutations(sequence, "A1C:T3A", support="nucleotides")
             assert found.interaction == pytest.approx(expected, abs=4e-5)
 
 
 def test_candidates_in_hand(truth):
     lm = toy(truth)
-    found = mutation_effect(lm, "WCA", "W1G:A3K", support=["A", "G", "K", "W"])
+    found = lm.mutations("WCA", "W1G:A3K", support=["A", "G", "K", "W"])
     assert found.joint.shape == (4, 4)
     assert found.forward_passes == 9
 
@@ -207,9 +206,9 @@ def test_sequences_that_cannot_be(sequence, said):
     assert str(raised.value) == said
 
 
-def refused(error, *arguments, **options) -> str:
+def refused(error, lm, *arguments, **options) -> str:
     with pytest.raises(error) as raised:
-        mutation_effect(*arguments, **options)
+        lm.mutations(*arguments, **options)
     assert "\n" not in str(raised.value)
     return str(raised.value)
 
@@ -240,9 +239,9 @@ def test_a_model_of_texts_is_refused():
 def test_a_sequence_longer_than_the_model_takes_is_cut_to_a_window():
     lm = unmask.load(build("esm"))
     long = "ACDEFGHIKLMNPQRSTVWY" * 5
-    found = mutation_effect(lm, long, "A41C:F45G")
+    found = lm.mutations(long, "A41C:F45G")
     first, last = found.window
-    part = mutation_effect(lm, long[first - 1 : last], f"A{42 - first}C:F{46 - first}G")
+    part = lm.mutations(long[first - 1 : last], f"A{42 - first}C:F{46 - first}G")
     assert (found.log_odds, found.interaction) == (part.log_odds, part.interaction)
     assert part.window is None
     said = refused(unmask.ClozeError, lm, long, "A1C:Y100A")
@@ -252,13 +251,13 @@ def test_a_sequence_longer_than_the_model_takes_is_cut_to_a_window():
 def test_a_joint_over_all_letters_and_one_over_wild_type_and_mutant_have_two_names(truth):
     """One name, one number: a table of both keeps them apart."""
     lm = toy(truth, noise=0.5)
-    over_letters = mutation_effect(lm, "WCA", "W1G:A3K", settings=QUIET)
-    (over_two,) = unmask.score_variants(lm, ["W1G:A3K"], "WCA", settings=QUIET)
+    over_letters = lm.mutations("WCA", "W1G:A3K", settings=QUIET)
+    (over_two,) = lm.variants("WCA", ["W1G:A3K"], settings=QUIET)
     assert abs(over_letters.log_odds - over_two.score) > 0.01
     assert (over_letters.method, over_two.method) == ("log-pool-20", "log-pool")
     assert over_letters.to_dict()["method"] == "log-pool-20"
-    assert interaction_map(lm, "WCA", [1, 3])[0].method == "log-pool-20"
-    few = mutation_effect(lm, "WCA", "W1G:A3K", support=list("AGKW"))
+    assert lm.interactions("WCA", [1, 3])[0].method == "log-pool-20"
+    few = lm.mutations("WCA", "W1G:A3K", support=list("AGKW"))
     assert few.method == "log-pool-4"
 
 
@@ -269,7 +268,7 @@ def test_the_tiny_esm_reads_residues_together(sequence):
     cloze = residue_cloze(lm, check_sequence(sequence), [3, 7])
     assert cloze.positions == (3, 7)  # one token in front
     assert lm.tokenizer.convert_ids_to_tokens(list(cloze.gold)) == ["A", "A"]
-    found = mutation_effect(lm, sequence, "A3G:L4K")
+    found = lm.mutations(sequence, "A3G:L4K")
     by_text = lm.joint("M K <mask> <mask> W Y A", support="amino-acids")
     expected = by_text.interaction(["G", "K"], ["A", "L"])
     assert found.interaction == pytest.approx(expected, abs=1e-5)
@@ -279,7 +278,7 @@ def test_the_tiny_esm_reads_residues_together(sequence):
 
 
 def test_a_map_of_all_pairs_against_the_definition(truth):
-    found = interaction_map(toy(truth), "WCA", [3, 1, 2], method="log-pool")
+    found = toy(truth).interactions("WCA", [3, 1, 2], method="log-pool")
     assert [pair.positions for pair in found] == [(1, 2), (1, 3), (2, 3)]
     w = place("WCA")
     for pair in found:
@@ -297,14 +296,14 @@ def test_a_map_of_all_pairs_against_the_definition(truth):
         assert list(map(str, pair.mutations)) == named
         assert pair.forward_passes == 41
         assert pair.incompatibility == pytest.approx(0, abs=1e-6)
-        single = mutation_effect(toy(truth), "WCA", ":".join(named))
+        single = toy(truth).mutations("WCA", ":".join(named))
         assert single.interaction == pytest.approx(pair.interaction, abs=1e-9)
 
 
 def test_the_strongest_of_a_joint_in_blocks(monkeypatch, truth):
-    whole = interaction_map(toy(truth), "WCA", [1, 2])
+    whole = toy(truth).interactions("WCA", [1, 2])
     monkeypatch.setattr("unmask.logspace.TILE_CELLS", 45)
-    assert interaction_map(toy(truth), "WCA", [1, 2])[0].mutations == whole[0].mutations
+    assert toy(truth).interactions("WCA", [1, 2])[0].mutations == whole[0].mutations
 
 
 @pytest.mark.parametrize(
@@ -383,7 +382,7 @@ def test_an_antibodys_interactions_are_those_of_a_plain_loop(antiberty, plain_ta
     a, b = (RESIDUES.index(CHAIN_END[position - 1]) for position in PAIR)
     expected = log_p - log_p[a] - log_p[:, [b]] + log_p[a, b]
 
-    effect = mutation_effect(antiberty, CHAIN_END, "G41A:D42Y", method=method, settings=QUIET)
+    effect = antiberty.mutations(CHAIN_END, "G41A:D42Y", method=method, settings=QUIET)
     assert effect.forward_passes == 41
     both = RESIDUES.index("A"), RESIDUES.index("Y")
     assert effect.interaction == pytest.approx(expected[both], abs=1e-5)

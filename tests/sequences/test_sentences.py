@@ -12,7 +12,6 @@ from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 
 import unmask
 from unmask import LanguageModel, Settings
-from unmask.sequences import log_ratios, score_texts
 from unmask.sequences import texts as texts_module
 from unmask.sequences.scores import LogRatio, TextScore, WordScore
 from unmask.sequences.texts import TokenisedText, tokenised
@@ -64,7 +63,7 @@ def named(request: pytest.FixtureRequest) -> tuple[str, LanguageModel]:
 def test_scores_are_those_of_the_models_own_logits(named: tuple[str, LanguageModel], method: str):
     name, lm = named
     given = TEXTS[name]
-    scores = score_texts(lm, [text for text, _ in given], method=method, settings=QUIET)
+    scores = lm.score([text for text, _ in given], method=method, settings=QUIET)
     for (text, words), score in zip(given, scores, strict=True):
         pieces = list(words.values())
         expected = loop(lm, text, pieces, l2r=method == "pll-word-l2r")
@@ -81,9 +80,7 @@ def test_scores_are_those_of_the_models_own_logits(named: tuple[str, LanguageMod
 def test_the_two_scores_differ_in_words_of_several_pieces_alone():
     lm = unmask.load(build("bert"))
     text, words = TEXTS["bert"][0]
-    plain, l2r = (
-        score_texts(lm, [text], method=m, settings=QUIET)[0] for m in ("pll", "pll-word-l2r")
-    )
+    plain, l2r = (lm.score([text], method=m, settings=QUIET)[0] for m in ("pll", "pll-word-l2r"))
     for one, other, pieces in zip(plain.words, l2r.words, words.values(), strict=True):
         same = one.log_prob == pytest.approx(other.log_prob, abs=1e-6)
         assert same == (pieces == 1)
@@ -141,17 +138,17 @@ def test_neither_batches_nor_company_nor_windows_change_a_score(monkeypatch):
     lm = unmask.load(build("bert"))
     texts = [" ".join(["the cats sat ,"] * n) + " old mats" for n in (1, 2, 3, 1, 2)] * 5
     for method in ("pll", "pll-word-l2r"):
-        base = [s.score for s in score_texts(lm, texts, method=method, settings=QUIET)]
+        base = [s.score for s in lm.score(texts, method=method, settings=QUIET)]
         for size in (1, 3, 40):
             how = Settings(batch_size=size, progress=False)
-            found = [s.score for s in score_texts(lm, texts, method=method, settings=how)]
+            found = [s.score for s in lm.score(texts, method=method, settings=how)]
             assert found == pytest.approx(base, abs=1e-5)
-        alone = score_texts(lm, texts[2:3], method=method, settings=QUIET)[0]
+        alone = lm.score(texts[2:3], method=method, settings=QUIET)[0]
         assert alone.score == pytest.approx(base[2], abs=1e-5)
         with monkeypatch.context() as patch:
             patch.setattr(texts_module, "TEXTS_PER_WINDOW", 4)
             patch.setattr("unmask.model.shapes.TOKENS_PER_CHUNK", 200)
-            found = [s.score for s in score_texts(lm, texts, method=method, settings=QUIET)]
+            found = [s.score for s in lm.score(texts, method=method, settings=QUIET)]
         assert found == pytest.approx(base, abs=1e-5)
 
 
@@ -164,19 +161,19 @@ def test_rows_that_memory_does_not_hold_are_halved():
             raise torch.OutOfMemoryError("out of memory")
         return plain(ids, positions)
 
-    expected = score_texts(lm, ["the cats sat on old mats"] * 4, settings=QUIET)
+    expected = lm.score(["the cats sat on old mats"] * 4, settings=QUIET)
     lm.model.readouts = small
-    found = score_texts(lm, ["the cats sat on old mats"] * 4, settings=QUIET)
+    found = lm.score(["the cats sat on old mats"] * 4, settings=QUIET)
     assert [s.score for s in found] == pytest.approx([s.score for s in expected], abs=1e-5)
 
 
 def test_without_offsets_every_token_is_a_word():
     lm = unmask.load(build("esm"))
-    (score,) = score_texts(lm, ["M K J A"], settings=QUIET)
+    (score,) = lm.score(["M K J A"], settings=QUIET)
     assert [word.text for word in score.words] == ["M", "K", "<unk>", "A"]
     assert {(word.start, word.end) for word in score.words} == {(-1, -1)}
     with pytest.raises(unmask.MethodError, match=r"keeps no character offsets.*use pll"):
-        score_texts(lm, ["M K"], method="pll-word-l2r")
+        lm.score(["M K"], method="pll-word-l2r")
 
 
 def test_pairs_get_differences_of_scores_whatever_their_lengths():
@@ -184,8 +181,8 @@ def test_pairs_get_differences_of_scores_whatever_their_lengths():
     pairs = [("the cats sat", "the dog sat"), ("he ran", "she was"), ("he ran", "he ran")]
     for method in ("pll", "pll-word-l2r"):
         texts = [text for pair in pairs for text in pair]
-        scores = [s.score for s in score_texts(lm, texts, method=method, settings=QUIET)]
-        found = log_ratios(lm, pairs, method=method, settings=QUIET)
+        scores = [s.score for s in lm.score(texts, method=method, settings=QUIET)]
+        found = lm.log_ratios(pairs, method=method, settings=QUIET)
         expected = [a - b for a, b in zip(scores[::2], scores[1::2], strict=True)]
         assert [r.log_ratio for r in found] == pytest.approx(expected, abs=1e-5)
         assert [r.places for r in found] == [None, 2, 0]
@@ -215,14 +212,16 @@ REJECTED_TEXTS = [
     (["he ran", "the " * 30], "text 1 has 32 tokens; this model takes at most 24"),
     (["[SEP]"], "text 0 has no token to score"),
     (["he ran", "\ud800"], "text 1: .*surrogate"),
-    ("he ran", "texts is a list of texts"),
+    (7, "texts is a text or a list of texts, not 7"),
+    ("", "^the text is empty"),
+    ("the " * 30, "^the text has 32 tokens; this model takes at most 24"),
 ]
 
 
 @pytest.mark.parametrize(("texts", "said"), REJECTED_TEXTS)
 def test_texts_that_cannot_be_scored_are_named(bert: LanguageModel, texts: Any, said: str):
     with pytest.raises(unmask.UnmaskError, match=said) as error:
-        score_texts(bert, texts)
+        bert.score(texts)
     assert "\n" not in str(error.value)
 
 
@@ -233,22 +232,22 @@ def bert() -> LanguageModel:
 
 def test_pairs_that_cannot_be_scored_are_named(bert: LanguageModel):
     with pytest.raises(unmask.UnmaskError, match="the second text of pair 1: the text is empty"):
-        log_ratios(bert, [("he ran", "she ran"), ("he ran", "")])
+        bert.log_ratios([("he ran", "she ran"), ("he ran", "")])
     with pytest.raises(unmask.UnmaskError, match="first text of pair 0 holds"):
-        log_ratios(bert, [("he [MASK]", "she ran")], method="pll")
+        bert.log_ratios([("he [MASK]", "she ran")], method="pll")
 
 
 def test_ids_beyond_the_model_are_rejected():
     lm = LanguageModel(ToyMaskedLM(toy_joint(3, 3)), ToyTokenizer(3))
     lm.tokenizer.names.append("t9")
     with pytest.raises(unmask.ClozeError, match="text 1 has token id 4, but the model knows 3"):
-        score_texts(lm, ["t0 t1", "t0 t9"])
+        lm.score(["t0 t1", "t0 t9"])
 
 
 def test_a_word_that_a_tokenizer_cannot_read_is_rejected_with_its_text(bert: LanguageModel):
     lm = LanguageModel(bert.model, without_unknown())
     with pytest.raises(unmask.ClozeError, match="text 2: the tokenizer cannot read it"):
-        score_texts(lm, ["cat", "cat", "dog"])
+        lm.score(["cat", "cat", "dog"])
 
 
 @pytest.mark.parametrize(
@@ -267,17 +266,17 @@ def test_a_word_that_a_tokenizer_cannot_read_is_rejected_with_its_text(bert: Lan
 )
 def test_options_that_cannot_be_used_are_named(bert: LanguageModel, options: Any, said: str):
     with pytest.raises(unmask.UnmaskError, match=said):
-        log_ratios(bert, [("he ran", "she ran")], **options)
+        bert.log_ratios([("he ran", "she ran")], **options)
 
 
 def test_pairs_alone_have_paths(bert: LanguageModel):
     with pytest.raises(unmask.MethodError, match="no method 'hcb-path'; methods: pll, pll-word-"):
-        score_texts(bert, ["he ran"], method="hcb-path")
+        bert.score(["he ran"], method="hcb-path")
 
 
 def test_nothing_is_scored_of_no_texts(bert: LanguageModel):
-    assert score_texts(bert, []) == []
-    assert log_ratios(bert, []) == []
+    assert bert.score([]) == []
+    assert bert.log_ratios([]) == []
 
 
 # --- a real model ------------------------------------------------------------------------------
@@ -287,7 +286,7 @@ def test_nothing_is_scored_of_no_texts(bert: LanguageModel):
 def test_a_real_model_is_scored_as_its_own_logits_say(tiny_english: LanguageModel):
     texts = ["A man is skateboarding in the park.", "Two dogs run, antidisestablished!"]
     for method in ("pll", "pll-word-l2r"):
-        for score in score_texts(tiny_english, texts, method=method, settings=QUIET):
+        for score in tiny_english.score(texts, method=method, settings=QUIET):
             pieces = [word.pieces for word in score.words]
             expected = loop(tiny_english, score.text, pieces, l2r=method != "pll")
             assert score.score == pytest.approx(math.fsum(expected), abs=1e-5)

@@ -11,7 +11,6 @@ from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 
 import unmask
 from unmask import LanguageModel, Settings
-from unmask.sequences import log_ratios
 from unmask.sequences.paths import drawn_orders, plan_walks
 
 QUIET = Settings(progress=False)
@@ -51,7 +50,7 @@ PAIRS = [
 def test_every_order_of_compatible_conditionals_gives_the_true_log_ratio():
     lm = toy()
     for orders in (1, 2, 8, 30):
-        found = log_ratios(lm, [(written(a), written(b)) for a, b in PAIRS], orders=orders)
+        found = lm.log_ratios([(written(a), written(b)) for a, b in PAIRS], orders=orders)
         for (first, second), ratio in zip(PAIRS, found, strict=True):
             true = math.log(lm.model.joint[first] / lm.model.joint[second])
             assert ratio.log_ratio == pytest.approx(true, abs=1e-5)
@@ -60,7 +59,7 @@ def test_every_order_of_compatible_conditionals_gives_the_true_log_ratio():
 
 def test_incompatible_conditionals_are_averaged_over_all_orders_if_they_are_few():
     lm = toy(noise=0.8)
-    found = log_ratios(lm, [(written(a), written(b)) for a, b in PAIRS], orders=24)
+    found = lm.log_ratios([(written(a), written(b)) for a, b in PAIRS], orders=24)
     for (first, second), ratio in zip(PAIRS, found, strict=True):
         places = [i for i in range(4) if first[i] != second[i]]
         each = [along(lm, first, second, order) for order in permutations(places)]
@@ -79,7 +78,7 @@ def test_a_part_of_the_orders_is_drawn_by_seed_and_number_of_places():
     pair = (written(first), written(second))
     by_seed = []
     for seed in (0, 1):
-        (ratio,) = log_ratios(lm, [pair], orders=5, seed=seed)
+        (ratio,) = lm.log_ratios([pair], orders=5, seed=seed)
         orders = drawn_orders(4, 5, (seed, 4)).tolist()
         assert len({tuple(order) for order in orders}) == ratio.orders == 5
         expected = np.mean([along(lm, first, second, order) for order in orders])
@@ -91,8 +90,8 @@ def test_a_part_of_the_orders_is_drawn_by_seed_and_number_of_places():
 def test_the_way_back_is_the_way_there():
     lm = toy(noise=0.8)
     for first, second in PAIRS:
-        there, back = log_ratios(
-            lm, [(written(first), written(second)), (written(second), written(first))], orders=24
+        there, back = lm.log_ratios(
+            [(written(first), written(second)), (written(second), written(first))], orders=24
         )
         assert there.log_ratio == pytest.approx(-back.log_ratio, abs=1e-5)
         assert there.forward_passes == back.forward_passes
@@ -102,14 +101,14 @@ def test_forward_passes_are_shared_among_orders_and_counted():
     lm = toy(noise=0.8)
     for (first, second), rows in zip(PAIRS, (1, 4, 12, 32), strict=True):
         before = lm.model.rows_asked
-        (ratio,) = log_ratios(lm, [(written(first), written(second))], orders=24)
+        (ratio,) = lm.log_ratios([(written(first), written(second))], orders=24)
         # of d places: one of them is read, and any of the others are walked
         assert ratio.forward_passes == lm.model.rows_asked - before == rows
 
 
 def test_equal_texts_take_no_forward_pass():
     lm = toy()
-    (ratio,) = log_ratios(lm, [("t0 t1 t2 t3", "t0 t1 t2 t3")])
+    (ratio,) = lm.log_ratios([("t0 t1 t2 t3", "t0 t1 t2 t3")])
     assert (ratio.log_ratio, ratio.places, ratio.forward_passes) == (0.0, 0, 0)
     assert lm.model.rows_asked == 0
 
@@ -117,18 +116,17 @@ def test_equal_texts_take_no_forward_pass():
 def test_a_pair_does_not_depend_on_others_nor_on_batches():
     lm = toy(noise=0.8)
     texts = [(written(a), written(b)) for a, b in PAIRS] * 3
-    together = log_ratios(lm, texts, orders=5, seed=3)
+    together = lm.log_ratios(texts, orders=5, seed=3)
     for place, pair in enumerate(texts):
-        assert log_ratios(lm, [pair], orders=5, seed=3) == [together[place]]
+        assert lm.log_ratios([pair], orders=5, seed=3) == [together[place]]
     for size in (1, 7):
         how = Settings(batch_size=size, progress=False)
-        assert log_ratios(lm, texts, orders=5, seed=3, settings=how) == together
+        assert lm.log_ratios(texts, orders=5, seed=3, settings=how) == together
 
 
 def test_what_has_no_path_says_why():
     lm = unmask.load(build("bert"))
-    found = log_ratios(
-        lm,
+    found = lm.log_ratios(
         [("he ran", "he was old"), ("he [SEP] ran", "he ran [SEP]"), ("he ran", "she ran")],
         settings=QUIET,
     )
@@ -142,7 +140,7 @@ def test_what_has_no_path_says_why():
 
 def test_a_tiny_bert_walks_as_its_own_logits_say():
     lm = unmask.load(build("bert"))
-    (ratio,) = log_ratios(lm, [("the cat sat .", "the dog ran .")], settings=QUIET)
+    (ratio,) = lm.log_ratios([("the cat sat .", "the dog ran .")], settings=QUIET)
     first, second = (lm.tokenizer(t)["input_ids"] for t in ("the cat sat .", "the dog ran ."))
     each = []
     for order in ((2, 3), (3, 2)):

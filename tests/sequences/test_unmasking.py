@@ -16,7 +16,7 @@ from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 import unmask
 from unmask import LanguageModel, Settings
 from unmask.model.output_layer import OutputEmbedding
-from unmask.sequences import log_ratios, score_texts, to_dicts, unmasking
+from unmask.sequences import unmasking
 from unmask.sequences.unmasking import ORDERS, TIED, first_of_the_best
 
 QUIET = Settings(progress=False)
@@ -80,7 +80,7 @@ def test_a_toy_is_scored_as_a_loop_says(order: str, factored: bool):
     lm = toy(factored=factored)
     texts = every_text(4, 3)
     assert isinstance(lm.model, ToyMaskedLM)
-    for score in score_texts(lm, texts, method="unmasking", order=order, settings=QUIET):
+    for score in lm.score(texts, method="unmasking", order=order, settings=QUIET):
         ids = lm.tokenizer(score.text)["input_ids"]
         expected = loop(lm.model._logits, ids, [0, 1, 2], lm.model.mask_id, order)
         assert score.score == pytest.approx(math.fsum(expected), abs=1e-5)
@@ -93,10 +93,10 @@ def test_a_toy_is_scored_as_a_loop_says(order: str, factored: bool):
 def test_probabilities_of_all_texts_of_a_length_sum_to_one(order: str, seed: int):
     model = ToyMaskedLM(toy_joint(4, 3, seed), noise=0.7)
     lm = LanguageModel(model, ToyTokenizer(4))
-    scores = score_texts(lm, every_text(4, 3), method="unmasking", order=order, settings=QUIET)
+    scores = lm.score(every_text(4, 3), method="unmasking", order=order, settings=QUIET)
     assert math.fsum(math.exp(one.score) for one in scores) == pytest.approx(1.0, abs=1e-10)
     # a sum of pseudo-likelihoods is something else
-    others = score_texts(lm, every_text(4, 3), settings=QUIET)
+    others = lm.score(every_text(4, 3), settings=QUIET)
     assert abs(math.fsum(math.exp(one.score) for one in others) - 1.0) > 1e-3
 
 
@@ -104,7 +104,7 @@ def test_orders_agree_where_conditionals_are_compatible_and_only_there():
     for noise, agree in ((0.0, True), (0.7, False)):
         lm = toy(noise=noise)
         by_order = [
-            [s.score for s in score_texts(lm, every_text(4, 3), method="unmasking", order=order)]
+            [s.score for s in lm.score(every_text(4, 3), method="unmasking", order=order)]
             for order in ORDERS
         ]
         for one, other in itertools.combinations(by_order, 2):
@@ -119,7 +119,7 @@ TEXTS = ["the cats was on mats.", "old zebra, ran", "the cats sat on old mats."]
 @pytest.mark.parametrize("order", ORDERS)
 def test_words_of_several_pieces_add_up(bert: LanguageModel, order: str):
     logits = own_logits(bert)
-    for score in score_texts(bert, TEXTS, method="unmasking", order=order, settings=QUIET):
+    for score in bert.score(TEXTS, method="unmasking", order=order, settings=QUIET):
         ids = bert.tokenizer(score.text)["input_ids"]
         places = list(range(1, len(ids) - 1))
         expected = loop(logits, ids, places, bert.model.mask_id, order)
@@ -136,7 +136,7 @@ def test_words_of_several_pieces_add_up(bert: LanguageModel, order: str):
 def test_a_real_model_is_scored_as_a_loop_says(tiny_english: LanguageModel, order: str):
     texts = ["A man is skateboarding in the park.", "Two dogs run, antidisestablished!"]
     logits = own_logits(tiny_english)
-    for score in score_texts(tiny_english, texts, method="unmasking", order=order, settings=QUIET):
+    for score in tiny_english.score(texts, method="unmasking", order=order, settings=QUIET):
         ids = tiny_english.tokenizer(score.text)["input_ids"]
         expected = loop(
             logits, ids, list(range(1, len(ids) - 1)), tiny_english.model.mask_id, order
@@ -167,7 +167,7 @@ def test_special_tokens_are_never_masked_and_unknown_words_are(bert: LanguageMod
     lm = LanguageModel(watched, bert.tokenizer)
     text = "the [SEP] zebra sat"
     with pytest.warns(unmask.UnknownTokenWarning):
-        (score,) = score_texts(lm, [text], method="unmasking", order=order, settings=QUIET)
+        (score,) = lm.score([text], method="unmasking", order=order, settings=QUIET)
     ids = bert.tokenizer(text)["input_ids"]
     rows = [row for batch in watched.rows for row in batch]
     special = {bert.tokenizer.cls_token_id, bert.tokenizer.sep_token_id}
@@ -184,7 +184,7 @@ def test_a_choice_does_not_depend_on_tokens_that_are_still_masked(order: str):
     lm = toy()
     watched = Watched(lm.model)
     watched_lm = LanguageModel(watched, lm.tokenizer)
-    score_texts(watched_lm, every_text(4, 3), method="unmasking", order=order, settings=QUIET)
+    watched_lm.score(every_text(4, 3), method="unmasking", order=order, settings=QUIET)
     first, second, third = watched.rows
     assert {tuple(row) for row in first} == {(4, 4, 4)}
     # one place for all texts; then one for all that revealed the same there
@@ -204,7 +204,7 @@ def test_texts_of_one_length_advance_together():
         for order in ORDERS:
             lm = toy()
             how = Settings(batch_size=batch_size, progress=False)
-            score_texts(lm, texts, method="unmasking", order=order, settings=how)
+            lm.score(texts, method="unmasking", order=order, settings=how)
             expected = at_once if order == "left-to-right" else adaptive
             assert lm.model.batches == expected  # type: ignore[attr-defined]
 
@@ -217,15 +217,15 @@ def test_texts_of_one_length_advance_together():
 def test_neither_batches_nor_company_change_a_score(bert: LanguageModel, monkeypatch, order: str):
     texts = [" ".join(["the cats sat ,"] * n) + " old mats" for n in (1, 2, 3, 1, 2)] * 2
     how = {"method": "unmasking", "order": order}
-    base = [s.score for s in score_texts(bert, texts, settings=QUIET, **how)]
+    base = [s.score for s in bert.score(texts, settings=QUIET, **how)]
     for size in (1, 3, 40):
         settings = Settings(batch_size=size, progress=False)
-        found = [s.score for s in score_texts(bert, texts, settings=settings, **how)]
+        found = [s.score for s in bert.score(texts, settings=settings, **how)]
         assert found == pytest.approx(base, abs=1e-5)
-    alone = score_texts(bert, texts[2:3], settings=QUIET, **how)[0]
+    alone = bert.score(texts[2:3], settings=QUIET, **how)[0]
     assert alone.score == pytest.approx(base[2], abs=1e-5)
     monkeypatch.setattr("unmask.model.shapes.TOKENS_PER_CHUNK", 200)
-    found = [s.score for s in score_texts(bert, texts, settings=QUIET, **how)]
+    found = [s.score for s in bert.score(texts, settings=QUIET, **how)]
     assert found == pytest.approx(base, abs=1e-5)
 
 
@@ -265,7 +265,7 @@ def test_rounding_does_not_turn_a_choice(monkeypatch):
     def scores(texts: int) -> list[float]:
         lm = LanguageModel(Rounding(), ToyTokenizer(3))
         how = {"method": "unmasking", "order": "surest", "settings": QUIET}
-        found = {round(s.score, 4) for s in score_texts(lm, ["t0 t1"] * texts, **how)}
+        found = {round(s.score, 4) for s in lm.score(["t0 t1"] * texts, **how)}
         return sorted(found)
 
     assert scores(1) == scores(2) == scores(7) == scores(8)
@@ -298,7 +298,7 @@ def test_places_that_are_alike_are_revealed_from_left_to_right():
     lm = LanguageModel(watched, ToyTokenizer(4))
     for order in ORDERS:
         watched.rows.clear()
-        score_texts(lm, ["t3 t2 t1"], method="unmasking", order=order, settings=QUIET)
+        lm.score(["t3 t2 t1"], method="unmasking", order=order, settings=QUIET)
         rows = [row for batch in watched.rows for row in batch]
         assert rows == [[4, 4, 4], [3, 4, 4], [3, 2, 4]]
 
@@ -313,9 +313,9 @@ def test_rows_that_memory_does_not_hold_are_halved(bert: LanguageModel):
 
     for order in ORDERS:
         how = {"method": "unmasking", "order": order, "settings": QUIET}
-        expected = score_texts(bert, ["the cats sat on mats"] * 8, **how)
+        expected = bert.score(["the cats sat on mats"] * 8, **how)
         lm = LanguageModel(Small(bert.model), bert.tokenizer)
-        found = score_texts(lm, ["the cats sat on mats"] * 8, **how)
+        found = lm.score(["the cats sat on mats"] * 8, **how)
         assert [s.score for s in found] == pytest.approx([s.score for s in expected], abs=1e-5)
 
 
@@ -326,22 +326,18 @@ def test_rows_that_memory_does_not_hold_are_halved(bert: LanguageModel):
 def test_pairs_get_differences_of_log_probabilities(bert: LanguageModel, order: str):
     pairs = [("the cats sat", "the dog sat"), ("he ran", "she was"), ("he ran", "he ran")]
     how = {"method": "unmasking", "order": order, "settings": QUIET}
-    scores = [s.score for s in score_texts(bert, [t for pair in pairs for t in pair], **how)]
-    found = log_ratios(bert, pairs, **how)
+    scores = [s.score for s in bert.score([t for pair in pairs for t in pair], **how)]
+    found = bert.log_ratios(pairs, **how)
     expected = [a - b for a, b in zip(scores[::2], scores[1::2], strict=True)]
     assert [r.log_ratio for r in found] == pytest.approx(expected, abs=1e-5)
     assert [(r.method, r.order, r.forward_passes) for r in found] == [
         ("unmasking", order, passes) for passes in (7, 4, 4)
     ]
-    assert {row["order"] for row in to_dicts(found)} == {order}
 
 
-def test_rows_of_other_methods_have_no_order(bert: LanguageModel):
-    (row,) = to_dicts(score_texts(bert, ["he ran"], method="unmasking", settings=QUIET))
-    assert list(row)[:4] == ["text", "method", "order", "score"]
-    assert row["order"] == "left-to-right"
-    (row,) = to_dicts(score_texts(bert, ["he ran"], settings=QUIET))
-    assert "order" not in row
+def test_other_methods_have_no_order(bert: LanguageModel):
+    assert bert.score("he ran", method="unmasking", settings=QUIET).order == "left-to-right"
+    assert bert.score("he ran", settings=QUIET).order is None
 
 
 @pytest.mark.parametrize(
@@ -358,9 +354,9 @@ def test_rows_of_other_methods_have_no_order(bert: LanguageModel):
 )
 def test_orders_that_there_are_not_are_named(bert: LanguageModel, options: Any, said: str):
     with pytest.raises(unmask.MethodError, match=said):
-        score_texts(bert, ["he ran"], **options)
+        bert.score(["he ran"], **options)
     with pytest.raises(unmask.MethodError, match=said):
-        log_ratios(bert, [("he ran", "she ran")], **options)
+        bert.log_ratios([("he ran", "she ran")], **options)
 
 
 @pytest.mark.parametrize(
@@ -375,7 +371,7 @@ def test_orders_that_there_are_not_are_named(bert: LanguageModel, options: Any, 
 def test_texts_that_cannot_be_scored_are_named(bert: LanguageModel, text: str, said: str):
     for order in ORDERS:
         with pytest.raises(unmask.ClozeError, match=said):
-            score_texts(bert, [text], method="unmasking", order=order)
+            bert.score([text], method="unmasking", order=order)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
@@ -386,14 +382,10 @@ def test_numbers_that_are_not_finite_are_rejected(bad: float):
 
     for order in ORDERS:
         with pytest.raises(unmask.NumericsError, match="not finite"):
-            score_texts(
-                LanguageModel(Broken(), ToyTokenizer(3)),
-                ["t0 t1"],
-                method="unmasking",
-                order=order,
-                settings=QUIET,
+            LanguageModel(Broken(), ToyTokenizer(3)).score(
+                ["t0 t1"], method="unmasking", order=order, settings=QUIET
             )
 
 
 def test_nothing_is_scored_of_no_texts(bert: LanguageModel):
-    assert score_texts(bert, [], method="unmasking", order="margin") == []
+    assert bert.score([], method="unmasking", order="margin") == []

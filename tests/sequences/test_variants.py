@@ -23,7 +23,6 @@ from unmask.sequences.variants import scoring
 from unmask.sequences.variants.cubes import log_mean_over_orders, path_moments
 from unmask.sequences.variants.laws import stationary_laws
 from unmask.sequences.variants.methods import JOINTS, METHODS
-from unmask.sequences.variants.scoring import score_variants
 
 QUIET = unmask.Settings(progress=False, announce=False)
 WILDTYPE = "MKTAYIAKQRLEDWGHCSPV"
@@ -44,7 +43,7 @@ def naive_tiny() -> Naive:
 
 
 def scored(lm: unmask.LanguageModel, variants: Any, wildtype: Any, method: str, **how: Any) -> Any:
-    return list(score_variants(lm, variants, wildtype, method=method, settings=QUIET, **how))
+    return lm.variants(wildtype, variants, method=method, settings=QUIET, **how)
 
 
 def changes_of(variant: str) -> list[tuple[int, str]]:
@@ -143,7 +142,7 @@ def test_joints_are_those_that_the_library_builds(method, variant, tiny) -> None
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_landscape_has_the_numbers_of_its_variants(variant, tiny) -> None:
     methods = ["hcb-path", *JOINTS]
-    whole = unmask.landscape(tiny, WILDTYPE, variant, methods=methods, settings=QUIET)
+    whole = tiny.landscape(WILDTYPE, variant, methods=methods, settings=QUIET)
     for method in methods:
         (found,) = scored(tiny, [variant], WILDTYPE, method)
         assert found.score == pytest.approx(float(whole.of(method).flatten()[-1]), abs=1e-5), method
@@ -279,7 +278,7 @@ def test_scores_depend_on_no_other_variant_and_on_no_batch(method, tiny) -> None
     # five mutations are many batches of one row, and show no more
     for variant, one in zip(VARIANTS[:3], together, strict=False):
         small = unmask.Settings(progress=False, batch_size=1)
-        (alone,) = score_variants(tiny, [variant], WILDTYPE, method=method, settings=small)
+        (alone,) = tiny.variants(WILDTYPE, [variant], method=method, settings=small)
         assert alone.score == pytest.approx(one.score, abs=1e-5)
         assert alone.forward_passes == one.forward_passes
     assert together[-1].score == together[1].score
@@ -534,7 +533,7 @@ def test_lower_case_and_separators_are_read(tiny) -> None:
 def test_what_no_variant_can_have_raises_at_once(how, said, tiny) -> None:
     given = {"sequence": WILDTYPE, **how}
     with pytest.raises(unmask.UnmaskError, match=said):
-        score_variants(tiny, ["A4G"], **given)
+        tiny.variants(mutants=["A4G"], **given)
 
 
 def test_aliases_of_constructions_are_methods(tiny) -> None:
@@ -571,7 +570,6 @@ def test_scores_are_values_ready_for_json(tiny) -> None:
     assert found["mutations"] == ["A4G", "K8L"]
     assert found["score"] == one.score
     assert found["single_scores"] == list(one.single_scores)
-    assert unmask.score_variants is score_variants
 
 
 @pytest.mark.slow

@@ -11,9 +11,9 @@ from tiny_tokenizers import save_bert
 from toy_lm import ToyMaskedLM, ToyTokenizer
 
 import unmask
-from unmask import Sketch
+from unmask import PairScore, Sketch
 from unmask.errors import UnmaskError
-from unmask.sequences import PairScore, score_pairs, word_pairs
+from unmask.sequences import word_pairs
 
 SINGLE = [
     ("the [MASK] sat on the [MASK].", "cat", "mat"),
@@ -73,7 +73,7 @@ def test_orders_by_hand(lm, item) -> None:
     pair = word_pairs.read_pair(lm, item)
     one, other = pair.widths
     first, second = range(one), range(one, one + other)
-    (found,) = score_pairs(lm, [item])
+    (found,) = lm.pairs([item])
     with torch.no_grad():
         log_p = by_hand(lm, pair, [*first, *second])
         apart = by_hand(lm, pair, first) + by_hand(lm, pair, second)
@@ -91,7 +91,7 @@ def test_orders_by_hand(lm, item) -> None:
 def test_single_tokens_are_those_of_log_prob(lm) -> None:
     items = [item for item in SINGLE if "[MASK]" in item[0]]
     alone = lm.log_prob([text for text, *_ in items], [w for _, *w in items], method="orders")
-    found = [one.log_p for one in score_pairs(lm, items)]
+    found = [one.log_p for one in lm.pairs(items)]
     assert found == pytest.approx(alone.tolist(), abs=1e-5)
 
 
@@ -100,7 +100,7 @@ def test_words_of_several_pieces_are_those_of_fill(lm, item) -> None:
     """With more than six pieces too, where orders are drawn."""
     text, *words = item
     blanks = None if "[MASK]" in text else words
-    (found,) = score_pairs(lm, [item])
+    (found,) = lm.pairs([item])
     (fill,) = lm.fill(text, blanks=blanks, targets=[[word] for word in words])
     assert found.log_p == pytest.approx(math.log(fill["score"]), abs=1e-5)
     if blanks is None:
@@ -111,7 +111,7 @@ def test_words_of_several_pieces_are_those_of_fill(lm, item) -> None:
 @pytest.mark.parametrize("method", ["log-pool", "ag"])
 def test_tables_are_those_of_the_joint(lm, method) -> None:
     for (text, *words), found in zip(
-        SINGLE, score_pairs(lm, SINGLE, method=method, support="vocabulary"), strict=True
+        SINGLE, lm.pairs(SINGLE, method=method, support="vocabulary"), strict=True
     ):
         blanks = None if "[MASK]" in text else words
         joint = lm.joint(text, method=method, blanks=blanks, support="vocabulary")
@@ -137,8 +137,8 @@ def toy(size: int, blanks: int = 3) -> unmask.LanguageModel:
 def test_a_sketch_is_precise_at_the_words_of_the_item() -> None:
     lm = toy(600, blanks=2)
     item = ("[MASK] [MASK]", "t3", "t5")
-    (found,) = score_pairs(lm, [item], method="log-pool", support=Sketch(None, passes=401))
-    (exact,) = score_pairs(lm, [item], method="log-pool", support="vocabulary")
+    (found,) = lm.pairs([item], method="log-pool", support=Sketch(None, passes=401))
+    (exact,) = lm.pairs([item], method="log-pool", support="vocabulary")
     assert found.forward_passes < exact.forward_passes == 1201
     for name in ("log_p", "log_p_1_given_2", "log_p_2_given_1", "pmi", "incompatibility"):
         error = getattr(found, f"{name}_error")
@@ -147,7 +147,7 @@ def test_a_sketch_is_precise_at_the_words_of_the_item() -> None:
 
 
 def test_tables_take_words_of_one_piece(lm) -> None:
-    found = list(score_pairs(lm, [WIDE[0], SINGLE[0]], method="log-pool"))
+    found = lm.pairs([WIDE[0], SINGLE[0]], method="log-pool")
     assert found[0].reason == (
         "'unhappy' is 2 pieces of this tokenizer, and log-pool takes words of one; use the method "
         "orders"
@@ -158,7 +158,7 @@ def test_tables_take_words_of_one_piece(lm) -> None:
 
 @pytest.mark.parametrize(("item", "said"), BAD.values(), ids=BAD)
 def test_a_bad_item_has_a_reason_and_no_number(lm, item, said) -> None:
-    before, found, after = score_pairs(lm, [SINGLE[0], item, SINGLE[0]])
+    before, found, after = lm.pairs([SINGLE[0], item, SINGLE[0]])
     assert said in (found.reason or "")
     assert "\n" not in found.reason
     assert before.log_p == after.log_p != found.log_p
@@ -169,9 +169,9 @@ def test_a_bad_item_has_a_reason_and_no_number(lm, item, said) -> None:
 @pytest.mark.parametrize("at_once", [1, 2, 100])
 def test_nothing_depends_on_the_other_items(lm, at_once, monkeypatch) -> None:
     items = [SINGLE[0], BAD["three"][0], *WIDE, *SINGLE, BAD["twice"][0], SINGLE[0]]
-    alone = [next(score_pairs(lm, [item])) for item in items]
+    alone = [lm.pairs([item])[0] for item in items]
     monkeypatch.setattr(word_pairs, "ITEMS_AT_ONCE", at_once)
-    for found, expected in zip(score_pairs(lm, iter(items)), alone, strict=True):
+    for found, expected in zip(lm.pairs(iter(items)), alone, strict=True):
         numbers = found.log_p, found.association
         assert numbers == pytest.approx((expected.log_p, expected.association), abs=1e-5)
         assert (found.reason, found.pieces_1) == (expected.reason, expected.pieces_1)
@@ -179,7 +179,7 @@ def test_nothing_depends_on_the_other_items(lm, at_once, monkeypatch) -> None:
 
 def test_items_of_one_length_share_batches() -> None:
     lm = toy(6)
-    list(score_pairs(lm, [(f"t{n} [MASK] [MASK]", "t1", "t2") for n in range(5)]))
+    lm.pairs([(f"t{n} [MASK] [MASK]", "t1", "t2") for n in range(5)])
     # five texts with both words masked, ten with one of them filled in
     assert lm.model.batches == [5, 10]
 
@@ -187,7 +187,7 @@ def test_items_of_one_length_share_batches() -> None:
 def test_items_are_read_as_scores_are_taken(lm, monkeypatch) -> None:
     read = []
     monkeypatch.setattr(word_pairs, "ITEMS_AT_ONCE", 2)
-    scores = score_pairs(lm, (read.append(item) or item for item in SINGLE))
+    scores = word_pairs.score_pairs(lm, (read.append(item) or item for item in SINGLE))
     assert not read
     next(scores)
     assert len(read) == 2
@@ -196,7 +196,7 @@ def test_items_are_read_as_scores_are_taken(lm, monkeypatch) -> None:
 
 def test_unknown_parts_around_the_words_are_counted(lm) -> None:
     with pytest.warns(unmask.errors.UnknownTokenWarning, match="1 of 2 texts"):
-        found = list(score_pairs(lm, [("the ☃ [MASK] [MASK]", "cat", "sat"), SINGLE[0]]))
+        found = lm.pairs([("the ☃ [MASK] [MASK]", "cat", "sat"), SINGLE[0]])
     assert [one.unknown_tokens for one in found] == [1, 0]
 
 
@@ -210,13 +210,13 @@ def test_unknown_parts_around_the_words_are_counted(lm) -> None:
 )
 def test_what_cannot_be_asked_is_rejected_at_once(lm, how, said) -> None:
     with pytest.raises(UnmaskError, match=said):
-        score_pairs(lm, SINGLE, **how)
+        lm.pairs(SINGLE, **how)
 
 
 @pytest.mark.parametrize("item", ["abc", ("the [MASK] [MASK].", "cat"), 7])
 def test_an_item_has_three_parts(lm, item) -> None:
     with pytest.raises(UnmaskError, match="an item is a text and two words, not "):
-        list(score_pairs(lm, [item]))
+        lm.pairs([item])
 
 
 @pytest.mark.parametrize("item", [*SINGLE, *WIDE, *(item for item, _ in BAD.values())])

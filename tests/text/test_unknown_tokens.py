@@ -13,7 +13,6 @@ from unmask import JointFillMaskPipeline, UnknownTokenWarning, UnmaskError
 from unmask.cli import main
 from unmask.demo.handlers import Handlers
 from unmask.demo.question import DemoQuestion
-from unmask.sequences.scoring import log_ratios, score_texts
 from unmask.text.cloze import parse_cloze
 
 HALF, WHOLE = "the cat saw zebra and [MASK].", "the cat saw the [MASK]."
@@ -79,7 +78,7 @@ def test_many_texts_are_one_warning(lm):
     assert said.startswith("2 of 3 texts: the vocabulary has no token for 'zebra', 'kudu'")
     assert warned(lambda: lm.log_prob(texts[1:2], [("cat", "sat")], method="mlm")) == []
     many = [f"the z{'x' * n} sat" for n in range(9)]
-    (said,) = warned(lambda: score_texts(lm, many, settings=QUIET))
+    (said,) = warned(lambda: lm.score(many, settings=QUIET))
     assert said.startswith("9 of 9 texts")
     assert "and 5 more: the model" in said
 
@@ -88,10 +87,10 @@ def test_many_texts_are_one_warning(lm):
 def test_scores_count_unknown_tokens(lm, method):
     texts = ["the cat sat", "the zebra sat"]
     found: list = []
-    (said,) = warned(lambda: found.extend(score_texts(lm, texts, method=method, settings=QUIET)))
+    (said,) = warned(lambda: found.extend(lm.score(texts, method=method, settings=QUIET)))
     assert said.startswith("1 of 2 texts: the vocabulary has no token for 'zebra'")
     assert [score.to_dict()["unknown_tokens"] for score in found] == [0, 1]
-    (said,) = warned(lambda: log_ratios(lm, [("the cat sat", "the zebra sat")], settings=QUIET))
+    (said,) = warned(lambda: lm.log_ratios([("the cat sat", "the zebra sat")], settings=QUIET))
     assert "'zebra'" in said
 
 
@@ -117,7 +116,7 @@ def test_a_text_of_which_nothing_is_known_is_rejected(lm):
             ["the [MASK] [MASK]", "zebra [MASK] kudu [MASK]"], [("cat", "sat")] * 2, method="mlm"
         )
     with pytest.raises(unmask.ClozeError, match=f"text 1 {said}"):
-        score_texts(lm, ["the cat", "zebra kudu"])
+        lm.score(["the cat", "zebra kudu"])
     # with nothing around it a blank has nothing unknown either
     assert warned(lambda: lm.joint("[MASK]")) == []
 
@@ -264,7 +263,7 @@ def test_what_the_fix_is(antibodies, text, fix):
 @pytest.mark.assets("the antibody model")
 def test_mutations_read_residues_one_by_one_and_have_nothing_unknown(antibodies):
     found: list = []
-    ask = lambda: found.append(unmask.mutation_effect(antibodies, "EVQLVESGG", "V2A:Q3K"))  # noqa: E731
+    ask = lambda: found.append(antibodies.mutations("EVQLVESGG", "V2A:Q3K"))  # noqa: E731
     assert warned(ask) == []
     assert found[0].joint.diagnostics["unknown_tokens"] == []
 

@@ -13,7 +13,6 @@ from unmask.plots.saving import save_figure
 from unmask.printable import columns
 
 if TYPE_CHECKING:
-    from unmask.language_model import LanguageModel
     from unmask.sequences.landscapes import Landscape
 
 
@@ -69,7 +68,6 @@ class LandscapeCommand:
         from unmask.queries.costs.cost import Cost
         from unmask.sequences.landscapes import (
             check_landscape_methods,
-            landscape,
             landscape_methods,
             landscape_requests,
             landscape_variant,
@@ -90,10 +88,8 @@ class LandscapeCommand:
             cloze, requests = variant.frame.cloze, landscape_requests(variant, methods)
             what = f"{len(parsed)} mutations, {2 ** len(parsed):,} combinations"
             announce(self, what, lm, cloze, Cost(len(requests), len(cloze), 0), settings)
-        found = landscape(
-            lm, residues, ":".join(self.mutations), methods=methods, settings=settings
-        )
-        print(_as_json(lm, found) if self.json else _as_tables(found, self.top))
+        found = lm.landscape(residues, ":".join(self.mutations), methods=methods, settings=settings)
+        print(options.as_json(lm, **found.to_dict()) if self.json else _as_tables(found, self.top))
         if self.output is not None:
             names = ["mutant", "mutations", *found.methods]
             many.write_rows(self.output, names, found.to_rows())
@@ -161,26 +157,4 @@ def _about(found: "Landscape") -> str:
         f"log-odds and epistasis in nats, the latter as the mean over "
         f"{count:,} background{'s' * (count != 1)}{bits}; "
         f"{found.forward_passes:,} forward passes"
-    )
-
-
-def _as_json(lm: "LanguageModel", found: "Landscape") -> str:
-    return options.as_json(
-        lm,
-        sequence=found.sequence,
-        mutations=list(map(str, found.mutations)),
-        units={"log_odds": "nats", "epistasis": "nats", "incompatibility": "bits"},
-        incompatibility=found.incompatibility,
-        converged=found.converged,
-        captured_mass=found.captured_mass,
-        window=found.window,
-        forward_passes=found.forward_passes,
-        epistasis={
-            name: [
-                {**one._asdict(), "mutations": list(map(str, one.mutations))}
-                for one in found.epistasis(name)
-            ]
-            for name in found.methods
-        },
-        combinations=found.to_rows(),
     )

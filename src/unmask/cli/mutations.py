@@ -59,11 +59,9 @@ class MutationsCommand:
             # the last of many is rejected before the model is loaded
             parse_mutations(one, sequence)
         lm = self.running.load(self.model)
-        from unmask.sequences.mutations import mutation_effects
-
         support = options.support(self.support)
-        effects = mutation_effects(
-            lm, sequence, mutants, method=method, support=support, settings=settings, **how
+        effects = lm.mutations(
+            sequence, mutants, method=method, support=support, settings=settings, **how
         )
         print(_as_json(lm, sequence, effects) if self.json else _as_table(effects))
         if not self.json and not self.quiet:

@@ -21,7 +21,8 @@ from unmask.text.typed import support as support
 
 if TYPE_CHECKING:
     from unmask.jobs.model_source import ModelSource
-    from unmask.language_model import Axes, LanguageModel
+    from unmask.language_model import LanguageModel
+    from unmask.queries.joint_model import Axes
     from unmask.records.corpora import CorpusSpec
     from unmask.settings import Settings
 

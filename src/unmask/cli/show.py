@@ -54,12 +54,14 @@ def _table(
 
 def as_json(lm: "LanguageModel", cloze: "Cloze", joints: Joints, top: int) -> str:
     """Everything, with fill-mask's keys for the fills."""
+    from unmask.queries.fill_mask_output import of_tokens
+
     results: dict[str, object] = {}
     for name, joint in joints.items():
         agreement = joint.agreement()
         free = joint.is_tabulated()
         results[name] = {
-            "fills": lm.ranked(cloze, joint, top),
+            "fills": of_tokens(lm.tokenizer, cloze, joint.top(top), joint.method),
             "entropy": joint.entropy() if free else None,
             "mutual_information": joint.mutual_information() if free else None,
             "incompatibility": None if agreement is None else agreement.bits,

@@ -15,6 +15,7 @@ from unmask.demo.panels import PageUpdate
 from unmask.demo.question import DemoQuestion, left_out
 from unmask.demo.scheduler import Computation
 from unmask.demo.words import Blanked
+from unmask.queries.joint_model import read_cloze
 from unmask.text.unknown_tokens import note
 
 # candidates per blank for constructions that a sketch would get wrong
@@ -37,7 +38,7 @@ def answer(
 ) -> PageUpdate:
     """By all constructions that were chosen; `job` is told how far it is, and may end it."""
     began = time.monotonic()
-    cloze, groups = lm.read(blanked.text), _groups(lm, question, len(blanked.words), sketch)
+    cloze, groups = read_cloze(lm, blanked.text), _groups(lm, question, len(blanked.words), sketch)
     costs = [
         lm.cost(cloze, methods=methods, support=support, settings=how, timed=False)
         for methods, support in groups

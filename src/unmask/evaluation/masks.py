@@ -17,6 +17,7 @@ from unmask.errors import CorpusError
 from unmask.evaluation.rows import Spans
 from unmask.language_model import LanguageModel
 from unmask.printable import quoted
+from unmask.queries.joint_model import read_cloze
 from unmask.records.corpus import Sentence
 from unmask.text.candidates import Candidates
 from unmask.text.cloze import Cloze, trimmed
@@ -106,7 +107,7 @@ def _masked(
         return reason
     blanks = _blanks(places, mask, _hash(seed, mask, sentence.id, "blanks"))
     # counted where examples are drawn: one warning per sentence of a corpus would be too many
-    cloze = lm.read(sentence.text, blanks=blanks)
+    cloze = read_cloze(lm, sentence.text, blanks=blanks)
     spans = _spans(sentence.text, blanks, encoding)
     covered = _gold_bytes(lm, sentence.text, cloze, spans)
     return MaskedPair(f"{sentence.id}/{mask}", sentence.id, mask, cloze, spans, covered)

@@ -1,6 +1,6 @@
 """J as a value: a number of bits, whether it is certain, and what it says in plain words."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 # of the summary numbers, wherever they are written
 UNITS = {"entropy": "nats", "mutual_information": "nats", "incompatibility": "bits"}
@@ -28,6 +28,10 @@ class Agreement:
         """The same with a standard error, if it was estimated."""
         bar = "" if error is None else f" +- {error:.3f}"
         return f"J = {self.bits:z.3f}{bar} bits: {self.words()}"
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values, ready for JSON."""
+        return {**asdict(self), "words": self.words()}
 
     def words(self) -> str:
         """The same in plain words."""

@@ -19,6 +19,7 @@ from unmask.joints.engine import Engine, Scored, Scores
 from unmask.joints.fill import Fill, best_cells
 from unmask.joints.odds import changes, defined, fill_ids, log_odds
 from unmask.joints.sketched import Sketched, spread
+from unmask.lazy import to_pandas
 from unmask.printable import columns, printable, quoted
 from unmask.text.support import Support, Token, place_at_blank
 
@@ -299,11 +300,6 @@ class Joint:
 
     def to_pandas(self, n: int = 100) -> "pd.DataFrame":
         """The likeliest fills as a data frame, one row per fill."""
-        try:
-            import pandas as pd
-        except ImportError:
-            said = "to_pandas needs pandas: pip install 'unmask[pandas]', or use to_dict"
-            raise ImportError(said) from None
         rows = [
             {
                 **{f"token_{axis}": token for axis, token in enumerate(fill.tokens)},
@@ -314,7 +310,7 @@ class Joint:
             }
             for fill in self.top(n)
         ]
-        return pd.DataFrame(rows)
+        return to_pandas(rows)
 
     def plot(self, n: int = 12, *, kind: str = "probability") -> "Figure":
         """A heat map of the `n` likeliest tokens of two blanks, or a bar chart of one blank.

@@ -18,9 +18,10 @@ from torch import Tensor
 from unmask.constructions import DEFAULT_METHOD, METHOD_WITHOUT_TABLES
 from unmask.constructions.incompatibility import agreement
 from unmask.errors import ClozeError, MethodError, NumericsError
-from unmask.language_model import LanguageModel
+from unmask.lazy import to_pandas
 from unmask.model.row_reader import RowReader
 from unmask.printable import quoted
+from unmask.queries.joint_model import JointModel
 from unmask.sequences.residues import Mutation, parse_mutations
 from unmask.sequences.variants.cubes import Block, by_mutation, path_moments
 from unmask.sequences.variants.joints import BlockTables, block_tables, joint_of, rows_of_tables
@@ -31,6 +32,7 @@ from unmask.settings import Settings
 from unmask.text.residues import check_sequence
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 # 12 x 2^11 forward passes are 24,576
@@ -52,6 +54,10 @@ class Epistasis(NamedTuple):
     mutations: tuple[Mutation, Mutation]
     mean: float
     wildtype: float
+
+    def to_dict(self) -> dict[str, object]:
+        """JSON-ready; mutations are written as A42G."""
+        return {**self._asdict(), "mutations": list(map(str, self.mutations))}
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,13 +110,13 @@ class Landscape:
 
     def epistasis(self, method: str | None = None) -> list[Epistasis]:
         """Every two mutations, in their order: s(both) - s(one) - s(other) + s(none)."""
-        values, found = self.of(method), []
+        values, every = self.of(method), []
         for one, other in combinations(range(len(self.mutations)), 2):
             pair = values.movedim((one, other), (0, 1))
             change = pair[1, 1] - pair[1, 0] - pair[0, 1] + pair[0, 0]
             both = self.mutations[one], self.mutations[other]
-            found.append(Epistasis(both, float(change.mean()), float(change.flatten()[0])))
-        return found
+            every.append(Epistasis(both, float(change.mean()), float(change.flatten()[0])))
+        return every
 
     def to_rows(self) -> list[dict[str, object]]:
         """A row per combination, fewer mutations first; the wild type is `wt`.
@@ -126,6 +132,27 @@ class Landscape:
             }
             for cell in every
         ]
+
+    def to_dict(self) -> dict[str, object]:
+        """Everything with its units, ready for JSON: epistasis by method, and all combinations."""
+        return {
+            "sequence": self.sequence,
+            "mutations": list(map(str, self.mutations)),
+            "units": {"log_odds": "nats", "epistasis": "nats", "incompatibility": "bits"},
+            "incompatibility": self.incompatibility,
+            "converged": dict(self.converged),
+            "captured_mass": list(self.captured_mass),
+            "window": None if self.window is None else list(self.window),
+            "forward_passes": self.forward_passes,
+            "epistasis": {
+                name: [one.to_dict() for one in self.epistasis(name)] for name in self.methods
+            },
+            "combinations": self.to_rows(),
+        }
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """The rows of `to_rows` as a data frame."""
+        return to_pandas(self.to_rows())
 
     def best(self, n: int = 10, method: str | None = None) -> list[dict[str, object]]:
         """The rows of the likeliest combinations, best first; of equals, fewer mutations first."""
@@ -152,23 +179,14 @@ def _number_then_order(cell: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
 
 
 def landscape(
-    lm: LanguageModel,
+    lm: JointModel,
     sequence: str,
     mutations: str | Sequence[str],
     *,
     methods: Sequence[str] = (DEFAULT_METHOD,),
     settings: Settings | None = None,
 ) -> Landscape:
-    """All combinations of mutations such as "T28P:S30R:A58T" of a sequence, by one or more methods.
-
-    Methods are the constructions that take more than two blanks, and `hcb-path`: the mean over all
-    orders in which the mutations can be made, one after another. `hcb` starts at the wild type.
-    `orders` takes eight mutations at most, all others twelve. A sequence that is longer than the
-    model reads is cut to a window around the mutations.
-
-    The combination of all mutations has the numbers of `score_variants`. With fewer mutations it
-    may not: there the joint is over the variant's own positions alone, here over all of these.
-    """
+    """`LanguageModel.landscape`."""
     residues = check_sequence(sequence)
     parsed = parse_landscape(mutations, residues)
     names = check_landscape_methods(methods, len(parsed))
@@ -193,7 +211,7 @@ def landscape(
     )
 
 
-def landscape_variant(lm: LanguageModel, residues: str, mutations: Sequence[Mutation]) -> Variant:
+def landscape_variant(lm: JointModel, residues: str, mutations: Sequence[Mutation]) -> Variant:
     """The variant that has all mutations, with any letters that the model has."""
     return VariantReader(lm, residues, None).read(":".join(map(str, mutations)))
 

@@ -14,7 +14,7 @@ from typing import Any
 from unmask.constructions import DEFAULT_METHOD
 from unmask.joints.joint import Joint
 from unmask.joints.odds import changes, strongest_interaction
-from unmask.language_model import LanguageModel
+from unmask.queries.joint_model import JointModel
 from unmask.sequences.residues import Mutation, residue_cloze
 from unmask.sequences.variants.reading import Frame, Variant, VariantReader
 from unmask.sequences.variants.scoring import DEFAULT_SUPPORT
@@ -100,31 +100,8 @@ class PairInteraction:
         }
 
 
-def mutation_effect(
-    lm: LanguageModel,
-    sequence: str,
-    mutations: str,
-    *,
-    method: str = DEFAULT_METHOD,
-    support: Candidates = DEFAULT_SUPPORT,
-    settings: Settings | None = None,
-    **options: Any,
-) -> MutationEffect:
-    """The effect of mutations such as "A42G:L45K" on a sequence, together and alone.
-
-    Their positions are the blanks, over all letters of the support, and all other residues the
-    text. A sequence longer than the model reads is cut to a window around the mutations. One
-    mutation is scored by the model's own distribution, whatever the method. `score_variants` and
-    `landscape` have joints over wild type and mutant alone, which are other numbers.
-    """
-    (effect,) = mutation_effects(
-        lm, sequence, [mutations], method=method, support=support, settings=settings, **options
-    )
-    return effect
-
-
 def mutation_effects(
-    lm: LanguageModel,
+    lm: JointModel,
     sequence: str,
     mutants: Sequence[str],
     *,
@@ -133,10 +110,7 @@ def mutation_effects(
     settings: Settings | None = None,
     **options: Any,
 ) -> list[MutationEffect]:
-    """`mutation_effect` of many mutants; those of the same positions share one joint.
-
-    All are checked before the model runs.
-    """
+    """`LanguageModel.mutations` of several mutants; those of the same positions share a joint."""
     axis, reader = lm.support(support), VariantReader(lm, sequence, support)
     variants = [reader.read(one) for one in mutants]
     # all of them first: a residue outside the support is rejected before the model runs
@@ -182,7 +156,7 @@ def _effect(
 
 
 def interaction_map(
-    lm: LanguageModel,
+    lm: JointModel,
     sequence: str,
     positions: Sequence[int],
     *,
@@ -191,10 +165,7 @@ def interaction_map(
     settings: Settings | None = None,
     **options: Any,
 ) -> list[PairInteraction]:
-    """How every two of these positions (from 1) depend on each other, each pair by its own joint.
-
-    Pairs come in the order of `itertools.combinations` of the sorted positions.
-    """
+    """`LanguageModel.interactions`."""
     residues, axis = check_sequence(sequence), lm.support(support)
     pairs = list(combinations(check_positions(positions, residues), 2))
     clozes = [residue_cloze(lm, residues, pair) for pair in pairs]

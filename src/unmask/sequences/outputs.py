@@ -1,15 +1,12 @@
-"""Scores as rows: lists of dictionaries, data frames and tables to read."""
+"""Scores as rows of files, and tables to read."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unmask.printable import columns, printable, quoted
 from unmask.sequences.minimal_pairs import Accuracy, correct
 from unmask.sequences.scores import LogRatio, TextScore, WordScore
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Row = dict[str, object]
 
@@ -35,34 +32,6 @@ PAIR_COLUMNS = {
 BITS = 1 / math.log(2)
 # a longer text is cut in a table
 _WIDEST_TEXT = 60
-
-
-def to_dicts(
-    scores: Iterable[TextScore | LogRatio], *, words: bool = False, base_two: bool = False
-) -> list[Row]:
-    """Scores as plain rows: one per text or pair, or with `words` one per word of a text.
-
-    In nats, or with `base_two` in bits.
-    """
-    rows = []
-    for one in scores:
-        named = {} if isinstance(one, LogRatio) else {"text": one.text, "method": one.method}
-        named |= {} if one.order is None else {"order": one.order}
-        unit = BITS if base_two else 1.0
-        rows += [named | row for row in result_rows(one, words=words, unit=unit)]
-    return rows
-
-
-def to_pandas(
-    scores: Iterable[TextScore | LogRatio], *, words: bool = False, base_two: bool = False
-) -> "pd.DataFrame":
-    """The rows of `to_dicts` as a data frame."""
-    try:
-        import pandas as pd
-    except ImportError:
-        said = "to_pandas needs pandas: pip install 'unmask[pandas]', or use to_dicts"
-        raise ImportError(said) from None
-    return pd.DataFrame(to_dicts(scores, words=words, base_two=base_two))
 
 
 def result_rows(

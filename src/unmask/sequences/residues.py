@@ -6,12 +6,12 @@ comes in its place.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 
 from unmask.errors import ClozeError
-from unmask.language_model import LanguageModel
 from unmask.printable import quoted
+from unmask.queries.joint_model import JointModel
 from unmask.text.cloze import Cloze
 from unmask.text.residues import check_position, spelled_residues
 
@@ -30,6 +30,10 @@ class Mutation:
     def __str__(self) -> str:
         """As biologists write it."""
         return f"{self.wildtype}{self.position}{self.mutant}"
+
+    def to_dict(self) -> dict[str, object]:
+        """JSON-ready."""
+        return asdict(self)
 
 
 def parse_mutations(mutations: object, residues: str) -> tuple[Mutation, ...]:
@@ -78,7 +82,7 @@ def _written(part: str, whole: str) -> Mutation:
 # --- what a model reads ------------------------------------------------------------------------
 
 
-def residue_cloze(lm: LanguageModel, residues: str, positions: Sequence[int]) -> Cloze:
+def residue_cloze(lm: JointModel, residues: str, positions: Sequence[int]) -> Cloze:
     """A checked sequence as the model's tokenizer wants it, with blanks at these positions."""
     names = lm.support("vocabulary").names
     text, start = spelled_residues(lm.tokenizer, residues, names)

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from unmask.errors import ClozeError, MethodError
-from unmask.language_model import LanguageModel
 from unmask.model.row_reader import RowReader
 from unmask.names import PAIR_METHODS, TEXT_METHODS
 from unmask.printable import quoted
+from unmask.queries.joint_model import JointModel
 from unmask.sequences.paths import Pair, check_orders, differing_places, path_log_ratios
 from unmask.sequences.pll import pseudo_log_likelihoods
 from unmask.sequences.scores import LogRatio, TextScore
@@ -22,39 +22,27 @@ from unmask.text.unknown_tokens import warn_of_texts
 
 
 def score_texts(
-    lm: LanguageModel,
+    lm: JointModel,
     texts: Sequence[str] | Sequence[TokenisedText],
     *,
     method: str = "pll",
     order: str | None = None,
     settings: Settings | None = None,
 ) -> list[TextScore]:
-    """The score of every text in nats, in the order given.
-
-    - `pll`: the sum of every token's log-probability given all others, one forward pass per token.
-      A score for comparisons, not a log-probability.
-    - `pll-word-l2r`: the same, but the later pieces of the token's word are masked with it.
-    - `unmasking`: the log-probability of the text among all texts with equally many tokens. All
-      tokens start masked and are revealed one by one, each scored just before, in one forward pass
-      per token. `order` is `left-to-right` (the default), `surest` (next is the place where the
-      likeliest token is most probable) or `margin` (where it is furthest ahead of the second).
-
-    What the vocabulary has no token for is scored as the unknown token, with a warning, and counted
-    in `unknown_tokens`.
-    """
+    """`LanguageModel.score` of a list of texts, also of texts that were tokenised before."""
     _check(lm, method, TEXT_METHODS)
     order = checked_order(order, [method])
-    found: list[TextScore] = []
+    scores: list[TextScore] = []
     reader = RowReader(lm.model, settings or Settings())
     with reader.counted(method):
         for window in tokenised(lm, texts):
             warn_of_texts(lm.tokenizer, [text.unknown for text in window])
-            found += _scores(reader, window, method, order)
-    return found
+            scores += _scores(reader, window, method, order)
+    return scores
 
 
 def log_ratios(
-    lm: LanguageModel,
+    lm: JointModel,
     pairs: Sequence[tuple[str, str]] | Sequence[Pair],
     *,
     method: str = "hcb-path",
@@ -63,30 +51,22 @@ def log_ratios(
     order: str | None = None,
     settings: Settings | None = None,
 ) -> list[LogRatio]:
-    """log p(first) / p(second) of every pair, in the order given.
-
-    - `hcb-path`: one forward pass per step along `orders` random orders of the places where the
-      texts differ; for texts with equally many tokens.
-    - `unmasking`: the difference of two log-probabilities, in the `order` of `score_texts`. Texts
-      with different numbers of tokens are each compared with others of their own length only.
-    - `pll`, `pll-word-l2r`: the difference of two scores, whatever the lengths: the convention of
-      minimal pairs, not a log-ratio of probabilities.
-    """
+    """`LanguageModel.log_ratios`, also of texts that were tokenised before."""
     _check(lm, method, PAIR_METHODS)
     order = checked_order(order, [method])
     check_orders(orders, seed)
     texts = [text for number, pair in enumerate(_as_list(pairs)) for text in _two(pair, number)]
-    found: list[LogRatio] = []
+    ratios: list[LogRatio] = []
     reader = RowReader(lm.model, settings or Settings())
     with reader.counted(method):
         for window in tokenised(lm, texts, _name_in_pair):
             warn_of_texts(lm.tokenizer, [text.unknown for text in window])
             both = list(zip(window[::2], window[1::2], strict=True))
             if method == "hcb-path":
-                found += path_log_ratios(reader, both, orders=orders, seed=seed)
+                ratios += path_log_ratios(reader, both, orders=orders, seed=seed)
             else:
-                found += _differences(reader, both, method, order)
-    return [replace(one, method=method, order=order) for one in found]
+                ratios += _differences(reader, both, method, order)
+    return [replace(one, method=method, order=order) for one in ratios]
 
 
 def _scores(
@@ -116,7 +96,7 @@ def _differences(
 # --- what is rejected --------------------------------------------------------------------------
 
 
-def _check(lm: LanguageModel, method: object, methods: tuple[str, ...]) -> None:
+def _check(lm: JointModel, method: object, methods: tuple[str, ...]) -> None:
     if method not in methods:
         raise MethodError(f"no method {quoted(method)}; methods: {', '.join(methods)}")
     if method == "pll-word-l2r" and not lm.tokenizer.is_fast:
@@ -136,9 +116,9 @@ def checked_order(order: object, methods: Sequence[str]) -> str | None:
             )
         return None
     chosen = DEFAULT_ORDER if order is None else order
-    for known in ORDERS:
-        if chosen == known:
-            return known
+    for name in ORDERS:
+        if chosen == name:
+            return name
     raise MethodError(f"no order {quoted(order)}; orders of unmasking: {', '.join(ORDERS)}")
 
 

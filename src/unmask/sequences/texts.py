@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from unmask.errors import ClozeError
-from unmask.language_model import LanguageModel
 from unmask.printable import printable, quoted
+from unmask.queries.joint_model import JointModel
 from unmask.text.cloze import checked_text, unknown_parts
 from unmask.text.unknown_tokens import check_known
 from unmask.text.words import Word, joined_words
@@ -51,14 +51,14 @@ Name = Callable[[int], str]
 
 
 def tokenised(
-    lm: LanguageModel, texts: Sequence[str] | Sequence[TokenisedText], name: Name = "text {}".format
+    lm: JointModel, texts: Sequence[str] | Sequence[TokenisedText], name: Name = "text {}".format
 ) -> Iterator[list[TokenisedText]]:
     """All texts, some at a time; a bad one is rejected, by its name, before the first is given.
 
     Texts that were tokenised before stay as they are.
     """
     if isinstance(texts, str) or not isinstance(texts, Sequence):
-        raise ClozeError(f"texts is a list of texts, not {quoted(texts)}")
+        raise ClozeError(f"texts is a text or a list of texts, not {quoted(texts)}")
     done = [one for one in texts if isinstance(one, TokenisedText)]
     if done and len(done) == len(texts):
         yield from (done[n : n + TEXTS_PER_WINDOW] for n in range(0, len(done), TEXTS_PER_WINDOW))
@@ -71,10 +71,18 @@ def tokenised(
     yield from _windows(lm, plain, name)
 
 
-def tokenised_or_reasons(lm: LanguageModel, texts: Sequence[str]) -> list[TokenisedText | str]:
+def tokenised_or_reasons(lm: JointModel, texts: Sequence[str]) -> list[TokenisedText | str]:
     """Each text as the model reads it, or why it cannot: one that it cannot take stops no other."""
     pairs = zip(texts, _each(lm, texts), strict=True)
     return [_reason(one, text) if isinstance(one, ClozeError) else one for text, one in pairs]
+
+
+def read_text(lm: JointModel, text: str) -> TokenisedText:
+    """One text as the model reads it; one that it cannot take is rejected."""
+    (read,) = tokenised_or_reasons(lm, [text])
+    if isinstance(read, str):
+        raise ClozeError(read if read.startswith(_ITSELF) else f"{_ITSELF}: {read}")
+    return read
 
 
 def _reason(error: ClozeError, text: object) -> str:
@@ -82,7 +90,7 @@ def _reason(error: ClozeError, text: object) -> str:
     return str(error).removesuffix(f": {quoted(text)}").removeprefix(f"{_ITSELF}: ")
 
 
-def _windows(lm: LanguageModel, texts: Sequence[str], name: Name) -> Iterator[list[TokenisedText]]:
+def _windows(lm: JointModel, texts: Sequence[str], name: Name) -> Iterator[list[TokenisedText]]:
     for start in range(0, len(texts), TEXTS_PER_WINDOW):
         window: list[TokenisedText] = []
         for number, one in enumerate(_each(lm, texts[start : start + TEXTS_PER_WINDOW]), start):
@@ -97,7 +105,7 @@ def _windows(lm: LanguageModel, texts: Sequence[str], name: Name) -> Iterator[li
 Encoded = tuple[tuple[int, ...], tuple[int, ...], tuple[Word, ...]]
 
 
-def _each(lm: LanguageModel, texts: Sequence[str]) -> list[TokenisedText | ClozeError]:
+def _each(lm: JointModel, texts: Sequence[str]) -> list[TokenisedText | ClozeError]:
     """Each text as the model reads it, or an error that begins with `_ITSELF`."""
     errors = {number: why for number, one in enumerate(texts) if (why := _unusable(one))}
     usable = [text for number, text in enumerate(texts) if number not in errors]
@@ -114,9 +122,7 @@ def _unusable(text: object) -> ClozeError | None:
     return None
 
 
-def _made(
-    lm: LanguageModel, text: str, encoded: Encoded | ClozeError
-) -> TokenisedText | ClozeError:
+def _made(lm: JointModel, text: str, encoded: Encoded | ClozeError) -> TokenisedText | ClozeError:
     if isinstance(encoded, ClozeError):
         return encoded
     try:
@@ -135,8 +141,8 @@ def _encoded(tokenizer: Any, texts: list[str]) -> list[Encoded | ClozeError]:
     except Exception as error:  # a vocabulary without an unknown token fails on an unknown word
         if len(texts) > 1:
             return [one for text in texts for one in _encoded(tokenizer, [text])]
-        said = f"the tokenizer cannot read it: {quoted(str(error))}"
-        return [ClozeError(f"{_ITSELF}: {said}")]
+        why = f"the tokenizer cannot read it: {quoted(str(error))}"
+        return [ClozeError(f"{_ITSELF}: {why}")]
 
 
 def _with_unknown(text: TokenisedText, tokenizer: Any) -> TokenisedText:
@@ -180,7 +186,7 @@ def _read_slow(tokenizer: Any, texts: list[str]) -> Iterator[Encoded]:
         yield ids, places, tuple(words)
 
 
-def _check(lm: LanguageModel, text: TokenisedText) -> None:
+def _check(lm: JointModel, text: TokenisedText) -> None:
     """Reject a text that the model cannot score."""
     if lm.model.mask_id in text.ids:
         raise ClozeError(

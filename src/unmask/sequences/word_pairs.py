@@ -18,11 +18,11 @@ from unmask.constructions import METHOD_WITHOUT_TABLES, method_name
 from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
 from unmask.joints.joint import Joint
 from unmask.joints.lazy_orders import log_mean_over_orders, sets_before
-from unmask.language_model import LanguageModel
 from unmask.model.hooks import without_gradients
 from unmask.model.row_reader import RowReader
 from unmask.model.shapes import Shape, run_by_shape
 from unmask.printable import printable, quoted
+from unmask.queries.joint_model import JointModel, read_cloze
 from unmask.queries.sketched import check_sketched, joints_at
 from unmask.settings import Settings, Sketch
 from unmask.tables.proposals import AUTO, resolved
@@ -103,24 +103,16 @@ class WordPair:
 
 
 def score_pairs(
-    lm: LanguageModel,
+    lm: JointModel,
     items: Iterable[Sequence[object]],
     *,
     method: str = METHOD_WITHOUT_TABLES,
     support: str | Sketch = AUTO,
     settings: Settings | None = None,
 ) -> Iterator[PairScore]:
-    """The scores of items, each a text, a first and a second word, in their order.
+    """`LanguageModel.pairs` of any number of items.
 
-    The text has two mask tokens, or contains both words, each once. Items are read a few hundred at
-    a time, as you iterate over the scores, so there may be any number of them.
-
-    - `orders`: three forward passes per item, more where a word has several pieces. Conditionals
-      are the model's with the other word filled in, and `association` is against the words with the
-      other one masked. No tables, so neither `pmi` nor `incompatibility`.
-    - `log-pool` and others: words of one piece, over the whole vocabulary. By default from a sketch
-      of it, with standard errors, precise at the item's own words; `support` is a `Sketch` with the
-      precision that you want, or "vocabulary" for exact numbers.
+    Items are read a few hundred at a time, as the scores are iterated over.
     """
     score = _scorer(lm, method, support, settings or Settings())
     return _scored(lm, items, method, score)
@@ -129,7 +121,7 @@ def score_pairs(
 Scorer = Callable[[list[WordPair]], Iterable[PairScore]]
 
 
-def _scorer(lm: LanguageModel, method: str, support: str | Sketch, settings: Settings) -> Scorer:
+def _scorer(lm: JointModel, method: str, support: str | Sketch, settings: Settings) -> Scorer:
     """What scores items that were read; what it cannot do raises."""
     name, axes = method_name(method), resolved(support, 2, lm.model.vocabulary_size)
     if isinstance(axes, Sketch):
@@ -145,7 +137,7 @@ def _scorer(lm: LanguageModel, method: str, support: str | Sketch, settings: Set
 
 
 def _scored(
-    lm: LanguageModel, items: Iterable[Sequence[object]], method: str, score: Scorer
+    lm: JointModel, items: Iterable[Sequence[object]], method: str, score: Scorer
 ) -> Iterator[PairScore]:
     source = iter(items)
     while window := list(islice(source, ITEMS_AT_ONCE)):
@@ -159,12 +151,12 @@ def _scored(
 
 
 def read_items(
-    lm: LanguageModel, items: Iterable[Sequence[object]], *, method: str
+    lm: JointModel, items: Iterable[Sequence[object]], *, method: str
 ) -> list[WordPair | str]:
     """What the model is run on for each item, or why it cannot be: no forward pass."""
     name, given = method_name(method), [_three_parts(item) for item in items]
     ahead = ReadAhead(lm.tokenizer, _texts_to_read(given, lm.tokenizer.mask_token))
-    reader = LanguageModel(lm.model, ahead, name=lm.name)
+    reader = JointModel(lm.model, ahead, name=lm.name)
     one_piece = None if name == METHOD_WITHOUT_TABLES else name
     return [_read_or_reason(reader, item, one_piece) for item in given]
 
@@ -180,7 +172,7 @@ def _texts_to_read(items: Iterable[Sequence[object]], mask: str) -> Iterator[str
 
 
 def score_items(
-    lm: LanguageModel,
+    lm: JointModel,
     pairs: Sequence[WordPair],
     *,
     method: str,
@@ -201,7 +193,7 @@ def _three_parts(item: Sequence[object]) -> Sequence[object]:
 
 
 def _read_or_reason(
-    lm: LanguageModel, item: Sequence[object], one_piece: str | None
+    lm: JointModel, item: Sequence[object], one_piece: str | None
 ) -> WordPair | str:
     try:
         pair = read_pair(lm, item)
@@ -212,11 +204,15 @@ def _read_or_reason(
         return str(error)
 
 
-def read_pair(lm: LanguageModel, item: Sequence[object]) -> WordPair:
+def read_pair(lm: JointModel, item: Sequence[object]) -> WordPair:
     """The pieces of both words, where they go; an item that cannot be used raises."""
     text, *words = map(_checked, item, _PARTS)
     mask = lm.tokenizer.mask_token
-    cloze = lm.read(text) if mask in text else lm.read(text, blanks=_spans(text, words, mask))
+    cloze = (
+        read_cloze(lm, text)
+        if mask in text
+        else read_cloze(lm, text, blanks=_spans(text, words, mask))
+    )
     if (count := len(cloze.blank_widths)) != len(words):
         raise ClozeError(f"the text has {count} blank{'s' * (count != 1)}; a pair takes two")
     check_known(lm.tokenizer, cloze.unknown, cloze.ids, "the text")
@@ -332,7 +328,7 @@ def _read_steps(
 
 
 def _by_tables(
-    lm: LanguageModel, method: str, axes: object, settings: Settings, pairs: list[WordPair]
+    lm: JointModel, method: str, axes: object, settings: Settings, pairs: list[WordPair]
 ) -> Iterator[PairScore]:
     for pair in pairs:
         first, second = pair.pieces

@@ -29,6 +29,10 @@ class Evaluation:
     single_blanks: float | None = None
     interaction: float | None = None
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return asdict(self)
+
 
 @dataclass(kw_only=True)
 class TrainingRecord:

@@ -39,6 +39,10 @@ class Tuned:
     stopped_early: bool
     seconds: float
 
+    def to_dict(self) -> dict[str, object]:
+        """Plain values, ready for JSON."""
+        return {**asdict(self), "folder": str(self.folder)}
+
 
 def tune(
     lm: LanguageModel,

@@ -16,6 +16,7 @@ from unmask.queries.dependence.question import (
     DependenceOptions,
     DependenceQuestion,
     check_support,
+    read_question,
 )
 from unmask.settings import Settings
 from unmask.text.cloze import Cloze
@@ -76,7 +77,7 @@ class DependenceKind(Kind):
     def question(self, lm: LanguageModel, text: Any) -> DependenceQuestion:
         """A text with its places; one that cannot be mapped raises."""
         places = None if self.places is None else list(self.places)
-        question = lm.dependence_question(text, places=places, support=self._support)
+        question = read_question(lm, text, places=places, support=self._support)
         options = self._options(lm)
         options.check(question)
         check_memory(question, options, self.settings)
@@ -111,7 +112,7 @@ class DependenceKind(Kind):
         except UnmaskError as error:
             return self.without(str(error))
         rows: list[dict[str, Any]] = []
-        for pair in dependence_map.to_dicts():
+        for pair in dependence_map.to_rows():
             values = {**pair, "model": self.model_name, "reason": None}
             if self.tree:
                 values["tree"] = (pair["first"], pair["second"]) in edges

@@ -11,6 +11,7 @@ from unmask.errors import ClozeError, SupportError, UnmaskError
 from unmask.jobs.kinds import Announcement, Kind, Reason
 from unmask.language_model import LanguageModel
 from unmask.printable import quoted
+from unmask.queries.fill_mask_output import of_tokens
 from unmask.queries.joints import default_method
 from unmask.settings import Settings
 from unmask.text.cloze import Cloze
@@ -107,7 +108,8 @@ class Answerer:
             settings=self.settings,
             **self.how.get(name, {}),
         )
-        fills, agreement = self.lm.ranked(cloze, joint, self.top), joint.agreement()
+        fills = of_tokens(self.lm.tokenizer, cloze, joint.top(self.top), joint.method)
+        agreement = joint.agreement()
         done = joint.diagnostics
         return {
             "fills": fills,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -10,12 +10,14 @@ from torch import Tensor
 
 from unmask.arguments import whole_number
 from unmask.errors import SupportError, UnmaskError
+from unmask.lazy import to_pandas
 from unmask.names import MEASURES
 from unmask.printable import columns, printable, quoted
 from unmask.queries.dependence import spanning_trees
 from unmask.queries.dependence.spanning_trees import Edge
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 
@@ -30,6 +32,10 @@ class Place(NamedTuple):
     start: int | None = None
     end: int | None = None
     number: int | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values, ready for JSON."""
+        return {**self._asdict(), "positions": list(self.positions)}
 
 
 def numbers_of(places: Sequence[Place]) -> list[int]:
@@ -48,6 +54,10 @@ class Dependence(NamedTuple):
     names: tuple[str, str]
     value: float
     standard_error: float | None
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values, ready for JSON."""
+        return {**self._asdict(), "names": list(self.names)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,13 +178,25 @@ class DependenceMap:
 
         return plot_arcs(self, other) if tree or other is not None else plot_map(self)
 
-    def to_pandas(self) -> Any:
+    def to_dict(self) -> dict[str, object]:
+        """The text, its places and every pair of them, ready for JSON."""
+        return {
+            "text": self.text,
+            "model": self.model,
+            "measure": self.measure,
+            "unit": self.unit,
+            "samples": self.samples,
+            "forward_passes": self.forward_passes,
+            "is_corrected": self.is_corrected,
+            "places": [place.to_dict() for place in self.places],
+            "pairs": self.to_rows(),
+        }
+
+    def to_pandas(self) -> "pd.DataFrame":
         """A data frame with a row per pair of places."""
-        import pandas
+        return to_pandas(self.to_rows())
 
-        return pandas.DataFrame(self.to_dicts())
-
-    def to_dicts(self) -> list[dict[str, object]]:
+    def to_rows(self) -> list[dict[str, object]]:
         """A dictionary per pair of places, ready for JSON; residues count from 1, places from 0."""
         where = numbers_of(self.places)
         return [

@@ -13,11 +13,15 @@ from torch import Tensor
 from unmask.arguments import whole_number
 from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
 from unmask.model.row_reader import Outcomes, RowReader, Rows, UseDistributions
-from unmask.names import MEASURES
+from unmask.names import ALPHABETS, MEASURES
 from unmask.printable import quoted
 from unmask.queries.dependence.dependence_map import Place, numbers_of
-from unmask.text.cloze import Cloze
+from unmask.queries.joint_model import JointModel, given_cloze
+from unmask.text.candidates import Candidates
+from unmask.text.cloze import Blank, Cloze, checked_text
+from unmask.text.residues import residues_as_blanks
 from unmask.text.support import Support
+from unmask.text.words import every_word
 
 DEFAULT_MEASURE = "mutual-information"
 DEFAULT_SAMPLES = 32
@@ -147,6 +151,27 @@ def check_support(measure: str, support: object) -> None:
             "pmi is of the tokens that stand in the text, out of the whole vocabulary; leave "
             "support out, or take another measure"
         )
+
+
+def read_question(
+    lm: JointModel,
+    text: str | Cloze,
+    *,
+    places: Sequence[Blank] | None = None,
+    support: Candidates = "vocabulary",
+) -> DependenceQuestion:
+    """A text with the places that `dependence` is between, checked; the model does not run."""
+    if isinstance(text, Cloze):
+        # its blanks were chosen, as places are
+        return question_of(given_cloze(lm, text, places), lm.tokenizer, is_chosen=True)
+    is_whole = lm.tokenizer.mask_token not in checked_text(text)
+    if is_whole and isinstance(support, str) and support in ALPHABETS and support != "digits":
+        written, blanks, names = residues_as_blanks(lm.tokenizer, text, lm.support().names, places)
+        cloze = lm.cloze(written, blanks=blanks)
+        return question_of(cloze, lm.tokenizer, names, is_chosen=places is not None)
+    every = every_word(text, lm.tokenizer) if places is None and is_whole else places
+    cloze = lm.cloze(text, blanks=every)
+    return question_of(cloze, lm.tokenizer, is_chosen=places is not None)
 
 
 def question_of(

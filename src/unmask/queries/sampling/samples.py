@@ -26,6 +26,10 @@ class Draw:
         """The tokens, on one line."""
         return f"Draw({' '.join(map(quoted, self.tokens))})"
 
+    def to_dict(self) -> dict[str, object]:
+        """Plain values, ready for JSON."""
+        return {"tokens": list(self.tokens), "ids": list(self.ids)}
+
 
 @dataclass(frozen=True)
 class Frequency:

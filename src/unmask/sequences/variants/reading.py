@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unmask.errors import ClozeError, SupportError, UnmaskError
-from unmask.language_model import LanguageModel
 from unmask.printable import quoted
+from unmask.queries.joint_model import JointModel, read_cloze
 from unmask.sequences.residues import Mutation, parse_mutations, written_mutations
 from unmask.sequences.variants import MUTANT, MUTATED_SEQUENCE
 from unmask.text.alphabets import bare_letter
@@ -97,7 +97,7 @@ class VariantReader:
     """Reads variants for one model; variants of one wild type share its frames."""
 
     def __init__(
-        self, lm: LanguageModel, sequence: object = None, support: Candidates | None = "amino-acids"
+        self, lm: JointModel, sequence: object = None, support: Candidates | None = "amino-acids"
     ) -> None:
         self._lm = lm
         self._wildtype = None if sequence is None else check_sequence(sequence)
@@ -199,7 +199,7 @@ class VariantReader:
 
     def _frame(self, residues: str, first: int) -> Frame:
         text, start = self._spelled(residues)
-        cloze = self._lm.read(text, blanks=[start])
+        cloze = read_cloze(self._lm, text, blanks=[start])
         assert cloze.gold is not None
         ids = np.array(cloze.ids, dtype=np.int64)
         ids[start] = cloze.gold[0]

@@ -7,9 +7,9 @@ from itertools import islice
 from unmask.arguments import whole_number
 from unmask.constructions import DEFAULT_METHOD
 from unmask.errors import MethodError, UnmaskError
-from unmask.language_model import LanguageModel
 from unmask.model.row_reader import RowReader
 from unmask.printable import quoted
+from unmask.queries.joint_model import JointModel
 from unmask.sequences.residues import Mutation
 from unmask.sequences.variants.cubes import LARGEST_BLOCK
 from unmask.sequences.variants.methods import (
@@ -67,7 +67,7 @@ class VariantScore:
 
 
 def score_variants(
-    lm: LanguageModel,
+    lm: JointModel,
     variants: Iterable[str | Mapping[str, object]],
     sequence: str | None = None,
     *,
@@ -76,31 +76,9 @@ def score_variants(
     largest_block: int = LARGEST_BLOCK,
     settings: Settings | None = None,
 ) -> Iterator[VariantScore]:
-    """The scores of variants such as "A24G:K31R" of a wild-type `sequence`, in their order.
+    """`LanguageModel.variants` of any number of variants.
 
-    A variant may be a mapping with `mutant` and `mutated_sequence`, as ProteinGym's assays have
-    them: then the wild type is what the mutations undone leave, if no sequence is given. `support`
-    names the letters that mutations may have: "amino-acids", "nucleotides", "rna", or a list. A
-    sequence longer than the model reads is cut to a window around the mutations. A variant that
-    cannot be scored has a reason, and the others go on. Variants are read some thousands at a time,
-    as you iterate over the scores, so there may be any number of them.
-
-    - `wt-marginals`, `mutant-marginals`, `masked-marginals` (Meier et al. 2021): every mutated
-      position read in the wild type, in the mutant, or with all mutated positions masked.
-    - `single-mask-marginals`: one position masked at a time, the others at wild type; what
-      ProteinGym (Notin et al. 2023) calls masked marginals.
-    - `mut-fill`, `match-fill` (RNAGym): the same with the others mutated; by `match-fill` only for
-      log p(mutant).
-    - `pll`: the pseudo-log-likelihood (Salazar et al. 2020) of the mutant less the wild type's.
-    - `hcb-path`: the sum of log-odds along a path that changes one residue at a time (Hammersley,
-      Clifford, Besag 1974), averaged over all orders.
-    - `log-pool`, `pseudo-gibbs`, `ag`, `orders` and other constructions: the joint over wild type
-      and mutant at all mutated positions. `hcb` starts at the wild type. `landscape` gives the same
-      numbers; the joint of `mutation_effect` is over all residues, and gives others.
-
-    The last two kinds take k 2^(k-1) forward passes for k mutations (`weighted-ag` one more,
-    `orders` 2^(k+1) - 3, `mlm` only 1 + k), and cut more than `largest_block` of them into blocks,
-    whose log-odds add up.
+    Variants are read some thousands at a time, as the scores are iterated over.
     """
     name = method_of_variants(method)
     largest = checked_block(largest_block)
@@ -117,7 +95,7 @@ def checked_block(largest: object) -> int:
 
 
 def _scored(
-    lm: LanguageModel,
+    lm: JointModel,
     variants: Iterable[object],
     reader: VariantReader,
     method: str,
@@ -138,7 +116,7 @@ def _scored(
 
 
 def scores_by_methods(
-    lm: LanguageModel,
+    lm: JointModel,
     variants: Sequence[Variant],
     methods: Sequence[str],
     *,

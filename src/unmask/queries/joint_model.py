@@ -1,0 +1,249 @@
+"""A masked LM with its tokenizer: texts become clozes, tables and joints."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, SupportsIndex
+
+from unmask.arguments import Options
+from unmask.constructions import check_methods, check_options, method_name
+from unmask.errors import ClozeError, PiecesWarning, SupportError, UnknownTokenWarning, warn
+from unmask.joints.joint import Joint
+from unmask.lazy import computed_once
+from unmask.model.masked_lm import MaskedLM
+from unmask.model.row_reader import RowReader
+from unmask.printable import printable, quoted
+from unmask.queries.joints import (
+    JointRequest,
+    build_joints,
+    default_method,
+    default_methods,
+    joint_request,
+)
+from unmask.settings import Settings, Sketch
+from unmask.tables.elicited import ElicitedSource
+from unmask.tables.pair_tables import PairTables
+from unmask.tables.proposals import AUTO, choose_axes, resolved
+from unmask.text import unknown_tokens
+from unmask.text.candidates import Candidates, choose, whole_vocabulary
+from unmask.text.cloze import Blank, Cloze, Tokenizer, parse_cloze
+from unmask.text.pieces import blanks_of, one_blank_for_each
+from unmask.text.support import Support
+
+# candidates, or how many of them the model is to propose: for all blanks, or by blank
+Proposed = Candidates | SupportsIndex
+# or a sketch of the vocabulary
+Axes = Proposed | Mapping[int, Proposed] | Sketch
+
+
+class JointModel:
+    """A masked LM and its tokenizer: texts with blanks in, joints out."""
+
+    def __init__(
+        self,
+        model: MaskedLM,
+        tokenizer: Tokenizer,
+        *,
+        name: str = "masked LM",
+        revision: str | None = None,
+    ) -> None:
+        self.model, self.tokenizer = model, tokenizer
+        self.name, self.revision = name, revision
+
+    def __repr__(self) -> str:
+        """Name, vocabulary and place."""
+        kept = "factored" if self.model.output_embedding is not None else "dense"
+        return (
+            f"<{type(self).__name__} {printable(self.name)}: "
+            f"{self.model.vocabulary_size:,} tokens, "
+            f"{kept} tables, {self.model.device}>"
+        )
+
+    def cloze(self, text: str, *, blanks: Sequence[Blank] | None = None) -> Cloze:
+        """Read a text with mask tokens, or an ordinary text with `blanks`.
+
+        A word of several pieces becomes one blank per piece, so the original word has a
+        probability; in a text given to `joint` with `blanks`, it becomes one blank.
+
+        An `UnknownTokenWarning` names the parts that the vocabulary has no token for. A text that
+        consists only of such parts is rejected, since any other text of that length would get the
+        same answer.
+        """
+        cloze = read_cloze(self, text, blanks=blanks)
+        if message := unknown_tokens.note(self.tokenizer, cloze):
+            warn(message, UnknownTokenWarning)
+        return cloze
+
+    def support(self, candidates: Candidates = "vocabulary") -> Support:
+        """The tokens of a blank: a named set, or the given tokens or ids in their order."""
+        return choose(candidates, self._vocabulary, self.model.special_ids)
+
+    @computed_once
+    def max_length(self) -> int | None:
+        """The longest text in tokens, special ones included; None if there is no limit."""
+        # tokenizers that know no limit say so with an absurdly large number
+        own = getattr(self.tokenizer, "model_max_length", None)
+        limits = [self.model.max_length, own if isinstance(own, int) and own < 10**6 else None]
+        return min((limit for limit in limits if limit), default=None)
+
+    def joint(
+        self,
+        text: str | Cloze,
+        *,
+        method: str | None = None,
+        blanks: Sequence[Blank] | None = None,
+        support: Axes = AUTO,
+        settings: Settings | None = None,
+        **options: Any,
+    ) -> Joint:
+        """The joint distribution over the blanks of a text, by one construction.
+
+        `support` is "vocabulary" (every output of the model, as in the paper), "tokens" (those that
+        the tokenizer names), "no-special", an alphabet ("amino-acids"), a list of tokens or ids, a
+        number of candidates that the model proposes, or a dictionary of those by blank. "auto" is
+        "tokens"; for two blanks, unless it is small, it is estimated from a few hundred forward
+        passes, with error bars (a `Sketch`, whose precision you can set). For more blanks it is as
+        many candidates as a few thousand forward passes allow. The default `method` is log-pool, or
+        `orders` if there are too many blanks for a table. `options` go to the construction
+        (`pivot=`, `steps=`, `contexts=`). Axes follow mask tokens left to right, and `blanks` in
+        the order given. One blank is the model's own distribution.
+        """
+        name = None if method is None else method_name(method)
+        cloze = self._as_cloze(text, blanks)
+        count = len(cloze.positions)
+        name = name or default_method(count, support)
+        check_options(name, options, max(2, count))
+        axes = resolved(support, count, self.model.vocabulary_size)
+        request = joint_request(cloze, {name: options}, axes, settings, self._provenance(cloze))
+        return build_joints(request, self.model, self._vocabulary)[name]
+
+    def joints(
+        self,
+        text: str | Cloze,
+        *,
+        methods: Sequence[str] | None = None,
+        blanks: Sequence[Blank] | None = None,
+        support: Axes = AUTO,
+        settings: Settings | None = None,
+        options: Options | None = None,
+    ) -> dict[str, Joint]:
+        """Joints by several constructions from the same forward passes; by default, by all.
+
+        `options` are those of each method, by its name. With one blank there is nothing to
+        construct: every name gives the model's own distribution.
+        """
+        cloze = self._as_cloze(text, blanks)
+        request = self._request(cloze, methods, support, settings, options)
+        return build_joints(request, self.model, self._vocabulary)
+
+    def tables(
+        self,
+        text: str | Cloze,
+        *,
+        blanks: Sequence[Blank] | None = None,
+        support: Axes = AUTO,
+        settings: Settings | None = None,
+    ) -> PairTables:
+        """Both conditional tables of two blanks, over the `support` that `joint` takes.
+
+        If the model should propose candidates, it does so now; nothing else runs until a part is
+        read.
+        """
+        cloze, how = self._as_cloze(text, blanks), settings or Settings()
+        if len(cloze.positions) != 2:
+            raise ClozeError(f"tables take two blanks; the text has {blanks_of(cloze)}")
+        check_no_sketch(support, "tables are whole")
+        axes = choose_axes(self.model, self._vocabulary, cloze, support, how)
+        reader = RowReader(self.model, how, forward_passes=axes.forward_passes)
+        about = {**self._provenance(cloze), **axes.diagnostics()}
+        return PairTables(ElicitedSource(reader, cloze, axes.supports, about), how)
+
+    def _request(
+        self,
+        cloze: Cloze,
+        methods: Sequence[str] | None,
+        support: Axes,
+        settings: Settings | None,
+        options: Options | None,
+    ) -> JointRequest:
+        """Constructions by their names, all that fit where none are named."""
+        blanks = len(cloze.positions)
+        axes = resolved(support, blanks, self.model.vocabulary_size)
+        named = default_methods(blanks, axes) if methods is None else methods
+        checked = check_methods(named, options, max(2, blanks))[1]
+        return joint_request(cloze, checked, axes, settings, self._provenance(cloze))
+
+    def _provenance(self, cloze: Cloze) -> dict[str, object]:
+        return {
+            "model": self.name,
+            "revision": self.revision,
+            "text": cloze.text,
+            "positions": list(cloze.positions),
+            "pieces": list(cloze.blank_widths),
+            "unknown_tokens": list(cloze.unknown),
+        }
+
+    def _as_cloze(
+        self,
+        text: str | Cloze,
+        blanks: Sequence[Blank] | None = None,
+        *,
+        words_as_blanks: bool = False,
+    ) -> Cloze:
+        """A text as a cloze: a word of several pieces is one blank, and a warning says so.
+
+        With words to fill in (`words_as_blanks`) a blank is as wide as each of them. A cloze that
+        the caller has made is taken as it is.
+        """
+        if isinstance(text, Cloze):
+            return given_cloze(self, text, blanks)
+        cloze = self.cloze(text, blanks=blanks)
+        if words_as_blanks:
+            return cloze
+        narrow, message = one_blank_for_each(cloze)
+        if message is not None:
+            warn(message, PiecesWarning)
+        return narrow
+
+    @computed_once
+    def _vocabulary(self) -> Support:
+        return whole_vocabulary(self.tokenizer, self.model.vocabulary_size)
+
+
+def read_cloze(lm: JointModel, text: str, *, blanks: Sequence[Blank] | None = None) -> Cloze:
+    """Like `JointModel.cloze`, but without a warning: `Cloze.unknown` has the unknown parts."""
+    return _checked(lm, parse_cloze(text, lm.tokenizer, blanks=blanks, max_length=lm.max_length))
+
+
+def given_cloze(lm: JointModel, cloze: Cloze, blanks: Sequence[Blank] | None = None) -> Cloze:
+    """A cloze that the caller has made, if this model can run it."""
+    if blanks is not None:
+        raise ClozeError("a cloze has its blanks already; give blanks with a plain text")
+    checked = _checked(lm, cloze)
+    if any(cloze.ids[p] != lm.model.mask_id for p in cloze.positions):
+        raise ClozeError("the cloze was made for a model with another mask token")
+    return checked
+
+
+def check_no_sketch(support: object, why: str) -> None:
+    """Reject a sketch where a whole table is needed."""
+    if isinstance(support, Sketch):
+        raise SupportError(
+            f"{why}; a Sketch is for joint and fill: give 'vocabulary', a number of candidates or "
+            "a list"
+        )
+
+
+def _checked(lm: JointModel, cloze: Cloze) -> Cloze:
+    """Reject a cloze that this model cannot run, wherever it was made."""
+    places, size = cloze.positions, lm.model.vocabulary_size
+    if not places or len(set(places)) < len(places) or max(places) >= len(cloze.ids):
+        raise ClozeError(
+            f"the positions of a cloze are distinct places of its {len(cloze.ids)} tokens, not "
+            f"{quoted(places)}"
+        )
+    beyond = [token for token in cloze.ids if token >= size and token != lm.model.mask_id]
+    if beyond:
+        raise ClozeError(
+            f"the tokenizer gives token id {beyond[0]}, but the model knows {size}; they do not "
+            "belong together"
+        )
+    return cloze
