@@ -62,8 +62,8 @@ def test_one_blank_has_the_models_own_distribution_whatever_is_asked(lm, fill_ma
 def test_the_pipeline_has_the_same_default(lm, fill_mask):
     assert methods(fill_mask(PAIR)) == {"log-pool"}
     assert methods(fill_mask(PAIR, method="orders")) == {"orders"}
-    assert fill_mask(PAIR) == lm.fill(PAIR)
-    assert fill_mask(PAIR, method="orders") == lm.fill(PAIR, method="orders")
+    assert fill_mask(PAIR) == lm.fill(PAIR, top=5)
+    assert fill_mask(PAIR, method="orders") == lm.fill(PAIR, top=5, method="orders")
 
 
 def test_every_door_has_the_same_default_or_none(lm):
