@@ -185,7 +185,7 @@ METHODS: dict[str, Method] = {
             ),
             "towards": MethodOption(
                 str,
-                f"marginals that --pseudo-counts pull towards, {' or '.join(TOWARDS)} "
+                f"marginals that the pseudo-counts pull towards, {' or '.join(TOWARDS)} "
                 f"(default: {TOWARDS[0]})",
                 _one_of("towards", TOWARDS),
                 "NAME",

@@ -237,7 +237,7 @@ def test_a_pipe_of_json_lines_into_a_table_has_the_columns_of_its_first(
     assert main(["pairs", "-", "-m", folder, "--input-format", "jsonl"]) == 2
     out, err = capsys.readouterr()
     assert len(read(out)) == 1
-    assert "a row has 'late', which the first does not have; give --output-format jsonl" in err
+    assert "a row has 'late', which the first does not have; write JSON lines" in err
 
 
 def test_memory_does_not_grow_with_the_items(pairs, tmp_path, monkeypatch) -> None:
@@ -274,7 +274,7 @@ def test_the_cost_is_said_first_with_the_cheaper_way(pairs, monkeypatch) -> None
     _, _, err = pairs("--method", "log-pool", rows=[ROWS[0]] * 2)
     assert sum(rows) == 146
     assert err.startswith("log-pool: 73 forward passes per item like the first; 2 items: 146 ")
-    assert err.splitlines()[0].endswith("; --method orders takes 3 per item")
+    assert err.splitlines()[0].endswith("; the method orders takes 3 per item")
     rows.clear()
     _, _, err = pairs(rows=[ROWS[0]] * 2)
     assert sum(rows) == 6

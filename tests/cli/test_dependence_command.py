@@ -419,7 +419,7 @@ def test_options_are_checked_before_the_model_loads(
     ("arguments", "said"),
     [
         (["cat"], "the text has 1 place; dependence is between two or more"),
-        (["QVQLVESG"], "for the residues of a protein, give --support amino-acids"),
+        (["QVQLVESG"], "for the residues of a protein, give"),
         ([TEXT, "--places", "dog", "man"], "dog"),
         ([TEXT, "--support", "words"], "no support 'words'"),
         (["the [MASK] saw [MASK]"], "pmi is of the words that stand in a text"),

@@ -342,7 +342,7 @@ def test_which_names_are_answered(
 def test_a_name_to_allow_is_a_name(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["demo", "-m", "nothing", "--allow-host", name]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"unmask: --allow-host takes a host name without a port, not '{name}'")
+    assert line.startswith(f"unmask: an allowed host is a name without a port, not '{name}'")
 
 
 # --- what is kept ------------------------------------------------------------------------------

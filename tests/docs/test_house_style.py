@@ -14,8 +14,8 @@ MODULES = {
 # a variable is a noun for what it holds: these say nothing, and only become fewer
 VAGUE = {"found": 72, "said": 22, "known": 17}
 # what is not yet as the rules want it: lowered in every commit that mends some
-TWICE, OPTIONS, SYNTAX = 1, 31, 1
-OPTION = re.compile(r"(?<![\w-])--[a-z]")
+TWICE, OPTIONS, SYNTAX = 1, 0, 1
+OPTION = re.compile(r"(?<![\w-])--[a-z{]")
 PYTHON = re.compile(r"\b[a-z_]+(?:=(?:$|[^=\s])|\.[a-z_]+\()|\b(?:None|True|False)\b")
 # a report repeats the command line that made it, and `ray start --head` is a command of Ray's
 COMMAND_LINES = {"evaluation/reports/html/provenance.py"}

@@ -74,7 +74,7 @@ def test_many_changes_are_cut_short() -> None:
         a_plan(support=("x",), support_size=1, half_tables=True, constructions=()),
         model=replace(a_plan().model, name="n", dtype="bfloat16"),
     )
-    with pytest.raises(StoreError, match=r"; and 1 more\. Give another --output"):
+    with pytest.raises(StoreError, match=r"; and 1 more\. Give another output"):
         check_same(a_job(a_plan()), a_job(other), "it")
 
 

@@ -26,7 +26,7 @@ def test_where_nobody_listens_it_ends_in_one_line(monkeypatch, capsys, tmp_path)
     assert said.startswith("unmask: no Ray cluster answers at '127.0.0.1:1'")
     assert said.count("\n") == 1
     assert "ray start --head" in said
-    assert "--ray local" in said
+    assert "or choose local" in said
 
 
 @needs_ray

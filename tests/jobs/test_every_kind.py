@@ -352,7 +352,7 @@ def test_what_is_whole_is_not_computed_again(job: Job) -> None:
         2,
         [
             f"unmask: '{part}' holds rows of another run, which cannot be continued; rename or "
-            "remove it, or give another --output"
+            "remove it, or give another output"
         ],
     )
 

@@ -74,7 +74,7 @@ def test_a_mistyped_folder_is_not_looked_for_on_the_hub_either(folder, monkeypat
     for name in ("models/toy", "./models/toy", "models/toi-english"):
         assert re.search(r"^there is no folder '.*; beside it is 'toy-english'", refusal(name))
     # what may be a name of the Hub can be looked for there
-    assert "revision='main' (--revision main)" in refusal("models/toy")
+    assert "revision='main'" in refusal("models/toy")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     assert refusal("models/toy", revision="main").startswith("cannot load a masked LM from")
     # and so is any name whose first part is a folder without models
@@ -146,7 +146,7 @@ def test_weights_of_another_shape_are_named(folder):
 
 
 def test_pickled_weights_need_consent(folder):
-    assert re.search("'pytorch_model.bin'.*allow_pickle ", refusal(pickled(folder)))
+    assert re.search("'pytorch_model.bin'.*allow_pickle=True", refusal(pickled(folder)))
 
 
 def test_pickled_weights_load_with_consent(folder, saved_bert):

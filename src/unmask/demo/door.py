@@ -34,7 +34,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _REPLIES = {
     404: "There is nothing here.",
     413: f"The demo takes up to {LARGEST_BODY // 1000} kB.",
-    421: "The demo does not answer to this host name; allow it with the option --allow-host.",
+    421: "The demo does not answer to this host name; its owner can allow it.",
     500: "Something failed. The demo is still running.",
 }
 
@@ -68,7 +68,7 @@ def check_host_name(name: str) -> str:
     match = _HOST.fullmatch(name.lower())
     if not match or match[1] != name.lower():
         raise UnmaskError(
-            f"--allow-host takes a host name without a port, not {quoted(name)}: write it as "
+            f"an allowed host is a name without a port, not {quoted(name)}: write it as "
             "demo.example.org"
         )
     return name.strip("[]")

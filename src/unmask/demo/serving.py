@@ -113,9 +113,7 @@ def check_place(host: str, port: int | None) -> None:
     except (OSError, UnicodeError) as error:
         shown = quoted(host if port is None else f"{host}:{port}")
         why = printable(getattr(error, "strerror", None) or str(error))
-        raise UnmaskError(
-            f"cannot listen on {shown}: {why}; choose another --host or --port"
-        ) from None
+        raise UnmaskError(f"cannot listen on {shown}: {why}; choose another host or port") from None
 
 
 def _launched(blocks: Any, hosts: Hosts, host: str, port: int | None, open_browser: bool) -> str:

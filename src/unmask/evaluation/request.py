@@ -237,22 +237,22 @@ def evaluate(
 
 
 def _check_support(request: EvaluationRequest) -> None:
-    asked = {
+    values = {
         "support": None if is_auto(request.support) else request.support,
         "exact": request.exact or None,
         "precision": request.precision,
         "max_passes": request.max_passes,
     }
-    given = [name for name, value in asked.items() if value is not None]
-    if len(given) > 1 and given != ["precision", "max_passes"]:
-        raise SupportError(f"{' and '.join(given)} exclude each other; give one of them")
+    names = [name for name, value in values.items() if value is not None]
+    if len(names) > 1 and names != ["precision", "max_passes"]:
+        raise SupportError(f"{' and '.join(names)} exclude each other; give one of them")
     _sketch(request)
 
 
 def _sketch(request: EvaluationRequest) -> Sketch:
-    asked = {"precision": request.precision, "passes": request.max_passes}
-    known: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
-    return Sketch(seed=request.seed, **known)
+    values = {"precision": request.precision, "passes": request.max_passes}
+    options: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
+    return Sketch(seed=request.seed, **options)
 
 
 def _resolved(

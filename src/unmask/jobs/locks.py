@@ -31,7 +31,7 @@ def lock_shard(locks: Path, shard: Shard) -> AbstractContextManager[object]:
     except Timeout:
         raise StoreError(
             f"another process is writing shard {shard} of {_shown(locks)}; let it finish, or share"
-            " the work: --shard 0/2 for one process and 1/2 for the other"
+            " the work as shard 0/2 and shard 1/2"
         ) from None
 
 

@@ -71,7 +71,7 @@ def check_same(stored: JobPlan, wanted: JobPlan, shown: str) -> None:
         more = len(changes) - _SHOWN_CHANGES
         listed = "; ".join(changes[:_SHOWN_CHANGES]) + (f"; and {more} more" if more > 0 else "")
         raise StoreError(
-            f"{shown} holds the rows of another job: {listed}. Give another --output, or request"
+            f"{shown} holds the rows of another job: {listed}. Give another output, or request"
             " the same again"
         )
 

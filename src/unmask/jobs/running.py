@@ -227,7 +227,7 @@ class _Driver:
             raise StoreError(
                 f"{places.shown(self._output)} cannot be written to, and"
                 f" {self._units - self._done:,} of {self._units:,} units are not done; copy the"
-                " folder to a disk that can be written to, and give the copy as --output"
+                " folder to a disk that can be written to, and give the copy as the output"
             )
         return self.outcome()
 

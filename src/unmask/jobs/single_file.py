@@ -127,8 +127,8 @@ def _fitting(rows: Sequence[Row], names: Sequence[str], format: str) -> int:
 def _check_columns(rows: Sequence[Row], names: Sequence[str]) -> None:
     for name in (name for row in rows[:1] for name in row if name not in names):
         raise StoreError(
-            f"a row has {quoted(name)}, which the first does not have; give --output-format "
-            "jsonl, or a file instead of a pipe"
+            f"a row has {quoted(name)}, which the first does not have; write JSON lines, "
+            "or give a file instead of a pipe"
         )
 
 
@@ -175,7 +175,7 @@ def _lock(part: Path) -> Iterator[None]:
         except Timeout:
             raise StoreError(
                 f"{_shown(part)} is being written by another process; let it finish, or give "
-                "another --output"
+                "another output"
             ) from None
     try:
         yield
@@ -263,7 +263,7 @@ class _Partial:
     def _of_another(self) -> StoreError:
         return StoreError(
             f"{_shown(self._part)} holds rows of another run, which cannot be continued; "
-            "rename or remove it, or give another --output"
+            "rename or remove it, or give another output"
         )
 
     def _write_note(self, writer: RowWriter, *, now: bool = False) -> None:

@@ -169,7 +169,7 @@ def clash(theirs: Iterable[str], own: Iterable[str]) -> str | None:
         if name in present:
             return (
                 f"the input has a column {quoted(name)}, and so has the output; rename it, or give "
-                "--prefix NAME for what new columns begin with"
+                "the new columns a prefix"
             )
     return None
 

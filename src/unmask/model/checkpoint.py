@@ -82,8 +82,8 @@ class Checkpoint:
                 if path.is_file() and not _is_inside(path, folder):
                     raise ModelError(
                         f"{quoted(path.name)} of {self._shown} is a link to a file outside the "
-                        "folder; copy the file into it, or load with allow_pickle "
-                        "(--allow-pickle) if you trust the folder"
+                        "folder; copy the file into it, or load with allow_pickle=True if "
+                        "you trust the folder"
                     )
         for name in _SETTINGS:
             settings = self.path(name)
@@ -92,7 +92,7 @@ class Checkpoint:
                 if any(os.path.isfile(p) and not _is_inside(p, folder) for p in places):
                     raise ModelError(
                         f"{name} of {self._shown} names {quoted(value)}, a file outside the "
-                        "folder; delete that entry, or load with allow_pickle (--allow-pickle) if "
+                        "folder; delete that entry, or load with allow_pickle=True if "
                         "you trust the folder"
                     )
 
@@ -138,7 +138,7 @@ class Checkpoint:
             raise ModelError(
                 f"{quoted(name)} of {self._shown} is not a safetensors file "
                 f"({printable(str(error))}); download it again if it is damaged; if it is a "
-                "pickle, convert it, or load with allow_pickle (--allow-pickle) if you trust the "
+                "pickle, convert it, or load with allow_pickle=True if you trust the "
                 "file"
             ) from None
 
@@ -149,7 +149,7 @@ class Checkpoint:
         if not inner or (path is not None and self.is_folder and not _is_inside(path, self.where)):
             raise ModelError(
                 f"the weights of {self._shown} are in {quoted(name)}, a file outside the folder; "
-                "copy the file into it, or load with allow_pickle (--allow-pickle) if you trust "
+                "copy the file into it, or load with allow_pickle=True if you trust "
                 "the folder"
             )
         return path
@@ -160,7 +160,7 @@ class Checkpoint:
         if not self.is_folder:
             return (
                 f"{self._shown} has no safetensors weights ({_WEIGHTS}); if it has a pickle "
-                "(pytorch_model.bin), convert it, or load with allow_pickle (--allow-pickle) if "
+                "(pytorch_model.bin), convert it, or load with allow_pickle=True if "
                 "you trust the file"
             )
         pickle = next((p for kind in _PICKLES for p in Path(self.where).glob(kind)), None)
@@ -168,7 +168,7 @@ class Checkpoint:
             return f"{self._shown} has no weights (no {_WEIGHTS})"
         return (
             f"{self._shown} has weights only as {quoted(pickle.name)}, a pickle; convert them to "
-            "safetensors, or load with allow_pickle (--allow-pickle) if you trust the file"
+            "safetensors, or load with allow_pickle=True if you trust the file"
         )
 
 

@@ -292,7 +292,7 @@ def _checked_place(name: str, revision: str | None) -> str:
         if beside and revision is None and Checkpoint(name, "main").commit(cached=True) is None:
             raise ModelError(
                 f"there is no folder {shown}{_near(name, beside)}; for a model of that name on the "
-                "Hub, give its revision, such as revision='main' (--revision main)"
+                "Hub, give its revision, such as revision='main'"
             )
         return name
     if not os.path.isdir(place):

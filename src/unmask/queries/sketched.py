@@ -37,9 +37,7 @@ _LISTED = 10
 _TRAFFIC = 2900
 
 
-_INSTEAD = (
-    "give support='vocabulary' (--exact), which runs all of it, or candidates, such as support=300"
-)
+_INSTEAD = "give support='vocabulary', which runs all of it, or candidates, such as support=300"
 
 
 def check_sketched(methods: Sequence[str], instead: str = _INSTEAD) -> None:
@@ -114,8 +112,8 @@ def precise_joints(
     if limit < least:
         raise SupportError(
             f"this sketch takes at least {least:,} contexts per blank, and {limit:,} are allowed; "
-            f"allow {2 * least + 1:,} forward passes (--max-passes), and "
-            f"{_held_bytes(least, whole.shape, len(methods)) / 1e6:,.0f} MB (--memory-limit)"
+            f"allow {2 * least + 1:,} forward passes, and "
+            f"{_held_bytes(least, whole.shape, len(methods)) / 1e6:,.0f} MB of memory"
         )
     times_reached = 0
     for size in _sizes(least, limit):

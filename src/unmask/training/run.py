@@ -316,6 +316,6 @@ def _explained_memory() -> Iterator[None]:
         yield
     except torch.OutOfMemoryError:
         raise MemoryLimitError(
-            "a batch does not fit into the memory of the device; give fewer batch_tokens "
-            "(--batch-tokens), and another folder"
+            "a batch does not fit into the memory of the device; give fewer "
+            "batch_tokens=, and another folder"
         ) from None

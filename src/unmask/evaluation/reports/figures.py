@@ -228,7 +228,7 @@ def _between(first: int, last: int) -> str:
 
 def _nothing(report: Report) -> str:
     if report.baseline is None:
-        return "there is no mlm to compare with; choose a construction with --baseline"
+        return "there is no mlm to compare with; choose another baseline="
     return f"no setting has {printable(report.baseline)} and a construction to compare with it"
 
 

@@ -21,7 +21,7 @@ _MODELS = {
 
 # estimated or not, these are the same numbers
 _WHOLE = (WHOLE_VOCABULARY, SKETCHED_VOCABULARY)
-# as the loaders name them, or as you may with --corpus-name
+# as the loaders name them, or as `corpus_name` does
 _CORPORA = {
     name: corpus
     for corpus, place in (("snli", "stanfordnlp/snli"), ("xsum", "EdinburghNLP/xsum"))

@@ -245,7 +245,7 @@ def _reject_namesakes(plans: Iterable[EvaluationPlan]) -> None:
             if not same:
                 raise StoreError(
                     f"two runs name different {kinds} {quoted(name)}; report them apart, or"
-                    f" evaluate one with --{kind}-name"
+                    f" evaluate one with {kind}_name="
                 )
 
 
@@ -274,7 +274,7 @@ def _reject_other_blanks(runs: Iterable[EvaluationRun]) -> None:
             if seen.get((setting, example), positions) != positions:
                 raise StoreError(
                     f"two runs mask different tokens of {quoted(example)}, of"
-                    f" {quoted(setting.corpus)} with {quoted(setting.model)}, as another --seed"
+                    f" {quoted(setting.corpus)} with {quoted(setting.model)}, as another seed"
                     " does, so their examples cannot be paired; report them apart"
                 )
         seen |= own

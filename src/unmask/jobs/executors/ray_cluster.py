@@ -26,7 +26,7 @@ AUTO, LOCAL = "auto", "local"
 _SECONDS_TO_PROBE = 10.0
 # a requested number of workers may need nodes that are only then started
 _PATIENCE_FOR_WORKERS = 900.0
-_FIX = "start one with `ray start --head`, give the address of one, or use --ray local"
+_FIX = "start one with `ray start --head`, give the address of one, or choose local"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +109,7 @@ def on_workers(source: ModelSource, *, gpus: bool) -> ModelSource:
     """The source for a worker, whose own GPU is the only one it sees."""
     device = source.device or (GPU if gpus else "cpu")
     if device.startswith(GPU) and not gpus:
-        raise UnmaskError(f"--device {quoted(device)}, and no node of the cluster has a GPU")
+        raise UnmaskError(f"no node of the cluster has a GPU for the device {quoted(device)}")
     return replace(source, device=GPU if device.startswith(GPU) else device)
 
 
@@ -125,7 +125,7 @@ def capacity(nodes: Sequence[dict[str, Any]], needs: WorkerResources) -> int:
         gpu = " and a GPU" if needs.gpus else ""
         raise UnmaskError(
             f"no node of the cluster has {needs.cpus} CPUs{gpu} for a worker; give fewer"
-            " --cpus-per-worker, or --workers if the cluster grows on demand"
+            " cpus_per_worker=, or workers= if the cluster grows on demand"
         )
     return workers
 

@@ -173,7 +173,7 @@ class Pool(Generic[Job, Outcome]):
             raise UnmaskError(
                 f"workers died {self._deaths_in_a_row} times without finishing anything, the last"
                 f" with: {printable(why)}. What was finished is kept; fix the cause (often memory:"
-                " use fewer --workers) and start again"
+                " use fewer workers) and start again"
             )
         self._start()
 
@@ -185,7 +185,7 @@ class Pool(Generic[Job, Outcome]):
             raise UnmaskError(
                 f"the cluster had no room for a worker for {self._patience:g} s: its nodes are"
                 " gone, busy, too small or not there yet. What was finished is kept; see `ray"
-                " status`, request fewer --cpus-per-worker or more --wait, and start again"
+                " status`, request fewer cpus_per_worker= or a longer wait=, and start again"
             )
 
     def _start(self) -> None:

@@ -79,6 +79,6 @@ class PairsKind(Kind):
             return None
         how: dict[str, Any] = {"support": self.support, "settings": self.settings}
         cost = lm.cost(item.cloze, methods=[self.method], **how, timed=False)
-        cheaper = "; --method orders takes 3 per item"
+        cheaper = "; the method orders takes 3 per item"
         note = "" if self.method == METHOD_WITHOUT_TABLES else cheaper
         return Announcement(self.method, item.cloze, cost, note=note, is_brief=True)

@@ -106,10 +106,7 @@ class DependenceOptions:
     def check(self, question: DependenceQuestion, name: str = "the text") -> None:
         """Reject a text that this measure has no number for."""
         if len(question.places) < 2:
-            advice = (
-                "; for the residues of a protein, give --support amino-acids (in Python "
-                "support='amino-acids')"
-            )
+            advice = "; for the residues of a protein, give support='amino-acids'"
             raise ClozeError(
                 f"{name} has {len(question.places)} place; dependence is between two or more"
                 + (advice if question.text.isalpha() and question.text.isupper() else "")

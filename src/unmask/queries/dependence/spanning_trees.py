@@ -12,6 +12,7 @@ from unmask.errors import UnmaskError
 
 Edge = tuple[int, int]
 Matrix = NDArray[np.float64]
+_APART = "the map leaves places apart, so no tree joins them all; give a larger window, or none"
 
 
 def spanning_tree(values: Matrix) -> list[Edge]:
@@ -24,7 +25,7 @@ def spanning_tree(values: Matrix) -> list[Edge]:
     for _ in range(size - 1):
         place = int(np.where(outside, best, -np.inf).argmax())
         if not outside[place] or best[place] == -np.inf:
-            raise UnmaskError("the map leaves places apart, so no tree joins them all")
+            raise UnmaskError(_APART)
         edges.append(_edge(place, int(parent[place])))
         outside[place] = False
         closer = outside & (weights[place] > best)
@@ -57,7 +58,7 @@ def projective_tree(values: Matrix) -> list[Edge]:
             cut[1, start, end] = start + int(by_right.argmax())
             left[start, end], right[start, end] = by_left.max(), by_right.max()
     if size > 1 and left[0, size - 1] == -np.inf:
-        raise UnmaskError("the map leaves places apart, so no tree joins them all")
+        raise UnmaskError(_APART)
     return sorted(_followed(cut, split, size))
 
 
