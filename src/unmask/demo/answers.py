@@ -32,7 +32,7 @@ def answer(
     lm: unmask.LanguageModel,
     question: DemoQuestion,
     blanked: Blanked,
-    how: unmask.Settings,
+    settings: unmask.Settings,
     sketch: unmask.Sketch,
     job: Computation,
 ) -> PageUpdate:
@@ -40,13 +40,13 @@ def answer(
     began = time.monotonic()
     cloze, groups = read_cloze(lm, blanked.text), _groups(lm, question, len(blanked.words), sketch)
     costs = [
-        lm.cost(cloze, methods=methods, support=support, settings=how, timed=False)
+        lm.cost(cloze, methods=methods, support=support, settings=settings, timed=False)
         for methods, support in groups
     ]
     job.passes_expected = sum(cost.forward_passes for cost in costs)
     made: dict[str, unmask.Joint] = {}
     for methods, support in groups:
-        watched = replace(how, progress=job.tick)
+        watched = replace(settings, progress=job.tick)
         made |= lm.joints(cloze, methods=methods, support=support, settings=watched)
     joints = {name: made[name] for name in question.methods if name in made} or made
     # of others it would take more passes

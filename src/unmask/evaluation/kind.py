@@ -75,7 +75,7 @@ class Evaluate(Kind):
             reason = describe(error)
             if is_of_accelerator(reason):
                 raise
-            columns = _about(self.plan, example, time.perf_counter() - began)
+            columns = _common_columns(self.plan, example, time.perf_counter() - began)
         labels = (one.label for one in self.plan.constructions)
         return FailedRows(
             ResultRow(**columns, construction=one, reason=reason).to_dict() for one in labels
@@ -87,15 +87,15 @@ def measure(
 ) -> list[ResultRow]:
     """One result row per construction."""
     began = time.perf_counter()
-    how = replace(
+    run_settings = replace(
         settings or Settings(), half_tables=plan.half_tables, progress=False, announce=False
     )
     support = plan.support if isinstance(plan.support, str) else list(plan.support)
-    tables = lm.tables(example.cloze, support=support, settings=how)
+    tables = lm.tables(example.cloze, support=support, settings=run_settings)
     first, second = example.cloze.gold or ()
     joints, numbers, passes = _metrics(plan, example, tables, (first, second))
     columns = {
-        **_about(plan, example, time.perf_counter() - began),
+        **_common_columns(plan, example, time.perf_counter() - began),
         # only where its solver has converged: a rough number would be averaged as a good one
         "incompatibility": passes.bits if passes.converged else None,
         "software": SOFTWARE,
@@ -160,7 +160,7 @@ def _unary(gold: tuple[int, int]) -> Any:
     return mean
 
 
-def _about(plan: EvaluationPlan, example: MaskedPair, seconds: float) -> dict[str, Any]:
+def _common_columns(plan: EvaluationPlan, example: MaskedPair, seconds: float) -> dict[str, Any]:
     first, second = example.cloze.positions
     return {
         "corpus": plan.corpus.name,

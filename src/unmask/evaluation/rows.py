@@ -151,10 +151,10 @@ class ResultRow:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "ResultRow":
         """Read back what `to_dict` made; anything missing or unknown raises."""
-        given = {name: value for name, value in values.items() if name != _DERIVED}
+        fields = {name: value for name, value in values.items() if name != _DERIVED}
         try:
-            spans = given["spans"] and tuple(map(tuple, given["spans"]))
-            return cls(**{**given, "positions": tuple(given["positions"]), "spans": spans})
+            spans = fields["spans"] and tuple(map(tuple, fields["spans"]))
+            return cls(**{**fields, "positions": tuple(fields["positions"]), "spans": spans})
         except (KeyError, TypeError) as error:
             raise UnmaskError(f"not a result row: {quoted(str(error), limit=120)}") from None
 

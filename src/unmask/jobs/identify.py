@@ -97,8 +97,8 @@ def tokenizing(lm: LanguageModel) -> dict[str, Any]:
     }
     backend: Any = getattr(tokenizer, "backend_tokenizer", None)
     if not hasattr(backend, "to_str"):
-        given = getattr(tokenizer, "init_kwargs", {})
-        plain = {name: v for name, v in given.items() if isinstance(v, bool | int | float)}
+        arguments = getattr(tokenizer, "init_kwargs", {})
+        plain = {name: v for name, v in arguments.items() if isinstance(v, bool | int | float)}
         return {**special, "given": _settings(plain)}
     parts = _json(backend.to_str())
     if "merges" in parts["model"]:

@@ -44,16 +44,16 @@ def part_tables(
     In tables of some thousands of rows, of which there is at least one.
     """
     pa, _ = parquet_library()
-    given = _columns(pa, batch, (*dropped_columns, *output_columns))
+    input_columns = _columns(pa, batch, (*dropped_columns, *output_columns))
     types = {name: _type(pa, type_name) for name, type_name in output_columns.items()}
     repeated = [n for n, rows in enumerate(results) for _ in rows]
     own = list(chain.from_iterable(results))
     for start in range(0, len(own) or 1, _ROWS_AT_ONCE):
         stop = start + _ROWS_AT_ONCE
         numbers, rows = pa.array(repeated[start:stop], pa.int64()), own[start:stop]
-        columns = [one.take(numbers) for _, one in given]
+        columns = [one.take(numbers) for _, one in input_columns]
         columns += [_own_column(pa, [row.get(n) for row in rows], of) for n, of in types.items()]
-        yield pa.table(columns, names=[*(name for name, _ in given), *types])
+        yield pa.table(columns, names=[*(name for name, _ in input_columns), *types])
 
 
 def _own_column(pa: Any, values: list[Any], of: Any) -> Any:

@@ -25,9 +25,9 @@ from unmask.printable import printable, quoted
 from unmask.progress import Bar, DrawnBar, HiddenBar, bar
 from unmask.records import places
 from unmask.records.files import (
-    HowToRead,
     InMemoryUnit,
     InputFiles,
+    ReadOptions,
     Source,
     Unit,
     file_stem,
@@ -84,13 +84,13 @@ class RowStore(Store, Protocol):
 
 
 def open_job(
-    kind: Kind, files: Sequence[str], *, texts_per_unit: int = 4096, **how: Unpack[HowToRead]
+    kind: Kind, files: Sequence[str], *, texts_per_unit: int = 4096, **reading: Unpack[ReadOptions]
 ) -> Job:
     """A job over files, patterns, folders or URLs, or one pipe, after a look at its first rows."""
     if texts_per_unit < 1:
         raise UnmaskError(f"a unit has texts from 1, not {texts_per_unit}")
     columns = kind.required_columns
-    return job_of(kind, open_rows(files, texts_per_unit=texts_per_unit, columns=columns, **how))
+    return job_of(kind, open_rows(files, texts_per_unit=texts_per_unit, columns=columns, **reading))
 
 
 def job_of(kind: Kind, source: Source) -> Job:

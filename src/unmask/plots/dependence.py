@@ -39,7 +39,7 @@ def plot_map(dependence: DependenceMap) -> "Figure":
     """Every two places against each other; pairs without a number have no colour of the scale."""
     names = [tokens.label(place.name) for place in dependence.places]
     text, scale = quoted(dependence.text, limit=_LONGEST_TITLE)[1:-1], _scale(dependence)
-    notes = [*_about(dependence)]
+    notes = [*_notes(dependence)]
     with drawing([text, *notes, *names]) as (figure, fonts):
         shown = [*map(fonts.shown_label, names)]
         panel: Any = figure.subplots()
@@ -59,7 +59,7 @@ def plot_arcs(dependence: DependenceMap, other: Iterable[Edge] | None = None) ->
     check_arcs(len(names))
     above = dependence.tree(projective=True)
     below = [] if other is None else _checked(other, len(names))
-    notes = [*_about_arcs(dependence, above, None if other is None else below), *_about(dependence)]
+    notes = [*_arc_notes(dependence, above, None if other is None else below), *_notes(dependence)]
     with drawing([*notes, *names]) as (figure, fonts):
         shown = [*map(fonts.shown, names)]
         places = _along(shown)
@@ -92,7 +92,7 @@ def check_arcs(places: int) -> None:
 # --- what is said ------------------------------------------------------------------------------
 
 
-def _about(dependence: DependenceMap) -> Iterator[str]:
+def _notes(dependence: DependenceMap) -> Iterator[str]:
     estimated = "" if dependence.standard_errors is None else f", from {dependence.samples} samples"
     correction = "; less what both places depend on all others (average product correction)"
     corrected = correction if dependence.is_corrected else ""
@@ -102,7 +102,7 @@ def _about(dependence: DependenceMap) -> Iterator[str]:
     yield f"Dependence in the model {model}, not in the world; it is neither cause nor syntax."
 
 
-def _about_arcs(
+def _arc_notes(
     dependence: DependenceMap, above: Sequence[Edge], below: Sequence[Edge] | None
 ) -> Iterator[str]:
     values = [dependence[edge] for edge in above]

@@ -89,11 +89,13 @@ def fill_targets(
     take two pieces in all, from the `joint_of` each text.
     """
     blanks = len(request.cloze.blank_widths)
-    given = targets_by_blank(targets, blanks)
-    count = _proposals(blanks - len(given))
+    words_of = targets_by_blank(targets, blanks)
+    count = _proposals(blanks - len(words_of))
     candidates = [
         _candidates(
-            request, blank, given[blank] if blank in given else _proposed(request, blank, count)
+            request,
+            blank,
+            words_of[blank] if blank in words_of else _proposed(request, blank, count),
         )
         for blank in range(blanks)
     ]

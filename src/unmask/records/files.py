@@ -235,7 +235,7 @@ class InputRows:
 Source = InputFiles | InputRows
 
 
-class HowToRead(TypedDict, total=False):
+class ReadOptions(TypedDict, total=False):
     """How rows are read: their format if names do not show it, and at most `limit` of them.
 
     A pipe has the format `piped_format` by default; with `hold` it is kept in memory.
@@ -248,28 +248,30 @@ class HowToRead(TypedDict, total=False):
 
 
 def open_rows(
-    given: Sequence[str],
+    inputs: Sequence[str],
     *,
     texts_per_unit: int,
     columns: Sequence[str] = (TEXT_COLUMN,),
-    **how: Unpack[HowToRead],
+    **reading: Unpack[ReadOptions],
 ) -> Source:
     """The rows of files, patterns, folders and URLs, or of one pipe, of which `-` is stdin."""
-    format, limit = how.get("format"), how.get("limit")
+    format, limit = reading.get("format"), reading.get("limit")
     if format is not None and format not in FORMATS:
         raise CorpusError(f"format is one of {listed(FORMATS)}, not {quoted(format)}")
-    pipe = next(filter(is_pipe, given), None)
+    pipe = next(filter(is_pipe, inputs), None)
     if pipe is None:
-        files = open_input(given, format=format, texts_per_unit=texts_per_unit, columns=columns)
+        files = open_input(inputs, format=format, texts_per_unit=texts_per_unit, columns=columns)
         if limit is None:
             return files
         # raises where there is nothing to read
         files.columns(columns)
         return InputRows.held(_FirstRows(files, columns, limit), texts_per_unit)
-    if len(given) > 1:
+    if len(inputs) > 1:
         raise CorpusError(f"{_shown(pipe)} is read alone; leave out the other files")
-    records = islice(_pipe_records(pipe, format, how.get("piped_format", "txt"), columns), limit)
-    if how.get("hold"):
+    records = islice(
+        _pipe_records(pipe, format, reading.get("piped_format", "txt"), columns), limit
+    )
+    if reading.get("hold"):
         kept = list(records)
         _head(kept, pipe)
         return InputRows.held(kept, texts_per_unit)
@@ -367,7 +369,7 @@ def _check_plain(format: str, columns: Sequence[str], shown: str) -> None:
 
 
 def open_input(
-    given: Sequence[str],
+    inputs: Sequence[str],
     *,
     format: str | None = None,
     texts_per_unit: int,
@@ -377,10 +379,10 @@ def open_input(
 
     The delimiter of a CSV file is the one under which it has the columns.
     """
-    files_found = places.find(given, ENDINGS)
-    formats = [format or _format_of(one) for one in files_found]
+    entries = places.find(inputs, ENDINGS)
+    formats = [format or _format_of(one) for one in entries]
     cut = partial(_opened, texts_per_unit=texts_per_unit, columns=columns)
-    files = list(places.in_parallel(cut, zip(files_found, formats, strict=True)))
+    files = list(places.in_parallel(cut, zip(entries, formats, strict=True)))
     return InputFiles(files, texts_per_unit)
 
 

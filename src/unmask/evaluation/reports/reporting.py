@@ -96,8 +96,12 @@ class Report:
         """NLLs minus the baseline's by a kind of distance."""
         if self.baseline is None:
             return []
-        how = partial(differences_by_distance, baseline=self.baseline, resampling=self.resampling)
-        return [one for rows, distances in self._by(kind) for one in how(rows, distances=distances)]
+        measure = partial(
+            differences_by_distance, baseline=self.baseline, resampling=self.resampling
+        )
+        return [
+            one for rows, distances in self._by(kind) for one in measure(rows, distances=distances)
+        ]
 
     def naming(self, kind: str) -> dict[str, str]:
         """What a table calls a kind of distance; what it counts, and which examples have none."""
@@ -165,8 +169,8 @@ def _differences_by_distance(report: Report, kind: str) -> ReportTable:
 
 
 TABLES: Mapping[str, Callable[[Report], ReportTable]] = {
-    "results": lambda it: summary_table(it.summaries(), it.vocabularies),
-    "differences": lambda it: difference_table(it.differences()),
+    "results": lambda report: summary_table(report.summaries(), report.vocabularies),
+    "differences": lambda report: difference_table(report.differences()),
     **{kind: partial(_by_distance, kind=kind) for kind in KINDS},
     **{f"{kind}-differences": partial(_differences_by_distance, kind=kind) for kind in KINDS},
 }

@@ -116,8 +116,8 @@ class Kind:
 
     def without(self, reason: str) -> list[dict[str, Any]]:
         """The result rows of a row that has no answer."""
-        about = {f"{self.prefix}model": self.model_name, f"{self.prefix}reason": str(reason)}
-        return [{name: about.get(name) for name in self.output_columns}]
+        values = {f"{self.prefix}model": self.model_name, f"{self.prefix}reason": str(reason)}
+        return [{name: values.get(name) for name in self.output_columns}]
 
     def tally(self, rows: Sequence[Row], results: Sequence[Sequence[Row]]) -> Tally:
         """Counters of all rows together."""

@@ -28,7 +28,7 @@ _DIAGNOSTICS = (
 
 Row = dict[str, Any]
 # the options of each method, by its name
-How = Mapping[str, Mapping[str, Any]]
+MethodOptions = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,13 @@ class FillRequest:
     def with_fields(self, fields: Row) -> "FillRequest":
         """The same with the fields of a line; its words replace candidates, and vice versa."""
         # an empty cell of a table is a field that is not there
-        given = {n: _value(n, fields[n]) for n in FIELDS if fields.get(n) not in (None, "")}
-        if "support" in given:
-            given.setdefault("targets", None)
-        elif "targets" in given:
-            given["support"] = "auto"
-        request = replace(self, **given)
-        if "piece_prior" in given and request.targets is None:
+        values = {n: _value(n, fields[n]) for n in FIELDS if fields.get(n) not in (None, "")}
+        if "support" in values:
+            values.setdefault("targets", None)
+        elif "targets" in values:
+            values["support"] = "auto"
+        request = replace(self, **values)
+        if "piece_prior" in values and request.targets is None:
             raise SupportError("the field piece_prior ranks targets, and there are none; give both")
         return request
 
@@ -84,7 +84,7 @@ class Answerer:
 
     lm: LanguageModel
     request: FillRequest
-    how: How
+    how: MethodOptions
     top: int
     settings: Settings
 
@@ -109,13 +109,12 @@ class Answerer:
             **self.how.get(name, {}),
         )
         fills = of_tokens(self.lm.tokenizer, cloze, joint.top(self.top), joint.method)
-        agreement = joint.agreement()
-        done = joint.diagnostics
+        agreement, diagnostics = joint.agreement(), joint.diagnostics
         return {
             "fills": fills,
-            "method": done["method"],
+            "method": diagnostics["method"],
             "incompatibility": None if agreement is None else agreement.bits,
-            "diagnostics": {key: done[key] for key in _DIAGNOSTICS if key in done},
+            "diagnostics": {key: diagnostics[key] for key in _DIAGNOSTICS if key in diagnostics},
         }
 
     def method(self, cloze: Cloze, request: FillRequest) -> str:
@@ -153,7 +152,7 @@ class FillKind(Kind):
     """
 
     request: FillRequest = field(default_factory=FillRequest)
-    how: How = field(default_factory=dict)
+    how: MethodOptions = field(default_factory=dict)
     top: int = 10
     settings: Settings = field(
         default_factory=lambda: Settings(progress=False, announce=False), compare=False
@@ -167,11 +166,8 @@ class FillKind(Kind):
     def output_columns(self) -> dict[str, str]:
         """What an answer adds; fills and diagnostics are JSON, for no two texts have the same."""
         texts = dict.fromkeys(("fills", "method"), "string")
-        return {
-            **texts,
-            "incompatibility": "double",
-            **dict.fromkeys(("diagnostics", "reason"), "string"),
-        }
+        others = dict.fromkeys(("diagnostics", "reason"), "string")
+        return {**texts, "incompatibility": "double", **others}
 
     def options(self) -> dict[str, Any]:
         """Whatever decides the rows."""

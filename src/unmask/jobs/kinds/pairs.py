@@ -60,8 +60,8 @@ class PairsKind(Kind):
 
     def run(self, lm: LanguageModel, items: Sequence[WordPair]) -> list[list[dict[str, Any]]]:
         """One row per item."""
-        how: dict[str, Any] = {"method": self.method, "support": self.support}
-        scores = word_pairs.score_items(lm, items, **how, settings=self.settings)
+        options: dict[str, Any] = {"method": self.method, "support": self.support}
+        scores = word_pairs.score_items(lm, items, **options, settings=self.settings)
         return [[self._row(one)] for one in scores]
 
     def without(self, reason: str) -> list[dict[str, Any]]:
@@ -77,8 +77,8 @@ class PairsKind(Kind):
         item = next((one for one in items if isinstance(one, WordPair)), None)
         if item is None:
             return None
-        how: dict[str, Any] = {"support": self.support, "settings": self.settings}
-        cost = lm.cost(item.cloze, methods=[self.method], **how, timed=False)
+        options: dict[str, Any] = {"support": self.support, "settings": self.settings}
+        cost = lm.cost(item.cloze, methods=[self.method], **options, timed=False)
         cheaper = "; the method orders takes 3 per item"
         note = "" if self.method == METHOD_WITHOUT_TABLES else cheaper
         return Announcement(self.method, item.cloze, cost, note=note, is_brief=True)

@@ -103,13 +103,13 @@ class ScoreKind(Kind):
     def _scores(
         self, lm: LanguageModel, items: Sequence[tuple[TokenisedText, ...]], method: str
     ) -> Sequence[TextScore | LogRatio]:
-        how: dict[str, Any] = {"method": method, "settings": self.settings}
+        options: dict[str, Any] = {"method": method, "settings": self.settings}
         if method == "unmasking":
-            how["order"] = self.order
+            options["order"] = self.order
         if not self.is_pairs:
-            return scoring.score_texts(lm, [one for (one,) in items], **how)
+            return scoring.score_texts(lm, [one for (one,) in items], **options)
         pairs = [(first, second) for first, second in items]
-        return scoring.log_ratios(lm, pairs, orders=self.orders, seed=self.seed, **how)
+        return scoring.log_ratios(lm, pairs, orders=self.orders, seed=self.seed, **options)
 
     def without(self, reason: str) -> list[dict[str, Any]]:
         """A row per method with the reason; without texts, without what it quotes of them."""
@@ -125,8 +125,8 @@ class ScoreKind(Kind):
 
     def _row(self, method: str, numbers: Row) -> dict[str, Any]:
         order = self.order if method == "unmasking" else None
-        about = {"method": method, "order": order, "unit": self.unit, "model": self.model_name}
-        own = {**numbers, **about}
+        columns = {"method": method, "order": order, "unit": self.unit, "model": self.model_name}
+        own = {**numbers, **columns}
         return {name: own.get(name.removeprefix(self.prefix)) for name in self.output_columns}
 
     def all_failed_message(self, tally: Tally) -> str:
@@ -139,10 +139,10 @@ class ScoreKind(Kind):
     def tally(self, rows: Sequence[Row], results: Sequence[Sequence[Row]]) -> Tally:
         """How many have no number by a method, and which text of each pair won."""
         tally = Tally(len(rows))
-        for given, own in zip(rows, results, strict=True):
+        for source, own in zip(rows, results, strict=True):
             # BLiMP writes one of its fields in two ways
             groups = tuple(
-                (name, str(given.get(name, "")).replace("syntax/semantics", "syntax_semantics"))
+                (name, str(source.get(name, "")).replace("syntax/semantics", "syntax_semantics"))
                 for name in self.groups
             )
             counts = (row.get(f"{self.prefix}unknown_tokens") for row in own)

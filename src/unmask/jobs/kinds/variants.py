@@ -55,11 +55,11 @@ class VariantsKind(Kind):
         counts = [f"{method}_forward_passes" for method in self.methods]
         if any(method not in CONVENTIONS for method in self.methods):
             counts.append("blocks")
-        about = {
+        others = {
             **dict.fromkeys([*counts, "mutation_count"], "int64"),
             **dict.fromkeys(("window", "model", "reason"), "string"),
         }
-        return {self.prefix + name: kind for name, kind in {**numbers, **about}.items()}
+        return {self.prefix + name: kind for name, kind in {**numbers, **others}.items()}
 
     def read(self, lm: LanguageModel, rows: Sequence[Row]) -> list[Any]:
         """The mutations of each row, and its wild type as the model reads it."""
@@ -79,7 +79,7 @@ class VariantsKind(Kind):
         )
         return [[self._row(one)] for one in scores]
 
-    def _about(self, reason: str | None) -> dict[str, str | None]:
+    def _model_and_reason(self, reason: str | None) -> dict[str, str | None]:
         return {f"{self.prefix}model": self.model_name, f"{self.prefix}reason": reason}
 
     def _row(self, scores: dict[str, VariantScore]) -> dict[str, Any]:
@@ -94,8 +94,8 @@ class VariantsKind(Kind):
             values |= {name: getattr(one, part) for name, part in columns_of(method).items()}
             values[f"{method}_forward_passes"] = one.forward_passes
         reasons = dict.fromkeys(one.reason for one in scores.values() if one.reason)
-        about = self._about("; ".join(reasons) or None)
-        own = {self.prefix + name: value for name, value in values.items()} | about
+        columns = self._model_and_reason("; ".join(reasons) or None)
+        own = {self.prefix + name: value for name, value in values.items()} | columns
         return {name: own[name] for name in self.output_columns}
 
     def tally(self, rows: Sequence[Row], results: Sequence[Sequence[Row]]) -> Tally:

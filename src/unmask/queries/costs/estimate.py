@@ -37,8 +37,8 @@ def measured(
     rows = cost.forward_passes * examples
     batch = rows_per_batch(model, len(cloze), settings)
     # no larger than the work itself; otherwise as it is, so that what was measured is found again
-    how = settings if batch <= rows else replace(settings, batch_size=rows)
-    row_seconds = _row_seconds(model, cloze, how, rows)
+    run_settings = settings if batch <= rows else replace(settings, batch_size=rows)
+    row_seconds = _row_seconds(model, cloze, run_settings, rows)
     # only now: a first batch may find out what of the model it can leave out
     flop = row_flop(model, len(cloze), min(batch, rows))
     return replace(

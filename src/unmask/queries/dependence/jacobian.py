@@ -51,7 +51,9 @@ def by_jacobian(
     asked = [(n, place) for n, q in enumerate(questions) for place in range(len(q.places))]
     proposed = _propose(reader, questions, asked, options)
     written = _write(reader, questions, asked, proposed, options)
-    return [_found(n, question, proposed, written, options) for n, question in enumerate(questions)]
+    return [
+        _measured(n, question, proposed, written, options) for n, question in enumerate(questions)
+    ]
 
 
 def cells(question: DependenceQuestion, options: DependenceOptions) -> int:
@@ -228,7 +230,7 @@ def _logits(
 # --- what it amounts to ------------------------------------------------------------------------
 
 
-def _found(
+def _measured(
     number: int,
     question: DependenceQuestion,
     proposed: Mapping[Asked, Proposed],
@@ -238,7 +240,7 @@ def _found(
     size = len(question.places)
     mine = [written[number, place] for place in range(size)]
     centred = [_centred(one.logits.double()) for one in mine]
-    told = [_information(proposed[number, p], one.logits) for p, one in enumerate(mine)]
+    information = [_information(proposed[number, p], one.logits) for p, one in enumerate(mine)]
     values, bits = torch.full((2, size, size), math.nan, dtype=torch.float64)
     for first, second in options.pairs(question):
         there = centred[first][:, mine[first].columns[second]]
@@ -248,9 +250,9 @@ def _found(
         else:
             norm = ((there.square().sum() + back.square().sum()) / 2).sqrt()
         values[first, second] = values[second, first] = norm
-        both = told[first][mine[first].columns[second]].sum()
-        both += told[second][mine[second].columns[first]].sum()
-        bits[first, second] = bits[second, first] = both / (2 * math.log(2))
+        total = information[first][mine[first].columns[second]].sum()
+        total += information[second][mine[second].columns[first]].sum()
+        bits[first, second] = bits[second, first] = total / (2 * math.log(2))
     return MeasuredMap(values, size + sum(one.rows for one in mine), information=bits)
 
 

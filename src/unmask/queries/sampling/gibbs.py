@@ -55,8 +55,8 @@ def sample_blanks(
     draws.
     """
     check_counts(n=(n, 1), chains=(chains, 1), warm_up=(warm_up, 0), thin=(thin, 1), seed=(seed, 0))
-    name, how = method_name(method), settings or Settings()
-    target = Target(model, cloze, supports, name, dict(options or {}), how)
+    name, run_settings = method_name(method), settings or Settings()
+    target = Target(model, cloze, supports, name, dict(options or {}), run_settings)
     several = min(chains, n)
     schedule = Schedule(several, -(-n // several), warm_up, thin, seed)
     if target.is_one_block:

@@ -72,9 +72,9 @@ def inline(document: bytes, *, key: str, label: str) -> Markup:
     return Markup(ElementTree.tostring(root, encoding="unicode"))
 
 
-def _attributes(given: dict[str, str], key: str) -> dict[str, str]:
+def _attributes(style: dict[str, str], key: str) -> dict[str, str]:
     attributes: dict[str, str] = {}
-    for full, value in given.items():
+    for full, value in style.items():
         match _local(full):
             case "id":
                 attributes["id"] = f"{key}-{value}"

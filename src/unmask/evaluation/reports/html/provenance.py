@@ -58,8 +58,8 @@ def evaluate_command(plan: EvaluationPlan) -> str:
     words += _support_words(plan)
     words += ["--method", ",".join(one.method for one in plan.constructions)]
     for option in _OPTIONS:
-        given = [one.options[option] for one in plan.constructions if option in one.options]
-        words += [f"--{option}", str(given[-1])] if given else []
+        values = [one.options[option] for one in plan.constructions if option in one.options]
+        words += [f"--{option}", str(values[-1])] if values else []
     words += ["--dtype", plan.model.dtype]
     words += ["--half-tables"] if plan.half_tables else []
     return shlex.join(words)
