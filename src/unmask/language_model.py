@@ -27,8 +27,8 @@ from unmask.queries.dependence.mapping import dependence_maps
 from unmask.queries.dependence.question import (
     DEFAULT_MEASURE,
     DEFAULT_SAMPLES,
-    DependenceOptions,
-    DependenceQuestion,
+    MapOptions,
+    MapQuestion,
     check_support,
     question_of,
     read_question,
@@ -272,7 +272,7 @@ class LanguageModel(JointModel):
         after those before it.
         """
         bound = check_bound(at_most)
-        how = DependenceOptions("mutual-information", self.support(support), samples, seed=seed)
+        how = MapOptions("mutual-information", self.support(support), samples, seed=seed)
         question = question_of(replace(self._as_cloze(text), gold=None), self.tokenizer)
         reader = RowReader(self.model, settings or Settings())
         return independent_groups(reader, question, how, bound)[0]
@@ -294,10 +294,10 @@ class LanguageModel(JointModel):
         Texts are read as you iterate, so there may be any number of them. `places` are those of
         each text.
         """
-        how = DependenceOptions(measure, self.support(support), samples, window, seed)
+        how = MapOptions(measure, self.support(support), samples, window, seed)
         check_support(how.measure, support)
 
-        def questions() -> Iterator[DependenceQuestion]:
+        def questions() -> Iterator[MapQuestion]:
             each = iter(repeat(None) if places is None else places)
             for number, text in enumerate(texts):
                 if (chosen := next(each, ())) == ():
@@ -620,7 +620,7 @@ class LanguageModel(JointModel):
             )
         given = "tokens" if is_auto(support) else support
         axis = choose(given, self._vocabulary, self.model.special_ids)
-        how = DependenceOptions("mutual-information", axis, SAMPLES_WHEN_FILLING)
+        how = MapOptions("mutual-information", axis, SAMPLES_WHEN_FILLING)
         question = question_of(replace(cloze, gold=None), self.tokenizer)
         filled = fill_together(RowReader(self.model, settings), question, how, bound)
         ids = tuple(int(axis.ids[place]) for place in filled.tokens)

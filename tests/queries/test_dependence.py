@@ -20,7 +20,7 @@ import unmask
 from unmask.jobs.kinds.dependence import DependenceKind
 from unmask.queries.dependence import spanning_trees
 from unmask.queries.dependence.mapping import _windows
-from unmask.queries.dependence.question import DependenceOptions, read_question
+from unmask.queries.dependence.question import MapOptions, read_question
 
 QUIET = unmask.Settings(progress=False)
 MEASURES = ("mutual-information", "pmi", "jacobian")
@@ -142,7 +142,7 @@ def test_neither_batches_nor_other_texts_change_a_map(measure: str) -> None:
 
 @pytest.mark.slow
 def test_texts_are_taken_as_they_are_needed() -> None:
-    how = DependenceOptions("pmi", toy().support(), 4)
+    how = MapOptions("pmi", toy().support(), 4)
     taken = 0
 
     def questions() -> Any:

@@ -182,13 +182,11 @@ class DependenceCommand(many.RowsCommand):
 
     def _check(self) -> None:
         """Reject options that do not go together, before a model is loaded."""
-        from unmask.queries.dependence.question import DependenceOptions, check_support
+        from unmask.queries.dependence.question import MapOptions, check_support
         from unmask.text.support import Support
 
         # the numbers, over any support: that of the model is known later
-        DependenceOptions(
-            self.measure, Support.of(["a", "b"]), self.samples, self.window, self.seed
-        )
+        MapOptions(self.measure, Support.of(["a", "b"]), self.samples, self.window, self.seed)
         check_support(self.measure, options.support(self.support or "vocabulary"))
         if (self.text is None) == (self.input is None):
             raise UnmaskError("give a TEXT, or --input FILE for many; one of the two")

@@ -40,14 +40,12 @@ def arnold_gokhale(
             for side in sides
         ]
     fit = solve_contest(tables, start, pull=pull)
-    diagnostics: dict[str, object] = {
-        "start": "doubly masked" if tables.has_masked() else "uniform"
-    }
+    facts: dict[str, object] = {"start": "doubly masked" if tables.has_masked() else "uniform"}
     if len(tables.shape) == 2:
-        diagnostics |= {"pseudo_counts": float(pseudo_counts)}
+        facts |= {"pseudo_counts": float(pseudo_counts)}
     if pseudo_counts:
-        diagnostics |= {"towards": towards}
-    return nearest_joint(tables, fit.log_others, "ag", diagnostics | fit.solution.diagnostics())
+        facts |= {"towards": towards}
+    return nearest_joint(tables, fit.log_others, "ag", facts | fit.solution.diagnostics())
 
 
 def weighted_arnold_gokhale(tables: Tables) -> Joint:
@@ -61,18 +59,18 @@ def weighted_arnold_gokhale(tables: Tables) -> Joint:
     start = tuple(torch.zeros_like(log) for log in log_weights)
     fit = solve_contest(tables, start, log_weights)
     form = Sum(log_weights, tuple(-log for log in fit.log_others))
-    diagnostics = {"start": "doubly masked", **fit.solution.diagnostics()}
-    return form_joint(form, tables, method="weighted-ag", diagnostics=diagnostics)
+    facts = {"start": "doubly masked", **fit.solution.diagnostics()}
+    return form_joint(form, tables, method="weighted-ag", diagnostics=facts)
 
 
 def nearest_joint(
-    tables: Tables, log_others: Factors, method: str, diagnostics: dict[str, object]
+    tables: Tables, log_others: Factors, method: str, facts: dict[str, object]
 ) -> Joint:
     """N / sum_t 1 / r_t, normalised."""
     form = Sum(
         tuple(torch.zeros_like(log) for log in log_others), tuple(-log for log in log_others)
     )
-    return form_joint(form, tables, method=method, diagnostics=diagnostics)
+    return form_joint(form, tables, method=method, diagnostics=facts)
 
 
 AG = Construction(

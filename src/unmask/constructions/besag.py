@@ -49,15 +49,11 @@ def besag(
         if k:
             factors.append(-log_given.narrow(outcome, places[outcome], 1))
     powers = tuple(float(t == last) for t in range(len(steps)))
-    diagnostics = _diagnostics(tables, places, steps)
-    return form_joint(
-        Product(powers, tuple(factors)), tables, method="hcb", diagnostics=diagnostics
-    )
+    facts = _facts(tables, places, steps)
+    return form_joint(Product(powers, tuple(factors)), tables, method="hcb", diagnostics=facts)
 
 
-def _diagnostics(
-    tables: Tables, places: Mapping[int, int], steps: Sequence[int]
-) -> dict[str, object]:
+def _facts(tables: Tables, places: Mapping[int, int], steps: Sequence[int]) -> dict[str, object]:
     names = [tables.supports[t].names[places[t]] for t in sorted(places)]
     if len(steps) == 2:
         return {"pivot": names[0], "pivot_axis": steps[-1]}

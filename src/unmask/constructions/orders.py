@@ -47,11 +47,9 @@ def orders(tables: Tables, *, mean: str = MEANS[0]) -> Joint:
 
 def _log_mean(tables: Tables, filled: Filled) -> Float[Tensor, "..."]:
     """The mean over the orders of some blanks: over the blank of them that was filled last."""
-    log_mean = tables.remember(
-        f"mean over orders of {filled}", lambda: _last_filled(tables, filled)
-    )
-    assert isinstance(log_mean, Tensor)
-    return log_mean
+    value = tables.remember(f"mean over orders of {filled}", lambda: _last_filled(tables, filled))
+    assert isinstance(value, Tensor)
+    return value
 
 
 def _last_filled(tables: Tables, filled: Filled) -> Float[Tensor, "..."]:

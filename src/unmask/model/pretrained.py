@@ -193,11 +193,7 @@ def _require_mask(model: Any, tokenizer: Any) -> None:
 
 def _require_ids_alone(model: Any, tokenizer: Any) -> None:
     """Reject a model that reads more than tokens (RoCBERT: their shapes and sounds)."""
-    extra = set(tokenizer(tokenizer.mask_token)) - {
-        "input_ids",
-        "attention_mask",
-        "token_type_ids",
-    }
+    extra = set(tokenizer(tokenizer.mask_token)) - {"input_ids", "attention_mask", "token_type_ids"}
     others = sorted(extra & set(inspect.signature(model.forward).parameters))
     if others:
         raise ModelError(

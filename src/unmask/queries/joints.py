@@ -144,22 +144,18 @@ def build_joints(request: JointRequest, model: MaskedLM, whole: Support) -> dict
     if request.blanks > 2:
         _check_fits(request, placeholder_axes(model, whole, request.support, request.blanks))
     axes = choose_axes(model, whole, request.cloze, request.support, request.settings)
-    diagnostics = {**request.provenance, **axes.diagnostics()}
+    facts = {**request.provenance, **axes.diagnostics()}
     reader = RowReader(model, request.settings, forward_passes=axes.forward_passes)
     if request.blanks == 1:
-        return dict.fromkeys(request.methods, _own_distribution(request, reader, axes, diagnostics))
+        return dict.fromkeys(request.methods, _own_distribution(request, reader, axes, facts))
     for name, options in request.methods.items():
         construction(name).check_axes(options, axes.supports)
     if request.blanks > 2:
         if request.is_scored_by_fills(tuple(map(len, axes.supports))):
-            return dict.fromkeys(
-                request.methods, _joint_by_fills(request, reader, axes, diagnostics)
-            )
-        several = CandidateTables(reader, request.cloze, axes.supports, diagnostics)
+            return dict.fromkeys(request.methods, _joint_by_fills(request, reader, axes, facts))
+        several = CandidateTables(reader, request.cloze, axes.supports, facts)
         return _elicited_joints(request, reader, several)
-    pair = PairTables(
-        ElicitedSource(reader, request.cloze, axes.supports, diagnostics), request.settings
-    )
+    pair = PairTables(ElicitedSource(reader, request.cloze, axes.supports, facts), request.settings)
     if isinstance(request.support, Sketch):
         return sketched_joints(request.methods, pair, request.support)
     return _elicited_joints(request, reader, pair)

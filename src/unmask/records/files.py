@@ -268,9 +268,8 @@ def open_rows(
         return InputRows.held(_FirstRows(files, columns, limit), texts_per_unit)
     if len(inputs) > 1:
         raise CorpusError(f"{_shown(pipe)} is read alone; leave out the other files")
-    records = islice(
-        _pipe_records(pipe, format, reading.get("piped_format", "txt"), columns), limit
-    )
+    default = reading.get("piped_format", "txt")
+    records = islice(_pipe_records(pipe, format, default, columns), limit)
     if reading.get("hold"):
         kept = list(records)
         _head(kept, pipe)

@@ -97,11 +97,9 @@ class PairTables:
 
     def __repr__(self) -> str:
         """Shape, storage, model and text, as far as they are known: nothing is elicited."""
-        diagnostics = self.diagnostics()
-        named = [
-            f"{key} {quoted(diagnostics[key])}" for key in ("model", "text") if diagnostics.get(key)
-        ]
-        storage = str(diagnostics.get("tables", "not elicited yet"))
+        facts = self.diagnostics()
+        named = [f"{key} {quoted(facts[key])}" for key in ("model", "text") if facts.get(key)]
+        storage = str(facts.get("tables", "not elicited yet"))
         return f"PairTables({', '.join([f'{self.shape[0]} x {self.shape[1]}', storage, *named])})"
 
     @property

@@ -41,11 +41,9 @@ def check_known(
 def described(tokenizer: Tokenizer, unknown: Sequence[str]) -> str:
     """The parts that became unknown, and how to write them if they are residues."""
     mark = printable(str(tokenizer.convert_ids_to_tokens([tokenizer.unk_token_id])[0]))
-    message = f"the vocabulary has no token for {_listed(unknown)}: the model reads {mark} there"
+    note = f"the vocabulary has no token for {_listed(unknown)}: the model reads {mark} there"
     apart = next((way for part in unknown if (way := _residues(tokenizer, part))), None)
-    return (
-        message if apart is None else f"{message}; write residues with spaces between them: {apart}"
-    )
+    return note if apart is None else f"{note}; write residues with spaces between them: {apart}"
 
 
 def warn_of_texts(tokenizer: Tokenizer, texts: Sequence[Sequence[str]]) -> None:

@@ -31,28 +31,26 @@ def new_optimizer(parameters: Mapping[str, nn.Parameter]) -> AdamW:
     return AdamW([one for one in groups if one["params"]], lr=0.0, betas=(0.9, 0.98), eps=1e-6)
 
 
-def save_weights(path: Path, module: nn.Module, metadata: Mapping[str, Any]) -> None:
+def save_weights(path: Path, module: nn.Module, facts: Mapping[str, Any]) -> None:
     """The weights alone."""
-    _save(path, _weights(module), metadata)
+    _save(path, _weights(module), facts)
 
 
-def save_state(
-    path: Path, module: nn.Module, optimizer: AdamW, metadata: Mapping[str, Any]
-) -> None:
+def save_state(path: Path, module: nn.Module, optimizer: AdamW, facts: Mapping[str, Any]) -> None:
     """Weights and moments, in the place of what was there before."""
     tensors = _weights(module)
     for name, parameter in module.named_parameters():
         for moment in _MOMENTS:
             if moment in optimizer.state.get(parameter, {}):
                 tensors[f"{moment}/{name}"] = optimizer.state[parameter][moment]
-    _save(path, tensors, metadata)
+    _save(path, tensors, facts)
 
 
 def load_state(path: Path, module: nn.Module, optimizer: AdamW | None = None) -> dict[str, Any]:
     """Put weights, and moments if there is an optimizer, back; returns what the file says."""
     try:
         with safe_open(path, "pt") as file, torch.no_grad():
-            metadata = json.loads((file.metadata() or {})[_ABOUT])
+            facts = json.loads((file.metadata() or {})[_ABOUT])
             keys = set(file.keys())
             for name, tensor in _named(module).items():
                 tensor.copy_(file.get_tensor(f"model/{name}"))
@@ -72,8 +70,8 @@ def load_state(path: Path, module: nn.Module, optimizer: AdamW | None = None) ->
             f"{quoted(str(path), limit=150)} is damaged or of another model; remove its folder to "
             "start anew"
         ) from None
-    assert isinstance(metadata, dict)
-    return metadata
+    assert isinstance(facts, dict)
+    return facts
 
 
 def _named(module: nn.Module) -> dict[str, Tensor]:
@@ -88,9 +86,9 @@ def _weights(module: nn.Module) -> dict[str, Tensor]:
     }
 
 
-def _save(path: Path, tensors: dict[str, Tensor], metadata: Mapping[str, Any]) -> None:
+def _save(path: Path, tensors: dict[str, Tensor], facts: Mapping[str, Any]) -> None:
     with explained(path), replacing(path) as unfinished, as_disk_errors():
-        save_file(tensors, unfinished, metadata={_ABOUT: json.dumps(metadata, allow_nan=False)})
+        save_file(tensors, unfinished, metadata={_ABOUT: json.dumps(facts, allow_nan=False)})
 
 
 @contextmanager

@@ -96,12 +96,8 @@ class Report:
         """NLLs minus the baseline's by a kind of distance."""
         if self.baseline is None:
             return []
-        measure = partial(
-            differences_by_distance, baseline=self.baseline, resampling=self.resampling
-        )
-        return [
-            one for rows, distances in self._by(kind) for one in measure(rows, distances=distances)
-        ]
+        cut = partial(differences_by_distance, baseline=self.baseline, resampling=self.resampling)
+        return [one for rows, distances in self._by(kind) for one in cut(rows, distances=distances)]
 
     def naming(self, kind: str) -> dict[str, str]:
         """What a table calls a kind of distance; what it counts, and which examples have none."""

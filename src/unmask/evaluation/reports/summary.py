@@ -102,18 +102,14 @@ def vocabularies_differ(summaries: Iterable[Summary], vocabularies: Mapping[str,
 
 
 def _summary(group: Group, rows: Sequence[ResultRow], resampling: Resampling) -> Summary:
-    with_numbers = measured(rows)
-    by_metric = (
-        mean_metrics(with_numbers, _measured_metrics(with_numbers), resampling)
-        if with_numbers
-        else {}
-    )
+    valid = measured(rows)
+    by_metric = mean_metrics(valid, _measured_metrics(valid), resampling) if valid else {}
     pairwise, unary = by_metric.get("pairwise_nll"), by_metric.get("unary_nll")
-    pairwise_bytes, unary_bytes = _nats_per_byte(with_numbers, resampling)
+    pairwise_bytes, unary_bytes = _nats_per_byte(valid, resampling)
     return Summary(
         group=group,
-        examples=len(with_numbers),
-        failed=len(rows) - len(with_numbers),
+        examples=len(valid),
+        failed=len(rows) - len(valid),
         unary_ppl=unary and unary.exp(),
         pairwise_ppl=pairwise and pairwise.exp(),
         all_kl=by_metric.get("all_kl"),

@@ -206,15 +206,14 @@ def distance_difference_table(
 
 
 def _table(
-    title: str, estimates: Sequence[Any], shown: Sequence[Column], notes: tuple[str, ...]
+    title: str, stats: Sequence[Any], shown: Sequence[Column], notes: tuple[str, ...]
 ) -> ReportTable:
     """A row for each, whose cells are its values under the names of the columns."""
     attributes = [_ATTRIBUTES[column.name] for column in shown]
     rows: list[tuple[Cell, ...]] = [
-        (*group, *(getattr(one, name) for name in attributes))
-        for group, one in _with_groups(estimates)
+        (*group, *(getattr(one, name) for name in attributes)) for group, one in _with_groups(stats)
     ]
-    terms = _terms(estimates, [name for name in attributes if name in _NAMES])
+    terms = _terms(stats, [name for name in attributes if name in _NAMES])
     return ReportTable(title, (*_group_columns(), *shown), tuple(rows), notes, terms)
 
 
@@ -245,9 +244,9 @@ def shown_setting(group: Group) -> str:
     return f"{text}, support {shown_support(group.support)}"
 
 
-def _terms(estimates: Sequence[Grouped], measures: Sequence[str]) -> tuple[str, ...]:
+def _terms(stats: Sequence[Grouped], measures: Sequence[str]) -> tuple[str, ...]:
     """What explains the masks, supports and measures of a table, in the order of `TERMS`."""
-    groups: list[Group] = [one.group for one in estimates]
+    groups: list[Group] = [one.group for one in stats]
     used: set[str] = {name for group in groups for name in (group.mask, group.support)}
     used |= {_NAMES[measure] for measure in measures}
     terms = [term for name, term in TERMS.items() if name in used]
@@ -256,10 +255,10 @@ def _terms(estimates: Sequence[Grouped], measures: Sequence[str]) -> tuple[str, 
     return tuple(terms)
 
 
-def _with_groups(estimates: Sequence[Grouped]) -> Iterable[tuple[Group, Grouped]]:
+def _with_groups(stats: Sequence[Grouped]) -> Iterable[tuple[Group, Grouped]]:
     """Each beside its group as a reader sees it."""
-    shown = shown_supports(one.group.support for one in estimates)
-    return ((one.group._replace(support=shown[one.group.support]), one) for one in estimates)
+    shown = shown_supports(one.group.support for one in stats)
+    return ((one.group._replace(support=shown[one.group.support]), one) for one in stats)
 
 
 def _group_columns() -> list[Column]:

@@ -13,8 +13,8 @@ from unmask.queries.dependence.mapping import check_memory, dependence_maps
 from unmask.queries.dependence.question import (
     DEFAULT_MEASURE,
     DEFAULT_SAMPLES,
-    DependenceOptions,
-    DependenceQuestion,
+    MapOptions,
+    MapQuestion,
     check_support,
     read_question,
 )
@@ -74,7 +74,7 @@ class DependenceKind(Kind):
                 items.append(Reason(error))
         return items
 
-    def question(self, lm: LanguageModel, text: Any) -> DependenceQuestion:
+    def question(self, lm: LanguageModel, text: Any) -> MapQuestion:
         """A text with its places; one that cannot be mapped raises."""
         places = None if self.places is None else list(self.places)
         question = read_question(lm, text, places=places, support=self._support)
@@ -87,20 +87,16 @@ class DependenceKind(Kind):
     def _support(self) -> str | list[str]:
         return self.support if isinstance(self.support, str) else list(self.support)
 
-    def _options(self, lm: LanguageModel) -> DependenceOptions:
-        return DependenceOptions(
+    def _options(self, lm: LanguageModel) -> MapOptions:
+        return MapOptions(
             self.measure, lm.support(self._support), self.samples, self.window, self.seed
         )
 
-    def run(
-        self, lm: LanguageModel, items: Sequence[DependenceQuestion]
-    ) -> list[list[dict[str, Any]]]:
+    def run(self, lm: LanguageModel, items: Sequence[MapQuestion]) -> list[list[dict[str, Any]]]:
         """One row per pair of places."""
         return [self.rows_of(one) for one in self.maps(lm, items)]
 
-    def maps(
-        self, lm: LanguageModel, items: Sequence[DependenceQuestion]
-    ) -> Iterator[DependenceMap]:
+    def maps(self, lm: LanguageModel, items: Sequence[MapQuestion]) -> Iterator[DependenceMap]:
         """The map of every text, in their order."""
         maps = dependence_maps(lm.model, items, self._options(lm), self.settings, name=lm.name)
         return (one.corrected() if self.corrected else one for one in maps)
@@ -121,11 +117,9 @@ class DependenceKind(Kind):
 
     def announcement(self, lm: LanguageModel, items: Sequence[Any]) -> Announcement | None:
         """What a text like the first costs."""
-        return next(
-            (self.cost_of(lm, one) for one in items if isinstance(one, DependenceQuestion)), None
-        )
+        return next((self.cost_of(lm, one) for one in items if isinstance(one, MapQuestion)), None)
 
-    def cost_of(self, lm: LanguageModel, question: DependenceQuestion) -> Announcement:
+    def cost_of(self, lm: LanguageModel, question: MapQuestion) -> Announcement:
         """What a text costs."""
         options = self._options(lm)
         passes, counted = options.forward_passes(question), options.is_counted(question)

@@ -25,8 +25,8 @@ from torch import Tensor
 from unmask.model.row_reader import Outcomes, RowReader
 from unmask.model.shapes import Shape, run_by_shape
 from unmask.queries.dependence.question import (
-    DependenceOptions,
-    DependenceQuestion,
+    MapOptions,
+    MapQuestion,
     MeasuredMap,
     ids_of,
     positions_of,
@@ -51,7 +51,7 @@ class Opening:
 
 
 def by_information(
-    reader: RowReader, questions: Sequence[DependenceQuestion], options: DependenceOptions
+    reader: RowReader, questions: Sequence[MapQuestion], options: MapOptions
 ) -> list[MeasuredMap]:
     """The map of every text, in bits."""
     outcomes = Outcomes.of(reader.model, options.support)
@@ -134,8 +134,8 @@ class _Contexts:
         self,
         reader: RowReader,
         outcomes: Outcomes,
-        options: DependenceOptions,
-        questions: Sequence[DependenceQuestion],
+        options: MapOptions,
+        questions: Sequence[MapQuestion],
         openings: Sequence[Opening],
         widths: tuple[int, ...],
     ) -> None:

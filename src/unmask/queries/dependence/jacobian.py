@@ -23,8 +23,8 @@ from torch import Tensor
 from unmask.model.row_reader import Outcomes, RowReader, Rows
 from unmask.model.shapes import Shape, run_by_shape
 from unmask.queries.dependence.question import (
-    DependenceOptions,
-    DependenceQuestion,
+    MapOptions,
+    MapQuestion,
     MeasuredMap,
     ids_of,
     positions_of,
@@ -45,7 +45,7 @@ class Proposed:
 
 
 def by_jacobian(
-    reader: RowReader, questions: Sequence[DependenceQuestion], options: DependenceOptions
+    reader: RowReader, questions: Sequence[MapQuestion], options: MapOptions
 ) -> list[MeasuredMap]:
     """The map of every text in nats, and the information of the same passes in bits."""
     asked = [(n, place) for n, q in enumerate(questions) for place in range(len(q.places))]
@@ -56,7 +56,7 @@ def by_jacobian(
     ]
 
 
-def cells(question: DependenceQuestion, options: DependenceOptions) -> int:
+def cells(question: MapQuestion, options: MapOptions) -> int:
     """How many numbers the blocks of a text hold."""
     near = sum(len(options.near(question, place)) for place in range(len(question.places)))
     pieces = sum(question.widths) / len(question.places)
@@ -67,10 +67,7 @@ def cells(question: DependenceQuestion, options: DependenceOptions) -> int:
 
 
 def _propose(
-    reader: RowReader,
-    questions: Sequence[DependenceQuestion],
-    asked: Sequence[Asked],
-    options: DependenceOptions,
+    reader: RowReader, questions: Sequence[MapQuestion], asked: Sequence[Asked], options: MapOptions
 ) -> dict[Asked, Proposed]:
     """The likeliest tokens of every place, with the place masked: one row each."""
     outcomes = Outcomes.of(reader.model, options.support)
@@ -144,10 +141,10 @@ class Written:
 
 def _write(
     reader: RowReader,
-    questions: Sequence[DependenceQuestion],
+    questions: Sequence[MapQuestion],
     asked: Sequence[Asked],
     proposed: Mapping[Asked, Proposed],
-    options: DependenceOptions,
+    options: MapOptions,
 ) -> dict[Asked, Written]:
     """Every fill of every place in turn: the logits of all candidates at all places."""
     fills = min(options.samples, len(options.support))
@@ -175,7 +172,7 @@ def _write(
     return dict(zip(asked, run_by_shape(reader, asked, shape_of, write), strict=True))
 
 
-def _columns(question: DependenceQuestion, near: range) -> tuple[dict[int, slice], slice]:
+def _columns(question: MapQuestion, near: range) -> tuple[dict[int, slice], slice]:
     """The columns of places among those that are kept, and which of all columns those are."""
     ends = [0, *accumulate(question.widths)]
     start = ends[near.start]
@@ -184,7 +181,7 @@ def _columns(question: DependenceQuestion, near: range) -> tuple[dict[int, slice
 
 
 def _rows(
-    number: int, question: DependenceQuestion, place: int, fills: Int[Tensor, "fills pieces"]
+    number: int, question: MapQuestion, place: int, fills: Int[Tensor, "fills pieces"]
 ) -> Int[Tensor, "fills number_and_length"]:
     """The text with each fill, behind its number."""
     ids = torch.tensor(question.ids).repeat(len(fills), 1)
@@ -194,7 +191,7 @@ def _rows(
 
 def _read(
     reader: RowReader,
-    questions: Sequence[DependenceQuestion],
+    questions: Sequence[MapQuestion],
     rows: Int[Tensor, "rows number_and_length"],
     tokens: Mapping[int, Int[Tensor, "read candidates"]],
 ) -> Float[Tensor, "rows read candidates"]:
@@ -232,10 +229,10 @@ def _logits(
 
 def _measured(
     number: int,
-    question: DependenceQuestion,
+    question: MapQuestion,
     proposed: Mapping[Asked, Proposed],
     written: Mapping[Asked, Written],
-    options: DependenceOptions,
+    options: MapOptions,
 ) -> MeasuredMap:
     size = len(question.places)
     mine = [written[number, place] for place in range(size)]

@@ -11,7 +11,7 @@ from unmask.queries.dependence.dependence_map import DependenceMap
 from unmask.queries.dependence.information import by_information
 from unmask.queries.dependence.jacobian import by_jacobian
 from unmask.queries.dependence.pmi import by_pmi
-from unmask.queries.dependence.question import DependenceOptions, DependenceQuestion
+from unmask.queries.dependence.question import MapOptions, MapQuestion
 from unmask.settings import Settings
 
 _BY_MEASURE = {"mutual-information": by_information, "pmi": by_pmi, "jacobian": by_jacobian}
@@ -23,8 +23,8 @@ _CELLS_PER_WINDOW = 2**26
 
 def dependence_maps(
     model: MaskedLM,
-    questions: Iterable[DependenceQuestion],
-    options: DependenceOptions,
+    questions: Iterable[MapQuestion],
+    options: MapOptions,
     settings: Settings,
     *,
     name: str = "masked LM",
@@ -37,9 +37,9 @@ def dependence_maps(
 
 
 def _windows(
-    questions: Iterable[DependenceQuestion], options: DependenceOptions, settings: Settings
-) -> Iterator[list[DependenceQuestion]]:
-    held: list[DependenceQuestion] = []
+    questions: Iterable[MapQuestion], options: MapOptions, settings: Settings
+) -> Iterator[list[MapQuestion]]:
+    held: list[MapQuestion] = []
     tokens = cells = 0
     for question in questions:
         check_memory(question, options, settings)
@@ -53,9 +53,7 @@ def _windows(
         yield held
 
 
-def check_memory(
-    question: DependenceQuestion, options: DependenceOptions, settings: Settings
-) -> None:
+def check_memory(question: MapQuestion, options: MapOptions, settings: Settings) -> None:
     """Reject a text whose Jacobian would hold more than the memory limit allows."""
     # the logits, and their centred copies in float64
     needed = 12 * jacobian.cells(question, options) if options.measure == "jacobian" else 0
@@ -68,7 +66,7 @@ def check_memory(
 
 
 def _maps(
-    reader: RowReader, questions: list[DependenceQuestion], options: DependenceOptions, name: str
+    reader: RowReader, questions: list[MapQuestion], options: MapOptions, name: str
 ) -> Iterator[DependenceMap]:
     measured = _BY_MEASURE[options.measure](reader, questions, options)
     for question, one in zip(questions, measured, strict=True):

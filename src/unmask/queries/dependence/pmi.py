@@ -14,8 +14,8 @@ import torch
 from unmask.model.row_reader import RowReader
 from unmask.model.shapes import Shape, run_by_shape
 from unmask.queries.dependence.question import (
-    DependenceOptions,
-    DependenceQuestion,
+    MapOptions,
+    MapQuestion,
     MeasuredMap,
     ids_of,
     positions_of,
@@ -26,7 +26,7 @@ Asked = tuple[int, tuple[int, ...]]
 
 
 def by_pmi(
-    reader: RowReader, questions: Sequence[DependenceQuestion], options: DependenceOptions
+    reader: RowReader, questions: Sequence[MapQuestion], options: MapOptions
 ) -> list[MeasuredMap]:
     """The map of every text, in nats."""
     asked: list[Asked] = []
@@ -48,7 +48,7 @@ def by_pmi(
 
 
 def _log_probs(
-    reader: RowReader, questions: Sequence[DependenceQuestion], asked: Sequence[Asked]
+    reader: RowReader, questions: Sequence[MapQuestion], asked: Sequence[Asked]
 ) -> list[list[float]]:
     """Of every place that is masked, the log-probability of what stands there."""
 

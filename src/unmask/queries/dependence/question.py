@@ -31,7 +31,7 @@ _MOST_SAMPLES = 100_000
 
 
 @dataclass(frozen=True)
-class DependenceQuestion:
+class MapQuestion:
     """A text as it stands, with its places: words or residues, or the blanks of a cloze.
 
     In a whole text (`is_whole`) the tokens of all places are known. Otherwise the places are
@@ -60,7 +60,7 @@ class MeasuredMap:
 
 
 @dataclass(frozen=True, eq=False)
-class DependenceOptions:
+class MapOptions:
     """What is measured: over which tokens, from how many of them, between places how far apart."""
 
     measure: str
@@ -86,7 +86,7 @@ class DependenceOptions:
                     f"{name} is a whole number from {least} to {most:,}, not {quoted(value)}"
                 )
 
-    def pairs(self, question: DependenceQuestion) -> Iterator[tuple[int, int]]:
+    def pairs(self, question: MapQuestion) -> Iterator[tuple[int, int]]:
         """Every two places that are near enough."""
         size = len(question.places)
         if self.window is None:
@@ -95,7 +95,7 @@ class DependenceOptions:
             (one, other) for one in range(size) for other in self.near(question, one) if other > one
         )
 
-    def near(self, question: DependenceQuestion, place: int) -> range:
+    def near(self, question: MapQuestion, place: int) -> range:
         """The places that are near enough to one, itself included."""
         where = numbers_of(question.places)
         if self.window is None:
@@ -103,7 +103,7 @@ class DependenceOptions:
         first = bisect_left(where, where[place] - self.window)
         return range(first, bisect_right(where, where[place] + self.window))
 
-    def check(self, question: DependenceQuestion, name: str = "the text") -> None:
+    def check(self, question: MapQuestion, name: str = "the text") -> None:
         """Reject a text that this measure has no number for."""
         if len(question.places) < 2:
             advice = "; for the residues of a protein, give support='amino-acids'"
@@ -117,7 +117,7 @@ class DependenceOptions:
                 "text, or take the measure 'mutual-information'"
             )
 
-    def forward_passes(self, question: DependenceQuestion) -> int:
+    def forward_passes(self, question: MapQuestion) -> int:
         """How many forward passes a text takes, at most: of equal ones, one runs."""
         size, tokens = len(question.places), len(self.support)
         if self.measure == "jacobian":
@@ -134,7 +134,7 @@ class DependenceOptions:
         """How many fills of a place of so many pieces run, at most."""
         return min(self.samples, int(len(self.support) ** width))
 
-    def is_counted(self, question: DependenceQuestion) -> bool:
+    def is_counted(self, question: MapQuestion) -> bool:
         """Whether just so many forward passes run, because no two of them can be equal."""
         if self.measure == "mutual-information":
             return len(self.support) <= self.samples and max(question.widths) == 1
@@ -156,7 +156,7 @@ def read_question(
     *,
     places: Sequence[Blank] | None = None,
     support: Candidates = "vocabulary",
-) -> DependenceQuestion:
+) -> MapQuestion:
     """A text with the places that `dependence` is between, checked; the model does not run."""
     if isinstance(text, Cloze):
         # its blanks were chosen, as places are
@@ -173,7 +173,7 @@ def read_question(
 
 def question_of(
     cloze: Cloze, tokenizer: Any, names: Sequence[str] | None = None, *, is_chosen: bool = False
-) -> DependenceQuestion:
+) -> MapQuestion:
     """The places of a cloze: what its blanks covered, or, if it was written with masks, blanks.
 
     Of places that were chosen (`is_chosen`), neighbours may be far apart in the text.
@@ -193,7 +193,7 @@ def question_of(
     if whole:
         # in the order of the text, whatever the order they were named in
         places.sort(key=lambda place: place.positions)
-    return DependenceQuestion(cloze.text, ids, tuple(places), whole)
+    return MapQuestion(cloze.text, ids, tuple(places), whole)
 
 
 def _name(
@@ -215,13 +215,13 @@ def _name(
 # --- rows --------------------------------------------------------------------------------------
 
 
-def ids_of(questions: Sequence[DependenceQuestion]) -> Int[Tensor, "questions length"]:
+def ids_of(questions: Sequence[MapQuestion]) -> Int[Tensor, "questions length"]:
     """The ids of texts of one length."""
     return torch.tensor([question.ids for question in questions])
 
 
 def positions_of(
-    chosen: Sequence[tuple[DependenceQuestion, Sequence[int]]],
+    chosen: Sequence[tuple[MapQuestion, Sequence[int]]],
 ) -> Int[Tensor, "chosen positions"]:
     """The positions of some places of each text, one place after another; equally many each."""
     return torch.tensor(

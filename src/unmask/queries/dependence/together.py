@@ -18,7 +18,7 @@ from unmask.errors import ClozeError, UnmaskError
 from unmask.model.row_reader import Outcomes, RowReader
 from unmask.printable import quoted
 from unmask.queries.dependence.information import by_information
-from unmask.queries.dependence.question import DependenceOptions, DependenceQuestion
+from unmask.queries.dependence.question import MapOptions, MapQuestion
 
 Groups = list[tuple[int, ...]]
 # enough to tell dependent blanks from others: more did not improve fills
@@ -62,7 +62,7 @@ def greedy_groups(
 
 
 def independent_groups(
-    reader: RowReader, question: DependenceQuestion, options: DependenceOptions, at_most: float
+    reader: RowReader, question: MapQuestion, options: MapOptions, at_most: float
 ) -> tuple[Groups, Float[Tensor, "blanks size"]]:
     """The groups of all blanks, the surest first, and the distribution of each blank."""
     if max(question.widths) > 1:
@@ -79,7 +79,7 @@ def independent_groups(
 
 
 def fill_together(
-    reader: RowReader, question: DependenceQuestion, options: DependenceOptions, at_most: float
+    reader: RowReader, question: MapQuestion, options: MapOptions, at_most: float
 ) -> FilledTogether:
     """Fill group after group, each blank with its likeliest token given the groups before."""
     groups, log_probs = independent_groups(reader, question, options, at_most)
@@ -100,10 +100,10 @@ def fill_together(
 
 def _masked(
     reader: RowReader,
-    question: DependenceQuestion,
+    question: MapQuestion,
     ids: Sequence[int],
     blanks: Sequence[int],
-    options: DependenceOptions,
+    options: MapOptions,
 ) -> Float[Tensor, "blanks size"]:
     """The distributions of some blanks in one row."""
     positions = [question.places[blank].positions[0] for blank in blanks]

@@ -144,17 +144,17 @@ class Samples:
         return "\n".join([*lines, columns(table), *self._warnings()])
 
     def _warnings(self) -> list[str]:
-        warnings = []
+        notes = []
         if not self.converged:
-            warnings.append(f"not to be trusted: {' and '.join(self._shortcomings())}; {_REMEDY}")
+            notes.append(f"not to be trusted: {' and '.join(self._shortcomings())}; {_REMEDY}")
         if self.unknown_tokens:
             parts = ", ".join(map(quoted, self.unknown_tokens))
-            warnings.append(f"the vocabulary has no token for {parts} of the text")
+            notes.append(f"the vocabulary has no token for {parts} of the text")
         if self.unsolved:
-            warnings.append(
+            notes.append(
                 f"{self.unsolved} joints of a pair come from solvers that did not converge"
             )
-        return warnings
+        return notes
 
     def _shortcomings(self) -> list[str]:
         shortcomings = []

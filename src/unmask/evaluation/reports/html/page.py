@@ -79,9 +79,8 @@ def _results(report: Report) -> dict[str, Any]:
     listed = [note for one in tables for note in one.notes] + [
         one.naming["counted"] for one in distances
     ]
-    resampled = (
-        f"Bootstrap: {report.resampling.resamples:,} resamples, seed {report.resampling.seed}."
-    )
+    draws = report.resampling
+    resampled = f"Bootstrap: {draws.resamples:,} resamples, seed {draws.seed}."
     labels = list(dict.fromkeys(row.construction for row in report.rows))
     return {
         "terms": list(dict.fromkeys(terms)),
