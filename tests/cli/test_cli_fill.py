@@ -133,19 +133,19 @@ def test_blanks_by_span_and_by_index(fill, results):
         assert one["sequence"] == other["sequence"]
 
 
-def test_a_dash_reads_the_text_from_stdin(results, monkeypatch):
+def test_a_dash_reads_rows_of_stdin(results, monkeypatch):
     direct = results(PAIR)
-    monkeypatch.setattr(sys, "stdin", io.StringIO(PAIR + "\n"))
-    assert results("-") == direct
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(f"{PAIR}\n".encode())))
+    assert results("-")["fills"] == direct["results"]["log-pool"]["fills"]
     assert direct["text"] == PAIR
 
 
 @pytest.mark.parametrize(
     ("stdin", "sentence"),
     [
-        (io.TextIOWrapper(io.BytesIO(b"the [MASK] \xff"), encoding="utf-8"), "byte 11 cannot be"),
-        (io.StringIO(""), "the text is empty"),
-        (None, "there is no stdin"),
+        (io.TextIOWrapper(io.BytesIO(b"the [MASK] \xff"), encoding="utf-8"), "its byte 12 is 0xff"),
+        (io.TextIOWrapper(io.BytesIO()), "standard input holds no text"),
+        (None, "there is no standard input"),
     ],
 )
 def test_a_stdin_that_holds_no_text(stdin, sentence, folder, capsys, monkeypatch):
@@ -300,7 +300,7 @@ def test_words_stay_inert(fill, capsys, folder):
         (["--targets", "cat", "--mean", "geometric"], "orders of targets takes no option 'mean'"),
         (["--targets", "cat", "--piece-prior", "1=x"], "--piece-prior takes uniform, or numbers"),
         (["--targets", "cat", "--piece-prior", "1"], "--piece-prior takes uniform, or numbers"),
-        (["--limit", "2"], "--limit is for many texts; give --input FILE"),
+        (["--limit", "0"], "--limit takes a number of rows from 1, not 0"),
     ],
 )
 def test_what_does_not_go_together(arguments, sentence, folder, capsys):

@@ -117,8 +117,7 @@ class Shell:
             output = self._folder / "out"
         model = self._models["fasta" if format == "fasta" else name]
         place = f"{output}/" if output.name == "out" else str(output)
-        given = ["--input"] if name in ("fill", "dependence") else []
-        given = [name, "-m", model, "--quiet", *COMMANDS[name].options, "-o", place, *given]
+        given = [name, "-m", model, "--quiet", *COMMANDS[name].options, "-o", place]
         try:
             code = main([*given, str(file)])
             return Outcome(code, self._rows(output), self._capsys.readouterr().err)

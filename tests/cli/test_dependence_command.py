@@ -103,8 +103,8 @@ def test_a_tree_and_json(depend: Run, lm: unmask.LanguageModel) -> None:
 def test_a_text_from_stdin_and_one_with_blanks(
     depend: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(f"{TEXT}\n"))
-    assert depend("-")[1] == depend(TEXT)[1]
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(f"{TEXT}\n".encode())))
+    assert depend("-")[1] == depend(TEXT, "-o", "-")[1]
     _, out, _ = depend("the [MASK] saw [MASK]", "--samples", "5", measure="mutual-information")
     assert out.splitlines()[1].startswith("blank 0  blank 1  ")
 
@@ -183,7 +183,7 @@ def test_edges_of_a_parse_between_places() -> None:
 def test_rows_of_many_texts_in_their_order(depend: Run, tmp_path: Path, folder: str) -> None:
     place = tmp_path / "texts.csv"
     place.write_text("id,text\na,the cat sat\nb,cat\nc,\nd,a dog ran\n", encoding="utf-8")
-    code, out, err = depend("--input", str(place))
+    code, out, err = depend(str(place))
     rows = read(out)
     assert code == 0
     assert list(rows[0]) == ["id", *COLUMNS]
@@ -199,21 +199,21 @@ def test_rows_of_many_texts_in_their_order(depend: Run, tmp_path: Path, folder: 
     # the same into a file, quietly
     output = tmp_path / "out.csv"
     place.write_text("id,text\na,the cat sat\n", encoding="utf-8")
-    assert depend("--input", str(place), "-o", str(output), "--quiet") == (0, "", "")
+    assert depend(str(place), "-o", str(output), "--quiet") == (0, "", "")
     assert output.read_text(encoding="utf-8").splitlines() == out.splitlines()[:4]
 
 
 def test_plain_lines_and_json_lines(depend: Run, tmp_path: Path) -> None:
     plain = tmp_path / "texts.txt"
     plain.write_text("the cat sat\n\na dog ran\n", encoding="utf-8")
-    _, out, err = depend("--input", str(plain), "--json", "--tree")
+    _, out, err = depend(str(plain), "--json", "--tree")
     rows = [json.loads(line) for line in out.splitlines()]
     assert "2 of 2 texts mapped" in err
     assert [row["text"] for row in rows] == ["the cat sat"] * 3 + ["a dog ran"] * 3
     assert sum(row["tree"] for row in rows) == 4
     lines = tmp_path / "texts.jsonl"
     lines.write_text('{"text": 7}\n{"id": 5, "text": "the cat"}\n{"id": 6}\n', encoding="utf-8")
-    code, out, _ = depend("--input", str(lines), "--json")
+    code, out, _ = depend(str(lines), "--json")
     found = [json.loads(line) for line in out.splitlines()]
     assert code == 0
     assert [row.get("id") for row in found] == [None, 5, 6]
@@ -221,21 +221,21 @@ def test_plain_lines_and_json_lines(depend: Run, tmp_path: Path) -> None:
     assert "has no 'text'" in found[2]["reason"]
     # a tree that a window cannot join is the reason of that text alone
     lines.write_text('{"text": "cat"}\n', encoding="utf-8")
-    code, _, err = depend("--input", str(lines))
+    code, _, err = depend(str(lines))
     assert (code, "0 of 1 texts mapped" in err) == (2, True)
 
 
 def test_sequences_of_a_fasta_file(depend: Run, esm: str, tmp_path: Path) -> None:
     place = tmp_path / "chains.fasta"
     place.write_text(">one first chain\nMKT\nCA\n>two\nMK1\n>three\nmkt*\n", encoding="utf-8")
-    code, out, _ = depend("--input", str(place), model=esm)
+    code, out, _ = depend(str(place), model=esm)
     rows = read(out)
     assert code == 0
     assert [row["id"] for row in rows] == ["one"] * 10 + ["two"] + ["three"] * 3
     assert (rows[0]["first_name"], rows[0]["second_name"]) == ("M1", "K2")
     assert rows[10]["reason"] == "a sequence is letters A to Z; at position 3 it has '1'"
     # some positions of every chain, by the support that is named
-    some = ["--input", str(place), "--places", "1", "3", "--support", "A,K,"]
+    some = [str(place), "--places", "1", "3", "--support", "A,K,"]
     _, out, _ = depend(*some, model=esm, measure="mutual-information")
     assert [row["id"] for row in read(out)] == ["one", "two", "three"]
     code, out, _ = depend("MKT", "--support", "amino-acids", model=esm)
@@ -256,7 +256,7 @@ def test_sequences_of_a_fasta_file(depend: Run, esm: str, tmp_path: Path) -> Non
 def test_files_that_are_not_fasta(text: str, said: str, depend: Run, tmp_path: Path) -> None:
     place = tmp_path / "chains.fa"
     place.write_text(text, encoding="utf-8")
-    code, out, err = depend("--input", str(place))
+    code, out, err = depend(str(place))
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert said in err
 
@@ -268,13 +268,13 @@ def test_a_long_run_announces_its_cost(
     monkeypatch.setattr(announce, "_LONG_SECONDS", 0.0)
     place = tmp_path / "texts.txt"
     place.write_text("the cat sat\na dog ran\n", encoding="utf-8")
-    _, _, err = depend("--input", str(place))
+    _, _, err = depend(str(place))
     first, _ = err.splitlines()
     said = "pmi: 6 forward passes of 5 tokens per text like the first; 2 texts: 12 forward passes, "
     assert first.startswith(said)
-    _, _, err = depend("--input", str(place), "-o", f"{tmp_path}/parts/")
+    _, _, err = depend(str(place), "-o", f"{tmp_path}/parts/")
     assert err.startswith(said)
-    assert depend("--input", str(place), "--quiet")[2] == ""
+    assert depend(str(place), "--quiet")[2] == ""
 
 
 def test_a_dry_run_prints_the_cost_and_runs_nothing(
@@ -286,7 +286,7 @@ def test_a_dry_run_prints_the_cost_and_runs_nothing(
     assert depend(TEXT, "--dry-run") == (0, "pmi: 15 forward passes of 9 tokens\n", "")
     said = "pmi: 6 forward passes of 5 tokens per text like the first; 2 texts: 12 forward passes\n"
     for more in ([], ["-o", f"{output}/"]):
-        assert depend("--input", str(place), *more, "--dry-run") == (0, said, "")
+        assert depend(str(place), *more, "--dry-run") == (0, said, "")
     assert (sum(rows), output.exists()) == (0, False)
 
 
@@ -358,7 +358,7 @@ def test_the_page_shows_what_is_written(
     Path("models").mkdir()
     Path("models/tiny-english").symlink_to(real_model("tiny-english"), target_is_directory=True)
     Path("texts.csv").write_text(given, encoding="utf-8")
-    (line,) = (line for line in page.splitlines() if line.startswith("unmask dependence --input t"))
+    (line,) = (line for line in page.splitlines() if line.startswith("unmask dependence t"))
     assert main(shlex.split(line)[1:]) == 0
     assert capsys.readouterr().err.removeprefix("unmask: ").strip() in " ".join(page.split())
     written = read(Path("pairs.csv").read_text(encoding="utf-8"))
@@ -381,23 +381,22 @@ def test_the_page_counts_forward_passes(tiny_english: unmask.LanguageModel) -> N
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "give a TEXT, or --input FILE for many; one of the two"),
-        ([TEXT, "--input", "x.txt"], "one of the two"),
+        ([], "give INPUT: a file, or - for standard input, or a text"),
+        ([TEXT, "x.txt"], "put it in quotation marks"),
         ([TEXT, "--top", "0"], "--top takes a number of pairs from 1, not 0"),
         ([TEXT, "--samples", "2"], "samples is a whole number from 4"),
         ([TEXT, "--window", "0"], "window is a whole number from 1"),
         ([TEXT, "--measure", "pmi", "--support", "man,dog"], "pmi is of the tokens that stand in"),
-        ([TEXT, "--input-format", "txt"], "--input-format is for many texts"),
-        (["--input", "x", "--input-format", "xml"], "format is one of 'csv', 'fasta', 'jsonl'"),
-        (["--input", "x", "--json", "-o", "y.csv"], "--json prints rows to stdout"),
+        ([TEXT, "--input-format", "txt"], "--input-format is for files"),
+        (["-", "--input-format", "xml"], "format is one of 'csv', 'fasta', 'jsonl'"),
+        (["x", "--json", "-o", "y.csv"], "--json prints rows to stdout"),
         ([TEXT, "--parser", "en"], "--parser draws a second tree; give --tree and --figure too"),
         ([TEXT, "-o", "pairs.txt"], "does not end with .csv, .jsonl, .parquet or .tsv"),
         ([TEXT, "-o", "no/pairs.csv"], "cannot write 'no/pairs.csv'"),
         ([TEXT, "--figure", "map.gif"], "a figure is a file in .svg, .png, .pdf"),
-        (["--input", "x.txt", "--figure", "map.svg"], "--figure is of one TEXT"),
-        ([TEXT, "-o", "pairs.parquet"], "the pairs of one TEXT are written to .csv, .tsv or"),
-        (["--input", "none.txt"], "there is no file 'none.txt'"),
-        (["--input", "none.fasta"], "there is no file 'none.fasta'"),
+        (["-", "--figure", "map.svg"], "--figure is of one text"),
+        (["none.txt"], "there is no file 'none.txt'"),
+        (["none.fasta"], "there is no file 'none.fasta'"),
     ],
 )
 def test_options_are_checked_before_the_model_loads(
@@ -463,4 +462,4 @@ def test_what_does_not_go_with_together(
 ) -> None:
     assert main(["fill", "a [MASK] b", "-m", folder, "--together", "0.1", *other]) == 2
     err = capsys.readouterr().err
-    assert f"--together writes one fill of one TEXT; leave out {other[0]}" in err
+    assert f"--together writes one fill of one text; leave out {other[0]}" in err

@@ -1,4 +1,4 @@
-"""`unmask fill --input`: many texts into JSON lines, in order, as they come."""
+"""`unmask fill`: many texts into JSON lines, in order, as they come."""
 
 import io
 import json
@@ -27,12 +27,12 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def answered(folder, tmp_path, capsys):
-    """Run `unmask fill --input` on lines; the rows, stderr and the exit code."""
+    """Run `unmask fill` on lines; the rows, stderr and the exit code."""
 
     def run(lines: list[Any], *arguments: str, name: str = "in.jsonl") -> tuple[Any, str, int]:
         texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
         (tmp_path / name).write_text("\n".join(texts) + "\n", encoding="utf-8")
-        code = main(["fill", "--input", str(tmp_path / name), "-m", folder, *arguments])
+        code = main(["fill", str(tmp_path / name), "-m", folder, *arguments])
         out, err = capsys.readouterr()
         assert out.isascii()
         return [json.loads(line) for line in out.splitlines()], err, code
@@ -129,7 +129,7 @@ def test_standard_input_and_a_file_for_the_answers(folder, tmp_path, capsys, mon
         raw = io.BufferedReader(io.BytesIO(text.encode()))
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(raw, encoding="utf-8"))
         output = tmp_path / f"{format}.jsonl"
-        asked = ["--input", "-", "--input-format", format, "--output", str(output), "--quiet"]
+        asked = ["-", "--input-format", format, "--output", str(output), "--quiet"]
         assert main(["fill", *asked, "-m", folder, "--top", "2"]) == 0
         assert capsys.readouterr() == ("", "")
         assert json.loads(output.read_text())["fills"] == lm.fill(ONE, top=2)
@@ -191,7 +191,7 @@ def test_a_field_that_an_answer_has_too_is_refused(answered):
 
 def test_bytes_that_are_no_text_are_a_bad_line_too(folder, tmp_path, capsys):
     (tmp_path / "in.txt").write_bytes(b"\xff\n" + ONE.encode() + b"\r\n")
-    assert main(["fill", "--input", str(tmp_path / "in.txt"), "-m", folder]) == 0
+    assert main(["fill", str(tmp_path / "in.txt"), "-m", folder]) == 0
     first, second = map(json.loads, capsys.readouterr().out.splitlines())
     assert "is not UTF-8: its byte 1 is 0xff" in first["reason"]
     assert second["text"] == ONE
@@ -214,7 +214,7 @@ def test_answers_to_a_pipe_are_there_before_the_next_line_is_read(folder, capsys
     source = lines()
     stdin = SimpleNamespace(buffer=SimpleNamespace(readline=lambda _: next(source, b"")))
     monkeypatch.setattr(sys, "stdin", stdin)
-    assert main(["fill", "--input", "-", "-m", folder, "--quiet", "--top", "1"]) == 0
+    assert main(["fill", "-", "-m", folder, "--quiet", "--top", "1"]) == 0
     # the first row is read for the names of its columns
     assert [text.count("\n") for text in seen] == [0, 1, 1]
 
@@ -237,7 +237,7 @@ def test_tables_in_and_out(ending, folder, tmp_path, capsys, lm):
             "--method",
             "orders",
         ]
-        assert main(["fill", "--input", str(tmp_path / f"in.{ending}"), "-m", folder, *asked]) == 0
+        assert main(["fill", str(tmp_path / f"in.{ending}"), "-m", folder, *asked]) == 0
         source = open_input([str(tmp_path / f"out.{target}")], texts_per_unit=9)
         found = list(rows_or_raise(source, ["text"]))
         assert [(row["n"], row["text"]) for row in found] == [("=1", ONE), ("2", PAIR)]
@@ -252,16 +252,15 @@ def test_tables_in_and_out(ending, folder, tmp_path, capsys, lm):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--input", "IN/no.txt"], "there is no file"),
-        (["--input", "IN/empty.txt"], "holds no text; give at least one"),
-        (["--input", "IN/in.txt", "--input-format", "csv"], "has no column 'text'"),
-        (["--input", "IN/in.txt", "--output", "IN/x"], "does not end with .csv, .jsonl, .parquet"),
-        (["--input", "IN/in.txt", "--json"], "leave out --json"),
-        (["--input", "IN/in.txt", "--method", "mlm,orders"], "--input takes one --method, not 2"),
-        (["--input", "IN/in.txt", "--output", "IN/in.txt"], "is the input too"),
-        (["--input", "IN/in.txt", "--output", "IN/none/x"], "give a file in a folder that exists"),
-        (["--input", "IN/long.txt"], "is longer than 1.0 MB"),
-        ([], "give a TEXT, or --input FILE for many"),
+        (["IN/no.txt"], "there is no file"),
+        (["IN/empty.txt"], "holds no text; give at least one"),
+        (["IN/in.txt", "--input-format", "csv"], "has no column 'text'"),
+        (["IN/in.txt", "--output", "IN/x"], "does not end with .csv, .jsonl, .parquet"),
+        (["IN/in.txt", "--json", "-o", "IN/x.csv"], "--json prints rows to stdout"),
+        (["IN/in.txt", "--output", "IN/in.txt"], "is the input too"),
+        (["IN/in.txt", "--output", "IN/none/x"], "give a file in a folder that exists"),
+        (["IN/long.txt"], "is longer than 1.0 MB"),
+        ([], "give INPUT: a file"),
     ],
 )
 def test_what_cannot_be_read_or_written(arguments, said, folder, tmp_path, capsys):

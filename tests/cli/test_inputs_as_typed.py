@@ -63,7 +63,7 @@ def test_tables_and_json_lines_too(end: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
 def test_fill_reads_a_text_per_line_whatever_ends_it(end, folder, tmp_path, capsys) -> None:
     (tmp_path / "in.txt").write_bytes((ONE + end + PAIR + end).encode())
-    asked = ["--input", str(tmp_path / "in.txt"), "--method", "orders", "--top", "1"]
+    asked = [str(tmp_path / "in.txt"), "--method", "orders", "--top", "1"]
     assert main(["fill", "-m", folder, *asked]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [row["text"] for row in rows] == [ONE, PAIR]
@@ -193,7 +193,7 @@ def test_a_table_without_the_column_is_refused_before_torch_is_imported(tmp_path
     code = """
 import sys
 from unmask.cli import main
-for command in (["score"], ["pairs"], ["variants"], ["dependence", "--input"], ["fill", "--input"]):
+for command in (["score"], ["pairs"], ["variants"], ["dependence"], ["fill"]):
     assert main([*command, "a.csv", "-m", "none"]) == 2
 assert "torch" not in sys.modules
 """

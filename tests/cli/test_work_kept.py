@@ -26,18 +26,18 @@ def folder(tmp_path_factory) -> str:
 
 @pytest.fixture
 def fill_all(folder, tmp_path, capsys):
-    """Run `unmask fill --input` on TEXTS, or others, into a file; exit code and stderr."""
+    """Run `unmask fill` on TEXTS, or others, into a file; exit code and stderr."""
 
     def run(*arguments: str, texts: list[str] = TEXTS, name: str = "in.txt") -> tuple[int, str]:
         (tmp_path / name).write_text("\n".join(texts) + "\n")
         out = ["--output", str(tmp_path / "out.jsonl"), "--top", "2"]
-        code = main(["fill", "--input", str(tmp_path / name), "-m", folder, *out, *arguments])
+        code = main(["fill", str(tmp_path / name), "-m", folder, *out, *arguments])
         return code, capsys.readouterr().err
 
     return run
 
 
-# --- fill --input ------------------------------------------------------------------------------
+# --- fill --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("place", ["_plan.json", "part-000000.parquet", "_locks/0-of-1.lock"])
@@ -101,7 +101,7 @@ def test_the_cost_of_all_lines_is_said_once(fill_all, monkeypatch, folder, capsy
 
 def test_pipes_and_devices_are_written_to_as_they_are(folder, tmp_path, capsys):
     (tmp_path / "in.txt").write_text(ONE)
-    asked = ["fill", "--input", str(tmp_path / "in.txt"), "-m", folder, "--output", "/dev/null"]
+    asked = ["fill", str(tmp_path / "in.txt"), "-m", folder, "--output", "/dev/null"]
     asked += ["--output-format", "jsonl"]
     assert [main(asked), main(asked)] == [0, 0]
 

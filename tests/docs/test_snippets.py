@@ -270,7 +270,7 @@ def test_what_fails_is_noticed(
 ) -> None:
     reader = Reader(models, monkeypatch, capsys)
     wrong, missing, fine = commands(
-        "unmask fill --sharp x & unmask score -m bert no.csv\ncat texts.txt | unmask fill --input -"
+        "unmask fill --sharp x & unmask score -m bert no.csv\ncat texts.txt | unmask fill -"
         " -m x --method orders > fills.jsonl"
     )
     with pytest.raises(pytest.fail.Exception, match="not a command"):

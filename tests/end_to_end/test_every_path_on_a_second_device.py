@@ -475,7 +475,7 @@ def _(place: Place) -> object:
 
 @path("the command dependence, into a folder")
 def _(place: Place) -> object:
-    arguments = ("--input", "{folder}/texts.txt", "--samples", "4", "--quiet")
+    arguments = ("{folder}/texts.txt", "--samples", "4", "--quiet")
     place.run("dependence", *arguments, "-o", "{folder}/maps/")
     return place.written("maps")
 

@@ -74,14 +74,14 @@ KINDS = {
         "options.methods is",
     ),
     "fill": Given(
-        ["fill", "--input", "FILE"],
+        ["fill", "FILE"],
         [{"text": text.replace("saw", "[MASK]")} for text in TEXTS],
         "jsonl",
         ["--top", "3"],
         "options.top is '10' there, '3' here",
     ),
     "dependence": Given(
-        ["dependence", "--input", "FILE", "--samples", "4"],
+        ["dependence", "FILE", "--samples", "4"],
         [{"text": text} for text in TEXTS],
         "tsv",
         ["--apc"],

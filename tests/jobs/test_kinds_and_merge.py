@@ -58,7 +58,7 @@ def test_pairs_in_parts_are_those_of_python(model, tmp_path, capsys) -> None:
 def test_fills_in_parts_are_those_of_lines(model, tmp_path, capsys) -> None:
     lines = [{"id": 1, "text": PAIR}, {"text": "no blank."}, {"text": ONE, "method": "mlm"}]
     (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    asked = ["fill", "--input", tmp_path / "in.jsonl", "-m", model, "--top", "2"]
+    asked = ["fill", tmp_path / "in.jsonl", "-m", model, "--top", "2"]
     assert run(*asked, "--output", tmp_path / "out.jsonl") == 0
     assert run(*asked, "-o", f"{tmp_path}/f/", "--texts-per-unit", "1") == 0
     assert capsys.readouterr().err.count("2 of 3 texts answered; the others have a reason") == 2
@@ -85,7 +85,7 @@ def test_dependence_in_parts_is_that_of_one_file(model, tmp_path, capsys) -> Non
         json.dumps({"id": name, "text": text}) for name, text in zip("abc", texts, strict=True)
     ]
     (tmp_path / "in.jsonl").write_text("\n".join(lines))
-    asked = ["dependence", "-m", model, "--samples", "5", "--tree", "--apc", "--input"]
+    asked = ["dependence", "-m", model, "--samples", "5", "--tree", "--apc"]
     assert run(*asked, tmp_path / "in.jsonl", "-o", tmp_path / "out.jsonl") == 0
     more = ["-o", f"{tmp_path}/d/", "--texts-per-unit", "1"]
     assert run(*asked, tmp_path / "in.parquet", *more) == 0
@@ -94,8 +94,6 @@ def test_dependence_in_parts_is_that_of_one_file(model, tmp_path, capsys) -> Non
     plain, merged = rows_of(tmp_path / "out.jsonl"), rows_of(tmp_path / "d.jsonl")
     for row, other in zip(merged, plain, strict=True):
         assert other == pytest.approx(row, abs=1e-6)
-    assert run("dependence", "the cat sat", "-o", f"{tmp_path}/e/", "-m", model) == 2
-    assert "for many texts; give --input FILE" in capsys.readouterr().err
 
 
 KIND = """
@@ -187,7 +185,9 @@ def test_a_folder_as_one_file(format, model, tmp_path, capsys) -> None:
 @pytest.mark.parametrize("place", ["none/", "none/*.txt", "none.parquet"])
 def test_files_that_are_not_there_end_in_one_line(place, model, tmp_path, capsys) -> None:
     assert run("score", tmp_path / place, "-m", model, "-o", f"{tmp_path}/x/") == 2
-    assert capsys.readouterr().err == f"unmask: there is no file '{tmp_path / place}'\n"
+    err = capsys.readouterr().err
+    assert err.startswith(f"unmask: there is no file '{tmp_path / place}'")
+    assert err.count("\n") == 1
 
 
 def test_what_cannot_be_merged(model, tmp_path, capsys) -> None:

@@ -100,7 +100,7 @@ def test_a_shard_without_texts_is_no_failure(model, protein, tmp_path, capsys) -
         ["score", tmp_path / "in.txt", "-m", model],
         ["pairs", tmp_path / "pairs.csv", "-m", model],
         ["score", tmp_path / "pairs.csv", "-m", model, "--pairs", "word1,word2", "--by", "text"],
-        ["dependence", "--input", tmp_path / "in.txt", "-m", model],
+        ["dependence", tmp_path / "in.txt", "-m", model],
         ["variants", tmp_path / "assay.csv", "-m", protein, "--sequence", "MAKV"],
     ):
         where = f"{tmp_path}/{asked[0]}{len(asked)}/"

@@ -140,7 +140,7 @@ def test_fill_names_the_word_before_its_cost(folder, capsys):
 def test_lines_have_the_pieces_of_every_blank(folder, capsys, tmp_path):
     lines = tmp_path / "texts.jsonl"
     lines.write_text(json.dumps({"text": TEXT, "blanks": ["unhappy"], "method": "orders"}))
-    assert main(["fill", "-m", folder, "--input", str(lines), "--quiet"]) == 0
+    assert main(["fill", "-m", folder, str(lines), "--quiet"]) == 0
     assert json.loads(capsys.readouterr().out)["diagnostics"]["pieces"] == [1]
 
 

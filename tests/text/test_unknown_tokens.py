@@ -168,7 +168,7 @@ def test_fill_of_many_lines_says_it_in_each(folder, capsys, tmp_path):
     lines = tmp_path / "texts.jsonl"
     asked = [{"text": HALF}, {"text": WHOLE}, {"text": HALF, "targets": ["cat", "dog"]}]
     lines.write_text("\n".join(map(json.dumps, asked)))
-    assert main(["fill", "-m", folder, "--input", str(lines), "--quiet"]) == 0
+    assert main(["fill", "-m", folder, str(lines), "--quiet"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     found = [row["diagnostics"]["unknown_tokens"] for row in rows]
     assert found == [["zebra", "and"], [], ["zebra", "and"]]

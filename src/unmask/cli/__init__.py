@@ -7,6 +7,7 @@ import argparse
 import difflib
 import io
 import os
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ from unmask.cli import (
     tune,
     variants,
 )
-from unmask.cli.command import Command, add_options, value
+from unmask.cli.command import Command, add_options, declared, value
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
 
@@ -63,7 +64,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         hint = f"did you mean {quoted(near[0])}? Commands" if near else "commands"
         options.say(f"no command {quoted(given[0])}; {hint}: {', '.join(_COMMANDS)}")
         return 2
-    chosen = parser.parse_args(given)
+    chosen, unknown = parser.parse_known_args(given)
+    if unknown:
+        options.say(_hint(chosen.command, unknown[0]))
+        return 2
     try:
         code = value(_COMMANDS[chosen.command], vars(chosen)).run()
         if sys.stdout is not None:
@@ -86,6 +90,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = f" {quoted(str(error.filename), limit=150)}" if error.filename else ""
         options.say(f"{error.strerror or error}{where}")
         return 2
+
+
+# names that were given up, or that others use
+_GUESSES = {
+    "input": "give the file itself",
+    "sketch": "estimates are the default; --exact turns them off",
+    "format": "give --input-format or --output-format",
+    "corpus-format": "did you mean --input-format?",
+    "patience": "did you mean --wait?",
+    "skip-bad": "bad rows are skipped by default; --strict ends at the first",
+    **dict.fromkeys(("output-file", "out", "outfile"), "did you mean --output?"),
+    **dict.fromkeys(("n", "num", "max-rows", "examples", "head"), "did you mean --limit?"),
+    **dict.fromkeys(("topk", "top-k", "k"), "did you mean --top?"),
+    **dict.fromkeys(("methods", "measure"), "did you mean --method?"),
+    **dict.fromkeys(("model-path", "model-name-or-path"), "did you mean --model?"),
+    **dict.fromkeys(("batch", "batchsize"), "did you mean --batch-size?"),
+    "texts": "did you mean --text?",
+}
+
+
+def _hint(command: str, unknown: str) -> str:
+    """What to give in place of an argument that a command does not take."""
+    if not unknown.startswith("-"):
+        return f"{command} takes no further argument {quoted(unknown)}"
+    name = unknown.partition("=")[0]
+    own = [f"--{one.name.replace('_', '-')}" for one in declared(_COMMANDS[command])]
+    hint = _GUESSES.get(name.lstrip("-"), "")
+    meant = [one for one in re.findall("--[a-z-]+", hint) if one not in own]
+    near = difflib.get_close_matches(name, own, n=1)
+    if not hint or meant:
+        hint = f"did you mean {near[0]}?" if near else f"unmask {command} --help lists its options"
+    return f"{command} has no option {quoted(name)}: {hint}"
 
 
 def _kept(error: BaseException) -> list[str]:

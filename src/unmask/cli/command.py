@@ -113,7 +113,7 @@ def add_options(parser: argparse.ArgumentParser, command: type) -> None:
         title = one.option.group or ""
         if title not in groups:
             groups[title] = parser.add_argument_group(title)
-        OPTION_NAMES.add(one.name)
+        OPTION_NAMES.update([] if one.option.is_positional else [one.name])
         flags, how = _as_argparse(one)
         groups[title].add_argument(*flags, **how)
 

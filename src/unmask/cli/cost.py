@@ -53,7 +53,7 @@ class CostCommand:
         "N",
         default=1,
     )
-    json: bool = option("print JSON instead of text", default=False)
+    json: bool = options.JSON()
     methods: options.Methods = group(options.Methods())
     support: str | None = option(options.SUPPORT, "NAME|TOKENS", group="construction")
     estimation: options.Estimation = group(options.Estimation(), without=("seed",))

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from unmask.cli import announce, cluster, many, options
-from unmask.cli.command import argument, group, option
+from unmask.cli import announce, cluster, inputs, many, options
+from unmask.cli.command import group, option
 from unmask.errors import UnmaskError
-from unmask.names import BINARY_FORMATS, MEASURES
+from unmask.names import MEASURES
 from unmask.plots.saving import save_figure
 
 if TYPE_CHECKING:
@@ -29,15 +29,15 @@ class DependenceCommand(many.RowsCommand):
 
     SUMMARY = "map which words or residues of a text depend on each other"
     DESCRIPTION = (
-        "Map how strongly every two words of TEXT depend on each other in the model. "
+        "Map how strongly every two words of a text depend on each other in the model. "
         "mutual-information (in bits): with both words masked, how far filling one moves the "
         "distribution of the other. pmi (in nats): how much likelier each of the two words is "
         "when the other is known; the cheapest. jacobian (in nats): with the text as it stands, "
         "how far writing other tokens at one place moves the log-probabilities at the other. If "
-        "TEXT has mask tokens, the blanks are the places, and stay masked. --support amino-acids "
-        "makes TEXT a sequence of residues, counted from 1. Prints the strongest pairs; --output "
-        "writes all of them. With --input, rows of many texts are written as they are known, and "
-        "a text that cannot be mapped has a reason instead of numbers."
+        "a text has mask tokens, the blanks are the places, and stay masked. --support amino-acids "
+        "makes a text a sequence of residues, counted from 1. Prints the strongest pairs of one "
+        "text; --output writes all of them. Of files, all columns and all pairs are written as they"
+        " are known, and a text that cannot be mapped has a reason instead of numbers."
     )
     EXAMPLE = (
         'unmask dependence "Two dogs are running." -m bert-base-cased --tree --figure arcs.svg'
@@ -45,7 +45,8 @@ class DependenceCommand(many.RowsCommand):
 
     TEXTS_PER_UNIT = _TEXTS_PER_UNIT
 
-    text: str | None = argument("the text; - reads it from stdin", "TEXT", default=None)
+    input: tuple[str, ...] = inputs.INPUT()
+    text: tuple[str, ...] = inputs.TEXT()
     model: str = options.MODEL()
     measure: str = option(f"{', '.join(MEASURES)} (default: {{default}})", "NAME", default=_MEASURE)
     samples: int = option(
@@ -79,7 +80,7 @@ class DependenceCommand(many.RowsCommand):
     )
     top: int = option("number of pairs to print (default: {default})", "N", default=10)
     seed: int = options.SEED()
-    json: bool = option("print JSON instead of a table", default=False)
+    json: bool = options.JSON()
     figure: str | None = option(
         "also draw a .svg, .png or .pdf file: a heat map, or arcs with --tree; needs the extra "
         "plots",
@@ -88,42 +89,29 @@ class DependenceCommand(many.RowsCommand):
     parser: str | None = option(
         "draw the tree of this spaCy model below the arcs; needs the extra syntax", "NAME"
     )
-    output: str | None = many.output(
-        "the strongest pairs of TEXT, or all of --input as CSV, on stdout"
-    )
-    output_format: str | None = many.OUTPUT_FORMAT()
+    output: str | None = many.OUTPUT()
+    output_format: str | None = options.OUTPUT_FORMAT()
     dry_run: bool = announce.DRY_RUN()
     quiet: bool = options.QUIET()
-    input: str | None = option(
-        "read many texts instead of TEXT: one per line, .csv, .tsv, .jsonl or .parquet with the "
-        "column text, or FASTA; also a pattern, a folder of files, or a URL. All columns are "
-        "kept. Rows go to stdout as CSV, or as JSON lines with --json, or to --output",
-        "FILE|-",
-        group="many texts",
-    )
     input_format: str | None = options.INPUT_FORMAT()
-    limit: int | None = many.LIMIT(group="many texts")
+    limit: int | None = options.LIMIT()
     running: options.Running = group(options.Running(), without=options.TABLES)
-    texts_per_unit: int | None = many.texts_per_unit(_TEXTS_PER_UNIT)
+    texts_per_unit: int | None = many.TEXTS_PER_UNIT()
     shard: str | None = many.SHARD()
     distributed: cluster.RayOptions = group(cluster.RayOptions())
 
     def run(self) -> int:
         """Check all options and files, load the model, then map one text or many."""
-        given = many.GivenRows(
-            [self.input or ""], self.input_format, self.limit, piped_format="txt"
-        )
-        if self.input is not None:
-            given.check_header(["text"])
-        self._check()
+        source = inputs.read_input(self.input, self.text)
+        given = many.GivenRows.of(source, self, piped_format="txt")
+        given.check_header(["text"])
+        is_one = many.is_one_text(self, source)
+        self._check(is_one)
         parse = self._parser()
         kind = self._kind()
-        if self.input is not None:
-            default = "jsonl" if self.json else "csv"
-            return many.rows_command(
-                self, kind, given, at_once=_TEXTS_AT_ONCE, default_format=default
-            )
-        text = options.given_text(self.text)
+        if not is_one:
+            return many.rows_command(self, kind, given, at_once=_TEXTS_AT_ONCE)
+        (text,) = source.texts
         lm = self.running.load(self.model)
         question = kind.question(lm, text)
         if self.figure is not None and self.tree:
@@ -138,8 +126,6 @@ class DependenceCommand(many.RowsCommand):
         (found,) = kind.maps(lm, [question])
         edges = found.tree(projective=True) if self.tree else None
         print(_as_json(lm, found, edges, self.top) if self.json else self._shown(found))
-        if self.output is not None:
-            self._write_one(kind, found)
         if self.figure is not None:
             other = None if parse is None else _parsed(found, parse)
             save_figure(found.plot(tree=self.tree, other=other), self.figure)
@@ -153,7 +139,10 @@ class DependenceCommand(many.RowsCommand):
         from unmask.jobs.kinds.dependence import DependenceKind
         from unmask.records.files import format_by_name
 
-        is_fasta = "fasta" in (self.input_format, format_by_name(self.input or ""))
+        is_fasta = "fasta" in (
+            self.input_format,
+            format_by_name(self.input[0] if self.input else ""),
+        )
         support = options.support(self.support or ("amino-acids" if is_fasta else "vocabulary"))
         places = tuple(options.blank(one) for one in self.places) or None
         return DependenceKind(
@@ -169,18 +158,13 @@ class DependenceCommand(many.RowsCommand):
             settings=self.running.settings(progress=False if self.quiet else None),
         )
 
-    def _write_one(self, kind: "DependenceKind", found: "DependenceMap") -> None:
-        rows = [{"text": found.text, **row} for row in kind.rows_of(found)]
-        names = ["text", *kind.output_columns]
-        many.write_rows(self.output or "-", names, rows, self.output_format)
-
     def _shown(self, found: "DependenceMap") -> str:
         if not self.tree:
             return found.table(found.top(self.top))
         edges = set(found.tree(projective=True))
         return found.table(one for one in found.pairs() if (one.first, one.second) in edges)
 
-    def _check(self) -> None:
+    def _check(self, is_one: bool) -> None:
         """Reject options that do not go together, before a model is loaded."""
         from unmask.queries.dependence.question import MapOptions, check_support
         from unmask.text.support import Support
@@ -188,28 +172,13 @@ class DependenceCommand(many.RowsCommand):
         # the numbers, over any support: that of the model is known later
         MapOptions(self.measure, Support.of(["a", "b"]), self.samples, self.window, self.seed)
         check_support(self.measure, options.support(self.support or "vocabulary"))
-        if (self.text is None) == (self.input is None):
-            raise UnmaskError("give a TEXT, or --input FILE for many; one of the two")
         if self.top < 1:
             raise UnmaskError(f"--top takes a number of pairs from 1, not {self.top}")
-        if self.input is None:
-            why = "is for many texts; give --input FILE"
-            options.reject(self, ("input_format", "limit"), why)
-        if self.input is not None and self.json and self.output is not None:
-            raise UnmaskError("--json prints rows to stdout; leave it out to give --output")
         if self.parser is not None and not (self.tree and self.figure):
             raise UnmaskError("--parser draws a second tree; give --tree and --figure too")
-        if not many.is_folder(self):
-            if (
-                many.output_format(self.output, self.output_format) in BINARY_FORMATS
-                and self.input is None
-            ):
-                raise UnmaskError("the pairs of one TEXT are written to .csv, .tsv or .jsonl")
-        elif self.input is None:
-            raise UnmaskError("a folder of parts is for many texts; give --input FILE")
         if self.figure is not None:
-            if self.input is not None:
-                raise UnmaskError("--figure is of one TEXT; leave out --input")
+            if not is_one:
+                raise UnmaskError("--figure is of one text; give one, and leave out --output")
             options.check_figure(self.figure)
 
     def _parser(self) -> Any:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from unmask.cli import announce, cluster, many, options, show
-from unmask.cli.command import argument, declared_by, group, option
+from unmask.cli import announce, cluster, inputs, many, options, show
+from unmask.cli.command import declared_by, group, option
 from unmask.errors import MethodError, SupportError, UnmaskError
 from unmask.plots.saving import save_figure
 from unmask.printable import printable
@@ -44,11 +44,12 @@ class FillCommand(many.RowsCommand):
 
     SUMMARY = "rank what fills the blanks of a text together"
     DESCRIPTION = (
-        "Rank what fills the blanks of TEXT together. Write the model's mask token where a token "
+        "Rank what fills the blanks of a text together. Write the model's mask token where a token "
         "is missing ([MASK] for BERT, <mask> for RoBERTa), or name the words of an ordinary text "
         "to blank with --blank. Several methods share the same forward passes and are shown side "
-        "by side. With --input, every row of a file is a text; a row is written as soon as it is "
-        "known, and one that cannot be answered has a reason instead."
+        "by side. Of a file, every row is a text: in its column text, and optionally targets, "
+        "piece_prior, blanks, support and method in place of the options; other columns are kept. "
+        "A row is written as soon as it is known, and one that cannot be answered has a reason."
     )
     EXAMPLE = (
         'unmask fill -m bert-base-cased "The [MASK] [MASK] at the casino." --method log-pool,mlm'
@@ -56,7 +57,8 @@ class FillCommand(many.RowsCommand):
 
     TEXTS_PER_UNIT = _TEXTS_PER_UNIT
 
-    text: str | None = argument("text with blanks; - reads it from stdin", "TEXT", default=None)
+    input: tuple[str, ...] = inputs.INPUT()
+    text: tuple[str, ...] = inputs.TEXT()
     model: str = options.MODEL()
     blank: tuple[str, ...] = option(
         "what to blank in an ordinary text: a word or phrase that occurs once (it becomes one "
@@ -72,7 +74,7 @@ class FillCommand(many.RowsCommand):
         "information, such as 0.05, are filled at the same time, each with its likeliest token",
         "BITS",
     )
-    json: bool = option("print JSON instead of a table", default=False)
+    json: bool = options.JSON()
     figure: str | None = option(
         "also draw the fills into a .svg, .png or .pdf file: a heat map of two blanks, with "
         "several methods side by side, or a bar chart of one blank; needs the extra plots",
@@ -106,32 +108,23 @@ class FillCommand(many.RowsCommand):
         "uniform|N=P,...",
         group="construction",
     )
-    input: str | None = option(
-        "read many texts instead of TEXT: one per line, or .csv, .tsv, .jsonl or .parquet with "
-        "the column text, and optionally targets, piece_prior, blanks, support and method instead "
-        "of the options; also a pattern, a folder of files or a URL. Other columns are kept; rows "
-        "have text, fills, method, incompatibility, diagnostics and reason",
-        "FILE|-",
-        group="many texts",
-    )
     input_format: str | None = options.INPUT_FORMAT()
-    limit: int | None = many.LIMIT(group="many texts")
-    output: str | None = many.output("stdout, as JSON lines", group="many texts")
-    output_format: str | None = many.OUTPUT_FORMAT(group="many texts")
+    limit: int | None = options.LIMIT()
+    output: str | None = many.OUTPUT()
+    output_format: str | None = options.OUTPUT_FORMAT()
     dry_run: bool = announce.DRY_RUN()
     running: options.Running = group(options.Running())
-    texts_per_unit: int | None = many.texts_per_unit(_TEXTS_PER_UNIT)
+    texts_per_unit: int | None = many.TEXTS_PER_UNIT()
     shard: str | None = many.SHARD()
     distributed: cluster.RayOptions = group(cluster.RayOptions())
 
     def run(self) -> int:
         """Check all options, then fill one text or many lines."""
-        given = many.GivenRows(
-            [self.input or ""], self.input_format, self.limit, piped_format="txt"
-        )
-        self._check()
-        if self.input is not None:
-            given.check_header(["text"])
+        source = inputs.read_input(self.input, self.text)
+        is_one = many.is_one_text(self, source)
+        self._check(is_one)
+        given = many.GivenRows.of(source, self, piped_format="txt")
+        given.check_header(["text"])
         from unmask.jobs.kinds.fill import Answerer, FillKind, FillRequest
 
         default = "orders" if self.targets else "log-pool"
@@ -145,12 +138,12 @@ class FillCommand(many.RowsCommand):
             piece_prior=_piece_prior(self.piece_prior),
         )
         settings = self.running.settings(progress=False if self.quiet else None)
-        if self.input is not None:
-            self.methods.one("--input", default)
+        if not is_one:
+            self.methods.one("a file", default)
             kind = FillKind(request=request, how=how, top=self.top, settings=settings)
             # a text may take seconds: each is written when it is done
             return many.rows_command(self, kind, given, at_once=1, default_format="jsonl")
-        text = options.given_text(self.text)
+        (text,) = source.texts
         lm = self.running.load(self.model)
         if self.together is not None:
             self._fill_together(Answerer(lm, request, how, self.top, settings), text)
@@ -189,13 +182,16 @@ class FillCommand(many.RowsCommand):
         if pivot is not None and isinstance(support, str | list):
             # raises on an unknown pivot before the model runs
             lm.support("vocabulary" if support == "auto" else support).index(pivot)
-        if blanks > 1 and not self.quiet:
+        if self.dry_run or (blanks > 1 and not self.quiet):
             counted = lm.cost(cloze, timed=False, **given)
             # timing the model takes a second: only where it is a small part of the work
             cost = lm.cost(cloze, **given) if counted.forward_passes > _FEW_PASSES else counted
             searched = blanks > 2 and not cost.table_bytes
             more = " for one fill; the search for the likeliest runs more" if searched else ""
-            print(f"{', '.join(methods)}: {cost}{more}", file=sys.stderr)
+            line = f"{', '.join(methods)}: {cost}{more}"
+            print(line, file=sys.stdout if self.dry_run else sys.stderr)
+            if self.dry_run:
+                return
             if support == "vocabulary" and (cost.seconds or 0.0) > _LONG_SECONDS:
                 options.say(
                     "without --exact the same is estimated from a few hundred forward passes"
@@ -213,6 +209,9 @@ class FillCommand(many.RowsCommand):
 
     def _fill_words(self, answerer: "Answerer", cloze: "Cloze", methods: list[str]) -> None:
         request = answerer.request
+        if self.dry_run:
+            print(f"{', '.join(methods)}: the cost of words is not known before they are ranked")
+            return
         fills = {name: answerer.ranked_words(cloze, request, name) for name in methods}
         if self.json:
             print(show.words_as_json(answerer.lm, cloze, fills, request.piece_prior))
@@ -248,42 +247,35 @@ class FillCommand(many.RowsCommand):
         if not self.quiet:
             options.say_written(place)
 
-    def _check(self) -> None:
+    def _check(self, is_one: bool) -> None:
         """Reject options that do not go together, before a model is loaded."""
         if self.top < 1:
             raise UnmaskError(f"--top takes a number of fills from 1, not {self.top}")
         if self.figure is not None:
-            self._check_figure(self.figure)
+            if self.targets or not is_one:
+                raise UnmaskError(
+                    "--figure is of the tokens of one text; leave out --targets, and give one text"
+                )
+            options.check_figure(self.figure)
         if self.together is not None:
             others = {
                 "--method": self.methods.method,
                 "--targets": self.targets,
                 "--piece-prior": self.piece_prior,
-                "--input": self.input,
+                "--dry-run": self.dry_run or None,
                 "--figure": self.figure,
                 "--precision": self.estimation.precision,
             }
             for name in (name for name, value in others.items() if value not in (None, ())):
-                raise UnmaskError(f"--together writes one fill of one TEXT; leave out {name}")
-        if (self.text is None) == (self.input is None):
-            raise UnmaskError("give a TEXT, or --input FILE for many; one of the two")
-        if self.input is None:
-            of_many = ("input_format", "output", "output_format", "limit", "dry_run")
-            options.reject(self, of_many, "is for many texts; give --input FILE")
-        if self.input is not None and self.json:
-            raise UnmaskError("--input is answered with JSON lines as it is; leave out --json")
-        if self.piece_prior is not None and not self.targets and self.input is None:
+                raise UnmaskError(f"--together writes one fill of one text; leave out {name}")
+            if not is_one:
+                raise UnmaskError("--together writes one fill of one text; give one text")
+        if self.piece_prior is not None and not self.targets and is_one:
             raise SupportError(
                 "--piece-prior ranks words of different numbers of pieces: --targets"
             )
         if "towards" in self.methods.options and "pseudo_counts" not in self.methods.options:
             raise MethodError("--towards is what --pseudo-counts pull to; give both")
-
-    def _check_figure(self, place: str) -> None:
-        for name in ("input", "targets"):
-            if getattr(self, name):
-                raise UnmaskError(f"--figure is of the tokens of one TEXT; leave out --{name}")
-        options.check_figure(place)
 
     def _methods(self, blanks: int, support: object) -> list[str]:
         """The constructions of so many blanks; `all` are those that can be computed."""

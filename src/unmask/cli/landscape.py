@@ -48,7 +48,7 @@ class LandscapeCommand:
         default=(DEFAULT_METHOD,),
     )
     top: int = option("pairs and combinations (default: {default})", "N", default=10)
-    json: bool = option("print JSON, with all combinations, instead of tables", default=False)
+    json: bool = options.JSON()
     output: str | None = option(
         "write all combinations to a .csv, .tsv or .jsonl file, with a column per method; mutant "
         "is as in A42G:L45K, and wt for the wild type",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from unmask.cli import announce, cluster, options
 from unmask.cli.command import group, option
+from unmask.cli.inputs import Input
 from unmask.errors import UnmaskError
 from unmask.names import BINARY_FORMATS, OUTPUT_FORMATS
 from unmask.printable import quoted
@@ -24,15 +25,7 @@ if TYPE_CHECKING:
     from unmask.language_model import LanguageModel
     from unmask.records.rows import Record
 
-FILES_HELP = (
-    "a .csv, .tsv, .jsonl or .parquet file, or - for standard input; several files, a pattern in "
-    "quotation marks, a folder of them, or a URL (s3://, gs://, hf://); also .gz and .zst"
-)
-
-
 # options that commands over rows share, each a field
-LIMIT = partial(option, "read only the first N rows", "N")
-OUTPUT_FORMAT = partial(option, "csv, tsv, jsonl or parquet, also for stdout", "FORMAT")
 PREFIX = partial(option, "prefix for the names of new columns (default: none)", default="")
 SHARD = partial(
     option,
@@ -43,28 +36,24 @@ SHARD = partial(
 )
 
 
-def output(default: str = "stdout, as CSV", **rest: Any) -> Any:
-    """The field that says where the rows go."""
-    return option(
-        "write the rows to a file: .csv, .tsv, .jsonl or .parquet; its name is FILE.partial until "
-        "it is complete, and the same command continues it after an interruption. FOLDER/, with a "
-        "slash at its end, or a URL (s3://, gs://), is a folder of Parquet files, one per "
-        "--texts-per-unit texts: for inputs of any size, several processes and clusters (default: "
-        f"-, {default})",
-        "FILE|FOLDER/|-",
-        short="-o",
-        **rest,
-    )
+OUTPUT = partial(
+    option,
+    "write the rows to a file: .csv, .tsv, .jsonl or .parquet; its name is FILE.partial until it "
+    "is complete, and the same command continues it after an interruption. FOLDER/, with a slash "
+    "at its end, or a URL (s3://, gs://), is a folder of Parquet files, one per --texts-per-unit "
+    "texts: for inputs of any size, several processes and clusters (default: -, standard output)",
+    "FILE|FOLDER/|-",
+    short="-o",
+)
 
 
-def texts_per_unit(default: int) -> Any:
-    """The field that says how large the parts of a folder are."""
-    return option(
-        "texts per part, which is what a killed worker loses at most; of one file, how many are "
-        f"written together (default for a folder: {default})",
-        "N",
-        group="folder of parts",
-    )
+TEXTS_PER_UNIT = partial(
+    option,
+    "rows per part, which is what a killed worker loses at most; of one file, how many are written "
+    "together (default: depends on the command)",
+    "N",
+    group="folder of parts",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,10 +64,13 @@ class RowsCommand:
     TEXTS_PER_UNIT = 1
 
     model: str
+    input_format: str | None = None
+    limit: int | None = None
     output: str | None = None
     output_format: str | None = None
     texts_per_unit: int | None = None
     shard: str | None = None
+    json: bool = False
     dry_run: bool = False
     quiet: bool = False
     running: options.Running = group(options.Running())
@@ -88,6 +80,14 @@ class RowsCommand:
 @dataclass(frozen=True)
 class GivenRows:
     """Where rows come from: files, or `records` in their place; of a file, the first `limit`."""
+
+    @classmethod
+    def of(cls, given: Input, chosen: Any, **how: Any) -> "GivenRows":
+        """The files of a command, or its texts."""
+        from unmask.records.rows import TEXT_COLUMN, Record
+
+        records = [Record({TEXT_COLUMN: text}) for text in given.texts[: chosen.limit]] or None
+        return cls(given.files, chosen.input_format, chosen.limit, records=records, **how)
 
     files: Sequence[str] = ()
     format: str | None = None
@@ -144,6 +144,15 @@ def is_folder(chosen: RowsCommand) -> bool:
     if is_binary:
         cluster.check(chosen.distributed)
     return False
+
+
+def is_one_text(chosen: RowsCommand, given: Input) -> bool:
+    """Whether an answer to read is wanted, about one text: not rows."""
+    if given.texts:
+        options.reject(chosen, ("input_format",), "is for files, and INPUT is a text; leave it out")
+    # also where options of a folder have none
+    is_rows = is_folder(chosen) or chosen.output is not None or chosen.output_format is not None
+    return len(given.texts) == 1 and not is_rows
 
 
 def are_many(files: Sequence[str], format: str | None = None) -> bool:
@@ -220,11 +229,13 @@ def rows_command(
     it, and has the exit code.
     """
     conclude = conclude or (lambda tally: concluded(chosen, kind, tally))
+    if chosen.json and (chosen.output or chosen.output_format):
+        raise UnmaskError("--json prints rows to stdout; leave it out, or give --output FILE.jsonl")
     to_folder = is_folder(chosen)
     format = None
     if not to_folder:
         named = output_format(chosen.output, chosen.output_format, given.files)
-        format = named or default_format
+        format = named or ("jsonl" if chosen.json else default_format)
     if to_folder or format in BINARY_FORMATS:
         return _Folder(chosen, kind, given).run(check, conclude, format)
     job = given.job(kind, _checked_size(chosen, at_once))

@@ -42,7 +42,7 @@ class MutationsCommand:
         default="amino-acids",
         group="construction",
     )
-    json: bool = option("print JSON instead of a table", default=False)
+    json: bool = options.JSON()
     running: options.Running = group(options.Running())
     quiet: bool = option("print no progress bar and no closing line", default=False)
 

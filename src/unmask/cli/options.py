@@ -65,6 +65,11 @@ INPUT_FORMAT = partial(
     "does not show it",
     "FORMAT",
 )
+LIMIT = partial(option, "read only the first N rows", "N")
+OUTPUT_FORMAT = partial(
+    option, "csv, tsv, jsonl or parquet (default: what the name of the output shows)", "FORMAT"
+)
+JSON = partial(option, "print JSON: one object for a question, lines for rows", default=False)
 SEED = partial(option, "seed of all random choices (default: {default})", "N", default=0)
 MAX_PASSES = partial(option, "most forward passes of an estimate (default: 2000)", "N")
 QUIET = partial(option, "print no cost, no progress bar and no closing line", default=False)
@@ -299,11 +304,6 @@ def read_stdin(what: str) -> str:
         raise ClozeError(
             f"stdin holds {what}, but is not {error.encoding}: byte {error.start} cannot be decoded"
         ) from None
-
-
-def given_text(text: str | None) -> str:
-    """A text as it was given, or that of stdin for "-"."""
-    return read_stdin("the text").rstrip("\n") if text == "-" else text or ""
 
 
 def check_figure(place: str) -> None:

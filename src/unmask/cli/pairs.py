@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from unmask.cli import announce, cluster, many, options
-from unmask.cli.command import argument, group, option
+from unmask.cli import announce, cluster, inputs, many, options
+from unmask.cli.command import group, option
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = "text,word1,word2"
 _ORDERS = "orders"
+_INSTEAD = "items have two words besides their text, in the columns of a table"
 # in a part of a folder; by tables an item takes seconds
 _ITEMS_PER_UNIT = 4096
 
@@ -23,7 +24,7 @@ class PairsCommand(many.RowsCommand):
 
     SUMMARY = "score two words in the two blanks of every item of a table"
     DESCRIPTION = (
-        "Score two given words in the two blanks of every item of FILE: log p(w1, w2), p(w1 | "
+        "Score two given words in the two blanks of every item of INPUT: log p(w1, w2), p(w1 | "
         "w2), p(w2 | w1) and PMI, as natural logarithms. An item has the two words and a text: "
         "either with two mask tokens, or a complete text that contains both words once. All "
         "columns of the input are kept in the output. The default method, orders, takes 3 forward"
@@ -36,12 +37,13 @@ class PairsCommand(many.RowsCommand):
 
     TEXTS_PER_UNIT = _ITEMS_PER_UNIT
 
-    files: tuple[str, ...] = argument(many.FILES_HELP, "FILE")
+    input: tuple[str, ...] = inputs.INPUT_FILES()
     model: str = options.MODEL()
     input_format: str | None = options.INPUT_FORMAT()
-    limit: int | None = many.LIMIT()
-    output: str | None = many.output()
-    output_format: str | None = many.OUTPUT_FORMAT()
+    limit: int | None = options.LIMIT()
+    output: str | None = many.OUTPUT()
+    output_format: str | None = options.OUTPUT_FORMAT()
+    json: bool = options.JSON()
     prefix: str = many.PREFIX()
     columns: str = option(
         "the columns that hold the text and the two words (default: {default})",
@@ -58,13 +60,13 @@ class PairsCommand(many.RowsCommand):
     )
     estimation: options.Estimation = group(options.Estimation())
     running: options.Running = group(options.Running())
-    texts_per_unit: int | None = many.texts_per_unit(_ITEMS_PER_UNIT)
+    texts_per_unit: int | None = many.TEXTS_PER_UNIT()
     shard: str | None = many.SHARD()
     distributed: cluster.RayOptions = group(cluster.RayOptions())
 
     def run(self) -> int:
         """Read what can be rejected, load the model, then score and write some items at a time."""
-        given = many.GivenRows(self.files, self.input_format, self.limit)
+        given = many.GivenRows.of(inputs.read_input(self.input, instead=_INSTEAD), self)
         given.check_header(self._named())
         from unmask.sequences.word_pairs import ITEMS_AT_ONCE
 

@@ -26,7 +26,7 @@ class ScoreCommand(ScoreOptions):
 
     SUMMARY = "score whole texts, their words, or minimal pairs"
     DESCRIPTION = (
-        "Score every text of FILE, or compare the two texts of every pair. Methods: pll "
+        "Score every text of INPUT, or compare the two texts of every pair. Methods: pll "
         "(pseudo-log-likelihood), pll-word-l2r (the same, with the rest of a word masked too), "
         "unmasking (a log-probability, of the text among all with equally many tokens), and for "
         "pairs hcb-path (the log-ratio of the two, along the tokens that differ). All columns of "
@@ -36,17 +36,16 @@ class ScoreCommand(ScoreOptions):
         "have a reason instead of a number. The exit code is 2 on bad input, and if there is not "
         "a single number."
     )
-    EXAMPLE = 'unmask score -m bert-base-cased --text "The cats sleep." --text "The cats sleeps."'
+    EXAMPLE = 'unmask score "The cats sleep." -m bert-base-cased'
 
     def run(self) -> int:
         """Read what can be rejected, load the model, then score and write part by part."""
-        files = many.GivenRows(
-            self.files, self.input_format, self.limit, piped_format="txt", hold=True
-        )
-        score_options.check_files(self.files)
-        files.check_header(score_options.named_columns(self))
+        source = score_options.source_of(self)
+        given = many.GivenRows.of(source, self, piped_format="txt", hold=True)
+        given.check_header(score_options.named_columns(self))
         kind, table = score_options.checked(self), _Table(keep=self.blimp is None)
-        given = replace(files, records=self._records())
+        if self.blimp is not None:
+            given = replace(given, records=self._blimp(self.blimp))
         is_table = self.output in (None, "-") and not (self.json or self.output_format)
 
         def conclude(tally: "Tally") -> int:
@@ -59,23 +58,17 @@ class ScoreCommand(ScoreOptions):
             kind,
             given,
             at_once=TEXTS_AT_ONCE,
-            default_format="jsonl" if self.json else None,
+            default_format=None,
             table=table,
             check=self._check_groups,
             conclude=conclude,
         )
 
-    def _records(self) -> "list[Record] | None":
-        """What is scored instead of files."""
-        from unmask.records.rows import TEXT_COLUMN, Record
+    def _blimp(self, place: str) -> "list[Record]":
+        from unmask.records.rows import Record
         from unmask.sequences.blimp import read_blimp
 
-        if self.blimp is not None:
-            rows = read_blimp(self.blimp, paradigms=self.paradigm, limit=self.limit)
-            return [Record(row) for row in rows]
-        if self.text:
-            return [Record({TEXT_COLUMN: text}) for text in self.text[: self.limit]]
-        return None
+        return [Record(row) for row in read_blimp(place, paradigms=self.paradigm, limit=self.limit)]
 
     def _check_groups(self, job: "Job") -> None:
         for name in self.by:

@@ -1,13 +1,12 @@
 """The options of `unmask score`, which of them do not go together, and what they come to."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from unmask.cli import cluster, many, options
-from unmask.cli.command import argument, group, option
-from unmask.errors import CorpusError, MethodError, UnmaskError
+from unmask.cli import cluster, inputs, many, options
+from unmask.cli.command import group, option
+from unmask.errors import MethodError, UnmaskError
 from unmask.names import PAIR_METHODS, TEXT_METHODS
 from unmask.printable import quoted
 from unmask.records.rows import TEXT_COLUMN
@@ -26,17 +25,15 @@ class ScoreOptions(many.RowsCommand):
 
     TEXTS_PER_UNIT = _TEXTS_PER_UNIT
 
-    files: tuple[str, ...] = argument(
-        f"a .txt file with one text per line, {many.FILES_HELP}", "FILE", default=()
-    )
-    text: tuple[str, ...] = option(
-        "text to score, instead of a file; repeat it for several", default=()
-    )
+    input: tuple[str, ...] = inputs.INPUT()
+    text: tuple[str, ...] = inputs.TEXT()
     input_format: str | None = options.INPUT_FORMAT()
     column: str | None = option("column that holds the texts (default: text)", "NAME")
     pairs: str | None = option("the two columns that hold minimal pairs", "GOOD,BAD")
     blimp: str | None = option(
-        "BLiMP: a folder of .jsonl files, or its name on the Hub, nyu-mll/blimp", "FOLDER|NAME"
+        "BLiMP: a folder of .jsonl files, or its name on the Hub, nyu-mll/blimp; --limit is then "
+        "the number of pairs per paradigm, in hashed order",
+        "FOLDER|NAME",
     )
     paradigm: tuple[str, ...] = option(
         "read only this paradigm of BLiMP; repeat the option for several", "NAME", default=()
@@ -48,9 +45,7 @@ class ScoreOptions(many.RowsCommand):
         "NAME",
         default=(),
     )
-    limit: int | None = option(
-        "read only the first N rows; for BLiMP, N pairs per paradigm, in hashed order", "N"
-    )
+    limit: int | None = options.LIMIT()
     model: str = options.MODEL()
     method: tuple[str, ...] = option(
         "pll, pll-word-l2r, unmasking, and for pairs hcb-path; separate several with commas "
@@ -68,15 +63,15 @@ class ScoreOptions(many.RowsCommand):
     seed: int = options.SEED()
     words: bool = option("write one row per word: surprisal, start, end, pieces", default=False)
     base_two: bool = option("use bits instead of nats", default=False)
-    output: str | None = many.output("a table to read on stdout")
-    output_format: str | None = many.OUTPUT_FORMAT()
-    json: bool = option("print JSON lines instead of a table", default=False)
+    output: str | None = many.OUTPUT()
+    output_format: str | None = options.OUTPUT_FORMAT()
+    json: bool = options.JSON()
     prefix: str = many.PREFIX()
     no_text: bool = option("leave out the texts, so the rows can be published", default=False)
     model_name: str | None = option("name of the model in the rows (default: its own)", "NAME")
     running: options.Running = group(options.Running(), without=options.TABLES)
     quiet: bool = option("print no progress bar and no notes", default=False)
-    texts_per_unit: int | None = many.texts_per_unit(_TEXTS_PER_UNIT)
+    texts_per_unit: int | None = many.TEXTS_PER_UNIT()
     shard: str | None = many.SHARD()
     distributed: cluster.RayOptions = group(cluster.RayOptions())
 
@@ -88,7 +83,6 @@ def checked(chosen: ScoreOptions) -> "ScoreKind":
     from unmask.sequences.paths import check_orders
     from unmask.sequences.scoring import checked_order
 
-    _check_source(chosen)
     is_blimp = chosen.blimp is not None
     is_pairs = is_blimp or chosen.pairs is not None
     _check_rows(chosen, is_pairs)
@@ -97,10 +91,6 @@ def checked(chosen: ScoreOptions) -> "ScoreKind":
     check_orders(orders, chosen.seed)
     order = checked_order(_order_name(chosen.order), methods)
     columns = named_columns(chosen)
-    if chosen.json and (chosen.output is not None or chosen.output_format is not None):
-        raise UnmaskError(
-            "--json prints JSON lines to stdout; leave it out to give --output or --output-format"
-        )
     return ScoreKind(
         columns=blimp.PAIR if is_blimp else tuple(columns),
         methods=tuple(methods),
@@ -117,31 +107,23 @@ def checked(chosen: ScoreOptions) -> "ScoreKind":
     )
 
 
-def check_files(files: Sequence[str]) -> None:
-    """Reject a text that was given as a file."""
-    for file in files:
-        if " " in file and not os.path.exists(os.path.expanduser(file)):
-            raise CorpusError(
-                f"{quoted(file, limit=150)} is not a file; give a file, or the text itself with "
-                "--text"
-            )
-
-
-def _check_source(chosen: ScoreOptions) -> None:
-    given = _given(chosen, ("files", "text", "blimp"))
-    if len(given) != 1:
-        also = f", not {_names(given)} together" if given else ""
-        raise UnmaskError(
-            f"give a FILE, - for standard input, --text TEXT, or --blimp FOLDER{also}"
-        )
-    others = {"files": ("paradigm",), "text": ("input_format", "column", "pairs", "paradigm", "by")}
-    rejected = others.get(given[0], ("input_format", "column", "pairs", "by"))
-    _reject(chosen, rejected, f"with {_names(given)}")
-    if chosen.pairs is not None:
-        _reject(chosen, ("column",), "with --pairs, which names the columns")
+def source_of(chosen: ScoreOptions) -> inputs.Input:
+    """The files or texts that are scored; none of BLiMP."""
+    of_files = ("input_format", "column", "pairs", "by")
+    if chosen.blimp is not None:
+        _reject(chosen, ("input", "text", *of_files), "with --blimp")
+        return inputs.Input((), ())
+    _reject(chosen, ("paradigm",), "without --blimp")
+    given = inputs.read_input(chosen.input, chosen.text)
+    if given.texts:
+        _reject(chosen, of_files, "with a text")
+    return given
 
 
 def _check_rows(chosen: ScoreOptions, is_pairs: bool) -> None:
+    if chosen.pairs is not None:
+        _reject(chosen, ("column",), "with --pairs, which names the columns")
+
     if is_pairs:
         _reject(chosen, ("words",), "with pairs, which are compared as whole texts")
     else:
@@ -189,12 +171,9 @@ def _pair_columns(text: str) -> list[str]:
 
 def _reject(chosen: ScoreOptions, names: Sequence[str], why: str) -> None:
     for name in _given(chosen, names):
-        raise UnmaskError(f"--{name.replace('_', '-')} does not apply {why}; leave it out")
+        shown = "INPUT" if name == "input" else f"--{name.replace('_', '-')}"
+        raise UnmaskError(f"{shown} does not apply {why}; leave it out")
 
 
 def _given(chosen: ScoreOptions, names: Sequence[str]) -> list[str]:
     return [name for name in names if getattr(chosen, name)]
-
-
-def _names(given: Sequence[str]) -> str:
-    return " and ".join("FILE" if name == "files" else f"--{name}" for name in given)

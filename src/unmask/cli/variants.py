@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 from unmask.cli import (
     announce,
     cluster,
+    inputs,
     many,
     options,
     variant_agreement,
     wild_type,
 )
-from unmask.cli.command import argument, group, option
+from unmask.cli.command import group, option
 from unmask.errors import CorpusError
 from unmask.names import DEFAULT_METHOD
 from unmask.sequences.variants import MUTANT, MUTATED_SEQUENCE
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _VARIANTS_PER_UNIT = 2048
 # where the name of each file goes if there are several
 _FILE_COLUMN = "assay"
+_INSTEAD = "give an assay, or mutants by hand to unmask mutations"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,14 +33,15 @@ class VariantsCommand(many.RowsCommand):
 
     SUMMARY = "score the variants of a protein, DNA or RNA, as ProteinGym's assays list them"
     DESCRIPTION = (
-        "Score every variant of FILE against its wild type: log-odds in nats, above 0 if the "
+        "Score every variant of INPUT against its wild type: log-odds in nats, above 0 if the "
         "model prefers the variant. A variant is in the column mutant, as A24G:K31R: the "
         "wild-type residue, its position counted from 1, the new residue. The wild type is "
         "--sequence, or what undoing the mutations leaves of the column mutated_sequence, so "
-        "ProteinGym's assays need nothing else. All columns of the input are kept. Each method "
-        "adds a column with its name; with the interaction (epistasis), which is the score minus "
-        "the scores of the single mutations; with the spread over orders (hcb-path) or J "
-        "(joints); and with the number of forward passes that the variant takes on its own. "
+        "ProteinGym's assays need nothing else. All columns of the input are kept; of several "
+        "files, a column assay has the names. Each method adds a column with its name; with the "
+        "interaction (epistasis), which is the score minus the scores of the single "
+        "mutations; with the spread over orders (hcb-path) or J (joints); and with the "
+        "number of forward passes that the variant takes on its own. "
         "Forward passes that variants or methods have in common run once. Variants that cannot be"
         " scored have a reason. The exit code is 2 on bad input, and if no variant can be scored."
     )
@@ -46,9 +49,7 @@ class VariantsCommand(many.RowsCommand):
 
     TEXTS_PER_UNIT = _VARIANTS_PER_UNIT
 
-    files: tuple[str, ...] = argument(
-        f"an assay: {many.FILES_HELP}; with several, a column assay names the file", "FILE"
-    )
+    input: tuple[str, ...] = inputs.INPUT_FILES()
     model: str = options.MODEL()
     sequence: str | None = wild_type.OPTIONAL_SEQUENCE()
     method: tuple[str, ...] = option(
@@ -70,9 +71,10 @@ class VariantsCommand(many.RowsCommand):
         "N",
     )
     input_format: str | None = options.INPUT_FORMAT()
-    limit: int | None = many.LIMIT()
-    output: str | None = many.output()
-    output_format: str | None = many.OUTPUT_FORMAT()
+    limit: int | None = options.LIMIT()
+    output: str | None = many.OUTPUT()
+    output_format: str | None = options.OUTPUT_FORMAT()
+    json: bool = options.JSON()
     prefix: str = many.PREFIX()
     score_column: str | None = option(
         "a column with measurements, such as DMS_score: after scoring, print how each method "
@@ -84,14 +86,14 @@ class VariantsCommand(many.RowsCommand):
     dry_run: bool = announce.DRY_RUN()
     quiet: bool = options.QUIET()
     running: options.Running = group(options.Running(), without=options.TABLES)
-    texts_per_unit: int | None = many.texts_per_unit(_VARIANTS_PER_UNIT)
+    texts_per_unit: int | None = many.TEXTS_PER_UNIT()
     shard: str | None = many.SHARD()
     distributed: cluster.RayOptions = group(cluster.RayOptions())
 
     def run(self) -> int:
         """Read what can be rejected, load the model, then score and write a unit at a time."""
         variant_agreement.check_output(self.score_column, self.output)
-        given = many.GivenRows(self.files, self.input_format, self.limit)
+        given = many.GivenRows.of(inputs.read_input(self.input, instead=_INSTEAD), self)
         try:
             given.check_header((MUTANT, *(() if self.sequence else (MUTATED_SEQUENCE,))))
             kind = self._kind()
@@ -132,6 +134,6 @@ class VariantsCommand(many.RowsCommand):
             largest_block=checked_block(LARGEST_BLOCK if self.block is None else self.block),
             model_name=options.model_name(self.model),
             prefix=self.prefix,
-            file_column=_FILE_COLUMN if many.are_many(self.files, self.input_format) else None,
+            file_column=_FILE_COLUMN if many.are_many(self.input, self.input_format) else None,
             settings=self.running.settings(progress=False if self.quiet else None),
         )
