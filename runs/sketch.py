@@ -93,7 +93,7 @@ def by_default(tables: PairTables, truth: Row | None, seed: int) -> Row:
 def by_passes(tables: PairTables, truth: Row, seed: int, passes: int) -> Row:
     """The ten likeliest fills from so many passes."""
     pair = SketchedPair(tables, seed=seed)
-    sketch = Sketch(precision=None, passes=passes, seed=seed)
+    sketch = Sketch(precision=None, max_passes=passes, seed=seed)
     joint = precise_joints({"log-pool": {}}, pair, sketch)["log-pool"]
     off = [joint.log_prob(a, b) - log_p for a, b, log_p in truth["fills"]]
     return {

@@ -1,4 +1,4 @@
-"""What is put off until it is needed: attributes, public names, and pandas."""
+"""Names: those put off until they are needed, and those that do not exist but are often tried."""
 
 import ast
 import pkgutil
@@ -42,10 +42,62 @@ def lazy_names(package: str) -> tuple[list[str], Callable[[str], object]]:
 
     def resolve(name: str) -> object:
         if name not in home:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            advice = f"; use {_USE[name]}" if name in _USE else ""
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{advice}")
         return getattr(import_module(home[name]), name)
 
     return sorted(home), resolve
+
+
+# names that newcomers try, and what there is; the advice follows "use"
+_FRAME = "to_pandas(), or unmask.to_pandas(results) for a list of results"
+_PROBABILITY = "log_prob(...), a natural logarithm"
+_SURPRISAL = "score(text).words, where a surprisal is -log_prob"
+_USE = {
+    "J": "incompatibility()",
+    "as_dict": "to_dict()",
+    "as_dataframe": _FRAME,
+    "estimate_cost": "cost(text)",
+    "fill_mask": "fill(text)",
+    "from_pretrained": "unmask.load(model)",
+    "joint_distribution": "joint(text)",
+    "mi": "mutual_information()",
+    "most_likely": "top(n)",
+    "mutation_effect": "mutations(sequence, mutants)",
+    "mutation_effects": "mutations(sequence, mutants)",
+    "predict": "fill(text)",
+    "prob": _PROBABILITY,
+    "probability": _PROBABILITY,
+    "savefig": "plot().savefig(file)",
+    "score_pairs": "pairs(items)",
+    "score_text": "score(text)",
+    "score_texts": "score(texts)",
+    "score_variant": "variants(sequence, mutants)",
+    "score_variants": "variants(sequence, mutants)",
+    "surprisal": _SURPRISAL,
+    "surprisals": _SURPRISAL,
+    "to_dataframe": _FRAME,
+    "to_df": _FRAME,
+    "to_frame": _FRAME,
+    "to_json": "to_dict(), and json.dumps",
+    "top_k": "top(n)",
+    "topk": "top(n)",
+}
+
+
+class Guessable:
+    """A class that answers some names that it does not have with the right one."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            """Called where there is no such attribute, or where computing it raised."""
+            try:
+                return object.__getattribute__(self, name)
+            except AttributeError as error:
+                if name not in _USE:
+                    raise
+                raise AttributeError(f"{error}; use {_USE[name]}") from None
 
 
 def to_pandas(results: Iterable[Any]) -> "pd.DataFrame":

@@ -52,12 +52,12 @@ class Sketch:
     """How two blanks are joined over a vocabulary from some of its contexts.
 
     Contexts are added until the log-probabilities of the likeliest fills have a standard error
-    below `precision`, in nats, or `passes` forward passes have run; with a precision of None just
-    so many run. The same `seed` gives the same answer.
+    below `precision`, in nats, or `max_passes` forward passes have run; with a precision of
+    None just so many run. The same `seed` gives the same answer.
     """
 
     precision: float | None = 0.05
-    passes: int = 2_000
+    max_passes: int = 2_000
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -67,9 +67,10 @@ class Sketch:
             raise SupportError(
                 f"a precision is a number of nats above 0, or None, not {quoted(self.precision)}"
             )
-        if (whole_number(self.passes) or 0) < _FEWEST_PASSES:
+        if (whole_number(self.max_passes) or 0) < _FEWEST_PASSES:
             raise SupportError(
-                f"a sketch takes forward passes from {_FEWEST_PASSES}, not {quoted(self.passes)}"
+                f"a sketch takes at least {_FEWEST_PASSES} forward passes, not "
+                f"max_passes={quoted(self.max_passes)}"
             )
         if not 0 <= (-1 if whole_number(self.seed) is None else self.seed) < 2**63:
             raise SupportError(f"a seed is a whole number from 0, not {quoted(self.seed)}")

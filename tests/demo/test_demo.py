@@ -427,7 +427,7 @@ def test_words_stay_blank_while_the_text_is_edited() -> None:
 def test_two_blanks_of_a_large_vocabulary_are_estimated() -> None:
     """By constructions that a sketch does for; the others are over candidates, and say so."""
     asked = DemoQuestion("t1 t2", (0, 2), ("mlm", "log-pool", "ag"))
-    shown = last(handlers(lm=toy(2, LARGE), sketch=unmask.Sketch(passes=150)), asked)
+    shown = last(handlers(lm=toy(2, LARGE), sketch=unmask.Sketch(max_passes=150)), asked)
     cards = dict(zip(asked.methods, str(shown.cards).split("<section")[1:], strict=True))
     assert "±" not in cards["mlm"] + cards["ag"]
     assert cards["log-pool"].count(" ± ") >= 8
@@ -440,7 +440,7 @@ def test_two_blanks_of_a_large_vocabulary_are_estimated() -> None:
 
 @pytest.mark.slow
 def test_an_estimate_that_is_rough_is_said_to_be() -> None:
-    sketch = unmask.Sketch(precision=1e-9, passes=101)
+    sketch = unmask.Sketch(precision=1e-9, max_passes=101)
     at = handlers(lm=toy(2, LARGE), sketch=sketch)
     trust = str(last(at, DemoQuestion("t1 t2", (0, 2), ("log-pool",))).trust)
     assert re.search(r"Less precise than wanted: likely fills may be off by \d+%", trust)
@@ -577,7 +577,7 @@ def test_without_gradio_one_line_says_what_to_install(tmp_path: Path) -> None:
     [
         (["--port", "0"], "--port takes a number from 1 to 65535, not 0"),
         (["--max-waiting", "0"], "--max-waiting takes a number from 1, not 0"),
-        (["--max-passes", "5"], "a sketch takes forward passes from 101, not 5"),
+        (["--max-passes", "5"], "a sketch takes at least 101 forward passes, not --max-passes 5"),
         (["--method", "nonsense"], "no method 'nonsense'"),
         (["--method", "all"], "has room for"),
         (["--host", "not.a.host.invalid"], "cannot listen on 'not.a.host.invalid'"),

@@ -1,6 +1,8 @@
 """The API's rule: models are asked by methods, results are public values with `to_dict`."""
 
+import copy
 import inspect
+import pickle
 import sys
 import types
 import typing
@@ -100,3 +102,30 @@ def test_one_text_gives_one_result_and_a_list_a_list() -> None:
     lm, quiet = unmask.load(build("bert")), unmask.Settings(progress=False)
     one = lm.score("the cat sat", settings=quiet)
     assert [one] == lm.score(["the cat sat"], settings=quiet)
+
+
+@pytest.mark.parametrize(
+    ("ask", "advice"),
+    [
+        (lambda lm: lm.surprisal, r"has no attribute 'surprisal'; use score\(text\).words"),
+        (lambda lm: lm.score_variant, r"use variants\(sequence, mutants\)"),
+        (lambda lm: lm.joint("the [MASK] [MASK]", support=5).prob, r"use log_prob\(...\)"),
+        (lambda lm: lm.score("the cat").to_dataframe, "use to_pandas"),
+        (lambda lm: unmask.score_texts, "use score"),
+        (lambda lm: lm.joint("the [MASK] [MASK]", exact=True), "give support='vocabulary'"),
+        (lambda lm: lm.joint("the [MASK] [MASK]", seed=1), r"support=unmask.Sketch\(seed=...\)"),
+    ],
+)
+def test_a_guess_is_answered_with_the_right_name(
+    ask: Callable[[unmask.LanguageModel], object],
+    advice: str,
+    tiny_english: unmask.LanguageModel,
+) -> None:
+    with pytest.raises((AttributeError, unmask.MethodError), match=advice):
+        ask(tiny_english)
+
+
+def test_other_names_are_missing_as_everywhere(tiny_english: unmask.LanguageModel) -> None:
+    assert not hasattr(tiny_english, "nothing")
+    score = tiny_english.score("A man is here.")
+    assert pickle.loads(pickle.dumps(score)) == score == copy.deepcopy(score)

@@ -199,7 +199,7 @@ for _method in CONSTRUCTIONS:
     if not CONSTRUCTIONS[_method].unsketched:
         PATHS[f"a sketched joint by {_method}"] = lambda place, method=_method: _sketched(
             place.wide.joint(
-                TWO, method=method, support=Sketch(precision=None, passes=111), settings=QUIET
+                TWO, method=method, support=Sketch(precision=None, max_passes=111), settings=QUIET
             )
         )
 # the others differ from these in names alone; BERT, ESM and a dense one are in other paths

@@ -67,7 +67,7 @@ def test_factors_of_a_form_are_added_where_they_are() -> None:
 @pytest.fixture(scope="module")
 def sketched() -> unmask.Joint:
     lm = unmask.LanguageModel(ToyMaskedLM(toy_joint(600, 2), noise=0.2), ToyTokenizer(600))
-    return lm.joint("[MASK] [MASK]", support=Sketch(precision=None, passes=201), settings=QUIET)
+    return lm.joint("[MASK] [MASK]", support=Sketch(precision=None, max_passes=201), settings=QUIET)
 
 
 def test_odds_of_a_sketch_take_every_token_that_has_a_probability(sketched) -> None:

@@ -63,7 +63,7 @@ def test_without_ray_the_extra_is_named(monkeypatch):
         (["--ray", "auto", "--wait", "nan"], "--wait takes seconds, a number above 0"),
         (["--ray", "auto", "--wait", "inf"], "--wait takes seconds, a number above 0"),
         (["--ray", ""], "a cluster is auto, local or an address"),
-        (["--max-passes", "0"], "a sketch takes forward passes from 101"),
+        (["--max-passes", "0"], "a sketch takes at least 101 forward passes, not --max-passes 0"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(capsys, tmp_path, options, said):

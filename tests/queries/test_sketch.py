@@ -35,7 +35,7 @@ def sketched(tables: PairTables, sketch: Sketch, method: str = "log-pool", **opt
 @pytest.mark.parametrize("method", SKETCHED)
 def test_a_compatible_joint_comes_back_within_its_error_bars(method, seed):
     joint = clustered(600, seed)
-    found = sketched(tables_of(joint), Sketch(precision=None, passes=301, seed=seed), method)
+    found = sketched(tables_of(joint), Sketch(precision=None, max_passes=301, seed=seed), method)
     assert found.is_sketched()
     for fill in found.top(20):
         exact = math.log(joint[fill.ids])
@@ -51,7 +51,7 @@ def test_a_compatible_joint_comes_back_within_its_error_bars(method, seed):
 def test_with_every_context_it_is_the_exact_joint(method):
     size = 60
     tables = tables_of(clustered(size, 1), noise=0.5)
-    found = sketched(tables, Sketch(precision=None, passes=2 * size + 1 + 200), method)
+    found = sketched(tables, Sketch(precision=None, max_passes=2 * size + 1 + 200), method)
     exact = construct(method, tables)
     every = slice(0, size)
     assert found.shape == exact.shape
@@ -77,7 +77,7 @@ def test_error_bars_are_as_wide_as_the_errors():
     squares = {(name, method): [] for name in numbers for method in SKETCHED}
     stated = {key: [] for key in squares}
     for seed in range(8):
-        sketch = Sketch(precision=None, passes=201, seed=seed)
+        sketch = Sketch(precision=None, max_passes=201, seed=seed)
         found = sketched_joints({name: {} for name in SKETCHED}, tables, sketch)
         for (name, method), values in squares.items():
             off = numbers[name](found[method]) - numbers[name](exact[method])
@@ -94,7 +94,7 @@ def test_error_bars_are_as_wide_as_the_errors():
 @pytest.mark.slow
 def test_a_sketch_is_freed_with_its_joint():
     tables = tables_of(clustered(300, 4))
-    joint = sketched(tables, Sketch(precision=None, passes=201))
+    joint = sketched(tables, Sketch(precision=None, max_passes=201))
     joint.standard_errors()
     replicate = weakref.ref(joint._sketch.replicates()[0])
     gc.disable()
@@ -108,7 +108,7 @@ def test_a_sketch_is_freed_with_its_joint():
 @pytest.mark.slow
 def test_numbers_hang_together():
     tables = tables_of(clustered(400, 2), noise=0.3)
-    joint = sketched(tables, Sketch(precision=None, passes=201))
+    joint = sketched(tables, Sketch(precision=None, max_passes=201))
     fill = joint.top(3)[2]
     assert joint.log_prob(*fill.ids) == pytest.approx(fill.log_prob, abs=1e-12)
     assert joint.standard_error(lambda one: one.log_prob(*fill.ids)) == pytest.approx(fill.error)
@@ -129,7 +129,7 @@ def test_numbers_hang_together():
 def test_any_token_of_the_vocabulary_has_a_probability():
     tables = tables_of(clustered(500, 3), noise=0.3)
     joint, exact = (
-        sketched(tables, Sketch(precision=None, passes=301)),
+        sketched(tables, Sketch(precision=None, max_passes=301)),
         construct("log-pool", tables),
     )
     held = {int(token) for token in joint.supports[0].ids}
@@ -141,7 +141,7 @@ def test_any_token_of_the_vocabulary_has_a_probability():
     assert abs(given.log_prob(b) - exact.conditional(1, given={0: other}).log_prob(b)) < 0.3
     # asking changes nothing for the others
     again = joint.top(3)
-    assert again == sketched(tables, Sketch(precision=None, passes=301)).top(3)
+    assert again == sketched(tables, Sketch(precision=None, max_passes=301)).top(3)
 
 
 @pytest.mark.slow
@@ -171,7 +171,7 @@ def test_contexts_are_added_until_the_precision_is_reached():
 @pytest.mark.slow
 def test_a_budget_that_is_used_up_is_said():
     tables = tables_of(clustered(2_000, 6, locked=3.0), noise=0.5)
-    joint = sketched(tables, Sketch(precision=1e-6, passes=301))
+    joint = sketched(tables, Sketch(precision=1e-6, max_passes=301))
     assert joint.diagnostics["precision_reached"] is False
     assert joint.diagnostics["standard_error"] > 1e-6
     assert max(map(len, joint.supports)) <= 150
@@ -217,7 +217,7 @@ def test_contexts_that_were_given_leave_room_for_a_sample():
     assert 1e-4 < error <= 0.1
     assert abs(found["log-pool"].log_prob(3, 4) - exact) < 5 * error
     with pytest.raises(unmask.SupportError, match=r"at least 4\d\d contexts .* 150 are"):
-        joints_at(methods, tables, Sketch(passes=301), (3, 4))
+        joints_at(methods, tables, Sketch(max_passes=301), (3, 4))
 
 
 def test_a_memory_limit_that_leaves_a_few_contexts_is_rejected():
@@ -414,13 +414,13 @@ def test_sketches_that_cannot_be_are_rejected(large):
             Sketch(**wrong)
     for passes in (0, 50, 1.5, None):
         with pytest.raises(unmask.SupportError, match="forward passes"):
-            Sketch(passes=passes)
+            Sketch(max_passes=passes)
     for seed in (-1, None, 2**70):
         with pytest.raises(unmask.SupportError, match="seed"):
             Sketch(seed=seed)
     three = unmask.LanguageModel(ToyMaskedLM(np.ones((5, 5, 5))), ToyTokenizer(5))
     with pytest.raises(unmask.SupportError, match="two blanks"):
-        three.joint("[MASK] [MASK] [MASK]", support=Sketch())
+        three.joint("[MASK] [MASK] [MASK]", support=Sketch(precision=0.1))
 
 
 def test_one_blank_takes_a_sketch_for_what_it_is():

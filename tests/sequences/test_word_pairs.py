@@ -137,7 +137,7 @@ def toy(size: int, blanks: int = 3) -> unmask.LanguageModel:
 def test_a_sketch_is_precise_at_the_words_of_the_item() -> None:
     lm = toy(600, blanks=2)
     item = ("[MASK] [MASK]", "t3", "t5")
-    (found,) = lm.pairs([item], method="log-pool", support=Sketch(None, passes=401))
+    (found,) = lm.pairs([item], method="log-pool", support=Sketch(None, max_passes=401))
     (exact,) = lm.pairs([item], method="log-pool", support="vocabulary")
     assert found.forward_passes < exact.forward_passes == 1201
     for name in ("log_p", "log_p_1_given_2", "log_p_2_given_1", "pmi", "incompatibility"):

@@ -66,7 +66,7 @@ class DemoCommand:
         from unmask.settings import Sketch
 
         check_methods(methods)
-        Sketch(passes=self.max_passes)
+        Sketch(max_passes=self.max_passes)
         Hosts(self.host, self.allow_host)
         check_place(self.host, self.port)
         lm = self.running.load(self.model)

@@ -238,7 +238,11 @@ class Estimation:
             return "vocabulary"
         if given:
             return by_blank(given, "--support", candidates)
-        asked = {"precision": self.precision, "passes": self.max_passes, "seed": self.seed or None}
+        asked = {
+            "precision": self.precision,
+            "max_passes": self.max_passes,
+            "seed": self.seed or None,
+        }
         known: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
         if not known:
             return "auto"

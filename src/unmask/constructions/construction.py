@@ -81,6 +81,10 @@ class Construction:
 def unknown_option(option: str, allowed: Iterable[str]) -> str:
     """The option with what it may have been meant to be, and what there is."""
     names = list(allowed)
+    if option == "exact":
+        return "option 'exact'; give support='vocabulary'"
+    if option in ("precision", "max_passes", "seed"):
+        return f"option {quoted(option)}; give it as support=unmask.Sketch({option}=...)"
     if option in _ARGUMENTS:
         return f"option {quoted(option)}; it is an argument of lm.fill and others, not of this call"
     near = difflib.get_close_matches(option, [*names, *_ARGUMENTS], n=1, cutoff=0.7)

@@ -85,7 +85,7 @@ def serve(
     handlers = Handlers(
         lm,
         settings=settings or unmask.Settings(),
-        sketch=unmask.Sketch(passes=bounds.passes),
+        sketch=unmask.Sketch(max_passes=bounds.passes),
         default=default,
         places=bounds.waiting,
     )

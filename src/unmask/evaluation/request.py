@@ -250,7 +250,7 @@ def _check_support(request: EvaluationRequest) -> None:
 
 
 def _sketch(request: EvaluationRequest) -> Sketch:
-    values = {"precision": request.precision, "passes": request.max_passes}
+    values = {"precision": request.precision, "max_passes": request.max_passes}
     options: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
     return Sketch(seed=request.seed, **options)
 

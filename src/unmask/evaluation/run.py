@@ -101,6 +101,9 @@ class EvaluationPlan:
         """All but the model and the corpus, as JSON values."""
         values = asdict(self)
         del values["model"], values["corpus"]
+        if self.sketch is not None:
+            # the key of published plans
+            values["sketch"]["passes"] = values["sketch"].pop("max_passes")
         return values
 
     def job(self, *, examples_per_unit: int, units: int) -> JobPlan:
@@ -125,7 +128,7 @@ class EvaluationPlan:
                 "draw": ExampleSelection(**{**draw, "masks": tuple(draw["masks"])}),
                 "support": support if isinstance(support, str) else tuple(support),
                 "constructions": tuple(LabelledMethod(**one) for one in values["constructions"]),
-                "sketch": None if sketch is None else Sketch(**sketch),
+                "sketch": None if sketch is None else _sketch(**sketch),
             }
             corpus = CorpusIdentity(
                 name=str(name), sentences=int(str(sentences)), digest=str(digest)
@@ -133,6 +136,10 @@ class EvaluationPlan:
             return cls(model=plan.model, corpus=corpus, **values)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise StoreError(f"the plan is damaged: {quoted(str(error))}") from None
+
+
+def _sketch(precision: float | None, passes: int, seed: int) -> Sketch:
+    return Sketch(precision, passes, seed)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from unmask.joints.engine import Engine, Scored, Scores
 from unmask.joints.fill import Fill, best_cells
 from unmask.joints.odds import changes, defined, fill_ids, log_odds
 from unmask.joints.sketched import Sketched, spread
-from unmask.lazy import to_pandas
+from unmask.lazy import Guessable, to_pandas
 from unmask.printable import columns, printable, quoted
 from unmask.text.support import Support, Token, place_at_blank
 
@@ -32,7 +32,7 @@ _CELLS_RANKED_IN_TEXT = 2**25
 
 
 @final
-class Joint:
+class Joint(Guessable):
     """An explicit distribution over the tokens that fill the blanks together.
 
     To make one from your own numbers: `Joint.from_scores(table, supports)`, or

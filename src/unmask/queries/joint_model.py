@@ -7,7 +7,7 @@ from unmask.arguments import Options
 from unmask.constructions import check_methods, check_options, method_name
 from unmask.errors import ClozeError, PiecesWarning, SupportError, UnknownTokenWarning, warn
 from unmask.joints.joint import Joint
-from unmask.lazy import computed_once
+from unmask.lazy import Guessable, computed_once
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import RowReader
 from unmask.printable import printable, quoted
@@ -34,7 +34,7 @@ Proposed = Candidates | SupportsIndex
 Axes = Proposed | Mapping[int, Proposed] | Sketch
 
 
-class JointModel:
+class JointModel(Guessable):
     """A masked LM and its tokenizer: texts with blanks in, joints out."""
 
     def __init__(

@@ -71,7 +71,7 @@ def cost_of_sketch(
     size = min(_most_contexts(shape, sketch, settings, methods), max(shape))
     cells = sum(one**2 for one in _sizes(min(_FEWEST, size), size) if _is_built(one, size, sketch))
     return Cost(
-        min(sketch.passes, 2 * size + 1),
+        min(sketch.max_passes, 2 * size + 1),
         length,
         # the rows and the replicates, and both tables of the contexts
         _held_bytes(size, shape, methods) + 16 * size**2,
@@ -184,7 +184,7 @@ def _most_contexts(shape: tuple[int, ...], sketch: Sketch, settings: Settings, m
     rows, replicates = 4 * sum(shape), 8 * REPLICATES * methods
     # the largest size whose bytes are within the limit
     root = math.isqrt(rows**2 + 4 * replicates * settings.memory_limit)
-    return max(2, min((sketch.passes - 1) // 2, (root - rows) // (2 * replicates)))
+    return max(2, min((sketch.max_passes - 1) // 2, (root - rows) // (2 * replicates)))
 
 
 def _largest_error(joint: Joint, fill: tuple[int, int] | None) -> float:

@@ -18,7 +18,7 @@ from torch import Tensor
 from unmask.constructions import DEFAULT_METHOD, METHOD_WITHOUT_TABLES
 from unmask.constructions.incompatibility import agreement
 from unmask.errors import ClozeError, MethodError, NumericsError
-from unmask.lazy import to_pandas
+from unmask.lazy import Guessable, to_pandas
 from unmask.model.row_reader import RowReader
 from unmask.printable import quoted
 from unmask.queries.joint_model import JointModel
@@ -61,7 +61,7 @@ class Epistasis(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Landscape:
+class Landscape(Guessable):
     """The log-odds of every combination of mutations against the wild type, by method, in nats.
 
     `log_odds[method]` has an axis per mutation, in the order of their positions: 0 is the wild

@@ -14,6 +14,7 @@ from typing import Any
 from unmask.constructions import DEFAULT_METHOD
 from unmask.joints.joint import Joint
 from unmask.joints.odds import changes, strongest_interaction
+from unmask.lazy import Guessable
 from unmask.queries.joint_model import JointModel
 from unmask.sequences.residues import Mutation, residue_cloze
 from unmask.sequences.variants.reading import Frame, Variant, VariantReader
@@ -26,7 +27,7 @@ from unmask.text.support import Support
 
 
 @dataclass(frozen=True, eq=False)
-class MutationEffect:
+class MutationEffect(Guessable):
     """The log-odds of mutations together and of each alone in the wild type, in nats.
 
     Mutations are in the order of their positions. The interaction (epistasis) is the log-odds

@@ -2,9 +2,11 @@
 
 from dataclasses import asdict, dataclass
 
+from unmask.lazy import Guessable
+
 
 @dataclass(frozen=True)
-class WordScore:
+class WordScore(Guessable):
     """One word's part of a score; its surprisal is `-log_prob`.
 
     `start` and `end` are characters of the text, -1 where the tokenizer keeps no offsets. A word
@@ -25,7 +27,7 @@ class WordScore:
 
 
 @dataclass(frozen=True)
-class TextScore:
+class TextScore(Guessable):
     """The score of a text, in nats, to which its `words` add up.
 
     By `unmasking` it is a log-probability, and `order` the order of the tokens; by the other
@@ -55,7 +57,7 @@ class TextScore:
 
 
 @dataclass(frozen=True)
-class LogRatio:
+class LogRatio(Guessable):
     """The logarithm of p(first) / p(second), in nats; by `pll*` a difference of scores.
 
     `log_ratio` is None if there is none, and `reason` then explains why. `standard_error` is that

@@ -18,6 +18,7 @@ from unmask.constructions import METHOD_WITHOUT_TABLES, method_name
 from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
 from unmask.joints.joint import Joint
 from unmask.joints.lazy_orders import log_mean_over_orders, sets_before
+from unmask.lazy import Guessable
 from unmask.model.hooks import without_gradients
 from unmask.model.row_reader import RowReader
 from unmask.model.shapes import Shape, run_by_shape
@@ -39,7 +40,7 @@ Places = tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairScore:
+class PairScore(Guessable):
     """How likely two words are together in the two blanks of a text; natural logarithms.
 
     `log_p` is log p(first, second), given that each blank has as many pieces as its word.

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from unmask.arguments import whole_number
 from unmask.errors import SupportError, UnmaskError
-from unmask.lazy import to_pandas
+from unmask.lazy import Guessable, to_pandas
 from unmask.names import MEASURES
 from unmask.printable import columns, printable, quoted
 from unmask.queries.dependence import spanning_trees
@@ -61,7 +61,7 @@ class Dependence(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class DependenceMap:
+class DependenceMap(Guessable):
     """How strongly every two places of a text depend on each other, by one `measure`.
 
     `values` are symmetric, in the `unit`; they are not a number on the diagonal and, with a window,

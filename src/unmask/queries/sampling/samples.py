@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from unmask.arguments import whole_number
 from unmask.errors import SupportError
+from unmask.lazy import Guessable
 from unmask.printable import columns, printable, quoted
 from unmask.queries.sampling.convergence import Mixing, finite_or_none
 
@@ -51,7 +52,7 @@ class Frequency:
 
 
 @dataclass(frozen=True, repr=False)
-class Samples:
+class Samples(Guessable):
     """Draws of the blanks of one text, in the order drawn, chain after chain.
 
     `independent` draws (one or two blanks) are exact and involve no chains: R-hat is 1 and every

@@ -7,6 +7,7 @@ from itertools import islice
 from unmask.arguments import whole_number
 from unmask.constructions import DEFAULT_METHOD
 from unmask.errors import MethodError, UnmaskError
+from unmask.lazy import Guessable
 from unmask.model.row_reader import RowReader
 from unmask.printable import quoted
 from unmask.queries.joint_model import JointModel
@@ -31,7 +32,7 @@ _ROWS_AT_ONCE = 2**16
 
 
 @dataclass(frozen=True, kw_only=True)
-class VariantScore:
+class VariantScore(Guessable):
     """The log-odds of a variant against the wild type, in nats, by one method.
 
     `single_scores` are those of each mutation as a variant of its own, by the same method and in

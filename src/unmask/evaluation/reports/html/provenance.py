@@ -71,7 +71,7 @@ def _support_words(plan: EvaluationPlan) -> list[str]:
         is_exact = plan.support == WHOLE_VOCABULARY
         return ["--exact"] if is_exact else ["--support", plan.support_name]
     precision = ["--precision", str(sketch.precision)] if sketch.precision is not None else []
-    return [*precision, "--max-passes", str(sketch.passes)]
+    return [*precision, "--max-passes", str(sketch.max_passes)]
 
 
 def report_command(report: Report) -> str:
