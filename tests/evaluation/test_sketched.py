@@ -222,7 +222,7 @@ def test_what_does_not_go_with_a_sketch_is_said_in_one_line(run) -> None:
         (("--precision", "1", "--support", "no-special"), "exclude each other"),
         (("--precision", "1", "--exact"), "--precision and --exact exclude each other"),
         (("--precision", "0"), "nats above 0"),
-        (("--max-passes", "7"), "forward passes from 101"),
+        (("--max-passes", "7"), "at least 101 forward passes, not --max-passes 7"),
     ):
         code, out, err = run(*arguments)
         assert (code, out) == (2, ""), arguments
