@@ -31,6 +31,7 @@ version = release
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "_sphinx.folders",
     "_sphinx.formulas",

@@ -82,7 +82,22 @@ from unmask.text.support import Token
 
 
 class LanguageModel(JointModel):
-    """A masked LM and its tokenizer: joints of texts with blanks, scores of whole texts."""
+    """A masked LM and its tokenizer: joints of texts with blanks, scores of whole texts.
+
+    `load` makes one from a name or a folder.
+
+    Args:
+        model: What turns ids into log-probabilities: the protocol `MaskedLM`.
+        tokenizer: The model's tokenizer, as transformers makes it.
+        name: How results and errors name the model.
+        revision: Commit of the weights, for results.
+    Examples:
+        >>> lm = unmask.load("models/tiny-english")
+        >>> lm.fill("Two [MASK] are [MASK].", top=1, support=20)[0]["sequence"]
+        'Two people are outside.'
+        >>> round(lm.score("Two dogs are running.").score, 2)
+        -4.73
+    """
 
     def fill(
         self,
@@ -103,15 +118,34 @@ class LanguageModel(JointModel):
         Each fill also names its `method`, since constructions give different probabilities. With
         one blank it is `mlm`, the model's own distribution, whatever the method.
 
-        `targets` are words: one list for all blanks, a list per blank, or a dictionary by blank.
-        They are tokenised in their place in the text and never cut; a word of several pieces has
-        the probability of all of them together (the default `method` is then `orders`). Words with
-        different numbers of pieces can be ranked only with a `piece_prior`. Blanks without targets
-        range over single tokens that the model proposes.
-
-        `together` is a number of bits: instead of ranking fills, it fills the blanks group by
-        group, as `independent_blanks` finds them with this bound, each blank with its likeliest
-        token given the groups before. One fill comes back, with its `groups`.
+        Args:
+            text: A text with mask tokens or without, or a `Cloze`.
+            top: How many fills, best first.
+            method: Name of a construction. Default: log-pool; orders for targets or many blanks.
+            blanks: Words, character spans or token indices to mask in a text without mask tokens.
+            support: Tokens that blanks range over, as in `joint`.
+            targets: Words to rank: one list for all blanks, a list per blank, or a dictionary by
+                blank. They are tokenised in their place in the text and never cut; a word of
+                several pieces has the probability of all of them together. Blanks without targets
+                range over single tokens that the model proposes.
+            piece_prior: How likely numbers of pieces are, to rank words that differ in it.
+            together: A number of bits. Instead of ranking fills, fill the blanks group by group, as
+                `independent_blanks` finds them with this bound, each blank with its likeliest token
+                given the groups before. One fill comes back, with its `groups`.
+            settings: How to run the model: batch size, memory limit, progress.
+            **options: Options of the construction: `pivot=`, `steps=`, `contexts=`.
+        Returns:
+            A dictionary per fill: `score`, `token`, `token_str`, `sequence` and `method`.
+        Raises:
+            ClozeError: The text or its blanks cannot be read.
+            MethodError: There is no such construction or option, or not for so many blanks.
+            SupportError: A token or set of tokens does not exist.
+        Examples:
+            >>> targets = [["dogs", "cats"], ["running", "playing"]]
+            >>> for fill in lm.fill("Two [MASK] are [MASK].", targets=targets, top=2):
+            ...     print(round(fill["score"], 4), fill["sequence"])
+            0.0115 Two dogs are running.
+            0.0055 Two dogs are playing.
         """
         cloze = self._as_cloze(text, blanks, words_as_blanks=targets is not None)
         if together is not None:
@@ -150,14 +184,35 @@ class LanguageModel(JointModel):
         settings: Settings | None = None,
         **options: Any,
     ) -> Samples:
-        """`n` draws of all blanks together, with effective sample size and R-hat.
+        """Draws of all blanks together, with effective sample size and R-hat.
 
-        One blank is drawn from the model's own distribution, two from their exact joint over
-        `support`, independently. That takes two forward passes per token of the vocabulary, unless
-        you give candidates or `method="orders"`. More are drawn two at a time from their joint
-        given the others (block Gibbs), by default by `orders`, two forward passes per update over
-        the whole vocabulary; another construction needs a smaller `support`. `Samples.method` names
-        it.
+        One blank is drawn from the model's own distribution, two from their exact joint,
+        independently. That takes two forward passes per token of the vocabulary, unless you give
+        candidates or `method="orders"`. More are drawn two at a time from their joint given the
+        others (block Gibbs): by `orders`, two forward passes per update; another construction needs
+        a smaller `support`.
+
+        Args:
+            text: A text with mask tokens or without, or a `Cloze`.
+            n: How many draws.
+            method: Name of a construction. Default: log-pool; orders for more than two blanks.
+            blanks: Words, character spans or token indices to mask in a text without mask tokens.
+            support: Tokens that blanks range over, as in `joint`, but no `Sketch`.
+            chains: How many independent chains, for more than two blanks.
+            warm_up: Updates of each chain before the first draw.
+            thin: Keep one draw of so many.
+            seed: Seed of everything that is drawn.
+            settings: How to run the model: batch size, memory limit, progress.
+            **options: Options of the construction: `pivot=`, `steps=`, `contexts=`.
+        Returns:
+            The draws, their frequencies, and whether the chains agree.
+        Raises:
+            SupportError: The support is a `Sketch`, or a number of draws is not one.
+            MethodError: There is no such construction or option.
+        Examples:
+            >>> samples = lm.sample("Two [MASK] are [MASK].", 100, support=20)
+            >>> len(samples), samples.method, samples.converged
+            (100, 'log-pool', True)
         """
         cloze, how = self._as_cloze(text, blanks), settings or Settings()
         several = len(cloze.positions) > 2
@@ -190,12 +245,28 @@ class LanguageModel(JointModel):
         settings: Settings | None = None,
         **options: Any,
     ) -> Float[Tensor, " texts"]:
-        """The log-probability, in nats, of a pair of tokens in every text; suits millions of texts.
+        """The log-probability of a pair of tokens in every text, from a few forward passes each.
 
-        You name the `method`, because the default of `joint` is too expensive here: "orders" (3
-        forward passes per text), "sweep" (2 * contexts + 3, options `contexts=`, `floor=`) or "mlm"
-        (1), the joints that need no tables. `joint(text, method="orders")` gives the same numbers.
-        In float64. The forward passes of all texts run together, in batches of equal length.
+        "orders" takes 3 forward passes per text, "sweep" 2 * contexts + 3 and "mlm" 1: the joints
+        that need no tables. `joint` by the same method gives the same numbers. `pairs` takes words
+        of several pieces and has more columns, but runs hundreds of passes for "sweep" and "mlm".
+
+        Args:
+            texts: A list of texts with two blanks each.
+            pairs: Two tokens per text, by name or id.
+            method: "orders", "sweep" or "mlm"; there is no default.
+            support: Tokens that blanks range over; the pair must be among them.
+            settings: How to run the model: batch size, memory limit, progress.
+            **options: Options of "sweep": `contexts=`, `floor=`.
+        Returns:
+            Log-probabilities in nats, in float64, in the order of the texts.
+        Raises:
+            MethodError: No method is named, or it needs tables.
+            SupportError: A token is not in the support.
+            ClozeError: A text does not have two blanks.
+        Examples:
+            >>> lm.log_prob(["Two [MASK] are [MASK]."], [("dogs", "running")], method="orders")
+            tensor([-4.4679], dtype=torch.float64)
         """
         if method is None:
             raise MethodError(
@@ -232,15 +303,29 @@ class LanguageModel(JointModel):
         - "mutual-information", in bits: with both words masked, how far filling one moves the
           model's distribution of the other, averaged over `samples` fills and both directions.
           Exact if the support has no more tokens than that, otherwise with standard errors.
-        - "pmi", in nats: of the two words that stand there, how much likelier each becomes when the
+        - "pmi", in nats: of the two words in the text, how much likelier each becomes when the
           other is known. The cheapest: one forward pass per pair.
-        - "jacobian", in nats: with the text as it stands, how far writing each of `samples` tokens
-          at one place moves the log-probabilities at all others, read in the same forward pass.
+        - "jacobian", in nats: how far writing each of `samples` tokens at one place moves the
+          log-probabilities at all others, read in the same forward pass.
 
-        `places` are what `blanks` are in `joint`: words, spans or token indices; by default all
-        words. A word of several pieces is one place. In a text with mask tokens the blanks are the
-        places, and stay masked. "amino-acids", "nucleotides" or "rna" as `support` makes the text a
-        sequence of residues. `window` leaves out pairs that are further apart.
+        Args:
+            text: A text with mask tokens or without, or a `Cloze`.
+            measure: "mutual-information", "pmi" or "jacobian".
+            places: Words, spans or token indices. Default: all words, or the blanks of the text.
+            support: Tokens to average over; an alphabet makes the text a sequence of residues.
+            samples: How many tokens are tried at a place.
+            window: Leave out pairs that are further apart than this.
+            seed: Seed of everything that is drawn.
+            settings: How to run the model: batch size, memory limit, progress.
+        Returns:
+            A symmetric map, with names, trees, pictures and data frames.
+        Raises:
+            ClozeError: The text has fewer than two places.
+            MethodError: There is no such measure.
+        Examples:
+            >>> found = lm.dependence("Two dogs are running.", measure="pmi")
+            >>> found
+            <DependenceMap pmi: 5 places, strongest dogs - running 1.167 nats>
         """
         return next(
             self.dependence_maps(
@@ -268,8 +353,23 @@ class LanguageModel(JointModel):
         """Which blanks may be filled at the same time: groups of them, the surest first.
 
         No two blanks of a group share more than `at_most` bits, by the `dependence` of the text
-        with all blanks masked. Groups are made greedily, so that each is as large as it can be
-        after those before it.
+        with all blanks masked. Groups are made greedily: each is as large as it can be after those
+        before.
+
+        Args:
+            text: A text with mask tokens or without, or a `Cloze`.
+            at_most: The most that two blanks of a group may share, in bits.
+            support: Tokens to average over.
+            samples: How many tokens are tried at a place.
+            seed: Seed of everything that is drawn.
+            settings: How to run the model: batch size, memory limit, progress.
+        Returns:
+            Groups of blanks, by their numbers from 0.
+        Raises:
+            UnmaskError: The bound is not a number of bits from 0.
+        Examples:
+            >>> lm.independent_blanks("Two [MASK] are [MASK].", at_most=1.0, samples=8)
+            [(0, 1)]
         """
         bound = check_bound(at_most)
         how = MapOptions("mutual-information", self.support(support), samples, seed=seed)
@@ -291,8 +391,26 @@ class LanguageModel(JointModel):
     ) -> Iterator[DependenceMap]:
         """`dependence` of many texts, in their order: forward passes of several run together.
 
-        Texts are read as you iterate, so there may be any number of them. `places` are those of
-        each text.
+        Texts are read as you iterate, so there may be any number of them.
+
+        Args:
+            texts: Texts, as `dependence` takes one.
+            measure: "mutual-information", "pmi" or "jacobian".
+            places: For each text, words, spans or token indices. Default: all words or blanks.
+            support: Tokens to average over; an alphabet makes the text a sequence of residues.
+            samples: How many tokens are tried at a place.
+            window: Leave out pairs that are further apart than this.
+            seed: Seed of everything that is drawn.
+            settings: How to run the model: batch size, memory limit, progress.
+        Returns:
+            An iterator over maps.
+        Raises:
+            ClozeError: A text has fewer than two places.
+            MethodError: There is no such measure.
+        Examples:
+            >>> texts = ["Two dogs are running.", "A man sings."]
+            >>> [one.top(1)[0].names for one in lm.dependence_maps(texts, measure="pmi")]
+            [('dogs', 'running'), ('sings', '.')]
         """
         how = MapOptions(measure, self.support(support), samples, window, seed)
         check_support(how.measure, support)
@@ -322,10 +440,24 @@ class LanguageModel(JointModel):
         examples: int = 1,
         timed: bool = True,
     ) -> Cost:
-        """What joints would cost per text, out of `examples`; times the model for a second.
+        """What joints would cost per text; times the model for a second.
 
-        By default the `methods` are that of `joint`. Unless `timed`, nothing runs, and neither FLOP
-        nor seconds are known.
+        Args:
+            text: A text with mask tokens or without, or a `Cloze`.
+            methods: Names of constructions. Default: that of `joint`.
+            blanks: Words, character spans or token indices to mask in a text without mask tokens.
+            support: Tokens that blanks range over, as in `joint`.
+            settings: How to run the model: batch size, memory limit, progress.
+            options: Options of each method, by its name.
+            examples: How many such texts there are, over which fixed costs are spread.
+            timed: Whether to time the model; otherwise nothing runs, and seconds and FLOP are None.
+        Returns:
+            Forward passes, FLOP, memory and time.
+        Raises:
+            MethodError: There is no such construction or option, or not for so many blanks.
+        Examples:
+            >>> lm.cost("Two [MASK] are [MASK].", support=20, timed=False).forward_passes
+            93
         """
         cloze = self._as_cloze(text, blanks)
         named = methods or [default_method(len(cloze.positions), support)]
@@ -360,19 +492,34 @@ class LanguageModel(JointModel):
         order: str | None = None,
         settings: Settings | None = None,
     ) -> TextScore | list[TextScore]:
-        """The score of a text in nats, or those of a list of texts, in the order given.
+        """The score of a text, or of each text of a list.
 
         - `pll`: the sum of every token's log-probability given all others, one forward pass per
           token. A score for comparisons, not a log-probability.
         - `pll-word-l2r`: the same, but the later pieces of the token's word are masked with it.
         - `unmasking`: the log-probability of the text among all texts with equally many tokens. All
           tokens start masked and are revealed one by one, each scored just before, in one forward
-          pass per token. `order` is `left-to-right` (the default), `surest` (next is the place
-          where the likeliest token is most probable) or `margin` (where it is furthest ahead of the
-          second).
+          pass per token.
 
         What the vocabulary has no token for is scored as the unknown token, with a warning, and
         counted in `unknown_tokens`.
+
+        Args:
+            texts: One text, or a list.
+            method: "pll", "pll-word-l2r" or "unmasking".
+            order: Order of `unmasking`: "left-to-right" (the default), "surest" (next is the
+                position whose likeliest token is most probable) or "margin" (furthest ahead of the
+                second).
+            settings: How to run the model: batch size, memory limit, progress.
+        Returns:
+            The score of the text in nats, with its words; for a list, a list in its order.
+        Raises:
+            ClozeError: A text is empty, too long, or has mask tokens.
+            MethodError: There is no such method or order.
+        Examples:
+            >>> score = lm.score("Two dogs are running.")
+            >>> [(word.text, round(word.log_prob, 1)) for word in score.words]
+            [('Two', -1.2), ('dogs', -1.2), ('are', -0.0), ('running', -2.2), ('.', -0.1)]
         """
         several = [read_text(self, texts)] if isinstance(texts, str) else texts
         scores = score_texts(self, several, method=method, order=order, settings=settings)
@@ -388,14 +535,31 @@ class LanguageModel(JointModel):
         order: str | None = None,
         settings: Settings | None = None,
     ) -> list[LogRatio]:
-        """log p(first) / p(second) of every pair of texts, in the order given.
+        """The logarithm of p(first) / p(second) for every pair of texts.
 
-        - `hcb-path`: one forward pass per step along `orders` random orders of the places where the
-          texts differ; for texts with equally many tokens.
-        - `unmasking`: the difference of two log-probabilities, in the `order` of `score`. Texts
-          with different numbers of tokens are each compared with others of their own length only.
+        - `hcb-path`: one forward pass per step along random orders of the positions where the texts
+          differ; for texts with equally many tokens.
+        - `unmasking`: the difference of two log-probabilities. Texts with different numbers of
+          tokens are each compared with others of their own length only.
         - `pll`, `pll-word-l2r`: the difference of two scores, whatever the lengths: the convention
           of minimal pairs, not a log-ratio of probabilities.
+
+        Args:
+            pairs: A list of two texts each.
+            method: "hcb-path", "unmasking", "pll" or "pll-word-l2r".
+            orders: How many random orders `hcb-path` averages over.
+            seed: Seed of everything that is drawn.
+            order: Order of `unmasking`, as in `score`.
+            settings: How to run the model: batch size, memory limit, progress.
+        Returns:
+            A ratio in nats per pair, in the order given; one that has none has a `reason`.
+        Raises:
+            ClozeError: A text is empty, too long, or has mask tokens.
+            MethodError: There is no such method or order.
+        Examples:
+            >>> pairs = [("Two dogs are running.", "Two dogs is running.")]
+            >>> round(lm.log_ratios(pairs)[0].log_ratio, 2)
+            7.48
         """
         return log_ratios(
             self, pairs, method=method, orders=orders, seed=seed, order=order, settings=settings
@@ -409,17 +573,30 @@ class LanguageModel(JointModel):
         support: str | Sketch = AUTO,
         settings: Settings | None = None,
     ) -> list[PairScore]:
-        """How likely two words are together, for items of a text, a first and a second word each.
-
-        The text has two mask tokens, or contains both words, each once. An item that cannot be
-        scored has a reason in place of its numbers, and the others go on.
+        """How likely two words are together in the two blanks of a text, for every item.
 
         - `orders`: three forward passes per item, more where a word has several pieces.
           Conditionals are the model's with the other word filled in, and `association` is against
           the words with the other one masked. No tables, so neither `pmi` nor `incompatibility`.
         - `log-pool` and others: words of one piece, over the whole vocabulary. By default from a
-          sketch of it, with standard errors, precise at the item's own words; `support` is a
-          `Sketch` with the precision that you want, or "vocabulary" for exact numbers.
+          sketch of it, with standard errors, precise at the item's own words.
+
+        Args:
+            items: A text and two words each. The text has two mask tokens, or contains both words
+                once.
+            method: Name of a construction.
+            support: "auto", "vocabulary" for exact numbers, or a `Sketch` with the precision you
+                want.
+            settings: How to run the model: batch size, memory limit, progress.
+        Returns:
+            A score per item, in the order given; one that cannot be scored has a `reason`.
+        Raises:
+            MethodError: There is no such construction, or it cannot be estimated from a sketch.
+            ClozeError: An item is not a text and two words.
+        Examples:
+            >>> (score,) = lm.pairs([("Two [MASK] are [MASK].", "dogs", "running")])
+            >>> round(score.log_p, 2), round(score.association, 2)
+            (-4.47, 1.28)
         """
         return list(score_pairs(self, items, method=method, support=support, settings=settings))
 
@@ -457,13 +634,7 @@ class LanguageModel(JointModel):
         largest_block: int = LARGEST_BLOCK,
         settings: Settings | None = None,
     ) -> VariantScore | list[VariantScore]:
-        """The score of a mutant such as "A24G:K31R" of a wild-type `sequence`, or those of many.
-
-        A mutant may be a mapping with `mutant` and `mutated_sequence`, as ProteinGym's assays have
-        them; if the sequence is None, the wild type is recovered by reverting the mutations.
-        `support` names the letters that mutations may have: "amino-acids", "nucleotides", "rna", or
-        a list. A sequence longer than the model reads is cut to a window around the mutations. A
-        mutant that cannot be scored has a reason, and the others go on.
+        """The score of a mutant such as "A24G:K31R" of a sequence, or of each of many mutants.
 
         - `wt-marginals`, `mutant-marginals`, `masked-marginals` (Meier et al. 2021): every mutated
           position read in the wild type, in the mutant, or with all mutated positions masked.
@@ -480,8 +651,27 @@ class LanguageModel(JointModel):
           the same numbers; the joint of `mutations` is over all residues, and gives others.
 
         The last two kinds take k 2^(k-1) forward passes for k mutations (`weighted-ag` one more,
-        `orders` 2^(k+1) - 3, `mlm` only 1 + k), and cut more than `largest_block` of them into
-        blocks, whose log-odds add up.
+        `orders` 2^(k+1) - 3, `mlm` only 1 + k).
+
+        Args:
+            sequence: The wild type, as letters; longer than the model reads, a window of it.
+            mutants: One mutant or many. A mapping with `mutant` and `mutated_sequence`, as
+                ProteinGym's assays have them, may come without a sequence (None): its mutations are
+                reverted.
+            method: Name of a convention or construction, as above.
+            support: Letters that mutations may have: "amino-acids", "nucleotides", "rna", or a
+                list.
+            largest_block: Cut more mutations than this into blocks, whose log-odds add up.
+            settings: How to run the model: batch size, memory limit, progress.
+        Returns:
+            Log-odds in nats; for many mutants, a list. What cannot be scored has a `reason`.
+        Raises:
+            MethodError: There is no such method, or the block is too large.
+            ClozeError: The sequence is not letters.
+        Examples:
+            >>> score = lm.variants("MKTAYIAKQR", "A4G:I6L")
+            >>> round(score.score, 2), round(score.interaction, 2)
+            (-3.16, 0.58)
         """
         one = isinstance(mutants, str | Mapping)
         scores = score_variants(
@@ -532,10 +722,27 @@ class LanguageModel(JointModel):
         """The effect of mutations such as "A42G:L45K" on a sequence, together and alone.
 
         Their positions are the blanks, over all letters of the support, and all other residues the
-        text. Mutants of the same positions share one joint, and all are checked before the model
-        runs. A sequence longer than the model reads is cut to a window around the mutations. One
-        mutation is scored by the model's own distribution, whatever the method. `variants` and
-        `landscape` have joints over wild type and mutant alone, which are other numbers.
+        text. Mutants of the same positions share one joint. One mutation is scored by the model's
+        own distribution, whatever the method. `variants` and `landscape` have joints over wild type
+        and mutant alone, which are other numbers.
+
+        Args:
+            sequence: The wild type, as letters; longer than the model reads, a window of it.
+            mutants: One mutant, or a list.
+            method: Name of a construction.
+            support: Letters that mutations may have: "amino-acids", "nucleotides", "rna", or a
+                list.
+            settings: How to run the model: batch size, memory limit, progress.
+            **options: Options of the construction: `pivot=`, `steps=`, `contexts=`.
+        Returns:
+            Log-odds in nats, with the joint; for a list, a list.
+        Raises:
+            ClozeError: A mutation does not fit the sequence; checked before the model runs.
+            SupportError: A residue is not in the support.
+        Examples:
+            >>> effect = lm.mutations("MKTAYIAKQR", "A4G:I6L")
+            >>> effect.method, round(effect.log_odds, 2), round(effect.interaction, 2)
+            ('log-pool-20', -3.26, 0.62)
         """
         effects = mutation_effects(
             self,
@@ -558,9 +765,24 @@ class LanguageModel(JointModel):
         settings: Settings | None = None,
         **options: Any,
     ) -> list[PairInteraction]:
-        """How every two of these positions (from 1) depend on each other, each pair by its joint.
+        """How every two of some positions depend on each other, each pair by its own joint.
 
-        Pairs come in the order of `itertools.combinations` of the sorted positions.
+        Args:
+            sequence: The wild type, as letters; longer than the model reads, a window of it.
+            positions: Positions of the sequence, from 1.
+            method: Name of a construction.
+            support: Letters that mutations may have: "amino-acids", "nucleotides", "rna", or a
+                list.
+            settings: How to run the model: batch size, memory limit, progress.
+            **options: Options of the construction: `pivot=`, `steps=`, `contexts=`.
+        Returns:
+            A result per pair, in the order of `itertools.combinations` of the sorted positions.
+        Raises:
+            ClozeError: A position is not in the sequence, or fewer than two are given.
+        Examples:
+            >>> (pair,) = lm.interactions("MKTAYIAKQR", [4, 6])
+            >>> pair.positions, round(pair.mutual_information, 3)
+            ((4, 6), 0.007)
         """
         return interaction_map(
             self, sequence, positions, method=method, support=support, settings=settings, **options
@@ -576,13 +798,24 @@ class LanguageModel(JointModel):
     ) -> Landscape:
         """All combinations of mutations such as "T28P:S30R:A58T" of a sequence, by some methods.
 
-        Methods are the constructions that take more than two blanks, and `hcb-path`: the mean over
-        all orders in which the mutations can be made, one after another. `hcb` starts at the wild
-        type. `orders` takes eight mutations at most, all others twelve. A sequence that is longer
-        than the model reads is cut to a window around the mutations.
-
         The combination of all mutations has the numbers of `variants`. With fewer mutations it may
         not: there the joint is over the mutant's own positions alone, here over all of these.
+
+        Args:
+            sequence: The wild type, as letters; longer than the model reads, a window of it.
+            mutations: Two to twelve mutations, as one string or a list; eight at most by `orders`.
+            methods: Constructions that take more than two blanks, and `hcb-path`: the mean over all
+                orders in which the mutations can be made. `hcb` starts at the wild type.
+            settings: How to run the model: batch size, memory limit, progress.
+        Returns:
+            The log-odds of every combination in nats, with pairwise epistasis.
+        Raises:
+            ClozeError: A mutation does not fit the sequence, or there are too many.
+            MethodError: There is no such method, or not for so many mutations.
+        Examples:
+            >>> found = lm.landscape("MKTAYIAKQR", "K2R:A4G:I6L")
+            >>> found.best(1)[0]["mutant"], len(found.to_rows())
+            ('K2R', 8)
         """
         return landscape(self, sequence, mutations, methods=methods, settings=settings)
 

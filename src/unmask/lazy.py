@@ -101,7 +101,19 @@ class Guessable:
 
 
 def to_pandas(results: Iterable[Any]) -> "pd.DataFrame":
-    """Results as a data frame: a row per result, with the keys of its `to_dict` as columns."""
+    """Results as a data frame: a row per result, with the keys of its `to_dict` as columns.
+
+    Args:
+        results: Results of a model, or dictionaries.
+    Returns:
+        A data frame, in the order given.
+    Raises:
+        ImportError: pandas is not installed.
+    Examples:
+        >>> scores = lm.score(["Two dogs are running.", "A man sings."])
+        >>> list(unmask.to_pandas(scores)["tokens"])
+        [5, 4]
+    """
     try:
         import pandas as pd
     except ImportError:

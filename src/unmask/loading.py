@@ -22,10 +22,24 @@ def load(
 ) -> LanguageModel:
     """Load a masked LM: a Hub name, a local folder, or a pair (model, tokenizer).
 
-    By default weights must be safetensors, and no code from the model's repository runs;
-    `allow_pickle` and `trust_remote_code` change that. The default `device` is a CUDA GPU if there
-    is one, and the default `dtype` float32. A model in memory keeps its own, must be in eval mode,
-    and is not changed. Threads may share what `load` returns: they take turns running the model.
+    A model in memory keeps its device and dtype, must be in eval mode, and is not changed. Threads
+    may share what `load` returns: they take turns running the model.
+
+    Args:
+        model: A name on the Hub, a folder, or a model and its tokenizer.
+        device: Where the model runs. Default: a CUDA GPU if there is one.
+        dtype: Precision of the weights. Default: float32.
+        revision: Commit, tag or branch on the Hub.
+        trust_remote_code: Whether code from the model's repository may run.
+        allow_pickle: Whether weights may be pickles, which can run code; otherwise safetensors.
+    Returns:
+        The model with its tokenizer, ready to be asked.
+    Raises:
+        ModelError: There is no such model, or it cannot be used as a masked LM.
+    Examples:
+        >>> lm = unmask.load("models/tiny-english")
+        >>> lm.max_length
+        128
     """
     if isinstance(model, tuple):
         if len(model) != 2:

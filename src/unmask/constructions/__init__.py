@@ -90,11 +90,21 @@ def _names() -> list[str]:
 def register(name: str, *, needs: Needs | None = None) -> Callable[[Function], Function]:
     """Make a function of tables a construction of this process, under a name: a decorator.
 
-    The function takes `PairTables`, and options by keyword with a default each. It returns a
-    `Product` or `Sum` (of `unmask.joints.forms`) of the two tables, or a `Joint`. `needs` says
-    which parts of the tables it reads, both and the doubly masked distributions unless said
-    otherwise: that is what `lm.cost` counts. A name that is taken is rejected; the same function
-    may come again.
+    Args:
+        name: Name of the construction; the same function may come again under it.
+        needs: Which parts of the tables it reads, which `LanguageModel.cost` counts. Default: both
+            tables and the doubly masked distributions.
+    Returns:
+        A decorator. The function takes `PairTables`, and options by keyword with a default each; it
+        returns a `Product` or `Sum` (of `unmask.joints.forms`) of the two tables, or a `Joint`.
+    Raises:
+        MethodError: The name is taken, or the function cannot be called so.
+    Examples:
+        >>> @unmask.register("like-log-pool")
+        ... def like_log_pool(tables):
+        ...     return unmask.construct("log-pool", tables)
+        >>> lm.joint("Two [MASK] are [MASK].", method="like-log-pool", support=20).method
+        'like-log-pool'
     """
 
     def add(function: Function) -> Function:
@@ -141,7 +151,21 @@ def check_methods(
 
 
 def construct(method: object, tables: Tables, **options: object) -> Joint:
-    """Build a joint from tables by the name of its construction."""
+    """Build a joint from tables by the name of its construction.
+
+    Args:
+        method: Name of a construction.
+        tables: What `LanguageModel.tables` or `load_tables` gives.
+        **options: Options of the construction: `pivot=`, `steps=`, `contexts=`.
+    Returns:
+        The joint, with one axis per blank.
+    Raises:
+        MethodError: There is no such construction or option.
+    Examples:
+        >>> tables = lm.tables("Two [MASK] are [MASK].", support=20)
+        >>> unmask.construct("hcb", tables).method
+        'hcb'
+    """
     name = method_name(method)
     check_options(name, options, len(tables.shape))
     return build(name, tables, options)

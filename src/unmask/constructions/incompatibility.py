@@ -24,6 +24,15 @@ def incompatibility(tables: PairTables) -> float:
     The Jensen-Shannon divergence between q(a | b) r_b and q(b | a) r_a, the two factorisations at
     the marginals to which pseudo-Gibbs sampling converges. If some joint has both conditionals, the
     two are the same distribution; if none does, no construction can be faithful to both.
+
+    Args:
+        tables: What `LanguageModel.tables` or `load_tables` gives.
+    Returns:
+        A number from 0 to 1.
+    Examples:
+        >>> tables = lm.tables("Two [MASK] are [MASK].", support=20)
+        >>> round(unmask.incompatibility(tables), 3)
+        0.012
     """
     return agreement(tables).bits
 

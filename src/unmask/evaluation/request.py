@@ -99,7 +99,27 @@ class Prepared:
 
 
 def prepare(request: EvaluationRequest, *, standard_input: BinaryIO | None = None) -> Prepared:
-    """Read the corpus, load the model, draw the examples."""
+    """Read the corpus, load the model, draw the examples.
+
+    Args:
+        request: What to measure.
+        standard_input: What a corpus `-` is read from.
+    Returns:
+        The examples and the plan of a run, for `evaluate`.
+    Raises:
+        CorpusError: No sentence of the corpus can be an example.
+        MethodError: There is no such construction or option.
+    Examples:
+        >>> from pathlib import Path
+        >>> from unmask.evaluation import EvaluationRequest, ModelSource, prepare
+        >>> from unmask.records.corpora import CorpusSpec
+        >>> _ = Path("corpus.txt").write_text("Two dogs are running.")
+        >>> corpus = CorpusSpec("corpus.txt")
+        >>> model = ModelSource(place="models/tiny-english")
+        >>> request = EvaluationRequest(corpus=corpus, model=model, masks=["random"], examples=1)
+        >>> len(prepare(request).pairs)
+        1
+    """
     # the names; which of them can be computed depends on the model
     _checked_methods(request, list(CONSTRUCTIONS))
     _check_support(request)
@@ -218,11 +238,35 @@ def evaluate(
 ) -> Outcome:
     """Measure what is missing from a run's folder, which is created if it does not exist.
 
-    Without an `executor` it runs in this process. `shard` is the share of this process when several
-    work on one folder. Results are saved by `examples_per_unit` of each mask. `progress` is a bar
-    on stderr with rate and time left, a line now and then where stderr is not a terminal; False for
-    none. `say` is called with one line if a run continues with other versions than before, or if
-    parts of it are damaged.
+    Args:
+        prepared: What `prepare` makes of a request.
+        output: The folder; the same call continues a run that was interrupted.
+        shard: The share of this process when several work on one folder.
+        executor: Where it runs. Default: in this process.
+        examples_per_unit: Results are saved by so many examples of each mask.
+        progress: A bar on stderr, with rate and time left; None: only on a terminal.
+        say: Called with one line if a run continues with other versions than before, or if parts
+            of it are damaged.
+    Returns:
+        How many units are done and have failed.
+    Raises:
+        StoreError: The folder holds another run, or is in use.
+    Examples:
+        >>> from pathlib import Path
+        >>> from unmask.evaluation import EvaluationRequest, ModelSource, prepare, read_run
+        >>> from unmask.records.corpora import CorpusSpec
+        >>> _ = Path("corpus.txt").write_text("Two dogs are running.")
+        >>> request = EvaluationRequest(
+        ...     corpus=CorpusSpec("corpus.txt"),
+        ...     model=ModelSource(place="models/tiny-english"),
+        ...     masks=["random"],
+        ...     examples=1,
+        ...     methods=["log-pool"],
+        ... )
+        >>> unmask.evaluate(prepare(request), "results", progress=False).done
+        1
+        >>> [row.construction for row in read_run("results").rows]
+        ['log-pool']
     """
     job = prepared.job(examples_per_unit)
     return run_job(

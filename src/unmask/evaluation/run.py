@@ -162,7 +162,18 @@ class EvaluationRun:
 
 
 def read_run(place: str | Path) -> EvaluationRun:
-    """Everything that the folder of an evaluation holds."""
+    """Everything that the folder of an evaluation holds.
+
+    Args:
+        place: The folder that `evaluate` wrote.
+    Returns:
+        The plan and the result rows.
+    Raises:
+        StoreError: There is no run, or it is damaged.
+    Examples:
+        >>> len(unmask.evaluation.read_run("results").rows)
+        1
+    """
     job = stored_plan(str(place))
     if job is None or job.kind != KIND:
         why = "it has no plan" if job is None else f"unmask {job.kind} made it"
@@ -187,6 +198,14 @@ def copy_run(run: EvaluationRun, folder: str | Path) -> None:
     """A run as one part in a new folder, to be kept beside a paper or in a repository.
 
     It holds ids of examples and no text, and of errors only their kind.
+
+    Args:
+        run: What `read_run` gives.
+        folder: The new folder.
+    Raises:
+        StoreError: The folder is not empty.
+    Examples:
+        >>> unmask.evaluation.copy_run(unmask.evaluation.read_run("results"), "kept")
     """
     place = str(folder)
     if os.path.exists(place) and any(os.scandir(place)):

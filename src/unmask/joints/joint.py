@@ -35,9 +35,20 @@ _CELLS_RANKED_IN_TEXT = 2**25
 class Joint(Guessable):
     """An explicit distribution over the tokens that fill the blanks together.
 
-    To make one from your own numbers: `Joint.from_scores(table, supports)`, or
-    `Joint(scores, supports)` with a function that returns the unnormalised log joint for some rows
-    of the first axis.
+    `LanguageModel.joint` makes one. To make one from your own numbers: `Joint.from_scores`, or this
+    class with a function of rows. The examples below use the joint of this one.
+
+    Args:
+        engine: A function that gives the unnormalised log joint for a slice of the first axis.
+        supports: The axis of each blank.
+        method: Name of the construction.
+        diagnostics: How the numbers were computed.
+        agreement: A function that measures J when it is first asked for.
+        sketch: For a joint that is an estimate, what it was estimated from.
+    Examples:
+        >>> joint = lm.joint("Two [MASK] are [MASK].", support=20)
+        >>> joint.top(2)
+        [Fill('people' 'outside', probability=0.03755), Fill('men' 'outside', probability=0.03214)]
     """
 
     def __init__(
@@ -71,7 +82,25 @@ class Joint(Guessable):
         diagnostics: Mapping[str, object] | None = None,
         sketch: "Sketched[Joint] | None" = None,
     ) -> "Joint":
-        """A joint from a table of unnormalised log-probabilities, one axis per blank."""
+        """A joint from a table of unnormalised log-probabilities.
+
+        Args:
+            table: A tensor with one axis per blank.
+            supports: The axis of each blank.
+            method: Name of the construction.
+            diagnostics: How the numbers were computed.
+            sketch: For a joint that is an estimate, what it was estimated from.
+        Returns:
+            The joint, normalised.
+        Raises:
+            SupportError: The table does not fit the axes.
+        Examples:
+            >>> import torch
+            >>> axes = lm.support(["dogs", "cats"]), lm.support(["run", "sleep"])
+            >>> table = torch.tensor([[3.0, 1.0], [1.0, 3.0]]).log()
+            >>> round(unmask.Joint.from_scores(table, axes).mutual_information(base_two=True), 3)
+            0.189
+        """
         engine = Engine.of_table(table)
         return cls(engine, supports, method=method, diagnostics=diagnostics, sketch=sketch)
 
@@ -82,7 +111,19 @@ class Joint(Guessable):
         agreement: Callable[[], Agreement | None] | None = None,
         sketch: "Sketched[Joint] | None" = None,
     ) -> "Joint":
-        """The same distribution under another name, with more diagnostics."""
+        """The same distribution under another name, with more diagnostics.
+
+        Args:
+            method: Name of the construction.
+            diagnostics: How the numbers were computed, added to what is there.
+            agreement: A function that measures J when it is first asked for.
+            sketch: For a joint that is an estimate, what it was estimated from.
+        Returns:
+            A joint that shares all numbers with this one.
+        Examples:
+            >>> joint.named("mine").method
+            'mine'
+        """
         return Joint(
             self.engine,
             self.supports,
@@ -94,18 +135,35 @@ class Joint(Guessable):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many tokens each blank ranges over."""
+        """How many tokens each blank ranges over.
+
+        Examples:
+            >>> joint.shape
+            (20, 20)
+        """
         return tuple(len(axis) for axis in self.supports)
 
     @property
     def diagnostics(self) -> dict[str, object]:
-        """How this joint was computed: passes, residuals, storage, captured mass."""
+        """How this joint was computed: forward passes, residuals, storage, captured mass.
+
+        Examples:
+            >>> joint.diagnostics["forward_passes"], joint.diagnostics["converged"]
+            (93, True)
+        """
         sketched = {} if self._sketch is None else self._sketch.diagnostics()
         known = {**self._diagnostics, **self.engine.diagnostics(), **sketched}
         return {"method": self.method, **known}
 
     def is_sketched(self) -> bool:
-        """Whether this is an estimate, with error bars, from some contexts of a vocabulary."""
+        """Whether this is an estimate, with error bars, from some contexts of a vocabulary.
+
+        Returns:
+            False for an exact joint.
+        Examples:
+            >>> joint.is_sketched()
+            False
+        """
         return self._sketch is not None
 
     @property
@@ -114,11 +172,29 @@ class Joint(Guessable):
         return self.engine.log_normalizer
 
     def scores(self, rows: slice) -> Float[Tensor, " block *others"]:
-        """The unnormalised log joint for some rows of the first axis."""
+        """The unnormalised log joint for some rows of the first axis.
+
+        Args:
+            rows: A slice of the first axis.
+        Returns:
+            A tensor: the rows, and all other axes.
+        Examples:
+            >>> joint.scores(slice(0, 2)).shape
+            torch.Size([2, 20])
+        """
         return self.engine.scores(rows)
 
     def log_rows(self, rows: slice) -> Float[Tensor, " block *others"]:
-        """Normalised log-probabilities for some rows of the first axis."""
+        """Normalised log-probabilities, in nats, for some rows of the first axis.
+
+        Args:
+            rows: A slice of the first axis.
+        Returns:
+            A tensor: the rows, and all other axes.
+        Examples:
+            >>> round(float(joint.log_rows(slice(None)).exp().sum()), 6)
+            1.0
+        """
         log_p = self.scores(rows) - self.log_normalizer
         for axis, weights in enumerate(self._log_weights()):
             shape = [-1 if other == axis else 1 for other in range(log_p.ndim)]
@@ -126,22 +202,47 @@ class Joint(Guessable):
         return log_p
 
     def log_prob(self, *tokens: Token) -> float:
-        """The log-probability, in nats, that these tokens (names or ids) fill the blanks."""
+        """The log-probability, in nats, that these tokens fill the blanks.
+
+        Args:
+            *tokens: A token per blank, by name or id.
+        Returns:
+            A number of nats.
+        Raises:
+            SupportError: A token is not on its axis, or their number is not that of the blanks.
+        Examples:
+            >>> round(joint.log_prob("dogs", "running"), 2)
+            -3.72
+        """
         joint, cell = self._at(tokens)
         return float(joint._log_probs(torch.tensor([cell]))[0])
 
     def standard_error(self, statistic: Callable[["Joint"], float]) -> float:
         """The standard error of a number estimated from a sketch, due to its sample of contexts.
 
-        The number is what the function returns for a joint: `joint.standard_error(Joint.entropy)`,
-        or `joint.standard_error(lambda j: j.log_prob("hot", "dog"))`. 0 for an exact joint.
+        Args:
+            statistic: A function of a joint, such as `Joint.entropy` or
+                `lambda j: j.log_prob("hot", "dog")`.
+        Returns:
+            The error in the unit of the statistic; 0 for an exact joint.
+        Examples:
+            >>> joint.standard_error(unmask.Joint.entropy)
+            0.0
         """
         if self._sketch is None:
             return 0.0
         return spread(statistic(self), [statistic(one) for one in self._sketch.replicates()])
 
     def standard_errors(self) -> dict[str, float | None]:
-        """The standard errors of the summary numbers; zeros for an exact joint."""
+        """The standard errors of the summary numbers.
+
+        Returns:
+            Those of entropy and mutual information, in nats, and of J, in bits; zeros for an exact
+            joint, None for J if there are no tables.
+        Examples:
+            >>> joint.standard_errors()
+            {'entropy': 0.0, 'mutual_information': 0.0, 'incompatibility': 0.0}
+        """
         return {
             "entropy": self.standard_error(Joint.entropy),
             "mutual_information": self.standard_error(Joint.mutual_information),
@@ -151,7 +252,18 @@ class Joint(Guessable):
         }
 
     def marginal(self, *axes: int) -> "Joint":
-        """The distribution of one blank, or of some, whatever fills the others."""
+        """The distribution of one blank, or of some, whatever fills the others.
+
+        Args:
+            *axes: Blanks, from 0, each once.
+        Returns:
+            A joint over these blanks, in this order.
+        Raises:
+            SupportError: There is no such blank.
+        Examples:
+            >>> joint.marginal(0).top(2)
+            [Fill('people', probability=0.2029), Fill('men', probability=0.1928)]
+        """
         axes = tuple(map(self._axis, axes))
         if not axes or len(set(axes)) < len(axes):
             raise SupportError(f"marginal takes one or more blanks, each once, not {quoted(axes)}")
@@ -166,7 +278,19 @@ class Joint(Guessable):
         )
 
     def conditional(self, axis: int, *, given: Mapping[int, Token]) -> "Joint":
-        """The distribution of one blank given tokens for others; the rest are summed out."""
+        """The distribution of one blank given tokens for others; the rest are summed out.
+
+        Args:
+            axis: The blank, from 0.
+            given: Tokens by blank.
+        Returns:
+            A joint over one blank.
+        Raises:
+            SupportError: There is no such blank or token, or the blank itself is given.
+        Examples:
+            >>> joint.conditional(1, given={0: "dogs"}).top(1)
+            [Fill('running', probability=0.232)]
+        """
         axis = self._axis(axis)
         if not isinstance(given, Mapping):
             other = int(axis == 0)
@@ -193,7 +317,18 @@ class Joint(Guessable):
         )
 
     def top(self, n: int = 10) -> list[Fill]:
-        """The `n` likeliest fills, best first; ties go to the lower token index."""
+        """The likeliest fills, best first; ties go to the lower token index.
+
+        Args:
+            n: How many fills.
+        Returns:
+            Fills, with standard errors if this is a sketch.
+        Raises:
+            SupportError: The number is not one from 1.
+        Examples:
+            >>> joint.top(1)[0].tokens
+            ('people', 'outside')
+        """
         if (whole_number(n) or 0) < 1:
             raise SupportError(f"top takes a number of fills from 1, not {quoted(n)}")
         if n not in self._ranked:
@@ -203,7 +338,16 @@ class Joint(Guessable):
     def sample(self, n: int, *, generator: torch.Generator | None = None) -> list[Fill]:
         """Independent samples; exact, except from a sketch, where a rare token represents others.
 
-        The generator is a CPU generator, so a seed gives the same draws on every device.
+        Args:
+            n: How many draws, from 0.
+            generator: A CPU generator, so that a seed gives the same draws on every device.
+        Returns:
+            Fills, in the order drawn.
+        Raises:
+            SupportError: The number or the generator is not one.
+        Examples:
+            >>> len(joint.sample(3))
+            3
         """
         draws = whole_number(n)
         if draws is None or draws < 0:
@@ -218,7 +362,16 @@ class Joint(Guessable):
         return self._fills(self.engine.sample(draws, generator))
 
     def entropy(self, *, base_two: bool = False) -> float:
-        """Shannon entropy in nats, or bits."""
+        """Shannon entropy.
+
+        Args:
+            base_two: In bits instead of nats.
+        Returns:
+            A number from 0.
+        Examples:
+            >>> round(joint.entropy(), 2)
+            5.05
+        """
         total = self.engine.entropy
         for axis, weights in enumerate(self._log_weights()):
             # the mass of a token of a sketch is spread over as many as it stands for
@@ -229,33 +382,68 @@ class Joint(Guessable):
         return total / (math.log(2) if base_two else 1.0)
 
     def mutual_information(self, *, base_two: bool = False) -> float:
-        """How much the blanks tell you about each other, in nats or bits; 0 when independent.
+        """How much the blanks tell you about each other; 0 when independent.
 
         With more than two blanks this is their total correlation.
+
+        Args:
+            base_two: In bits instead of nats.
+        Returns:
+            A number from 0.
+        Examples:
+            >>> round(joint.mutual_information(base_two=True), 2)
+            0.09
         """
         marginal = sum(self.marginal(axis).entropy() for axis in range(len(self.supports)))
         # rounding, or the noise of a sketch, can leave it below zero
         return max(0.0, marginal - self.entropy()) / (math.log(2) if base_two else 1.0)
 
     def is_tabulated(self) -> bool:
-        """Whether sums over whole blanks (entropy, marginals) need no more forward passes."""
+        """Whether sums over whole blanks (entropy, marginals) need no more forward passes.
+
+        Returns:
+            False for a joint without tables, as by `orders` over a vocabulary.
+        Examples:
+            >>> joint.is_tabulated()
+            True
+        """
         return self.engine.is_tabulated()
 
     def incompatibility(self) -> float | None:
         """J, in bits: how far the conditionals that this was built from contradict each other.
 
-        0 when one distribution has both, at most 1; None unless both tables were computed.
+        Returns:
+            0 when one distribution has both, at most 1; None unless both tables were computed.
+        Examples:
+            >>> round(joint.incompatibility(), 3)
+            0.012
         """
         return agreement.bits if (agreement := self.agreement()) else None
 
     def agreement(self) -> Agreement | None:
-        """J with its meaning in plain words, and whether its solver converged."""
+        """J with its meaning in plain words, and whether its solver converged.
+
+        Returns:
+            None unless both tables were computed.
+        Examples:
+            >>> joint.agreement().words()
+            'the two conditionals agree roughly: small differences of probability mean little'
+        """
         return None if self._agreement is None else self._agreement()
 
     def pmi(self, *tokens: Token, base_two: bool = False) -> float:
         """Pointwise mutual information: log of the joint over the product of its marginals.
 
-        In nats, or bits; `plot(kind="pmi")` draws it in nats.
+        Args:
+            *tokens: A token per blank, by name or id.
+            base_two: In bits instead of nats.
+        Returns:
+            Above 0 if the tokens go together.
+        Raises:
+            SupportError: A token is not on its axis, or their number is not that of the blanks.
+        Examples:
+            >>> round(joint.pmi("dogs", "running"), 2)
+            0.91
         """
         joint, _ = self._at(tokens)
         apart = sum(joint.marginal(axis).log_prob(token) for axis, token in enumerate(tokens))
@@ -264,7 +452,20 @@ class Joint(Guessable):
     def log_odds(
         self, mutant: Sequence[Token], wildtype: Sequence[Token], *, base_two: bool = False
     ) -> float:
-        """How much likelier one fill is than another: log p(mutant) / p(wildtype), nats or bits."""
+        """How much likelier one fill is than another: log p(mutant) / p(wildtype).
+
+        Args:
+            mutant: A token per blank.
+            wildtype: A token per blank, to compare with.
+            base_two: In bits instead of nats.
+        Returns:
+            A difference of two log-probabilities.
+        Raises:
+            SupportError: A token is not on its axis, or their number is not that of the blanks.
+        Examples:
+            >>> round(joint.log_odds(["dogs", "running"], ["people", "running"]), 2)
+            0.91
+        """
         one, other = (
             fill_ids(self._every_token, fill, name)
             for fill, name in ((mutant, "mutant"), (wildtype, "wildtype"))
@@ -274,16 +475,34 @@ class Joint(Guessable):
     def interaction(
         self, mutant: Sequence[Token], wildtype: Sequence[Token], *, base_two: bool = False
     ) -> float:
-        """Epistasis: log-odds of all changes together minus those of each alone; see `odds`.
+        """Epistasis: log-odds of all changes together minus those of each alone.
 
-        In nats, or bits. It is 0 if the blanks are independent, or if fewer than two of them
-        change.
+        Args:
+            mutant: A token per blank.
+            wildtype: A token per blank, to compare with.
+            base_two: In bits instead of nats.
+        Returns:
+            0 if the blanks are independent, or if fewer than two of them change.
+        Raises:
+            SupportError: A token is not on its axis, or their number is not that of the blanks.
+        Examples:
+            >>> round(joint.interaction(["dogs", "running"], ["people", "talking"]), 2)
+            3.89
         """
         found = changes(self._every_token, self.log_prob, mutant, wildtype)
         return found.interaction / (math.log(2) if base_two else 1.0)
 
     def to_dict(self, n: int = 10) -> dict[str, object]:
-        """The likeliest fills and the summary numbers that cost nothing more, ready for JSON."""
+        """The likeliest fills and the summary numbers that cost nothing more, ready for JSON.
+
+        Args:
+            n: How many fills.
+        Returns:
+            A dictionary, with the units of its numbers and the diagnostics.
+        Examples:
+            >>> joint.to_dict(n=1)["fills"][0]["tokens"]
+            ['people', 'outside']
+        """
         free = self.is_tabulated()
         errors = {"standard_errors": self.standard_errors()} if self.is_sketched() else {}
         return {
@@ -299,7 +518,18 @@ class Joint(Guessable):
         }
 
     def to_pandas(self, n: int = 100) -> "pd.DataFrame":
-        """The likeliest fills as a data frame, one row per fill."""
+        """The likeliest fills as a data frame, one row per fill.
+
+        Args:
+            n: How many fills.
+        Returns:
+            Columns for tokens, ids, probability and log-probability.
+        Raises:
+            ImportError: pandas is not installed.
+        Examples:
+            >>> list(joint.to_pandas(n=2).columns)
+            ['token_0', 'token_1', 'id_0', 'id_1', 'probability', 'log_prob']
+        """
         rows = [
             {
                 **{f"token_{axis}": token for axis, token in enumerate(fill.tokens)},
@@ -313,9 +543,17 @@ class Joint(Guessable):
         return to_pandas(rows)
 
     def plot(self, n: int = 12, *, kind: str = "probability") -> "Figure":
-        """A heat map of the `n` likeliest tokens of two blanks, or a bar chart of one blank.
+        """A heat map of the likeliest tokens of two blanks, or a bar chart of one blank.
 
-        `kind` is "probability", or "pmi" in nats.
+        Args:
+            n: How many tokens of each blank.
+            kind: "probability", or "pmi" in nats.
+        Returns:
+            A figure of matplotlib, which notebooks show.
+        Raises:
+            SupportError: The joint has more than two blanks.
+        Examples:
+            >>> joint.plot(6).savefig("joint.svg")
         """
         from unmask.plots.heat_map import plot
 

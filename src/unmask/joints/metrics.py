@@ -48,10 +48,25 @@ class PairMetrics:
 def pair_metrics(
     joints: Mapping[str, Joint], tables: PairTables, gold: tuple[Token, Token]
 ) -> dict[str, PairMetrics]:
-    """All four metrics of every joint at the gold tokens (names or ids), in one pass.
+    """The paper's four metrics of every joint at the gold tokens, in one pass over the tables.
 
     The unary NLL of independent blanks, of `mlm`, uses the model's own conditionals, as in the
     paper: the product's conditionals are its marginals, which no one would use for one blank.
+
+    Args:
+        joints: Joints by name.
+        tables: The tables that they were built from.
+        gold: The tokens that were masked, by name or id.
+    Returns:
+        The metrics of each joint, in nats per token.
+    Raises:
+        SupportError: A token is not on its axis.
+    Examples:
+        >>> tables = lm.tables("Two [MASK] are [MASK].", support=20)
+        >>> joints = {name: unmask.construct(name, tables) for name in ("mlm", "log-pool")}
+        >>> metrics = unmask.pair_metrics(joints, tables, ("dogs", "running"))
+        >>> {name: round(one.pairwise_nll, 2) for name, one in metrics.items()}
+        {'mlm': 2.48, 'log-pool': 1.86}
     """
     for name, joint in joints.items():
         if not all(map(_same_axis, joint.supports, tables.supports)):
@@ -65,7 +80,18 @@ def pair_metrics(
 
 
 def perplexity(nlls: Iterable[float]) -> float:
-    """The exponential of the mean."""
+    """The exponential of the mean.
+
+    Args:
+        nlls: Negative log-likelihoods in nats per token.
+    Returns:
+        A perplexity; never a mean of perplexities.
+    Raises:
+        NumericsError: There is none.
+    Examples:
+        >>> round(unmask.perplexity([1.0, 2.0]), 2)
+        4.48
+    """
     values = list(nlls)
     if not values:
         raise UnmaskError("a perplexity needs at least one example")

@@ -28,6 +28,17 @@ def compare(
     """The likeliest tokens of several joints over the same two blanks, one panel per joint.
 
     The joints take turns in choosing tokens, which are then the same in all panels.
+
+    Args:
+        joints: Joints by name, as `LanguageModel.joints` gives them.
+        n: How many tokens of each blank.
+        kind: "probability", or "pmi" in nats.
+        title: What stands above the panels.
+    Returns:
+        A figure of matplotlib, which notebooks show.
+    Examples:
+        >>> joints = lm.joints("Two [MASK] are [MASK].", methods=["mlm", "log-pool"], support=20)
+        >>> figure = unmask.plots.compare(joints, n=5)
     """
     heat_map.check(joints.values(), n, kind)
     _check_axes(list(joints.items()))

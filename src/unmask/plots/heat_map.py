@@ -33,7 +33,18 @@ _KINDS = ("probability", "pmi")
 def plot(joint: Joint, n: int = 12, *, kind: str = "probability") -> "Figure":
     """The likeliest tokens of both blanks against each other, or of one blank in order.
 
-    `kind` is probability, or pmi in nats. `unmask.plots.tokens` explains which tokens are shown.
+    `unmask.plots.tokens` explains which tokens are shown.
+
+    Args:
+        joint: A joint over one blank or two.
+        n: How many tokens of each blank.
+        kind: "probability", or "pmi" in nats.
+    Returns:
+        A figure of matplotlib, which notebooks show.
+    Raises:
+        SupportError: The joint has more than two blanks.
+    Examples:
+        >>> figure = unmask.plots.plot(joint, n=6, kind="pmi")
     """
     if len(joint.supports) == 1:
         return _one_blank(joint, n, kind)

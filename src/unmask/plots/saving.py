@@ -25,7 +25,16 @@ _INSTALL = "pip install 'unmask[plots]'"
 
 
 def save_figure(figure: "Figure", path: str | Path) -> None:
-    """Write a figure as .svg, .png or .pdf; the file appears whole or not at all."""
+    """Write a figure as .svg, .png or .pdf; the file appears whole or not at all.
+
+    Args:
+        figure: A figure of matplotlib.
+        path: The file; its ending is the format.
+    Raises:
+        UnmaskError: The ending is another one.
+    Examples:
+        >>> unmask.plots.save_figure(joint.plot(6), "joint.svg")
+    """
     suffix = check_ending(path)
     try:
         with replacing(Path(path)) as unfinished:

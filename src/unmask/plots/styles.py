@@ -46,6 +46,14 @@ def construction_styles(names: Iterable[str]) -> dict[str, Style]:
 
     Others, for example with options, get dashes and a style derived from the name, so it is the
     same in every figure too, unless two constructions of one figure would share it.
+
+    Args:
+        names: Names of constructions.
+    Returns:
+        Colour, line and marker by name.
+    Examples:
+        >>> list(unmask.plots.construction_styles(["log-pool", "mine"]))
+        ['log-pool', 'mine']
     """
     names, library = list(names), _library_styles()
     styles = {name: library[name] for name in names if name in library}

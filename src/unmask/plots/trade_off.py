@@ -38,8 +38,16 @@ def frontier(
 ) -> "Figure":
     """Forward passes, on a logarithmic axis, against pairwise NLL with its interval.
 
-    A row is a `Point`, or a plain tuple in the same order. A point that would squeeze all others
-    together is left off the axis, with a note.
+    A point that would squeeze all others together is left off the axis, with a note.
+
+    Args:
+        rows: Points, or plain tuples in the same order.
+        title: What stands above the axes.
+    Returns:
+        A figure of matplotlib, which notebooks show.
+    Examples:
+        >>> rows = [("mlm", 1, 2.9, 2.8, 3.0), ("log-pool", 500, 2.5, 2.4, 2.6)]
+        >>> figure = unmask.plots.frontier(rows)
     """
     every = [_checked(Point(*row)) for row in rows]
     if not every:

@@ -35,7 +35,7 @@ Axes = Proposed | Mapping[int, Proposed] | Sketch
 
 
 class JointModel(Guessable):
-    """A masked LM and its tokenizer: texts with blanks in, joints out."""
+    """A masked LM and its tokenizer: the part of `LanguageModel` that makes joints."""
 
     def __init__(
         self,
@@ -61,11 +61,21 @@ class JointModel(Guessable):
         """Read a text with mask tokens, or an ordinary text with `blanks`.
 
         A word of several pieces becomes one blank per piece, so the original word has a
-        probability; in a text given to `joint` with `blanks`, it becomes one blank.
+        probability; in a text given to `joint` with `blanks`, it becomes one blank. An
+        `UnknownTokenWarning` names the parts that the vocabulary has no token for.
 
-        An `UnknownTokenWarning` names the parts that the vocabulary has no token for. A text that
-        consists only of such parts is rejected, since any other text of that length would get the
-        same answer.
+        Args:
+            text: A text with mask tokens or without.
+            blanks: Words, character spans or token indices to mask in a text without mask tokens.
+        Returns:
+            The token ids, and the positions of the blanks.
+        Raises:
+            ClozeError: The text has no blank, is too long, or has only unknown tokens: any other
+                text of that length would get the same answer.
+        Examples:
+            >>> cloze = lm.cloze("Two dogs are running.", blanks=["dogs", "running"])
+            >>> cloze.positions
+            (2, 4)
         """
         cloze = read_cloze(self, text, blanks=blanks)
         if message := unknown_tokens.note(self.tokenizer, cloze):
@@ -73,12 +83,29 @@ class JointModel(Guessable):
         return cloze
 
     def support(self, candidates: Candidates = "vocabulary") -> Support:
-        """The tokens of a blank: a named set, or the given tokens or ids in their order."""
+        """The tokens that a blank ranges over.
+
+        Args:
+            candidates: A named set ("vocabulary", "tokens", "no-special", an alphabet such as
+                "amino-acids"), or tokens or ids in their order.
+        Returns:
+            An axis of a joint: ids and names.
+        Raises:
+            SupportError: There is no such set or token.
+        Examples:
+            >>> lm.support(["dog", "cat"]).names
+            ['dog', 'cat']
+        """
         return choose(candidates, self._vocabulary, self.model.special_ids)
 
     @computed_once
     def max_length(self) -> int | None:
-        """The longest text in tokens, special ones included; None if there is no limit."""
+        """The longest text in tokens, special ones included; None if there is no limit.
+
+        Examples:
+            >>> lm.max_length
+            128
+        """
         # tokenizers that know no limit say so with an absurdly large number
         own = getattr(self.tokenizer, "model_max_length", None)
         limits = [self.model.max_length, own if isinstance(own, int) and own < 10**6 else None]
@@ -96,15 +123,36 @@ class JointModel(Guessable):
     ) -> Joint:
         """The joint distribution over the blanks of a text, by one construction.
 
-        `support` is "vocabulary" (every output of the model, as in the paper), "tokens" (those that
-        the tokenizer names), "no-special", an alphabet ("amino-acids"), a list of tokens or ids, a
-        number of candidates that the model proposes, or a dictionary of those by blank. "auto" is
-        "tokens"; for two blanks, unless it is small, it is estimated from a few hundred forward
-        passes, with error bars (a `Sketch`, whose precision you can set). For more blanks it is as
-        many candidates as a few thousand forward passes allow. The default `method` is log-pool, or
-        `orders` if there are too many blanks for a table. `options` go to the construction
-        (`pivot=`, `steps=`, `contexts=`). Axes follow mask tokens left to right, and `blanks` in
-        the order given. One blank is the model's own distribution.
+        The default `support`, "auto", is "tokens". For two blanks over a large vocabulary, the
+        joint is then estimated from a few hundred forward passes, with error bars: a `Sketch`,
+        whose precision you can set. For more blanks, "auto" is as many candidates as a few thousand
+        forward passes allow. Axes follow mask tokens left to right, and `blanks` in the order
+        given. One blank has the model's own distribution.
+
+        Args:
+            text: A text with mask tokens or without, or a `Cloze`.
+            method: Name of a construction. Default: log-pool; orders if a table would be too large.
+            blanks: Words, character spans or token indices to mask in a text without mask tokens.
+            support: "vocabulary" (every output, as in the paper), "tokens" (those that the
+                tokenizer names), "no-special", an alphabet, a list of tokens or ids, a number of
+                candidates that the model proposes, a dictionary of those by blank, or a `Sketch`.
+            settings: How to run the model: batch size, memory limit, progress.
+            **options: Options of the construction: `pivot=`, `steps=`, `contexts=`.
+        Returns:
+            The joint, with one axis per blank.
+        Raises:
+            ClozeError: The text or its blanks cannot be read.
+            MethodError: There is no such construction or option, or not for so many blanks.
+            SupportError: A token or set of tokens does not exist.
+            MemoryLimitError: The tables would not fit the memory limit of the settings.
+        Examples:
+            >>> lm.joint("Two [MASK] are [MASK].", support=20)
+            <Joint over 2 blanks (20 x 20 tokens) by log-pool>
+            0.0376  people  outside
+            0.0321  men     outside
+            0.0242  dogs    running
+            0.0184  people  walking
+            0.0174  people  dancing
         """
         name = None if method is None else method_name(method)
         cloze = self._as_cloze(text, blanks)
@@ -125,10 +173,25 @@ class JointModel(Guessable):
         settings: Settings | None = None,
         options: Options | None = None,
     ) -> dict[str, Joint]:
-        """Joints by several constructions from the same forward passes; by default, by all.
+        """Joints by several constructions from the same forward passes.
 
-        `options` are those of each method, by its name. With one blank there is nothing to
-        construct: every name gives the model's own distribution.
+        Args:
+            text: A text with mask tokens or without, or a `Cloze`.
+            methods: Names of constructions. Default: all that can be computed so.
+            blanks: Words, character spans or token indices to mask in a text without mask tokens.
+            support: Tokens that blanks range over, as in `joint`.
+            settings: How to run the model: batch size, memory limit, progress.
+            options: Options of each method, by its name.
+        Returns:
+            A joint by the name of each method; with one blank, all are the model's own
+            distribution.
+        Raises:
+            MethodError: There is no such construction or option, or not for so many blanks.
+        Examples:
+            >>> text = "Two [MASK] are [MASK]."
+            >>> joints = lm.joints(text, methods=["mlm", "log-pool"], support=20)
+            >>> {name: round(one.log_prob("dogs", "running"), 2) for name, one in joints.items()}
+            {'mlm': -4.95, 'log-pool': -3.72}
         """
         cloze = self._as_cloze(text, blanks)
         request = self._request(cloze, methods, support, settings, options)
@@ -142,10 +205,24 @@ class JointModel(Guessable):
         support: Axes = AUTO,
         settings: Settings | None = None,
     ) -> PairTables:
-        """Both conditional tables of two blanks, over the `support` that `joint` takes.
+        """Both conditional tables of two blanks; nothing runs until a part is read.
 
-        If the model should propose candidates, it does so now; nothing else runs until a part is
-        read.
+        If the model should propose candidates, it does so now.
+
+        Args:
+            text: A text with mask tokens or without, or a `Cloze`.
+            blanks: Words, character spans or token indices to mask in a text without mask tokens.
+            support: Tokens that blanks range over, as in `joint`, but no `Sketch`.
+            settings: How to run the model: batch size, memory limit, progress.
+        Returns:
+            The tables, which `construct` makes joints from and `save_tables` stores.
+        Raises:
+            ClozeError: The text does not have two blanks.
+            SupportError: The support is a `Sketch`, or does not exist.
+        Examples:
+            >>> tables = lm.tables("Two [MASK] are [MASK].", support=20)
+            >>> unmask.construct("log-pool", tables).top(1)
+            [Fill('people' 'outside', probability=0.03755)]
         """
         cloze, how = self._as_cloze(text, blanks), settings or Settings()
         if len(cloze.positions) != 2:

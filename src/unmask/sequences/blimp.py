@@ -28,13 +28,26 @@ _SPLIT = "train"
 
 
 def read_blimp(place: str, *, paradigms: Sequence[str] = (), limit: int | None = None) -> list[Row]:
-    """BLiMP's pairs as rows: a folder of `*.jsonl`, or a hub dataset with a paradigm per config.
+    """BLiMP's pairs as rows: both sentences, the paradigm, its groups and an id.
 
-    A row has both sentences, its paradigm, its groups and an id.
-
-    Paradigms come in the order of their names, or as requested. With a `limit`, at most that many
-    pairs of each, the first in the hashed order of their ids: any such part is a random sample, and
-    a larger one begins with a smaller one.
+    Args:
+        place: A folder of `*.jsonl`, or a hub dataset with a paradigm per config.
+        paradigms: Which paradigms, in which order. Default: all, by name.
+        limit: At most so many pairs of each, the first in the hashed order of their ids: any such
+            part is a random sample, and a larger one begins with a smaller one.
+    Returns:
+        A dictionary per pair.
+    Raises:
+        CorpusError: There is no such folder or paradigm, or a row is not of BLiMP.
+    Examples:
+        >>> import json
+        >>> from pathlib import Path
+        >>> Path("blimp").mkdir()
+        >>> pair = {"sentence_good": "Dogs bark.", "sentence_bad": "Dogs barks.", "pair_id": 0}
+        >>> pair |= {"UID": "agreement", "field": "syntax", "linguistics_term": "agreement"}
+        >>> _ = Path("blimp/agreement.jsonl").write_text(json.dumps(pair))
+        >>> unmask.sequences.read_blimp("blimp")[0]["sentence_good"]
+        'Dogs bark.'
     """
     folder = Path(os.path.expanduser(place))
     local = os.path.isdir(folder)

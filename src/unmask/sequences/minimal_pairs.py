@@ -94,7 +94,21 @@ def wilson(successes: float, trials: int, *, confidence: float = CONFIDENCE) -> 
 
 
 def accuracy(verdicts: Iterable[Verdict], *, confidence: float = CONFIDENCE) -> Accuracy:
-    """The accuracy over paradigms, with equal weights."""
+    """The accuracy over paradigms, with equal weights.
+
+    Args:
+        verdicts: The result of each pair.
+        confidence: That of the interval.
+    Returns:
+        The mean accuracy, its interval, and the counts that it rests on.
+    Raises:
+        UnmaskError: There is no pair.
+    Examples:
+        >>> from unmask.sequences.minimal_pairs import Verdict
+        >>> verdicts = [Verdict("agreement", 1.0), Verdict("agreement", 0.0)]
+        >>> unmask.sequences.accuracy(verdicts).value
+        0.5
+    """
     every = list(verdicts)
     if not every:
         raise UnmaskError("an accuracy needs at least one pair")
@@ -119,7 +133,20 @@ def accuracy(verdicts: Iterable[Verdict], *, confidence: float = CONFIDENCE) -> 
 def accuracies(
     verdicts: Sequence[Verdict], by: str | None = None, *, confidence: float = CONFIDENCE
 ) -> dict[str, Accuracy]:
-    """Accuracies by a kind of group, or without one by paradigm, in the order they first appear."""
+    """Accuracies by paradigm, or by another kind of group, in the order they first appear.
+
+    Args:
+        verdicts: The result of each pair.
+        by: A kind of group, a key of `Verdict.groups`. Default: the paradigm.
+        confidence: That of the interval.
+    Returns:
+        An accuracy by the name of each group.
+    Examples:
+        >>> from unmask.sequences.minimal_pairs import Verdict
+        >>> verdicts = [Verdict("agreement", 1.0), Verdict("islands", 0.0)]
+        >>> {name: one.value for name, one in unmask.sequences.accuracies(verdicts).items()}
+        {'agreement': 1.0, 'islands': 0.0}
+    """
     parts: dict[str, list[Verdict]] = defaultdict(list)
     for one in verdicts:
         parts[one.paradigm if by is None else (one.groups or {}).get(by, "")].append(one)

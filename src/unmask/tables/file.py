@@ -28,6 +28,13 @@ def save_tables(tables: PairTables, path: str | Path) -> None:
     """Write both tables, the doubly masked distributions and the supports.
 
     The file is either complete or absent: it is written to a temporary file and renamed.
+
+    Args:
+        tables: What `LanguageModel.tables` gives; what was not computed yet is.
+        path: The file.
+    Examples:
+        >>> tables = lm.tables("Two [MASK] are [MASK].", support=20)
+        >>> unmask.save_tables(tables, "dogs.safetensors")
     """
     target = Path(path)
     if not target.parent.is_dir():
@@ -63,9 +70,22 @@ def load_tables(
     device: str | torch.device = "cpu",
     memory_limit: int = DEFAULT_MEMORY_LIMIT,
 ) -> PairTables:
-    """Read tables that `save_tables` wrote; a damaged or changed file raises a `TablesFileError`.
+    """Read tables that `save_tables` wrote; nothing in the file can run code.
 
     Checks the checksum of everything that was saved, and that the parts fit each other.
+
+    Args:
+        path: The file.
+        device: Where the tables go.
+        memory_limit: Bytes that dense tables may take; larger ones are computed in blocks.
+    Returns:
+        The tables, without their model.
+    Raises:
+        TablesFileError: The file is damaged, changed, or not of this kind.
+    Examples:
+        >>> unmask.save_tables(lm.tables("Two [MASK] are [MASK].", support=20), "dogs.safetensors")
+        >>> unmask.load_tables("dogs.safetensors").shape
+        (20, 20)
     """
     shown = quoted(str(path), limit=150)
     tensors, texts = _read(path, torch.device(device), shown)

@@ -22,6 +22,18 @@ def compatibility_penalty(
     conditionals on these tokens, for each pair. Two tables without anything in common have 1.
     Making all interactions smaller does not lower it, unless they are so small that they are noise:
     a mean interaction below 0.1 counts as 0.1.
+
+    Args:
+        a_given_b: Log-probabilities of some tokens of the first blank, given some of the second.
+        b_given_a: The same of the second blank given the first, laid out the same way.
+    Returns:
+        A tensor with one number, differentiable.
+    Examples:
+        >>> import torch
+        >>> log_joint = torch.randn(3, 3)
+        >>> both = log_joint.log_softmax(0), log_joint.log_softmax(1)
+        >>> bool(unmask.training.compatibility_penalty(*both) < 1e-6)
+        True
     """
     return relative(contradiction(a_given_b, b_given_a), interaction(a_given_b, b_given_a))
 
@@ -71,6 +83,20 @@ def marginal_divergence(
     contexts give an unbiased gradient; a gradient through a mean of few contexts would also reward
     conditionals that ignore their context. The value is the KL of unnormalised distributions, for
     weights of a sample need not add up to 1, and is too large by what the sample misses.
+
+    Args:
+        log_masked: Log-probabilities of a blank while both are masked.
+        log_conditionals: Those of the same blank in each context.
+        log_weights: Logarithms of the weights of the contexts.
+    Returns:
+        A tensor with a number of nats per pair.
+    Examples:
+        >>> import torch
+        >>> log_masked = torch.tensor([0.25, 0.75]).log()
+        >>> log_weights = torch.tensor([0.5, 0.5]).log()
+        >>> same = torch.stack([log_masked, log_masked])
+        >>> abs(unmask.training.marginal_divergence(log_masked, same, log_weights)) < 1e-6
+        tensor(True)
     """
     log_mean = (log_conditionals + log_weights[..., None]).logsumexp(-2).detach()
     mean = log_mean.exp()

@@ -59,11 +59,28 @@ def tune(
 ) -> Tuned:
     """Train a copy of a model on texts, into a folder; the same call continues after a kill.
 
-    Texts that are in `without`, apart from case and punctuation, are not learnt from. `name` and
-    `corpora` are how the result names the model and the texts. `say` is called with the cost, and
-    with a line per evaluation. `stop` is called between steps; once it returns True, everything is
-    saved and a `KeyboardInterrupt` raised. For a folder that is complete, what it holds is
-    returned.
+    Args:
+        lm: The model, which is not changed.
+        texts: Texts to learn from, some of which are held out.
+        output: The folder of the result; if it is complete, what it holds is returned.
+        tuning: How to train. Default: `Tuning()`.
+        without: Texts that are not learnt from, apart from case and punctuation.
+        name: How the result names the model.
+        corpora: How the result names the texts.
+        progress: A bar on stderr, with rate and time left; None: only on a terminal.
+        say: Called with the cost, and with a line per evaluation.
+        stop: Called between steps; once it returns True, everything is saved and a
+            `KeyboardInterrupt` raised.
+    Returns:
+        The folder, every evaluation, and the one whose weights were kept.
+    Raises:
+        ModelError: The model cannot be trained so.
+        CorpusError: There are too few texts.
+    Examples:
+        >>> texts = [f"{n} dogs are running." for n in ("One", "Two", "Three", "Some", "Many")] * 4
+        >>> tuned = unmask.tune(lm, texts, "tuned", unmask.Tuning(passes=8, evaluations=1))
+        >>> tuned.passes, tuned.folder.name
+        (8, 'tuned')
     """
     folder = TuningFolder(output)
     folder.check()

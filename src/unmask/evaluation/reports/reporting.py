@@ -124,7 +124,23 @@ class Report:
 def report(
     runs: Sequence[EvaluationRun], *, resampling: Resampling, baseline: str | None = None
 ) -> Report:
-    """Combine runs; the default baseline is the paper's, if it was measured."""
+    """Combine runs into tables of means, with intervals and differences from a baseline.
+
+    Args:
+        runs: What `read_run` gives, of one model or several.
+        resampling: How intervals are bootstrapped: how many resamples, and their seed.
+        baseline: A construction to compare with. Default: the paper's, if it was measured.
+    Returns:
+        A report, which `unmask.evaluation.reports.rendering` writes.
+    Raises:
+        StoreError: The runs cannot be combined.
+    Examples:
+        >>> from unmask.evaluation import read_run, report
+        >>> from unmask.evaluation.reports.bootstrap import Resampling
+        >>> combined = report([read_run("results")], resampling=Resampling(resamples=100))
+        >>> [summary.examples for summary in combined.summaries()]
+        [1]
+    """
     if not any(run.rows for run in runs):
         for damaged in (one for run in runs for one in run.damaged):
             raise StoreError(f"{damaged} {_DAMAGED}")

@@ -50,7 +50,21 @@ def passes_by_label(plans: Iterable[EvaluationPlan], support: str) -> dict[str, 
 def frontier_points(
     summaries: Iterable[Summary], forward_passes: Mapping[str, float]
 ) -> list[Point]:
-    """Points of a run's summaries of one setting; what a pair costs is given by construction."""
+    """Points of a run's summaries of one setting, for `unmask.plots.frontier`.
+
+    Args:
+        summaries: Summaries of a `report`.
+        forward_passes: What a pair costs, by construction.
+    Returns:
+        A point per construction that has both numbers.
+    Examples:
+        >>> from unmask.evaluation import frontier_points, read_run, report
+        >>> from unmask.evaluation.reports.bootstrap import Resampling
+        >>> combined = report([read_run("results")], resampling=Resampling(resamples=100))
+        >>> points = frontier_points(combined.summaries(), {"log-pool": 500})
+        >>> [point.construction for point in points]
+        ['log-pool']
+    """
     measured = [one for one in summaries if one.pairwise_ppl is not None]
     if len({one.group.setting for one in measured}) > 1:
         raise UnmaskError("a frontier is of one setting: give the summaries of one model and mask")

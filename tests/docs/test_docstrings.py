@@ -1,0 +1,113 @@
+"""Docstrings are the API reference: every argument is described, and every example runs."""
+
+import doctest
+import inspect
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import unmask
+from unmask.constructions.registered import REGISTERED
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("unmask", "unmask.evaluation", "unmask.training", "unmask.plots", "unmask.sequences")
+ASKED = (unmask.LanguageModel, unmask.Joint)
+ASKED_NAMES = [one.__name__ for one in ASKED]
+# arguments that mean the same wherever they are
+SHARED = ("base_two", "blanks", "sequence", "settings", "seed", "text")
+SECTION = re.compile(r"^(Args|Returns|Raises|Examples):$", re.MULTILINE)
+FEWEST_LINES, MOST_SHORT = 3, 5
+
+
+def public() -> Iterator[tuple[str, Any]]:
+    """Classes and functions of `__all__`, and what classes define without an underscore."""
+    seen = set()
+    for package in PACKAGES:
+        for name in import_module(package).__all__:
+            value = getattr(import_module(package), name)
+            if (not inspect.isclass(value) and not inspect.isfunction(value)) or value in seen:
+                continue
+            seen.add(value)
+            yield f"{package}.{name}", value
+            if inspect.isclass(value):
+                for member in sorted(set(dir(value))):
+                    if not member.startswith("_"):
+                        yield f"{package}.{name}.{member}", inspect.getattr_static(value, member)
+
+
+def documented(value: Any) -> str:
+    return inspect.getdoc(getattr(value, "__func__", value)) or ""
+
+
+def sections(text: str) -> dict[str, str]:
+    head, *parts = SECTION.split(text)
+    return {"": head, **dict(zip(parts[::2], parts[1::2], strict=True))}
+
+
+def arguments(text: str) -> dict[str, str]:
+    entries = re.split(r"^    (?=\*{0,2}\w+: )", sections(text).get("Args", ""), flags=re.MULTILINE)
+    pairs = [entry.partition(": ") for entry in entries[1:]]
+    return {name.strip("*"): " ".join(words.split()) for name, _, words in pairs}
+
+
+OBJECTS = dict(public())
+CALLED = {
+    name: getattr(value, "__func__", value)
+    for name, value in OBJECTS.items()
+    if inspect.isfunction(value)
+    and value.__module__.startswith("unmask.")
+    and (value.__qualname__ == value.__name__ or name.split(".")[1] in ASKED_NAMES)
+}
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_arguments_results_and_an_example_are_described(name: str) -> None:
+    signature, text = inspect.signature(CALLED[name]), documented(CALLED[name])
+    names = [one for one in signature.parameters if one != "self"]
+    assert list(arguments(text)) == names
+    assert signature.return_annotation in (None, "None") or "Returns" in sections(text)
+    assert ">>> " in sections(text)["Examples"]
+    assert text.splitlines()[0].endswith(".")
+
+
+def test_an_argument_means_the_same_everywhere() -> None:
+    words = defaultdict(set)
+    for value in CALLED.values():
+        for name, description in arguments(documented(value)).items():
+            # one that also takes what a cloze has
+            words[name].add(description.removesuffix(".").removesuffix(", or a `Cloze`"))
+    assert {name: words[name] for name in SHARED if len(words[name]) != 1} == {}
+
+
+def test_few_docstrings_of_what_is_asked_are_short() -> None:
+    members = [(owner, name) for owner in ASKED for name in dir(owner) if not name.startswith("_")]
+    short = [
+        f"{owner.__name__}.{name}"
+        for owner, name in members
+        if len(documented(inspect.getattr_static(owner, name)).splitlines()) < FEWEST_LINES
+    ]
+    assert len(short) <= MOST_SHORT, short
+
+
+@pytest.mark.real
+@pytest.mark.slow
+def test_every_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models").symlink_to(ROOT / "models", target_is_directory=True)
+    lm = unmask.load("models/tiny-english")
+    shared = {"unmask": unmask, "lm": lm, "joint": lm.joint("Two [MASK] are [MASK].", support=20)}
+    before, wrong = dict(REGISTERED), []
+    runner = doctest.DocTestRunner()
+    for name, value in OBJECTS.items():
+        if ">>> " in (text := documented(value)):
+            test = doctest.DocTestParser().get_doctest(text, shared, name, None, 0)
+            runner.run(test, out=wrong.append)
+    for name in REGISTERED.keys() - before.keys():
+        del REGISTERED[name]
+    assert runner.tries > 50
+    assert not wrong, "".join(wrong)
