@@ -76,7 +76,7 @@ def add_bytes(total: Any, file: BinaryIO, start: int, stop: int) -> None:
 
 @contextmanager
 def closed(file: _File, path: Path) -> Iterator[_File]:
-    """A file that is closed at the end; what its close says after an error is left out."""
+    """A file that is closed at the end; an error of closing after another error is ignored."""
     try:
         yield file
     except BaseException:
@@ -90,7 +90,7 @@ def closed(file: _File, path: Path) -> Iterator[_File]:
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Errors of the disk in one sentence, which says what to do."""
+    """Errors of the disk in one sentence, with the remedy."""
     try:
         yield
     except BrokenPipeError:

@@ -1,4 +1,4 @@
-"""Names: those put off until they are needed, and those that do not exist but are often tried."""
+"""Lazy attributes and public names, and errors for names that do not exist."""
 
 import ast
 import pkgutil

@@ -66,7 +66,7 @@ def latex(text: str) -> str:
 
 
 def data_cell(text: str, *, tabs: bool = False) -> str:
-    r"""The text for a CSV or TSV cell that is read again: as it was but for what acts.
+    r"""The text for a CSV or TSV cell that is read again: unchanged except for controls and formulas.
 
     Controls are shown escaped, but a tab and line ends only where cells end at them (`tabs`): the
     csv module quotes them. What a spreadsheet would take for a formula stands behind `'\`, which

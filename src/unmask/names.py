@@ -30,7 +30,7 @@ OUTPUT_FORMATS = tuple(sorted((*TEXT_FORMATS, *BINARY_FORMATS)))
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure of dependence: its unit, its name in a sentence, and what it says of two places."""
+    """A measure of dependence: its unit, its name in a sentence, and its meaning for two places."""
 
     unit: str
     words: str
@@ -104,7 +104,7 @@ def _check_floor(value: object) -> None:
 
 
 def _any(_: object) -> None:
-    """What only the tables can tell."""
+    """Accept any value: only the tables can check it."""
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ class JointFillMaskPipeline(_Pipeline):  # type: ignore[misc]
 
     @computed_once
     def language_model(self) -> LanguageModel:
-        """The model and tokenizer of this pipeline, as they are."""
+        """The model and tokenizer of this pipeline."""
         return load((self.model, self.tokenizer))
 
     def __call__(self, inputs: Any, *, batch_size: int | None = None, **options: Any) -> Any:
@@ -57,7 +57,7 @@ class JointFillMaskPipeline(_Pipeline):  # type: ignore[misc]
         if isinstance(inputs, list) and not inputs:
             return []
         rows = self._batch_size if batch_size is None else batch_size
-        # texts run one by one, whatever their rows are batched by
+        # texts run one by one; their rows are batched
         answers = super().__call__(inputs, batch_size=1, rows=rows, **options)
         return answers[0] if isinstance(inputs, list) and len(inputs) == 1 else answers
 

@@ -25,7 +25,7 @@ def quoted(text: object, limit: int = 60) -> str:
     """A value for an error message: quoted, escaped, shortened in its middle."""
     shown = text if isinstance(text, str) else _shown(text)
     if len(shown) > limit:
-        # a path says most at its end
+        # the end of a path matters most
         shown = shown[: (limit - 3) // 2] + "..." + shown[-(limit - 2) // 2 :]
     return f"'{printable(shown)}'" if isinstance(text, str) else printable(shown)
 

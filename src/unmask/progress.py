@@ -84,7 +84,7 @@ class CallbackBar(HiddenBar):
         self._call, self._what, self._unit = call, what, unit
 
     def update(self, n: float | None = 1) -> None:
-        """So much more is done: the function is told."""
+        """Report progress to the function."""
         super().update(n)
         total = None if self.total is None else int(self.total)
         self._call(Progress(self._what, int(self.n), total, self._unit))

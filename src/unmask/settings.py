@@ -7,7 +7,7 @@ from unmask.errors import SupportError, UnmaskError
 from unmask.printable import quoted
 from unmask.progress import Shown
 
-# what may be of size V x V, in bytes, when a caller says nothing
+# bytes of arrays of size V x V, by default
 DEFAULT_MEMORY_LIMIT = 4 * 10**9
 # the first sweep of a sketch, and as many again
 _FEWEST_PASSES = 101

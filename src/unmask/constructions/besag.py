@@ -61,7 +61,7 @@ def _facts(tables: Tables, places: Mapping[int, int], steps: Sequence[int]) -> d
 
 
 def _pivot_places(tables: Tables, pivot: object, steps: Sequence[int]) -> dict[int, int]:
-    """Where the pivot stands, by blank: of two blanks, of the last of the path alone."""
+    """The place of the pivot by blank: for two blanks, only that of the last of the path."""
     if pivot is not None:
         return _given_places(tables.supports, pivot, steps)
     return {

@@ -1,4 +1,4 @@
-"""What a construction is: a function from tables to a joint, and what is known of it before."""
+"""A construction: a function from tables to a joint, and its properties."""
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping

@@ -103,7 +103,7 @@ def check_value(name: str, option: str, value: object, default: object) -> None:
 def _joint(
     name: str, function: Function, parts: Needs, tables: PairTables, **options: object
 ) -> Joint:
-    """What the function says of these tables, under its own name."""
+    """The joint that the function builds from these tables, under its own name."""
     # first, so that it may reject its options before anything runs
     built = function(tables, **options)
     # what was declared, so that a cost that was estimated is the cost

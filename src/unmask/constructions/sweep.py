@@ -50,7 +50,7 @@ def _likeliest(log_p: Float[Tensor, " size"], contexts: int) -> Tensor:
 def _log_contexts(tables: PairTables, blank: int) -> Float[Tensor, " size"]:
     log_p = tables.masked.log_b if blank else tables.masked.log_a
     weights = tables.supports[blank].log_weights
-    # of a sketch: those of its head, not what stands for many
+    # in a sketch: tokens of its head, not those that represent many
     return log_p if weights is None else log_p.masked_fill(weights != 0, -math.inf)
 
 

@@ -22,9 +22,9 @@ from unmask.text.unknown_tokens import note
 CANDIDATES = 100
 # a vocabulary of so few tokens is run whole: a sketch would take as many forward passes
 _SMALL = 500
-# what is less is shown as 0.000
+# smaller values are shown as 0.000
 _LEAST_SHARED = 5e-4
-# errors are rounded up to this: 0.000 would say that there is none
+# errors are rounded up to this: 0.000 would mean that there is none
 _LEAST_ERROR = 1e-3
 
 
@@ -36,7 +36,7 @@ def answer(
     sketch: unmask.Sketch,
     job: Computation,
 ) -> PageUpdate:
-    """By all constructions that were chosen; `job` is told how far it is, and may end it."""
+    """The answer by all chosen constructions; `job` receives the progress, and may end it."""
     began = time.monotonic()
     cloze, groups = read_cloze(lm, blanked.text), _groups(lm, question, len(blanked.words), sketch)
     costs = [
@@ -54,7 +54,7 @@ def answer(
     shared = {name: joint.mutual_information() for name, joint in free.items()}
     stood = _tokens_that_stood(lm, question, blanked, cloze)
     cards, maps = panels.cards(joints, shared, blanked.words, stood), panels.maps(free)
-    # what is unknown is said on the page: a warning would put a visitor's text into the log
+    # the page names unknown tokens: a warning would put a visitor's text into the log
     unknown = note(lm.tokenizer, cloze) or ""
     hints = [unknown[:1].upper() + unknown[1:], *_trust(lm, joints, shared)]
     hints += [f"{name} is for two blanks." for name in left_out(question, len(blanked.words))]
@@ -88,7 +88,7 @@ def _groups(
 def _tokens_that_stood(
     lm: unmask.LanguageModel, question: DemoQuestion, blanked: Blanked, cloze: unmask.Cloze
 ) -> tuple[int, ...] | None:
-    """The tokens that stood in the blanks; None unless every blank was one token, and known."""
+    """The original tokens of the blanks; None unless every blank was one known token."""
     if None in blanked.words:
         return None
     whole = [int(token) for token in lm.tokenizer(question.text)["input_ids"]]

@@ -1,4 +1,4 @@
-"""What is let in: requests that the page makes, by names that it is known by, of a modest size.
+"""The filter of requests: those that the page makes, to allowed host names, of a modest size.
 
 Gradio serves more than this page has a use for, such as files of other hosts and links that it
 writes to the disk. The door stands outside all of it, and knows nothing of questions.
@@ -40,7 +40,7 @@ _REPLIES = {
 
 
 class Hosts:
-    """The names that a demo is known by, whatever the port.
+    """The host names of a demo, with any port.
 
     A site elsewhere can make a name of its own point to this machine, and would then be answered
     as if it were the page (DNS rebinding). It cannot do so with an address: where the demo listens
@@ -91,7 +91,7 @@ class RequestFilter:
         self._app, self._hosts = app, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request in, or say in one line why not."""
+        """Pass a request on, or reply in one line why not."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] != "http":
@@ -124,7 +124,7 @@ class RequestFilter:
 
         async def passed(message: Message) -> None:
             nonlocal has_begun, is_whole
-            # of what is too large the reply no longer matters, unless it has begun
+            # the reply to a request that is too large no longer matters, unless it has begun
             if size <= LARGEST_BODY or has_begun:
                 has_begun = True
                 await send(message)

@@ -1,4 +1,4 @@
-"""Texts to begin with, in whatever the model speaks."""
+"""Example texts in the language of the model."""
 
 import math
 from collections.abc import Sequence

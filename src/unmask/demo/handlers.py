@@ -39,7 +39,7 @@ class Handlers:
         self._running: dict[str, Computation] = {}
 
     def warm_up(self, question: DemoQuestion) -> None:
-        """Answer something, so that the first visitor does not wait for what is done once."""
+        """Answer a question, so that the first visitor does not wait for the initialisation."""
         job = self._begun(question)
         assert job is not None, "nobody can have asked yet"
         try:
@@ -130,7 +130,7 @@ class Handlers:
 
 
 def _failed(error: BaseException) -> PageUpdate:
-    """What a visitor can mend is said; of anything else only that it happened."""
+    """Errors that a visitor can correct are shown; all others have one general message."""
     if isinstance(error, unmask.UnmaskError):
         message = str(error)
     else:

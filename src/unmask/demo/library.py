@@ -11,7 +11,7 @@ _UNWANTED = ("ALLOWED_PATHS", "DEBUG", "NUM_WORKERS", "SHARE", "VIBE_MODE", "WAT
 
 
 def gradio() -> Any:
-    """The module itself, or one line that says how to get it."""
+    """The module, or an error of one line that explains how to install it."""
     for name in _UNWANTED:
         os.environ.pop(f"GRADIO_{name}", None)
     # read when the module is imported

@@ -34,7 +34,7 @@ def build(handlers: Handlers, *, examples: Sequence[DemoQuestion]) -> Any:
         parts.follow_text(gr)
         parts.restore(page)
         parts.answer(gr)
-    # two more than there are places, so that whoever finds none is told so
+    # two more than there are places, so that visitors without a place get a message
     limits = {"max_size": handlers.places, "default_concurrency_limit": handlers.places + 2}
     page.queue(**limits, api_open=False)
     page.process_api = plain_values_only(page.process_api)
@@ -63,7 +63,7 @@ class _Parts:
             info=f"Blanks can also be written, as {mask} or as underscores.",
             lines=2,
             max_lines=4,
-            # what is beyond it a browser cuts silently; what is too long for the demo, it says
+            # a browser cuts longer texts silently; the demo reports those that are too long for it
             max_length=10 * LONGEST_TEXT,
             elem_id="text",
         )
@@ -118,7 +118,7 @@ class _Parts:
         def restored(query: str | None) -> list[Any]:
             question = from_query(query or "", self.handlers.default)
             if question is None:
-                # a visitor may already be typing: what no link asks for stays as it is
+                # a visitor may already be typing: parts that no link sets stay unchanged
                 return [gradio().skip()] * len(everything)
             return [*self._whole(question), "yes"]
 
@@ -168,7 +168,7 @@ class _Parts:
 
 
 def _values(shown: PageUpdate) -> list[Any]:
-    """Values for the page's parts; what is None stays as it is."""
+    """Values for the page's parts; None leaves a part unchanged."""
     return [gradio().skip() if part is None else part for part in shown]
 
 

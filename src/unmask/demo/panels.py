@@ -1,6 +1,6 @@
 """What the page shows, as HTML: words to click, progress, cards of fills, trust, heat maps.
 
-The markup is `panels.html.j2`, which escapes everything that a visitor wrote or a model said.
+The markup is `panels.html.j2`, which escapes all texts of visitors and models.
 """
 
 import math
@@ -26,7 +26,7 @@ TOP, _RANKED, MAP = 8, 20, 8
 
 
 class PageUpdate(NamedTuple):
-    """What an answer changes on the page; None leaves a part as it is."""
+    """The parts of the page that an answer changes; None leaves a part unchanged."""
 
     status: str | None = None
     cards: str | None = None
@@ -51,7 +51,7 @@ def written(probability: float, error: float | None = None) -> str:
         return f"{probability:.1e}" + ("" if error is None else f" ± {error:.0e}")
     if error is None:
         return ">0.999" if probability >= 0.9995 else f"{probability:.3f}"
-    # as many decimals as tell the error
+    # enough decimals for the error
     decimals = 3 if error >= 5e-4 else 4
     bar = f"{error:.{decimals}f}" if error >= 5e-5 else "<0.0001"
     return f"{probability:.{decimals}f} ± {bar}"

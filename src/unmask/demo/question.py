@@ -13,7 +13,7 @@ from unmask.printable import quoted
 DEFAULT_METHODS = ("mlm", DEFAULT_METHOD)
 # what a page has room for, and a machine that others use too
 LONGEST_TEXT, MOST_BLANKS, MOST_METHODS = 400, 4, 4
-# what is looked at of any text: a character more, so that one that is too long still is when cut
+# characters that are read of any text: one more, so that a cut text is still too long
 LOOKED_AT = LONGEST_TEXT + 1
 
 
@@ -41,7 +41,7 @@ class DemoQuestion:
 
 
 def from_query(query: str, default: DemoQuestion) -> DemoQuestion | None:
-    """The question of a link, None where it has no text. What is not on offer is left out."""
+    """The question of a link, None if it has no text. Unknown constructions are left out."""
     fields = {key: values[-1] for key, values in parse_qs(query.lstrip("?")[:8_000]).items()}
     if not fields.get("text"):
         return None
@@ -68,7 +68,7 @@ def numbers(written: str) -> tuple[int, ...]:
 
 
 def toggled(question: DemoQuestion, place: object, word: object, mask: str) -> DemoQuestion:
-    """The question with one more word blank, or one less; as it is if that word is not there."""
+    """The question with one blank more or less; unchanged if there is no such word."""
     parts = pieces(question.text, mask)
     words = {at for at, piece in enumerate(parts) if piece.kind == "word"}
     if not isinstance(place, int) or place not in words or parts[place].text != word:

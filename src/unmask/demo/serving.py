@@ -47,7 +47,7 @@ class Demo:
             self.close()
 
     def close(self) -> None:
-        """End the server, and what is being computed at its next batch."""
+        """End the server, and running computations at their next batch."""
         self._handlers.close()
         self._blocks.close(verbose=False)
 
@@ -94,7 +94,7 @@ def serve(
     try:
         address = _launched(blocks, hosts, host, port, open_browser)
     except Exception as error:
-        # Gradio raises whatever the server, a proxy or a port makes it
+        # Gradio passes on any error of the server, a proxy or a port
         handlers.close()
         blocks.close(verbose=False)
         message = printable(str(error).strip().split("\n")[0])
@@ -129,11 +129,11 @@ def _launched(blocks: Any, hosts: Hosts, host: str, port: int | None, open_brows
         sweeping.cancel()
 
     _, address, _ = blocks.launch(
-        # an IPv6 address stands in brackets, as in a link
+        # an IPv6 address is in brackets, as in a link
         server_name=f"[{host}]" if ":" in host and "[" not in host else host,
         server_port=port,
         inbrowser=open_browser,
-        # said outright: a variable of the environment must not open the page to the world
+        # explicit: an environment variable must not open the page to the world
         share=False,
         prevent_thread_lock=True,
         quiet=True,

@@ -1,4 +1,4 @@
-"""A text cut into words that can be clicked, and blanks written where some of them stood."""
+"""A text cut into words that can be clicked, with blanks in place of some of them."""
 
 import re
 import unicodedata
@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-# what people write for a blank, whatever the model's own mask token is
+# what people write for a blank besides the model's own mask token
 _WRITTEN = r"\[MASK\]|<mask>|_{2,}"
-# these join what stands around them
+# these join the letters around them
 _JOINING = "'’-_"
 _IDEOGRAPHS = ("CJK UNIFIED", "CJK COMPATIBILITY", "HIRAGANA", "KATAKANA")
 # by the kind of each character; in scripts without spaces every character is a word
@@ -17,7 +17,7 @@ _PIECE = re.compile("(?P<word>IM*|L(?:[LM]|J(?=[LI]))*)|[^LI]+")
 
 @dataclass(frozen=True)
 class TextPiece:
-    """A part of a text: a word, a blank that was written, or what stands between."""
+    """A part of a text: a word, a written blank, or the characters between."""
 
     text: str
     kind: Literal["word", "blank", "between"]
@@ -25,14 +25,14 @@ class TextPiece:
 
 @dataclass(frozen=True)
 class Blanked:
-    """A text with mask tokens, and the words that stood there; None where a blank was written."""
+    """A text with mask tokens, and the words that they replaced; None for written blanks."""
 
     text: str
     words: tuple[str | None, ...]
 
 
 def pieces(text: str, mask: str) -> list[TextPiece]:
-    """The whole text in order: words, written blanks, and what is between them."""
+    """The whole text in order: words, written blanks, and the characters between."""
     parts = []
     at = 0
     for blank in re.finditer(f"{re.escape(mask)}|{_WRITTEN}", text):

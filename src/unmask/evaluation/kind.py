@@ -44,7 +44,7 @@ class Evaluate(Kind):
     output_columns = COLUMNS
 
     def options(self) -> dict[str, Any]:
-        """Whatever decides the rows."""
+        """Everything that determines the rows."""
         return self.plan.options()
 
     def read(self, lm: LanguageModel, rows: Sequence[Mapping[str, Any]]) -> list[MaskedPair]:

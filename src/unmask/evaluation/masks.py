@@ -28,7 +28,7 @@ MASKS = ("contiguous", "random")
 
 @dataclass(frozen=True)
 class MaskedPair:
-    """A sentence with two of its tokens masked; `cloze.gold` holds what they were.
+    """A sentence with two of its tokens masked; `cloze.gold` holds those tokens.
 
     `spans` are the characters that the two tokens stand for, without white space; None if the
     tokenizer keeps no offsets. `gold_bytes` counts those characters' bytes in UTF-8.
@@ -157,7 +157,7 @@ def _blanks(places: Sequence[int], mask: str, number: int) -> list[int]:
 
 
 def _starts(places: Sequence[int]) -> list[int]:
-    """The places whose right neighbour can be masked too: a special token may stand between."""
+    """The places whose right neighbour can be masked too: a special token may be between."""
     return [low for low, high in pairwise(places) if high == low + 1]
 
 

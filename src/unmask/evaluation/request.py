@@ -236,7 +236,7 @@ def evaluate(
     progress: bool | None = None,
     say: Callable[[str], object] = lambda _: None,
 ) -> Outcome:
-    """Measure what is missing from a run's folder, which is created if it does not exist.
+    """Measure the missing examples of a run's folder, which is created if it does not exist.
 
     Args:
         prepared: What `prepare` makes of a request.

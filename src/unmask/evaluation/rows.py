@@ -117,7 +117,7 @@ class ResultRow:
 
     @property
     def token_distance(self) -> int:
-        """How many tokens stand between the blanks: 0 if they are adjacent, as in the paper."""
+        """The number of tokens between the blanks: 0 if they are adjacent, as in the paper."""
         return abs(self.positions[0] - self.positions[1]) - 1
 
     @property

@@ -99,9 +99,9 @@ class FolderProgress:
 def read_progress(
     folder: str, plan: JobPlan, shard: Shard | None = None, *, checked: int = 0
 ) -> FolderProgress:
-    """What the parts of a folder hold, of all units or of a shard's.
+    """The state of the parts of a folder, for all units or those of a shard.
 
-    Of those that changed before `checked` only the footer is read.
+    Only the footer of parts that changed before `checked` is read.
     """
     share = shard or Shard()
     progress = FolderProgress(bytearray(plan.units or 0))
@@ -167,9 +167,9 @@ def write_plan(folder: str, plan: JobPlan) -> None:
 
 @contextmanager
 def held(folder: str, plan: JobPlan, shard: Shard) -> Iterator[JobPlan]:
-    """Hold a shard of the job in `folder`, which is begun if there is none.
+    """Lock a shard of the job in `folder`, which is created if it does not exist.
 
-    What is held is the plan of the folder: this one, but perhaps for rounding on another machine.
+    Yields the plan of the folder, which may differ from `plan` in rounding on another machine.
     """
     _reject_other(folder)
     with ExitStack() as locks:

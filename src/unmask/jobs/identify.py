@@ -55,7 +55,7 @@ def identify(lm: LanguageModel, *, name: str, dtype: str) -> ModelIdentity:
 def weights_digest(lm: LanguageModel) -> str:
     """SHA-256 over every weight by name, in the precision it was loaded in.
 
-    What is not saved with a model, such as numbers of positions, is not part of it.
+    Tensors that are not saved with a model, such as numbers of positions, are left out.
     """
     module: Any = getattr(lm.model, "model", None)
     if not isinstance(module, torch.nn.Module):
@@ -132,7 +132,7 @@ def _json(text: str) -> Any:
 
 
 def _settings(value: Any) -> Any:
-    """Settings without what is not part of the function."""
+    """Only the settings that change the function."""
     if not isinstance(value, Mapping):
         return _brief(value)
     return {

@@ -75,7 +75,7 @@ def same_function(one: ModelIdentity, other: ModelIdentity) -> bool:
 
 
 def nats_apart(one: ModelIdentity, other: ModelIdentity) -> float:
-    """How far apart what two models say of the same tokens is at most."""
+    """The largest difference between the log-probabilities of two models for the same tokens."""
     return max((abs(a - b) for a, b in _both_probes(one, other)), default=float("inf"))
 
 

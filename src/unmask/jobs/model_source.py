@@ -17,7 +17,7 @@ from unmask.loading import load
 from unmask.model import devices
 from unmask.printable import printable
 
-# with numba other code sums over the tables: the same numbers but for the last digits
+# with numba other code sums over the tables: the same numbers except for the last digits
 SOFTWARE = ", ".join(
     [
         f"unmask {__version__}",
@@ -49,7 +49,7 @@ class ModelSource:
 
 
 def check_model(lm: LanguageModel, planned: ModelIdentity) -> None:
-    """Reject another model than the known one: names and folders may lie."""
+    """Reject another model than the planned one: a name or a folder does not prove identity."""
     here = identify(lm, name=planned.name, dtype=planned.dtype)
     for path, change in model_changes(planned, here).items():
         part = path.split(".")[1]

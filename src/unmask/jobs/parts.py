@@ -1,4 +1,4 @@
-"""The rows of a unit as one Parquet file, whose footer says whose they are, and what is in them.
+"""The rows of a unit as one Parquet file, whose footer names their plan, unit and counters.
 
 A part is sealed: between its pages and its footer, where readers of Parquet look at nothing, stands
 the SHA-256 of all its other bytes. Checksums of pages alone leave out the footer and the headers of
@@ -39,9 +39,9 @@ def part_tables(
     output_columns: Mapping[str, str],
     dropped_columns: Sequence[str],
 ) -> Iterator["pyarrow.Table"]:
-    """All columns of the input, and next to them what was found: a row as often as it needs.
+    """All columns of the input beside the results: an input row is repeated for each result row.
 
-    In tables of some thousands of rows, of which there is at least one.
+    Yields at least one table, each of a few thousand rows.
     """
     pa, _ = parquet_library()
     input_columns = _columns(pa, batch, (*dropped_columns, *output_columns))
@@ -64,14 +64,14 @@ def _own_column(pa: Any, values: list[Any], of: Any) -> Any:
 
 
 def _type(pa: Any, name: str) -> Any:
-    """An Arrow type by its name, of which `list<int32>` is no alias."""
+    """An Arrow type by its name; `list<int32>` is not an alias that Arrow knows."""
     if name.startswith("list<"):
         return pa.list_(_type(pa, name[len("list<") : -1]))
     return pa.type_for_alias(name)
 
 
 def _columns(pa: Any, batch: RowBatch, dropped: Sequence[str]) -> list[tuple[str, Any]]:
-    """The columns that came in; of lines, each with whatever type all its values have."""
+    """The columns of the input; those of lines get the common type of their values."""
     names = [name for name in batch.columns if name not in dropped]
     if batch.table is not None:
         return [(name, batch.table.column(name)) for name in names]
@@ -92,7 +92,7 @@ def _column(pa: Any, values: list[Any]) -> Any:
         return pa.array(values, pa.uint64())
     if kinds <= {int, float} and all(_fits_float(value) for value in values):
         return pa.array([None if value is None else float(value) for value in values], pa.float64())
-    # whatever else JSON can hold stays JSON
+    # all other values of JSON stay JSON
     return pa.array([None if value is None else json.dumps(value) for value in values], pa.string())
 
 

@@ -1,4 +1,4 @@
-"""What a job is, as a value: whatever decides its rows, and nothing about where it runs."""
+"""The plan of a job, as a value: all that determines its rows, and nothing about where it runs."""
 
 import json
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _SHOWN_CHANGES = 5
 class JobPlan:
     """A kind with its options, a model and an input.
 
-    The input is known by the name, size and content of each of its files; of what is no file, by
+    The input is identified by the name, size and content of each file; without files, by
     its content. `units` is how many it is cut into, some `texts_per_unit` in each.
     """
 
@@ -57,7 +57,7 @@ def read_plan(text: str, shown: str) -> JobPlan:
 
 
 def check_same(stored: JobPlan, wanted: JobPlan, shown: str) -> None:
-    """Reject a plan that is not the stored one, and say what differs."""
+    """Reject a plan that is not the stored one, and name the differences."""
     there, here = stored.to_dict(), wanted.to_dict()
     files = [_by_name(one.pop("input")) for one in (there, here)]
     for one in (there, here):

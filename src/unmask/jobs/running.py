@@ -105,7 +105,7 @@ def job_of(kind: Kind, source: Source) -> Job:
 
 
 def _check_stems(source: Source, column: str) -> None:
-    """Raise where two files would have one name in the column that tells them apart."""
+    """Raise if two files would have the same name in the column that distinguishes them."""
     place_of_stem: dict[str, str] = {}
     for file in source.files if isinstance(source, InputFiles) else ():
         place, name = file.entry.place, file_stem(file.entry.place)
@@ -148,7 +148,7 @@ def run_job(
     say: Callable[[str], object] = lambda _: None,
     look_at: LookAt | None = None,
 ) -> Outcome:
-    """Do what is missing from a job's folder, which is created if it does not exist.
+    """Compute the missing units of a job's folder, which is created if it does not exist.
 
     Units with rows that ended in an unexpected error are computed again, after all others.
     `look_at` is called with the units that are left, and returns them.
@@ -257,7 +257,7 @@ class _Driver:
         if error is None:
             self._in_a_row = 0
         elif done.unit not in self._tried:
-            # a stretch of a file that cannot be read is many units, and says nothing of the rest
+            # an unreadable stretch of a file is many units, and other files may be fine
             self._in_a_row += not done.unread
             if self._in_a_row >= _FAILURES_IN_A_ROW:
                 raise UnmaskError(
@@ -295,12 +295,12 @@ def run_to_file(
     progress: bool | None = None,
     look_at: LookAt = lambda units: units,
 ) -> Tally:
-    """Write what is missing from a file that grows, unit after unit."""
+    """Append the missing units to a file, one after another."""
     source, tally = job.source, Tally()
     tally.add(writer.tally)
     is_short = source.texts is not None and source.texts <= job.texts_per_unit
     left = look_at(source.units(writer.units))
-    # a pipe may be a terminal: what is typed is answered before more is read
+    # a pipe may be a terminal: each line is answered before the next is read
     task = Work(job.kind, writer).task(ahead=source.to_dict() is not None)
     counted = bar("texts", unit="text", total=source.texts, shown=False if is_short else progress)
     with counted, closing(LocalExecutor(lm).run(task, left)) as outcomes:

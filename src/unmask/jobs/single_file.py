@@ -108,7 +108,7 @@ class RowWriter:
 
 
 def rows_of(unit: UnitRows, dropped_columns: Sequence[str] = ()) -> list[Row]:
-    """The columns that came in, but for some, with those that are new."""
+    """The columns of the input except the dropped ones, with the new ones."""
     return [
         {**{name: value for name, value in source.items() if name not in dropped_columns}, **own}
         for source, rows in zip(unit.batch.whole_rows, unit.rows, strict=True)
@@ -185,7 +185,7 @@ def _lock(part: Path) -> Iterator[None]:
 
 
 class _Written(NamedTuple):
-    """What an earlier run has left: so many units in so many bytes, and the hash of these."""
+    """What an earlier run has written: the number of units and bytes, and their hash."""
 
     units: int
     bytes: int
@@ -222,7 +222,7 @@ class _Partial:
             raise
 
     def _earlier(self) -> _Written | None:
-        """What can be gone on with; None after what cannot be is cleared away."""
+        """What can be resumed; None after an unusable file is removed."""
         # a file without rows is one that was killed before the first
         noted = self._noted() if self._part.exists() and self._part.stat().st_size else None
         if noted is None or noted["plan"] is None:
@@ -245,7 +245,7 @@ class _Partial:
         return _Written(noted["units"], size, written_hash, Tally.from_dict(noted["tally"]))
 
     def _noted(self) -> dict[str, Any]:
-        """What the note says, if it is as it was written."""
+        """The content of the note, if it is as it was written."""
         try:
             note = json.loads(self.note.read_bytes())
             facts: dict[str, Any] = note["facts"]
@@ -284,7 +284,7 @@ class _Partial:
         self._noted_at, self._noted_texts = time.monotonic(), writer.tally.texts
 
     def _leave(self, writer: RowWriter, error: BaseException) -> None:
-        """Leave whole rows, and say of an interruption what is left."""
+        """Leave whole rows; after an interruption, report how many are left."""
         if not writer.bytes:
             self._part.unlink(missing_ok=True)
             self.note.unlink(missing_ok=True)

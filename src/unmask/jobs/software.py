@@ -24,7 +24,7 @@ def differing(lines: Iterable[str]) -> dict[str, list[str]]:
 
 
 def change(earlier: Collection[str], here: str) -> str | None:
-    """What is another version here than in result rows that were computed before, in one line."""
+    """The packages whose version here differs from that of earlier result rows, in one line."""
     now = versions(here)
     mixed = [
         f"{name} {' and '.join(sorted(others))} there, {now[name]} here"

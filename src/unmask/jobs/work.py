@@ -25,9 +25,9 @@ from unmask.records.rows import Row
 
 
 class Done(NamedTuple):
-    """The outcome of a unit: what is told of its rows, or why it has none.
+    """The outcome of a unit: its counters, or why it has none.
 
-    One that is `unread` has an error that is the input's.
+    `unread` means that the error is in the input.
     """
 
     unit: int
@@ -66,7 +66,7 @@ class InMemoryInput:
 class UnitRows(NamedTuple):
     """A unit under way: its rows, what the model is run on for each, and the result rows of each.
 
-    One that is `unread` has an error that is the input's.
+    `unread` means that the error is in the input.
     """
 
     batch: RowBatch
@@ -90,7 +90,7 @@ _EMPTY = RowBatch([], [])
 
 @dataclass(frozen=True)
 class Work:
-    """What is done with every unit. A value: it is sent to workers."""
+    """How every unit is processed. A value: it is sent to workers."""
 
     kind: Kind
     store: Store
@@ -118,7 +118,7 @@ class Work:
         """Run the model on what can be; all others have a reason."""
         began = time.perf_counter()
         with warnings.catch_warnings():
-            # rows count what is unknown; a warning per unit would be thousands
+            # rows count unknown tokens; a warning per unit would be thousands
             warnings.simplefilter("ignore", UnmaskWarning)
             valid = [item for item in read.items if not isinstance(item, Reason)]
             results = iter(_each(self.kind, lm, valid) if valid else [])

@@ -38,7 +38,7 @@ class Arrangement:
         self._attributes = [(vars(module), dict(vars(module))) for module in modules]
 
     def replaced(self) -> Replaced | None:
-        """What is another object now; None as long as submodules and configuration are the same.
+        """The objects that were replaced; None while submodules and configuration are the same.
 
         Attributes alone do not count: models keep what they computed for a length in them.
         """
@@ -57,7 +57,7 @@ def _same(owner: dict[str, Any], earlier: dict[str, Any]) -> bool:
 
 
 def run_and_put_back(model: nn.Module, run: Callable[[], Result]) -> tuple[Result, Replaced | None]:
-    """Run, put back what the run replaced, and say what that was; random numbers too."""
+    """Run, restore what the run replaced, and return it; random numbers are restored too."""
     before, random_state = Arrangement(model), torch.get_rng_state()
     # its message about a change that is undone would mislead
     log = logging.getLogger(type(model).__module__)

@@ -36,7 +36,7 @@ _TOKENS_WORTH_TRYING = 2**19
 _SECONDS, _PART, _ROUNDS = 2.0, 0.01, 5
 # the smallest batch that is nearly as fast as the fastest takes the least memory
 _NEARLY = 1.03
-# enough to time a batch by, whatever batch size was requested, and to warm up
+# enough to time a batch of any size, and to warm up
 _ROWS_TIMED, _ROWS_TO_WARM_UP = 256, 16
 
 
@@ -89,7 +89,7 @@ def seconds_per_row(model: MaskedLM, cloze: Cloze, settings: Settings, run: Run)
 
 
 def _fastest(model: MaskedLM, length: int, rows: int, fixed: int, run: Run) -> _Measured:
-    """The smallest batch that is nearly as fast a row as the fastest, of those that time allows."""
+    """The smallest tried batch whose time per row is close to that of the fastest."""
     tried = _TOKENS_TRIED.get(kind_of(model.device), ())
     # an eighth of the elicitation at most: what is tried is run several times
     sizes = [max(1, tokens // length) for tokens in tried if tokens * 8 <= rows * length]

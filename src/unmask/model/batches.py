@@ -35,7 +35,7 @@ def in_batches(total: int, size: int, run: Callable[[slice], None]) -> int:
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether an error, of whichever device, says that memory ran out."""
+    """Whether an error of any device means that memory ran out."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
     text = str(error).lower()

@@ -53,7 +53,7 @@ class Checkpoint:
         return None if path is None else Path(path)
 
     def commit(self, *, cached: bool = False) -> str | None:
-        """The commit in the Hub's cache that a name and revision stand for; a folder has none."""
+        """The commit in the Hub's cache of a name and revision; a folder has none."""
         from transformers.utils.hub import extract_commit_hash
 
         if self.is_folder:
@@ -143,7 +143,7 @@ class Checkpoint:
             ) from None
 
     def _inner_path(self, name: str) -> Path | None:
-        """The path of a file that must not lie outside, whatever its name says."""
+        """The path of a file, which must be inside the folder."""
         inner = not PurePath(name).is_absolute() and ".." not in PurePath(name).parts
         path = self.path(name) if inner else None
         if not inner or (path is not None and self.is_folder and not _is_inside(path, self.where)):
@@ -184,11 +184,11 @@ def _is_inside(path: Path, folder: str | Path) -> bool:
 
 
 def _strings_of(path: Path) -> Iterator[str]:
-    """Every string of a JSON file, whatever it stands under; none where it is not JSON."""
+    """Every string of a JSON file, under any key; none if it is not JSON."""
     try:
         values = [_read_json(path)]
     except ValueError:
-        # who needs the file will say so
+        # whoever needs the file raises
         return
     while values:
         value = values.pop()

@@ -18,7 +18,7 @@ from torch import nn
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
-# what a module's arguments are replaced by; None leaves them as they are
+# what a module's arguments are replaced by; None leaves them unchanged
 Act = Callable[[nn.Module, tuple[Any, ...]], tuple[Any, ...] | None]
 
 _LOCKS: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()

@@ -133,7 +133,7 @@ class HuggingFaceMaskedLM:
             )
 
     def _verify_length(self, ids: Int[Tensor, "rows length"], positions: Positions) -> None:
-        """Hold what is read against the model's own logits, once per length of text."""
+        """Compare the readouts with the model's own logits, once per length of text."""
         length = ids.shape[1]
         if length in self._verified_lengths or not len(ids):
             return

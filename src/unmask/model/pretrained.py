@@ -39,7 +39,7 @@ _DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch
 
 @dataclass(frozen=True, eq=False)
 class Pretrained:
-    """A masked LM, its tokenizer, and the commit that a hub name stood for; a folder has none."""
+    """A masked LM, its tokenizer, and the commit of a hub name; a folder has none."""
 
     masked_lm: HuggingFaceMaskedLM
     tokenizer: Any
@@ -210,7 +210,7 @@ def _reject_causal(masked_lm: HuggingFaceMaskedLM) -> None:
     middle, every = length // 2, range(masked_lm.vocabulary_size)
     ordinary = islice((i for i in every if i not in masked_lm.special_ids), length)
     ids = torch.tensor(list(islice(cycle(ordinary), length))).repeat(3, 1)
-    # as it is, then with all masked on the left, and on the right
+    # unchanged, then with all tokens masked on the left, and on the right
     ids[:, middle] = ids[1, :middle] = ids[2, middle:] = masked_lm.mask_id
     readouts = masked_lm.readouts(ids, [middle])
     left, right = (float((row - readouts[0]).abs().max()) for row in readouts[1:])
@@ -276,7 +276,7 @@ def _device(device: str | torch.device | None) -> torch.device:
 
 
 def _checked_place(name: str, revision: str | None) -> str:
-    """Say what a local folder lacks; transformers would go and look on the hub."""
+    """Name what a local folder lacks; transformers would look on the hub."""
     shown = quoted(name, limit=150)
     place = os.path.expanduser(name)
     # not Path.exists, which raises on names that no file system takes
@@ -338,7 +338,7 @@ def _reject_untrained(model: Any, report: Any, shown: str) -> None:
 
 
 def _reason(error: BaseException) -> str:
-    """The first line of what a library said, short enough for one line."""
+    """The first line of the error of a library, shortened."""
     if "above report" in str(error):
         # transformers points at a report that is switched off here
         return "its weights do not fit its config.json"

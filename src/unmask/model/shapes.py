@@ -20,7 +20,7 @@ Answer = TypeVar("Answer")
 class Shape(NamedTuple):
     """How large a request is: the tokens of a row, its rows, and the numbers kept of each row.
 
-    `alike` is whatever else requests that run together have in common.
+    `alike` is what else requests that run together must share.
     """
 
     length: int

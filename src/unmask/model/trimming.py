@@ -147,7 +147,7 @@ def _calls(leaves: list[nn.Module], read: Read, probe: Probe) -> list[tuple[nn.M
 
 
 def still_valid(trimming: Trimming, read: Read, probe: Probe) -> bool:
-    """Whether a trimming leaves the readouts of a probe as they are."""
+    """Whether a trimming leaves the readouts of a probe unchanged."""
     return _agree(read, probe, trimming, read(*probe, NOTHING_TRIMMED))
 
 

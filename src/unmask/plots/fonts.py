@@ -44,7 +44,7 @@ class Fonts(NamedTuple):
 
 
 def fonts_for(texts: Iterable[str]) -> Fonts:
-    """The families that have the characters of these texts, of those installed."""
+    """The installed families that have the characters of these texts."""
     wanted = {ch for text in texts for ch in text if not ch.isspace()}
     families = []
     for family, codes in installed():
@@ -61,7 +61,7 @@ def fonts_for(texts: Iterable[str]) -> Fonts:
 def drawing(texts: Iterable[str]) -> Iterator[tuple["Figure", Fonts]]:
     """An empty figure that a notebook shows, in matplotlib's own style whatever the user's is.
 
-    With fonts for these texts, and one warning at the end on what has no glyph.
+    With fonts for these texts, and one warning at the end for characters without a glyph.
     """
     fonts = fonts_for(texts)
     look = ["default", {"font.family": list(fonts.families)}]
@@ -80,7 +80,7 @@ def drawing(texts: Iterable[str]) -> Iterator[tuple["Figure", Fonts]]:
 
 
 def installed() -> Iterator[tuple[str, Container[int]]]:
-    """Families with the codes of what they can draw: the base font, then sans-serif ones first."""
+    """Families with the codes of their glyphs: the base font, then sans-serif ones first."""
     yield BASE, _codes(BASE)
     _add_new()
     entries = library("matplotlib.font_manager").fontManager.ttflist

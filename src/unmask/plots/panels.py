@@ -1,4 +1,4 @@
-"""One heat map in one panel: its colours, what its cells say, and the bars at its sides."""
+"""One heat map in one panel: its colours, the texts of its cells, and the bars at its sides."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -111,7 +111,7 @@ def label_columns(panel: Any, labels: Sequence[str], name: str, *, angle: int = 
 
 
 def are_turned(labels: Sequence[str]) -> bool:
-    """Whether labels of columns are too long to stand side by side."""
+    """Whether labels of columns are too long to fit side by side."""
     return max(map(width, labels)) > _LONGEST_UPRIGHT
 
 

@@ -15,7 +15,7 @@ from unmask.printable import printable, quoted
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# what would say when a file was written, left out: the same figure is the same file
+# without the date: the same figure is the same file
 FORMATS: Mapping[str, Mapping[str, None]] = {
     ".svg": {"Date": None},
     ".png": {},
@@ -66,7 +66,7 @@ def check_ending(path: str | Path) -> str:
 
 
 def library(name: str, *, install: str = _INSTALL) -> Any:
-    """A module of matplotlib, or one line that says how to get it."""
+    """A module of matplotlib, or an error of one line that explains how to install it."""
     try:
         return import_module(name)
     except ImportError:
@@ -74,7 +74,7 @@ def library(name: str, *, install: str = _INSTALL) -> Any:
 
 
 def plain_text(figure: Any) -> None:
-    """Dollar signs and backslashes in names are not formulas, whatever a user's settings say."""
+    """Dollar signs and backslashes in names are not formulas, under any settings of a user."""
     for text in figure.findobj(library("matplotlib.text").Text):
         text.set_parse_math(False)
         text.set_usetex(False)

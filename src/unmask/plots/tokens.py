@@ -45,7 +45,7 @@ def log_cells(joint: Joint, cells: Cells) -> Float[Tensor, "rows columns"]:
 
 
 def places(joint: Joint, axis: int, ids: Sequence[int]) -> list[int]:
-    """Where these tokens stand on one axis of a joint."""
+    """The places of these tokens on one axis of a joint."""
     return [joint.supports[axis].index(token) for token in ids]
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _WIDTH, _HEIGHT = 6.0, 4.2
-# points of the same cost stand side by side: so many times the cost from the first to the last
+# points of the same cost are side by side: so many times the cost from the first to the last
 _SPREAD = 1.5
 _READING = "Lower and further left is better. Bars: 95% intervals. Line: the best for its cost."
 
@@ -92,7 +92,7 @@ def _draw(panel: Any, every: Sequence[Point], styles: Sequence[tuple[str, Style]
 
 
 def _places(every: Sequence[Point]) -> list[float]:
-    """Where points stand: on their cost, or closely around it where several have the same."""
+    """The positions of points: their cost, or close to it if several points share it."""
     places = []
     for place, one in enumerate(every):
         same = [k for k, other in enumerate(every) if other.forward_passes == one.forward_passes]

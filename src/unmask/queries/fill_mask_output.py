@@ -32,7 +32,7 @@ def of_tokens(
 
 
 def of_words(tokenizer: Tokenizer, fills: Sequence[WordFill], method: str) -> list[dict[str, Any]]:
-    """Ranked fills by words; what they assume is said beside the score.
+    """Ranked fills by words, with their assumptions beside the score.
 
     `score` is `prior` times the probability of the words given their numbers of pieces.
     """

@@ -277,7 +277,7 @@ def _cost_of_several(request: JointRequest, shape: tuple[int, ...]) -> Cost:
 def _announce(
     request: JointRequest, model: MaskedLM, axes: tuple[Support, ...], seconds_per_row: float
 ) -> None:
-    """Print the cost of a long run, on whatever stderr is when its first batch has run."""
+    """Print the cost of a long run to the stderr of the time when its first batch has run."""
     shown = request.settings.progress
     if not request.settings.announce or shown is False or callable(shown):
         return

@@ -225,7 +225,7 @@ _SCORES: dict[str, Callable[..., Tensor]] = {
 
 
 def places_of(pairs: Sequence[Sequence[Token]], supports: Supports) -> Int[Tensor, "texts 2"]:
-    """Where each token stands on its axis; a token that is not there is named with its text."""
+    """The place of each token on its axis; an unknown token is named with its text."""
     if isinstance(pairs, str) or not isinstance(pairs, Sequence):
         raise UnmaskError(f"pairs is a list of two tokens per text, not {quoted(pairs)}{_FOR_ONE}")
     places = torch.empty(len(pairs), 2, dtype=torch.long)

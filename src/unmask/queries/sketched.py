@@ -55,7 +55,7 @@ def sketchable() -> list[str]:
 
 
 def needs_sketch(methods: Options, shape: tuple[int, ...]) -> list[str]:
-    """The constructions that need whole tables: the others are exact as they are."""
+    """The constructions that need whole tables: the others are exact without a sketch."""
     return [name for name, given in methods.items() if construction(name).needs(shape, given).whole]
 
 
@@ -165,7 +165,7 @@ def joints_at(
         for blank, places in enumerate(construction(name).contexts(whole, given)):
             certain[blank] += places
     pair = SketchedPair(whole, seed=sketch.seed, given=certain)
-    # at a fill that is certain the others are exact: they do not say how large a sketch must be
+    # at a certain fill the others are exact: they do not decide how large a sketch must be
     growing = needs_sketch(methods, whole.shape) or list(methods)
     joints = precise_joints({name: methods[name] for name in growing}, pair, sketch, fill)
     return {
@@ -200,7 +200,7 @@ def tables_of(
     replicate: int | None = None,
     probes: Sequence[Sequence[int]] = NO_PROBES,
 ) -> PairTables:
-    """The tables of a sketch, with what its whole rows say of their law and of J."""
+    """The tables of a sketch, with estimates of their law and of J from whole rows."""
     tables = pair.tables(replicate=replicate, probes=probes)
     sampled = pair.sampled(replicate=replicate, probes=probes)
     log_a, log_b = map(np.log, sampled.masses)

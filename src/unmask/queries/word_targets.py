@@ -63,7 +63,7 @@ class WordFill:
 
 @dataclass(frozen=True)
 class WordQuestion:
-    """What is needed to score words in the blanks of one text."""
+    """A text, its model and settings: the request for words in its blanks."""
 
     model: MaskedLM
     tokenizer: Tokenizer

@@ -114,7 +114,7 @@ def _from_path(spec: CorpusSpec, path: Path) -> Corpus:
 def _occurrences(
     file: BinaryIO, format: str, columns: Sequence[str], stem: str, shown: str
 ) -> Iterator[Occurrence]:
-    """What stands where sentences should be, in the order of the file."""
+    """The values in the places of sentences, in the order of the file."""
     where, lines = line_of(shown), decoded_lines(_explained(file, shown), shown)
     if format == "txt":
         if columns:

@@ -81,7 +81,7 @@ def digest(sentences: Iterable[Sentence]) -> str:
 
 def _stripped(one: Occurrence) -> str:
     if one.text is None:
-        # how JSON and Arrow say that there is no text
+        # how JSON and Arrow write that there is no text
         return ""
     if not isinstance(one.text, str):
         raise CorpusError(

@@ -122,7 +122,7 @@ def file_stem(place: str) -> str:
 class InputFile:
     """A file and where its units begin; `texts` is how many rows it has, where that is known.
 
-    `identity` is the hash of its content, or what a store says of it.
+    `identity` is the hash of its content, or the time at which a store wrote it.
     """
 
     entry: FoundFile
@@ -134,7 +134,7 @@ class InputFile:
     texts: int | None = None
 
     def units(self, number: int = 0) -> Iterator[Unit]:
-        """Its units, of which the first has this number."""
+        """Its units; the first has this number."""
         stops = chain(self.cuts[1:], [self.stop])
         for index, (start, stop) in enumerate(zip(self.cuts, stops, strict=False)):
             line = None if self.lines is None else self.lines[index]
@@ -254,7 +254,7 @@ def open_rows(
     columns: Sequence[str] = (TEXT_COLUMN,),
     **reading: Unpack[ReadOptions],
 ) -> Source:
-    """The rows of files, patterns, folders and URLs, or of one pipe, of which `-` is stdin."""
+    """The rows of files, patterns, folders and URLs, or of one pipe (`-` is stdin)."""
     format, limit = reading.get("format"), reading.get("limit")
     if format is not None and format not in FORMATS:
         raise CorpusError(f"format is one of {listed(FORMATS)}, not {quoted(format)}")
@@ -321,7 +321,7 @@ def is_pipe(place: str) -> bool:
     if place == "-" or places.is_url(place):
         return place == "-"
     path = os.path.expanduser(place)
-    # /dev/stdin and /dev/fd/3 may stand for a file, which on some systems has been read then
+    # /dev/stdin and /dev/fd/3 may be a file, which some systems have then read already
     is_device = os.path.abspath(path).startswith("/dev/")
     if not os.path.exists(path) or os.path.isdir(path):
         return False
@@ -417,7 +417,7 @@ def _opened(
 
 
 def _identity(entry: FoundFile) -> str:
-    """By its hash if it is here; a store is believed when it says that an object is the same."""
+    """The hash of a file of this machine; of an object in a store, the time of its change."""
     if entry.changed is not None:
         return f"written {entry.changed}"
     with open(entry.place, "rb") as file:
@@ -428,7 +428,7 @@ def _parquet_file(entry: FoundFile, texts_per_unit: int) -> InputFile:
     try:
         rows = parquet.footer(entry.place).num_rows
     except CorpusError:
-        # one unit, which fails when it is read, and says why
+        # one unit, which fails with the reason when it is read
         return InputFile(entry, "parquet", _identity(entry), (0,), 1)
     cuts = range(0, rows, texts_per_unit)
     return InputFile(entry, "parquet", _identity(entry), cuts, rows, texts=rows)
@@ -524,7 +524,7 @@ def _csv_ends(counted: _CountedLines, entry: FoundFile, columns: Sequence[str]) 
 
 
 def _fasta_ends(counted: _CountedLines) -> _Ends:
-    """Records, each of which ends where the next begins."""
+    """Records; each ends where the next begins."""
     is_begun = False
     for piece in counted:
         if piece.startswith(b">") and is_begun:

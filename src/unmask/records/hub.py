@@ -54,7 +54,7 @@ def _batches(rows: Any, shown: str) -> Iterator[Any]:
 
 
 def datasets_library() -> Any:
-    """The `datasets` library, or one line that says how to install it."""
+    """The `datasets` library, or an error of one line that explains how to install it."""
     try:
         return import_module("datasets")
     except ImportError:
@@ -121,7 +121,7 @@ def _check_columns(names: Sequence[str], columns: Sequence[str], shown: str) -> 
 
 
 def reason_of(error: BaseException) -> str:
-    """The first line of what the library said, short enough for one line."""
+    """The first line of the error of the library, shortened."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     first = printable(lines[0]).rstrip(".") if lines else type(error).__name__
     return first if len(first) <= 200 else first[:197] + "..."

@@ -12,7 +12,7 @@ from unmask.records.tables import missing_reason
 
 
 def parquet_library(what: str = "Parquet files need pyarrow") -> tuple[Any, Any]:
-    """pyarrow and its Parquet, or one line that says how to install them."""
+    """pyarrow and its Parquet, or an error of one line that explains how to install them."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -22,7 +22,7 @@ def parquet_library(what: str = "Parquet files need pyarrow") -> tuple[Any, Any]
 
 
 def footer(place: str) -> Any:
-    """What a file says of itself."""
+    """The footer of a file."""
     pa, pq = parquet_library()
     try:
         with places.open_file(place) as file:

@@ -32,7 +32,7 @@ _ADDED = {"hf": "fsspec+hf"}
 
 @dataclass(frozen=True)
 class FoundFile:
-    """A file that is there: its place, its name below what was asked for, and what is known of it.
+    """An existing file: its place, its name below the requested place, its size and its change.
 
     `changed` is when an object of a store was written, None for a file of this machine.
     """
@@ -59,7 +59,7 @@ def is_pattern(place: str) -> bool:
 
 
 def shown(place: str) -> str:
-    """A place for an error message; one below the working folder as it is called from there."""
+    """A place for an error message; one below the working folder is shown relative to it."""
     if not is_url(place) and os.path.isabs(place):
         below = os.path.relpath(place)
         place = place if below.startswith("..") else below
@@ -129,16 +129,16 @@ def read_text(place: str) -> str | None:
 
 
 def find(places: Iterable[str], endings: Iterable[str]) -> list[FoundFile]:
-    """The files that places stand for: files, patterns, and of folders all with such endings.
+    """The files of places: files, globs, and all files of folders with one of the endings.
 
-    Those of a pattern or a folder come in the order of their names; of these, hidden ones and those
+    Files of a glob or a folder are sorted by name; among them, hidden ones and those
     whose names begin with an underscore are left out.
     """
     files: list[FoundFile] = []
     for place in places:
         some = _find_urls(place) if is_url(place) else _find_paths(os.path.expanduser(place))
         many = [one for one in some if one.name.lower().endswith(tuple(endings))]
-        # a single file is taken whatever its name is: its format may be given
+        # a single file is taken with any name: its format may be given
         some = many if many or len(some) != 1 else some
         if not some:
             raise CorpusError(
@@ -186,7 +186,7 @@ def _find_urls(place: str) -> list[FoundFile]:
         name = one.base_name if itself else one.path.strip("/")[len(root.strip("/")) + 1 :]
         url = base if itself else inside(base, name)
         chosen = base == place or fnmatch(url, place)
-        # what was named outright is wanted whatever its name is
+        # a file that is named itself is taken with any name
         if one.type == pafs.FileType.File and chosen and (itself or _is_data(name)):
             files.append(FoundFile(url, name, one.size, one.mtime_ns or 0))
     return files

@@ -126,7 +126,7 @@ def json_object(line: str, where: str, *, finite: bool = True) -> Mapping[str, A
 
 
 def _depth(value: object) -> int:
-    """How many objects and arrays of JSON stand in one another."""
+    """How deep objects and arrays of JSON are nested."""
     depth, level = 0, [value]
     while level := [one for one in level if isinstance(one, dict | list)]:
         level = [v for one in level for v in (one.values() if isinstance(one, dict) else one)]

@@ -1,4 +1,4 @@
-"""The cells of CSV and TSV files, and what their first line tells: delimiter and columns."""
+"""The cells of CSV and TSV files, and the layout in their first line: delimiter and columns."""
 
 import csv
 from collections import Counter
@@ -163,7 +163,7 @@ def _fields(line: str, delimiter: str) -> list[str]:
     try:
         return _next_record(csv.reader([line], delimiter=delimiter)) or []
     except csv.Error:
-        # whoever reads the line says where
+        # whoever reads the line adds its number
         return []
 
 

@@ -1,4 +1,4 @@
-"""Rows with some blanks filled and the rest masked: what the model says at each blank.
+"""Rows with some blanks filled and the rest masked: the distribution of each blank.
 
 Rows need not have the same blanks filled, so all that is needed at once runs in one batch.
 """
@@ -73,7 +73,7 @@ class BlankReader:
 def distinct(
     rows: Int[Tensor, "rows blanks"],
 ) -> tuple[Int[Tensor, "some blanks"], Int[Tensor, " rows"]]:
-    """Each row once, and where every row stands among them."""
+    """Each distinct row once, and the index of every row among them."""
     unique, inverse = torch.unique(rows, dim=0, return_inverse=True)
     return unique, inverse
 

@@ -26,7 +26,7 @@ _CELLS = 2**22
 
 
 class CandidateTables:
-    """What a model says of each of several blanks, given candidates for others."""
+    """The conditionals of several blanks, given candidates for the others."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class CandidateTables:
         return whole
 
     def _elicit(self, contexts: Contexts) -> None:
-        """Run every row of some contexts, and keep what stands at their masked blanks."""
+        """Run every row of some contexts, and keep the values at their masked blanks."""
         tokens = contexts.tokens(self.supports, self._model.mask_id)
         # on the CPU wherever the model runs: tables over candidates are small
         flat = {

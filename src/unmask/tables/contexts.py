@@ -1,4 +1,4 @@
-"""What stands in the blanks while others are read: the rows of the model behind a table."""
+"""The contents of the blanks while others are read: the rows of the model behind a table."""
 
 import itertools
 import math

@@ -137,7 +137,7 @@ def _parts(table: ConditionalTable) -> dict[str, Tensor]:
 
 
 def _unshared(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Every storage once, and which other names stand for it: both tables share an embedding."""
+    """Every storage once, and its other names: both tables share an embedding."""
     first: dict[tuple[object, ...], str] = {}
     storages: set[int] = set()
     own, aliases = {}, {}

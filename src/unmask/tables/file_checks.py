@@ -1,4 +1,4 @@
-"""What a file must hold to be believed: all that was saved, and parts that fit each other.
+"""The checks of a saved file: all that was saved is there, and its parts fit each other.
 
 A checksum covers every number and text, so numbers are not computed again: shapes, types and names
 are checked for files that another program made.
@@ -152,7 +152,7 @@ def _marginals(tensors: Tensors, captured: Any, shape: Shape) -> MaskedMarginals
 def _taken(
     tensors: Tensors, name: str, shape: tuple[int, ...], types: tuple[torch.dtype, ...]
 ) -> Tensor:
-    """A tensor of this name, shape and type; what is left when all are taken is not of tables."""
+    """Take the tensor of this name, shape and type; any that remain do not belong to tables."""
     tensor = tensors.pop(name, None)
     if tensor is None:
         raise UnmaskError(f"it has no {name}")

@@ -92,7 +92,7 @@ class PairTables:
         )
 
     def __getstate__(self) -> dict[str, object]:
-        """What is pickled: all but the last tile, which only points back here."""
+        """The pickled state: all except the last tile, which only points back here."""
         return {**self.__dict__, "_last_tile": None}
 
     def __repr__(self) -> str:

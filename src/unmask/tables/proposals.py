@@ -43,7 +43,7 @@ class Axes:
 
 
 def resolved(spec: object, blanks: int, vocabulary_size: int) -> object:
-    """What "auto" stands for where that is one thing: a sketch, or a vocabulary that is small."""
+    """The meaning of "auto" where it has one: a sketch, or a vocabulary that is small."""
     if isinstance(spec, Sketch) and blanks > 2:
         if replace(spec, seed=0) == Sketch():
             # a seed asks for nothing that more blanks lack

@@ -19,7 +19,7 @@ EVERY_ROW = slice(None)
 
 @runtime_checkable
 class Tables(Protocol):
-    """What a model says of each blank, given tokens for others."""
+    """The conditionals of each blank, given tokens for the others."""
 
     @property
     def supports(self) -> tuple[Support, ...]:

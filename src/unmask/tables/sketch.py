@@ -37,7 +37,7 @@ _SWEEPS = 3
 _DEFENSIVE = 0.1
 # part of the contexts that is the head
 _HEAD = 0.5
-# part that tokens may take which are in the head whatever happens
+# part that tokens may take which are always in the head
 _MOST_GIVEN = 0.65
 # other weights that the sample might have had
 REPLICATES = 32
@@ -52,7 +52,7 @@ class SketchedPair:
     """A growing set of contexts of both blanks, and the tables of masses that they give.
 
     `whole` are tables over the whole vocabulary that have not been elicited; `given` are places of
-    tokens that are in the head whatever happens.
+    tokens that are always in the head.
     """
 
     def __init__(
@@ -116,14 +116,14 @@ class SketchedPair:
         return order[: min(count, len(left) - len(without))].tolist()
 
     def _run(self, blank: int, contexts: Sequence[int]) -> None:
-        """Have the rows of these contexts."""
+        """Run the rows of these contexts."""
         missing = [place for place in contexts if place not in self._rows[blank]]
         if missing:
             given = self.whole.log_a_given if blank else self.whole.log_b_given
             self._rows[blank].update(zip(missing, given(missing).cpu().float(), strict=True))
 
     def _sweep(self, heads: Sequence[Sequence[int]]) -> None:
-        """Propose by what the contexts that have run say of each other."""
+        """Propose contexts by the conditionals of those that have run."""
         rows = [torch.stack([self._rows[t][c] for c in heads[t]]).exp() for t in (0, 1)]
         now = list(self._proposal)
         for _ in range(_SWEEPS):
@@ -257,7 +257,7 @@ def _probabilities(cells: Cells) -> tuple[list[NDArray[np.float64]], list[NDArra
 def _masses(
     cells: tuple[Float[Tensor, "contexts outcomes"], Float[Tensor, " contexts"]], side: Side
 ) -> Float[Tensor, "contexts outcomes"]:
-    """Log masses that sum to one: the head as it is, what is left shared out by weight."""
+    """Log masses that sum to one: the head unchanged, the rest distributed by weight."""
     log_p, log_left = cells
     if not side.tail.any():
         return torch.log_softmax(log_p + side.log_weights, dim=1)

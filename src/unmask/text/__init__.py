@@ -1,1 +1,1 @@
-"""A text, and what may stand in it: ids, positions, axes."""
+"""A text and the candidates of its blanks: ids, positions, axes."""

@@ -9,7 +9,7 @@ from unmask.text.support import SPACE_MARKERS, Support, without_space_marker
 
 
 def places_of_letters(name: str, whole: Support) -> list[int]:
-    """Where the letters of an alphabet stand in a vocabulary, in the alphabet's order.
+    """The places of the letters of an alphabet in a vocabulary, in the alphabet's order.
 
     All must be written alike. Upper case goes before lower; a vocabulary that has them all both
     with and without a space before is rejected: guessing would score the wrong ones silently.
@@ -28,7 +28,7 @@ def places_of_letters(name: str, whole: Support) -> list[int]:
 
 
 def bare_letter(token: str) -> str:
-    """A token without its space marker, in upper case: the letter that it stands for."""
+    """A token without its space marker, in upper case: the letter of a residue."""
     return without_space_marker(token).upper()
 
 

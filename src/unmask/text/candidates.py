@@ -83,7 +83,7 @@ def _named(name: str, whole: Support, special_ids: Set[int]) -> Support:
 
 
 def _nameless(token_id: int) -> str:
-    """What stands for the name of an output that has none."""
+    """The name of an output that the tokenizer does not name."""
     return f"<id {token_id}>"
 
 
@@ -94,7 +94,7 @@ def _inside(candidates: Support, whole: Support) -> Support:
             raise SupportError(
                 f"the support has token id {token_id}; this model has 0 to {len(whole) - 1}"
             )
-    # as candidates, tokens of a sketch stand for themselves alone
+    # as candidates, tokens of a sketch have weight one
     return candidates if candidates.log_weights is None else replace(candidates, log_weights=None)
 
 

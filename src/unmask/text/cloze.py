@@ -27,7 +27,7 @@ _OTHER_BLANKS = ("[MASK]", "<mask>", "<|mask|>", "___")
 
 @runtime_checkable
 class Tokenizer(Protocol):
-    """What is used of a Hugging Face tokenizer."""
+    """The part of a Hugging Face tokenizer that is used."""
 
     mask_token: str
     mask_token_id: int
@@ -173,7 +173,7 @@ def checked_text(text: object) -> str:
 
 
 def unknown_parts(text: str, ids: Sequence[int], tokenizer: Tokenizer) -> tuple[str, ...]:
-    """The parts of a text whose tokens are unknown, but for the unknown token itself, written.
+    """The parts of a text whose tokens are unknown, except a written unknown token.
 
     `ids` are those of the text, in its order; some may be masked. Without offsets, whole words.
     """

@@ -21,7 +21,7 @@ def made_of_pieces(cloze: Cloze) -> str | None:
 
 
 def one_blank_for_each(cloze: Cloze, way_out: str = OUT_IN_PYTHON) -> tuple[Cloze, str | None]:
-    """One blank per word, and what to say where that has lost pieces; None where it has not."""
+    """One blank per word, and a note about lost pieces; None if no piece is lost."""
     notes = [f"{word}, but one blank here, which holds a single token" for word, _ in _wide(cloze)]
     if not notes:
         return cloze, None

@@ -7,9 +7,9 @@ from unmask.text.cloze import Tokenizer
 
 
 class ReadAhead:
-    """Answers as the tokenizer does; what it knows of the texts it was given, at once.
+    """Answers like the tokenizer; for the texts that were read ahead, at once.
 
-    Whatever else it is asked goes to the tokenizer, whose attributes are looked up once each.
+    All other calls go to the tokenizer, whose attributes are looked up once each.
     """
 
     def __init__(self, tokenizer: Tokenizer, texts: Iterable[str]) -> None:

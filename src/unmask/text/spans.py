@@ -76,7 +76,7 @@ def places_of_span(
     # a mask token that is typed there takes the space before it, also where that is a piece alone
     if first and words[first] is not None and words[first - 1] == words[first]:
         first -= _is_space(text[slice(*offsets[first - 1])])
-    # tokens of no width in between, such as a space that stands alone, belong to the span
+    # tokens of no width in between, such as a single space, belong to the span
     return range(first, covered[-1] + 1)
 
 

@@ -51,7 +51,7 @@ def markers(tokenizer: Tokenizer) -> tuple[str, ...]:
 
 
 def continuation(tokenizer: Tokenizer, word: str) -> tuple[int, ...]:
-    """The pieces of a word that goes on without a space, or none where the tokenizer cannot say.
+    """The pieces of a word that goes on without a space, or none if there is no backend.
 
     WordPiece: its greedy search for `##word` begins with the longest continuing piece. Other
     vocabularies: the pieces without the marker of a space.
@@ -73,7 +73,7 @@ def continuation(tokenizer: Tokenizer, word: str) -> tuple[int, ...]:
 
 
 def same_spelling(tokenizer: Tokenizer, word: str, ids: Sequence[int]) -> bool:
-    """Whether pieces say all of a word: as normalised by the tokenizer, spaces aside."""
+    """Whether pieces spell the whole word, as normalised by the tokenizer, without spaces."""
     wanted, spelled = _normalised(tokenizer, word), _spelled(tokenizer, ids)
     if not hasattr(tokenizer, "backend_tokenizer"):
         # what it does to case and width is not known, but a lost letter still shows
@@ -85,7 +85,7 @@ def _spelled(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
     prefix = _continuation_prefix(tokenizer)
     if not prefix:
         return str(tokenizer.decode(list(ids), clean_up_tokenization_spaces=False))
-    # WordPiece decoders rewrite English contractions and leave a first ## as it is
+    # WordPiece decoders rewrite English contractions and keep a first ##
     return "".join(name.removeprefix(prefix) for name in tokenizer.convert_ids_to_tokens(list(ids)))
 
 

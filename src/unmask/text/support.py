@@ -1,7 +1,7 @@
 """Which tokens a blank may take: the axis of a table.
 
 A support is a value: token ids in a fixed order with their names. It does not know where
-the ids come from, nor what stands on the other axes.
+the ids come from, nor the other axes.
 """
 
 import difflib
@@ -35,9 +35,9 @@ class Support:
 
     ids: Int[Tensor, " size"]
     names: Sequence[str]
-    # how the tokenizer cuts a word, where it is known: to say so of one that is cut
+    # how the tokenizer cuts a word, if known: for errors about words of several pieces
     cut: Callable[[str], Sequence[str]] | None = None
-    # of a sketch: the logarithm of how many tokens each stands for
+    # in a sketch: the logarithm of the number of tokens that each represents
     log_weights: Float[Tensor, " size"] | None = None
 
     def __post_init__(self) -> None:
@@ -67,7 +67,7 @@ class Support:
         return f"Support({len(self)} tokens: {shown}{', ...' if len(self) > 3 else ''})"
 
     def part(self, places: Sequence[int]) -> "Support":
-        """Some of these tokens, in the order given."""
+        """Some of the tokens, in the given order."""
         where = torch.tensor(places, dtype=torch.long, device=self.ids.device)
         weights = None if self.log_weights is None else self.log_weights[where]
         names = [self.names[place] for place in places]
@@ -93,7 +93,7 @@ class Support:
         return self._index_of_id(token_id)
 
     def place_of_id(self, token_id: int) -> int | None:
-        """Where an id stands on this axis; None where it does not."""
+        """The place of an id on this axis; None if it has none."""
         return self._place_of_id.get(token_id)
 
     def _index_of_id(self, token_id: int) -> int:

@@ -1,4 +1,4 @@
-"""What is typed for a text, in an option of a command or a cell of a table, as Python has it."""
+"""Python values of texts that users type as an option of a command or a cell of a table."""
 
 import re
 

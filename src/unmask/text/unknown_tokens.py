@@ -1,4 +1,4 @@
-"""What of a text the vocabulary has no token for, in one sentence.
+"""The parts of a text that the vocabulary has no token for, in one sentence.
 
 The model reads the same unknown token for all of it, so that its answer is to another text. Each
 text with such parts is answered with a warning that names them. A text of which nothing is known is
@@ -31,7 +31,7 @@ def note(tokenizer: Tokenizer, cloze: Cloze) -> str | None:
 def check_known(
     tokenizer: Tokenizer, unknown: Sequence[str], ids: Collection[int], name: str
 ) -> None:
-    """Reject a text of which no token is in the vocabulary."""
+    """Reject a text without any token of the vocabulary."""
     if unknown and not set(ids) - {*tokenizer.all_special_ids, tokenizer.unk_token_id}:
         raise ClozeError(
             f"{name} has no token that this model knows: {described(tokenizer, unknown)}"
@@ -47,7 +47,7 @@ def described(tokenizer: Tokenizer, unknown: Sequence[str]) -> str:
 
 
 def warn_of_texts(tokenizer: Tokenizer, texts: Sequence[Sequence[str]]) -> None:
-    """One warning for many texts, given what is unknown of each."""
+    """One warning for many texts, from the unknown parts of each."""
     some = [unknown for unknown in texts if unknown]
     if some:
         parts = described(tokenizer, [part for unknown in some for part in unknown])

@@ -37,7 +37,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class _Frame:
-    """What stands around a blank: as text, and as tokens."""
+    """The context of a blank: as text, and as tokens."""
 
     left: str
     right: str
@@ -74,7 +74,7 @@ def _frames(tokenizer: Tokenizer, cloze: Cloze, blank: int) -> list[_Frame]:
         left = _one_space_at_end(tokenizer, left, mask + right)
     frames = [_Frame(left, right, narrow.ids[:place], narrow.ids[place + 1 :])]
     if cloze.spans and cloze.gold and len(spans) > 1:
-        # a mask that parts a word may change what is left of it: then the other blanks hold theirs
+        # a mask inside a word may change the rest of it: then the other blanks hold their tokens
         gold, run = cloze.filled(cloze.gold), cloze.positions_by_blank[blank]
         around = tuple(gold[: run[0]]), tuple(gold[run[-1] + 1 :])
         frames.append(_Frame(cloze.text[:start], cloze.text[end:], *around))
@@ -170,7 +170,7 @@ def _attempts(
 
 
 def _continues(tokenizer: Tokenizer, frame: _Frame, word: str) -> bool:
-    """Whether the word is glued to what is before it, be that a piece that is only a space."""
+    """Whether the word follows without a space, even after a piece that is only a space."""
     if frame.before and name_of_id(tokenizer, frame.before[-1]) in SPACE_MARKERS:
         return True
     return bool(frame.left) and not frame.left[-1].isspace() and not word.startswith(" ")

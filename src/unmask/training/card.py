@@ -1,4 +1,4 @@
-"""What a tuned model's README.md says: what it was made from, how, and what was measured."""
+"""The README.md of a tuned model: its source, its options and its evaluations."""
 
 import json
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ def card(result: Mapping[str, Any]) -> str:
     head = {"library_name": "transformers", "pipeline_tag": "fill-mask", "tags": ["unmask"]}
     if revision is not None:
         head["base_model"] = name
-    # JSON is YAML, and quotes whatever a name may hold
+    # JSON is YAML, and quotes any name
     front = "\n".join(f"{key}: {json.dumps(value)}" for key, value in head.items())
     options = ", ".join(f"{key} {_shown(value)}" for key, value in tuning.items())
     measured = "\n".join(

@@ -95,7 +95,7 @@ class TuningFolder:
             ) from None
 
     def result(self) -> dict[str, Any]:
-        """What a complete folder says about itself."""
+        """The result of a complete folder."""
         stored = self._read(self.path / _RESULT)
         assert isinstance(stored, dict)
         return stored
@@ -140,7 +140,7 @@ class TuningFolder:
 
 
 def _changes(stored: Any, plan: Plan) -> list[str]:
-    """In what a plan is another one than the stored one; what a model says may be rounded."""
+    """The differences between a plan and the stored one; probabilities may be rounded."""
     there, here = dict(stored) if isinstance(stored, dict) else {}, dict(plan)
     try:
         models = [ModelIdentity.from_dict(one.pop("model")) for one in (there, here)]

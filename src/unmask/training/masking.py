@@ -23,7 +23,7 @@ class Vocabulary:
     ordinary: Bool[Tensor, " vocabulary"]
 
     def places(self, batch: Batch) -> Bool[Tensor, "rows length"]:
-        """Where an ordinary token stands; the input may have ids that are no outcome."""
+        """The places of ordinary tokens; the input may have ids that are no outcome."""
         is_inside = batch.ids < len(self.ordinary)
         is_ordinary = self.ordinary[batch.ids.clamp_max(len(self.ordinary) - 1)]
         return is_ordinary & is_inside & (batch.attention == 1)
@@ -31,7 +31,7 @@ class Vocabulary:
 
 @dataclass(frozen=True, eq=False)
 class Masked:
-    """A batch as the model reads it; `targets` are what stood where `chosen` is true."""
+    """A batch as the model reads it; `targets` are the original tokens where `chosen` is true."""
 
     batch: Batch
     chosen: Bool[Tensor, "rows length"]
@@ -93,7 +93,7 @@ def random_pair(places: Sequence[int], first: float, second: float) -> list[int]
 
 
 def _run(places: Sequence[int], length: int, where: float) -> list[int]:
-    """Neighbouring places, as many as asked for; fewer if nowhere so many stand together."""
+    """Adjacent places, as many as requested; fewer if there is no such run of places."""
     for size in range(length, 0, -1):
         ends = range(size - 1, len(places))
         runs = [end for end in ends if places[end] - places[end - size + 1] == size - 1]

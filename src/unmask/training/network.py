@@ -35,13 +35,13 @@ class Network:
                 f"{printable(lm.name)} is not a model of transformers, so it cannot be tuned"
             )
         self.module: Any = copy.deepcopy(module).float()
-        # some models change their settings while they run; what is saved has those they came with
+        # some models change their settings while they run; the saved model has the original ones
         self._config = copy.deepcopy(module.config)
         self.passes = self.tokens = 0
         self._bfloat16 = bfloat16
         self._takes_attention = "attention_mask" in inspect.signature(module.forward).parameters
         padding = getattr(lm.tokenizer, "pad_token_id", None)
-        # without a padding token, or a way to say that it is not text, rows are of one length
+        # without a padding token or an attention mask, rows have one length
         self.pads = padding is not None and self._takes_attention
         self.padding: int = lm.model.mask_id if padding is None else padding
         if not self.parameters():
@@ -58,7 +58,7 @@ class Network:
         return device
 
     def parameters(self) -> dict[str, nn.Parameter]:
-        """What is trained, by name; a tied weight once."""
+        """The trained weights by name; a tied weight once."""
         return {name: p for name, p in self.module.named_parameters() if p.requires_grad}
 
     def logits(

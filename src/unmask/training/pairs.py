@@ -38,7 +38,7 @@ class BlankPairs:
 
     @property
     def own(self) -> Int[Tensor, "pairs 2"]:
-        """The tokens that stand there."""
+        """The tokens of the text at these places."""
         return self.batch.ids.gather(1, self.places)
 
 

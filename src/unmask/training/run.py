@@ -46,7 +46,7 @@ Stop = Callable[[], bool]
 
 
 class Stopped(KeyboardInterrupt):
-    """Training was told to stop, and has saved how far it is."""
+    """Training was interrupted, and has saved a checkpoint."""
 
 
 class TrainingRun:

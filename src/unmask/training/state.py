@@ -37,7 +37,7 @@ def save_weights(path: Path, module: nn.Module, facts: Mapping[str, Any]) -> Non
 
 
 def save_state(path: Path, module: nn.Module, optimizer: AdamW, facts: Mapping[str, Any]) -> None:
-    """Weights and moments, in the place of what was there before."""
+    """Save weights and moments, replacing the earlier file."""
     tensors = _weights(module)
     for name, parameter in module.named_parameters():
         for moment in _MOMENTS:
@@ -47,7 +47,7 @@ def save_state(path: Path, module: nn.Module, optimizer: AdamW, facts: Mapping[s
 
 
 def load_state(path: Path, module: nn.Module, optimizer: AdamW | None = None) -> dict[str, Any]:
-    """Put weights, and moments if there is an optimizer, back; returns what the file says."""
+    """Restore weights, and moments if there is an optimizer; returns the facts of the file."""
     try:
         with safe_open(path, "pt") as file, torch.no_grad():
             facts = json.loads((file.metadata() or {})[_ABOUT])
@@ -93,7 +93,7 @@ def _save(path: Path, tensors: dict[str, Tensor], facts: Mapping[str, Any]) -> N
 
 @contextmanager
 def as_disk_errors() -> Iterator[None]:
-    """Errors of safetensors while it writes, which is how it says that a disk is full."""
+    """Errors of safetensors while it writes, such as a full disk, as `OSError`."""
     try:
         yield
     except SafetensorError as error:

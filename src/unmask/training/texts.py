@@ -50,7 +50,7 @@ class Batch:
 
 
 def number(*parts: object) -> int:
-    """A number from a hash of what it is for; torch takes 64 bits with a sign."""
+    """A seed from a hash of its purpose; torch takes 64 bits with a sign."""
     hashed = "\x00".join(map(str, parts)).encode()
     return int.from_bytes(hashlib.sha256(hashed).digest()[:8], "big") >> 1
 

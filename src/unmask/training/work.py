@@ -24,7 +24,7 @@ from unmask.training.tuning import PASSES_PER_TEXT, Tuning
 
 @dataclass(frozen=True, kw_only=True)
 class Tuned:
-    """What came of a tuning: the folder, every evaluation, and which of them the weights are of.
+    """The result of a tuning: the folder, every evaluation, and which evaluation was saved.
 
     Forward passes are those of training; `pair_passes` are those among them that the penalties
     took. `steps` counts batches.
@@ -114,7 +114,7 @@ def _check_tokens(lm: LanguageModel, tuning: Tuning) -> None:
 def _plan(
     lm: LanguageModel, name: str, tuning: Tuning, texts: Texts, corpora: list[str]
 ) -> dict[str, Any]:
-    """All that the weights depend on, but for the machine."""
+    """All that determines the weights, except for the machine."""
     return {
         "version": 1,
         "model": identify(lm, name=name, dtype="float32").to_dict(),
@@ -134,7 +134,7 @@ def _finish(lm: LanguageModel, run: TrainingRun, plan: Mapping[str, Any]) -> Non
     record, best = run.record, run.tuning.keep == "best"
     kept = asdict(record.evaluations[-1])
     if best:
-        # as it was measured: a resumed run may not have come by these weights again
+        # the stored measurement: a resumed run may not have reached these weights again
         kept = load_state(run.folder.best, run.network.module)["evaluation"]
     result = {
         "plan": dict(plan),

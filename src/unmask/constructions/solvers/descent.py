@@ -55,7 +55,7 @@ class Pass:
         return lambda vector: scale * solve(scale * vector)
 
     def groups(self, step: Vector, log_mass: Vector, *, directed: bool) -> Groups:
-        """What is to be said of groups of tokens, where all of a step is small."""
+        """The check of groups of tokens, where all of a step is small."""
         counts = counted(step, log_mass, self.negligible) & (self.degree > _NO_TIES)
         return grouped(self.between, self.degree, self.edges, counts, directed=directed)
 
@@ -120,7 +120,7 @@ def minimise(
 def _descend(
     read: Callable[[Vector], Pass], point: Vector, here: Pass, direction: Vector, passes_left: int
 ) -> tuple[Pass, float, int]:
-    """Halve the step until it is not far past the minimum along it; what it took comes last.
+    """Halve the step until it is not far past the minimum along it; its passes come last.
 
     The slope alone decides (the approximate Wolfe condition of Hager & Zhang 2005): near the
     minimum it is exact where differences of the objective drown in rounding. It bounds how far a

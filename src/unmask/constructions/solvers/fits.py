@@ -53,7 +53,7 @@ class Fit:
 
 
 def log_masked_others(tables: Tables) -> Factors:
-    """For each blank, what the fully masked model says of all the others together."""
+    """For each blank, the product of the fully masked distributions of all the others."""
     blanks = range(len(tables.shape))
     each = [tables.log_masked(t) for t in blanks]
     nothing = torch.zeros((1,) * len(blanks), dtype=torch.float64, device=each[0].device)
@@ -79,7 +79,7 @@ def starting_point(tables: Tables) -> Factors:
 
 
 def stationary_law(tables: Tables) -> Fit:
-    """Where pseudo-Gibbs sampling settles, found once for all joints that stand on it."""
+    """The stationary law of pseudo-Gibbs sampling, solved once for all joints that use it."""
     fit = tables.remember(STATIONARY_LAW, lambda: solve_stationary(tables))
     assert isinstance(fit, Fit)
     return fit

@@ -102,7 +102,7 @@ def by_example(rows: Iterable[ResultRow]) -> dict[str, ResultRow]:
 
 
 def by_setting(bins: Iterable[DistanceBin]) -> dict[Group, list[DistanceBin]]:
-    """Bins by what they share but for the construction, which the keys leave empty."""
+    """Bins by group without the construction, which the keys leave empty."""
     settings: dict[Group, list[DistanceBin]] = {}
     for one in bins:
         settings.setdefault(one.group.setting, []).append(one)

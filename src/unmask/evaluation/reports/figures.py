@@ -72,7 +72,7 @@ def draw(
         named = Counter(map(file_name, settings))
         for group, of_group in settings.items():
             ends, title = _ends(of_group), shown_setting(group)
-            # one bin is a point, of which the table says everything
+            # one bin is one point, which the table shows
             if len(ends) > 1:
                 name = file_name(group, told_apart=named[file_name(group)] > 1)
                 path = folder / f"{kind}-{name}.{format}"
@@ -168,7 +168,7 @@ def _draw_lines(
     panel.set_ylabel("nats per token", fontsize=NORMAL)
     panel.tick_params(labelsize=SMALL)
     panel.grid(axis="y", color="#DDDDDD", linewidth=0.5)
-    # between bins, because the points of one bin do not stand on one spot
+    # between bins, because the points of one bin are side by side
     for place in range(1, len(places)):
         panel.axvline(place - 0.5, color="#DDDDDD", linewidth=0.5, zorder=0)
     panel.tick_params(axis="x", length=0)
@@ -180,7 +180,7 @@ def _draw_line(
     panel: Any, xs: Sequence[float], line: Sequence[Estimate], style: Style, label: str
 ) -> None:
     lows, highs = [one.low for one in line], [one.high for one in line]
-    # not bands, which would lie over each other; points stand side by side
+    # not bands, which would lie over each other; points are side by side
     panel.vlines(xs, lows, highs, style.colour, linewidth=1.2)
     values = [one.value for one in line]
     look = {"marker": style.marker, "markersize": style.marker_size}

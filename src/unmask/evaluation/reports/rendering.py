@@ -143,7 +143,7 @@ def _rounded(value: int | float, column: Column) -> str:
 
 
 def _left(table: ReportTable) -> list[bool]:
-    """Whether a column holds names, which stand to the left; numbers stand to the right."""
+    """Whether a column holds names, which are aligned left; numbers are aligned right."""
     return [
         any(isinstance(row[place], str) for row in table.rows)
         for place in range(len(table.columns))

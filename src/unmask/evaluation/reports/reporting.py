@@ -189,7 +189,7 @@ TABLES: Mapping[str, Callable[[Report], ReportTable]] = {
 
 
 def table(report: Report, name: str) -> ReportTable:
-    """One of `TABLES`, with what must be said next to it."""
+    """One of `TABLES`, with its notes."""
     made = TABLES[name](report)
     return replace(made, notes=(*made.notes, *notes(report)))
 
@@ -217,7 +217,7 @@ def notes(report: Report) -> list[str]:
 
 
 def config(report: Report) -> dict[str, Any]:
-    """What is known of the runs, as JSON values."""
+    """The facts of the runs, as JSON values."""
     return {
         "runs": [
             {

@@ -84,7 +84,7 @@ def syntactic_distances(
 def word_of(span: tuple[int, int], words: Parse) -> int | None:
     """The place of the word that a blank belongs to: that which has most of its characters.
 
-    The first of those that have as many, None where no word has any.
+    The first word on ties; None where no word has any.
     """
     overlaps = [min(span[1], word.end) - max(span[0], word.start) for word in words]
     most = max(overlaps, default=0)

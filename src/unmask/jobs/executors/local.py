@@ -66,7 +66,7 @@ def _overlapped(
 
 
 def _give_back() -> None:
-    """Return to the system what is free: in many threads over many jobs, glibc keeps ever more."""
+    """Return free memory to the system: over many jobs in threads, glibc keeps ever more."""
     if sys.platform == "linux":
         # other C libraries do not have it
         with suppress(OSError, AttributeError):

@@ -31,7 +31,7 @@ _FIX = "start one with `ray start --head`, give the address of one, or choose lo
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """Which cluster, and how much of it: as many workers as there is room for, unless said.
+    """A cluster and a part of it: by default as many workers as there is room for.
 
     `address` is "auto" (that of RAY_ADDRESS, or the one that runs on this machine), "local" (one on
     this machine, for as long as the run takes) or where a head node listens. Without `wait`, in
@@ -131,7 +131,7 @@ def capacity(nodes: Sequence[dict[str, Any]], needs: WorkerResources) -> int:
 
 
 def connect(address: str) -> tuple[Any, bool]:
-    """Ray itself, and whether it was connected here; whatever goes wrong in one line.
+    """Ray itself, and whether it was connected here; any failure is one line.
 
     A program that is connected already stays so, whatever the address.
     """

@@ -1,4 +1,4 @@
-"""What the errors of workers mean: which ones pass, which last, and what to say of them.
+"""What the errors of workers mean: which are transient, which are permanent, and what to report.
 
 Knows errors by name and text alone, neither Ray nor the pool.
 """
@@ -19,7 +19,7 @@ _PASSING = {
 # the network is switched off: trying again does not bring it
 _LASTING = "OfflineModeIsEnabled"
 _ACCELERATOR = re.compile(r"\b(AcceleratorError|CUDA error|HIP error)\b")
-# another version, or none: every worker of that node would say the same
+# another version, or none: every worker of that node would fail in the same way
 _MISSING = re.compile(r"(ModuleNotFound|Import|Attribute)Error\b")
 _MEMORY = re.compile(r"out of memory|ALLOC_FAILED", re.IGNORECASE)
 
@@ -66,12 +66,12 @@ def lacks_software(error: Exception) -> bool:
 
 
 def address_in(traceback: str) -> str:
-    """The node of a worker that never said where it is."""
+    """The node of a worker that never reported its address."""
     match = re.search(r"\bip=([\w.:]+)", traceback)
     return match[1] if match else "not known"
 
 
 def brief(error: Exception) -> str:
-    """The last line of Ray's message says what happened; those before are ids and a traceback."""
+    """The last line of Ray's message, which has the reason; before it are ids and a traceback."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return printable(lines[-1] if lines else type(error).__name__)[:_LONGEST_REASON]

@@ -35,7 +35,7 @@ class Placed(NamedTuple):
 
 
 class Died(NamedTuple):
-    """A worker is gone, whatever it had; another would come to the same end if that `lasts`."""
+    """A worker died, with all of its jobs; if the cause `lasts`, another worker would die too."""
 
     worker: int
     why: str
@@ -115,7 +115,7 @@ class Pool(Generic[Job, Outcome]):
                 self._start()
             while self._distribute(source):
                 for event in self._transport.wait(_SECONDS_PER_POLL):
-                    # what a worker says that was given up is late: its jobs are others' now
+                    # an abandoned worker answers too late: other workers have its jobs now
                     if event.worker in self._workers:
                         yield from self._take(event)
                 self._check_alone()

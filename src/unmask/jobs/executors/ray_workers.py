@@ -34,11 +34,11 @@ class Worker:
     def __init__(self, source: ModelSource, task: Task, threads: int) -> None:
         self._source, self._task, self._threads = source, task, threads
         self._lm: LanguageModel | None = None
-        # what is done beside the model waits for it here
+        # reads and writes wait for the model here
         self._model_is_free = threading.Lock()
 
     def where(self) -> str:
-        """The name and address of the node; an answer says that there was room for this worker."""
+        """The name and address of the node; an answer means that there was room for this worker."""
         import ray
 
         address: Any = ray.util.get_node_ip_address

@@ -44,11 +44,11 @@ class Announcement(NamedTuple):
 
 
 class Kind:
-    """Rows in, and for each the rows that come of it. A value, a dataclass: it is sent to workers.
+    """Maps each input row to result rows. A dataclass of plain values: it is sent to workers.
 
-    A kind says what it reads and writes, `read` and `run`; the rest has defaults. `name` is the
+    A kind defines its columns, `read` and `run`; the rest has defaults. `name` is the
     command, `noun` what a row is, `verb` what is done with it. Of the input it reads the
-    `required_columns` and, if present, the `optional_columns`; it passes on all columns but the
+    `required_columns` and, if present, the `optional_columns`; it passes on all columns except the
     `dropped_columns`. `output_columns` are its own, with the names of their Arrow types; their
     names begin with `prefix`. `file_column` is a column that receives the name of a row's file.
     An output in which none of the `methods` has a number is not left behind.
@@ -87,7 +87,7 @@ class Kind:
 
     @property
     def methods(self) -> Sequence[str]:
-        """The methods of which one must have a number."""
+        """The methods, at least one of which must have a number."""
         return ()
 
     @property
@@ -126,10 +126,10 @@ class Kind:
         return tally
 
     def all_failed_message(self, tally: Tally) -> str:
-        """The error where there is not one number."""
+        """The error if no row has a number."""
         example = next((why for _, why in tally.without.values()), "")
         return f"none of the {tally.texts:,} {self.noun}s can be {self.verb}, e.g.: {example}"
 
     def announcement(self, lm: "LanguageModel", items: Sequence[Any]) -> Announcement | None:
-        """What items like the first of these cost; None if that is not estimated."""
+        """The cost of an item like the first one; None if it is not estimated."""
         return None

@@ -33,7 +33,7 @@ MethodOptions = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class FillRequest:
-    """What is requested for a text, by options or by the fields of its line."""
+    """The request for a text, from options or from the fields of its line."""
 
     blanks: Any = None
     method: Any = None
@@ -170,7 +170,7 @@ class FillKind(Kind):
         return {**texts, "incompatibility": "double", **others}
 
     def options(self) -> dict[str, Any]:
-        """Whatever decides the rows."""
+        """Everything that determines the rows."""
         values = {**super().options(), "half_tables": self.settings.half_tables}
         plain: dict[str, Any] = json.loads(json.dumps(values, default=str))
         return plain

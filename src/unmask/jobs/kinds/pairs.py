@@ -49,7 +49,7 @@ class PairsKind(Kind):
         return {self.prefix + name: counts.get(name, kind) for name, kind in types.items()}
 
     def options(self) -> dict[str, Any]:
-        """Whatever decides the rows."""
+        """Everything that determines the rows."""
         return {**super().options(), "half_tables": self.settings.half_tables}
 
     def read(self, lm: LanguageModel, rows: Sequence[Row]) -> list[Any]:

@@ -130,7 +130,7 @@ class ScoreKind(Kind):
         return {name: own.get(name.removeprefix(self.prefix)) for name in self.output_columns}
 
     def all_failed_message(self, tally: Tally) -> str:
-        """What is said where there is not one number."""
+        """The error if no text has a score."""
         what = f"texts ({tally.texts}) can be scored"
         if self.is_pairs:
             what = f"pairs ({tally.texts}) can be compared by {', '.join(self.methods)}"

@@ -88,7 +88,7 @@ def predicted(
     model_bytes: int | None = None,
     whole_vocabulary: bool = True,
 ) -> Cost:
-    """All that can be said of a cost without measuring a time.
+    """The parts of a cost that need no time measurement.
 
     `methods` are constructions with their options. `width` is that of the model's readouts, None
     where there are none; `row_flop` the FLOP of a row of this length.

@@ -36,7 +36,7 @@ def measured(
         raise UnmaskError(f"examples is a number of texts from 1, not {quoted(examples)}")
     rows = cost.forward_passes * examples
     batch = rows_per_batch(model, len(cloze), settings)
-    # no larger than the work itself; otherwise as it is, so that what was measured is found again
+    # no larger than the work itself; otherwise unchanged, so that a measured batch size is reused
     run_settings = settings if batch <= rows else replace(settings, batch_size=rows)
     row_seconds = _row_seconds(model, cloze, run_settings, rows)
     # only now: a first batch may find out what of the model it can leave out
@@ -59,7 +59,7 @@ def _row_seconds(model: MaskedLM, cloze: Cloze, settings: Settings, rows: int) -
 
 
 def _table_seconds(device: torch.device, cost: Cost) -> float:
-    """The time of what is not forward passes: products and memory at the speeds of this machine."""
+    """The time besides forward passes: products and memory at the speeds of this machine."""
     if cost.table_flop + cost.table_traffic < _WORTH_MEASURING:
         return 0.0
     if cost.compiled_traffic and device.type == "cpu":
@@ -89,7 +89,7 @@ def _reading_speed() -> float:
 
 
 def _fastest(run: Callable[[], Tensor], device: torch.device) -> float:
-    """Seconds of the fastest of a few runs, the first of which only warms up."""
+    """Seconds of the fastest of a few runs; the first one only warms up."""
     timed = []
     for _ in range(4):
         began = time.perf_counter()

@@ -15,7 +15,7 @@ _ROWS_COUNTED = 16
 
 
 class _Whole(ModuleTracker):
-    """The model as a whole: by module, the counter wants gradients of what it is given."""
+    """The model as a whole: per module, the counter needs gradients of its inputs."""
 
     def __enter__(self) -> "_Whole":
         return self

@@ -70,7 +70,7 @@ def of_contexts(methods: Options, shape: tuple[int, ...]) -> list[str]:
 
 
 def passes_to_rank(methods: Options, shape: tuple[int, ...]) -> int:
-    """The most rows that joints of single contexts come to need when they are summed or ranked.
+    """The most rows that joints of single contexts need when they are summed or ranked.
 
     Ranking and sampling stop as soon as they are certain; entropy and marginals need the tables.
     """

@@ -44,7 +44,7 @@ _UNSEEN = 0.5
 
 @dataclass(frozen=True)
 class Opening:
-    """Places of one text that are masked together, while its others are as they stand."""
+    """Places of one text that are masked together, while the others keep their tokens."""
 
     number: int
     places: tuple[int, ...]
@@ -89,7 +89,7 @@ def by_information(
 
 @dataclass(frozen=True)
 class Measured:
-    """What filling one place of each opening tells of the others: nats, and their variances."""
+    """The information of a filled place about the others, per opening: nats, with variances."""
 
     values: Float[Tensor, "openings others"]
     variances: Float[Tensor, "openings others"]
@@ -98,7 +98,7 @@ class Measured:
 
 
 class _Total:
-    """What is known of one text so far, by the place that was filled and that which was read."""
+    """The sums of one text so far, by the filled place and the read place."""
 
     def __init__(self, size: int) -> None:
         self.values, self.variances = torch.full((2, size, size), math.nan, dtype=torch.float64)
@@ -225,7 +225,7 @@ class _Contexts:
         return _Fills(tokens, best.values, probabilities[:, 0].sum(dim=1))
 
     def _uniforms(self, place: int, count: int) -> Float[Tensor, "openings numbers count"]:
-        """Numbers in [0, 1) by the seed, the text and the places, whatever the other texts.
+        """Numbers in [0, 1) by the seed, the text and the places, independent of other texts.
 
         One for each piece, and for a word of several pieces one more.
         """
@@ -248,7 +248,7 @@ def _drawn(
 
 @dataclass(frozen=True)
 class _Fills:
-    """Tokens to write into a place: a head with known weights, then draws from what is left."""
+    """Tokens to write into a place: a head with known weights, then draws from the rest."""
 
     tokens: Int[Tensor, "openings fills pieces"]
     weights: Float[Tensor, "openings head"]
@@ -257,7 +257,7 @@ class _Fills:
     def averaged(
         self, moved: Float[Tensor, "openings fills others"], rows: Int[Tensor, " openings"]
     ) -> Measured:
-        """What is expected of a number that every fill has."""
+        """The expectation of a number over the fills."""
         head = self.weights.shape[1]
         values = (self.weights[:, :, None] * moved[:, :head]).sum(dim=1)
         drawn, left = moved[:, head:], self.left[:, None]

@@ -82,7 +82,7 @@ def _propose(
         chosen = [(questions[n], (place,)) for n, place in some]
         positions, ids = positions_of(chosen), ids_of([question for question, _ in chosen])
         standing = ids.gather(1, positions)
-        # nothing stands in a blank
+        # a blank has no token
         standing[standing == reader.model.mask_id] = -1
         ids.scatter_(1, positions, reader.model.mask_id)
         log_probs = torch.empty(*positions.shape, count, dtype=torch.float64)
@@ -105,7 +105,7 @@ def _best(
     support: Int[Tensor, " size"],
     standing: Int[Tensor, " rows"],
 ) -> Int[Tensor, "rows count"]:
-    """The likeliest tokens and, instead of the last of them, the one that stands there."""
+    """The likeliest tokens; the token of the text replaces the last of them if it is missing."""
     if count == len(support):
         return torch.arange(count).expand(len(log_probs), -1)
     best = log_probs.topk(count, dim=1).indices
@@ -155,7 +155,7 @@ def _write(
 
     def write(some: list[Asked]) -> Iterator[Written]:
         rows = [_rows(n, questions[n], place, proposed[n, place].fills) for n, place in some]
-        # the text as it stands is among the rows of each of its places, and runs once
+        # the unchanged text is among the rows of each of its places, and runs once
         distinct, which = torch.unique(torch.cat(rows), dim=0, return_inverse=True)
         tokens = {
             n: torch.cat([proposed[n, p].tokens for p in range(len(questions[n].places))])
@@ -262,7 +262,7 @@ def _centred(logits: Float[Tensor, "fills read k"]) -> Float[Tensor, "fills read
 def _information(
     proposed: Proposed, logits: Float[Tensor, "fills read k"]
 ) -> Float[Tensor, " read"]:
-    """What the token written tells of each that is read, in nats."""
+    """The information of the written token about each place that is read, in nats."""
     weights = torch.softmax(proposed.log_probs, dim=0)
     log_q = torch.log_softmax(logits.double(), dim=2)
     mean = torch.logsumexp(log_q + weights.log()[:, None, None], dim=0)

@@ -29,7 +29,7 @@ def dependence_maps(
     *,
     name: str = "masked LM",
 ) -> Iterator[DependenceMap]:
-    """The map of every text, in their order; some texts at a time, whatever their number."""
+    """The map of every text, in their order; a window of texts runs at a time."""
     reader = RowReader(model, settings)
     with reader.counted(options.measure):
         for window in _windows(questions, options, settings):

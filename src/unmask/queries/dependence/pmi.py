@@ -1,4 +1,4 @@
-"""Pointwise mutual information of the words that stand in a text, given the rest of it.
+"""Pointwise mutual information of the words of a text, given the rest of it.
 
 log q(x_j | x_i, rest) - log q(x_j | rest), with both places masked in the second, and the mean with
 the same of x_i: the CPMI of Hoover et al. (2021). The pieces of a word are masked together and
@@ -50,7 +50,7 @@ def by_pmi(
 def _log_probs(
     reader: RowReader, questions: Sequence[MapQuestion], asked: Sequence[Asked]
 ) -> list[list[float]]:
-    """Of every place that is masked, the log-probability of what stands there."""
+    """The log-probability of the token of every masked place."""
 
     def shape_of(one: Asked) -> Shape:
         question, places = questions[one[0]], one[1]

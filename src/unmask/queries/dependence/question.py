@@ -32,7 +32,7 @@ _MOST_SAMPLES = 100_000
 
 @dataclass(frozen=True)
 class MapQuestion:
-    """A text as it stands, with its places: words or residues, or the blanks of a cloze.
+    """A text with its places: words or residues, or the blanks of a cloze.
 
     In a whole text (`is_whole`) the tokens of all places are known. Otherwise the places are
     blanks, and each is masked unless a measure writes something into it.
@@ -61,7 +61,7 @@ class MeasuredMap:
 
 @dataclass(frozen=True, eq=False)
 class MapOptions:
-    """What is measured: over which tokens, from how many of them, between places how far apart."""
+    """The measure, its support, the number of samples, and the largest distance of places."""
 
     measure: str
     support: Support
@@ -191,7 +191,7 @@ def question_of(
         for n, (run, span) in enumerate(zip(cloze.positions_by_blank, spans, strict=True))
     ]
     if whole:
-        # in the order of the text, whatever the order they were named in
+        # in the order of the text, not of the names
         places.sort(key=lambda place: place.positions)
     return MapQuestion(cloze.text, ids, tuple(places), whole)
 

@@ -1,6 +1,6 @@
 """Trees that join places by their strongest dependences. Knows matrices, no model.
 
-A matrix is symmetric; what is not a number is no edge. An edge is two places, the smaller first.
+A matrix is symmetric; NaN is no edge. An edge is two places, the smaller first.
 """
 
 from collections.abc import Iterable, Sequence

@@ -21,7 +21,7 @@ from unmask.queries.dependence.information import by_information
 from unmask.queries.dependence.question import MapOptions, MapQuestion
 
 Groups = list[tuple[int, ...]]
-# enough to tell dependent blanks from others: more did not improve fills
+# enough to recognise dependent blanks: more did not improve fills
 SAMPLES_WHEN_FILLING = 4
 
 

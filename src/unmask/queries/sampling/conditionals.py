@@ -54,7 +54,7 @@ class DrawnTokens:
 
 
 class Conditionals:
-    """Reads a model at the blanks of a cloze, and draws from what it says."""
+    """Reads a model at the blanks of a cloze, and draws from its distributions."""
 
     def __init__(self, target: Target) -> None:
         self._reader = RowReader(target.model, target.settings)

@@ -26,7 +26,7 @@ from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
 DEFAULT_CHAINS = 4
-# sweeps; R-hat tells where they were too few
+# sweeps; R-hat shows where they were too few
 DEFAULT_WARM_UP = 50
 
 
@@ -115,7 +115,7 @@ def _draw(ids: tuple[int, ...], supports: tuple[Support, ...]) -> Draw:
 
 
 def check_counts(**counts: tuple[object, int]) -> None:
-    """Reject what is not a whole number from the least that its name allows."""
+    """Reject values that are not whole numbers from their minimum on."""
     for name, (value, least) in counts.items():
         number = whole_number(value)
         if number is None or number < least:

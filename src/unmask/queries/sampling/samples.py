@@ -1,4 +1,4 @@
-"""Draws of all blanks together, what they say, and how far to trust that."""
+"""Draws of all blanks together, their frequencies, and how far to trust these."""
 
 import math
 from collections import Counter

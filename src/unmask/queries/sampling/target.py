@@ -1,4 +1,4 @@
-"""What is sampled: the blanks of a text, their tokens, and the construction of a pair's joint."""
+"""The target of sampling: blanks of a text, their tokens, the construction of a pair's joint."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -64,6 +64,6 @@ class Target:
         parts = construction(self.method).needs(shape, self.options)
         both = sum(shape) + 1
         if parts.only_contexts():
-            # three more to draw, and to say how likely that was
+            # three more to draw, and to compute the probability of the draw
             return min(both, parts.rows(shape) + 3)
         return both if parts.whole else 1

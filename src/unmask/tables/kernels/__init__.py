@@ -70,7 +70,7 @@ def in_range(log_a: Vector, log_b: Vector) -> bool:
 
 @cache
 def bands(rows: int) -> tuple[tuple[int, int], ...]:
-    """The row ranges that are summed apart, then together: whole groups, but for the last."""
+    """The row ranges that are summed apart, then together: whole groups, except the last."""
     groups = -(-rows // GROUP)
     edges = [min(rows, GROUP * (groups * k // _BANDS)) for k in range(_BANDS + 1)]
     return tuple((start, stop) for start, stop in pairwise(edges) if start < stop)

@@ -62,7 +62,7 @@ def contest_sums(
 @compiled
 @no_type_check
 def keyed(weight, place, low):
-    """A positive weight with a place in its low bits: the largest weight then tells its place."""
+    """A positive weight with a place in its low bits: the largest weight then gives its place."""
     return from_bits((bits(weight) & ~low) | place)
 
 

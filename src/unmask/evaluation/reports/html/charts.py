@@ -28,13 +28,13 @@ WITHOUT = (
 _ONE_BIN = "All examples are in one bin of distances, so there is nothing to draw."
 _NO_BASELINE = "There are no differences to a baseline, so there is nothing to draw by distance."
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
-# what matplotlib says in a style element, which would be of the whole page
+# matplotlib puts these into a style element, which would apply to the whole page
 _INHERITED = {"stroke-linejoin": "round", "stroke-linecap": "butt"}
 _LEFT_OUT = ("metadata", "style")
 
 
 def chart(bins: Sequence[DistanceBin], *, key: str, title: str, axis_label: str) -> str:
-    """The figure of one setting's bins as markup, or the sentence that says why there is none.
+    """The figure of one setting's bins as markup, or the reason why there is none.
 
     Its ids begin with `key`.
     """
@@ -93,7 +93,7 @@ def _declarations(style: str, key: str) -> dict[str, str]:
 
 
 def _pointing(value: str, key: str) -> str:
-    # paths are long texts with line breaks that say nothing
+    # paths are long texts with line breaks of no meaning
     return _REFERENCE.sub(rf"url(#{key}-\1)", " ".join(value.split()))
 
 

@@ -21,7 +21,7 @@ _COLUMNS = (Column(name="construction"), Column(name="forward passes"), Column(n
 
 
 class Frontier(NamedTuple):
-    """The figure, or a sentence that says why there is none, and its numbers."""
+    """The figure, or the reason why there is none, and its numbers."""
 
     picture: str
     table: ReportTable

@@ -1,6 +1,6 @@
 """The whole page: what `page.html.j2` shows, and how texts from outside get into it.
 
-The same runs are the same bytes: nothing is said of when or where the page was made.
+The same runs are the same bytes: the page has no date and no place.
 """
 
 import base64

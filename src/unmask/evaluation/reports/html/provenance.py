@@ -24,7 +24,7 @@ _OPTION = re.compile(r"(?<= )(--?[a-z-]+)")
 
 
 def run_part(run: EvaluationRun) -> dict[str, Any]:
-    """What is known of a run, and the command that does it again."""
+    """The facts of a run, and the command that repeats it."""
     plan = run.plan
     return {
         "title": f"{plan.model.name} on {plan.corpus.name}",

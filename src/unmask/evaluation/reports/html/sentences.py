@@ -14,7 +14,7 @@ _CUT = "\N{HORIZONTAL ELLIPSIS}"
 
 
 class SentencePiece(NamedTuple):
-    """A part of a sentence; that of a blank is what stood there."""
+    """A part of a sentence; that of a blank is the masked text."""
 
     text: str
     blank: bool
