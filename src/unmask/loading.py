@@ -53,7 +53,7 @@ def load(
         raise ModelError(
             f"load takes a name, a folder or a pair (model, tokenizer), not {quoted(model)}"
         )
-    found = load_pretrained(
+    parts = load_pretrained(
         model,
         device=device,
         dtype=dtype or "float32",
@@ -61,4 +61,4 @@ def load(
         trust_remote_code=trust_remote_code,
         allow_pickle=allow_pickle,
     )
-    return LanguageModel(found.masked_lm, found.tokenizer, name=str(model), revision=found.commit)
+    return LanguageModel(parts.masked_lm, parts.tokenizer, name=str(model), revision=parts.commit)

@@ -66,7 +66,7 @@ def latex(text: str) -> str:
 
 
 def data_cell(text: str, *, tabs: bool = False) -> str:
-    r"""The text for a CSV or TSV cell that is read again: unchanged except for controls and formulas.
+    r"""The text for a CSV or TSV cell that is read again: controls and formulas aside.
 
     Controls are shown escaped, but a tab and line ends only where cells end at them (`tabs`): the
     csv module quotes them. What a spreadsheet would take for a formula stands behind `'\`, which

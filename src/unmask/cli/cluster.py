@@ -66,8 +66,8 @@ def executor(chosen: RayOptions, source: "ModelSource") -> "Iterator[Executor | 
         cpus_per_worker=cpus,
         wait=chosen.wait,
     )
-    with RayExecutor(source, cluster) as found:
-        yield found
+    with RayExecutor(source, cluster) as ray:
+        yield ray
 
 
 @contextmanager

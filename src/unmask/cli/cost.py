@@ -271,21 +271,21 @@ def _at_most(cost: "Cost", passes: int) -> str:
 def _arithmetic(cost: "Cost") -> str:
     from unmask.queries.costs.cost import readable_flop
 
-    known = "not counted" if cost.flop is None else readable_flop(cost.flop)
-    said = f"{known} in forward passes"
+    flop = "not counted" if cost.flop is None else readable_flop(cost.flop)
+    text = f"{flop} in forward passes"
     # of a sketch it is not counted
     if cost.table_flop or not cost.at_most:
-        said += f", {readable_flop(cost.table_flop)} in the output layer"
-    return f"{said}, {cost.table_passes} sweeps over the tables" if cost.table_passes else said
+        text += f", {readable_flop(cost.table_flop)} in the output layer"
+    return f"{text}, {cost.table_passes} sweeps over the tables" if cost.table_passes else text
 
 
 def _tables(cost: "Cost", limit: int) -> str:
     if cost.storage is None:
         return "none"
-    said = f"{readable_bytes(cost.table_bytes)}, {cost.storage}: {cost.storage_why}"
+    text = f"{readable_bytes(cost.table_bytes)}, {cost.storage}: {cost.storage_why}"
     if cost.storage == "dense" and cost.table_bytes > limit:
-        said += f"; rejected unless --memory-limit is raised above {readable_bytes(limit)}"
-    return said
+        text += f"; rejected unless --memory-limit is raised above {readable_bytes(limit)}"
+    return text
 
 
 def _time(cost: "Cost") -> str:
@@ -300,14 +300,14 @@ def _elsewhere(bill: Bill, where: "Accelerator") -> str:
     if seconds is None:
         return "not known: the FLOP were not counted"
     peak = f"{where.peak(bill.dtype) / 1e12:g} TFLOP/s in {bill.dtype}"
-    said = (
+    text = (
         f"about {_seconds(seconds)} at {bill.utilisation:.0%} of its peak ({peak}, {where.source})"
     )
     needed = bill.cost.table_bytes + (bill.cost.model_bytes or 0)
     if needed > where.memory:
         needs, has = readable_bytes(needed), readable_bytes(where.memory)
-        said += f"; {needs} do not fit its {has}: lower --memory-limit"
-    return said
+        text += f"; {needs} do not fit its {has}: lower --memory-limit"
+    return text
 
 
 def _all_texts(bill: Bill) -> str:

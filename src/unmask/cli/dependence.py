@@ -123,16 +123,16 @@ class DependenceCommand(many.RowsCommand):
             announce.announce(self, cost.name, lm, cost.cloze, cost.cost, kind.settings)
         if self.dry_run:
             return 0
-        (found,) = kind.maps(lm, [question])
-        edges = found.tree(projective=True) if self.tree else None
-        print(_as_json(lm, found, edges, self.top) if self.json else self._shown(found))
+        (dependence,) = kind.maps(lm, [question])
+        edges = dependence.tree(projective=True) if self.tree else None
+        print(_as_json(lm, dependence, edges, self.top) if self.json else self._shown(dependence))
         if self.figure is not None:
-            other = None if parse is None else _parsed(found, parse)
-            save_figure(found.plot(tree=self.tree, other=other), self.figure)
+            other = None if parse is None else _parsed(dependence, parse)
+            save_figure(dependence.plot(tree=self.tree, other=other), self.figure)
             if not self.quiet:
                 options.say_written(self.figure)
         if not self.quiet and not self.json:
-            print(_about(found), file=sys.stderr)
+            print(_about(dependence), file=sys.stderr)
         return 0
 
     def _kind(self) -> "DependenceKind":

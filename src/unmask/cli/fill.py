@@ -162,9 +162,9 @@ class FillCommand(many.RowsCommand):
         from unmask.text.pieces import one_blank_for_each
 
         lm, support = answerer.lm, answerer.request.support
-        cloze, said = one_blank_for_each(cloze, _RANK_WORDS)
-        if said is not None:
-            options.say(said)
+        cloze, note = one_blank_for_each(cloze, _RANK_WORDS)
+        if note is not None:
+            options.say(note)
         blanks = len(cloze.positions)
         if self.figure is not None and blanks > 2:
             raise UnmaskError(
@@ -220,7 +220,7 @@ class FillCommand(many.RowsCommand):
 
     def _fill_together(self, answerer: "Answerer", text: str) -> None:
         lm, request = answerer.lm, answerer.request
-        (found,) = lm.fill(
+        (filled,) = lm.fill(
             text,
             blanks=request.blanks,
             support=request.support,
@@ -228,13 +228,13 @@ class FillCommand(many.RowsCommand):
             settings=answerer.settings,
         )
         if self.json:
-            print(options.as_json(lm, **found))
+            print(options.as_json(lm, **filled))
             return
-        print(printable(found["sequence"]))
+        print(printable(filled["sequence"]))
         if not self.quiet:
-            groups = " then ".join(" ".join(map(str, group)) for group in found["groups"])
+            groups = " then ".join(" ".join(map(str, group)) for group in filled["groups"])
             print(
-                f"blanks filled together: {groups}; {found['forward_passes']:,} forward passes",
+                f"blanks filled together: {groups}; {filled['forward_passes']:,} forward passes",
                 file=sys.stderr,
             )
 

@@ -88,18 +88,18 @@ class LandscapeCommand:
             cloze, requests = variant.frame.cloze, landscape_requests(variant, methods)
             what = f"{len(parsed)} mutations, {2 ** len(parsed):,} combinations"
             announce(self, what, lm, cloze, Cost(len(requests), len(cloze), 0), settings)
-        found = lm.landscape(residues, ":".join(self.mutations), methods=methods, settings=settings)
-        print(options.as_json(lm, **found.to_dict()) if self.json else _as_tables(found, self.top))
+        table = lm.landscape(residues, ":".join(self.mutations), methods=methods, settings=settings)
+        print(options.as_json(lm, **table.to_dict()) if self.json else _as_tables(table, self.top))
         if self.output is not None:
-            names = ["mutant", "mutations", *found.methods]
-            many.write_rows(self.output, names, found.to_rows())
+            names = ["mutant", "mutations", *table.methods]
+            many.write_rows(self.output, names, table.to_rows())
             if not self.quiet:
                 options.say_written(self.output)
         if self.figure is not None:
-            save_figure(found.plot(), self.figure)
+            save_figure(table.plot(), self.figure)
         if not self.quiet and not self.json:
-            print(_about(found), file=sys.stderr)
-        for method, converged in found.converged.items():
+            print(_about(table), file=sys.stderr)
+        for method, converged in table.converged.items():
             if not converged:
                 options.say(f"{method} has not converged: treat its log-odds as approximate")
         return 0
@@ -113,15 +113,15 @@ class LandscapeCommand:
             options.check_figure(self.figure)
 
 
-def _as_tables(found: "Landscape", top: int) -> str:
+def _as_tables(scores: "Landscape", top: int) -> str:
     """Singles, pairs and combinations; ranked by the first method, a column for each."""
-    methods = found.methods
-    alone = zip(*(found.single(name) for name in methods), strict=True)
+    methods = scores.methods
+    alone = zip(*(scores.single(name) for name in methods), strict=True)
     singles = [
         [str(one), *map(_signed, values)]
-        for one, values in zip(found.mutations, alone, strict=True)
+        for one, values in zip(scores.mutations, alone, strict=True)
     ]
-    each = list(zip(*(found.epistasis(name) for name in methods), strict=True))
+    each = list(zip(*(scores.epistasis(name) for name in methods), strict=True))
     strongest = sorted(each, key=lambda pairs: -abs(pairs[0].mean))[:top]
     pairs = [
         [
@@ -133,7 +133,7 @@ def _as_tables(found: "Landscape", top: int) -> str:
     ]
     best = [
         [str(row["mutant"]), *(_signed(float(str(row[name]))) for name in methods)]
-        for row in found.best(top)
+        for row in scores.best(top)
     ]
     only = f"in the wild type{f' ({methods[0]})' * (len(methods) > 1)}"
     return "\n\n".join(
@@ -150,11 +150,11 @@ def _signed(value: float) -> str:
     return f"{value:+z.3f}"
 
 
-def _about(found: "Landscape") -> str:
-    bits = "" if found.incompatibility is None else f"; J = {found.incompatibility:z.3f} bits"
-    count = 2 ** (len(found.mutations) - 2)
+def _about(table: "Landscape") -> str:
+    bits = "" if table.incompatibility is None else f"; J = {table.incompatibility:z.3f} bits"
+    count = 2 ** (len(table.mutations) - 2)
     return (
         f"log-odds and epistasis in nats, the latter as the mean over "
         f"{count:,} background{'s' * (count != 1)}{bits}; "
-        f"{found.forward_passes:,} forward passes"
+        f"{table.forward_passes:,} forward passes"
     )

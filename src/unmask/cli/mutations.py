@@ -118,7 +118,7 @@ def _name(effect: "MutationEffect") -> str:
 def _mutants(given: str) -> list[str]:
     if given != "-":
         return [given]
-    found = [line.strip() for line in options.read_stdin("mutations").splitlines() if line.strip()]
-    if not found:
+    lines = [line.strip() for line in options.read_stdin("mutations").splitlines() if line.strip()]
+    if not lines:
         raise ClozeError("there are no mutations on stdin; write one mutant per line, as A42G:L45K")
-    return found
+    return lines

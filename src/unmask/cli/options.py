@@ -45,10 +45,10 @@ SUPPORT = (
 
 def method_options_of(*, in_fill: bool) -> dict[str, tuple[type, Option]]:
     """The options that constructions declare; those of `unmask fill` alone come last."""
-    every = [(method, *one) for method, known in METHODS.items() for one in known.options.items()]
+    every = [(method, *one) for method, entry in METHODS.items() for one in entry.options.items()]
     return {
         name: (one.type, Option(f"{method}: {one.help}", one.metavar, choices=one.choices))
-        for method, name, one in sorted(every, key=lambda known: known[2].in_fill)
+        for method, name, one in sorted(every, key=lambda entry: entry[2].in_fill)
         if in_fill or not one.in_fill
     }
 
@@ -193,8 +193,8 @@ class Methods:
         from unmask.constructions import check_options
 
         by_method = {}
-        for method, known in METHODS.items():
-            own = {name: self.options[name] for name in known.options if name in self.options}
+        for method, entry in METHODS.items():
+            own = {name: self.options[name] for name in entry.options if name in self.options}
             check_options(method if method in named or "all" in named else named[0], own)
             by_method[method] = own
         return by_method
@@ -238,17 +238,19 @@ class Estimation:
             return "vocabulary"
         if given:
             return by_blank(given, "--support", candidates)
-        asked = {
+        chosen = {
             "precision": self.precision,
             "max_passes": self.max_passes,
             "seed": self.seed or None,
         }
-        known: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
-        if not known:
+        values: dict[str, Any] = {
+            name: value for name, value in chosen.items() if value is not None
+        }
+        if not values:
             return "auto"
         from unmask.settings import Sketch
 
-        return Sketch(**known)
+        return Sketch(**values)
 
 
 def methods(given: Sequence[str], every: Sequence[str] | None = None) -> list[str]:
@@ -271,9 +273,9 @@ def by_blank(
 ) -> "Value | dict[int, Value]":
     """An option that was given once for all blanks, or once per blank, as BLANK=VALUE."""
     parts = [_BLANK.fullmatch(text) for text in given]
-    found = {int(part[1]): read(part[2]) for part in parts if part is not None}
-    if None not in parts and len(found) == len(given):
-        return found
+    values = {int(part[1]): read(part[2]) for part in parts if part is not None}
+    if None not in parts and len(values) == len(given):
+        return values
     if len(given) == 1:
         return read(given[0])
     raise UnmaskError(

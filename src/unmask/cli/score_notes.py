@@ -52,26 +52,26 @@ def summary(kind: "ScoreKind", tally: "Tally") -> str:
         return ""
     groups, verdicts, tables = kind.groups, _verdicts(kind.methods, tally), []
     for place, name in enumerate(groups):
-        found = {
+        by_method = {
             method: accuracies(ones, name if place else None) for method, ones in verdicts.items()
         }
-        parts = next(iter(found.values()))
-        turned = {part: {method: found[method][part] for method in found} for part in parts}
+        parts = next(iter(by_method.values()))
+        turned = {part: {method: by_method[method][part] for method in by_method} for part in parts}
         tables.append(accuracy_table(turned, name))
     overall = {method: accuracy(ones) for method, ones in verdicts.items()}
-    said = f"mean over {printable(groups[0])}" if groups else "all pairs"
-    return "\n\n".join([*tables, accuracy_table({said: overall}, "overall")])
+    mean = f"mean over {printable(groups[0])}" if groups else "all pairs"
+    return "\n\n".join([*tables, accuracy_table({mean: overall}, "overall")])
 
 
 def _verdicts(methods: Sequence[str], tally: "Tally") -> "Mapping[str, Sequence[Verdict]]":
     """Which texts won, pair by pair again."""
     from unmask.sequences.minimal_pairs import Verdict
 
-    found: dict[str, list[Verdict]] = {method: [] for method in methods}
+    verdicts: dict[str, list[Verdict]] = {method: [] for method in methods}
     for key, count in tally.verdicts.items():
         method, groups, correct = key
         paradigm = groups[0][1] if groups else ""
         for number in range(count):
             passes = tally.passes[key] if number == 0 else 0
-            found[method].append(Verdict(paradigm, correct, passes, dict(groups)))
-    return found
+            verdicts[method].append(Verdict(paradigm, correct, passes, dict(groups)))
+    return verdicts

@@ -32,7 +32,7 @@ def words_as_table(fills: WordFills, prior: object) -> str:
     """The same for words that were given, of one piece or several."""
     every = [fill for ranked in fills.values() for fill in ranked]
     wide = any(pieces > 1 for fill in every for pieces in _each(fill, "pieces"))
-    ranked = {name: [_word_cells(fill, wide) for fill in found] for name, found in fills.items()}
+    ranked = {name: [_word_cells(fill, wide) for fill in words] for name, words in fills.items()}
     numbers = ["prob", "pieces"] if wide else ["prob"]
     return _table(ranked, len(_each(every[0], "word")), numbers, _word_notes(wide, prior))
 
@@ -46,9 +46,9 @@ def _table(
         rows[0] += [name, *[""] * (blanks - 1), *numbers]
     for rank in range(max(map(len, ranked.values()))):
         rows.append([str(rank + 1)])
-        for found in ranked.values():
+        for cells in ranked.values():
             # a search may find fewer fills than another method ranks
-            rows[-1] += found[rank] if rank < len(found) else [""] * (blanks + len(numbers))
+            rows[-1] += cells[rank] if rank < len(cells) else [""] * (blanks + len(numbers))
     return "\n".join([columns(rows), *(["", *notes] if notes else [])])
 
 
@@ -76,8 +76,8 @@ def words_as_json(lm: "LanguageModel", cloze: "Cloze", fills: WordFills, prior: 
     """The same for words; sums over all that could fill the blanks are not known."""
     unknown = dict.fromkeys(("entropy", "mutual_information", "incompatibility", "verdict"))
     results: dict[str, object] = {
-        name: {"fills": found, **unknown, "diagnostics": {"method": name, "piece_prior": prior}}
-        for name, found in fills.items()
+        name: {"fills": words, **unknown, "diagnostics": {"method": name, "piece_prior": prior}}
+        for name, words in fills.items()
     }
     return _json(lm, cloze, results)
 
@@ -129,11 +129,11 @@ def _notes(lm: "LanguageModel", joints: Joints) -> list[str]:
         if len(joint.supports) > 1 and joint.is_tabulated()
     }
     if dependent:
-        said = ", ".join(
+        information = ", ".join(
             f"{abs(value):.2f}{_error(joints[name])} nats ({name})"
             for name, value in dependent.items()
         )
-        lines.append(f"mutual information: {said}")
+        lines.append(f"mutual information: {information}")
     vocabulary = lm.model.vocabulary_size
     return [
         *lines,
@@ -144,8 +144,8 @@ def _notes(lm: "LanguageModel", joints: Joints) -> list[str]:
 
 
 def _error(joint: "Joint") -> str:
-    found = joint.standard_errors().get("mutual_information") if joint.is_sketched() else None
-    return "" if found is None else f" +- {found:.2f}"
+    error = joint.standard_errors().get("mutual_information") if joint.is_sketched() else None
+    return "" if error is None else f" +- {error:.2f}"
 
 
 def _estimated(joints: Joints, vocabulary_size: int) -> Iterator[str]:
@@ -199,8 +199,8 @@ def _searched(joints: Joints) -> Iterator[str]:
 def _word_notes(wide: bool, prior: object) -> list[str]:
     lines = ["prob is among everything that could fill the blank, not only among these words"]
     if isinstance(prior, dict):
-        said = listed([f"{n} piece{'s' * (n != 1)} {weight:g}" for n, weight in prior.items()])
-        lines.append(f"assumed for the number of pieces of a blank: {said}")
+        text = listed([f"{n} piece{'s' * (n != 1)} {weight:g}" for n, weight in prior.items()])
+        lines.append(f"assumed for the number of pieces of a blank: {text}")
     elif prior is not None:
         lines.append("assumed: all numbers of pieces that these words have are equally likely")
     elif wide:

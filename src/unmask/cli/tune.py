@@ -143,7 +143,7 @@ class TuneCommand:
         others = [read_corpus(self.reading.spec(place)) for place in self.without]
         lm = self.running.load(self.model)
         with _stopping() as stop:
-            found = tune(
+            tuned = tune(
                 lm,
                 (one.text for corpus in corpora for one in corpus.sentences),
                 self.output,
@@ -156,7 +156,7 @@ class TuneCommand:
                 stop=stop,
             )
         if not self.quiet:
-            progress.say(_conclusion(found, self.output))
+            progress.say(_conclusion(tuned, self.output))
         return 0
 
     def _tuning(self) -> "Tuning":
@@ -167,23 +167,23 @@ class TuneCommand:
         )
 
 
-def _conclusion(found: "Tuned", output: str) -> str:
-    first, kept = found.evaluations[0], found.kept
+def _conclusion(tuned: "Tuned", output: str) -> str:
+    first, kept = tuned.evaluations[0], tuned.kept
     if not kept.passes:
-        early = " and stopped early" if found.stopped_early else ""
+        early = " and stopped early" if tuned.stopped_early else ""
         return (
-            f"training ran {found.passes:,} forward passes{early}: no evaluation was better than"
+            f"training ran {tuned.passes:,} forward passes{early}: no evaluation was better than"
             f" that of the model it began with (held-out loss {first.loss:.3f}), so"
             f" {quoted(output, limit=200)} holds the weights it began with"
         )
-    early = ", stopped early" if found.stopped_early else ""
+    early = ", stopped early" if tuned.stopped_early else ""
     single = penalty = ""
     if first.single_blanks is not None and kept.single_blanks is not None:
         single = f" (of single blanks {first.single_blanks:.3f} to {kept.single_blanks:.3f})"
     if first.compatibility is not None and kept.compatibility is not None:
         penalty = f", compatibility {first.compatibility:.3f} to {kept.compatibility:.3f}"
     return (
-        f"the model after {kept.passes:,} of {found.passes:,} forward passes{early} is in"
+        f"the model after {kept.passes:,} of {tuned.passes:,} forward passes{early} is in"
         f" {quoted(output, limit=200)}: held-out loss {first.loss:.3f} to {kept.loss:.3f}"
         f"{single}{penalty}"
     )
@@ -206,11 +206,11 @@ def _stopping() -> Iterator[Callable[[], bool]]:
     try:
         yield lambda: bool(came)
     except KeyboardInterrupt as error:
-        said = str(error) or "repeat the command to continue from the last checkpoint"
+        message = str(error) or "repeat the command to continue from the last checkpoint"
         if came == [signal.SIGTERM]:
-            options.say(f"terminated; {said}")
+            options.say(f"terminated; {message}")
             raise SystemExit(128 + signal.SIGTERM) from None
-        raise KeyboardInterrupt(said) from None
+        raise KeyboardInterrupt(message) from None
     finally:
         for which, handler in before.items():
             signal.signal(which, handler)

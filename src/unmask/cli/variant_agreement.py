@@ -64,9 +64,9 @@ def _agreement(kind: "VariantsKind", column: str, places: Sequence[str], format:
     """Of one assay all metrics, of several the ranks of each."""
     from unmask.sequences.variant_metrics import evaluate_variants, evaluation_table
 
-    found = _read(kind, column, places, format)
+    numbers = _read(kind, column, places, format)
     rows: dict[str, list[MetricRow] | str] = {}
-    for name, one in found.items():
+    for name, one in numbers.items():
         try:
             rows[name] = evaluate_variants(
                 one.mutants, one.measured, one.scores, windows=one.windows

@@ -43,12 +43,12 @@ class Engine:
 
     def scores_of(self, cells: Int[Tensor, "cells blanks"]) -> Float[Tensor, " cells"]:
         """The scores of some cells; rows that they share are read once."""
-        found = torch.empty(len(cells), dtype=torch.float64)
+        scores = torch.empty(len(cells), dtype=torch.float64)
         for first in cells[:, 0].unique().tolist():
             mine = cells[:, 0] == first
             row = self.scores(slice(first, first + 1))[0]
-            found[mine] = row[tuple(cells[mine, 1:].T)].cpu() if row.ndim else row.cpu()
-        return found
+            scores[mine] = row[tuple(cells[mine, 1:].T)].cpu() if row.ndim else row.cpu()
+        return scores
 
     def is_tabulated(self) -> bool:
         """Whether sums over whole blanks run no further row of the model."""

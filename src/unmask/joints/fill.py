@@ -25,10 +25,10 @@ class Fill:
 
     def __repr__(self) -> str:
         """The tokens and their probability, on one line."""
-        said = f"{self.probability:.4g}"
+        text = f"{self.probability:.4g}"
         if self.probability_error is not None:
-            said += f" +- {self.probability_error:.2g}"
-        return f"Fill({' '.join(map(quoted, self.tokens))}, probability={said})"
+            text += f" +- {self.probability_error:.2g}"
+        return f"Fill({' '.join(map(quoted, self.tokens))}, probability={text})"
 
     @property
     def probability(self) -> float:
@@ -42,10 +42,10 @@ class Fill:
 
     def written(self, digits: int = 4) -> str:
         """The probability with so many decimals, if it shows, and its standard error."""
-        said, error = f"{self.probability:.{digits}f}", self.probability_error
-        if not float(said):
-            said = f"{self.probability:.2g}"
-        return said if error is None else f"{said} +- {error:.1g}"
+        text, error = f"{self.probability:.{digits}f}", self.probability_error
+        if not float(text):
+            text = f"{self.probability:.2g}"
+        return text if error is None else f"{text} +- {error:.1g}"
 
     def to_dict(self) -> dict[str, object]:
         """Plain values, ready for JSON."""
@@ -75,7 +75,7 @@ def best_cells(
             first, *others = map(int, np.unravel_index(place, tile.shape))
             best.append((score, (rows.start + first, *others)))
         # on equal scores the lower index comes first, so the ranking is the same on every machine
-        best = sorted(best, key=lambda found: (-found[0], found[1]))[:n]
+        best = sorted(best, key=lambda scored: (-scored[0], scored[1]))[:n]
     return [(cell, score) for score, cell in best]
 
 

@@ -43,17 +43,17 @@ class FormEngine(Engine):
         if (apart := self._factors()) is not None:
             log_total_a, log_total_b = (torch.logsumexp(log, 0) for log in apart)
             return apart[0] + log_total_b, apart[1] + log_total_a
-        found = self._sums
-        return super().log_marginals if found is None else (found.log_a, found.log_b)
+        sums = self._sums
+        return super().log_marginals if sums is None else (sums.log_a, sums.log_b)
 
     @computed_once
     def entropy(self) -> float:
         """Shannon entropy of the normalised joint, in nats."""
         if (apart := self._factors()) is not None:
             return sum(float(-(log.exp() * log).sum()) for log in map(_normalised, apart))
-        found = self._sums
-        known = None if found is None else found.entropy
-        return super().entropy if known is None else known
+        sums = self._sums
+        ready = None if sums is None else sums.entropy
+        return super().entropy if ready is None else ready
 
     def log_marginal(
         self, axes: Sequence[int], given: Mapping[int, int] | None = None
@@ -88,11 +88,11 @@ def form_joint(
     form: Form, tables: Tables, *, method: str, diagnostics: Mapping[str, object]
 ) -> Joint:
     """The joint that a form gives over tables: of two blanks streamed, of more tabulated."""
-    known = {**tables.diagnostics(), **diagnostics}
+    facts = {**tables.diagnostics(), **diagnostics}
     if isinstance(tables, PairTables):
-        return Joint(FormEngine(form, tables), tables.supports, method=method, diagnostics=known)
+        return Joint(FormEngine(form, tables), tables.supports, method=method, diagnostics=facts)
     scores = form.scores(tables, slice(None)).contiguous()
     if isinstance(tables, CandidateTables):
         held = tables.mass_given_others(scores - torch.logsumexp(scores.reshape(-1), dim=0))
-        known |= {} if held is None else {"captured_mass_given_others": held}
-    return Joint(Engine.of_table(scores), tables.supports, method=method, diagnostics=known)
+        facts |= {} if held is None else {"captured_mass_given_others": held}
+    return Joint(Engine.of_table(scores), tables.supports, method=method, diagnostics=facts)

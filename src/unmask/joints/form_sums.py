@@ -110,12 +110,12 @@ def compiled_sums(
     products = {n: f for n, f in forms.items() if isinstance(f, Product)}
     plain = {n: f for n, f in forms.items() if isinstance(f, Sum) and f.log_over is None}
     divided = {n: f for n, f in forms.items() if isinstance(f, Sum) and f.log_over is not None}
-    found = {
+    sums = {
         **_products(products, tables.shape, arrays, own, entropies=entropies),
         **_sums(plain, tables.shape, arrays, own),
         **_sums(divided, tables.shape, arrays, own),
     }
-    return {name: found[name] for name in forms}, own_entropies(tables)
+    return {name: sums[name] for name in forms}, own_entropies(tables)
 
 
 def own_entropies(tables: PairTables) -> Entropies:
@@ -147,17 +147,17 @@ def _sums(
     divisors = [_vectors(form.log_over, shape) for form in chosen if form.log_over is not None]
     if divisors:
         over, unshift = _scaled(divisors)
-    found = sums_of_sums(arrays, times, over)
+    parts = sums_of_sums(arrays, times, over)
     results = {}
     for k, name in enumerate(forms):
         log_scale = float(shift[k] - unshift[k])
-        total = float(found.over_b[k].sum())
+        total = float(parts.over_b[k].sum())
         results[name] = FormSums(
-            torch.from_numpy(np.log(found.over_b[k]) + log_scale),
-            torch.from_numpy(np.log(found.over_a[k]) + log_scale),
-            torch.from_numpy(found.cross_a[k] / own.a_total + log_scale),
-            torch.from_numpy(found.cross_b[k] / own.b_total + log_scale),
-            float(found.w_log_w[k].sum()) / total + log_scale,
+            torch.from_numpy(np.log(parts.over_b[k]) + log_scale),
+            torch.from_numpy(np.log(parts.over_a[k]) + log_scale),
+            torch.from_numpy(parts.cross_a[k] / own.a_total + log_scale),
+            torch.from_numpy(parts.cross_b[k] / own.b_total + log_scale),
+            float(parts.w_log_w[k].sum()) / total + log_scale,
         )
     return results
 
@@ -183,21 +183,21 @@ def _products(
         np.stack([b.numpy() for _, b in factors_of]) - highest[:, 1:],
     )
     factors = Weights(np.exp(logs.by_row), np.exp(logs.by_column))
-    found = sums_of_products(arrays, powers, factors, logs, entropies=entropies)
+    parts = sums_of_products(arrays, powers, factors, logs, entropies=entropies)
     results = {}
     for k, name in enumerate(forms):
         (s, t), (top_a, top_b) = powers[k], highest[k]
         log_f, log_g = logs.by_row[k] + top_a, logs.by_column[k] + top_b
-        log_a = np.log(found.over_b[k]) + log_f + top_b
+        log_a = np.log(parts.over_b[k]) + log_f + top_b
         mean_log = None
-        if found.w_log_w is not None:
+        if parts.w_log_w is not None:
             share = np.exp(log_a - np.logaddexp.reduce(log_a))
-            mean_log = float(share @ (found.w_log_w[k] / found.over_b[k] + log_f + top_b))
-        cross_a = (s * own.a_log_a + t * own.a_log_b + found.a_log_f[k]) / own.a_total
-        cross_b = (t * own.b_log_b + s * own.b_log_a + found.b_log_g[k]) / own.b_total
+            mean_log = float(share @ (parts.w_log_w[k] / parts.over_b[k] + log_f + top_b))
+        cross_a = (s * own.a_log_a + t * own.a_log_b + parts.a_log_f[k]) / own.a_total
+        cross_b = (t * own.b_log_b + s * own.b_log_a + parts.b_log_g[k]) / own.b_total
         results[name] = FormSums(
             torch.from_numpy(log_a),
-            torch.from_numpy(np.log(found.over_a[k]) + log_g + top_a),
+            torch.from_numpy(np.log(parts.over_a[k]) + log_g + top_a),
             torch.from_numpy(cross_a + top_a + log_g),
             torch.from_numpy(cross_b + top_b + log_f),
             mean_log,

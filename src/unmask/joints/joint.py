@@ -152,8 +152,8 @@ class Joint(Guessable):
             (93, True)
         """
         sketched = {} if self._sketch is None else self._sketch.diagnostics()
-        known = {**self._diagnostics, **self.engine.diagnostics(), **sketched}
-        return {"method": self.method, **known}
+        facts = {**self._diagnostics, **self.engine.diagnostics(), **sketched}
+        return {"method": self.method, **facts}
 
     def is_sketched(self) -> bool:
         """Whether this is an estimate, with error bars, from some contexts of a vocabulary.
@@ -272,9 +272,9 @@ class Joint(Guessable):
             return self
         scores = self.engine.log_marginal(axes) - self.log_normalizer
         supports = tuple(self.supports[axis] for axis in axes)
-        known = self._sketch and self._sketch.marginal(axes, lambda joint: joint.marginal(*axes))
+        estimate = self._sketch and self._sketch.marginal(axes, lambda joint: joint.marginal(*axes))
         return Joint.from_scores(
-            scores, supports, method=self.method, diagnostics=self._diagnostics, sketch=known
+            scores, supports, method=self.method, diagnostics=self._diagnostics, sketch=estimate
         )
 
     def conditional(self, axis: int, *, given: Mapping[int, Token]) -> "Joint":
@@ -305,7 +305,7 @@ class Joint(Guessable):
         if not given:
             raise SupportError("a conditional needs given={axis: token}; without one use marginal")
         joint, places = self._placed(given)
-        known = self._sketch and self._sketch.derived(
+        estimate = self._sketch and self._sketch.derived(
             [axis], lambda joint: joint.conditional(axis, given=given)
         )
         return Joint.from_scores(
@@ -313,7 +313,7 @@ class Joint(Guessable):
             (joint.supports[axis],),
             method=self.method,
             diagnostics=self._diagnostics,
-            sketch=known,
+            sketch=estimate,
         )
 
     def top(self, n: int = 10) -> list[Fill]:
@@ -489,8 +489,8 @@ class Joint(Guessable):
             >>> round(joint.interaction(["dogs", "running"], ["people", "talking"]), 2)
             3.89
         """
-        found = changes(self._every_token, self.log_prob, mutant, wildtype)
-        return found.interaction / (math.log(2) if base_two else 1.0)
+        values = changes(self._every_token, self.log_prob, mutant, wildtype)
+        return values.interaction / (math.log(2) if base_two else 1.0)
 
     def to_dict(self, n: int = 10) -> dict[str, object]:
         """The likeliest fills and the summary numbers that cost nothing more, ready for JSON.
@@ -609,10 +609,10 @@ class Joint(Guessable):
     def _normalised(
         self, cells: Int[Tensor, "cells blanks"], scores: Float[Tensor, " cells"]
     ) -> Float[Tensor, " cells"]:
-        found = scores - self.log_normalizer
+        log_probs = scores - self.log_normalizer
         for axis, weights in enumerate(self._log_weights()):
-            found = found - weights[cells[:, axis]]
-        return found
+            log_probs = log_probs - weights[cells[:, axis]]
+        return log_probs
 
     def _log_weights(self) -> list[Tensor]:
         """Of each axis, how many tokens its tokens stand for; nothing unless this is a sketch."""

@@ -152,9 +152,9 @@ class LazyOrders(Engine):
     def best(self, n: int) -> list[Scored]:
         """The likeliest fills that beams came upon, with their exact probabilities."""
         width = max(_SCORED_AT_LEAST, _SCORED_FOR_EACH * n)
-        found = search(self._reader, _beam_orders(len(self.shape)), width)[:width]
-        scores = self.scores_of(found)
-        cells = [tuple(cell) for cell in found.tolist()]
+        fills = search(self._reader, _beam_orders(len(self.shape)), width)[:width]
+        scores = self.scores_of(fills)
+        cells = [tuple(cell) for cell in fills.tolist()]
         ranked = sorted(zip(cells, scores.tolist(), strict=True), key=lambda f: (-f[1], f[0]))
         self._search = {
             "search": "beam",

@@ -106,12 +106,12 @@ class LazyPair(FormEngine):
         while len(rows.given_a) + len(rows.given_b) <= max(most, 2 * _BATCH):
             rows.expand(_highest(bound_a, least), _highest(bound_b, least))
             a, b = rows.tokens()
-            found = best_cells([(slice(0, len(a)), self._expanded(rows))], n)
-            least = found[-1][1] if len(found) == n else -math.inf
+            cells = best_cells([(slice(0, len(a)), self._expanded(rows))], n)
+            least = cells[-1][1] if len(cells) == n else -math.inf
             bound_a, bound_b = self._bounds(rows)
             done = max(float(bound_a.max()), float(bound_b.max())) < least
             if done or rows.complete():
-                return [((a[i], b[j]), score) for (i, j), score in found]
+                return [((a[i], b[j]), score) for (i, j), score in cells]
         return super().best(n)
 
     def _expanded(self, rows: "_Rows") -> Float[Tensor, "a b"]:

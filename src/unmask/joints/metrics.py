@@ -73,10 +73,10 @@ def pair_metrics(
             raise SupportError(f"the joint {quoted(name)} is not over the tokens of these tables")
     place = a, b = tables.supports[0].index(gold[0]), tables.supports[1].index(gold[1])
     tables.both()
-    found = _reduced(joints, tables)
+    parts = _reduced(joints, tables)
     log_a, log_b = tables.a_given_b.log_prob_at(b)[a], tables.b_given_a.log_prob_at(a)[b]
     own_unary = -float(log_a + log_b) / 2
-    return {name: _metrics(joint, *found[name], place, own_unary) for name, joint in joints.items()}
+    return {name: _metrics(joint, *parts[name], place, own_unary) for name, joint in joints.items()}
 
 
 def perplexity(nlls: Iterable[float]) -> float:
@@ -114,26 +114,26 @@ def _reduced(
         and can_compile(joint.engine.form, tables.shape)
     }
     rest = {name: joint.scores for name, joint in joints.items() if name not in forms}
-    found: dict[str, tuple[FormSums, Entropies]] = {}
+    by_name: dict[str, tuple[FormSums, Entropies]] = {}
     for sums, entropies in (
         *([compiled_sums(forms, tables, entropies=False)] if forms else []),
         *([streamed_sums(rest, tables)] if rest else []),
     ):
-        found |= {name: (one, entropies) for name, one in sums.items()}
-    return found
+        by_name |= {name: (one, entropies) for name, one in sums.items()}
+    return by_name
 
 
 def _metrics(
-    joint: Joint, found: FormSums, entropies: Entropies, gold: tuple[int, int], own_unary: float
+    joint: Joint, sums: FormSums, entropies: Entropies, gold: tuple[int, int], own_unary: float
 ) -> PairMetrics:
     a, b = gold
     at_gold = float(joint.scores(slice(a, a + 1))[0, b])
-    kl_a = entropies.of_a - found.cross_a + found.log_b
-    kl_b = entropies.of_b - found.cross_b + found.log_a
+    kl_a = entropies.of_a - sums.cross_a + sums.log_b
+    kl_b = entropies.of_b - sums.cross_b + sums.log_a
     independent = isinstance(joint.engine, FormEngine) and joint.engine.is_independent()
-    unary = -(2 * at_gold - float(found.log_a[a]) - float(found.log_b[b])) / 2
+    unary = -(2 * at_gold - float(sums.log_a[a]) - float(sums.log_b[b])) / 2
     return PairMetrics(
-        pairwise_nll=-(at_gold - found.log_normalizer) / 2,
+        pairwise_nll=-(at_gold - sums.log_normalizer) / 2,
         unary_nll=own_unary if independent else unary,
         all_kl=float(kl_a.sum() + kl_b.sum()) / (len(kl_a) + len(kl_b)),
         gold_kl=float(kl_a[b] + kl_b[a]) / 2,

@@ -42,10 +42,10 @@ def changes(
     """The log-odds of going from one fill to another, at once and one blank at a time."""
     after, before = fill_ids(supports, mutant, "mutant"), fill_ids(supports, wildtype, "wildtype")
     # a lazy joint runs the model for every fill
-    known = cache(log_prob)
+    cached = cache(log_prob)
     alone = [(*before[:k], after[k], *before[k + 1 :]) for k in range(len(before))]
-    singles = tuple(log_odds(known, one, before) for one in alone)
-    return Changes(log_odds(known, after, before), singles)
+    singles = tuple(log_odds(cached, one, before) for one in alone)
+    return Changes(log_odds(cached, after, before), singles)
 
 
 def log_odds(log_prob: LogProb, one: tuple[int, ...], other: tuple[int, ...]) -> float:
@@ -76,12 +76,12 @@ def strongest_interaction(
     for rows in row_blocks(*shape):
         tile = log_rows(rows)
         # log odds ratios against the wild type's row, and its token in the other blank
-        found = (tile - tile[:, b, None]) - (base - base[b])
-        if not bool(torch.isfinite(found).all()):
+        interactions = (tile - tile[:, b, None]) - (base - base[b])
+        if not bool(torch.isfinite(interactions).all()):
             raise NumericsError("some fills have probability zero, so interactions are undefined")
-        first, second = divmod(int(found.abs().argmax()), found.shape[1])
-        if abs(float(found[first, second])) > abs(value):
-            best, value = (rows.start + first, second), float(found[first, second])
+        first, second = divmod(int(interactions.abs().argmax()), interactions.shape[1])
+        if abs(float(interactions[first, second])) > abs(value):
+            best, value = (rows.start + first, second), float(interactions[first, second])
     return best, value
 
 

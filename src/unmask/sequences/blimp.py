@@ -56,10 +56,10 @@ def read_blimp(place: str, *, paradigms: Sequence[str] = (), limit: int | None =
             f"{quoted(place, limit=150)} is not a folder; give a folder of .jsonl files, or a hub "
             "dataset"
         )
-    known = _paradigms_in(folder, place) if local else _paradigms_on_the_hub(place, paradigms)
-    chosen = list(dict.fromkeys(paradigms)) or known
+    available = _paradigms_in(folder, place) if local else _paradigms_on_the_hub(place, paradigms)
+    chosen = list(dict.fromkeys(paradigms)) or available
     for name in chosen:
-        _check_paradigm(name, known, place)
+        _check_paradigm(name, available, place)
     read = _paradigm_file if local else _paradigm_on_the_hub
     return [row for name in chosen for row in _first(read(place, name), limit)]
 
@@ -76,12 +76,12 @@ def _first(rows: list[Row], limit: int | None) -> list[Row]:
 
 
 def _paradigms_in(folder: Path, place: str) -> list[str]:
-    found = sorted(path.stem for path in folder.glob("*.jsonl"))
-    if not found:
+    names = sorted(path.stem for path in folder.glob("*.jsonl"))
+    if not names:
         raise CorpusError(
             f"the folder {quoted(place, limit=150)} has no .jsonl file; BLiMP has one per paradigm"
         )
-    return found
+    return names
 
 
 def _paradigms_on_the_hub(place: str, requested: Sequence[str]) -> list[str]:
@@ -98,9 +98,9 @@ def _paradigms_on_the_hub(place: str, requested: Sequence[str]) -> list[str]:
         ) from None
 
 
-def _check_paradigm(name: str, known: Sequence[str], place: str) -> None:
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or known
+def _check_paradigm(name: str, available: Sequence[str], place: str) -> None:
+    if name not in available:
+        near = difflib.get_close_matches(name, available, n=3, cutoff=0.5) or available
         raise CorpusError(
             f"{quoted(place, limit=150)} has no paradigm {quoted(name)}; did you mean "
             f"{listed(near, most=5)}?"

@@ -78,7 +78,7 @@ def table(rows: Sequence[Mapping[str, object]], names: Sequence[str]) -> str:
     return columns([list(map(printable, kept)), *cells])
 
 
-def accuracy_table(found: Mapping[str, Mapping[str, Accuracy]], first: str) -> str:
+def accuracy_table(accuracies: Mapping[str, Mapping[str, Accuracy]], first: str) -> str:
     """One line per group and method: accuracy, its interval, coverage, ties and forward passes.
 
     Where groups are means, also of how many paradigms: not every method compares pairs of all.
@@ -86,10 +86,10 @@ def accuracy_table(found: Mapping[str, Mapping[str, Accuracy]], first: str) -> s
     head = [first, "method", "accuracy", "95% interval", "compared", "ties", "forward passes"]
     lines = [
         [group, method, *_accuracy_cells(one)]
-        for group, methods in found.items()
+        for group, methods in accuracies.items()
         for method, one in methods.items()
     ]
-    every = [one for methods in found.values() for one in methods.values()]
+    every = [one for methods in accuracies.values() for one in methods.values()]
     if any(one.paradigms > 1 for one in every):
         head.append("mean of")
         lines = [[*line, str(one.paradigms)] for line, one in zip(lines, every, strict=True)]
@@ -97,10 +97,10 @@ def accuracy_table(found: Mapping[str, Mapping[str, Accuracy]], first: str) -> s
 
 
 def _accuracy_cells(one: Accuracy) -> list[str]:
-    known = one.compared > 0
+    has_pairs = one.compared > 0
     return [
-        f"{one.value:.3f}" if known else "-",
-        f"{one.low:.3f} to {one.high:.3f}" if known else "-",
+        f"{one.value:.3f}" if has_pairs else "-",
+        f"{one.low:.3f} to {one.high:.3f}" if has_pairs else "-",
         f"{one.compared} of {one.pairs}",
         str(one.ties),
         str(one.forward_passes),
@@ -112,5 +112,5 @@ def _shown(value: object) -> str:
         return "-"
     if isinstance(value, float):
         return f"{value:z.3f}"
-    said = printable(value if isinstance(value, str) else str(value))
-    return said if len(said) <= _WIDEST_TEXT else said[: _WIDEST_TEXT - 3] + "..."
+    text = printable(value if isinstance(value, str) else str(value))
+    return text if len(text) <= _WIDEST_TEXT else text[: _WIDEST_TEXT - 3] + "..."

@@ -96,8 +96,8 @@ def _along(reader: RowReader, walks: "Walks", pairs: list[Pair]) -> Float[Tensor
     filled = at_places(walks.filled.expand(len(pairs), -1, -1), places, first.shape[1])
     ids = torch.where(filled, first[:, None], second[:, None])
     ids.scatter_(2, read[:, :, None], reader.model.mask_id)
-    found = reader.log_probs(ids.flatten(0, 1), read.view(-1, 1), tokens.view(-1, 1, 2))
-    ratios = (found[:, 0, 0] - found[:, 0, 1]).view(read.shape)
+    log_probs = reader.log_probs(ids.flatten(0, 1), read.view(-1, 1), tokens.view(-1, 1, 2))
+    ratios = (log_probs[:, 0, 0] - log_probs[:, 0, 1]).view(read.shape)
     return ratios[:, walks.pass_at].sum(dim=2)
 
 
@@ -128,10 +128,10 @@ def drawn_orders(places: int, orders: int, entropy: Sequence[int]) -> Int[Tensor
     if places < 20 and math.factorial(places) <= orders:
         return torch.tensor(list(permutations(range(places)))).view(-1, places)
     generator = np.random.default_rng(list(entropy))
-    found: dict[tuple[int, ...], None] = {}
-    while len(found) < orders:
-        found[tuple(generator.permutation(places).tolist())] = None
-    return torch.tensor(list(found))
+    distinct: dict[tuple[int, ...], None] = {}
+    while len(distinct) < orders:
+        distinct[tuple(generator.permutation(places).tolist())] = None
+    return torch.tensor(list(distinct))
 
 
 @dataclass(frozen=True, eq=False)

@@ -74,8 +74,8 @@ def at_places(
     chosen: Bool[Tensor, "texts passes tokens"], places: Int[Tensor, "texts tokens"], length: int
 ) -> Bool[Tensor, "texts passes length"]:
     """Which positions are chosen in every forward pass, given which tokens of the text are."""
-    found = torch.zeros(*chosen.shape[:2], length, dtype=torch.bool)
-    return found.scatter_(2, places[:, None].expand(chosen.shape), chosen)
+    masked = torch.zeros(*chosen.shape[:2], length, dtype=torch.bool)
+    return masked.scatter_(2, places[:, None].expand(chosen.shape), chosen)
 
 
 def _with_later_pieces(texts: list[TokenisedText]) -> Bool[Tensor, "texts tokens tokens"]:

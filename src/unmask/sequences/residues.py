@@ -38,18 +38,18 @@ class Mutation:
 
 def parse_mutations(mutations: object, residues: str) -> tuple[Mutation, ...]:
     """Mutations of a checked sequence, separated by ":" or ",", in the order of their positions."""
-    found = written_mutations(mutations)
-    for one in found:
+    parsed = written_mutations(mutations)
+    for one in parsed:
         check_mutation(one, residues)
-    return found
+    return parsed
 
 
 def written_mutations(mutations: object) -> tuple[Mutation, ...]:
     """The same before a sequence is known: each position once, and nothing else is checked."""
     if not isinstance(mutations, str):
         raise ClozeError(f"mutations are a string such as A42G:L45K, not {quoted(mutations)}")
-    found = [_written(part.strip(), mutations) for part in re.split("[:,]", mutations)]
-    ordered = sorted(found, key=lambda one: one.position)
+    parsed = [_written(part.strip(), mutations) for part in re.split("[:,]", mutations)]
+    ordered = sorted(parsed, key=lambda one: one.position)
     for one, other in pairwise(ordered):
         if one.position == other.position:
             raise ClozeError(

@@ -65,7 +65,7 @@ def _most_certain_first(
     ids = torch.tensor([text.ids for text in texts])
     places = torch.tensor([text.places for text in texts])
     revealed = ids.scatter(1, places, reader.model.mask_id)
-    found = torch.zeros(places.shape, dtype=torch.float64)
+    certainty = torch.zeros(places.shape, dtype=torch.float64)
     # of every text, the ranks of its masked places
     left = torch.arange(places.shape[1]).repeat(len(texts), 1)
     while left.shape[1]:
@@ -73,10 +73,10 @@ def _most_certain_first(
         tokens = ids.gather(1, at)
         read = _read(reader, revealed, at, tokens)
         chosen = _chosen(reader, revealed, at, _CERTAINTY[order], read.largest)[:, None]
-        found.scatter_(1, left.gather(1, chosen), read.log_probs.gather(1, chosen))
+        certainty.scatter_(1, left.gather(1, chosen), read.log_probs.gather(1, chosen))
         revealed.scatter_(1, at.gather(1, chosen), tokens.gather(1, chosen))
         left = left[torch.arange(left.shape[1]) != chosen].view(len(texts), -1)
-    return found
+    return certainty
 
 
 # --- which place is next -----------------------------------------------------------------------

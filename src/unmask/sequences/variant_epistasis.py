@@ -31,10 +31,10 @@ def variant_of(mutant: str) -> Variant:
 def _mutation(part: str) -> str:
     """A004G is A4G; what is no mutation stays as it is."""
     try:
-        (found,) = written_mutations(part)
+        (mutation,) = written_mutations(part)
     except UnmaskError:
         return part.strip()
-    return str(found)
+    return str(mutation)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,13 +73,13 @@ def pairwise_epistasis(
     stacked = np.stack([measured, *(scores[name] for name in methods)], axis=1)
     values = _means(variants, stacked)
     wild = frozenset[str]()
-    known = wild in values
+    has_wild = wild in values
     # of the wild type the score is 0, whatever a method's own is
-    first = values[wild][0] if known else 0.0
+    first = values[wild][0] if has_wild else 0.0
     values[wild] = np.array([first, *[0.0] * len(methods)])
     read = {} if windows is None else dict(zip(variants, windows, strict=True))
     each, largest = _changes(values, read), np.abs(stacked[:, 1:]).max(axis=0)
-    if known:
+    if has_wild:
         return _pairs(each, methods, largest, lambda _: True, "all")
     alone = _pairs(each, methods, largest, lambda background: not background, "the wild type")
     others = _pairs(each, methods, largest, bool, "others")
@@ -88,17 +88,17 @@ def pairwise_epistasis(
 
 def _means(variants: Sequence[Variant], values: Numbers) -> dict[Variant, Numbers]:
     """The numbers of each variant; of one that comes more than once, their mean."""
-    found: dict[Variant, list[Numbers]] = {}
+    by_variant: dict[Variant, list[Numbers]] = {}
     for variant, row in zip(variants, values, strict=True):
-        found.setdefault(variant, []).append(row)
-    return {variant: np.mean(rows, axis=0) for variant, rows in found.items()}
+        by_variant.setdefault(variant, []).append(row)
+    return {variant: np.mean(rows, axis=0) for variant, rows in by_variant.items()}
 
 
 def _changes(
     values: Mapping[Variant, Numbers], windows: Mapping[Variant, object]
 ) -> dict[Pair, list[tuple[Variant, Numbers]]]:
     """By pair, every background with s(Sij) - s(Si) - s(Sj) + s(S)."""
-    found: dict[Pair, list[tuple[Variant, Numbers]]] = {}
+    by_pair: dict[Pair, list[tuple[Variant, Numbers]]] = {}
     for variant, both in values.items():
         for one, other in combinations(sorted(variant), 2):
             last, first = variant - {one}, variant - {other}
@@ -109,8 +109,8 @@ def _changes(
                 windows.get(some) == windows.get(variant) for some in others if some
             ):
                 change = both - values[first] - values[last] + values[background]
-                found.setdefault((one, other), []).append((background, change))
-    return found
+                by_pair.setdefault((one, other), []).append((background, change))
+    return by_pair
 
 
 def _pairs(
@@ -121,14 +121,14 @@ def _pairs(
     kind: str,
 ) -> PairEpistasis:
     taken = {
-        pair: [change for background, change in found if counts(background)]
-        for pair, found in sorted(each.items())
+        pair: [change for background, change in values if counts(background)]
+        for pair, values in sorted(each.items())
     }
-    taken = {pair: found for pair, found in taken.items() if found}
-    means = np.array([np.mean(found, axis=0) for found in taken.values()])
+    taken = {pair: values for pair, values in taken.items() if values}
+    means = np.array([np.mean(values, axis=0) for values in taken.values()])
     means = means.reshape(len(taken), 1 + len(methods))
     # what is left of scores that add up is rounding
     means[:, 1:][np.abs(means[:, 1:]) <= _ROUNDING * largest] = 0.0
     scores = {name: means[:, place] for place, name in enumerate(methods, start=1)}
-    numbers = np.array([len(found) for found in taken.values()], dtype=np.float64)
+    numbers = np.array([len(values) for values in taken.values()], dtype=np.float64)
     return PairEpistasis(list(taken), means[:, 0], scores, numbers, kind)

@@ -143,24 +143,24 @@ class Table:
         read = [None] * len(mutants) if windows is None else windows
         if len(read) != len(mutants):
             raise UnmaskError(f"{len(mutants)} variants, but {len(read)} windows")
-        known = {n: v for n, v in numbers.items() if np.isfinite(v[~wild]).any()}
-        if "the measurement" not in known or len(known) == 1:
+        scored = {n: v for n, v in numbers.items() if np.isfinite(v[~wild]).any()}
+        if "the measurement" not in scored or len(scored) == 1:
             raise UnmaskError("an evaluation needs measured variants, and scores of them")
-        kept = np.isfinite(np.stack(list(known.values()))).all(axis=0)
+        kept = np.isfinite(np.stack(list(scored.values()))).all(axis=0)
         kept &= np.array([bool(one.strip()) for one in mutants], dtype=bool)
         if not kept.any():
             raise UnmaskError("no variant was measured and scored by every method")
 
         # resamples must not depend on the order of the rows
         def key(at: int) -> tuple[str, list[float]]:
-            return mutants[at], [float(values[at]) for values in known.values()]
+            return mutants[at], [float(values[at]) for values in scored.values()]
 
         order = sorted(np.nonzero(kept)[0].tolist(), key=key)
         at = np.array(order)
-        truth = known.pop("the measurement")[at]
-        found = {name: values[at] for name, values in known.items()}
+        truth = scored.pop("the measurement")[at]
+        by_name = {name: values[at] for name, values in scored.items()}
         variants = [variant_of(mutants[place]) for place in order]
-        return cls(variants, truth, found, [read[place] for place in order])
+        return cls(variants, truth, by_name, [read[place] for place in order])
 
     def of_rows(self, chosen: NDArray[np.bool_]) -> "Table":
         """Some of them."""
@@ -177,10 +177,10 @@ def _numbers(values: Sequence[float | None]) -> Numbers:
 def _groups(table: Table) -> list[tuple[str, NDArray[np.bool_]]]:
     """All variants, then those with one, two, three, four, and more mutations."""
     sizes = np.minimum([len(one) for one in table.variants], _MANY)
-    found = [(EVERY, np.ones(len(sizes), dtype=np.bool_))]
+    groups = [(EVERY, np.ones(len(sizes), dtype=np.bool_))]
     for size in sorted({int(one) for one in sizes if one}):
-        found.append((f"{size}{' or more' * (size == _MANY)}", sizes == size))
-    return found
+        groups.append((f"{size}{' or more' * (size == _MANY)}", sizes == size))
+    return groups
 
 
 # --- statistics --------------------------------------------------------------------------------
@@ -206,9 +206,9 @@ def top_recall(measured: Numbers, scores: Numbers, times: Numbers) -> Numbers:
     there it holds more than a tenth.
     """
     best, likeliest = (_top(column, times) for column in (measured, scores))
-    found: Numbers = (times * (best & likeliest)).sum(axis=1) / (times * best).sum(axis=1)
-    found[_is_constant(measured, times) | _is_constant(scores, times)] = np.nan
-    return found
+    recalls: Numbers = (times * (best & likeliest)).sum(axis=1) / (times * best).sum(axis=1)
+    recalls[_is_constant(measured, times) | _is_constant(scores, times)] = np.nan
+    return recalls
 
 
 def _top(values: Numbers, times: Numbers) -> NDArray[np.bool_]:
@@ -238,9 +238,9 @@ def _correlation(one: Numbers, other: Numbers, times: Numbers) -> Numbers:
     least = [1e-24 * (times * column**2).sum(axis=1) for column in (one, other)]
     undefined = (spread[0] <= least[0]) | (spread[1] <= least[1])
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: Numbers = across / np.sqrt(spread[0] * spread[1])
-    found[undefined] = np.nan
-    return np.clip(found, -1.0, 1.0)
+        correlations: Numbers = across / np.sqrt(spread[0] * spread[1])
+    correlations[undefined] = np.nan
+    return np.clip(correlations, -1.0, 1.0)
 
 
 def _ranks(values: Numbers, times: Numbers) -> Numbers:

@@ -142,12 +142,12 @@ def _scored(
 ) -> Iterator[PairScore]:
     source = iter(items)
     while window := list(islice(source, ITEMS_AT_ONCE)):
-        found = read_items(lm, window, method=method)
-        pairs = [one for one in found if isinstance(one, WordPair)]
+        parsed = read_items(lm, window, method=method)
+        pairs = [one for one in parsed if isinstance(one, WordPair)]
         warn_of_texts(lm.tokenizer, [pair.cloze.unknown for pair in pairs])
         scores = iter(score(pairs))
         yield from (
-            PairScore(reason=one) if isinstance(one, str) else next(scores) for one in found
+            PairScore(reason=one) if isinstance(one, str) else next(scores) for one in parsed
         )
 
 
@@ -245,9 +245,9 @@ def _spans(text: str, words: Sequence[str], mask: str) -> list[tuple[int, int]]:
         return [span_of_word(word, text) for word in words]
     except ClozeError as error:
         # what follows is advice for a caller who can give spans
-        said = str(error).rpartition("; ")[0]
+        why = str(error).rpartition("; ")[0]
         raise ClozeError(
-            f"the text has no {printable(mask)}, and {said}; write {printable(mask)} for each word"
+            f"the text has no {printable(mask)}, and {why}; write {printable(mask)} for each word"
         ) from None
 
 
@@ -318,9 +318,9 @@ def _read_steps(
         rows = ids[:, None].repeat(1, len(some), 1)
         rows.scatter_(2, places[:, None].expand(words.shape), words)
         asked, tokens = (part[:, left].flatten(0, 1) for part in (places, pieces))
-        found = reader.log_probs(rows.flatten(0, 1), asked, tokens[..., None])
+        log_probs = reader.log_probs(rows.flatten(0, 1), asked, tokens[..., None])
         log_p = torch.zeros(words.shape, dtype=torch.float64)
-        log_p.scatter_(2, left.expand(len(pairs), -1, -1), found.view(len(pairs), *left.shape))
+        log_p.scatter_(2, left.expand(len(pairs), -1, -1), log_probs.view(len(pairs), *left.shape))
         steps |= dict(zip(some, log_p.unbind(dim=1), strict=True))
     return steps
 

@@ -52,12 +52,12 @@ class Block:
 
     def log_odds(self, answers: Answers) -> Vector:
         """log q(mutant) - log q(wild type) by mutation and by set of the others; else nothing."""
-        found = np.full((len(self.changes), 2 ** len(self.changes)), math.nan)
+        odds = np.full((len(self.changes), 2 ** len(self.changes)), math.nan)
         for t, filled, row in self.edges():
             one = self.changes[t]
             values = answers.at(row, one.place)
-            found[t, filled] = values[one.mutant] - values[one.wildtype]
-        return found
+            odds[t, filled] = values[one.mutant] - values[one.wildtype]
+        return odds
 
 
 def blocks_of(frame: Frame, changes: Sequence[Change], largest: int = LARGEST_BLOCK) -> list[Block]:
@@ -74,8 +74,8 @@ def blocks_of(frame: Frame, changes: Sequence[Change], largest: int = LARGEST_BL
 def sets_without(t: int, k: int) -> NDArray[np.int64]:
     """The sets of k that lack one."""
     every = np.arange(2**k)
-    found: NDArray[np.int64] = every[(every >> t & 1) == 0]
-    return found
+    sets: NDArray[np.int64] = every[(every >> t & 1) == 0]
+    return sets
 
 
 class _Level(NamedTuple):

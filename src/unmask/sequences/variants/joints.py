@@ -69,11 +69,11 @@ class BlockTables:
         if contexts.read != (outcome,):
             return torch.log_softmax(self._logits(contexts, outcome), dim=outcome)
         # a part of a whole table
-        found = self.log_given_others(outcome)
+        log_probs = self.log_given_others(outcome)
         for blank, content in enumerate(contexts.contents):
             if isinstance(content, int):
-                found = found.narrow(blank, content, 1)
-        return found
+                log_probs = log_probs.narrow(blank, content, 1)
+        return log_probs
 
     def _logits(self, contexts: Contexts, outcome: int) -> Tensor:
         key = contexts, outcome

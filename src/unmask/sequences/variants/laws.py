@@ -24,9 +24,9 @@ def stationary_laws(log_odds: Vector) -> Vector:
     """
     blocks, k, sets = log_odds.shape
     size = max(1, _CELLS // sets**2)
-    found = [_laws(log_odds[start : start + size]) for start in range(0, blocks, size)]
+    parts = [_laws(log_odds[start : start + size]) for start in range(0, blocks, size)]
     assert sets == 2**k
-    return np.concatenate(found)
+    return np.concatenate(parts)
 
 
 def _laws(log_odds: Vector) -> Vector:
@@ -45,8 +45,8 @@ def _laws(log_odds: Vector) -> Vector:
         mass = np.ones((blocks, sets))
         for last in range(1, sets):
             mass[:, last] = (mass[:, :last] * rates[:, :last, last]).sum(axis=1)
-        found: Vector = np.log(mass) - np.log(mass.sum(axis=1, keepdims=True))
-    return found
+        laws: Vector = np.log(mass) - np.log(mass.sum(axis=1, keepdims=True))
+    return laws
 
 
 def _eliminate(rates: Vector, start: int, stop: int) -> None:

@@ -47,8 +47,8 @@ class Frame:
 
     def tokens_at(self, places: Sequence[int]) -> NDArray[np.int64]:
         """The ids of all letters at some places."""
-        found: NDArray[np.int64] = self.spellings[self.spelled[list(places)]]
-        return found
+        tokens: NDArray[np.int64] = self.spellings[self.spelled[list(places)]]
+        return tokens
 
     @property
     def cloze(self) -> Cloze:
@@ -160,14 +160,14 @@ class VariantReader:
         if key not in self._frames:
             self._frames[key] = self._frame(wildtype[first - 1 : first - 1 + length], first)
         frame = self._frames[key]
-        found = Variant(mutations, frame, is_window=length < len(wildtype))
-        for one, change in zip(mutations, found.changes, strict=True):
+        variant = Variant(mutations, frame, is_window=length < len(wildtype))
+        for one, change in zip(mutations, variant.changes, strict=True):
             for letter in (change.wildtype, change.mutant):
                 if frame.token(change.place, letter) < 0:
                     raise SupportError(
                         f"{one}: this model has no token for residue {frame.letters[letter]}"
                     )
-        return found
+        return variant
 
     def _window(self, wildtype: str, mutations: Sequence[Mutation]) -> tuple[int, int]:
         """The first position and the number of residues that fit, around the mutations."""

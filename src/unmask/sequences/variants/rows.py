@@ -48,9 +48,9 @@ class Requests:
 
     def log_prob(self, row: Row, place: int, letter: int) -> float:
         """A `LogProb` that notes what is requested; the number stands for nothing."""
-        found = self.places.setdefault(row, set())
+        places = self.places.setdefault(row, set())
         if not row.masked:
-            found.add(place)
+            places.add(place)
         return 0.0
 
     def add(self, rows: Iterable[Row]) -> None:

@@ -89,10 +89,10 @@ def score_variants(
 
 def checked_block(largest: object) -> int:
     """The number of mutations of a block."""
-    found = whole_number(largest)
-    if found is None or not 1 <= found <= LARGEST_BLOCK:
+    size = whole_number(largest)
+    if size is None or not 1 <= size <= LARGEST_BLOCK:
         raise MethodError(f"a block has from 1 to {LARGEST_BLOCK} mutations, not {quoted(largest)}")
-    return found
+    return size
 
 
 def _scored(
@@ -106,10 +106,10 @@ def _scored(
     source = iter(variants)
     while window := list(islice(source, VARIANTS_AT_ONCE)):
         reader.forget()
-        found = [reader.read_or_reason(one) for one in window]
-        good = [one for one in found if isinstance(one, Variant)]
+        parsed = [reader.read_or_reason(one) for one in window]
+        good = [one for one in parsed if isinstance(one, Variant)]
         scores = iter(scores_by_methods(lm, good, [method], largest=largest, settings=settings))
-        for one in found:
+        for one in parsed:
             if isinstance(one, str):
                 yield VariantScore(method=method, reason=one)
             else:
@@ -125,15 +125,15 @@ def scores_by_methods(
     settings: Settings,
 ) -> list[dict[str, VariantScore]]:
     """The scores of variants that were read, by the names of methods; rows are shared by all."""
-    found: dict[int, dict[str, VariantScore]] = {}
+    scores: dict[int, dict[str, VariantScore]] = {}
     # neighbours share rows
     order = sorted(range(len(variants)), key=lambda n: _sort_key(variants[n]))
     reader = RowReader(lm.model, settings)
     with reader.counted(", ".join(methods)):
         for chunk, requests, passes in _chunks(variants, order, methods, largest):
             answers = run_rows(reader, requests)
-            found |= _score_chunk(variants, chunk, methods, largest, answers, passes)
-    return [found[number] for number in range(len(variants))]
+            scores |= _score_chunk(variants, chunk, methods, largest, answers, passes)
+    return [scores[number] for number in range(len(variants))]
 
 
 def count_passes(
@@ -203,23 +203,23 @@ def _score_chunk(
 def _score(
     scorer: Scorer, variant: Variant, method: str, answers: Answers, passes: int
 ) -> VariantScore:
-    known = VariantScore(
+    unscored = VariantScore(
         mutations=variant.mutations, method=method, forward_passes=passes, window=variant.window
     )
     try:
-        found = scorer.score(variant, method)
+        numbers = scorer.score(variant, method)
     except UnmaskError as error:
-        return replace(known, reason=str(error))
-    if not found.converged:
-        return replace(known, reason=f"{method} has not converged")
+        return replace(unscored, reason=str(error))
+    if not numbers.converged:
+        return replace(unscored, reason=f"{method} has not converged")
     singles = single_scores(variant, method, answers.log_prob)
     several = len(variant.mutations) > 1
     return replace(
-        known,
-        score=found.score,
+        unscored,
+        score=numbers.score,
         single_scores=singles,
-        interaction=found.score - sum(singles) if several and singles is not None else None,
-        spread=found.spread,
-        incompatibility=found.incompatibility,
-        blocks=found.blocks,
+        interaction=numbers.score - sum(singles) if several and singles is not None else None,
+        spread=numbers.spread,
+        incompatibility=numbers.incompatibility,
+        blocks=numbers.blocks,
     )
