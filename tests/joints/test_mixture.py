@@ -127,7 +127,8 @@ def test_samples_have_the_joints_frequencies(
     for fill in draws:
         counts[fill.ids] += 1
     spread = np.sqrt(right * (1 - right) / 5_000)
-    assert (np.abs(counts / 5_000 - right) < 5 * spread + 1e-4).all()
+    # two draws of a cell that is nearly impossible may happen
+    assert (np.abs(counts / 5_000 - right) < 5 * spread + 4e-4).all()
     assert draws[0].log_prob == pytest.approx(math.log(right[draws[0].ids]), abs=1e-9)
 
 
