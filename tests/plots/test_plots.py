@@ -567,7 +567,7 @@ def test_fill_draws_what_it_prints(fill, lm, tmp_path: Path) -> None:
         (PAIR, ["--figure", "f.jpg"], "a figure is a file in .svg, .png, .pdf, not 'f.jpg'"),
         (PAIR, ["--figure", "nowhere/f.svg"], "cannot write 'nowhere/f.svg': give a file in"),
         (PAIR, ["--figure", "f.svg", "--targets", "cat"], "leave out --targets"),
-        ("[MASK] " * 3, ["--figure", "f.svg"], "this text has 3: in Python take joint.marginal"),
+        ("[MASK] " * 3, ["--figure", "f.svg"], "this text has 3; leave it out"),
     ],
 )
 def test_figures_that_cannot_be(

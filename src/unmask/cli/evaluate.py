@@ -51,7 +51,7 @@ class EvaluateCommand:
     )
     dry_run: bool = option("print the plan and its cost, and run nothing", default=False)
     quiet: bool = option("print no progress bar, only errors", default=False)
-    reading: options.Corpus = group(options.Corpus())
+    reading: options.CorpusOptions = group(options.CorpusOptions())
     methods: options.Methods = group(options.Methods(method=("all",)))
     support: str | None = option(options.SUPPORT, "NAME|TOKENS", group="construction")
     estimation: options.Estimation = group(options.Estimation())

@@ -168,8 +168,7 @@ class FillCommand(many.RowsCommand):
         blanks = len(cloze.positions)
         if self.figure is not None and blanks > 2:
             raise UnmaskError(
-                f"--figure shows one or two blanks, and this text has {blanks}: in Python take "
-                "joint.marginal(a, b).plot(), or leave out --figure"
+                f"--figure shows one or two blanks, and this text has {blanks}; leave it out"
             )
         methods = self._methods(blanks, resolved(support, blanks, lm.model.vocabulary_size))
         given: Any = {

@@ -136,7 +136,7 @@ TABLES = ("memory_limit", "half_tables")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Corpus:
+class CorpusOptions:
     """What of a corpus is read."""
 
     GROUP = "corpus"

@@ -77,7 +77,7 @@ class ReportCommand:
         "CORPUS",
         default=(),
     )
-    reading: options.Corpus = group(options.Corpus())
+    reading: options.CorpusOptions = group(options.CorpusOptions())
     copy_to: str | None = option(
         "also copy a single RUN into this folder, to publish it: in a few files, with ids but no "
         "text",

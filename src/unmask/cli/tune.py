@@ -119,7 +119,7 @@ class TuneCommand:
     quiet: bool = option("print no progress, only errors", default=False)
     objective: Objective = group(Objective())
     training: Training = group(Training())
-    reading: options.Corpus = group(options.Corpus())
+    reading: options.CorpusOptions = group(options.CorpusOptions())
     running: options.Running = group(
         options.Running(), without=("dtype", "batch_size", *options.TABLES)
     )
