@@ -7,7 +7,6 @@ import argparse
 import difflib
 import io
 import os
-import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -92,21 +91,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
 
 
-# names that were given up, or that others use
-_GUESSES = {
+# names that were given up or that others use: the options that may be meant, or a sentence
+_GUESSES: dict[str, str | tuple[str, ...]] = {
     "input": "give the file itself",
     "sketch": "estimates are the default; --exact turns them off",
-    "format": "give --input-format or --output-format",
-    "corpus-format": "did you mean --input-format?",
-    "patience": "did you mean --wait?",
+    "format": ("--input-format", "--output-format"),
+    "corpus-format": ("--input-format",),
+    "patience": ("--wait",),
     "skip-bad": "bad rows are skipped by default; --strict ends at the first",
-    **dict.fromkeys(("output-file", "out", "outfile"), "did you mean --output?"),
-    **dict.fromkeys(("n", "num", "max-rows", "examples", "head"), "did you mean --limit?"),
-    **dict.fromkeys(("topk", "top-k", "k"), "did you mean --top?"),
-    **dict.fromkeys(("methods", "measure"), "did you mean --method?"),
-    **dict.fromkeys(("model-path", "model-name-or-path"), "did you mean --model?"),
-    **dict.fromkeys(("batch", "batchsize"), "did you mean --batch-size?"),
-    "texts": "did you mean --text?",
+    "texts": ("--text",),
+    "text-column": ("--column", "--columns"),
+    "quick": ("--max-passes",),
+    **dict.fromkeys(("output-file", "out", "outfile"), ("--output",)),
+    **dict.fromkeys(("examples", "head", "max-rows", "n", "num"), ("--limit", "--examples")),
+    **dict.fromkeys(("k", "top-k", "topk"), ("--top",)),
+    **dict.fromkeys(("measure", "methods"), ("--method", "--measure")),
+    **dict.fromkeys(("model-name-or-path", "model-path"), ("--model",)),
+    **dict.fromkeys(("batch", "batchsize"), ("--batch-size",)),
+    **dict.fromkeys(("fig", "image", "plot"), ("--figure", "--figures")),
+    **dict.fromkeys(("fail-fast", "on-error", "stop-on-error"), ("--strict",)),
+    **dict.fromkeys(("cost", "dryrun", "estimate"), ("--dry-run",)),
 }
 
 
@@ -116,11 +120,11 @@ def _hint(command: str, unknown: str) -> str:
         return f"{command} takes no further argument {quoted(unknown)}"
     name = unknown.partition("=")[0]
     own = [f"--{one.name.replace('_', '-')}" for one in declared(_COMMANDS[command])]
-    hint = _GUESSES.get(name.lstrip("-"), "")
-    meant = [one for one in re.findall("--[a-z-]+", hint) if one not in own]
-    near = difflib.get_close_matches(name, own, n=1)
-    if not hint or meant:
-        hint = f"did you mean {near[0]}?" if near else f"unmask {command} --help lists its options"
+    hint = _GUESSES.get(name.lstrip("-"), ())
+    if not isinstance(hint, str):
+        meant = [one for one in hint if one in own] or difflib.get_close_matches(name, own, n=1)
+        listed = f"unmask {command} --help lists its options"
+        hint = f"did you mean {' or '.join(meant)}?" if meant else listed
     return f"{command} has no option {quoted(name)}: {hint}"
 
 
