@@ -17,14 +17,19 @@ _FEWEST_PASSES = 101
 class Settings:
     """How to run a model over many inputs.
 
-    `batch_size` is the number of inputs that the model runs at once, or None for one that suits the
-    device. `memory_limit` limits everything of size V x V, in bytes: tables that fit, with room to
-    work, are stored dense, larger ones factored. With `half_tables` the copies that solvers and
-    metrics read are bfloat16: half the memory, so larger vocabularies stay fast, but probabilities
-    are rounded by up to 0.4%. `progress` is a bar on stderr (None: only on a terminal), or a
-    function that is called with a `Progress` after every batch and every sweep of a solver, and may
-    raise an exception to stop. `announce` prints what a long run will cost, if a bar would be
-    shown.
+    Args:
+        batch_size: How many inputs the model runs at once. Default: what suits the device.
+        memory_limit: Bytes for everything of size V x V: tables that fit, with room to work, are
+            stored dense, larger ones factored.
+        half_tables: Whether the copies that solvers and metrics read are bfloat16: half the memory,
+            so larger vocabularies stay fast, but probabilities are rounded by up to 0.4%.
+        progress: A bar on stderr (None: only on a terminal), or a function that is called with a
+            `Progress` after every batch and every sweep of a solver, and may raise to stop.
+        announce: Whether to print what a long run will cost, if a bar would be shown.
+    Examples:
+        >>> quiet = unmask.Settings(batch_size=64, progress=False)
+        >>> lm.score("Two dogs are running.", settings=quiet).forward_passes
+        5
     """
 
     batch_size: int | None = None

@@ -36,8 +36,10 @@ def public() -> Iterator[tuple[str, Any]]:
             yield f"{package}.{name}", value
             if inspect.isclass(value):
                 for member in sorted(set(dir(value))):
-                    if not member.startswith("_"):
-                        yield f"{package}.{name}.{member}", inspect.getattr_static(value, member)
+                    part = inspect.getattr_static(value, member)
+                    own = (getattr(part, "__module__", None) or package).startswith("unmask")
+                    if own and not member.startswith("_"):
+                        yield f"{package}.{name}.{member}", part
 
 
 def documented(value: Any) -> str:
@@ -73,6 +75,15 @@ def test_arguments_results_and_an_example_are_described(name: str) -> None:
     assert signature.return_annotation in (None, "None") or "Returns" in sections(text)
     assert ">>> " in sections(text)["Examples"]
     assert text.splitlines()[0].endswith(".")
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in OBJECTS if "Args" in sections(documented(OBJECTS[name]))]
+)
+def test_described_arguments_are_those_of_the_signature(name: str) -> None:
+    value = OBJECTS[name]
+    names = inspect.signature(getattr(value, "__func__", value)).parameters
+    assert list(arguments(documented(value))) == [n for n in names if n not in ("self", "cls")]
 
 
 def test_an_argument_means_the_same_everywhere() -> None:

@@ -92,7 +92,16 @@ class Landscape(Guessable):
         return list(self.log_odds)
 
     def of(self, method: str | None = None) -> Float[Tensor, "..."]:
-        """The log-odds by one method, the first unless named."""
+        """The log-odds by one method.
+
+        Args:
+            method: Name of a method of this landscape. Default: the first.
+        Returns:
+            A tensor with an axis of two per mutation.
+        Examples:
+            >>> lm.landscape("MKTAYIAKQR", "K2R:A4G").of().shape
+            torch.Size([2, 2])
+        """
         return self.log_odds[self._named(method)]
 
     def _named(self, method: str | None) -> str:
@@ -104,12 +113,31 @@ class Landscape(Guessable):
         return name
 
     def single(self, method: str | None = None) -> list[float]:
-        """The log-odds of each mutation alone."""
+        """The log-odds of each mutation alone, in nats.
+
+        Args:
+            method: Name of a method of this landscape. Default: the first.
+        Returns:
+            A number per mutation.
+        Examples:
+            >>> [round(one, 2) for one in lm.landscape("MKTAYIAKQR", "K2R:A4G").single()]
+            [1.54, -2.63]
+        """
         values, k = self.of(method), len(self.mutations)
         return [float(values[tuple(int(t == one) for t in range(k))]) for one in range(k)]
 
     def epistasis(self, method: str | None = None) -> list[Epistasis]:
-        """Every two mutations, in their order: s(both) - s(one) - s(other) + s(none)."""
+        """Every two mutations, in their order: s(both) - s(one) - s(other) + s(none).
+
+        Args:
+            method: Name of a method of this landscape. Default: the first.
+        Returns:
+            Means over backgrounds, and the number in the wild type, in nats.
+        Examples:
+            >>> (pair,) = lm.landscape("MKTAYIAKQR", "K2R:A4G").epistasis()
+            >>> [str(one) for one in pair.mutations]
+            ['K2R', 'A4G']
+        """
         values, every = self.of(method), []
         for one, other in combinations(range(len(self.mutations)), 2):
             pair = values.movedim((one, other), (0, 1))
@@ -155,7 +183,17 @@ class Landscape(Guessable):
         return to_pandas(self.to_rows())
 
     def best(self, n: int = 10, method: str | None = None) -> list[dict[str, object]]:
-        """The rows of the likeliest combinations, best first; of equals, fewer mutations first."""
+        """The rows of the likeliest combinations, best first; of equals, fewer mutations first.
+
+        Args:
+            n: How many rows.
+            method: Name of a method of this landscape. Default: the first.
+        Returns:
+            Rows of `to_rows`.
+        Examples:
+            >>> [row["mutant"] for row in lm.landscape("MKTAYIAKQR", "K2R:A4G").best(2)]
+            ['K2R', 'wt']
+        """
         name = self._named(method)
         return sorted(self.to_rows(), key=lambda row: -float(str(row[name])))[:n]
 
@@ -165,7 +203,15 @@ class Landscape(Guessable):
         return ":".join(made) or WILD_TYPE
 
     def plot(self, method: str | None = None) -> "Figure":
-        """Pairwise epistasis as a heat map, beside log-odds by the number of mutations."""
+        """Pairwise epistasis as a heat map, beside log-odds by the number of mutations.
+
+        Args:
+            method: Name of a method of this landscape. Default: the first.
+        Returns:
+            A figure of matplotlib, which notebooks show.
+        Examples:
+            >>> figure = lm.landscape("MKTAYIAKQR", "K2R:A4G").plot()
+        """
         from unmask.plots.landscape import plot_landscape
 
         return plot_landscape(self, method)

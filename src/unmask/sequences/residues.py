@@ -21,7 +21,12 @@ _MUTATION = re.compile(r"([A-Za-z])([0-9]{1,9})([A-Za-z])")
 
 @dataclass(frozen=True)
 class Mutation:
-    """One residue in another's place; positions count from 1."""
+    """One residue in another's place; positions count from 1.
+
+    Examples:
+        >>> str(unmask.Mutation("A", 42, "G"))
+        'A42G'
+    """
 
     wildtype: str
     position: int

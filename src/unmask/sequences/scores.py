@@ -12,6 +12,11 @@ class WordScore(Guessable):
     `start` and `end` are characters of the text, -1 where the tokenizer keeps no offsets. A word
     that `is_unknown` has a part that the vocabulary has no token for: its `log_prob` is that of the
     unknown token there.
+
+    Examples:
+        >>> word = lm.score("Two dogs are running.").words[1]
+        >>> word.text, word.start, word.pieces
+        ('dogs', 4, 1)
     """
 
     text: str
@@ -31,10 +36,13 @@ class TextScore(Guessable):
     """The score of a text, in nats, to which its `words` add up.
 
     By `unmasking` it is a log-probability, and `order` the order of the tokens; by the other
-    methods it is not, and `order` is None.
+    methods it is not, and `order` is None. `unknown_tokens` counts the tokens that the vocabulary
+    does not know: their part of the score is that of the unknown token.
 
-    `unknown_tokens` counts the tokens that the vocabulary does not know: their part of the score is
-    that of the unknown token.
+    Examples:
+        >>> score = lm.score("Two dogs are running.")
+        >>> score.tokens, round(score.per_token, 2)
+        (5, -0.95)
     """
 
     text: str
@@ -64,6 +72,11 @@ class LogRatio(Guessable):
     of the mean over orders, None with one order. `places` are the positions where the texts differ,
     None if they have different numbers of tokens. `method` is how the two were compared, `order`
     the order of the tokens by `unmasking`.
+
+    Examples:
+        >>> (ratio,) = lm.log_ratios([("Two dogs run.", "Two dogs are running.")])
+        >>> ratio.reason
+        'the texts have 4 and 5 tokens; hcb-path compares texts with equally many'
     """
 
     log_ratio: float | None

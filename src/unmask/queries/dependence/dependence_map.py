@@ -117,9 +117,20 @@ class DependenceMap(Guessable):
         return float(self.values[one, other])
 
     def top(self, n: int = 10, *, apart: int = 1) -> list[Dependence]:
-        """The strongest dependences of places that are at least so many places `apart`.
+        """The strongest dependences, best first.
 
-        Where places were chosen, it counts tokens (residues), as the window does.
+        Args:
+            n: How many.
+            apart: Only of places at least so many places apart; tokens (residues) where places were
+                chosen, as the window counts.
+        Returns:
+            Pairs of places, with values and standard errors.
+        Raises:
+            SupportError: A number is not one from 1.
+        Examples:
+            >>> found = lm.dependence("Two dogs are running.", measure="pmi")
+            >>> found.top(1)[0].names
+            ('dogs', 'running')
         """
         if (whole_number(n) or 0) < 1 or (whole_number(apart) or 0) < 1:
             raise SupportError(
@@ -161,18 +172,30 @@ class DependenceMap(Guessable):
         return replace(self, values=self.values - expected, standard_errors=None, is_corrected=True)
 
     def tree(self, *, projective: bool = False) -> list[Edge]:
-        """The tree that joins all places by the strongest dependences, as pairs of their numbers.
+        """The tree that joins all places by the strongest dependences.
 
-        The edges of a `projective` tree, drawn above the text, do not cross.
+        Args:
+            projective: Whether the edges, drawn above the text, may not cross.
+        Returns:
+            Edges, as pairs of numbers of places.
+        Examples:
+            >>> lm.dependence("Two dogs are running.", measure="pmi").tree()
+            [(0, 3), (1, 3), (2, 3), (3, 4)]
         """
         tree = spanning_trees.projective_tree if projective else spanning_trees.spanning_tree
         return tree(self.values.numpy())
 
     def plot(self, *, tree: bool = False, other: Iterable[Edge] | None = None) -> "Figure":
-        """A heat map; with `tree` the strongest projective tree, as arcs above the text.
+        """A heat map; with a tree, arcs above the text.
 
-        `other` is a second tree, as pairs of numbers of places, such as that of a parser: it is
-        drawn below the text, so that both can be compared.
+        Args:
+            tree: Draw the strongest projective tree instead.
+            other: A second tree, as pairs of numbers of places, such as that of a parser: it is
+                drawn below the text, so that both can be compared.
+        Returns:
+            A figure of matplotlib, which notebooks show.
+        Examples:
+            >>> figure = lm.dependence("Two dogs are running.", measure="pmi").plot(tree=True)
         """
         from unmask.plots.dependence import plot_arcs, plot_map
 

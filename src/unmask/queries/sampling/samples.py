@@ -100,7 +100,19 @@ class Samples(Guessable):
         return Counter(draw.tokens for draw in self.fills)
 
     def frequencies(self, blank: int | None = None) -> list[Frequency]:
-        """Every fill that was drawn, or token of one blank, most frequent first."""
+        """Every fill that was drawn, or token of one blank, most frequent first.
+
+        Args:
+            blank: A blank, from 0. Default: all of them together.
+        Returns:
+            Shares with their Monte Carlo standard errors.
+        Raises:
+            SupportError: There is no such blank.
+        Examples:
+            >>> samples = lm.sample("Two [MASK] are [MASK].", 100, support=20)
+            >>> sum(one.count for one in samples.frequencies(0))
+            100
+        """
         if blank is None:
             seen = Counter((draw.tokens, draw.ids) for draw in self.fills)
         else:
