@@ -90,7 +90,6 @@ def test_files_that_are_rejected(command, tmp_path, content, said):
     ("arguments", "said"),
     [
         (["K2R", "Q2R"], "Q2R: the sequence has K at position 2, not Q"),
-        (["K2R", "--method", "mrf,ag"], "mutations takes one --method, not 2: mrf, ag"),
         (["K2R", "--steps", "3"], "log-pool has no option 'steps'"),
         (["K2R", "--support", "digits"], "no token for any letter of 'digits'"),
         (["-"], "there are no mutations on stdin"),

@@ -458,11 +458,11 @@ def test_a_paradigm_of_the_real_blimp(score, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "give a FILE, - for standard input, --text TEXT, or --blimp FOLDER\n"),
-        (["a.txt", "--text", "b"], "not FILE and --text together"),
+        ([], "give INPUT: a file, or - for standard input, or a text\n"),
+        (["a.txt", "--text", "b"], "INPUT and --text exclude each other"),
         (
-            ["the cat sat."],
-            "'the cat sat.' is not a file; give a file, or the text itself",
+            ["the cat sat.", "the dog."],
+            "'the cat sat.' is not a file, and a text is given alone",
         ),
         (["--text", ""], "none of the texts (1) can be scored: the text is empty"),
         (["--text", "a", "--method", "ppl"], "is one of pll, pll-word-l2r, unmasking, not 'ppl'"),
@@ -479,14 +479,14 @@ def test_a_paradigm_of_the_real_blimp(score, tmp_path) -> None:
             "not '8'; the number of orders of hcb-path is --orders",
         ),
         (["--text", "a", "--seed", "-1"], "seed is a whole number from 0 to"),
-        (["--text", "a", "--column", "x"], "--column does not apply with --text; leave it out"),
-        (["--text", "a", "--by", "x"], "--by does not apply with --text"),
-        (["a.csv", "--by", "x"], "--by does not apply without pairs"),
-        (["a.csv", "--paradigm", "x"], "--paradigm does not apply with FILE"),
-        (["a.csv", "--pairs", "x"], "--pairs takes two columns, as good,bad, not 'x'"),
-        (["a.csv", "--pairs", "x,x"], "--pairs takes two columns"),
-        (["a.csv", "--pairs", "x,y", "--words"], "--words does not apply with pairs"),
-        (["a.csv", "--pairs", "x,y", "--column", "z"], "--column does not apply with --pairs"),
+        (["--text", "a", "--column", "x"], "--column does not apply with a text; leave it out"),
+        (["--text", "a", "--by", "x"], "--by does not apply with a text"),
+        (["-", "--by", "x"], "--by does not apply without pairs"),
+        (["-", "--paradigm", "x"], "--paradigm does not apply without --blimp"),
+        (["-", "--pairs", "x"], "--pairs takes two columns, as good,bad, not 'x'"),
+        (["-", "--pairs", "x,x"], "--pairs takes two columns"),
+        (["-", "--pairs", "x,y", "--words"], "--words does not apply with pairs"),
+        (["-", "--pairs", "x,y", "--column", "z"], "--column does not apply with --pairs"),
         (["--text", "a", "--limit", "0"], "--limit takes a number of rows from 1, not 0"),
         (["--text", "a", "--output", "a.xls"], "does not end with .csv, .jsonl, .parquet or .tsv"),
         (["--text", "a", "--output", "no/such/a.csv"], "give a file in a folder that exists"),
@@ -494,7 +494,7 @@ def test_a_paradigm_of_the_real_blimp(score, tmp_path) -> None:
             ["--text", "a", "--output-format", "xml"],
             "is one of csv, jsonl, parquet, tsv, not 'xml'",
         ),
-        (["--text", "a", "--json", "--output", "a.csv"], "--json prints JSON lines to stdout"),
+        (["--text", "a", "--json", "--output", "a.csv"], "--json prints rows to stdout"),
         (["--text", "a", "--words", "--no-text"], "--no-text leaves texts out"),
     ],
 )
@@ -517,7 +517,9 @@ def test_bad_files_end_in_one_line(rejected, tmp_path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("item,score,text\n1,2,the cat.\n")
     said = rejected(str(path))
-    assert "the input has a column 'score', and so has the output; rename it, or give --pre" in said
+    assert (
+        "the input has a column 'score', and so has the output; rename it, or give the new" in said
+    )
     path.write_text("good,bad\nthe cat.,the dog.\n")
     assert "--by 'kind': the input has no such column" in rejected(
         str(path), "--pairs", "good,bad", "--by", "kind"

@@ -323,7 +323,7 @@ def test_where_no_variant_can_be_scored_nothing_is_left(variants, tmp_path) -> N
         ([{"mutant": "A4G"}], ["--sequence", WILDTYPE, "--support", "codons"], "codons"),
         ([{"mutant": "A4G"}], ["--sequence", WILDTYPE, "--texts-per-unit", "0"], "from 1"),
         ([{"mutant": "A4G"}], ["--sequence", WILDTYPE, "--shard", "0/2"], "folder of parts"),
-        ([{"mutant": "A4G", "log-pool": "1"}], ["--sequence", WILDTYPE], "--prefix"),
+        ([{"mutant": "A4G", "log-pool": "1"}], ["--sequence", WILDTYPE], "a prefix"),
     ],
 )
 def test_what_cannot_be_done_ends_in_one_line(rows, more, said, variants, tmp_path) -> None:

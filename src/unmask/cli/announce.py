@@ -3,10 +3,8 @@
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
-from unmask.cli.command import option
 from unmask.printable import readable_seconds
 
 if TYPE_CHECKING:
@@ -20,9 +18,6 @@ if TYPE_CHECKING:
 _FEW_PASSES = 512
 # many texts that take no longer than this need no announcement
 _LONG_SECONDS = 10.0
-
-
-DRY_RUN = partial(option, "print the cost to stdout, and run nothing", default=False)
 
 
 def announce(

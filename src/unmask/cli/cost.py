@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from unmask.cli import options
-from unmask.cli.command import group, option
+from unmask.cli.command import argument, group, option
 from unmask.errors import MethodError, UnmaskError
 from unmask.names import TEXT_METHODS
 from unmask.printable import columns, printable, readable_bytes, readable_number, readable_seconds
@@ -38,6 +38,7 @@ class CostCommand:
     )
     EXAMPLE = "unmask cost -m bert-base-cased --length 20 --examples 1000 --accelerator A100"
 
+    text: str | None = argument("a text, whose length is taken", "TEXT", default=None)
     model: str = options.MODEL()
     length: int | None = option(
         "tokens per text, including special ones (default: 32, or as many as the model accepts)",
@@ -77,7 +78,10 @@ class CostCommand:
             # raises on a dtype that it does not have, before a model is loaded
             where.peak(self.running.dtype)
         lm = self.running.load(self.model)
-        cloze = _cloze(lm, self.length)
+        length = self.length
+        if self.text is not None:
+            length = len(lm.tokenizer(self.text)["input_ids"])
+        cloze = _cloze(lm, length)
         if whole_texts:
             cost = _cost_of_scores(lm, cloze, len(whole_texts), settings, self.examples)
         else:
@@ -110,6 +114,8 @@ class CostCommand:
         for name in ("examples", "machines"):
             if not 1 <= getattr(self, name) <= 10**15:
                 raise UnmaskError(f"--{name} takes a number from 1, not {getattr(self, name)}")
+        if self.text is not None and self.length is not None:
+            raise UnmaskError("TEXT and --length exclude each other; give one of them")
         if self.utilisation is not None and self.accelerator is None:
             raise UnmaskError("--utilisation is that of an accelerator; give --accelerator too")
 

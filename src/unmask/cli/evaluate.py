@@ -49,8 +49,9 @@ class EvaluateCommand:
         "N",
         default=1000,
     )
-    dry_run: bool = option("print the plan and its cost, and run nothing", default=False)
-    quiet: bool = option("print no progress bar, only errors", default=False)
+    strict: bool = options.STRICT()
+    dry_run: bool = options.DRY_RUN()
+    quiet: bool = options.QUIET()
     reading: options.CorpusOptions = group(options.CorpusOptions())
     methods: options.Methods = group(options.Methods(method=("all",)))
     support: str | None = option(options.SUPPORT, "NAME|TOKENS", group="construction")
@@ -108,6 +109,7 @@ class EvaluateCommand:
                 shard=shard,
                 executor=executor,
                 examples_per_unit=self.texts_per_unit,
+                strict=self.strict,
                 progress=False if self.quiet else None,
                 say=options.say,
             )

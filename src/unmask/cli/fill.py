@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from unmask.cli import announce, cluster, inputs, many, options, show
+from unmask.cli import cluster, inputs, many, options, show
 from unmask.cli.command import declared_by, group, option
 from unmask.errors import MethodError, SupportError, UnmaskError
 from unmask.plots.saving import save_figure
@@ -112,7 +112,8 @@ class FillCommand(many.RowsCommand):
     limit: int | None = options.LIMIT()
     output: str | None = many.OUTPUT()
     output_format: str | None = options.OUTPUT_FORMAT()
-    dry_run: bool = announce.DRY_RUN()
+    strict: bool = options.STRICT()
+    dry_run: bool = options.DRY_RUN()
     running: options.Running = group(options.Running())
     texts_per_unit: int | None = many.TEXTS_PER_UNIT()
     shard: str | None = many.SHARD()
@@ -128,18 +129,17 @@ class FillCommand(many.RowsCommand):
         from unmask.jobs.kinds.fill import Answerer, FillKind, FillRequest
 
         default = "orders" if self.targets else "log-pool"
-        names = self.methods.names(default)
+        names = self.methods.names(default, every=["all"])
         how = self.methods.given(names)
         request = FillRequest(
             blanks=[options.blank(one) for one in self.blank] or None,
-            method=names[0] if self.methods.method else None,
+            method=names if self.methods.method else None,
             support=self.estimation.support(self.support),
             targets=options.by_blank(self.targets, "--targets", _words) if self.targets else None,
             piece_prior=_piece_prior(self.piece_prior),
         )
         settings = self.running.settings(progress=False if self.quiet else None)
         if not is_one:
-            self.methods.one("a file", default)
             kind = FillKind(request=request, how=how, top=self.top, settings=settings)
             # a text may take seconds: each is written when it is done
             return many.rows_command(self, kind, given, at_once=1, default_format="jsonl")
@@ -153,7 +153,9 @@ class FillCommand(many.RowsCommand):
             self._fill_tokens(Answerer(lm, request, how, self.top, settings), cloze)
         else:
             announced = replace(settings, announce=not self.quiet)
-            self._fill_words(Answerer(lm, request, how, self.top, announced), cloze, names)
+            self._fill_words(
+                Answerer(lm, request, how, self.top, announced), cloze, self.methods.names(default)
+            )
         return 0
 
     def _fill_tokens(self, answerer: "Answerer", cloze: "Cloze") -> None:

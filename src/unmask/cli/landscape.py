@@ -49,18 +49,15 @@ class LandscapeCommand:
     )
     top: int = option("pairs and combinations (default: {default})", "N", default=10)
     json: bool = options.JSON()
-    output: str | None = option(
-        "write all combinations to a .csv, .tsv or .jsonl file, with a column per method; mutant "
-        "is as in A42G:L45K, and wt for the wild type",
-        "FILE",
-        short="-o",
-    )
+    output: str | None = options.OUTPUT_FILE()
+    output_format: str | None = options.OUTPUT_FORMAT()
     figure: str | None = option(
         "also draw a .svg, .png or .pdf file: epistasis of all pairs, and all combinations, by the "
         "first method; needs the extra plots",
         "FILE",
     )
     running: options.Running = group(options.Running())
+    dry_run: bool = options.DRY_RUN()
     quiet: bool = options.QUIET()
 
     def run(self) -> int:
@@ -83,17 +80,23 @@ class LandscapeCommand:
         given = [one for name in named for one in (every if name.lower() == "all" else [name])]
         methods = check_landscape_methods(given, len(parsed))
         lm = self.running.load(self.model)
-        if not self.quiet:
+        if self.dry_run or not self.quiet:
             variant = landscape_variant(lm, residues, parsed)
             cloze, requests = variant.frame.cloze, landscape_requests(variant, methods)
             what = f"{len(parsed)} mutations, {2 ** len(parsed):,} combinations"
             announce(self, what, lm, cloze, Cost(len(requests), len(cloze), 0), settings)
+        if self.dry_run:
+            return 0
         table = lm.landscape(residues, ":".join(self.mutations), methods=methods, settings=settings)
-        print(options.as_json(lm, **table.to_dict()) if self.json else _as_tables(table, self.top))
-        if self.output is not None:
+        is_rows = many.check_text_output(self.output, self.output_format)
+        if not is_rows or self.output not in (None, "-"):
+            print(
+                options.as_json(lm, **table.to_dict()) if self.json else _as_tables(table, self.top)
+            )
+        if is_rows:
             names = ["mutant", "mutations", *table.methods]
-            many.write_rows(self.output, names, table.to_rows())
-            if not self.quiet:
+            many.write_rows(self.output or "-", names, table.to_rows(), self.output_format)
+            if not self.quiet and self.output not in (None, "-"):
                 options.say_written(self.output)
         if self.figure is not None:
             save_figure(table.plot(), self.figure)
@@ -107,8 +110,7 @@ class LandscapeCommand:
     def _check(self) -> None:
         if self.top < 1:
             raise UnmaskError(f"--top takes a number from 1, not {self.top}")
-        if self.output is not None:
-            many.output_format(self.output)
+        many.check_text_output(self.output, self.output_format)
         if self.figure is not None:
             options.check_figure(self.figure)
 

@@ -71,6 +71,7 @@ class RowsCommand:
     texts_per_unit: int | None = None
     shard: str | None = None
     json: bool = False
+    strict: bool = False
     dry_run: bool = False
     quiet: bool = False
     running: options.Running = group(options.Running())
@@ -194,6 +195,15 @@ def output_format(
     return format
 
 
+def check_text_output(output: str | None, format: str | None) -> bool:
+    """Whether rows are written, to a file of lines or to stdout: those of one question are few."""
+    if output is None and format is None:
+        return False
+    if output_format(output, format) in BINARY_FORMATS:
+        raise UnmaskError("these rows are written as csv, tsv or jsonl; give another --output")
+    return True
+
+
 def write_rows(
     output: str, names: Sequence[str], rows: Sequence[Mapping[str, Any]], format: str | None = None
 ) -> None:
@@ -238,7 +248,7 @@ def rows_command(
         format = named or ("jsonl" if chosen.json else default_format)
     if to_folder or format in BINARY_FORMATS:
         return _Folder(chosen, kind, given).run(check, conclude, format)
-    job = given.job(kind, _checked_size(chosen, at_once))
+    job = replace(given.job(kind, _checked_size(chosen, at_once)), strict=chosen.strict)
     check(job)
     lm = chosen.running.load(chosen.model)
     look = _announcing(chosen, job, lm)
@@ -343,7 +353,8 @@ class _Folder:
         plain: Any = self.kind
         kind: Kind = replace(plain, settings=replace(plain.settings, progress=False))
         with cluster.leaving_in_order(), joined as remote:
-            job = given.job(kind, _checked_size(chosen, chosen.TEXTS_PER_UNIT))
+            size = _checked_size(chosen, chosen.TEXTS_PER_UNIT)
+            job = replace(given.job(kind, size), strict=chosen.strict)
             check(job)
             # with a cluster this process only plans, and needs no GPU
             lm = (source if remote is None else replace(source, device="cpu")).load()

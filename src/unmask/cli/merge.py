@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unmask.cli import options
-from unmask.cli.command import argument, option
+from unmask.cli.command import argument
 from unmask.errors import UnmaskError
 from unmask.names import OUTPUT_FORMATS
 from unmask.printable import quoted
@@ -26,7 +26,7 @@ class MergeCommand:
 
     folder: str = argument("a folder of parts, or its URL", "FOLDER")
     file: str = argument("the file to write: .csv, .tsv, .jsonl or .parquet", "FILE")
-    quiet: bool = option("print only errors", default=False)
+    quiet: bool = options.QUIET()
 
     def run(self) -> int:
         """Merge what is there, and say what is not."""

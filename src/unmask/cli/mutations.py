@@ -2,16 +2,27 @@
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from unmask.cli import options, wild_type
+from unmask.cli import many, options, wild_type
+from unmask.cli.announce import announce
 from unmask.cli.command import argument, group, option
 from unmask.errors import ClozeError
 from unmask.printable import columns
 
 if TYPE_CHECKING:
     from unmask.language_model import LanguageModel
+    from unmask.queries.costs.cost import Cost
     from unmask.sequences.mutations import MutationEffect
+    from unmask.text.cloze import Cloze
+
+
+# what takes no longer is not announced
+_FEW_PASSES = 512
+_COLUMNS = (
+    *("mutant", "method", "log_odds", "single_log_odds", "interaction", "incompatibility"),
+    *("window", "forward_passes"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,16 +53,22 @@ class MutationsCommand:
         default="amino-acids",
         group="construction",
     )
+    output: str | None = options.OUTPUT_FILE()
+    output_format: str | None = options.OUTPUT_FORMAT()
     json: bool = options.JSON()
     running: options.Running = group(options.Running())
-    quiet: bool = option("print no progress bar and no closing line", default=False)
+    dry_run: bool = options.DRY_RUN()
+    quiet: bool = options.QUIET()
 
     def run(self) -> int:
         """Read everything, load the model, score every mutant, print them."""
         from unmask.sequences.residues import parse_mutations
 
-        method = self.methods.one("mutations")
-        how = self.methods.given([method]).get(method, {})
+        methods = self.methods.names()
+        how = self.methods.given(methods)
+        is_rows = many.check_text_output(self.output, self.output_format)
+        if is_rows:
+            options.reject(self, ("json",), "prints to stdout; leave it out to give --output")
         settings = self.running.settings(progress=False if self.quiet else None)
         sequence = wild_type.read_wild_type(self.sequence)
         mutants = [line for given in self.mutants for line in _mutants(given)]
@@ -60,16 +77,30 @@ class MutationsCommand:
             parse_mutations(one, sequence)
         lm = self.running.load(self.model)
         support = options.support(self.support)
-        effects = lm.mutations(
-            sequence, mutants, method=method, support=support, settings=settings, **how
-        )
-        print(_as_json(lm, sequence, effects) if self.json else _as_table(effects))
+        if self.dry_run or not self.quiet:
+            cloze, cost = _cost(lm, sequence, mutants, methods, support)
+            if self.dry_run or cost.forward_passes > _FEW_PASSES:
+                announce(self, f"{len(mutants):,} mutants", lm, cloze, cost, settings)
+        if self.dry_run:
+            return 0
+        asked: dict[str, Any] = {"support": support, "settings": settings}
+        effects = [
+            effect
+            for method in methods
+            for effect in lm.mutations(sequence, mutants, method=method, **{**asked, **how[method]})
+        ]
+        if is_rows:
+            every = [{**one.to_dict(), "mutant": _name(one)} for one in effects]
+            rows = [{name: row[name] for name in _COLUMNS} for row in every]
+            many.write_rows(self.output or "-", _COLUMNS, rows, self.output_format)
+        else:
+            print(_as_json(lm, sequence, effects) if self.json else _as_table(effects))
         if not self.json and not self.quiet:
             print(_about(effects), file=sys.stderr)
         for effect in effects:
             if effect.joint.diagnostics.get("converged") is False:
                 options.say(
-                    f"{_name(effect)}: {method} has not converged: treat its log-odds as "
+                    f"{_name(effect)}: {effect.method} has not converged: treat its log-odds as "
                     "approximate"
                 )
         return 0
@@ -77,7 +108,11 @@ class MutationsCommand:
 
 def _as_table(effects: "list[MutationEffect]") -> str:
     head = ["mutations", "log-odds", "alone", "interaction", "J", "forward passes"]
-    return columns([head, *map(_cells, effects)])
+    rows = [head, *map(_cells, effects)]
+    if len({effect.method for effect in effects if len(effect.mutations) > 1}) > 1:
+        names = ["method", *(effect.method for effect in effects)]
+        rows = [[cells[0], name, *cells[1:]] for name, cells in zip(names, rows, strict=True)]
+    return columns(rows)
 
 
 def _cells(effect: "MutationEffect") -> list[str]:
@@ -110,6 +145,29 @@ def _as_json(lm: "LanguageModel", sequence: str, effects: "list[MutationEffect]"
 
 def _name(effect: "MutationEffect") -> str:
     return ":".join(map(str, effect.mutations))
+
+
+def _cost(
+    lm: "LanguageModel", sequence: str, mutants: list[str], methods: list[str], support: Any
+) -> "tuple[Cloze, Cost]":
+    """A text with blanks like the longest, and the forward passes of all; not timed."""
+    from unmask.queries.costs.cost import Cost
+    from unmask.sequences.residues import residue_cloze
+    from unmask.sequences.variants.reading import VariantReader
+
+    reader = VariantReader(lm, sequence, support)
+    variants = [reader.read(one) for one in mutants]
+    places = {(one.frame, tuple(change.place for change in one.changes)) for one in variants}
+    clozes = [
+        residue_cloze(lm, frame.residues, [place + 1 for place in some]) for frame, some in places
+    ]
+    passes = sum(
+        lm.cost(cloze, methods=[method], support=support, timed=False).forward_passes
+        for cloze in clozes
+        for method in methods
+    )
+    longest = max(clozes, key=len)
+    return longest, Cost(passes, len(longest), 0)
 
 
 # --- what is read ------------------------------------------------------------------------------

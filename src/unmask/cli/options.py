@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from unmask.cli.command import Option, declared_by, option, required, translated
-from unmask.errors import ClozeError, MethodError, UnmaskError
+from unmask.errors import ClozeError, UnmaskError
 from unmask.names import DEFAULT_METHOD, METHODS, SUPPORTS
 from unmask.names import model_name as model_name
 from unmask.printable import printable, quoted
@@ -69,10 +69,22 @@ LIMIT = partial(option, "read only the first N rows", "N")
 OUTPUT_FORMAT = partial(
     option, "csv, tsv, jsonl or parquet (default: what the name of the output shows)", "FORMAT"
 )
+OUTPUT_FILE = partial(
+    option,
+    "write all rows to a file: .csv, .tsv or .jsonl (default: -, standard output)",
+    "FILE|-",
+    short="-o",
+)
 JSON = partial(option, "print JSON: one object for a question, lines for rows", default=False)
+STRICT = partial(
+    option, "end at the first row that has no answer; otherwise it has a reason", default=False
+)
 SEED = partial(option, "seed of all random choices (default: {default})", "N", default=0)
 MAX_PASSES = partial(option, "most forward passes of an estimate (default: 2000)", "N")
-QUIET = partial(option, "print no cost, no progress bar and no closing line", default=False)
+DRY_RUN = partial(option, "print the cost to stdout, and run nothing", default=False)
+QUIET = partial(
+    option, "print no cost, no progress bar and no notes: only results and errors", default=False
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,14 +191,6 @@ class Methods:
     ) -> list[str]:
         """The constructions that were named, each once; `every` is what `all` stands for."""
         return methods(self.method or (default,), every)
-
-    def one(self, command: str, default: str = DEFAULT_METHOD) -> str:
-        """The one construction of a command or option that takes no more."""
-        first, *others = self.names(default)
-        if others:
-            named = ", ".join([first, *others])
-            raise MethodError(f"{command} takes one --method, not {1 + len(others)}: {named}")
-        return first
 
     def given(self, named: list[str]) -> dict[str, dict[str, object]]:
         """The options that were given, by method; raises on one that no method here takes."""

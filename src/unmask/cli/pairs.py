@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from unmask.cli import announce, cluster, inputs, many, options
+from unmask.cli import cluster, inputs, many, options
 from unmask.cli.command import group, option
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
@@ -50,13 +50,11 @@ class PairsCommand(many.RowsCommand):
         "TEXT,WORD1,WORD2",
         default=_COLUMNS,
     )
-    dry_run: bool = announce.DRY_RUN()
+    strict: bool = options.STRICT()
+    dry_run: bool = options.DRY_RUN()
     quiet: bool = options.QUIET()
-    method: str = option(
-        "orders, log-pool or another construction (default: {default})",
-        "NAME",
-        default=_ORDERS,
-        group="construction",
+    method: tuple[str, ...] = option(
+        options.METHOD, "NAME", default=(_ORDERS,), group="construction"
     )
     estimation: options.Estimation = group(options.Estimation())
     running: options.Running = group(options.Running())
@@ -72,15 +70,16 @@ class PairsCommand(many.RowsCommand):
 
         kind = self._kind()
         # by tables an item takes seconds: each is written when it is done
-        at_once = ITEMS_AT_ONCE if kind.method == _ORDERS else 1
+        at_once = ITEMS_AT_ONCE if kind.constructions == (_ORDERS,) else 1
         return many.rows_command(self, kind, given, at_once=at_once)
 
     def _kind(self) -> "PairsKind":
-        from unmask.constructions import method_name
         from unmask.jobs.kinds.pairs import PairsKind
+        from unmask.queries.sketched import sketchable
 
-        method = method_name(self.method)
-        if method == _ORDERS:
+        exact = self.estimation.exact
+        methods = options.methods(self.method, None if exact else sketchable())
+        if methods == [_ORDERS]:
             why = (
                 "is for methods with tables, and orders is exact without; leave it out, or give "
                 "--method log-pool"
@@ -89,7 +88,7 @@ class PairsCommand(many.RowsCommand):
         support: Any = self.estimation.support()
         return PairsKind(
             columns=self._named(),
-            method=method,
+            constructions=tuple(methods),
             support=support,
             model_name=options.model_name(self.model),
             prefix=self.prefix,

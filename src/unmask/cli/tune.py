@@ -116,7 +116,8 @@ class TuneCommand:
         default=(),
     )
     seed: int = options.SEED()
-    quiet: bool = option("print no progress, only errors", default=False)
+    dry_run: bool = options.DRY_RUN()
+    quiet: bool = options.QUIET()
     objective: Objective = group(Objective())
     training: Training = group(Training())
     reading: options.CorpusOptions = group(options.CorpusOptions())
@@ -136,19 +137,24 @@ class TuneCommand:
         from unmask import progress
         from unmask.records.corpora import read_corpus
         from unmask.training.folder import TuningFolder
-        from unmask.training.work import tune
+        from unmask.training.work import tune, tuning_cost
 
         TuningFolder(self.output).check()
         corpora = [read_corpus(self.reading.spec(place)) for place in self.corpus]
         others = [read_corpus(self.reading.spec(place)) for place in self.without]
+        texts = (one.text for corpus in corpora for one in corpus.sentences)
+        left_out = [one.text for corpus in others for one in corpus.sentences]
         lm = self.running.load(self.model)
+        if self.dry_run:
+            print(tuning_cost(lm, texts, self.output, tuning, left_out))
+            return 0
         with _stopping() as stop:
             tuned = tune(
                 lm,
-                (one.text for corpus in corpora for one in corpus.sentences),
+                texts,
                 self.output,
                 tuning,
-                without=(one.text for corpus in others for one in corpus.sentences),
+                without=left_out,
                 name=options.model_name(self.model),
                 corpora=[corpus.name for corpus in corpora],
                 progress=False if self.quiet else None,

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from unmask.cli import (
-    announce,
     cluster,
     inputs,
     many,
@@ -83,7 +82,8 @@ class VariantsCommand(many.RowsCommand):
         "and their mean",
         "COLUMN",
     )
-    dry_run: bool = announce.DRY_RUN()
+    strict: bool = options.STRICT()
+    dry_run: bool = options.DRY_RUN()
     quiet: bool = options.QUIET()
     running: options.Running = group(options.Running(), without=options.TABLES)
     texts_per_unit: int | None = many.TEXTS_PER_UNIT()

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -233,6 +233,7 @@ def evaluate(
     shard: Shard | None = None,
     executor: Executor | None = None,
     examples_per_unit: int = EXAMPLES_PER_UNIT,
+    strict: bool = False,
     progress: bool | None = None,
     say: Callable[[str], object] = lambda _: None,
 ) -> Outcome:
@@ -244,6 +245,7 @@ def evaluate(
         shard: The share of this process when several work on one folder.
         executor: Where it runs. Default: in this process.
         examples_per_unit: Results are saved by so many examples of each mask.
+        strict: End the run at the first example that fails.
         progress: A bar on stderr, with rate and time left; None: only on a terminal.
         say: Called with one line if a run continues with other versions than before, or if parts
             of it are damaged.
@@ -268,7 +270,7 @@ def evaluate(
         >>> [row.construction for row in read_run("results").rows]
         ['log-pool']
     """
-    job = prepared.job(examples_per_unit)
+    job = replace(prepared.job(examples_per_unit), strict=strict)
     return run_job(
         job,
         prepared.plan.job(examples_per_unit=examples_per_unit, units=job.source.unit_count or 0),

@@ -46,12 +46,22 @@ LookAt = Callable[[Iterable[Unit | InMemoryUnit]], Iterable[Unit | InMemoryUnit]
 
 @dataclass(frozen=True)
 class Job:
-    """What to do with which rows: those of files (see `open_job`), or some in memory."""
+    """What to do with which rows: those of files (see `open_job`), or some in memory.
+
+    A `strict` one ends at the first row without an answer.
+    """
 
     kind: Kind
     source: Source | InMemoryInput
     texts_per_unit: int
     columns: Sequence[str] = ()
+    strict: bool = False
+
+    def check(self, tally: Tally) -> None:
+        """Raise where rows have no answer and the job is strict."""
+        if self.strict and tally.without:
+            _, reason = max(tally.without.values())
+            raise UnmaskError(f"a row has no answer, and strict=True ends the run: {reason}")
 
     def plan(self, lm: LanguageModel, *, name: str, dtype: str) -> JobPlan:
         """The plan of this job with a model."""
@@ -246,6 +256,7 @@ class _Driver:
 
     def _count(self, done: Done) -> None:
         error = done.error
+        self._job.check(done.tally)
         if error is None:
             self._done += 1
             self._tally.add(done.tally)
@@ -309,6 +320,7 @@ def run_to_file(
             if done.error is not None:
                 # one file is all rows or not there
                 raise UnmaskError(done.error)
+            job.check(done.tally)
             tally.add(done.tally)
             counted.update(done.tally.texts)
     return tally

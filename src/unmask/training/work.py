@@ -84,11 +84,7 @@ def tune(
     """
     folder = TuningFolder(output)
     folder.check()
-    tuning = tuning or Tuning()
-    _check_tokens(lm, tuning)
-    read = read_texts(lm, texts, without)
-    if tuning.passes is None:
-        tuning = replace(tuning, passes=PASSES_PER_TEXT * len(read.training))
+    read, tuning = _prepared(lm, texts, without, tuning or Tuning())
     plan = _plan(lm, name or lm.name, tuning, read, list(corpora))
     if not folder.is_complete(plan):
         with folder.held(plan):
@@ -100,6 +96,28 @@ def tune(
             _finish(lm, run, plan)
     folder.clear()
     return _tuned(folder)
+
+
+def tuning_cost(
+    lm: LanguageModel,
+    texts: Iterable[str],
+    output: str | Path,
+    tuning: Tuning,
+    without: Iterable[str] = (),
+) -> str:
+    """What `tune` would cost, in a line; nothing is trained or written."""
+    read, tuning = _prepared(lm, texts, without, tuning)
+    return TrainingRun(lm, read, tuning, TuningFolder(output), lambda _: None).announcement()
+
+
+def _prepared(
+    lm: LanguageModel, texts: Iterable[str], without: Iterable[str], tuning: Tuning
+) -> tuple[Texts, Tuning]:
+    _check_tokens(lm, tuning)
+    read = read_texts(lm, texts, without)
+    if tuning.passes is None:
+        tuning = replace(tuning, passes=PASSES_PER_TEXT * len(read.training))
+    return read, tuning
 
 
 def _check_tokens(lm: LanguageModel, tuning: Tuning) -> None:

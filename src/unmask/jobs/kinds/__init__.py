@@ -122,7 +122,9 @@ class Kind:
     def tally(self, rows: Sequence[Row], results: Sequence[Sequence[Row]]) -> Tally:
         """Counters of all rows together."""
         tally, reason = Tally(len(rows)), f"{self.prefix}reason"
-        tally.note(self.name, [row[reason] for some in results for row in some if row[reason]])
+        for row in (row for some in results for row in some if row[reason]):
+            # by method, since a text has a row for each
+            tally.note(row.get(f"{self.prefix}method") or self.name, [row[reason]])
         return tally
 
     def all_failed_message(self, tally: Tally) -> str:

@@ -12,12 +12,15 @@ from unmask.jobs.kinds import Announcement, Kind, Reason
 from unmask.language_model import LanguageModel
 from unmask.printable import quoted
 from unmask.queries.fill_mask_output import of_tokens
-from unmask.queries.joints import default_method
+from unmask.queries.joints import default_method, default_methods
 from unmask.settings import Settings
+from unmask.tables.proposals import resolved
 from unmask.text.cloze import Cloze
 from unmask.text.pieces import one_blank_for_each
 from unmask.text.typed import blank, candidates, piece_prior
 
+# all constructions that can be computed
+ALL = "all"
 # fields of a line that are read in place of the options
 FIELDS = ("blanks", "method", "piece_prior", "support", "targets")
 # the diagnostics that a reader of many lines needs
@@ -189,9 +192,13 @@ class FillKind(Kind):
         return items
 
     def run(self, lm: LanguageModel, items: Sequence[tuple[Cloze, FillRequest]]) -> list[list[Row]]:
-        """One row per text."""
+        """One row per text and method."""
         answerer = self._answerer(lm)
-        return [[self._row(answerer, *item)] for item in items]
+        return [
+            [self._row(answerer, cloze, replace(request, method=name)) for name in names]
+            for cloze, request in items
+            for names in [_names(lm, cloze, request)]
+        ]
 
     def _row(self, answerer: Answerer, cloze: Cloze, request: FillRequest) -> Row:
         try:
@@ -205,13 +212,29 @@ class FillKind(Kind):
         if first is None or first[1].targets is not None:
             return None
         cloze, request = first[0].one_token_each(), first[1]
-        name = self._answerer(lm).method(cloze, request)
+        answerer = self._answerer(lm)
+        names = [
+            answerer.method(cloze, replace(request, method=name))
+            for name in _names(lm, cloze, request)
+        ]
         cost = lm.cost(
             cloze,
-            methods=[name],
+            methods=names,
             support=request.support,
             settings=self.settings,
-            options={name: self.how.get(name, {})},
+            options={name: self.how.get(name, {}) for name in names},
             timed=False,
         )
-        return Announcement(name, cloze, cost)
+        return Announcement(", ".join(names), cloze, cost)
+
+
+def _names(lm: LanguageModel, cloze: Cloze, request: FillRequest) -> Sequence[Any]:
+    """The methods of a text: one, several, or "all" that can be computed."""
+    names = request.method if isinstance(request.method, list | tuple) else [request.method]
+    blanks = len(cloze.one_token_each().positions)
+    if blanks == 1 and request.targets is None:
+        # every construction of one blank is the model's own distribution
+        return [None if names[0] == ALL else names[0]]
+    if ALL not in names:
+        return names
+    return default_methods(blanks, resolved(request.support, blanks, lm.model.vocabulary_size))

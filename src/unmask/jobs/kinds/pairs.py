@@ -17,13 +17,13 @@ _COUNTS = ("pieces_1", "pieces_2", "unknown_tokens", "forward_passes")
 
 @dataclass(frozen=True, kw_only=True)
 class PairsKind(Kind):
-    """Items of a text and two words, in three columns, by one method.
+    """Items of a text and two words, in three columns, by one or more constructions.
 
     `settings` say how the model is run; of these, half tables change numbers.
     """
 
     columns: tuple[str, str, str] = ("text", "word1", "word2")
-    method: str = METHOD_WITHOUT_TABLES
+    constructions: tuple[str, ...] = (METHOD_WITHOUT_TABLES,)
     support: str | Sketch = AUTO
     model_name: str = ""
     prefix: str = ""
@@ -39,9 +39,11 @@ class PairsKind(Kind):
     @property
     def output_columns(self) -> dict[str, str]:
         """The columns that it adds: standard errors only where numbers are estimated."""
-        other = "pmi" if self.method == METHOD_WITHOUT_TABLES else "association"
-        *numbers, reason = (one.name for one in fields(PairScore) if one.name != other)
-        if self.method == METHOD_WITHOUT_TABLES or self.support == "vocabulary":
+        of_tables = [name for name in self.constructions if name != METHOD_WITHOUT_TABLES]
+        others = {"pmi"} if not of_tables else set()
+        others |= set() if METHOD_WITHOUT_TABLES in self.constructions else {"association"}
+        *numbers, reason = (one.name for one in fields(PairScore) if one.name not in others)
+        if not of_tables or self.support == "vocabulary":
             numbers = [name for name in numbers if not name.endswith("_error")]
         texts = ("method", "model", reason)
         types = {**dict.fromkeys(numbers, "double"), **dict.fromkeys(texts, "string")}
@@ -53,32 +55,52 @@ class PairsKind(Kind):
         return {**super().options(), "half_tables": self.settings.half_tables}
 
     def read(self, lm: LanguageModel, rows: Sequence[Row]) -> list[Any]:
-        """The tokens of each item."""
-        items = ([row.get(name) for name in self.columns] for row in rows)
-        pairs = word_pairs.read_items(lm, items, method=self.method)
-        return [Reason(one) if isinstance(one, str) else one for one in pairs]
+        """The tokens of each item by every construction, or why it cannot be scored by it."""
+        given = [[row.get(name) for name in self.columns] for row in rows]
+        read = [word_pairs.read_items(lm, given, method=name) for name in self.constructions]
+        return [
+            item if any(isinstance(one, WordPair) for one in item) else Reason(item[0])
+            for item in zip(*read, strict=True)
+        ]
 
-    def run(self, lm: LanguageModel, items: Sequence[WordPair]) -> list[list[dict[str, Any]]]:
-        """One row per item."""
-        options: dict[str, Any] = {"method": self.method, "support": self.support}
-        scores = word_pairs.score_items(lm, items, **options, settings=self.settings)
-        return [[self._row(one)] for one in scores]
+    def run(
+        self, lm: LanguageModel, items: Sequence[tuple[WordPair | str, ...]]
+    ) -> list[list[dict[str, Any]]]:
+        """One row per item and construction."""
+        columns = [
+            self._scores(lm, name, [item[place] for item in items])
+            for place, name in enumerate(self.constructions)
+        ]
+        return [list(rows) for rows in zip(*columns, strict=True)]
+
+    def _scores(
+        self, lm: LanguageModel, method: str, items: Sequence[WordPair | str]
+    ) -> list[dict[str, Any]]:
+        pairs = [one for one in items if isinstance(one, WordPair)]
+        options: dict[str, Any] = {"method": method, "support": self.support}
+        scores = iter(word_pairs.score_items(lm, pairs, **options, settings=self.settings))
+        return [
+            self._row(method, PairScore(reason=one) if isinstance(one, str) else next(scores))
+            for one in items
+        ]
 
     def without(self, reason: str) -> list[dict[str, Any]]:
-        """A row with the reason."""
-        return [self._row(PairScore(reason=reason))]
+        """A row per construction with the reason."""
+        return [self._row(name, PairScore(reason=reason)) for name in self.constructions]
 
-    def _row(self, score: PairScore) -> dict[str, Any]:
-        values = score.to_dict() | {"method": self.method, "model": self.model_name}
+    def _row(self, method: str, score: PairScore) -> dict[str, Any]:
+        values = score.to_dict() | {"method": method, "model": self.model_name}
         return {name: values[name.removeprefix(self.prefix)] for name in self.output_columns}
 
     def announcement(self, lm: LanguageModel, items: Sequence[Any]) -> Announcement | None:
         """What an item like the first costs: of a pair alone, nothing is ranked."""
-        item = next((one for one in items if isinstance(one, WordPair)), None)
-        if item is None:
+        item = next((one[0] for one in items if not isinstance(one, Reason)), None)
+        if not isinstance(item, WordPair):
             return None
         options: dict[str, Any] = {"support": self.support, "settings": self.settings}
-        cost = lm.cost(item.cloze, methods=[self.method], **options, timed=False)
+        cost = lm.cost(item.cloze, methods=self.constructions, **options, timed=False)
         cheaper = "; the method orders takes 3 per item"
-        note = "" if self.method == METHOD_WITHOUT_TABLES else cheaper
-        return Announcement(self.method, item.cloze, cost, note=note, is_brief=True)
+        note = "" if METHOD_WITHOUT_TABLES in self.constructions else cheaper
+        return Announcement(
+            ", ".join(self.constructions), item.cloze, cost, note=note, is_brief=True
+        )

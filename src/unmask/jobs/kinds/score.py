@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from unmask.jobs.kinds import Kind, Reason, Row
+from unmask.jobs.kinds import Announcement, Kind, Reason, Row
 from unmask.jobs.tally import Tally
 from unmask.language_model import LanguageModel
 from unmask.printable import quoted
+from unmask.queries.costs.cost import Cost
 from unmask.sequences import scoring
 from unmask.sequences.outputs import (
     BITS,
@@ -19,6 +20,7 @@ from unmask.sequences.outputs import (
 from unmask.sequences.scores import LogRatio, TextScore
 from unmask.sequences.texts import TokenisedText, tokenised_or_reasons
 from unmask.settings import Settings
+from unmask.text.cloze import Cloze
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +130,19 @@ class ScoreKind(Kind):
         columns = {"method": method, "order": order, "unit": self.unit, "model": self.model_name}
         own = {**numbers, **columns}
         return {name: own.get(name.removeprefix(self.prefix)) for name in self.output_columns}
+
+    def announcement(self, lm: LanguageModel, items: Sequence[Any]) -> Announcement | None:
+        """What a text or pair like the first costs: by each method a forward pass per token."""
+        texts = next((one for one in items if not isinstance(one, Reason)), None)
+        if texts is None:
+            return None
+        passes = sum(len(one.places) for one in texts)
+        by_path = self.orders * max(len(one.places) for one in texts)
+        each = [by_path if method == "hcb-path" else passes for method in self.methods]
+        longest = max(texts, key=lambda one: len(one.ids))
+        cloze = Cloze("", longest.ids, longest.places[:1])
+        cost = Cost(sum(each), len(longest.ids), 0, at_most="hcb-path" in self.methods)
+        return Announcement(", ".join(self.methods), cloze, cost, is_brief=True)
 
     def all_failed_message(self, tally: Tally) -> str:
         """The error if no text has a score."""
