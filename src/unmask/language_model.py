@@ -214,11 +214,11 @@ class LanguageModel(JointModel):
             >>> len(samples), samples.method, samples.converged
             (100, 'log-pool', True)
         """
-        cloze, how = self._as_cloze(text, blanks), settings or Settings()
+        cloze, run_settings = self._as_cloze(text, blanks), settings or Settings()
         several = len(cloze.positions) > 2
         check_counts(n=(n, 1), chains=(chains, 1), warm_up=(warm_up, 0), thin=(thin, 1))
         check_no_sketch(support, "samples are drawn from a whole joint")
-        axes = choose_axes(self.model, self._vocabulary, cloze, support, how)
+        axes = choose_axes(self.model, self._vocabulary, cloze, support, run_settings)
         drawn = sample_blanks(
             self.model,
             cloze,
@@ -229,7 +229,7 @@ class LanguageModel(JointModel):
             warm_up=warm_up,
             thin=thin,
             seed=seed,
-            settings=how,
+            settings=run_settings,
             options=options,
         )
         passes = drawn.forward_passes + axes.forward_passes
@@ -372,10 +372,10 @@ class LanguageModel(JointModel):
             [(0, 1)]
         """
         bound = check_bound(at_most)
-        how = MapOptions("mutual-information", self.support(support), samples, seed=seed)
+        options = MapOptions("mutual-information", self.support(support), samples, seed=seed)
         question = question_of(replace(self._as_cloze(text), gold=None), self.tokenizer)
         reader = RowReader(self.model, settings or Settings())
-        return independent_groups(reader, question, how, bound)[0]
+        return independent_groups(reader, question, options, bound)[0]
 
     def dependence_maps(
         self,
@@ -412,8 +412,8 @@ class LanguageModel(JointModel):
             >>> [one.top(1)[0].names for one in lm.dependence_maps(texts, measure="pmi")]
             [('dogs', 'running'), ('sings', '.')]
         """
-        how = MapOptions(measure, self.support(support), samples, window, seed)
-        check_support(how.measure, support)
+        options = MapOptions(measure, self.support(support), samples, window, seed)
+        check_support(options.measure, support)
 
         def questions() -> Iterator[MapQuestion]:
             each = iter(repeat(None) if places is None else places)
@@ -421,12 +421,14 @@ class LanguageModel(JointModel):
                 if (chosen := next(each, ())) == ():
                     raise ClozeError(f"text {number} has no places; give those of each text")
                 question = read_question(self, text, places=chosen, support=support)
-                how.check(question, f"text {number}")
+                options.check(question, f"text {number}")
                 yield question
             if places is not None and next(each, None) is not None:
                 raise ClozeError("there are more places than texts; give those of each text")
 
-        return dependence_maps(self.model, questions(), how, settings or Settings(), name=self.name)
+        return dependence_maps(
+            self.model, questions(), options, settings or Settings(), name=self.name
+        )
 
     def cost(
         self,
@@ -831,9 +833,9 @@ class LanguageModel(JointModel):
         check_options(method, options)
         if options and not construction(method).needs((2, 2), {}).whole:
             raise MethodError(f"{method} of targets takes no option {quoted(next(iter(options)))}")
-        how, size = settings or Settings(), self.max_length
+        run_settings, size = settings or Settings(), self.max_length
         return fill_targets(
-            WordQuestion(self.model, self.tokenizer, self._vocabulary, cloze, how, size),
+            WordQuestion(self.model, self.tokenizer, self._vocabulary, cloze, run_settings, size),
             targets,
             method=method,
             piece_prior=piece_prior,
@@ -851,11 +853,11 @@ class LanguageModel(JointModel):
                 "together takes one support for all blanks: 'vocabulary', 'tokens', 'no-special', "
                 f"an alphabet or a list of tokens, not {quoted(support)}"
             )
-        given = "tokens" if is_auto(support) else support
-        axis = choose(given, self._vocabulary, self.model.special_ids)
-        how = MapOptions("mutual-information", axis, SAMPLES_WHEN_FILLING)
+        candidates = "tokens" if is_auto(support) else support
+        axis = choose(candidates, self._vocabulary, self.model.special_ids)
+        options = MapOptions("mutual-information", axis, SAMPLES_WHEN_FILLING)
         question = question_of(replace(cloze, gold=None), self.tokenizer)
-        filled = fill_together(RowReader(self.model, settings), question, how, bound)
+        filled = fill_together(RowReader(self.model, settings), question, options, bound)
         ids = tuple(int(axis.ids[place]) for place in filled.tokens)
         fill = Fill(tuple(axis.names[place] for place in filled.tokens), ids, filled.log_prob)
         (ranked,) = fill_results.of_tokens(self.tokenizer, cloze, [fill], "together")

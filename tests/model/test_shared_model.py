@@ -18,7 +18,7 @@ from tiny_models import build
 from torch import Tensor, nn
 
 import unmask
-from unmask.model.arrangement import run_and_put_back
+from unmask.model.arrangement import run_and_restore
 from unmask.model.hooks import _LOCKS, lock_of
 
 THREADS, EACH, DIFFERENT = 4, 80, 40
@@ -259,7 +259,7 @@ def test_what_a_pass_replaces_is_put_back_in_a_child():
             leave.wait(60)
 
     model = Changing()
-    other = threading.Thread(target=lambda: run_and_put_back(model, model), daemon=True)
+    other = threading.Thread(target=lambda: run_and_restore(model, model), daemon=True)
     other.start()
     assert inside.wait(60)
     try:

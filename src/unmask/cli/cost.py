@@ -65,7 +65,7 @@ class CostCommand:
         self._check()
         whole_texts = self._text_methods()
         methods = whole_texts or self.methods.names(every=["all"])
-        how = {} if whole_texts else self.methods.given(methods)
+        by_method = {} if whole_texts else self.methods.given(methods)
         support = self.estimation.support(() if self.support is None else (self.support,))
         settings = self.running.settings()
 
@@ -92,7 +92,7 @@ class CostCommand:
                 methods=methods,
                 support=support,
                 settings=settings,
-                options=how,
+                options=by_method,
                 examples=self.examples,
             )
         bill = Bill(

@@ -121,7 +121,7 @@ class EvaluateCommand:
 
     def _request(self) -> "EvaluationRequest":
         methods = self.methods.names(every=["all"])
-        how = self.methods.given(methods)
+        by_method = self.methods.given(methods)
 
         from unmask.evaluation.request import EvaluationRequest
 
@@ -133,7 +133,7 @@ class EvaluateCommand:
             support="auto" if self.support is None else options.support(self.support),
             **vars(self.estimation),
             methods=methods,
-            options=how,
+            options=by_method,
             settings=self.running.settings(progress=False),
             corpus_name=self.corpus_name,
             model_name=self.model_name,

@@ -300,8 +300,8 @@ def say_written(place: str) -> None:
 
 def as_json(lm: "LanguageModel", **values: object) -> str:
     """What a command found by a model, as JSON."""
-    about = {"model": lm.name, "revision": lm.revision}
-    return json.dumps({**about, **values}, indent=2, allow_nan=False)
+    model = {"model": lm.name, "revision": lm.revision}
+    return json.dumps({**model, **values}, indent=2, allow_nan=False)
 
 
 def read_stdin(what: str) -> str:

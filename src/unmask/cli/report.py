@@ -104,26 +104,26 @@ class ReportCommand:
 
         runs = [read_run(Path(folder)) for folder in self.runs]
         resampling = Resampling(resamples=self.resamples, seed=self.seed)
-        it = report(runs, resampling=resampling, baseline=self.baseline)
+        result = report(runs, resampling=resampling, baseline=self.baseline)
         if self.corpus:
-            it = _with_corpora(it, self)
-        if self.table and it.baseline is None and any(map(_has_baseline, tables)):
+            result = _with_corpora(result, self)
+        if self.table and result.baseline is None and any(map(_has_baseline, tables)):
             raise UnmaskError(
                 "differences are to mlm, which was not measured; give --baseline NAME"
             )
-        _write(_document(it, tables, self.output_format), self.output)
+        _write(_document(result, tables, self.output_format), self.output)
         # behind what can reject a command, because a folder is copied to once
         if self.copy_to is not None:
-            if len(it.runs) != 1:
-                raise UnmaskError(f"--copy-to copies one run, not {len(it.runs)}; give one RUN")
-            copy_run(it.runs[0], self.copy_to)
+            if len(result.runs) != 1:
+                raise UnmaskError(f"--copy-to copies one run, not {len(result.runs)}; give one RUN")
+            copy_run(result.runs[0], self.copy_to)
         written: list[str | Path] = []
         if self.figures is not None:
-            written += draw(it, Path(self.figures), self.figure_format, say=options.say)
+            written += draw(result, Path(self.figures), self.figure_format, say=options.say)
         if self.html is not None:
             from unmask.evaluation.reports.html.page import page
 
-            _write(page(it), self.html)
+            _write(page(result), self.html)
             written.append(self.html)
         for path in written:
             print(f"wrote {printable(str(path))}", file=sys.stderr)
@@ -162,7 +162,7 @@ class ReportCommand:
             raise UnmaskError("--corpus is read for --parser or --with-text; give one of them too")
 
 
-def _with_corpora(it: "Report", chosen: ReportCommand) -> "Report":
+def _with_corpora(report: "Report", chosen: ReportCommand) -> "Report":
     """The report with what is made of texts; a run and its corpus are matched by a hash."""
     from unmask.evaluation.reports.reporting import with_syntax, with_text
     from unmask.evaluation.reports.syntax import spacy_parser
@@ -171,21 +171,21 @@ def _with_corpora(it: "Report", chosen: ReportCommand) -> "Report":
     parse = None if chosen.parser is None else spacy_parser(chosen.parser)
     corpora = [read_corpus(chosen.reading.spec(place)) for place in chosen.corpus]
     if parse is not None:
-        it = with_syntax(it, corpora, parse)
-    return with_text(it, corpora) if chosen.with_text else it
+        report = with_syntax(report, corpora, parse)
+    return with_text(report, corpora) if chosen.with_text else report
 
 
-def _document(it: "Report", tables: list[str], format: str) -> str:
+def _document(report: "Report", tables: list[str], format: str) -> str:
     from unmask.evaluation.reports import rendering
     from unmask.evaluation.reports.reporting import config, notes
     from unmask.evaluation.reports.reporting import tables as made
     from unmask.evaluation.reports.results_json import results_json
 
     if format == "json":
-        return results_json(it.summaries(), it.differences(), config(it))
+        return results_json(report.summaries(), report.differences(), config(report))
     if format == "csv":
         # a table for programs has no place for them
-        for note in notes(it):
+        for note in notes(report):
             options.say(note)
     write = {
         "text": rendering.text,
@@ -193,9 +193,9 @@ def _document(it: "Report", tables: list[str], format: str) -> str:
         "latex": rendering.latex,
         "csv": rendering.comma_separated,
     }[format]
-    if it.baseline is None:
+    if report.baseline is None:
         tables = [name for name in tables if not _has_baseline(name)]
-    return "\n".join(map(write, made(it, tables)))
+    return "\n".join(map(write, made(report, tables)))
 
 
 def _has_baseline(table: str) -> bool:

@@ -27,7 +27,7 @@ from unmask.tables.protocol import Tables
 Function = TypeVar("Function", bound=registered.Function)
 
 
-def _at_home(home: str) -> Construction:
+def _imported(home: str) -> Construction:
     module, _, name = home.rpartition(".")
     value = getattr(import_module(module, __name__), name)
     assert isinstance(value, Construction)
@@ -35,7 +35,7 @@ def _at_home(home: str) -> Construction:
 
 
 CONSTRUCTIONS: dict[str, Construction] = {
-    name: _at_home(method.home) for name, method in METHODS.items()
+    name: _imported(method.home) for name, method in METHODS.items()
 }
 
 

@@ -52,7 +52,7 @@ def answer(
     # of others it would take more passes
     free = {name: one for name, one in joints.items() if len(one.shape) == 2 and one.is_tabulated()}
     shared = {name: joint.mutual_information() for name, joint in free.items()}
-    stood = _tokens_that_stood(lm, question, blanked, cloze)
+    stood = _original_tokens(lm, question, blanked, cloze)
     cards, maps = panels.cards(joints, shared, blanked.words, stood), panels.maps(free)
     # the page names unknown tokens: a warning would put a visitor's text into the log
     unknown = note(lm.tokenizer, cloze) or ""
@@ -85,7 +85,7 @@ def _groups(
     return [(part, axes) for part, axes in zip(parts, over, strict=True) if part]
 
 
-def _tokens_that_stood(
+def _original_tokens(
     lm: unmask.LanguageModel, question: DemoQuestion, blanked: Blanked, cloze: unmask.Cloze
 ) -> tuple[int, ...] | None:
     """The original tokens of the blanks; None unless every blank was one known token."""

@@ -100,7 +100,7 @@ class RequestFilter:
         elif status := self._rejected(scope):
             await _say(receive, send, status)
         else:
-            await self._let_in(scope, receive, send)
+            await self._pass_on(scope, receive, send)
 
     def _rejected(self, scope: Scope) -> int | None:
         headers, path = Headers(scope=scope), scope["path"]
@@ -112,7 +112,7 @@ class RequestFilter:
         is_there = path in _PATHS or (path.startswith(_FOLDERS) and ".." not in path)
         return None if is_there else 404
 
-    async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Count what comes, and complete a reply that is not whole."""
         size, has_begun, is_whole = 0, False, False
 

@@ -91,7 +91,7 @@ class Handlers:
             yield _failed(error)
             return
         if job is None:
-            yield _instead(panels.BUSY, "busy")
+            yield _message_only(panels.BUSY, "busy")
         else:
             yield from self._watched(job, visitor)
 
@@ -99,7 +99,7 @@ class Handlers:
         """End the answer that a visitor waits for."""
         if job := self._running.get(visitor):
             job.cancel()
-            return _instead(panels.CANCELLED, "done")
+            return _message_only(panels.CANCELLED, "done")
         return PageUpdate()
 
     def _begun(self, question: DemoQuestion) -> Computation | None:
@@ -119,7 +119,7 @@ class Handlers:
                 yield PageUpdate()
             elif job.is_cancelled:
                 # it ends by itself soon, but nobody has to wait for that
-                yield _instead(panels.CANCELLED, "done")
+                yield _message_only(panels.CANCELLED, "done")
             else:
                 error = job.future.exception()
                 yield _failed(error) if error else job.future.result()
@@ -136,9 +136,9 @@ def _failed(error: BaseException) -> PageUpdate:
     else:
         failures.say("answer", error)
         message = panels.FAILED
-    return _instead(message, "rejected")
+    return _message_only(message, "rejected")
 
 
-def _instead(message: str, kind: str) -> PageUpdate:
+def _message_only(message: str, kind: str) -> PageUpdate:
     """A line in place of an answer: one to another question would be taken for its own."""
     return PageUpdate(panels.line(message, kind), "", "", "")

@@ -207,7 +207,7 @@ def constructions(
     def changed(method: str) -> dict[str, object]:
         own, given = default_options(method), options.get(method, {})
         return {
-            name: _as_kept(method, name, value)
+            name: _as_stored(method, name, value)
             for name, value in given.items()
             if own.get(name, ...) != value
         }
@@ -215,7 +215,7 @@ def constructions(
     return tuple(LabelledMethod(method, changed(method)) for method in methods)
 
 
-def _as_kept(method: str, name: str, value: object) -> object:
+def _as_stored(method: str, name: str, value: object) -> object:
     """An option as it is read back from a plan: a label must be the same in every process."""
     try:
         return json.loads(canonical(value))

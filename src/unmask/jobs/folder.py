@@ -180,12 +180,12 @@ def held(folder: str, plan: JobPlan, shard: Shard) -> Iterator[JobPlan]:
             with lock(local, "plan", timeout=-1):
                 locks.enter_context(lock_shard(local, shard))
                 reject_other_counts(local, shard)
-                agreed = _agreed(folder, plan)
+                agreed = _stored_or_new(folder, plan)
             if shard.count == 1:
                 # of several processes that share a folder another may be writing
                 remove_unfinished(Path(folder))
         else:
-            agreed = _agreed(folder, plan)
+            agreed = _stored_or_new(folder, plan)
         yield agreed
 
 
@@ -194,7 +194,7 @@ def is_read_only(folder: str) -> bool:
     return os.path.isdir(folder) and not os.access(folder, os.W_OK)
 
 
-def _agreed(folder: str, plan: JobPlan) -> JobPlan:
+def _stored_or_new(folder: str, plan: JobPlan) -> JobPlan:
     """The plan of the folder, after one was written if there was none."""
     stored = stored_plan(folder)
     if stored is None:

@@ -47,7 +47,7 @@ def identify(lm: LanguageModel, *, name: str, dtype: str) -> ModelIdentity:
         vocabulary=sha256(list(lm.support().names)),
         dtype=dtype,
         config=configuration(lm),
-        tokenizer=tokenizing(lm),
+        tokenizer=tokenizer_settings(lm),
         probe=probe(lm.model),
     )
 
@@ -77,7 +77,7 @@ def configuration(lm: LanguageModel) -> dict[str, Any]:
     return settings
 
 
-def tokenizing(lm: LanguageModel) -> dict[str, Any]:
+def tokenizer_settings(lm: LanguageModel) -> dict[str, Any]:
     """How texts become tokens: normaliser, pre-tokeniser, the rest of it, and special tokens.
 
     The tokens of a sample show what no setting names. Texts that are too long are refused.

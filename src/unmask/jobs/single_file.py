@@ -73,7 +73,7 @@ class RowWriter:
         self._waiting: list[Row] = []
         self._counted = Tally()
 
-    def go_on(self, progress: "_Written") -> None:
+    def resume(self, progress: "_Written") -> None:
         """Begin after what an earlier run has written."""
         self.units = self._next = progress.units
         self.bytes, self.hash, self.tally = progress.bytes, progress.hash, progress.tally
@@ -205,23 +205,23 @@ class _Partial:
     def opened(self, layout: FileLayout) -> Iterator[RowWriter]:
         """Open it where the last whole unit ends."""
         remove_unfinished(self.note.parent, self.note.name)
-        progress = self._earlier()
+        progress = self._resumable()
         with explained(self._part):
             file = self._part.open("r+" if progress else "x", encoding="utf-8", newline="")
         writer = RowWriter(file, layout, self._write_note, self._part)
         try:
             with closed(file, self._part):
                 if progress:
-                    writer.go_on(progress)
+                    writer.resume(progress)
                     file.truncate(progress.bytes)
                     file.seek(0, os.SEEK_END)
                 self._write_note(writer, now=True)
                 yield writer
         except BaseException as error:
-            self._leave(writer, error)
+            self._keep_whole_rows(writer, error)
             raise
 
-    def _earlier(self) -> _Written | None:
+    def _resumable(self) -> _Written | None:
         """What can be resumed; None after an unusable file is removed."""
         # a file without rows is one that was killed before the first
         noted = self._noted() if self._part.exists() and self._part.stat().st_size else None
@@ -232,7 +232,7 @@ class _Partial:
             return None
         stored = read_plan(json.dumps(noted["plan"]), _shown(self.note))
         if self._plan is None:
-            raise self._of_another()
+            raise self._other_run()
         check_same(stored, self._plan, _shown(self._part))
         written_hash, size = hashlib.sha256(), noted["bytes"]
         with self._part.open("rb") as file:
@@ -252,7 +252,7 @@ class _Partial:
             if note["sha256"] != sha256([facts]):
                 raise ValueError("it has changed")
         except FileNotFoundError:
-            raise self._of_another() from None
+            raise self._other_run() from None
         except (ValueError, KeyError, TypeError):
             raise StoreError(
                 f"{_shown(self.note)} is damaged, or of another version of unmask; rename or "
@@ -260,7 +260,7 @@ class _Partial:
             ) from None
         return facts
 
-    def _of_another(self) -> StoreError:
+    def _other_run(self) -> StoreError:
         return StoreError(
             f"{_shown(self._part)} holds rows of another run, which cannot be continued; "
             "rename or remove it, or give another output"
@@ -283,7 +283,7 @@ class _Partial:
         write_text(self.note, canonical({"facts": facts, "sha256": sha256([facts])}))
         self._noted_at, self._noted_texts = time.monotonic(), writer.tally.texts
 
-    def _leave(self, writer: RowWriter, error: BaseException) -> None:
+    def _keep_whole_rows(self, writer: RowWriter, error: BaseException) -> None:
         """Leave whole rows; after an interruption, report how many are left."""
         if not writer.bytes:
             self._part.unlink(missing_ok=True)

@@ -121,7 +121,7 @@ class Work:
             # rows count unknown tokens; a warning per unit would be thousands
             warnings.simplefilter("ignore", UnmaskWarning)
             valid = [item for item in read.items if not isinstance(item, Reason)]
-            results = iter(_each(self.kind, lm, valid) if valid else [])
+            results = iter(_run_all(self.kind, lm, valid) if valid else [])
         rows = [
             self.kind.without(item) if isinstance(item, Reason) else next(results)
             for item in read.items
@@ -190,7 +190,7 @@ def _has_unknown(item: object) -> bool:
     return any(getattr(text, "unknown", None) for text in texts)
 
 
-def _each(kind: Kind, lm: LanguageModel, items: Sequence[Any]) -> list[list[dict[str, Any]]]:
+def _run_all(kind: Kind, lm: LanguageModel, items: Sequence[Any]) -> list[list[dict[str, Any]]]:
     """The rows of all items; where one fails, those of each on its own."""
     try:
         return kind.run(lm, items)
@@ -203,7 +203,7 @@ def _each(kind: Kind, lm: LanguageModel, items: Sequence[Any]) -> list[list[dict
         if len(items) == 1:
             return [FailedRows(kind.without(description))]
     half = len(items) // 2
-    return [*_each(kind, lm, items[:half]), *_each(kind, lm, items[half:])]
+    return [*_run_all(kind, lm, items[:half]), *_run_all(kind, lm, items[half:])]
 
 
 def _check(plan: JobPlan | None) -> Callable[[LanguageModel], None]:

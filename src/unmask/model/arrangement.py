@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 Replaced = tuple[tuple[dict[str, Any], str, Any, Any], ...]
 
 
-def _put_back(replaced: Replaced) -> None:
+def _restore(replaced: Replaced) -> None:
     for owner, name, before, _ in replaced:
         owner[name] = before
 
@@ -56,7 +56,7 @@ def _same(owner: dict[str, Any], earlier: dict[str, Any]) -> bool:
     return len(owner) == len(earlier) and all(owner.get(name) is earlier[name] for name in earlier)
 
 
-def run_and_put_back(model: nn.Module, run: Callable[[], Result]) -> tuple[Result, Replaced | None]:
+def run_and_restore(model: nn.Module, run: Callable[[], Result]) -> tuple[Result, Replaced | None]:
     """Run, restore what the run replaced, and return it; random numbers are restored too."""
     before, random_state = Arrangement(model), torch.get_rng_state()
     # its message about a change that is undone would mislead
@@ -67,16 +67,16 @@ def run_and_put_back(model: nn.Module, run: Callable[[], Result]) -> tuple[Resul
         log.disabled = True
         return run()
 
-    def put_back() -> None:
+    def restore() -> None:
         nonlocal replaced
         log.disabled = was_silent
         change = before.replaced()
         if change is not None:
             replaced = change
-            _put_back(change)
+            _restore(change)
             torch.set_rng_state(random_state)
 
-    result = run_and_undo(run_silently, put_back)
+    result = run_and_undo(run_silently, restore)
     return result, replaced
 
 
@@ -89,4 +89,4 @@ def run_rearranged(replaced: Replaced, run: Callable[[], Result]) -> Result:
             owner[name] = after
         return run()
 
-    return run_and_undo(put_in_and_run, lambda: _put_back(replaced))
+    return run_and_undo(put_in_and_run, lambda: _restore(replaced))

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from unmask.errors import ModelError, NumericsError
 from unmask.lazy import computed_once
-from unmask.model.arrangement import Replaced, run_and_put_back, run_rearranged
+from unmask.model.arrangement import Replaced, run_and_restore, run_rearranged
 from unmask.model.hooks import lock_of, without_gradients
 from unmask.model.output_layer import (
     FollowedLayer,
@@ -217,7 +217,7 @@ class HuggingFaceMaskedLM:
             return self.model(input_ids=ids, return_dict=True, **options)
 
         if length not in self._replaced_at:
-            output, self._replaced_at[length] = run_and_put_back(self.model, run)
+            output, self._replaced_at[length] = run_and_restore(self.model, run)
             return output
         replaced = self._replaced_at[length]
         return run() if replaced is None else run_rearranged(replaced, run)

@@ -113,7 +113,7 @@ class RowReader:
                 readouts = self._run(rows.batch(batch), at)
                 self.forward_passes += len(readouts)
                 if batch.stop < rows.count:
-                    self._tell((time.perf_counter() - began) / len(readouts))
+                    self._report_speed((time.perf_counter() - began) / len(readouts))
                 finite = finite & torch.isfinite(readouts).all()
                 if readouts.device.type == "cpu":
                     require_finite(finite)
@@ -206,7 +206,7 @@ class RowReader:
     def _run(self, ids: Int[Tensor, "rows length"], positions: Positions) -> Tensor:
         return self.model.readouts(ids.to(self.model.device), positions)
 
-    def _tell(self, seconds_per_row: float) -> None:
+    def _report_speed(self, seconds_per_row: float) -> None:
         tell, self.after_first_batch = self.after_first_batch, None
         if tell is not None:
             tell(seconds_per_row)

@@ -50,11 +50,11 @@ class JointModel(Guessable):
 
     def __repr__(self) -> str:
         """Name, vocabulary and place."""
-        kept = "factored" if self.model.output_embedding is not None else "dense"
+        storage = "factored" if self.model.output_embedding is not None else "dense"
         return (
             f"<{type(self).__name__} {printable(self.name)}: "
             f"{self.model.vocabulary_size:,} tokens, "
-            f"{kept} tables, {self.model.device}>"
+            f"{storage} tables, {self.model.device}>"
         )
 
     def cloze(self, text: str, *, blanks: Sequence[Blank] | None = None) -> Cloze:
@@ -224,14 +224,14 @@ class JointModel(Guessable):
             >>> unmask.construct("log-pool", tables).top(1)
             [Fill('people' 'outside', probability=0.03755)]
         """
-        cloze, how = self._as_cloze(text, blanks), settings or Settings()
+        cloze, run_settings = self._as_cloze(text, blanks), settings or Settings()
         if len(cloze.positions) != 2:
             raise ClozeError(f"tables take two blanks; the text has {blanks_of(cloze)}")
         check_no_sketch(support, "tables are whole")
-        axes = choose_axes(self.model, self._vocabulary, cloze, support, how)
-        reader = RowReader(self.model, how, forward_passes=axes.forward_passes)
-        about = {**self._provenance(cloze), **axes.diagnostics()}
-        return PairTables(ElicitedSource(reader, cloze, axes.supports, about), how)
+        axes = choose_axes(self.model, self._vocabulary, cloze, support, run_settings)
+        reader = RowReader(self.model, run_settings, forward_passes=axes.forward_passes)
+        facts = {**self._provenance(cloze), **axes.diagnostics()}
+        return PairTables(ElicitedSource(reader, cloze, axes.supports, facts), run_settings)
 
     def _request(
         self,

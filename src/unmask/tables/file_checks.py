@@ -108,7 +108,7 @@ def _with_aliases(own: Mapping[str, Tensor], aliases: Any) -> Tensors:
 def _support(tensors: Tensors, part: str, names: Any) -> Support:
     if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
         raise UnmaskError(f"the names of {part} are not texts")
-    ids = _taken(tensors, part, (len(names),), _INTEGERS)
+    ids = _take(tensors, part, (len(names),), _INTEGERS)
     if bool((ids < 0).any()):
         raise UnmaskError(f"{part} does not hold ids from 0 on")
     # rejects an id that is there twice, and an axis without tokens
@@ -117,18 +117,18 @@ def _support(tensors: Tensors, part: str, names: Any) -> Support:
 
 def _table(tensors: Tensors, name: str, given: Literal["a", "b"], shape: Shape) -> ConditionalTable:
     logits, contexts = _logits(tensors, name, shape), shape[1 if given == "b" else 0]
-    normalizer = _taken(tensors, f"{name}.log_normalizer", (contexts,), _EXACT)
+    normalizer = _take(tensors, f"{name}.log_normalizer", (contexts,), _EXACT)
     return ConditionalTable(logits, given, normalizer)
 
 
 def _logits(tensors: Tensors, name: str, shape: Shape) -> Logits:
     if f"{name}.dense" in tensors:
-        return DenseLogits(_taken(tensors, f"{name}.dense", shape, _FLOATS))
+        return DenseLogits(_take(tensors, f"{name}.dense", shape, _FLOATS))
     (a, b), left = shape, tensors.get(f"{name}.left")
     width = left.shape[1] if left is not None and left.ndim == 2 else 0
     sizes = {"left": (a, width), "right": (b, width), "bias_a": (a,), "bias_b": (b,)}
     parts = {
-        part: _taken(tensors, f"{name}.{part}", size, _FLOATS)
+        part: _take(tensors, f"{name}.{part}", size, _FLOATS)
         for part, size in sizes.items()
         if f"{name}.{part}" in tensors or not part.startswith("bias")
     }
@@ -143,13 +143,13 @@ def _marginals(tensors: Tensors, captured: Any, shape: Shape) -> MaskedMarginals
     if len(shares) != 2 or not all(type(one) in (int, float) and 0 <= one < 1.01 for one in shares):
         raise UnmaskError(f"its captured mass {quoted(captured)} is not two numbers from 0 to 1")
     log_a, log_b = (
-        _taken(tensors, f"masked.{side}", (size,), _EXACT)
+        _take(tensors, f"masked.{side}", (size,), _EXACT)
         for side, size in zip("ab", shape, strict=True)
     )
     return MaskedMarginals(log_a, log_b, (float(shares[0]), float(shares[1])))
 
 
-def _taken(
+def _take(
     tensors: Tensors, name: str, shape: tuple[int, ...], types: tuple[torch.dtype, ...]
 ) -> Tensor:
     """Take the tensor of this name, shape and type; any that remain do not belong to tables."""

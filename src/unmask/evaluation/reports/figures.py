@@ -67,7 +67,7 @@ def draw(
             write_text(path, comma_separated(table(report, name)))
             yield path
         if not bins:
-            say(f"no figure of {AXES[kind]}: {_nothing(report)}")
+            say(f"no figure of {AXES[kind]}: {_no_figure_reason(report)}")
         settings = by_setting(bins)
         named = Counter(map(file_name, settings))
         for group, of_group in settings.items():
@@ -109,14 +109,14 @@ def distance_figure(bins: Sequence[DistanceBin], *, title: str, axis_label: str)
 
 def described(bins: Sequence[DistanceBin], *, title: str, axis_label: str) -> str:
     """What a figure shows, in words: the course of every line of its first panel."""
-    lines = "; ".join(_course(name, line) for name, line in _lines(bins).items())
+    lines = "; ".join(_line_summary(name, line) for name, line in _lines(bins).items())
     return (
         f"P-NLL and U-NLL less those of {_baseline(bins)} by {axis_label}: {title}. In P-NLL:"
         f" {lines}. The table has all numbers."
     )
 
 
-def _course(name: str, line: Sequence[DistanceBin]) -> str:
+def _line_summary(name: str, line: Sequence[DistanceBin]) -> str:
     """From the first bin of a line to its last, and the bins whose intervals leave out zero."""
     points = [(_between(one.first, one.last), one.pairwise_nll) for one in line]
     (near, first), (far, last) = points[0], points[-1]
@@ -226,7 +226,7 @@ def _between(first: int, last: int) -> str:
     return str(first) if first == last else f"{first}–{last}"
 
 
-def _nothing(report: Report) -> str:
+def _no_figure_reason(report: Report) -> str:
     if report.baseline is None:
         return "there is no mlm to compare with; choose another baseline="
     return f"no setting has {printable(report.baseline)} and a construction to compare with it"

@@ -49,7 +49,7 @@ def _overlapped(
     Meanwhile another thread reads the next job, and a third one writes the last.
     """
     with (
-        _turns_of(_SECONDS_PER_TURN),
+        _switch_interval(_SECONDS_PER_TURN),
         ThreadPoolExecutor(1) as reader,
         ThreadPoolExecutor(1) as writer,
     ):
@@ -60,12 +60,12 @@ def _overlapped(
             while written:
                 yield written.popleft().result()
             written.append(writer.submit(overlapped.write, job, result))
-            _give_back()
+            _release_memory()
         while written:
             yield written.popleft().result()
 
 
-def _give_back() -> None:
+def _release_memory() -> None:
     """Return free memory to the system: over many jobs in threads, glibc keeps ever more."""
     if sys.platform == "linux":
         # other C libraries do not have it
@@ -74,7 +74,7 @@ def _give_back() -> None:
 
 
 @contextmanager
-def _turns_of(seconds: float) -> Iterator[None]:
+def _switch_interval(seconds: float) -> Iterator[None]:
     """How long a thread may keep the others from running Python, and as before afterwards."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(min(seconds, before))

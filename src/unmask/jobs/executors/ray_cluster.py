@@ -149,7 +149,7 @@ def connect(address: str) -> tuple[Any, bool]:
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "critical"}
     if address == LOCAL:
         options["include_dashboard"] = False
-    with _signals_kept():
+    with _restored_signals():
         try:
             ray.init(address=address, **options)
         except Exception as error:  # Ray raises whatever its parts raise
@@ -174,7 +174,7 @@ def _probe(address: str) -> None:
 
 
 @contextmanager
-def _signals_kept() -> Iterator[None]:
+def _restored_signals() -> Iterator[None]:
     """Ray takes SIGTERM for itself; result rows that are not saved yet need ours."""
     before = signal.getsignal(signal.SIGTERM)
     try:

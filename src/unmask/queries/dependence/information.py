@@ -82,7 +82,7 @@ def by_information(
         for place, one in enumerate(measured):
             totals[opening.number].add(opening.places, place, one, row)
     return [
-        total.found(options.pairs(question))
+        total.result(options.pairs(question))
         for total, question in zip(totals, questions, strict=True)
     ]
 
@@ -112,7 +112,7 @@ class _Total:
         # an opening's masked row is read once
         self.forward_passes += int(measured.rows[row]) + (place == 0)
 
-    def found(self, pairs: Iterable[tuple[int, int]]) -> MeasuredMap:
+    def result(self, pairs: Iterable[tuple[int, int]]) -> MeasuredMap:
         """Both directions averaged, in bits, of pairs that are near enough."""
         bits = 2 * math.log(2)
         far = torch.ones_like(self.values, dtype=torch.bool)
