@@ -707,9 +707,8 @@ def test_the_command_asks_for_the_plan(changes: dict[str, object]) -> None:
     assert request.model.revision == "v1"
     assert (request.examples, request.seed) == (plan.draw.limit, plan.draw.seed)
     assert tuple(request.masks) == plan.draw.masks
-    assert request.support == (
-        plan.support if isinstance(plan.support, str) else list(plan.support)
-    )
+    support = "vocabulary" if request.exact else request.support
+    assert support == (plan.support if isinstance(plan.support, str) else list(plan.support))
     assert [
         LabelledMethod(name, request.options.get(name, {})) for name in request.methods
     ] == list(plan.constructions)
