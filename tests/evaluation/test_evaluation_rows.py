@@ -43,7 +43,7 @@ def test_distance_counts_the_tokens_between(positions: tuple[int, int], distance
         ({"all_kl": math.inf}, "all_kl"),
         ({"gold_kl": None}, "gold_kl"),
         ({"incompatibility": math.inf}, "incompatibility"),
-        ({"reason": "broken", "all_kl": 1.0}, "has no metrics, not all_kl"),
+        ({"reason": "broken", "all_kl": 1.0}, "has no all_kl; leave one out"),
     ],
 )
 def test_wrong_values_are_rejected(changes: dict[str, object], said: str) -> None:

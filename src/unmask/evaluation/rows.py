@@ -103,7 +103,7 @@ class ResultRow:
             if self.reason is None and not (name == "all_kl" and value is None and self.sketched):
                 _check_finite(name, value)
             elif self.reason is not None and value is not None:
-                raise UnmaskError(f"a result row with an error has no metrics, not {name}")
+                raise UnmaskError(f"a result row with a reason has no {name}; leave one out")
 
     @property
     def failed(self) -> bool:

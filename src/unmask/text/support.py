@@ -132,7 +132,7 @@ class Support:
         if len(pieces) > 1:
             message += (
                 f": it is {len(pieces)} pieces of this tokenizer "
-                f"({' '.join(map(printable, pieces))}); give such words as the targets= of fill"
+                f"({' '.join(map(printable, pieces))}); give such words as targets of fill"
             )
         near = difflib.get_close_matches(name, self._place_of_name, n=3, cutoff=0.7)
         hint = f"; did you mean {' or '.join(quoted(n) for n in near)}?" if near else ""

@@ -254,14 +254,14 @@ def _reject_namesakes(plans: Iterable[EvaluationPlan]) -> None:
     for plan in plans:
         model = first.setdefault(f"model {plan.model.name}", plan).model
         corpus = first.setdefault(f"corpus {plan.corpus.name}", plan).corpus
-        for kind, kinds, name, same in (
-            ("model", "models", model.name, same_function(model, plan.model)),
-            ("corpus", "corpora", corpus.name, corpus.digest == plan.corpus.digest),
+        for kinds, name, same in (
+            ("models", model.name, same_function(model, plan.model)),
+            ("corpora", corpus.name, corpus.digest == plan.corpus.digest),
         ):
             if not same:
                 raise StoreError(
                     f"two runs name different {kinds} {quoted(name)}; report them apart, or"
-                    f" evaluate one with {kind}_name="
+                    " evaluate one under another name"
                 )
 
 
