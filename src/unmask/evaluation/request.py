@@ -13,12 +13,7 @@ from unmask.errors import CorpusError, MethodError, SupportError, UnmaskError
 from unmask.evaluation.kind import EXAMPLE, Evaluate
 from unmask.evaluation.masks import MASKS, MaskedPair, examples
 from unmask.evaluation.rows import WHOLE_VOCABULARY
-from unmask.evaluation.run import (
-    CorpusIdentity,
-    EvaluationPlan,
-    ExampleSelection,
-    LabelledMethod,
-)
+from unmask.evaluation.run import CorpusIdentity, EvaluationPlan, ExampleSelection, LabelledMethod
 from unmask.jobs.canonical import canonical, sha256
 from unmask.jobs.executors.local import Executor, LocalExecutor
 from unmask.jobs.identify import identify
@@ -132,12 +127,7 @@ def prepare(request: EvaluationRequest, *, standard_input: BinaryIO | None = Non
     if sketch is not None:
         check_sketched(methods, "leave it out, or give exact=True, which runs the whole vocabulary")
     turns, draw = draw_examples(
-        lm,
-        corpus,
-        masks=request.masks,
-        limit=request.examples,
-        seed=request.seed,
-        support=support,
+        lm, corpus, masks=request.masks, limit=request.examples, seed=request.seed, support=support
     )
     plan = EvaluationPlan(
         model=identify(

@@ -196,11 +196,7 @@ class _Driver:
         self._written_at = time.monotonic()
 
     def run(
-        self,
-        executor: Executor,
-        work: Work,
-        progress: bool | None,
-        look_at: LookAt,
+        self, executor: Executor, work: Work, progress: bool | None, look_at: LookAt
     ) -> Outcome:
         """All units that are left: if those that failed fail again, the others are done."""
         new = (unit for unit in self._share() if unit.number not in self._tried)

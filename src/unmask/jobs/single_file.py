@@ -19,14 +19,7 @@ from typing import IO, Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
-from unmask.durable import (
-    add_bytes,
-    closed,
-    explained,
-    put_in_place,
-    remove_unfinished,
-    write_text,
-)
+from unmask.durable import add_bytes, closed, explained, put_in_place, remove_unfinished, write_text
 from unmask.errors import StoreError
 from unmask.jobs.canonical import canonical, sha256
 from unmask.jobs.plan import JobPlan, check_same, read_plan
@@ -290,10 +283,7 @@ class _Partial:
             self.note.unlink(missing_ok=True)
             return
         # on a full disk the note may be an earlier one
-        with (
-            suppress(StoreError, OSError),
-            self._part.open("r+", encoding="utf-8") as writer.file,
-        ):
+        with suppress(StoreError, OSError), self._part.open("r+", encoding="utf-8") as writer.file:
             writer.file.truncate(writer.bytes)
             self._write_note(writer, now=True)
         going = "to begin anew" if self._plan is None else "to go on after them"

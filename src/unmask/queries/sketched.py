@@ -195,10 +195,7 @@ def _largest_error(joint: Joint, fill: tuple[int, int] | None) -> float:
 
 
 def tables_of(
-    pair: SketchedPair,
-    *,
-    replicate: int | None = None,
-    probes: Sequence[Sequence[int]] = NO_PROBES,
+    pair: SketchedPair, *, replicate: int | None = None, probes: Sequence[Sequence[int]] = NO_PROBES
 ) -> PairTables:
     """The tables of a sketch, with estimates of their law and of J from whole rows."""
     tables = pair.tables(replicate=replicate, probes=probes)

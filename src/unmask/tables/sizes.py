@@ -25,11 +25,7 @@ def table_bytes(shape: Sequence[int]) -> int:
 
 
 def check_fits(
-    shape: Sequence[int],
-    memory_limit: int,
-    *,
-    geometric: bool = False,
-    blanks: str | None = None,
+    shape: Sequence[int], memory_limit: int, *, geometric: bool = False, blanks: str | None = None
 ) -> None:
     """Reject tables that would not fit, before anything runs; `blanks` is how to name them."""
     needed = table_bytes(shape)

@@ -12,13 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 from unmask.errors import ClozeError
 from unmask.printable import printable, quoted
 from unmask.text.spans import Blank as Blank
-from unmask.text.spans import (
-    Span,
-    checked_blanks,
-    places_of_span,
-    span_of_place,
-    span_of_word,
-)
+from unmask.text.spans import Span, checked_blanks, places_of_span, span_of_place, span_of_word
 from unmask.text.spans import trimmed as trimmed
 
 # other ways to write a blank: named when a text holds one that this model ignores
@@ -108,11 +102,7 @@ class Cloze:
 
 
 def parse_cloze(
-    text: object,
-    tokenizer: Tokenizer,
-    *,
-    blanks: object = None,
-    max_length: int | None = None,
+    text: object, tokenizer: Tokenizer, *, blanks: object = None, max_length: int | None = None
 ) -> Cloze:
     """Read a text with mask tokens, or an ordinary text with `blanks`.
 

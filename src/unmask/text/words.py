@@ -26,10 +26,7 @@ class Word:
 
 
 def joined_words(
-    text: str,
-    places: Sequence[int],
-    word_ids: Sequence[int | None],
-    offsets: Sequence[Span],
+    text: str, places: Sequence[int], word_ids: Sequence[int | None], offsets: Sequence[Span]
 ) -> tuple[Word, ...]:
     """Pieces that belong together; a piece of nothing but space belongs to what follows it."""
     words: list[Word] = []

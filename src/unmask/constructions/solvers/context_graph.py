@@ -167,10 +167,7 @@ class LineFlows:
             between=lambda first, second: _between(
                 self._lines,
                 # a line's mass leaves by its own conditional, whatever the other blanks' say
-                lambda t, s: (
-                    (moved[t] + moved[s]) / (2 * blanks),
-                    (moved[t] - moved[s]) / blanks,
-                ),
+                lambda t, s: ((moved[t] + moved[s]) / (2 * blanks), (moved[t] - moved[s]) / blanks),
                 first,
                 second,
             ),

@@ -11,11 +11,7 @@ from typing import Any
 
 from unmask.errors import StoreError
 from unmask.evaluation.reports.bootstrap import Resampling
-from unmask.evaluation.reports.distance import (
-    DistanceBin,
-    by_distance,
-    differences_by_distance,
-)
+from unmask.evaluation.reports.distance import DistanceBin, by_distance, differences_by_distance
 from unmask.evaluation.reports.summary import BASELINE, Difference, Summary, differences, summarise
 from unmask.evaluation.reports.syntax import Parser, syntactic_distances
 from unmask.evaluation.reports.tables import (

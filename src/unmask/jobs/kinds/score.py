@@ -10,13 +10,7 @@ from unmask.language_model import LanguageModel
 from unmask.printable import quoted
 from unmask.queries.costs.cost import Cost
 from unmask.sequences import scoring
-from unmask.sequences.outputs import (
-    BITS,
-    PAIR_COLUMNS,
-    TEXT_COLUMNS,
-    WORD_COLUMNS,
-    result_rows,
-)
+from unmask.sequences.outputs import BITS, PAIR_COLUMNS, TEXT_COLUMNS, WORD_COLUMNS, result_rows
 from unmask.sequences.scores import LogRatio, TextScore
 from unmask.sequences.texts import TokenisedText, tokenised_or_reasons
 from unmask.settings import Settings

@@ -170,12 +170,7 @@ class ProductSums:
 
 
 def sums_of_products(
-    tables: tuple[Table, Table],
-    powers: Vector,
-    factors: Weights,
-    logs: Weights,
-    *,
-    entropies: bool,
+    tables: tuple[Table, Table], powers: Vector, factors: Weights, logs: Weights, *, entropies: bool
 ) -> ProductSums:
     """One read for all: `powers` has those of q(a | b) and q(b | a), each 0, a half or 1.
 
