@@ -1,4 +1,4 @@
-"""Write docs/reference/commands.md: the help of every command, as the parser prints it.
+"""Write docs/reference/commands.md, the help of every command, and columns.md, what they write.
 
     python runs/command_help.py          # write it
     python runs/command_help.py --check  # say whether it is up to date: exit code 1 where not
@@ -14,8 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from unmask import cli
+from unmask.cli.command import Declared, _written, declared
+from unmask.names import COLUMNS
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "commands.md"
+COLUMNS_PAGE = PAGE.with_name("columns.md")
 COMMAND = "python runs/command_help.py"
 WIDTH = 100
 _ABOUT = f"""\
@@ -35,7 +38,40 @@ def page() -> str:
     parts = [_ABOUT, f"{links}\n", *_section("unmask", parser)]
     for name, command in commands.items():
         parts += _section(f"unmask {name}", command)
-    return "\n".join(parts)
+    return "\n".join([*parts, _options()])
+
+
+def columns_page() -> str:
+    """The page of every column that a command writes."""
+    lines = [
+        f"<!-- written by `{COMMAND}` -->\n# Columns\n",
+        "Every column that a command adds to its rows. All columns of the input are kept.",
+        "`METHOD` stands for the name of a method, `METRIC` for that of a metric; `--prefix` is",
+        "put before the names of `score`, `pairs` and `variants`. Logarithms are natural.\n",
+        "| column | unit | what it holds | commands |\n|---|---|---|---|",
+    ]
+    for name, column in sorted(COLUMNS.items(), key=lambda one: one[0].lower()):
+        commands = ", ".join(column.commands)
+        meaning = column.meaning.replace("|", "\\|")
+        lines.append(f"| `{name}` | {column.unit} | {meaning} | {commands} |")
+    return "\n".join(lines) + "\n"
+
+
+def _options() -> str:
+    """A table of all options: one row for each name and help."""
+    rows: dict[tuple[str, str], tuple[Declared, list[str]]] = {}
+    for name, command in cli._COMMANDS.items():
+        for one in declared(command):
+            if not one.option.is_positional:
+                text = one.option.help.replace("{default}", _written(one.default))
+                rows.setdefault((one.name, text), (one, []))[1].append(name)
+    lines = ["## All options\n", "| option | what it does | commands |\n|---|---|---|"]
+    for (name, text), (one, commands) in sorted(rows.items()):
+        short = f"`{one.option.short}`, " if one.option.short else ""
+        value = "" if one.type is bool else f" {one.option.metavar or name.upper()}"
+        shown = f"{short}`--{name.replace('_', '-')}{value}`".replace("|", "\\|")
+        lines.append(f"| {shown} | {text.replace('|', chr(92) + '|')} | {', '.join(commands)} |")
+    return "\n".join(lines) + "\n"
 
 
 def words(text: str) -> list[str]:
@@ -83,11 +119,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     if not chosen.check:
         PAGE.write_text(page(), encoding="utf-8")
+        COLUMNS_PAGE.write_text(columns_page(), encoding="utf-8")
         return 0
-    if PAGE.is_file() and words(PAGE.read_text(encoding="utf-8")) == words(page()):
-        return 0
-    print(f"{PAGE.name} is not what the commands say: run {COMMAND}", file=sys.stderr)
-    return 1
+    for path, text in ((PAGE, page()), (COLUMNS_PAGE, columns_page())):
+        if not path.is_file() or words(path.read_text(encoding="utf-8")) != words(text):
+            print(f"{path.name} is not what the code says: run {COMMAND}", file=sys.stderr)
+            return 1
+    return 0
 
 
 if __name__ == "__main__":

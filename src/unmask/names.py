@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from unmask.arguments import real_number, whole_number
 from unmask.errors import MethodError
@@ -55,6 +56,157 @@ MEASURES = {
         "other",
     ),
 }
+
+
+class OutputColumn(NamedTuple):
+    """A column that commands write: its unit or type, what it holds, and the commands."""
+
+    unit: str
+    meaning: str
+    commands: tuple[str, ...]
+
+
+def _columns() -> dict[str, OutputColumn]:
+    """Every column, by its name: METHOD and METRIC stand for names of methods and metrics."""
+    rows = ("fill", "pairs", "score", "variants", "dependence", "evaluate")
+    by_commands: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
+        rows: {"reason": ("text", "why the row has no numbers; empty if it has")},
+        ("pairs", "score", "variants", "dependence", "evaluate", "report"): {
+            "model": ("text", "name of the model"),
+        },
+        ("fill", "pairs", "score", "mutations"): {
+            "method": ("text", "method or construction that the numbers are by"),
+        },
+        ("fill", "pairs", "mutations", "evaluate"): {
+            "incompatibility": ("bits", "J: how far the two conditionals contradict each other"),
+        },
+        ("pairs", "score", "mutations", "evaluate"): {
+            "forward_passes": ("count", "forward passes of the model for the row"),
+        },
+        ("pairs", "score"): {
+            "unknown_tokens": ("count", "parts that the vocabulary has no token for"),
+        },
+        ("score", "dependence"): {
+            "unit": ("text", "nats or bits, of the numbers of the row"),
+            "standard_error": ("as its number", "standard error of the number, if it is estimated"),
+        },
+        ("pairs", "dependence"): {
+            "pmi": ("nats", "pointwise mutual information of the two words"),
+        },
+        ("variants", "mutations"): {
+            "window": ("text", "positions that the model read, as 10-521; empty if all"),
+        },
+        ("variants", "landscape"): {
+            "METHOD": ("nats", "log-odds of the mutant against the wild type by this method"),
+            "mutation_count": ("count", "mutations of the mutant"),
+        },
+        ("mutations", "landscape"): {
+            "mutant": ("text", "mutations joined by colons, as A42G:L45K; wt is the wild type"),
+        },
+        ("evaluate", "report"): {
+            "corpus": ("text", "name of the corpus"),
+            "mask": ("text", "contiguous or random: how the two blanks were chosen"),
+            "support": ("text", "tokens that blanks range over; vocabulary (sketch): estimated"),
+            "construction": ("text", "the construction, with its options"),
+        },
+        ("fill",): {
+            "fills": ("JSON", "the likeliest fills, with fill-mask's keys"),
+            "diagnostics": ("JSON", "how the answer was computed, and what it left out"),
+        },
+        ("pairs",): {
+            "log_p": ("nats", "log p(w1, w2)"),
+            "log_p_1_given_2": ("nats", "log p(w1 | w2)"),
+            "log_p_2_given_1": ("nats", "log p(w2 | w1)"),
+            "association": ("nats", "log p(w1, w2) minus each word's while the other is masked"),
+            **{
+                f"{name}_error": ("as its number", f"standard error of {name}")
+                for name in ("log_p", "log_p_1_given_2", "log_p_2_given_1", "pmi")
+            },
+            "incompatibility_error": ("bits", "standard error of incompatibility"),
+            "pieces_1": ("count", "tokens of the first word"),
+            "pieces_2": ("count", "tokens of the second word"),
+        },
+        ("score",): {
+            "order": ("text", "order of unmasking"),
+            "score": ("unit", "score of the text: the sum over its tokens"),
+            "tokens": ("count", "tokens that are scored"),
+            "word_number": ("index", "number of the word, from 0"),
+            "word": ("text", "the word"),
+            "start": ("characters", "where the word begins in the text"),
+            "end": ("characters", "where the word ends"),
+            "pieces": ("count", "tokens of the word"),
+            "surprisal": ("unit", "minus the score of the word"),
+            "log_ratio": ("unit", "score of the first text minus that of the second"),
+            "correct": ("0, 0.5 or 1", "whether the first text of a pair wins; 0.5 is a tie"),
+            "orders": ("count", "orders that hcb-path averages"),
+            "places": ("count", "tokens in which the two texts of a pair differ"),
+        },
+        ("variants",): {
+            "METHOD_interaction": ("nats", "the score minus those of the single mutations"),
+            "METHOD_spread": ("nats", "standard deviation over orders (hcb-path)"),
+            "METHOD_incompatibility": ("bits", "J of the joint of this method"),
+            "METHOD_forward_passes": ("count", "forward passes that the variant takes alone"),
+            "blocks": ("count", "blocks that many mutations are cut into"),
+            "assay": ("text", "name of the file, if there are several"),
+        },
+        ("mutations",): {
+            "log_odds": ("nats", "log-odds of the mutant against the wild type"),
+            "single_log_odds": ("nats", "those of each mutation alone, as a list"),
+            "interaction": ("nats", "log_odds minus the sum of single_log_odds"),
+        },
+        ("dependence",): {
+            "first": ("index", "number of the first place, from 0"),
+            "second": ("index", "number of the second place"),
+            "first_name": ("text", "word, residue or blank at the first place"),
+            "second_name": ("text", "the same at the second place"),
+            "distance": ("places", "how far apart the two are: 1 if they are neighbours"),
+            "mutual_information": ("bits", "how far filling one place moves the other"),
+            "jacobian": ("nats", "how far writing other tokens at one place moves the other"),
+            "tree": ("true or false", "whether the pair is an edge of the strongest tree"),
+        },
+        ("evaluate",): {
+            "example_id": ("text", "sentence and mask"),
+            "sentence_id": ("text", "file and number of the sentence"),
+            "pairwise_nll": ("nats per token", "P-NLL: of both true tokens together"),
+            "unary_nll": ("nats per token", "U-NLL: of each true token given the other"),
+            "all_kl": (
+                "nats per token",
+                "A-KL: to the model's conditionals, mean over all contexts",
+            ),
+            "gold_kl": ("nats per token", "G-KL: the same at the true tokens"),
+            "pairwise_error": ("nats per token", "standard error of pairwise_nll"),
+            "unary_error": ("nats per token", "standard error of unary_nll"),
+            "gold_bytes": ("bytes", "UTF-8 bytes of the two true tokens"),
+            "length": ("count", "tokens of the text"),
+            "positions": ("index", "where the two blanks are, in tokens"),
+            "spans": ("characters", "where they are in the sentence"),
+            "token_distance": ("count", "tokens between the two blanks"),
+            "passes": ("count", "sweeps of a solver over the tables"),
+            "converged": ("true or false", "whether a solver converged"),
+            "seconds": ("seconds", "time of the whole example; its rows share it"),
+            "software": ("text", "versions that computed the row"),
+            "device": ("text", "device that computed the row"),
+        },
+        ("report",): {
+            "examples": ("count", "examples that were measured"),
+            "failed": ("count", "examples that failed"),
+            "less": ("text", "construction that is subtracted, in a table of differences"),
+            "distance from": ("count", "smallest token distance of the row"),
+            "to": ("count", "largest token distance of the row"),
+            "METRIC": ("as its name", "U-PPL, P-PPL, U-NLL, P-NLL, A-KL, G-KL or nats/byte"),
+            "METRIC stderr": ("as its metric", "standard error by the bootstrap"),
+            "METRIC low": ("as its metric", "lower end of the 95% interval"),
+            "METRIC high": ("as its metric", "upper end of the 95% interval"),
+        },
+    }
+    return {
+        name: OutputColumn(unit, meaning, commands)
+        for commands, some in by_commands.items()
+        for name, (unit, meaning) in some.items()
+    }
+
+
+COLUMNS = _columns()
 
 # scores of whole texts, and of pairs of them
 TEXT_METHODS = ("pll", "pll-word-l2r", "unmasking")

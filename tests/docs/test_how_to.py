@@ -93,7 +93,7 @@ def check(arguments: list[str]) -> argparse.Namespace:
     except SystemExit:
         pytest.fail(f"unmask {shlex.join(arguments)}: not a command")
     if chosen.command == "evaluate":
-        Shard.parse(chosen.shard)
+        Shard.parse(chosen.shard or "0/1")
         command = value(evaluate.EvaluateCommand, vars(chosen))
         command._check()
         command._request()

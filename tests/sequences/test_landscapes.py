@@ -223,7 +223,7 @@ def test_rows_name_every_combination_once():
     assert [row["mutant"] for row in rows] == [
         *("wt", a, b, c, f"{a}:{b}", f"{a}:{c}", f"{b}:{c}", f"{a}:{b}:{c}")
     ]
-    assert [row["mutations"] for row in rows] == [0, 1, 1, 1, 2, 2, 2, 3]
+    assert [row["mutation_count"] for row in rows] == [0, 1, 1, 1, 2, 2, 2, 3]
     assert rows[0]["log-pool"] == rows[0]["mrf"] == 0
     assert rows[5]["mrf"] == float(found.of("mrf")[1, 0, 1])
     assert [row["log-pool"] for row in rows[1:4]] == found.single()

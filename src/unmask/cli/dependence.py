@@ -36,7 +36,8 @@ class DependenceCommand(many.RowsCommand):
         "how far writing other tokens at one place moves the log-probabilities at the other. If "
         "a text has mask tokens, the blanks are the places, and stay masked. --support amino-acids "
         "makes a text a sequence of residues, counted from 1. Prints the strongest pairs of one "
-        "text; --output writes all of them. Of files, all columns and all pairs are written as they"
+        "text; --output writes all of them. --figure draws a heat map, or with --tree arcs, and "
+        "below them the tree of --parser. Of files, all columns and all pairs are written as they"
         " are known, and a text that cannot be mapped has a reason instead of numbers."
     )
     EXAMPLE = (
@@ -78,17 +79,11 @@ class DependenceCommand(many.RowsCommand):
         "and draw them as arcs over the text",
         default=False,
     )
-    top: int = option("number of pairs to print (default: {default})", "N", default=10)
+    top: int = options.TOP()
     seed: int = options.SEED()
     json: bool = options.JSON()
-    figure: str | None = option(
-        "also draw a .svg, .png or .pdf file: a heat map, or arcs with --tree; needs the extra "
-        "plots",
-        "FILE",
-    )
-    parser: str | None = option(
-        "draw the tree of this spaCy model below the arcs; needs the extra syntax", "NAME"
-    )
+    figure: str | None = options.FIGURE()
+    parser: str | None = options.PARSER()
     output: str | None = many.OUTPUT()
     output_format: str | None = options.OUTPUT_FORMAT()
     strict: bool = options.STRICT()

@@ -37,7 +37,7 @@ class EvaluateCommand:
     model: str = options.MODEL()
     output: str = required("folder for the results", "FOLDER", short="-o")
     corpus_name: str | None = option("name of the corpus in tables", "NAME")
-    model_name: str | None = option("name of the model in tables", "NAME")
+    model_name: str | None = options.MODEL_NAME()
     mask: tuple[str, ...] = option(
         "contiguous (two adjacent tokens), random (any two), or both: contiguous,random (default: "
         "both)",
@@ -57,19 +57,8 @@ class EvaluateCommand:
     support: str | None = option(options.SUPPORT, "NAME|TOKENS", group="construction")
     estimation: options.Estimation = group(options.Estimation())
     running: options.Running = group(options.Running())
-    shard: str = option(
-        "do every N-th part from the I-th on, counting from 0, so that N processes can share one "
-        "folder (default: {default})",
-        "I/N",
-        default="0/1",
-        group="running",
-    )
-    texts_per_unit: int = option(
-        "examples of each mask per part, which is what a crash loses at most (default: {default})",
-        "N",
-        default=1,
-        group="running",
-    )
+    texts_per_unit: int | None = many.TEXTS_PER_UNIT()
+    shard: str | None = many.SHARD()
     distributed: cluster.RayOptions = group(cluster.RayOptions())
 
     def run(self) -> int:
@@ -92,11 +81,11 @@ class EvaluateCommand:
         self.estimation.check(self.support or ())
 
     def _run(self, request: "EvaluationRequest", executor: "Executor | None") -> int:
-        from unmask.evaluation.request import evaluate, prepare
+        from unmask.evaluation.request import EXAMPLES_PER_UNIT, evaluate, prepare
         from unmask.jobs.shards import Shard
 
-        shard = Shard.parse(self.shard)
-        prepared = prepare(request)
+        shard = Shard() if self.shard is None else Shard.parse(self.shard)
+        size, prepared = self.texts_per_unit, prepare(request)
         if not self.quiet or self.dry_run:
             print(_announcement(prepared), file=sys.stderr)
         if self.dry_run:
@@ -108,7 +97,7 @@ class EvaluateCommand:
                 many.whole_path(self.output),
                 shard=shard,
                 executor=executor,
-                examples_per_unit=self.texts_per_unit,
+                examples_per_unit=EXAMPLES_PER_UNIT if size is None else size,
                 strict=self.strict,
                 progress=False if self.quiet else None,
                 say=options.say,

@@ -47,8 +47,9 @@ class FillCommand(many.RowsCommand):
         "Rank what fills the blanks of a text together. Write the model's mask token where a token "
         "is missing ([MASK] for BERT, <mask> for RoBERTa), or name the words of an ordinary text "
         "to blank with --blank. Several methods share the same forward passes and are shown side "
-        "by side. Of a file, every row is a text: in its column text, and optionally targets, "
-        "piece_prior, blanks, support and method in place of the options; other columns are kept. "
+        "by side. --figure draws a heat map of two blanks or a bar chart of one. Of a "
+        "file, every row is a text: in its column text, and optionally targets, piece_prior, "
+        "blanks, support and method in place of the options; other columns are kept. "
         "A row is written as soon as it is known, and one that cannot be answered has a reason."
     )
     EXAMPLE = (
@@ -68,18 +69,14 @@ class FillCommand(many.RowsCommand):
         "WORD|START:END|INDEX",
         default=(),
     )
-    top: int = option("number of fills to show (default: {default})", "N", default=10)
+    top: int = options.TOP()
     together: float | None = option(
         "instead of ranking fills, write one: blanks that share at most BITS of mutual "
         "information, such as 0.05, are filled at the same time, each with its likeliest token",
         "BITS",
     )
     json: bool = options.JSON()
-    figure: str | None = option(
-        "also draw the fills into a .svg, .png or .pdf file: a heat map of two blanks, with "
-        "several methods side by side, or a bar chart of one blank; needs the extra plots",
-        "FILE",
-    )
+    figure: str | None = options.FIGURE()
     quiet: bool = options.QUIET()
     methods: _Methods = group(_Methods())
     support: tuple[str, ...] = option(

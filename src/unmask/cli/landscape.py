@@ -29,7 +29,8 @@ class LandscapeCommand:
         "replaces it. Prints the log-odds of each mutation alone against the wild type, the pairs"
         " with the strongest epistasis (what both do together beyond what each does alone, the "
         "mean over all combinations of the others), and the likeliest combinations, all in nats. "
-        "--output writes all combinations."
+        "--output writes all combinations, with a column per method; --figure draws epistasis and "
+        "combinations by the first method."
     )
     EXAMPLE = (
         "unmask landscape -m facebook/esm2_t6_8M_UR50D --sequence MKTAYIAKQR K2R A4G I6L -o all.csv"
@@ -47,15 +48,11 @@ class LandscapeCommand:
         "NAME",
         default=(DEFAULT_METHOD,),
     )
-    top: int = option("pairs and combinations (default: {default})", "N", default=10)
+    top: int = options.TOP()
     json: bool = options.JSON()
     output: str | None = options.OUTPUT_FILE()
     output_format: str | None = options.OUTPUT_FORMAT()
-    figure: str | None = option(
-        "also draw a .svg, .png or .pdf file: epistasis of all pairs, and all combinations, by the "
-        "first method; needs the extra plots",
-        "FILE",
-    )
+    figure: str | None = options.FIGURE()
     running: options.Running = group(options.Running())
     dry_run: bool = options.DRY_RUN()
     quiet: bool = options.QUIET()
@@ -94,7 +91,7 @@ class LandscapeCommand:
                 options.as_json(lm, **table.to_dict()) if self.json else _as_tables(table, self.top)
             )
         if is_rows:
-            names = ["mutant", "mutations", *table.methods]
+            names = ["mutant", "mutation_count", *table.methods]
             many.write_rows(self.output or "-", names, table.to_rows(), self.output_format)
             if not self.quiet and self.output not in (None, "-"):
                 options.say_written(self.output)

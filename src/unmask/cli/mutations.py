@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # what takes no longer is not announced
 _FEW_PASSES = 512
-_COLUMNS = (
+COLUMNS = (
     *("mutant", "method", "log_odds", "single_log_odds", "interaction", "incompatibility"),
     *("window", "forward_passes"),
 )
@@ -90,9 +90,11 @@ class MutationsCommand:
             for effect in lm.mutations(sequence, mutants, method=method, **{**asked, **how[method]})
         ]
         if is_rows:
-            every = [{**one.to_dict(), "mutant": _name(one)} for one in effects]
-            rows = [{name: row[name] for name in _COLUMNS} for row in every]
-            many.write_rows(self.output or "-", _COLUMNS, rows, self.output_format)
+            every = [
+                {**one.to_dict(), "mutant": _name(one), "window": _window(one)} for one in effects
+            ]
+            rows = [{name: row[name] for name in COLUMNS} for row in every]
+            many.write_rows(self.output or "-", COLUMNS, rows, self.output_format)
         else:
             print(_as_json(lm, sequence, effects) if self.json else _as_table(effects))
         if not self.json and not self.quiet:
@@ -145,6 +147,10 @@ def _as_json(lm: "LanguageModel", sequence: str, effects: "list[MutationEffect]"
 
 def _name(effect: "MutationEffect") -> str:
     return ":".join(map(str, effect.mutations))
+
+
+def _window(effect: "MutationEffect") -> str | None:
+    return None if effect.window is None else f"{effect.window[0]}-{effect.window[1]}"
 
 
 def _cost(

@@ -31,7 +31,7 @@ class ReportCommand:
         "Make tables from the folders that unmask evaluate wrote: the paper's four metrics for "
         "every construction, with bootstrap intervals over sentences, and paired differences. "
         "Perplexities are exponentials of mean NLLs. The paper's own numbers are shown where "
-        "model and corpus match."
+        "model and corpus match. --parser adds syntactic distances; it needs --corpus."
     )
     EXAMPLE = "unmask report runs/snli runs/xsum --output-format markdown -o results.md"
 
@@ -68,9 +68,7 @@ class ReportCommand:
         "ids; needs --corpus; do not use it for pages that you publish",
         default=False,
     )
-    parser: str | None = option(
-        "spaCy model, such as en_core_web_sm: adds syntactic distances; needs --corpus", "MODEL"
-    )
+    parser: str | None = options.PARSER()
     corpus: tuple[str, ...] = option(
         "corpus of a run, for --parser or --with-text; repeat the option for runs on several "
         "corpora",

@@ -68,7 +68,7 @@ class ScoreOptions(many.RowsCommand):
     json: bool = options.JSON()
     prefix: str = many.PREFIX()
     no_text: bool = option("leave out the texts, so the rows can be published", default=False)
-    model_name: str | None = option("name of the model in the rows (default: its own)", "NAME")
+    model_name: str | None = options.MODEL_NAME()
     running: options.Running = group(options.Running(), without=options.TABLES)
     strict: bool = options.STRICT()
     dry_run: bool = options.DRY_RUN()

@@ -155,7 +155,7 @@ class Landscape(Guessable):
         return [
             {
                 "mutant": self.name(cell),
-                "mutations": sum(cell),
+                "mutation_count": sum(cell),
                 **{name: float(values[cell]) for name, values in self.log_odds.items()},
             }
             for cell in every

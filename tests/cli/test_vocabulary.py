@@ -1,0 +1,146 @@
+"""One name, one meaning: options are alike in every command, and so are columns."""
+
+import csv
+import itertools
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unmask.cli import _COMMANDS, mutations
+from unmask.cli.command import declared
+from unmask.constructions import CONSTRUCTIONS
+from unmask.evaluation.kind import Evaluate
+from unmask.jobs.kinds.dependence import DependenceKind
+from unmask.jobs.kinds.fill import FillKind
+from unmask.jobs.kinds.pairs import PairsKind
+from unmask.jobs.kinds.score import ScoreKind
+from unmask.jobs.kinds.variants import VariantsKind
+from unmask.names import COLUMNS, MEASURES
+from unmask.sequences.variants.methods import METHODS
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+# options that cannot be alike: what is taken, or what is written, is another thing
+DIFFERENT = {
+    "method": "commands have methods of their own",
+    "support": "tokens of a blank, letters of a mutation, or places of a text",
+    "output": "rows, a folder, or a document",
+    "output_format": "rows or a document (report)",
+    "column": "one column of texts (score), or several of a corpus",
+    "sequence": "can be left out of an assay (variants)",
+    "examples": "of a cost, or per mask (evaluate)",
+    "max_passes": "a visitor of the demo waits",
+}
+
+
+def test_an_option_is_the_same_wherever_it_is() -> None:
+    by_name: dict[str, set[Any]] = defaultdict(set)
+    for command in _COMMANDS.values():
+        for one in declared(command):
+            if not one.option.is_positional:
+                shown = one.option.help, one.option.metavar, one.option.short, one.option.choices
+                by_name[one.name].add((*shown, repr(one.default), str(one.type)))
+    assert {name for name, every in by_name.items() if len(every) > 1} == set(DIFFERENT)
+
+
+def test_commands_over_rows_have_the_same_options() -> None:
+    shared = {"input", "input_format", "limit", "output", "output_format", "json", "strict"}
+    shared |= {"dry_run", "quiet", "shard", "texts_per_unit", "method", "ray", "workers", "wait"}
+    for name in ("fill", "pairs", "score", "variants", "dependence"):
+        names = {one.name for one in declared(_COMMANDS[name])}
+        # dependence has measures
+        assert shared - names <= ({"method"} if name == "dependence" else set()), name
+    for name in ("mutations", "landscape", "evaluate", "tune"):
+        assert "dry_run" in {one.name for one in declared(_COMMANDS[name])}, name
+
+
+def written(command: str) -> set[str]:
+    """The columns that a command adds, with all of its options."""
+    kinds: dict[str, list[Any]] = {
+        "fill": [FillKind()],
+        "pairs": [PairsKind(constructions=("orders", "log-pool"))],
+        "score": [
+            ScoreKind(methods=("unmasking",), order="margin"),
+            ScoreKind(words=True),
+            ScoreKind(columns=("good", "bad")),
+        ],
+        "variants": [VariantsKind(methods=tuple(METHODS), file_column="assay")],
+        "dependence": [DependenceKind(measure=name, tree=True) for name in MEASURES],
+    }
+    if command == "evaluate":
+        return set(Evaluate.output_columns)
+    if command == "mutations":
+        return set(mutations.COLUMNS)
+    found: set[str] = {"assay"} if command == "variants" else set()
+    for kind in kinds[command]:
+        found |= set(kind.output_columns)
+    return found
+
+
+def general(command: str, column: str) -> str:
+    """A column with METHOD in place of the name of a method."""
+    if command not in ("variants", "landscape"):
+        return column
+    longest = sorted({*METHODS, *CONSTRUCTIONS}, key=len, reverse=True)
+    for method in longest:
+        if column == method or column.startswith(f"{method}_"):
+            return f"METHOD{column.removeprefix(method)}"
+    return column
+
+
+@pytest.mark.parametrize(
+    "command", ["fill", "pairs", "score", "variants", "dependence", "evaluate", "mutations"]
+)
+def test_the_page_has_the_columns_of_a_command_and_no_other(command: str) -> None:
+    of_page = {name for name, column in COLUMNS.items() if command in column.commands}
+    found = {general(command, name) for name in written(command)}
+    assert found == of_page
+
+
+def rows_of(command: str) -> Iterator[list[str]]:
+    """The columns of rows that transcripts hold of a command."""
+    transcripts = [path.read_text(encoding="utf-8") for path in GOLDEN.glob("*.golden")]
+    for line, answer in itertools.chain.from_iterable(map(steps, transcripts)):
+        words = line.removeprefix("$ ").split()
+        is_other = "unmask" not in words or words[words.index("unmask") + 1] != command
+        if is_other or "--prefix" in words:
+            continue
+        for one in answer:
+            text = one.removeprefix("  | ").removeprefix("  ")
+            if re.match(r'\{"\w+": .*"reason": ', text):
+                yield list(json.loads(text))
+            elif re.search(r",(reason|forward_passes)$|^mutant,mutation_count,", text):
+                yield next(csv.reader([text]))
+
+
+def steps(text: str) -> Iterator[tuple[str, list[str]]]:
+    for part in re.split(r"^(?=\$ )", text, flags=re.MULTILINE):
+        line, *answer = part.split("\n")
+        yield line, answer
+
+
+@pytest.mark.parametrize(
+    "command", ["fill", "pairs", "score", "variants", "dependence", "mutations", "landscape"]
+)
+def test_rows_of_transcripts_have_columns_of_the_page(command: str) -> None:
+    inputs = {"id", "text", "note", "item", "word1", "word2", "mutant", "mutated_sequence"}
+    inputs |= {"DMS_score", "good", "bad", "kind", "UID", "field", "linguistics_term", "n"}
+    inputs |= {"extra", "sentence", "w1", "w2", "c", "sentence_good", "sentence_bad"}
+    every = list(rows_of(command))
+    assert every
+    of_page = {name for name, column in COLUMNS.items() if command in column.commands}
+    unknown = {general(command, name) for names in every for name in names} - of_page - inputs
+    assert not unknown
+
+
+def test_tables_of_reports_have_columns_of_the_page() -> None:
+    text = (GOLDEN / "evaluate.golden").read_text(encoding="utf-8")
+    heads = re.findall(r"^  (?:\| )?(corpus,mask,model,support,.*)$", text, re.MULTILINE)
+    assert len(heads) > 1
+    metric = re.compile(r"[UP]-PPL|[UP]-NLL|[AG]-KL|[UP] nats/byte")
+    names = {metric.sub("METRIC", name) for head in heads for name in head.split(",")}
+    assert names <= {name for name, column in COLUMNS.items() if "report" in column.commands}
