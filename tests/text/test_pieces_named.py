@@ -148,7 +148,7 @@ def test_lines_have_the_pieces_of_every_blank(folder, capsys, tmp_path):
 
 NOT_A_TOKEN = (
     r"{}'unhappy' is not one of the \d+ tokens of this blank: it is 2 pieces of this tokenizer "
-    r"\(un ##happy\); give words of several pieces as targets: lm.fill\(..., targets=\[...\]\)"
+    r"\(un ##happy\); give such words as targets of fill"
 )
 PAIR = "the [MASK] [MASK]."
 TOKENS = {
