@@ -207,8 +207,9 @@ class LanguageModel(JointModel):
         Returns:
             The draws, their frequencies, and whether the chains agree.
         Raises:
-            SupportError: The support is a `Sketch`, or a number of draws is not one.
+            SupportError: The support is a `Sketch`.
             MethodError: There is no such construction or option.
+            UnmaskError: A number of draws is not one.
         Examples:
             >>> samples = lm.sample("Two [MASK] are [MASK].", 100, support=20)
             >>> len(samples), samples.method, samples.converged

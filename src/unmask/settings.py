@@ -59,6 +59,11 @@ class Sketch:
     Contexts are added until the log-probabilities of the likeliest fills have a standard error
     below `precision`, in nats, or `max_passes` forward passes have run; with a precision of
     None just so many run. The same `seed` gives the same answer.
+
+    Examples:
+        >>> rough = unmask.Sketch(precision=None, max_passes=200)
+        >>> lm.joint("Two [MASK] are [MASK].", support=rough).is_sketched()
+        True
     """
 
     precision: float | None = 0.05

@@ -86,6 +86,19 @@ def test_described_arguments_are_those_of_the_signature(name: str) -> None:
     assert list(arguments(documented(value))) == [n for n in names if n not in ("self", "cls")]
 
 
+def test_what_a_model_returns_has_an_example() -> None:
+    returned = {
+        name
+        for value in vars(unmask.LanguageModel).values()
+        if inspect.isfunction(value)
+        for name in re.findall(r"\b[A-Z]\w+", str(inspect.signature(value).return_annotation))
+    }
+    classes = [name for name in sorted(returned & set(unmask.__all__)) if name != "Any"]
+    assert len(classes) >= 9
+    missing = [name for name in classes if ">>> " not in documented(getattr(unmask, name))]
+    assert missing == []
+
+
 def test_an_argument_means_the_same_everywhere() -> None:
     words = defaultdict(set)
     for value in CALLED.values():

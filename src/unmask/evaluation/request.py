@@ -248,13 +248,10 @@ def evaluate(
         >>> from unmask.evaluation import EvaluationRequest, ModelSource, prepare, read_run
         >>> from unmask.records.corpora import CorpusSpec
         >>> _ = Path("corpus.txt").write_text("Two dogs are running.")
-        >>> request = EvaluationRequest(
-        ...     corpus=CorpusSpec("corpus.txt"),
-        ...     model=ModelSource(place="models/tiny-english"),
-        ...     masks=["random"],
-        ...     examples=1,
-        ...     methods=["log-pool"],
-        ... )
+        >>> corpus = CorpusSpec("corpus.txt")
+        >>> model = ModelSource(place="models/tiny-english")
+        >>> how = {"masks": ["random"], "examples": 1, "methods": ["log-pool"]}
+        >>> request = EvaluationRequest(corpus=corpus, model=model, **how)
         >>> unmask.evaluate(prepare(request), "results", progress=False).done
         1
         >>> [row.construction for row in read_run("results").rows]

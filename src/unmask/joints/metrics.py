@@ -87,7 +87,7 @@ def perplexity(nlls: Iterable[float]) -> float:
     Returns:
         A perplexity; never a mean of perplexities.
     Raises:
-        NumericsError: There is none.
+        UnmaskError: There is none.
     Examples:
         >>> round(unmask.perplexity([1.0, 2.0]), 2)
         4.48

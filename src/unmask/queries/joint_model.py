@@ -144,7 +144,7 @@ class JointModel(Guessable):
             ClozeError: The text or its blanks cannot be read.
             MethodError: There is no such construction or option, or not for so many blanks.
             SupportError: A token or set of tokens does not exist.
-            MemoryLimitError: The tables would not fit the memory limit of the settings.
+            MemoryLimitError: The tables of several blanks exceed the memory limit of the settings.
         Examples:
             >>> lm.joint("Two [MASK] are [MASK].", support=20)
             <Joint over 2 blanks (20 x 20 tokens) by log-pool>

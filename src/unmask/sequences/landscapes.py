@@ -69,6 +69,10 @@ class Landscape(Guessable):
     conditionals. `captured_mass` is what the model gives to the two residues of each position, with
     all of them masked. `window` is the first and last position that the model read, None if it read
     all.
+
+    Examples:
+        >>> lm.landscape("MKTAYIAKQR", "K2R:A4G:I6L")
+        <Landscape of 3 mutations, 8 combinations, by log-pool>
     """
 
     sequence: str

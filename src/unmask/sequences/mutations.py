@@ -34,6 +34,10 @@ class MutationEffect(Guessable):
     together minus the sum of those alone: for two mutations it is the log odds ratio of the joint,
     for one mutation 0. `incompatibility` is J in bits, None if there are not both tables. `window`
     is the first and last position that the model read, None if it read all.
+
+    Examples:
+        >>> lm.mutations("MKTAYIAKQR", "A4G:I6L").joint.top(1)[0].tokens
+        ('A', 'A')
     """
 
     mutations: tuple[Mutation, ...]
@@ -78,6 +82,10 @@ class PairInteraction:
     not depend on the wild type. `interaction`, in nats, is the largest in absolute value over all
     double mutants, however unlikely the mutant is: `mutations` names it. `incompatibility` is J in
     bits, and `method` the construction with the number of letters: `log-pool-20`.
+
+    Examples:
+        >>> str(lm.interactions("MKTAYIAKQR", [4, 6])[0].mutations[0])
+        'A4I'
     """
 
     positions: tuple[int, int]

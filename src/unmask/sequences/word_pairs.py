@@ -48,6 +48,11 @@ class PairScore(Guessable):
     instead: `log_p` against each word's log-probability while the other is masked.
     `incompatibility` is J, in bits, None if no tables were made. The errors are standard errors,
     None if nothing was estimated. If there is a `reason`, there are no numbers.
+
+    Examples:
+        >>> (score,) = lm.pairs([("Two [MASK] are [MASK].", "dogs", "running")])
+        >>> round(score.log_p_1_given_2, 2), score.forward_passes
+        (-1.24, 3)
     """
 
     log_p: float | None = None

@@ -46,7 +46,12 @@ class Tile:
 
 
 class PairTables:
-    """Both conditional tables of a pair of blanks, read from a source as they are needed."""
+    """Both conditional tables of a pair of blanks, read from a source as they are needed.
+
+    Examples:
+        >>> lm.tables("Two [MASK] are [MASK].", support=20).shape
+        (20, 20)
+    """
 
     def __init__(self, source: TableSource, settings: Settings | None = None) -> None:
         self.source = source

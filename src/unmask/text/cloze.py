@@ -46,6 +46,10 @@ class Cloze:
     `positions` are flat, blank after blank; `widths` is how many of them each blank has (None: one
     each). `spans` are the characters that each blank covers in a text without mask tokens.
     `unknown` are the parts of the text around the blanks that the vocabulary has no token for.
+
+    Examples:
+        >>> lm.cloze("Two [MASK] are [MASK].").positions
+        (2, 4)
     """
 
     text: str

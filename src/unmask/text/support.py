@@ -31,7 +31,12 @@ def without_space_marker(piece: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """The tokens that one blank ranges over, in order."""
+    """The tokens that one blank ranges over, in order.
+
+    Examples:
+        >>> lm.support("amino-acids")
+        Support(20 tokens: 'A', 'C', 'D', ...)
+    """
 
     ids: Int[Tensor, " size"]
     names: Sequence[str]

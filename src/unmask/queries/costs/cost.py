@@ -34,6 +34,10 @@ class Cost:
     where they are not. `seconds` are those of forward passes, the output layer, sweeps and
     replicates on this machine. `at_most` is True for a sketch, which stops sooner if its precision
     is reached.
+
+    Examples:
+        >>> print(lm.cost("Two [MASK] are [MASK].", methods=["mlm"], timed=False))
+        1 forward pass of 7 tokens
     """
 
     forward_passes: int

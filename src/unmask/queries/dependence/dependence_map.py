@@ -68,6 +68,10 @@ class DependenceMap(Guessable):
     between places further apart. `standard_errors` are None where nothing was estimated by samples.
     A jacobian has the `information` of the same forward passes too, in bits. Dependence in the
     model is neither dependence in the world nor syntax, and it has no direction.
+
+    Examples:
+        >>> round(lm.dependence("Two dogs are running.", measure="pmi")["dogs", "running"], 2)
+        1.17
     """
 
     text: str

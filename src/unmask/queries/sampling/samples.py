@@ -60,6 +60,11 @@ class Samples(Guessable):
     monitored. `updates` are those of one chain, `forward_passes` those of all. `unsolved` counts
     pair joints whose solver did not converge. `unknown_tokens` are the parts of the text that the
     vocabulary has no token for.
+
+    Examples:
+        >>> samples = lm.sample("Two [MASK] are [MASK].", 100, support=20)
+        >>> samples.independent, samples.ess
+        (True, 100.0)
     """
 
     fills: tuple[Draw, ...]

@@ -36,13 +36,17 @@ class VariantScore(Guessable):
     """The log-odds of a variant against the wild type, in nats, by one method.
 
     `single_scores` are those of each mutation as a variant of its own, by the same method and in
-    the same window, in the order of positions, and `interaction` (epistasis) is the score less
+    the same window, in the order of positions, and `interaction` (epistasis) is the score minus
     their sum: None for one mutation, and by `mutant-marginals` and `pll`, whose single mutants
     would be runs of their own.
     `spread` is the standard deviation over orders by `hcb-path`. `incompatibility` is J, from 0 to
     1, None without tables. `forward_passes` are those that the variant takes on its own, `blocks`
     into how many the mutations were cut, and `window` the first and last position that the model
     read, None if it read all. If there is a `reason`, there is no score.
+
+    Examples:
+        >>> lm.variants("MKTAYIAKQR", "A5G").reason
+        'A5G: the sequence has Y at position 5, not A'
     """
 
     mutations: tuple[Mutation, ...] = ()

@@ -56,7 +56,9 @@ def frontier_points(
         summaries: Summaries of a `report`.
         forward_passes: What a pair costs, by construction.
     Returns:
-        A point per construction that has both numbers.
+        A point per construction.
+    Raises:
+        UnmaskError: What a construction costs is missing.
     Examples:
         >>> from unmask.evaluation import frontier_points, read_run, report
         >>> from unmask.evaluation.reports.bootstrap import Resampling
