@@ -70,7 +70,7 @@ from unmask.sequences.mutations import (
 )
 from unmask.sequences.scores import LogRatio, TextScore
 from unmask.sequences.scoring import log_ratios, score_texts
-from unmask.sequences.texts import read_text
+from unmask.sequences.texts import Given, in_context, read_text
 from unmask.sequences.variants.cubes import LARGEST_BLOCK
 from unmask.sequences.variants.scoring import DEFAULT_SUPPORT, VariantScore, score_variants
 from unmask.sequences.word_pairs import PairScore, score_pairs
@@ -474,6 +474,8 @@ class LanguageModel(JointModel):
         *,
         method: str = ...,
         order: str | None = ...,
+        given: Given | Sequence[Given] | None = ...,
+        separator: str = ...,
         settings: Settings | None = ...,
     ) -> TextScore: ...
 
@@ -484,6 +486,8 @@ class LanguageModel(JointModel):
         *,
         method: str = ...,
         order: str | None = ...,
+        given: Given | Sequence[Given] | None = ...,
+        separator: str = ...,
         settings: Settings | None = ...,
     ) -> list[TextScore]: ...
 
@@ -493,6 +497,8 @@ class LanguageModel(JointModel):
         *,
         method: str = "pll",
         order: str | None = None,
+        given: Given | Sequence[Given] | None = None,
+        separator: str = "",
         settings: Settings | None = None,
     ) -> TextScore | list[TextScore]:
         """The score of a text, or of each text of a list.
@@ -504,6 +510,10 @@ class LanguageModel(JointModel):
           tokens start masked and are revealed one by one, each scored just before, in one forward
           pass per token.
 
+        With `given`, a text is a continuation: its own tokens are scored, in the context of those
+        before and after it. By `unmasking` that is its log-probability among all continuations with
+        equally many tokens, so those of different lengths do not compare.
+
         What the vocabulary has no token for is scored as the unknown token, with a warning, and
         counted in `unknown_tokens`.
 
@@ -513,6 +523,9 @@ class LanguageModel(JointModel):
             order: Order of `unmasking`: "left-to-right" (the default), "surest" (next is the
                 position whose likeliest token is most probable) or "margin" (furthest ahead of the
                 second).
+            given: What stands before the text, or a tuple of what stands before and after it; a
+                list of those for a list of texts.
+            separator: What joins them; by default nothing, so that the texts hold their spaces.
             settings: How to run the model: batch size, memory limit, progress.
         Returns:
             The score of the text in nats, with its words; for a list, a list in its order.
@@ -523,8 +536,15 @@ class LanguageModel(JointModel):
             >>> score = lm.score("Two dogs are running.")
             >>> [(word.text, round(word.log_prob, 1)) for word in score.words]
             [('Two', -1.2), ('dogs', -1.2), ('are', -0.0), ('running', -2.2), ('.', -0.1)]
+            >>> prefix = "Two dogs are"
+            >>> round(lm.score(" running.", given=prefix, method="unmasking").score, 2)
+            -2.46
         """
-        several = [read_text(self, texts)] if isinstance(texts, str) else texts
+        several: Sequence[Any] = [texts] if isinstance(texts, str) else texts
+        if given is not None:
+            several = in_context(several, given, separator)
+        if isinstance(texts, str):
+            several = [read_text(self, several[0])]
         scores = score_texts(self, several, method=method, order=order, settings=settings)
         return scores[0] if isinstance(texts, str) else scores
 

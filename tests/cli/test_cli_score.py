@@ -574,7 +574,7 @@ def test_columns_of_the_page_are_those_of_the_rows(rows, pairs_file) -> None:
 def test_the_snippet_of_the_page_runs(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pandas")
     page = PAGE.read_text(encoding="utf-8")
-    (code,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    *_, code = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     names: dict[str, Any] = {}
     exec(
         compile(code.replace("bert-base-cased", Path(folder).as_posix()), "score.md", "exec"), names

@@ -226,6 +226,9 @@ def write_files(folder: Path) -> None:
         "items.jsonl": _json_lines(_ITEMS),
         "sentences.csv": _table("item,sentence", ((n, text) for n, text in enumerate(SENTENCES))),
         "stimuli.csv": _table("item,sentence,text", ((n, t, t) for n, t in enumerate(SENTENCES))),
+        "continuations.csv": _table(
+            "before,text,after", [("the cat", "sat", "on the mat ."), ("a dog", "ran", ".")]
+        ),
         "stimuli.tsv": "\n".join(f"{n}\t{text}" for n, text in enumerate(SENTENCES)),
         "pairs.tsv": "source\ttarget\n" + "\n".join("\t".join(pair) for pair in PAIRS),
         "pairs.csv": _table("good,bad", PAIRS),

@@ -30,6 +30,12 @@ class ScoreOptions(many.RowsCommand):
     input_format: str | None = options.INPUT_FORMAT()
     column: str | None = option("column that holds the texts (default: text)", "NAME")
     pairs: str | None = option("the two columns that hold minimal pairs", "GOOD,BAD")
+    given: str | None = option(
+        "the column that holds what stands before each text, and optionally one that holds what "
+        "stands after it: only the text's own tokens are scored",
+        "BEFORE[,AFTER]",
+    )
+    separator: str = option("what joins them to the text (default: nothing)", "TEXT", default="")
     blimp: str | None = option(
         "BLiMP: a folder of .jsonl files, or its name on the Hub, nyu-mll/blimp; --limit is then "
         "the number of pairs per paradigm, in hashed order",
@@ -95,6 +101,8 @@ def checked(chosen: ScoreOptions) -> "ScoreKind":
     columns = named_columns(chosen)
     return ScoreKind(
         columns=blimp.PAIR if is_blimp else tuple(columns),
+        given=_context_columns(chosen.given),
+        separator=chosen.separator,
         methods=tuple(methods),
         model_name=chosen.model_name or options.model_name(chosen.model),
         order=order,
@@ -111,7 +119,7 @@ def checked(chosen: ScoreOptions) -> "ScoreKind":
 
 def source_of(chosen: ScoreOptions) -> inputs.Input:
     """The files or texts that are scored; none of BLiMP."""
-    of_files = ("input_format", "column", "pairs", "by")
+    of_files = ("input_format", "column", "pairs", "given", "by")
     if chosen.blimp is not None:
         _reject(chosen, ("input", "text", *of_files), "with --blimp")
         return inputs.Input((), ())
@@ -126,6 +134,8 @@ def _check_rows(chosen: ScoreOptions, is_pairs: bool) -> None:
     if chosen.pairs is not None:
         _reject(chosen, ("column",), "with --pairs, which names the columns")
 
+    if chosen.given is None:
+        _reject(chosen, ("separator",), "without --given")
     if is_pairs:
         _reject(chosen, ("words",), "with pairs, which are compared as whole texts")
     else:
@@ -168,6 +178,13 @@ def _pair_columns(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     if len(names) != 2 or not all(names) or names[0] == names[1]:
         raise UnmaskError(f"--pairs takes two columns, as good,bad, not {quoted(text)}")
+    return names
+
+
+def _context_columns(text: str | None) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(",")) if text is not None else ()
+    if len(names) > 2 or not all(names):
+        raise UnmaskError(f"--given takes one or two columns, as before,after, not {quoted(text)}")
     return names
 
 

@@ -6,8 +6,9 @@ Special tokens are never scored; an unknown word is a token of the text, and is.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
+from unicodedata import east_asian_width
 
-from unmask.errors import ClozeError
+from unmask.errors import ClozeError, UnmaskWarning, warn
 from unmask.printable import printable, quoted
 from unmask.queries.joint_model import JointModel
 from unmask.text.cloze import checked_text, unknown_parts
@@ -17,6 +18,62 @@ from unmask.text.words import Word, joined_words
 # texts that are tokenised at once, and sorted by length together
 TEXTS_PER_WINDOW = 2**16
 _ITSELF = "the text"
+
+
+# what stands before a text, or before and after it
+Given = str | tuple[str, str]
+
+
+class Continuation(str):
+    """A whole text of which the characters of `span` are scored, given the others."""
+
+    span: tuple[int, int]
+
+    @classmethod
+    def of(cls, text: str, prefix: str, suffix: str = "") -> "Continuation":
+        """The text between what stands before and after it."""
+        made = cls(prefix + text + suffix)
+        made.span = len(prefix), len(prefix) + len(text)
+        return made
+
+
+def in_context(
+    texts: Sequence[str], given: Given | Sequence[Given], separator: str = ""
+) -> list[Continuation]:
+    """Texts with what each is given; a list has one for each text."""
+    each = list(given) if isinstance(given, list) else [given] * len(texts)
+    if len(each) != len(texts):
+        raise ClozeError(
+            f"given has {len(each)} contexts for {len(texts)} texts; give one for each"
+        )
+    made = []
+    for text, one in zip(texts, each, strict=True):
+        prefix, suffix = (one, "") if isinstance(one, str) else _two_texts(one)
+        before = prefix + separator if prefix else ""
+        after = separator + suffix if suffix else ""
+        made.append(Continuation.of(checked_text(text), before, after))
+    if any(map(_is_glued, made)):
+        # one sentence for all, which Python shows once
+        warn(
+            "letters of a text follow letters of its prefix without a space; write the space, or "
+            "let separator= be one",
+            UnmaskWarning,
+        )
+    return made
+
+
+def _two_texts(given: object) -> tuple[str, str]:
+    if isinstance(given, tuple) and len(given) == 2 and all(isinstance(one, str) for one in given):
+        return given
+    raise ClozeError(
+        f"given is the text before, or a tuple of those before and after, not {quoted(given)}"
+    )
+
+
+def _is_glued(text: Continuation) -> bool:
+    """Whether two letters meet where the continuation begins, in a script that has spaces."""
+    both = text[max(0, text.span[0] - 1) : text.span[0] + 1]
+    return len(both) == 2 and all(c.isalpha() and east_asian_width(c) not in "WF" for c in both)
 
 
 @dataclass(frozen=True)
@@ -107,16 +164,21 @@ Encoded = tuple[tuple[int, ...], tuple[int, ...], tuple[Word, ...]]
 
 def _each(lm: JointModel, texts: Sequence[str]) -> list[TokenisedText | ClozeError]:
     """Each text as the model reads it, or an error that begins with `_ITSELF`."""
-    errors = {number: why for number, one in enumerate(texts) if (why := _unusable(one))}
+    errors = {number: why for number, one in enumerate(texts) if (why := _unusable(lm, one))}
     usable = [text for number, text in enumerate(texts) if number not in errors]
     read = zip(usable, _encoded(lm.tokenizer, usable), strict=True)
     made = iter([_made(lm, text, one) for text, one in read])
     return [errors.get(number) or next(made) for number in range(len(texts))]
 
 
-def _unusable(text: object) -> ClozeError | None:
+def _unusable(lm: JointModel, text: object) -> ClozeError | None:
     try:
         checked_text(text)
+        if isinstance(text, Continuation) and not lm.tokenizer.is_fast:
+            raise ClozeError(
+                "this tokenizer keeps no character offsets, so the tokens of a continuation are "
+                "not known; score whole texts"
+            )
     except ClozeError as error:
         return ClozeError(f"{_ITSELF}: {error}")
     return None
@@ -130,7 +192,14 @@ def _made(lm: JointModel, text: str, encoded: Encoded | ClozeError) -> Tokenised
         _check(lm, made)
     except ClozeError as error:
         return error
-    return made
+    return made if not isinstance(text, Continuation) else _alone(made, text)
+
+
+def _alone(made: TokenisedText, text: Continuation) -> TokenisedText:
+    """A continuation without what it is given: the characters of its words count from its own."""
+    low, high = text.span
+    words = (replace(one, start=one.start - low, end=one.end - low) for one in made.words)
+    return replace(made, text=text[low:high], words=tuple(words))
 
 
 def _encoded(tokenizer: Any, texts: list[str]) -> list[Encoded | ClozeError]:
@@ -172,6 +241,11 @@ def _read_fast(tokenizer: Any, texts: list[str]) -> Iterator[Encoded]:
         # where one id is both the unknown word and a token that is put around texts
         added = batch["special_tokens_mask"][index]
         places = [p for p, t in enumerate(ids) if t not in special and not added[p]]
+        if isinstance(text, Continuation):
+            low, high = text.span
+            spans = batch["offset_mapping"][index]
+            # a token that reaches into the continuation is one of its own
+            places = [p for p in places if spans[p][0] < high and spans[p][1] > low]
         words = joined_words(text, places, batch.word_ids(index), batch["offset_mapping"][index])
         yield tuple(ids), tuple(places), words
 

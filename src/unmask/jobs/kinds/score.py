@@ -12,7 +12,7 @@ from unmask.queries.costs.cost import Cost
 from unmask.sequences import scoring
 from unmask.sequences.outputs import BITS, PAIR_COLUMNS, TEXT_COLUMNS, WORD_COLUMNS, result_rows
 from unmask.sequences.scores import LogRatio, TextScore
-from unmask.sequences.texts import TokenisedText, tokenised_or_reasons
+from unmask.sequences.texts import TokenisedText, in_context, tokenised_or_reasons
 from unmask.settings import Settings
 from unmask.text.cloze import Cloze
 
@@ -21,11 +21,14 @@ from unmask.text.cloze import Cloze
 class ScoreKind(Kind):
     """Texts of one column, or with two columns pairs of texts, by one or more methods.
 
-    `order` is that of `unmasking`. With `words` there is a row per word. `groups` are the columns
+    `given` are the columns of what stands before each text, and after it. `order` is that of
+    `unmasking`. With `words` there is a row per word. `groups` are the columns
     that accuracies of pairs are by. `settings` say how the model is run, and change no number.
     """
 
     columns: tuple[str, ...] = ("text",)
+    given: tuple[str, ...] = ()
+    separator: str = ""
     methods: tuple[str, ...] = ("pll",)
     model_name: str = ""
     order: str | None = None
@@ -52,18 +55,18 @@ class ScoreKind(Kind):
 
     @property
     def required_columns(self) -> Sequence[str]:
-        """The columns of the texts."""
-        return self.columns
+        """The columns of the texts, and of what they are given."""
+        return (*self.columns, *self.given)
 
     @property
     def optional_columns(self) -> Sequence[str]:
         """The columns that pairs are grouped by."""
-        return [name for name in self.groups if name not in self.columns]
+        return [name for name in self.groups if name not in self.required_columns]
 
     @property
     def dropped_columns(self) -> Sequence[str]:
         """The texts, if the rows are to be published."""
-        return self.columns if self.without_text else ()
+        return self.required_columns if self.without_text else ()
 
     @property
     def output_columns(self) -> dict[str, str]:
@@ -76,7 +79,7 @@ class ScoreKind(Kind):
 
     def read(self, lm: LanguageModel, rows: Sequence[Row]) -> list[Any]:
         """The tokens of each text, or of both."""
-        items: list[Any] = [_texts(row, self.columns) for row in rows]
+        items: list[Any] = [self._texts(row) for row in rows]
         good = [one for one in items if not isinstance(one, Reason)]
         read = iter(tokenised_or_reasons(lm, [text for texts in good for text in texts]))
         for number, one in enumerate(items):
@@ -85,6 +88,17 @@ class ScoreKind(Kind):
                 why = next((text for text in tokens if isinstance(text, str)), None)
                 items[number] = tuple(tokens) if why is None else Reason(why)
         return items
+
+    def _texts(self, row: Row) -> "Sequence[str] | Reason":
+        """The texts of a row, with what they are given around them."""
+        texts = _cells(row, self.columns)
+        context = _cells(row, self.given)
+        if isinstance(texts, Reason) or isinstance(context, Reason) or not self.given:
+            return context if isinstance(context, Reason) else texts
+        if not all(text.strip() for text in texts):
+            return Reason("the text is empty")
+        prefix, suffix = (*context, "")[:2]
+        return in_context(texts, (prefix, suffix), self.separator)
 
     def run(
         self, lm: LanguageModel, items: Sequence[tuple[TokenisedText, ...]]
@@ -168,7 +182,7 @@ class ScoreKind(Kind):
         return tally
 
 
-def _texts(row: Row, columns: Sequence[str]) -> "tuple[str, ...] | Reason":
+def _cells(row: Row, columns: Sequence[str]) -> "tuple[str, ...] | Reason":
     for name in columns:
         value = row.get(name)
         if not (value is None or isinstance(value, str)):
