@@ -29,11 +29,13 @@ FILES = {
 SHELL = [
     ("score sentences.csv --text-column sentence --output scores.parquet", "--column"),
     ("score sentences.csv --limit 100 --seed 1 -o scores.csv", None),
+    ("score sentences.csv --dry-run", None),
     (f"fill '{TWO}' --top 20 --json", None),
     (f"fill '{TWO}' --exact --dry-run", None),
     ("fill --input texts.txt --max-passes 500 -o fills.jsonl", "give the file itself"),
     ("score - --input-format csv --text-column sentence", "--column"),
     ("pairs items.csv --methods mrf,hcb -o pairs.csv --on-error stop", "--method"),
+    ("pairs items.csv --method orders -o pairs.csv --on-error stop", "--strict"),
     ("score sentences.csv --words -o words.csv", None),
     (f"dependence '{KEYS}' --plot map.png", "--figure"),
     ("evaluate corpus.txt --exact --n 200 -o eval.json", "--examples"),
