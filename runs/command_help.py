@@ -27,6 +27,13 @@ _ABOUT = f"""\
 
 What `unmask --help` and the help of each command print. Data goes to stdout, everything else to
 stderr; bad input ends with a one-line message and exit code 2.
+
+INPUT is files or one text. Files are what exists, what ends like a file (`.csv`, `.txt.gz`), and
+without a space also URLs, paths with a slash and patterns; `-` is rows of standard input, one text
+per line unless `--input-format` names another format. Anything else is a text. `--text` gives a
+text that looks like a file, or several texts. An option has the same meaning, help and default in
+every command, as the [table of all options](#all-options) shows; [Columns](columns.md) lists what
+commands write.
 """
 
 

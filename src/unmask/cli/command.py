@@ -90,7 +90,9 @@ _OPTION_OF = {"passes": "max_passes"}
 
 def translated(message: str, options: Collection[str] = OPTION_NAMES) -> str:
     """A message of the library, which names arguments of Python, with the names of options."""
-    return _ARGUMENT.sub(lambda match: _as_option(match, options), message)
+    # that an argument may be None says nothing to those who leave an option out
+    plain = message.replace(", or None,", ",").replace(" or None,", ",")
+    return _ARGUMENT.sub(lambda match: _as_option(match, options), plain)
 
 
 def _as_option(match: re.Match[str], options: Collection[str]) -> str:

@@ -154,11 +154,11 @@ class DependenceCommand(many.RowsCommand):
             settings=self.running.settings(progress=False if self.quiet else None),
         )
 
-    def _shown(self, found: "DependenceMap") -> str:
+    def _shown(self, result: "DependenceMap") -> str:
         if not self.tree:
-            return found.table(found.top(self.top))
-        edges = set(found.tree(projective=True))
-        return found.table(one for one in found.pairs() if (one.first, one.second) in edges)
+            return result.table(result.top(self.top))
+        edges = set(result.tree(projective=True))
+        return result.table(one for one in result.pairs() if (one.first, one.second) in edges)
 
     def _check(self, is_one: bool) -> None:
         """Reject options that do not go together, before a model is loaded."""
@@ -189,43 +189,43 @@ class DependenceCommand(many.RowsCommand):
 
 
 def _as_json(
-    lm: "LanguageModel", found: "DependenceMap", edges: Sequence[tuple[int, int]] | None, top: int
+    lm: "LanguageModel", result: "DependenceMap", edges: Sequence[tuple[int, int]] | None, top: int
 ) -> str:
     return options.as_json(
         lm,
-        text=found.text,
-        measure=found.measure,
-        unit=found.unit,
-        samples=found.samples,
-        forward_passes=found.forward_passes,
-        average_product_correction=found.is_corrected,
-        places=[{"name": one.name, "start": one.start, "end": one.end} for one in found.places],
-        pairs=[one._asdict() for one in found.top(top)],
+        text=result.text,
+        measure=result.measure,
+        unit=result.unit,
+        samples=result.samples,
+        forward_passes=result.forward_passes,
+        average_product_correction=result.is_corrected,
+        places=[{"name": one.name, "start": one.start, "end": one.end} for one in result.places],
+        pairs=[one._asdict() for one in result.top(top)],
         tree=edges,
     )
 
 
-def _about(found: "DependenceMap") -> str:
-    exact = "" if found.standard_errors is None else f", estimated from {found.samples} samples"
-    corrected = ", less the average product" if found.is_corrected else ""
+def _about(result: "DependenceMap") -> str:
+    exact = "" if result.standard_errors is None else f", estimated from {result.samples} samples"
+    corrected = ", less the average product" if result.is_corrected else ""
     return (
-        f"{found.measure} in {found.unit}{exact}{corrected}: dependence in the model; "
-        f"{found.forward_passes:,} forward passes"
+        f"{result.measure} in {result.unit}{exact}{corrected}: dependence in the model; "
+        f"{result.forward_passes:,} forward passes"
     )
 
 
 # --- reading the options -----------------------------------------------------------------------
 
 
-def _parsed(found: "DependenceMap", parse: Any) -> list[tuple[int, int]]:
+def _parsed(result: "DependenceMap", parse: Any) -> list[tuple[int, int]]:
     """The parser's tree between the places, by their characters."""
     from unmask.evaluation.reports.syntax import tree_edges
 
-    spans = [(one.start, one.end) for one in found.places]
+    spans = [(one.start, one.end) for one in result.places]
     if any(start is None for start, _ in spans):
         raise UnmaskError(
             "the places of this text have no characters, so a parse cannot be drawn below it; "
             "leave out --parser"
         )
-    (words,) = parse([found.text])
+    (words,) = parse([result.text])
     return tree_edges([(start or 0, end or 0) for start, end in spans], words)
