@@ -64,6 +64,7 @@ def prepared(text: Path, model: str, examples: int) -> Prepared:
             model=ModelSource(place=model, device="cpu"),
             masks=("random",),
             examples=examples,
+            exact=True,
             settings=Settings(batch_size=BATCH),
         )
     )
