@@ -1,11 +1,12 @@
-"""Tokens that are hidden: BERT's 15%, or blanks as an evaluation has them."""
+"""Tokens that are hidden: BERT's 15%, blanks as an evaluation has them, or any share."""
 
 from collections import Counter
+from itertools import permutations
 
 import pytest
 import torch
 
-from unmask.training.masking import Vocabulary, mask_blanks, mask_plainly
+from unmask.training.masking import Vocabulary, mask_any_share, mask_blanks, mask_plainly
 from unmask.training.texts import Batch, batch_places, generator, padded
 
 MASK = 4
@@ -37,6 +38,7 @@ def test_something_is_always_to_be_guessed() -> None:
         batch = padded([[2, 9, 3]], 0)
         assert int(mask_plainly(batch, VOCABULARY, generator(seed)).chosen.sum()) == 1
         assert int(mask_blanks(batch, VOCABULARY, generator(seed)).chosen.sum()) == 1
+        assert int(mask_any_share(batch, VOCABULARY, generator(seed)).chosen.sum()) == 1
 
 
 def test_blanks_are_one_two_adjacent_two_random_or_a_span() -> None:
@@ -58,9 +60,45 @@ def test_blanks_are_one_two_adjacent_two_random_or_a_span() -> None:
     assert runs[5, True] / 3000 == pytest.approx(0.125, abs=0.02)
 
 
+def test_any_share_is_as_likely_and_weighs_the_same() -> None:
+    batch = some_batch(3300)
+    masked = mask_any_share(batch, VOCABULARY, generator(1))
+    assert torch.equal(masked.batch.ids == MASK, masked.chosen)
+    assert torch.equal(masked.targets, batch.ids[masked.chosen])
+    assert not masked.chosen[:, [0, 7, -1]].any()
+    counts = masked.chosen.sum(1)
+    shares = torch.bincount(counts, minlength=12).double() / 3300
+    assert shares[0] == 0
+    # 11 numbers from 1 to 11, each a place as likely
+    assert (shares[1:] - 1 / 11).abs().max() < 4 * (1 / 11 / 3300) ** 0.5
+    where = masked.chosen[:, [1, 2, 6, 8, 12]].double().mean(0)
+    assert (where - 6 / 11).abs().max() < 0.04
+    assert masked.weights is not None
+    torch.testing.assert_close(masked.weights, (11 / counts).repeat_interleave(counts))
+
+
+def test_the_weighted_loss_is_the_mean_over_all_orders() -> None:
+    # a loss that depends on what else is masked; its mean over the orders, by going through them
+    length = 4
+    surprise = torch.rand((length, 2**length), generator=generator("surprise"))
+    orders = list(permutations(range(length)))
+    total = 0.0
+    for order in orders:
+        for step, place in enumerate(order):
+            total += float(surprise[place, sum(1 << other for other in order[step:])])
+    batch = padded([[2, *range(10, 10 + length), 3]] * 40_000, 0)
+    masked = mask_any_share(batch, VOCABULARY, generator(2))
+    inner = masked.chosen[:, 1:-1]
+    state = (inner * 2 ** torch.arange(length)).sum(1)
+    losses = surprise.T[state][inner]
+    expected = total / len(orders) / length
+    assert float(masked.mean(losses)) == pytest.approx(expected, abs=0.01)
+    assert float(losses.mean()) != pytest.approx(expected, abs=0.01)
+
+
 def test_the_same_seed_hides_the_same() -> None:
     batch = some_batch(50)
-    for mask in (mask_blanks, mask_plainly):
+    for mask in (mask_blanks, mask_plainly, mask_any_share):
         one, again = (mask(batch, VOCABULARY, generator(3)) for _ in range(2))
         assert torch.equal(one.batch.ids, again.batch.ids)
         other = mask(batch, VOCABULARY, generator(4))

@@ -141,6 +141,7 @@ def test_random_numbers_of_the_caller_are_not_used(lm, tmp_path: Path) -> None:
     "arm",
     [
         {"masks": "plain"},
+        {"masks": "any"},
         {},
         {"compatibility": 1.0},
         {"compatibility": 1.0, "tokens": 3, "every": 1},
@@ -582,7 +583,7 @@ def test_bfloat16_runs(lm, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"masks": "none"}, "masks is one of blanks, plain, not 'none'"),
+        ({"masks": "none"}, "masks is one of blanks, plain, any, not 'none'"),
         ({"keep": 3}, "keep is one of best, last, not 3"),
         ({"compatibility": -1.0}, "compatibility is a finite number from 0, not -1.0"),
         ({"compatibility": float("nan")}, "compatibility is a finite number from 0, not nan"),

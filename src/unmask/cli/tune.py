@@ -23,8 +23,9 @@ class Objective:
     GROUP = "what is learnt"
 
     masks: str = option(
-        "blanks (in every sentence one token, two adjacent, two random or a span) or plain (15% of "
-        "the tokens, as BERT was trained) (default: {default})",
+        "blanks (in every sentence one token, two adjacent, two random or a span), plain (15% of "
+        "the tokens, as BERT was trained) or any (a share uniform in (0, 1], as masked diffusion "
+        "trains) (default: {default})",
         "NAME",
         default="blanks",
     )

@@ -1,10 +1,10 @@
-"""Which tokens of a text a model is to guess: BERT's 15%, or blanks as the evaluation has them."""
+"""Which tokens a model is to guess: BERT's 15%, blanks as the evaluation has them, or any share."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from unmask.training.texts import Batch
@@ -31,11 +31,22 @@ class Vocabulary:
 
 @dataclass(frozen=True, eq=False)
 class Masked:
-    """A batch as the model reads it; `targets` are the original tokens where `chosen` is true."""
+    """A batch as the model reads it; `targets` are the original tokens where `chosen` is true.
+
+    `weights` are those of the targets in the mean of the losses, None if all are as heavy.
+    """
 
     batch: Batch
     chosen: Bool[Tensor, "rows length"]
     targets: Int[Tensor, " chosen"]
+    weights: Float[Tensor, " chosen"] | None = None
+
+    def mean(self, losses: Float[Tensor, " chosen"]) -> Float[Tensor, ""]:
+        """The loss of the batch, from those of its targets."""
+        if self.weights is None:
+            return losses.mean()
+        weights = self.weights.to(losses)
+        return (weights * losses).sum() / weights.sum()
 
 
 def mask_plainly(batch: Batch, vocabulary: Vocabulary, draw: torch.Generator) -> Masked:
@@ -64,6 +75,26 @@ def mask_blanks(batch: Batch, vocabulary: Vocabulary, draw: torch.Generator) -> 
         chosen[row, _blanks(one.nonzero().flatten().tolist(), *three)] = True
     ids = torch.where(chosen, vocabulary.mask_id, batch.ids)
     return Masked(Batch(ids, batch.attention), chosen, batch.ids[chosen])
+
+
+def mask_any_share(batch: Batch, vocabulary: Vocabulary, draw: torch.Generator) -> Masked:
+    """In every text a share of the tokens, uniform in (0, 1]: of L tokens l, from 1 to L as likely.
+
+    Any l tokens are as likely, and all become the mask. Each weighs L / l, as masked diffusion
+    weighs them (1 / t at the rate t, here with the number in place of the rate): the loss is then
+    the mean, over all orders, of the negative log-probability of unmasking a text in that order, in
+    nats per token. The plain mean would give 10 masked tokens ten times the weight of a single
+    one, and so neglect the last steps of every order.
+    """
+    places = vocabulary.places(batch)
+    counts = places.sum(1, keepdim=True)
+    share = 1 - torch.rand((len(batch), 1), generator=draw, dtype=torch.float64)
+    masked = (share * counts).ceil().long()
+    score = torch.rand(places.shape, generator=draw).masked_fill(~places, 2.0)
+    chosen = places & (score.argsort(1).argsort(1) < masked)
+    ids = torch.where(chosen, vocabulary.mask_id, batch.ids)
+    weights = (counts / masked).expand_as(chosen)[chosen]
+    return Masked(Batch(ids, batch.attention), chosen, batch.ids[chosen], weights)
 
 
 def _blanks(places: Sequence[int], kind: float, first: float, second: float) -> list[int]:

@@ -12,7 +12,8 @@ from unmask.training.tuning import Tuning
 class Evaluation:
     """What was measured on the held-out texts after a number of forward passes.
 
-    `loss` is in nats per masked token, on the same blanks every time and for every kind of masks;
+    `loss` is in nats per masked token, on the same blanks every time; they are also the same for
+    the masks `blanks` and `plain`, and any share of a text for `any`.
     `single_blanks` is that of the texts with one blank, None if there are none.
     `compatibility` and `marginals` are the two penalties on pairs of blanks, None if no text has
     two; `interaction` is how far the blanks move each other, which the first is relative to.

@@ -20,7 +20,7 @@ from unmask.model.devices import seeded_random_numbers
 from unmask.printable import readable_seconds
 from unmask.progress import Bar
 from unmask.training.folder import TuningFolder
-from unmask.training.masking import Vocabulary, mask_blanks, mask_plainly
+from unmask.training.masking import Vocabulary, mask_any_share, mask_blanks, mask_plainly
 from unmask.training.network import Network
 from unmask.training.pairs import BlankPairs, Terms, choose_pairs, measure_pairs, passes_per_pair
 from unmask.training.record import Evaluation, TrainingRecord
@@ -41,6 +41,9 @@ _CHECKPOINT_SECONDS, _SAVING_SHARE = 60.0, 0.05
 # pairs of blanks on which the penalties are measured at every evaluation
 _HELD_OUT_PAIRS = 32
 _LARGEST_GRADIENT = 1.0
+
+# by the names of `Tuning.masks`
+_MASKS = {"blanks": mask_blanks, "plain": mask_plainly, "any": mask_any_share}
 
 Stop = Callable[[], bool]
 
@@ -159,10 +162,11 @@ class TrainingRun:
         record.losses.append(float(loss.detach()))
 
     def _loss(self, batch: Batch) -> Tensor:
-        mask = mask_plainly if self.tuning.masks == "plain" else mask_blanks
-        masked = mask(batch, self.vocabulary, self._generator("masks"))
+        masked = _MASKS[self.tuning.masks](batch, self.vocabulary, self._generator("masks"))
         logits = self.network.logits(masked.batch, masked.chosen, dropout=True)
-        return cross_entropy(logits, masked.targets.to(logits.device))
+        return masked.mean(
+            cross_entropy(logits, masked.targets.to(logits.device), reduction="none")
+        )
 
     def _pairs(self, batch: Batch, left: int) -> BlankPairs | None:
         """As many pairs as fill another batch of this size, if so many passes are left."""
@@ -254,18 +258,25 @@ class TrainingRun:
         ]
 
     def _held_out_loss(self, batches: Sequence[Batch], stop: Stop) -> tuple[float, float | None]:
-        """Nats per masked token, on the same blanks every time; and those of texts with one."""
-        every, single = list[float](), list[float]()
+        """Nats per masked token, on the same blanks every time; and those of texts with one.
+
+        For `any` the blanks are any share of a text, each with its weight: what is learnt.
+        """
+        mask = mask_any_share if self.tuning.masks == "any" else mask_blanks
+        every, single, weights = list[float](), list[float](), list[float]()
         for place, batch in enumerate(batches):
             self._stop_if(stop)
-            masked = mask_blanks(batch, self.vocabulary, generator("held out", place))
+            masked = mask(batch, self.vocabulary, generator("held out", place))
             logits = self.network.logits(masked.batch, masked.chosen)
             targets = masked.targets.to(logits.device)
             losses = cross_entropy(logits, targets, reduction="none").double().cpu()
             blanks = masked.chosen.sum(1)
-            every += losses.tolist()
+            heavy = torch.ones(len(losses)) if masked.weights is None else masked.weights
+            weights += heavy.tolist()
+            every += (heavy.to(losses) * losses).tolist()
             single += losses[blanks.repeat_interleave(blanks) == 1].tolist()
-        return math.fsum(every) / len(every), math.fsum(single) / len(single) if single else None
+        loss = math.fsum(every) / math.fsum(weights)
+        return loss, math.fsum(single) / len(single) if single else None
 
     def _held_out_terms(self, batches: Sequence[Batch], stop: Stop) -> Terms | None:
         """The penalties on the same pairs of blanks every time, spread over the batches.

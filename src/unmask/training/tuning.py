@@ -7,7 +7,7 @@ from unmask.arguments import real_number, whole_number
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
 
-MASKS = ("blanks", "plain")
+MASKS = ("blanks", "plain", "any")
 KEPT = ("best", "last")
 # forward passes per text when no number is given: three times through the texts
 PASSES_PER_TEXT = 3
@@ -19,7 +19,8 @@ _WARM_UP = 0.06
 class Tuning:
     """Which tokens are masked, which penalties are added, and for how many forward passes.
 
-    `masks` is `blanks` (one token, two adjacent, two random or a span) or `plain` (BERT's 15%).
+    `masks` is `blanks` (one token, two adjacent, two random or a span), `plain` (BERT's 15%) or
+    `any` (a share of the tokens uniform in (0, 1], as masked diffusion trains).
     `compatibility` and `marginals` are the weights of the two penalties, measured for pairs of
     blanks on `tokens` tokens per blank, in every `every`-th batch. `passes` counts the sequences
     that the model runs on in training, None three per text; `batch_tokens` the tokens of a

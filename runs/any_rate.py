@@ -1,0 +1,196 @@
+"""Train tiny-english further with any share of its tokens masked: models/any-rate, and its figures.
+
+    python runs/any_rate.py train --assets DIR --output OUT
+    python runs/any_rate.py measure models/tiny-english models/any-rate --assets DIR \\
+        --output OUT.jsonl
+
+`train` is `unmask tune --masks any` on the corpora of tiny-english, without what is measured and
+without the sentences that runs/train_small_mlm.py held out. Stopped and started again it goes on
+from its last checkpoint; the finished model is in OUT/model, and as float16 in OUT.
+
+`measure`: for every model, on the first sentences of SNLI dev and of what tiny-english held out of
+WikiText-2, in hashed order. `masked`: the NLL in nats per masked token at four mask rates, at least
+one token masked, the same for every model. `unmasking`: the log-probability of the sentence per
+token by `unmask score --method unmasking`, in three orders. Means are over all tokens;
+spreads are standard errors over sentences of that ratio (delta method), and of the difference to
+the first model, sentence by sentence.
+"""
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from measure_mlm import first
+from small_mlm_data import generator, split
+from torch.nn.functional import cross_entropy
+from train_small_mlm import export, read_corpora
+
+import unmask
+from unmask.printable import printable
+from unmask.records.corpora import CorpusSpec, read_corpus
+from unmask.training import Tuning, tune
+from unmask.training.masking import Vocabulary
+from unmask.training.network import Network
+from unmask.training.texts import ordinary_tokens, padded
+
+LEARNT = ("snli/train-sentences.txt", "english/tatoeba.txt", "english/wikitext2-sentences.txt")
+MEASURED = ("snli/dev.tsv", "snli/test.jsonl", "xsum/test-1000.txt")
+RATES = (0.15, 0.5, 0.9, 1.0)
+ORDERS = ("left-to-right", "surest", "margin")
+
+
+def corpora(assets: Path) -> tuple[list[str], list[list[str]], list[str]]:
+    """Texts to learn from, those held out of each corpus, and those measured."""
+    places = [str(assets / "data" / name) for name in LEARNT]
+    others = [str(assets / "data" / name) for name in MEASURED]
+    kept, _ = read_corpora(places, others)
+    parts = [split(sentences) for sentences in kept]
+    measured = [one.text for place in others for one in read_corpus(CorpusSpec(place)).sentences]
+    return [text for part, _ in parts for text in part], [held for _, held in parts], measured
+
+
+def train(options: argparse.Namespace) -> None:
+    texts, held_out, measured = corpora(options.assets)
+    tuning = Tuning(
+        masks="any",
+        passes=options.passes,
+        learning_rate=options.rate,
+        patience=0,
+        keep="last",
+        seed=options.seed,
+    )
+    tuned = tune(
+        unmask.load(options.model),
+        texts,
+        options.output / "model",
+        tuning,
+        without=[*measured, *(text for some in held_out for text in some)],
+        name=Path(options.model).name,
+        corpora=[Path(name).name for name in LEARNT],
+        progress=False,
+        say=say,
+    )
+    lm: Any = unmask.load(tuned.folder)
+    export(lm.model.model, lm.tokenizer, options.output)
+
+
+def measure(options: argparse.Namespace) -> None:
+    _, held_out, _ = corpora(options.assets)
+    dev = read_corpus(CorpusSpec(str(options.assets / "data" / MEASURED[0])))
+    sources = {
+        "SNLI dev": [one.text for one in dev.sentences],
+        "WikiText-2, held out": held_out[2],
+    }
+    rows: list[dict[str, Any]] = []
+    for corpus, texts in sources.items():
+        some = first(list(dict.fromkeys(texts)), options.examples)
+        sums: dict[str, list[Sequence[tuple[float, int]]]] = {}
+        for place in options.model:
+            lm = unmask.load(place)
+            for what, values in {**masked(lm, some), **unmasked(lm, some)}.items():
+                sums.setdefault(what, []).append(values)
+                about = {"model": Path(place).name, "corpus": corpus, "figure": what}
+                rows.append({**about, **ratio(values), **difference(sums[what][0], values)})
+                say(json.dumps(rows[-1]))
+    options.output.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    print(table(rows))
+
+
+@torch.no_grad()
+def masked(lm: Any, texts: Sequence[str]) -> dict[str, list[tuple[float, int]]]:
+    """At every rate, of each sentence the sum of the losses and how many tokens are masked."""
+    network = Network(lm)
+    vocabulary = Vocabulary(lm.model.mask_id, ordinary_tokens(lm))
+    sums: dict[str, list[tuple[float, int]]] = {}
+    for rate in RATES:
+        values = sums[f"masked {rate:.2f}"] = []
+        for text in texts:
+            batch = padded([lm.tokenizer(text)["input_ids"]], network.padding)
+            places = vocabulary.places(batch)
+            score = torch.rand(places.shape, generator=generator("rate", rate, text))
+            score = score.masked_fill(~places, 2.0)
+            # the one with the lowest score at least
+            chosen = places & ((score < rate) | (score == score.min()))
+            ids = torch.where(chosen, vocabulary.mask_id, batch.ids)
+            logits = network.logits(type(batch)(ids, batch.attention), chosen).double()
+            loss = cross_entropy(logits, batch.ids[chosen], reduction="sum")
+            values.append((float(loss), int(chosen.sum())))
+    return sums
+
+
+def unmasked(lm: Any, texts: Sequence[str]) -> dict[str, list[tuple[float, int]]]:
+    """In every order, of each sentence its log-probability and how many tokens it has."""
+    sums: dict[str, list[tuple[float, int]]] = {}
+    for order in ORDERS:
+        scores = lm.score(texts, method="unmasking", order=order)
+        sums[f"unmasking {order}"] = [(one.score, one.tokens) for one in scores]
+    return sums
+
+
+def ratio(values: Sequence[tuple[float, int]]) -> dict[str, float]:
+    total = torch.tensor(values, dtype=torch.float64)
+    mean = total[:, 0].sum() / total[:, 1].sum()
+    left = (total[:, 0] - mean * total[:, 1]) / total[:, 1].mean()
+    error = left.std() / math.sqrt(len(values))
+    return {"sentences": len(values), "mean": float(mean), "error": float(error)}
+
+
+def difference(
+    base: Sequence[tuple[float, int]], values: Sequence[tuple[float, int]]
+) -> dict[str, float]:
+    assert [count for _, count in base] == [count for _, count in values]
+    paired = [(b - a, count) for (a, count), (b, _) in zip(base, values, strict=True)]
+    made = ratio(paired)
+    return {"difference": made["mean"], "difference_error": made["error"]}
+
+
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    lines = ["| corpus | figure | model | sentences | nats per token | less the first |"]
+    lines.append("|---|---|---|---|---|---|")
+    for row in sorted(rows, key=lambda row: (row["corpus"], row["figure"])):
+        lines.append(
+            f"| {row['corpus']} | {row['figure']} | {row['model']} | {row['sentences']:,}"
+            f" | {row['mean']:.3f} +- {row['error']:.3f}"
+            f" | {row['difference']:+.3f} +- {row['difference_error']:.3f} |"
+        )
+    return "\n".join(lines)
+
+
+def say(text: str) -> None:
+    print(printable(text), file=sys.stderr, flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="A model for any share of masked tokens.")
+    ways: Any = parser.add_subparsers(required=True)
+    trained = ways.add_parser("train")
+    trained.add_argument("--model", default="models/tiny-english")
+    trained.add_argument("--passes", type=int, required=True)
+    trained.add_argument("--rate", type=float, default=5e-4, help="highest learning rate")
+    trained.add_argument("--seed", type=int, default=0)
+    trained.set_defaults(run=train)
+    compared = ways.add_parser("measure")
+    compared.add_argument("model", nargs="+")
+    compared.add_argument("--examples", type=int, default=1000)
+    compared.set_defaults(run=measure)
+    for one in (trained, compared):
+        one.add_argument("--assets", type=Path, required=True, metavar="DIR", help="has data/")
+        one.add_argument("--output", type=Path, required=True)
+        one.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(options.threads)
+    try:
+        options.run(options)
+    except (unmask.UnmaskError, OSError) as error:
+        print(f"any_rate: {printable(str(error))}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
