@@ -69,7 +69,7 @@ from unmask.sequences.mutations import (
     mutation_effects,
 )
 from unmask.sequences.scores import LogRatio, TextScore
-from unmask.sequences.scoring import log_ratios, score_texts
+from unmask.sequences.scoring import log_ratios, pairs_in_context, score_texts
 from unmask.sequences.texts import Given, in_context, read_text
 from unmask.sequences.variants.cubes import LARGEST_BLOCK
 from unmask.sequences.variants.scoring import DEFAULT_SUPPORT, VariantScore, score_variants
@@ -541,8 +541,7 @@ class LanguageModel(JointModel):
             -2.46
         """
         several: Sequence[Any] = [texts] if isinstance(texts, str) else texts
-        if given is not None:
-            several = in_context(several, given, separator)
+        several = in_context(several, given, separator)
         if isinstance(texts, str):
             several = [read_text(self, several[0])]
         scores = score_texts(self, several, method=method, order=order, settings=settings)
@@ -556,6 +555,8 @@ class LanguageModel(JointModel):
         orders: int = 8,
         seed: int = 0,
         order: str | None = None,
+        given: Given | Sequence[Given] | None = None,
+        separator: str = "",
         settings: Settings | None = None,
     ) -> list[LogRatio]:
         """The logarithm of p(first) / p(second) for every pair of texts.
@@ -573,6 +574,9 @@ class LanguageModel(JointModel):
             orders: How many random orders `hcb-path` averages over.
             seed: Seed of everything that is drawn.
             order: Order of `unmasking`, as in `score`.
+            given: What stands before both texts, or before and after them, as in `score`; a list
+                has one for each pair.
+            separator: What joins them, as in `score`.
             settings: How to run the model: batch size, memory limit, progress.
         Returns:
             A ratio in nats per pair, in the order given; one that has none has a `reason`.
@@ -584,6 +588,7 @@ class LanguageModel(JointModel):
             >>> round(lm.log_ratios(pairs)[0].log_ratio, 2)
             7.48
         """
+        pairs = pairs_in_context(pairs, given, separator)
         return log_ratios(
             self, pairs, method=method, orders=orders, seed=seed, order=order, settings=settings
         )

@@ -65,7 +65,10 @@ def jobs(model: str, folder: Path) -> dict[str, tuple[Job, JobPlan]]:
     draw = random.Random(5)
     texts = [f"the {' '.join(draw.choices(WORDS, k=8))} sat." for _ in range(UNITS * 20)]
     (folder / "in.txt").write_text("\n".join(texts))
-    score = open_job(ScoreKind(), [str(folder / "in.txt")], texts_per_unit=20)
+    rows = [f"{text},the {WORDS[n % len(WORDS)]}" for n, text in enumerate(texts)]
+    (folder / "in.csv").write_text("\n".join(["text,before", *rows]))
+    kind = ScoreKind(given=("before",), separator=" ")
+    score = open_job(kind, [str(folder / "in.csv")], texts_per_unit=20)
     request = EvaluationRequest(
         corpus=CorpusSpec(str(folder / "in.txt")),
         model=ModelSource(place=model, device="cpu"),

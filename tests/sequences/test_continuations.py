@@ -4,15 +4,19 @@ import itertools
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
-from test_unmasking import QUIET, loop, own_logits
+from assets import real_model
+from test_unmasking import QUIET, Logits, loop, own_logits
 from tiny_models import build
 from tiny_tokenizers import save_bert
 from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 
 import unmask
 from unmask import LanguageModel, cli
+from unmask.jobs.work import Work
+from unmask.names import TEXT_METHODS
 from unmask.sequences.scoring import score_texts
 from unmask.sequences.texts import TokenisedText
 from unmask.sequences.unmasking import ORDERS
@@ -27,11 +31,27 @@ ITEMS = [
 ]
 
 
-@pytest.fixture(scope="module", params=["bert", "roberta", "tiny-english"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        "bert",
+        "roberta",
+        pytest.param("tiny-english", marks=pytest.mark.real),
+        pytest.param(
+            "caption-bert", marks=[pytest.mark.real, pytest.mark.assets("a larger model")]
+        ),
+    ],
+)
 def lm(request: pytest.FixtureRequest) -> LanguageModel:
     if request.param == "tiny-english":
         return request.getfixturevalue("tiny_english")
-    return unmask.load(build(request.param))
+    is_real = request.param == "caption-bert"
+    return unmask.load(real_model(request.param) if is_real else build(request.param))
+
+
+@pytest.fixture(scope="module")
+def logits(lm: LanguageModel) -> Logits:
+    return own_logits(lm)
 
 
 def whole_ids(lm: LanguageModel, item: tuple[str, str, str]) -> tuple[list[int], list[int]]:
@@ -44,39 +64,69 @@ def whole_ids(lm: LanguageModel, item: tuple[str, str, str]) -> tuple[list[int],
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_unmasking_is_a_loop_over_the_continuation(lm: LanguageModel, order: str) -> None:
+def test_unmasking_is_a_loop_over_the_continuation(
+    lm: LanguageModel, logits: Logits, order: str
+) -> None:
     texts, given = [text for _, text, _ in ITEMS], [(one[0], one[2]) for one in ITEMS]
     scores = lm.score(texts, given=given, method="unmasking", order=order, settings=QUIET)
     for item, score in zip(ITEMS, scores, strict=True):
         ids, places = whole_ids(lm, item)
-        expected = loop(own_logits(lm), ids, places, lm.model.mask_id, order)
+        expected = loop(logits, ids, places, lm.model.mask_id, order)
         assert score.score == pytest.approx(math.fsum(expected), abs=1e-5)
         assert (score.text, score.tokens, score.forward_passes) == (item[1], *[len(places)] * 2)
 
 
-def test_pll_masks_one_token_of_the_continuation_at_a_time(lm: LanguageModel) -> None:
+@pytest.mark.parametrize("method", ["pll", "pll-word-l2r"])
+def test_pll_masks_one_token_of_the_continuation_at_a_time(
+    lm: LanguageModel, logits: Logits, method: str
+) -> None:
+    """And by `pll-word-l2r` the later pieces of its word, but none of the context."""
     for item in ITEMS:
         ids, places = whole_ids(lm, item)
-        score = lm.score(item[1], given=(item[0], item[2]), settings=QUIET)
+        score = lm.score(item[1], given=(item[0], item[2]), method=method, settings=QUIET)
+        words = lm.tokenizer("".join(item)).word_ids()
         one_by_one = [
-            loop(own_logits(lm), ids, [place], lm.model.mask_id, ORDERS[0])[0] for place in places
+            # only the first of a loop is scored with all of them masked
+            loop(logits, ids, hidden, lm.model.mask_id, ORDERS[0])[0]
+            for place in places
+            for later in [[p for p in places if p > place and words[p] == words[place]]]
+            for hidden in [[place, *(later if method == "pll-word-l2r" else ())]]
         ]
         assert score.score == pytest.approx(math.fsum(one_by_one), abs=1e-5)
 
 
+@pytest.mark.parametrize("suffix", [(), (2,)], ids=["without suffix", "with suffix"])
 @pytest.mark.parametrize("tokens", [2, 3])
 @pytest.mark.parametrize("order", ORDERS)
-def test_all_continuations_of_a_length_sum_to_one(order: str, tokens: int) -> None:
-    model = ToyMaskedLM(toy_joint(4, tokens + 2, seed=1), noise=0.7)
+def test_all_continuations_of_a_length_sum_to_one(
+    order: str, tokens: int, suffix: tuple[int, ...]
+) -> None:
+    model = ToyMaskedLM(toy_joint(4, tokens + 1 + len(suffix), seed=1), noise=0.7)
     lm = LanguageModel(model, ToyTokenizer(4))
-    places = tuple(range(1, tokens + 1))
+    assert mass_of_all(lm, (3,), suffix, tokens, order) == pytest.approx(1.0, abs=1e-10)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_all_continuations_of_a_transformer_sum_to_one(order: str) -> None:
+    """Over its whole vocabulary, special tokens too."""
+    lm = unmask.load(build("bert"))
+    first, *inner, last = lm.tokenizer("the cats on mats.")["input_ids"]
+    mass = mass_of_all(lm, (first, *inner[:2]), (*inner[2:], last), 2, order)
+    assert mass == pytest.approx(1.0, abs=1e-6)
+
+
+def mass_of_all(
+    lm: LanguageModel, before: tuple[int, ...], after: tuple[int, ...], tokens: int, order: str
+) -> float:
+    """The probability of all continuations with so many tokens."""
+    places = tuple(range(len(before), len(before) + tokens))
     words = tuple(Word(n, n + 1, -1, -1, "") for n in range(tokens))
     texts = [
-        TokenisedText("", (3, *one, 2), places, words)
-        for one in itertools.product(range(4), repeat=tokens)
+        TokenisedText("", (*before, *one, *after), places, words)
+        for one in itertools.product(range(lm.model.vocabulary_size), repeat=tokens)
     ]
     scores = score_texts(lm, texts, method="unmasking", order=order, settings=QUIET)
-    assert math.fsum(math.exp(one.score) for one in scores) == pytest.approx(1.0, abs=1e-10)
+    return math.fsum(math.exp(one.score) for one in scores)
 
 
 def test_a_continuation_and_its_prefix_are_the_whole_text_from_left_to_right(
@@ -110,6 +160,8 @@ def test_one_context_serves_all_texts(tiny_english: LanguageModel) -> None:
         ("a", 3, "given is the text before, or a tuple of those before and after, not 3"),
         ("a", ("b", "c", "d"), "given is the text before"),
         ("", "a", "the text is empty"),
+        (["a", " "], "b ", "text 1: the text is empty"),
+        (["a", 3], "b ", "text 1: a text is a string, not int"),
         ("a [MASK]", "the ", "a whole text has no blanks"),
     ],
 )
@@ -121,8 +173,48 @@ def test_what_cannot_be_scored_is_one_line(
 
 
 def test_words_that_run_together_are_noticed(tiny_english: LanguageModel) -> None:
-    with pytest.warns(unmask.UnmaskWarning, match="without a space"):
-        tiny_english.score("running.", given="Two dogs are")
+    for given in ("Two dogs are", ("Two dogs are ", "too")):
+        with pytest.warns(unmask.UnmaskWarning, match="without a space"):
+            tiny_english.score("running", given=given)
+
+
+def test_a_separator_joins_something(tiny_english: LanguageModel) -> None:
+    with pytest.raises(unmask.ClozeError, match="separator joins a text to what is given"):
+        tiny_english.score("running", separator=" ")
+    with pytest.raises(unmask.ClozeError, match="joins a text to what is given, not 3"):
+        tiny_english.score("running", given="Two", separator=3)  # type: ignore[call-overload]
+
+
+def test_unknown_words_of_the_context_are_not_counted_as_those_of_the_text() -> None:
+    lm = unmask.load(build("bert"))
+    with pytest.warns(unmask.UnknownTokenWarning, match="'zebra'"):
+        score = lm.score("cats sat", given="the zebra", separator=" ")
+    assert (score.unknown_tokens, [word.is_unknown for word in score.words]) == (0, [False] * 2)
+    with pytest.warns(unmask.UnknownTokenWarning):
+        score = lm.score("zebra sat", given=("the zebra", "zebra"), separator=" ")
+    assert (score.unknown_tokens, [word.is_unknown for word in score.words]) == (1, [True, False])
+
+
+def test_a_word_that_begins_in_the_prefix_is_scored_whole(tiny_english: LanguageModel) -> None:
+    with pytest.warns(unmask.UnmaskWarning):
+        score = tiny_english.score("ning fast.", given="Two dogs are run")
+    assert (score.words[0].text, score.words[0].start, score.tokens) == ("running", -3, 3)
+
+
+def test_log_ratios_in_context_are_differences_of_scores(tiny_english: LanguageModel) -> None:
+    pairs, given = [("are", "is"), ("runs", "run")], [("Two dogs", "running."), ("A dog", ".")]
+    for method in TEXT_METHODS:
+        how = {"method": method, "separator": " ", "settings": QUIET}
+        ratios = tiny_english.log_ratios(pairs, given=given, **how)
+        for (good, bad), context, ratio in zip(pairs, given, ratios, strict=True):
+            first, second = tiny_english.score([good, bad], given=context, **how)
+            assert ratio.log_ratio == pytest.approx(first.score - second.score, abs=1e-5)
+    (path,) = tiny_english.log_ratios(pairs[:1], given=given[0], separator=" ")
+    # one token differs: both ways to compare read it with the others shown
+    first, second = tiny_english.score(list(pairs[0]), given=given[0], separator=" ")
+    assert path.log_ratio == pytest.approx(first.score - second.score, abs=1e-5)
+    with pytest.raises(unmask.ClozeError, match="given has 1 contexts for 2 pairs"):
+        tiny_english.log_ratios(pairs, given=["A dog"])
 
 
 def test_without_offsets_a_continuation_is_refused() -> None:
@@ -170,3 +262,51 @@ def test_two_continuations_are_compared_in_one_context(
     assert rows[0]["log_ratio"] == pytest.approx(good.score - bad.score, abs=1e-5)
     assert rows[1]["method"] == "hcb-path"
     assert rows[1]["log_ratio"] is not None
+
+
+@pytest.mark.parametrize("output", ["scores.csv", "scores/"])
+def test_a_job_with_contexts_goes_on_where_it_was_interrupted(
+    output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = save_bert(tmp_path / "bert")
+    rows = [f"the,{one},sat on {two}." for one in ("cats", "mats") for two in ("cats", "mats")]
+    (tmp_path / "rows.csv").write_text("\n".join(["before,text,after", *rows]), encoding="utf-8")
+    command = ["score", "rows.csv", "-m", str(folder), "--separator", " ", "--quiet", "--no-text"]
+    command += ["--texts-per-unit", "1"] if output.endswith("/") else []
+    given = ["--given", "before,after"]
+
+    def finished(place: str) -> list[str]:
+        assert cli.main([*command, *given, "-o", place]) == 0
+        if place.endswith("/"):
+            assert cli.main(["merge", place, f"{place[:-1]}.csv", "--quiet"]) == 0
+        return Path(place.rstrip("/")).with_suffix(".csv").read_text().splitlines()
+
+    whole = finished(output.replace("scores", "whole"))
+    # the texts and what they are given are left out of rows that are published
+    assert (whole[0].split(",")[:2], len(whole)) == (["method", "score"], 5)
+    real, begun = Work.run, itertools.count()
+
+    def interrupted(self: Work, *args: Any) -> Any:
+        if next(begun) == 2:
+            raise KeyboardInterrupt
+        return real(self, *args)
+
+    monkeypatch.setattr("unmask.cli.score.TEXTS_AT_ONCE", 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(Work, "run", interrupted)
+        assert cli.main([*command, *given, "-o", output]) == 130
+    # another context is another job
+    capsys.readouterr()
+    assert cli.main([*command, "--given", "before", "-o", output]) == 2
+    assert "given" in capsys.readouterr().err
+    assert finished(output) == whole
+
+
+def test_the_texts_are_no_context_of_themselves(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(ROWS, encoding="utf-8")
+    assert cli.main(["score", str(path), "-m", "bert", "--given", "before,text"]) == 2
+    assert "--given names 'text', which holds the texts themselves" in capsys.readouterr().err

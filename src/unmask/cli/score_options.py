@@ -133,9 +133,13 @@ def source_of(chosen: ScoreOptions) -> inputs.Input:
 def _check_rows(chosen: ScoreOptions, is_pairs: bool) -> None:
     if chosen.pairs is not None:
         _reject(chosen, ("column",), "with --pairs, which names the columns")
-
     if chosen.given is None:
         _reject(chosen, ("separator",), "without --given")
+    for name in set(_context_columns(chosen.given)) & set(named_columns(chosen)):
+        raise UnmaskError(
+            f"--given names {quoted(name)}, which holds the texts themselves; name the columns of "
+            "what stands before and after them"
+        )
     if is_pairs:
         _reject(chosen, ("words",), "with pairs, which are compared as whole texts")
     else:

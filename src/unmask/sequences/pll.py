@@ -102,4 +102,5 @@ def _score(
         for number, word in enumerate(text.words)
     )
     score, tokens = math.fsum(log_probs), len(log_probs)
-    return TextScore(text.text, method, score, tokens, words, tokens, len(text.unknown), order)
+    unknown = len(text.unknown) - text.unknown_given
+    return TextScore(text.text, method, score, tokens, words, tokens, unknown, order)

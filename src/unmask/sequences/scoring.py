@@ -15,7 +15,7 @@ from unmask.queries.joint_model import JointModel
 from unmask.sequences.paths import Pair, check_orders, differing_places, path_log_ratios
 from unmask.sequences.pll import pseudo_log_likelihoods
 from unmask.sequences.scores import LogRatio, TextScore
-from unmask.sequences.texts import TokenisedText, tokenised
+from unmask.sequences.texts import Given, TokenisedText, contexts, in_context, tokenised
 from unmask.sequences.unmasking import DEFAULT_ORDER, ORDERS, unmasking_log_probs
 from unmask.settings import Settings
 from unmask.text.unknown_tokens import warn_of_texts
@@ -67,6 +67,21 @@ def log_ratios(
             else:
                 ratios += _differences(reader, both, method, order)
     return [replace(one, method=method, order=order) for one in ratios]
+
+
+def pairs_in_context(
+    pairs: Sequence[tuple[str, str]], given: Given | Sequence[Given] | None, separator: str
+) -> Sequence[tuple[str, str]]:
+    """Pairs with what both texts of each are given; a list has one for each pair."""
+    if given is None:
+        in_context((), None, separator)
+        return pairs
+    each = contexts(given, len(_as_list(pairs)), "pairs")
+    made = (
+        in_context(_two(pair, number), one, separator)
+        for number, (pair, one) in enumerate(zip(pairs, each, strict=True))
+    )
+    return [(first, second) for first, second in made]
 
 
 def _scores(

@@ -38,28 +38,41 @@ class Continuation(str):
 
 
 def in_context(
-    texts: Sequence[str], given: Given | Sequence[Given], separator: str = ""
-) -> list[Continuation]:
-    """Texts with what each is given; a list has one for each text."""
-    each = list(given) if isinstance(given, list) else [given] * len(texts)
-    if len(each) != len(texts):
+    texts: Sequence[str], given: Given | Sequence[Given] | None, separator: str = ""
+) -> Sequence[str]:
+    """Texts with what each is given; a list has one for each text, None leaves them as they are."""
+    if not isinstance(separator, str) or (separator and given is None):
         raise ClozeError(
-            f"given has {len(each)} contexts for {len(texts)} texts; give one for each"
+            f"separator is what joins a text to what is given, not {quoted(separator)}"
+            if given is not None
+            else "separator joins a text to what is given; give given too, or leave it out"
         )
-    made = []
-    for text, one in zip(texts, each, strict=True):
+    if given is None or isinstance(texts, str) or not isinstance(texts, Sequence):
+        return texts
+    made: list[str] = []
+    for text, one in zip(texts, contexts(given, len(texts), "texts"), strict=True):
         prefix, suffix = (one, "") if isinstance(one, str) else _two_texts(one)
         before = prefix + separator if prefix else ""
         after = separator + suffix if suffix else ""
-        made.append(Continuation.of(checked_text(text), before, after))
-    if any(map(_is_glued, made)):
+        made.append(Continuation.of(text, before, after) if isinstance(text, str) else text)
+    if any(_is_glued(one) for one in made if isinstance(one, Continuation)):
         # one sentence for all, which Python shows once
         warn(
-            "letters of a text follow letters of its prefix without a space; write the space, or "
+            "letters of a text meet letters of what is given without a space; write the space, or "
             "let separator= be one",
             UnmaskWarning,
         )
     return made
+
+
+def contexts(given: Given | Sequence[Given], count: int, what: str) -> list[Given]:
+    """What each of so many texts or pairs is given."""
+    each = list(given) if isinstance(given, list) else [cast(Given, given)] * count
+    if len(each) != count:
+        raise ClozeError(
+            f"given has {len(each)} contexts for {count} {what}; give one context, or one for each"
+        )
+    return each
 
 
 def _two_texts(given: object) -> tuple[str, str]:
@@ -71,9 +84,12 @@ def _two_texts(given: object) -> tuple[str, str]:
 
 
 def _is_glued(text: Continuation) -> bool:
-    """Whether two letters meet where the continuation begins, in a script that has spaces."""
-    both = text[max(0, text.span[0] - 1) : text.span[0] + 1]
-    return len(both) == 2 and all(c.isalpha() and east_asian_width(c) not in "WF" for c in both)
+    """Whether two letters meet where the continuation begins or ends, in a script with spaces."""
+    both = (text[max(0, place - 1) : place + 1] for place in text.span)
+    return any(
+        len(two) == 2 and all(c.isalpha() and east_asian_width(c) not in "WF" for c in two)
+        for two in both
+    )
 
 
 @dataclass(frozen=True)
@@ -82,7 +98,7 @@ class TokenisedText:
 
     Where the tokenizer keeps no offsets, every token is a word at characters -1 to -1. `unknown`
     are the parts of the text that the vocabulary has no token for, `unknown_words` the numbers of
-    the words with such parts.
+    the words with such parts; `unknown_given` of the parts are not scored, but what it is given.
     """
 
     text: str
@@ -91,6 +107,7 @@ class TokenisedText:
     words: tuple[Word, ...]
     unknown: tuple[str, ...] = ()
     unknown_words: tuple[int, ...] = ()
+    unknown_given: int = 0
 
     @property
     def tokens(self) -> tuple[int, ...]:
@@ -174,6 +191,8 @@ def _each(lm: JointModel, texts: Sequence[str]) -> list[TokenisedText | ClozeErr
 def _unusable(lm: JointModel, text: object) -> ClozeError | None:
     try:
         checked_text(text)
+        if isinstance(text, Continuation):
+            checked_text(text[slice(*text.span)])
         if isinstance(text, Continuation) and not lm.tokenizer.is_fast:
             raise ClozeError(
                 "this tokenizer keeps no character offsets, so the tokens of a continuation are "
@@ -192,14 +211,19 @@ def _made(lm: JointModel, text: str, encoded: Encoded | ClozeError) -> Tokenised
         _check(lm, made)
     except ClozeError as error:
         return error
-    return made if not isinstance(text, Continuation) else _alone(made, text)
+    if not isinstance(text, Continuation):
+        return made
+    return _alone(made, text, lm.tokenizer.unk_token_id)
 
 
-def _alone(made: TokenisedText, text: Continuation) -> TokenisedText:
+def _alone(made: TokenisedText, text: Continuation, unknown: int | None) -> TokenisedText:
     """A continuation without what it is given: the characters of its words count from its own."""
     low, high = text.span
+    own = (made.words[number] for number in made.unknown_words)
+    count = sum(made.tokens[word.first : word.last].count(unknown) for word in own)
     words = (replace(one, start=one.start - low, end=one.end - low) for one in made.words)
-    return replace(made, text=text[low:high], words=tuple(words))
+    given = len(made.unknown) - count
+    return replace(made, text=text[low:high], words=tuple(words), unknown_given=given)
 
 
 def _encoded(tokenizer: Any, texts: list[str]) -> list[Encoded | ClozeError]:

@@ -95,8 +95,6 @@ class ScoreKind(Kind):
         context = _cells(row, self.given)
         if isinstance(texts, Reason) or isinstance(context, Reason) or not self.given:
             return context if isinstance(context, Reason) else texts
-        if not all(text.strip() for text in texts):
-            return Reason("the text is empty")
         prefix, suffix = (*context, "")[:2]
         return in_context(texts, (prefix, suffix), self.separator)
 
