@@ -324,8 +324,8 @@ class LanguageModel(JointModel):
             ClozeError: The text has fewer than two places.
             MethodError: There is no such measure.
         Examples:
-            >>> found = lm.dependence("Two dogs are running.", measure="pmi")
-            >>> found
+            >>> dependence = lm.dependence("Two dogs are running.", measure="pmi")
+            >>> dependence
             <DependenceMap pmi: 5 places, strongest dogs - running 1.167 nats>
         """
         return next(
@@ -841,8 +841,8 @@ class LanguageModel(JointModel):
             ClozeError: A mutation does not fit the sequence, or there are too many.
             MethodError: There is no such method, or not for so many mutations.
         Examples:
-            >>> found = lm.landscape("MKTAYIAKQR", "K2R:A4G:I6L")
-            >>> found.best(1)[0]["mutant"], len(found.to_rows())
+            >>> landscape = lm.landscape("MKTAYIAKQR", "K2R:A4G:I6L")
+            >>> landscape.best(1)[0]["mutant"], len(landscape.to_rows())
             ('K2R', 8)
         """
         return landscape(self, sequence, mutations, methods=methods, settings=settings)

@@ -465,7 +465,7 @@ def test_draws_without_a_table_follow_the_joint() -> None:
     table = toy(3, size=3, noise=1.0).joint(
         text(3), method="orders", support=[0, 1, 2], settings=QUIET
     )
-    drawn = joint.sample(3000, generator=torch.Generator().manual_seed(5))
+    drawn = joint.sample(3000, seed=5)
     counts = np.zeros(table.shape)
     for fill in drawn:
         counts[fill.ids] += 1

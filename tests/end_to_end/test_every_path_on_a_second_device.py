@@ -143,7 +143,7 @@ def summary(joint: Joint) -> dict[str, object]:
 
 
 def _drawn(joint: Joint, count: int = 20) -> object:
-    return [fill.ids for fill in joint.sample(count, generator=torch.Generator().manual_seed(3))]
+    return [fill.ids for fill in joint.sample(count, seed=3)]
 
 
 def summaries(joints: Mapping[str, Joint]) -> dict[str, object]:

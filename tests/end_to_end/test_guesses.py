@@ -1,4 +1,4 @@
-"""Twenty tasks as someone typed them who had read the list of commands, and nothing else.
+"""Tasks as someone typed them who had read the list of commands or the README, and nothing else.
 
 They were written down before anything was looked up. Each works, or its one line names what works;
 all but one, `plot("map.png")` of a dependence map: `plot().savefig("map.png")` writes a file.
@@ -39,6 +39,9 @@ SHELL = [
     ("score sentences.csv --words -o words.csv", None),
     (f"dependence '{KEYS}' --plot map.png", "--figure"),
     ("evaluate corpus.txt --exact --n 200 -o eval.json", "--examples"),
+    (f"fill '{TWO}' --candidates man,floor", "--support"),
+    ("score sentences.csv -o scores.csv --resume", "the same command continues"),
+    ("score sentences.csv --gpu", "--device"),
     ("variants assay.csv --sequence MKTAYIAKQR --output variants.csv", None),
 ]
 SEQUENCE = "MKTAYIAKQR"
@@ -54,6 +57,12 @@ PYTHON: list[tuple[Callable[[LanguageModel], object], str | None]] = [
     (lambda lm: lm.joint(TWO, exact=True), "support='vocabulary'"),
     (lambda lm: lm.joint(TWO).prob("cat", "mat"), "log_prob"),
     (lambda lm: lm.joint(TWO).mutual_information(), None),
+    (lambda lm: lm.joint(TWO).sample(10, seed=0), None),
+    (lambda lm: lm.joint(TWO).save("joint.json"), "to_dict()"),
+    (lambda lm: lm.fill(TWO, top_k=3), "top=..."),
+    (lambda lm: lm.joint(TWO, candidates=["man"]), "support=[...]"),
+    (lambda lm: lm.joint(TWO, batch_size=4), "unmask.Settings"),
+    (lambda lm: lm.score("A man is here.").log_prob, "use score"),
     (lambda lm: lm.dependence(KEYS).plot(), None),
     (lambda lm: lm.cost(TWO, timed=False), None),
     (lambda lm: lm.joint(TWO, seed=1, max_passes=500), "Sketch(seed="),

@@ -91,7 +91,7 @@ def test_ties_go_to_the_lower_index() -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_samples_follow_the_joint(shape: tuple[int, ...]) -> None:
     p, joint = given(shape)
-    fills = joint.sample(4000, generator=torch.Generator().manual_seed(3))
+    fills = joint.sample(4000, seed=3)
     counts = np.zeros(shape)
     for fill in fills:
         counts[fill.ids] += 1
@@ -102,10 +102,7 @@ def test_samples_follow_the_joint(shape: tuple[int, ...]) -> None:
 
 def test_samples_repeat_with_their_seed_and_only_then() -> None:
     _, joint = given((4, 6))
-    one, same, other = (
-        [f.ids for f in joint.sample(50, generator=torch.Generator().manual_seed(seed))]
-        for seed in (1, 1, 2)
-    )
+    one, same, other = ([f.ids for f in joint.sample(50, seed=seed)] for seed in (1, 1, 2))
     assert one == same != other
     assert joint.sample(0) == []
 

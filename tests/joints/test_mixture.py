@@ -120,7 +120,7 @@ def test_samples_have_the_joints_frequencies(
     joint = unmask.construct(method, tables, **options)
     # as if the axes were too long for the tables to be cheaper: a few draws at a time
     generator = torch.Generator().manual_seed(0)
-    draws = [fill for _ in range(200) for fill in joint.sample(25, generator=generator)]
+    draws = [fill for _ in range(200) for fill in joint.sample(25, seed=generator)]
     monkeypatch.undo()
     right = np.exp(log_table(unmask.construct(method, example.tables(), **options)))
     counts = np.zeros_like(right)
@@ -135,9 +135,9 @@ def test_samples_have_the_joints_frequencies(
 def test_samples_are_seeded_and_ask_for_what_they_drew(monkeypatch: pytest.MonkeyPatch) -> None:
     tables, asked = lazy(peaked(300, 300, 5), monkeypatch)
     joint = unmask.construct("orders", tables)
-    first = joint.sample(4, generator=torch.Generator().manual_seed(3))
+    first = joint.sample(4, seed=3)
     assert len(asked) <= 3 * 4
-    assert first == joint.sample(4, generator=torch.Generator().manual_seed(3))
+    assert first == joint.sample(4, seed=3)
     assert joint.sample(0) == []
     with pytest.raises(unmask.SupportError, match="from 0, not -1"):
         joint.sample(-1)
@@ -145,7 +145,7 @@ def test_samples_are_seeded_and_ask_for_what_they_drew(monkeypatch: pytest.Monke
 
 def test_many_samples_are_drawn_from_the_tables() -> None:
     joint = unmask.construct("orders", peaked(8, 8, 1).tables())
-    assert len(joint.sample(1000, generator=torch.Generator().manual_seed(0))) == 1000
+    assert len(joint.sample(1000, seed=0)) == 1000
 
 
 def test_summaries_of_a_joint_without_tables_leave_out_what_needs_them(

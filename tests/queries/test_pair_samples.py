@@ -53,7 +53,7 @@ def table_of(joint: unmask.Joint) -> NDArray[np.float64]:
 @pytest.mark.parametrize("method", list(unmask.CONSTRUCTIONS))
 def test_a_joint_draws_what_it_says(method: str) -> None:
     joint = unmask.construct(method, tables_of(ToyMaskedLM(toy_joint(SIZE, 2, seed=1), noise=0.7)))
-    fills = joint.sample(DRAWS, generator=torch.Generator().manual_seed(2))
+    fills = joint.sample(DRAWS, seed=2)
     assert p_value([fill.ids for fill in fills], table_of(joint)) > FAILURE_RATE
 
 
@@ -68,7 +68,7 @@ def test_a_mixture_draws_from_a_few_contexts_what_it_says(
     generator, fills = torch.Generator().manual_seed(4), []
     for _ in range(50):
         # so few at a time that it never asks for the tables
-        fills += joint.sample(13, generator=generator)
+        fills += joint.sample(13, seed=generator)
     assert not joint.is_tabulated()
     whole = tables_of(model)
     whole.both()

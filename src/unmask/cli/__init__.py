@@ -93,7 +93,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 # names that were given up or that others use: the options that may be meant, or a sentence
 _GUESSES: dict[str, str | tuple[str, ...]] = {
-    "input": "give the file itself",
+    "resume": "the same command continues what was interrupted",
+    "candidates": ("--support", "--targets"),
+    "verbose": "costs and progress are shown by default; --quiet turns them off",
     "sketch": "estimates are the default; --exact turns them off",
     "format": ("--input-format", "--output-format"),
     "corpus-format": ("--input-format",),
@@ -102,6 +104,9 @@ _GUESSES: dict[str, str | tuple[str, ...]] = {
     "texts": ("--text",),
     "text-column": ("--column", "--columns"),
     "quick": ("--max-passes",),
+    **dict.fromkeys(("file", "input"), "give the file itself"),
+    **dict.fromkeys(("cuda", "gpu"), ("--device",)),
+    **dict.fromkeys(("fp16", "half", "precision"), ("--dtype",)),
     **dict.fromkeys(("output-file", "out", "outfile"), ("--output",)),
     **dict.fromkeys(("examples", "head", "max-rows", "n", "num"), ("--limit", "--examples")),
     **dict.fromkeys(("k", "top-k", "topk"), ("--top",)),

@@ -19,6 +19,16 @@ NeedsOf = Callable[[tuple[int, ...], Given], Needs]
 # arguments of the functions that hand options on: a slip in one of these lands among the options
 _ARGUMENTS = ("method", "blanks", "support", "settings", "targets", "piece_prior")
 
+# what newcomers try in place of an argument
+_MEANT = {
+    **dict.fromkeys(
+        ("k", "n", "top_k", "topk", "top_n"), "top=... to lm.fill, or ask joint.top(n)"
+    ),
+    **dict.fromkeys(("candidates", "words"), "support=[...], or targets=[...] to lm.fill"),
+    **dict.fromkeys(("batch_size", "memory_limit"), "it as settings=unmask.Settings(...)"),
+    **dict.fromkeys(("device", "dtype"), "it to unmask.load"),
+}
+
 
 def _every_table(shape: tuple[int, ...], _: Given) -> Needs:
     return Needs(masked=True, whole=tuple(range(len(shape))))
@@ -85,6 +95,8 @@ def unknown_option(option: str, allowed: Iterable[str]) -> str:
         return "option 'exact'; give support='vocabulary'"
     if option in ("precision", "max_passes", "seed"):
         return f"option {quoted(option)}; give it as support=unmask.Sketch({option}=...)"
+    if option in _MEANT:
+        return f"option {quoted(option)}; give {_MEANT[option]}"
     if option in _ARGUMENTS:
         return f"option {quoted(option)}; it is an argument of lm.fill and others, not of this call"
     near = difflib.get_close_matches(option, [*names, *_ARGUMENTS], n=1, cutoff=0.7)

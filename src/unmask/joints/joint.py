@@ -335,16 +335,19 @@ class Joint(Guessable):
             self._ranked[n] = self._fills(self._best(n))
         return list(self._ranked[n])
 
-    def sample(self, n: int, *, generator: torch.Generator | None = None) -> list[Fill]:
+    def sample(self, n: int, *, seed: int | torch.Generator = 0) -> list[Fill]:
         """Independent samples; exact, except from a sketch, where a rare token represents others.
+
+        A seed gives the same draws on every device. A CPU generator in its place gives further
+        draws with every call.
 
         Args:
             n: How many draws, from 0.
-            generator: A CPU generator, so that a seed gives the same draws on every device.
+            seed: Seed of everything that is drawn.
         Returns:
             Fills, in the order drawn.
         Raises:
-            SupportError: The number or the generator is not one.
+            SupportError: The number or the seed is not one.
         Examples:
             >>> len(joint.sample(3))
             3
@@ -352,14 +355,16 @@ class Joint(Guessable):
         draws = whole_number(n)
         if draws is None or draws < 0:
             raise SupportError(f"sample takes a number of draws from 0, not {quoted(n)}")
-        if generator is not None and not isinstance(generator, torch.Generator):
-            raise SupportError(
-                "generator is a torch.Generator, as torch.Generator().manual_seed(1), or None, not "
-                f"{quoted(generator)}"
-            )
+        if not isinstance(seed, torch.Generator):
+            number = whole_number(seed)
+            if number is None or not 0 <= number < 2**63:
+                raise SupportError(
+                    f"a seed is a whole number from 0, or a torch.Generator, not {quoted(seed)}"
+                )
+            seed = torch.Generator().manual_seed(number)
         if not draws:
             return []
-        return self._fills(self.engine.sample(draws, generator))
+        return self._fills(self.engine.sample(draws, seed))
 
     def entropy(self, *, base_two: bool = False) -> float:
         """Shannon entropy.

@@ -132,8 +132,8 @@ class DependenceMap(Guessable):
         Raises:
             SupportError: A number is not one from 1.
         Examples:
-            >>> found = lm.dependence("Two dogs are running.", measure="pmi")
-            >>> found.top(1)[0].names
+            >>> dependence = lm.dependence("Two dogs are running.", measure="pmi")
+            >>> dependence.top(1)[0].names
             ('dogs', 'running')
         """
         if (whole_number(n) or 0) < 1 or (whole_number(apart) or 0) < 1:

@@ -98,7 +98,7 @@ class TablesBlock:
         kept = self._remembered.get((pair, context))
         before = kept.source.forward_passes if kept else 0
         kept = kept or self._built(context, pair)
-        fills = kept.joint.sample(n, generator=self._generator)
+        fills = kept.joint.sample(n, seed=self._generator)
         # a mixture reads more contexts as it is sampled
         self.table_rows += kept.source.forward_passes - before
         log_probs = torch.tensor([fill.log_prob for fill in fills], dtype=torch.float64)
