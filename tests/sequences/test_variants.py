@@ -81,7 +81,8 @@ def test_conventions_and_joints_are_those_of_a_loop_over_antiberty(method) -> No
             expected = naive_variants.CONVENTIONS[method](naive, ANTIBODY, changes)
         else:
             expected = reference_odds(naive, ANTIBODY, changes, method)
-        assert one.score == pytest.approx(expected, abs=1e-5)
+        # float32 passes of other batches: a few 1e-6 for each of up to six logs that are summed
+        assert one.score == pytest.approx(expected, abs=3e-5)
 
 
 @cache
