@@ -53,6 +53,9 @@ from unmask.queries.pair_log_probs import (
     places_of,
     rows_per_text,
 )
+from unmask.queries.parallel.decoding import Decoding
+from unmask.queries.parallel.filling import check_seed, filled_together, one_support
+from unmask.queries.parallel.rules import check_rule
 from unmask.queries.sampling.gibbs import (
     DEFAULT_CHAINS,
     DEFAULT_WARM_UP,
@@ -76,7 +79,7 @@ from unmask.sequences.variants.scoring import DEFAULT_SUPPORT, VariantScore, sco
 from unmask.sequences.word_pairs import PairScore, score_pairs
 from unmask.settings import Settings, Sketch
 from unmask.tables.proposals import AUTO, choose_axes, is_auto
-from unmask.text.candidates import Candidates, CandidatesByBlank, choose, choose_each
+from unmask.text.candidates import Candidates, CandidatesByBlank, choose_each
 from unmask.text.cloze import Blank, Cloze
 from unmask.text.support import Token
 
@@ -168,6 +171,58 @@ class LanguageModel(JointModel):
             raise ClozeError("a piece prior ranks targets of several numbers of pieces; give both")
         joint = self.joint(cloze, method=method, support=support, settings=settings, **options)
         return fill_results.of_tokens(self.tokenizer, cloze, joint.top(top), joint.method)
+
+    def fill_together(
+        self,
+        texts: Sequence[str | Cloze],
+        *,
+        rule: str = "entropy-bound",
+        threshold: float | None = None,
+        seed: int | None = None,
+        support: Axes = AUTO,
+        settings: Settings | None = None,
+    ) -> list[dict[str, Any]]:
+        """One fill of each text, its blanks filled step by step, several in a step.
+
+        A `rule` decides after each forward pass which of the blanks that are left are filled in
+        the same step; they are filled independently of each other, at least one per step.
+
+        - "surest", "left-to-right", "margin": one at a time. "all-at-once": in one step. "top-k":
+          the `threshold` surest.
+        - "confidence": all that are as sure as the threshold. "factor" (Fast-dLLM): the n surest
+          while (n + 1) (1 - confidence) is below it. "entropy-bound" (EB-Sampler): the surest whose
+          entropies without the largest add up to it, in nats. "stability" (KLASS): as sure, and
+          unmoved since the pass before.
+        - "attention" (DAPD): blanks that attend to each other by less than the threshold.
+        - "mutual-information": blanks whose mutual information, in bits, adds up to less. It is
+          measured before every step, in 12 forward passes per blank: a check on the others.
+        - "random-sizes": random blanks, on average this share of them.
+
+        Args:
+            texts: Texts with mask tokens, or `Cloze`s.
+            rule: Which blanks are filled in the same step.
+            threshold: The rule's threshold; larger ones fill more blanks per step, but for
+                "confidence" and "stability".
+            seed: Draw every token from its distribution, from this seed. Default: the likeliest.
+            support: Tokens that all blanks range over.
+            settings: How to run the model: batch size, memory limit, progress.
+        Returns:
+            A dictionary per text with the keys of `fill`, the blanks of each step as `groups`, and
+            `forward_passes`. `score` is the product of the tokens' probabilities when filled in.
+        Raises:
+            MethodError: There is no such rule, or its threshold is missing.
+            ClozeError: A text has no blanks, or blanks of several tokens.
+        Examples:
+            >>> texts = ["Two [MASK] are playing [MASK] on the [MASK]."]
+            >>> (fill,) = lm.fill_together(texts, rule="confidence", threshold=0.3)
+            >>> fill["sequence"], fill["groups"], fill["forward_passes"]
+            ('Two men are playing soccer on the beach.', [(2,), (1,), (0,)], 3)
+        """
+        number = check_rule(rule, threshold)
+        check_seed(seed)
+        how = Decoding(rule, number, one_support(self, support), seed)
+        clozes = [self._as_cloze(text) for text in texts]
+        return filled_together(self, clozes, how, settings or Settings())
 
     def sample(
         self,
@@ -873,14 +928,7 @@ class LanguageModel(JointModel):
     def _filled_together(
         self, cloze: Cloze, at_most: float, support: Axes, settings: Settings
     ) -> dict[str, Any]:
-        bound = check_bound(at_most)
-        if isinstance(support, Mapping | Sketch) or whole_number(support) is not None:
-            raise SupportError(
-                "together takes one support for all blanks: 'vocabulary', 'tokens', 'no-special', "
-                f"an alphabet or a list of tokens, not {quoted(support)}"
-            )
-        candidates = "tokens" if is_auto(support) else support
-        axis = choose(candidates, self._vocabulary, self.model.special_ids)
+        bound, axis = check_bound(at_most), one_support(self, support)
         options = MapOptions("mutual-information", axis, SAMPLES_WHEN_FILLING)
         question = question_of(replace(cloze, gold=None), self.tokenizer)
         filled = fill_together(RowReader(self.model, settings), question, options, bound)

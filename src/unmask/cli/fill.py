@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from unmask.cli import cluster, inputs, many, options, show
 from unmask.cli.command import declared_by, group, option
 from unmask.errors import MethodError, SupportError, UnmaskError
+from unmask.names import RULES
 from unmask.plots.saving import save_figure
 from unmask.printable import printable
 from unmask.text.typed import piece_prior
@@ -75,6 +76,12 @@ class FillCommand(many.RowsCommand):
         "information, such as 0.05, are filled at the same time, each with its likeliest token",
         "BITS",
     )
+    rule: str | None = option(
+        "instead of ranking fills, write one: after every forward pass this rule decides which "
+        f"blanks are filled at the same time ({', '.join(RULES)})",
+        "NAME",
+    )
+    threshold: float | None = option("threshold of --rule, in the rule's own unit", "X")
     json: bool = options.JSON()
     figure: str | None = options.FIGURE()
     quiet: bool = options.QUIET()
@@ -142,7 +149,7 @@ class FillCommand(many.RowsCommand):
             return many.rows_command(self, kind, given, at_once=1, default_format="jsonl")
         (text,) = source.texts
         lm = self.running.load(self.model)
-        if self.together is not None:
+        if self.together is not None or self.rule is not None:
             self._fill_together(Answerer(lm, request, how, self.top, settings), text)
             return 0
         cloze = lm.cloze(text, blanks=request.blanks)
@@ -218,13 +225,17 @@ class FillCommand(many.RowsCommand):
 
     def _fill_together(self, answerer: "Answerer", text: str) -> None:
         lm, request = answerer.lm, answerer.request
-        (filled,) = lm.fill(
-            text,
-            blanks=request.blanks,
-            support=request.support,
-            together=self.together,
-            settings=answerer.settings,
-        )
+        shared: Any = {"support": request.support, "settings": answerer.settings}
+        if self.rule is None:
+            (filled,) = lm.fill(text, blanks=request.blanks, together=self.together, **shared)
+        else:
+            from unmask.text.pieces import one_blank_for_each
+
+            cloze, note = one_blank_for_each(lm.cloze(text, blanks=request.blanks), _RANK_WORDS)
+            if note is not None:
+                options.say(note)
+            rule, threshold = self.rule, self.threshold
+            (filled,) = lm.fill_together([cloze], rule=rule, threshold=threshold, **shared)
         if self.json:
             print(options.as_json(lm, **filled))
             return
@@ -255,8 +266,16 @@ class FillCommand(many.RowsCommand):
                     "--figure is of the tokens of one text; leave out --targets, and give one text"
                 )
             options.check_figure(self.figure)
-        if self.together is not None:
+        if self.threshold is not None and self.rule is None:
+            raise UnmaskError("--threshold is that of a rule; give --rule")
+        if self.together is not None or self.rule is not None:
+            given = "--together" if self.rule is None else "--rule"
+            if self.rule is not None:
+                from unmask.queries.parallel.rules import check_rule
+
+                check_rule(self.rule, self.threshold)
             others = {
+                "--together": None if self.rule is None else self.together,
                 "--method": self.methods.method,
                 "--targets": self.targets,
                 "--piece-prior": self.piece_prior,
@@ -265,9 +284,9 @@ class FillCommand(many.RowsCommand):
                 "--precision": self.estimation.precision,
             }
             for name in (name for name, value in others.items() if value not in (None, ())):
-                raise UnmaskError(f"--together writes one fill of one text; leave out {name}")
+                raise UnmaskError(f"{given} writes one fill of one text; leave out {name}")
             if not is_one:
-                raise UnmaskError("--together writes one fill of one text; give one text")
+                raise UnmaskError(f"{given} writes one fill of one text; give one text")
         if self.piece_prior is not None and not self.targets and is_one:
             raise SupportError(
                 "--piece-prior ranks words of different numbers of pieces: --targets"

@@ -14,6 +14,7 @@ from unmask.errors import ModelError, NumericsError
 from unmask.lazy import computed_once
 from unmask.model.arrangement import Replaced, run_and_restore, run_rearranged
 from unmask.model.hooks import lock_of, without_gradients
+from unmask.model.inside import Inside, read_inside
 from unmask.model.output_layer import (
     FollowedLayer,
     OutputEmbedding,
@@ -109,6 +110,41 @@ class HuggingFaceMaskedLM:
             if one and len(ids) >= _ROWS_WORTH_TRIMMING and ids.shape[1] > 1:
                 return self._captured_trimmed(ids, positions).float()
             return self._captured(ids, positions).float()
+
+    @without_gradients
+    def inside(
+        self,
+        ids: Int[Tensor, "rows length"],
+        positions: Int[Tensor, "rows positions"],
+        *,
+        attention: bool = True,
+    ) -> Inside:
+        """Readouts as `readouts` has them, with attention and hidden states of the same pass."""
+        with self._lock:
+            self._require_eval_mode()
+            self._verify_length(ids, positions)
+            return read_inside(
+                self.model,
+                lambda: self._readouts_and_output(ids, positions, attention),
+                positions.to(self.device),
+                attention=attention,
+            )
+
+    def _readouts_and_output(
+        self, ids: Tensor, positions: Tensor, attention: bool
+    ) -> tuple[Tensor, Any]:
+        outputs: list[Any] = []
+        more = {"output_hidden_states": True, "output_attentions": attention}
+
+        def forward() -> None:
+            outputs.append(self._forward(ids.to(self.device), **more))
+
+        if self.output_embedding is None:
+            forward()
+            return at_positions(outputs[0].logits, positions).float(), outputs[0]
+        layer, length = self.model.get_output_embeddings(), ids.shape[1]
+        captured = captured_input(layer, positions.to(self.device), length, forward)
+        return captured[0].float(), outputs[0]
 
     @property
     def _lock(self) -> threading.RLock:
@@ -207,10 +243,13 @@ class HuggingFaceMaskedLM:
             self._trimmed_lengths[length] = is_valid
         return self._trimmed_lengths[length]
 
-    def _forward(self, ids: Int[Tensor, "rows length"], *, mask: bool | None = None) -> Any:
+    def _forward(
+        self, ids: Int[Tensor, "rows length"], *, mask: bool | None = None, **more: bool
+    ) -> Any:
         """One pass; nothing is padded, so the mask is all ones and given only if that matters."""
         with_mask = self._takes_attention_mask if mask is None else mask
-        options = {"attention_mask": torch.ones_like(ids)} if with_mask else {}
+        options: dict[str, Any] = {"attention_mask": torch.ones_like(ids)} if with_mask else {}
+        options |= more
         length = ids.shape[1]
 
         def run() -> Any:

@@ -16,11 +16,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from unmask.errors import NumericsError
+from unmask.errors import ModelError, NumericsError
 from unmask.logspace import row_blocks
 from unmask.model.batch_size import resolve_batch_size, seconds_per_row
 from unmask.model.batches import in_batches
 from unmask.model.devices import for_float64
+from unmask.model.inside import Inside
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.trimming import Positions
 from unmask.progress import Bar, bar
@@ -189,6 +190,32 @@ class RowReader:
 
         self.each_batch(Rows.of(ids), positions, fold, batch_for=0)
         return kept
+
+    def each_inside(
+        self,
+        ids: Int[Tensor, "rows length"],
+        positions: Int[Tensor, "rows read"],
+        use: Callable[[slice, Inside], None],
+        *,
+        attention: bool = True,
+    ) -> None:
+        """Show `use` what the model computes inside at the positions, a batch of rows at a time."""
+        read = getattr(self.model, "inside", None)
+        if read is None:
+            raise ModelError(
+                "this model shows neither attention nor hidden states; take a rule that reads "
+                "predictions alone"
+            )
+
+        def run(batch: slice) -> None:
+            inside = read(ids[batch].to(self.model.device), positions[batch], attention=attention)
+            require_finite(torch.isfinite(inside.readouts).all())
+            self.forward_passes += len(inside.readouts)
+            use(batch, inside)
+            if self._bar is not None:
+                self._bar.update(len(inside.readouts))
+
+        in_batches(len(ids), self.rows_per_batch(ids.shape[1], 0), run)
 
     def one(
         self, ids: Sequence[int], positions: Sequence[int], *, what: str = "forward pass"

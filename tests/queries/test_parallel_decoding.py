@@ -1,0 +1,152 @@
+"""Texts filled step by step: the loop against filling by hand, drawn tokens, batches, limits."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import build, two_blanks
+from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
+
+import unmask
+
+QUIET = unmask.Settings(progress=False)
+FOUR = "[MASK] [MASK] [MASK] [MASK]"
+
+
+def toy(noise: float = 0.0) -> unmask.LanguageModel:
+    return unmask.LanguageModel(ToyMaskedLM(toy_joint(4, 4), noise=noise), ToyTokenizer(4))
+
+
+def test_a_step_writes_the_likeliest_given_the_steps_before() -> None:
+    model = ToyMaskedLM(toy_joint(5, 4), noise=0.3)
+    lm = unmask.LanguageModel(model, ToyTokenizer(5))
+    (fill,) = lm.fill_together([FOUR], rule="top-k", threshold=2, settings=QUIET)
+    ids, log_prob, left = [5] * 4, 0.0, [0, 1, 2, 3]
+    for group in fill["groups"]:
+        table = {p: torch.tensor(model._logits(ids, p)).log_softmax(dim=0) for p in left}
+        surest = sorted(left, key=lambda p: -float(table[p].max()))
+        assert list(group) == surest[:2]
+        for blank in group:
+            ids[blank] = int(table[blank].argmax())
+            log_prob += float(table[blank].max())
+            left.remove(blank)
+    assert fill["token"] == ids
+    assert math.log(fill["score"]) == pytest.approx(log_prob, abs=1e-5)
+    assert (fill["method"], fill["rule"], fill["forward_passes"]) == ("together", "top-k", 2)
+
+
+@pytest.mark.parametrize(
+    ("rule", "one", "every"),
+    [
+        ("confidence", 1.5, 0.0),
+        ("factor", 0.0, math.inf),
+        ("entropy-bound", 0.0, math.inf),
+        ("mutual-information", 0.0, math.inf),
+    ],
+)
+@pytest.mark.parametrize("seed", [None, 3])
+def test_at_its_limits_a_rule_is_one_at_a_time_or_all_at_once(
+    rule: str, one: float, every: float, seed: int | None
+) -> None:
+    lm = toy(noise=0.5)
+    for threshold, limit in ((one, "surest"), (every, "all-at-once")):
+        fills = [
+            lm.fill_together([FOUR], rule=name, threshold=bound, seed=seed, settings=QUIET)[0]
+            for name, bound in ((rule, threshold), (limit, None))
+        ]
+        for key in ("token", "groups", "score"):
+            assert fills[0][key] == fills[1][key]
+
+
+def test_mutual_information_keeps_dependent_blanks_apart() -> None:
+    pair = np.full((3, 3), 0.01)
+    np.fill_diagonal(pair, [0.5, 0.3, 0.2])
+    joint = np.einsum("ab,cd->abcd", pair, pair)
+    lm = unmask.LanguageModel(ToyMaskedLM(joint), ToyTokenizer(3))
+    (fill,) = lm.fill_together([FOUR], rule="mutual-information", threshold=0.1, settings=QUIET)
+    assert [sorted(blank // 2 for blank in group) for group in fill["groups"]] == [[0, 1], [0, 1]]
+    # two steps, and before the first 4 blanks with 3 tokens each and the masked row, before the
+    # second 2 blanks
+    assert fill["forward_passes"] == 2 + (1 + 4 * 3) + (1 + 2 * 3)
+
+
+def test_drawn_one_at_a_time_texts_have_their_probabilities() -> None:
+    joint = toy_joint(2, 3)
+    lm = unmask.LanguageModel(ToyMaskedLM(joint), ToyTokenizer(2))
+    texts, draws = ["[MASK] [MASK] [MASK]"], 200
+    counts = dict.fromkeys(itertools.product(range(2), repeat=3), 0)
+    for seed in range(draws):
+        (fill,) = lm.fill_together(texts, rule="surest", seed=seed, settings=QUIET)
+        counts[tuple(fill["token"])] += 1
+    expected = (joint / joint.sum()).reshape(-1) * draws
+    observed = np.array(list(counts.values()))
+    # 7 degrees of freedom: beyond 24.3 once in a thousand
+    assert ((observed - expected) ** 2 / expected).sum() < 24.3
+
+
+@pytest.mark.parametrize("rule", ["entropy-bound", "attention", "random-sizes"])
+@pytest.mark.parametrize("seed", [None, 1])
+def test_texts_do_not_depend_on_those_beside_them(rule: str, seed: int | None) -> None:
+    lm = unmask.load(build("bert"))
+    texts = [
+        "the [MASK] sat [MASK] the [MASK].",
+        "a [MASK] [MASK] on the [MASK] [MASK].",
+        "the [MASK] dog [MASK] the cat.",
+        "[MASK] [MASK] [MASK] [MASK] [MASK] [MASK]",
+    ]
+    how = {"rule": rule, "threshold": 0.3, "seed": seed}
+    together = lm.fill_together(texts, settings=QUIET, **how)
+    for text, one in zip(texts, together, strict=True):
+        (alone,) = lm.fill_together([text], settings=QUIET, **how)
+        assert (alone["token"], alone["groups"]) == (one["token"], one["groups"])
+        assert alone["score"] == pytest.approx(one["score"], rel=1e-4)
+        assert one["forward_passes"] == len(one["groups"])
+    halved = lm.fill_together(texts, settings=unmask.Settings(progress=False, batch_size=1), **how)
+    assert [one["token"] for one in halved] == [one["token"] for one in together]
+
+
+def test_attention_is_the_models_own_and_its_setting_stays() -> None:
+    network, tokenizer = build("bert")
+    lm = unmask.load((network, tokenizer))
+    before = network.config._attn_implementation
+    ids = torch.tensor([tokenizer("the cat sat on the mat.")["input_ids"]] * 2)
+    positions = torch.tensor([[1, 3], [2, 4]])
+    inside = lm.model.inside(ids, positions)
+    assert network.config._attn_implementation == before
+    network.set_attn_implementation("eager")
+    with torch.no_grad():
+        own = network(input_ids=ids, output_attentions=True, output_hidden_states=True)
+    network.set_attn_implementation(before)
+    for row, at in enumerate(positions):
+        for layer, weights in enumerate(own.attentions):
+            torch.testing.assert_close(inside.attention[row, layer], weights[row][:, at][:, :, at])
+        for layer, states in enumerate(own.hidden_states):
+            torch.testing.assert_close(inside.hidden[row, layer], states[row, at])
+    readouts = lm.model.readouts(ids, positions)
+    torch.testing.assert_close(inside.readouts, readouts, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["distilbert", "esm", "albert", "modernbert"])
+def test_other_architectures(name: str) -> None:
+    network, tokenizer = build(name)
+    lm = unmask.load((network, tokenizer))
+    text = two_blanks(tokenizer)
+    (fill,) = lm.fill_together([text], rule="attention", threshold=0.0, settings=QUIET)
+    (one,) = lm.fill_together([text], rule="surest", settings=QUIET)
+    assert fill["groups"] == one["groups"]
+
+
+def test_what_cannot_be_filled_is_refused() -> None:
+    lm = toy()
+    for how, said in (
+        ({"rule": "best"}, "no rule 'best'"),
+        ({"rule": "factor"}, "the rule factor needs a threshold"),
+        ({"rule": "surest", "threshold": 1}, "the rule surest has no threshold"),
+        ({"rule": "surest", "seed": -1}, "seed is a whole number from 0"),
+        ({"rule": "surest", "support": 5}, "together takes one support for all blanks"),
+        ({"rule": "attention", "threshold": 0.1}, "shows neither attention nor hidden states"),
+    ):
+        with pytest.raises(unmask.UnmaskError, match=said):
+            lm.fill_together([FOUR], settings=QUIET, **how)
