@@ -178,7 +178,8 @@ class LanguageModel(JointModel):
         *,
         rule: str = "entropy-bound",
         threshold: float | None = None,
-        seed: int | None = None,
+        draw: bool = False,
+        seed: int = 0,
         support: Axes = AUTO,
         settings: Settings | None = None,
     ) -> list[dict[str, Any]]:
@@ -203,7 +204,8 @@ class LanguageModel(JointModel):
             rule: Which blanks are filled in the same step.
             threshold: The rule's threshold; larger ones fill more blanks per step, but for
                 "confidence" and "stability".
-            seed: Draw every token from its distribution, from this seed. Default: the likeliest.
+            draw: Draw every token from its distribution, instead of taking the likeliest.
+            seed: Seed of everything that is drawn.
             support: Tokens that all blanks range over.
             settings: How to run the model: batch size, memory limit, progress.
         Returns:
@@ -220,7 +222,7 @@ class LanguageModel(JointModel):
         """
         number = check_rule(rule, threshold)
         check_seed(seed)
-        how = Decoding(rule, number, one_support(self, support), seed)
+        how = Decoding(rule, number, one_support(self, support), draw, seed)
         clozes = [self._as_cloze(text) for text in texts]
         return filled_together(self, clozes, how, settings or Settings())
 

@@ -57,7 +57,8 @@ Predict = Callable[[Inside, Float[Tensor, "blanks size"], Sequence[int]], Tensor
 
 @dataclass(frozen=True, eq=False)
 class Decoding:
-    """How texts are filled: a rule with its threshold, what its blanks hold, and the seed if any.
+    """How texts are filled: a rule with its threshold, what its blanks hold, whether tokens are
+    drawn, and from which seed.
 
     `predict` is the dependence head's, for the rule `head`.
     """
@@ -65,7 +66,8 @@ class Decoding:
     rule: str
     threshold: float
     support: Support
-    seed: int | None = None
+    draw: bool = False
+    seed: int = 0
     predict: Predict | None = None
     reads_attention: bool = True
 
@@ -91,12 +93,12 @@ class _Filling:
     forward_passes: int = 0
 
     @classmethod
-    def of(cls, text: BlankedText, seed: int | None) -> "_Filling":
+    def of(cls, text: BlankedText, how: Decoding) -> "_Filling":
         key, count = crc32(np.array(text.ids, dtype=np.int64).tobytes()), len(text.positions)
         uniforms = None
-        if seed is not None:
-            uniforms = np.random.default_rng([seed, key, 0]).random(count).tolist()
-        draw = np.random.default_rng([seed or 0, key, 1])
+        if how.draw:
+            uniforms = np.random.default_rng([how.seed, key, 0]).random(count).tolist()
+        draw = np.random.default_rng([how.seed, key, 1])
         return cls(text, list(text.ids), list(range(count)), [0] * count, uniforms, draw)
 
     def positions(self) -> list[int]:
@@ -128,7 +130,7 @@ def fill_blanked(
     reader: RowReader, texts: Sequence[BlankedText], how: Decoding
 ) -> list[FilledText]:
     """Every text filled, in the order given."""
-    fillings = [_Filling.of(text, how.seed) for text in texts]
+    fillings = [_Filling.of(text, how) for text in texts]
     outcomes = Outcomes.of(reader.model, how.support)
     ids = how.support.ids.tolist()
     while active := [filling for filling in fillings if filling.left]:

@@ -32,7 +32,7 @@ def one_support(lm: JointModel, support: Axes) -> Support:
 def check_seed(seed: object) -> None:
     """Reject what does not seed a generator."""
     number = whole_number(seed)
-    if seed is not None and (number is None or not 0 <= number < 2**31):
+    if number is None or not 0 <= number < 2**31:
         raise UnmaskError(f"seed is a whole number from 0 to {2**31 - 1:,}, not {quoted(seed)}")
 
 
