@@ -1,4 +1,4 @@
-"""Which contexts HCB's normaliser is made of: a row of JSON per pair of blanks, and a page.
+"""Which contexts HCB's normaliser is made of: a row of JSON per pair of blanks, and a table.
 
     python runs/hcb_contexts.py measure --model DIR --corpus FILE --mask contiguous --limit 50 \
         --output docs/results/hcb-contexts.jsonl
@@ -16,12 +16,12 @@ import argparse
 import json
 import math
 import sys
-import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import marked_page
 import numpy as np
 import torch
 from torch import Tensor
@@ -30,7 +30,6 @@ import unmask
 from unmask.errors import UnmaskError
 from unmask.evaluation.masks import MASKS, MaskedPair, examples
 from unmask.evaluation.reports.bootstrap import DEFAULT, Estimate, means
-from unmask.evaluation.reports.paper import TABLE
 from unmask.jobs.canonical import sha256
 from unmask.model.row_reader import Outcomes, RowReader, Rows
 from unmask.records.corpora import CorpusSpec, read_corpus
@@ -182,78 +181,23 @@ def _contexts(
 
 # --- the page ----------------------------------------------------------------------------------
 
-HEADER = """\
-# What HCB's normaliser is made of
 
-HCB of two blanks is $q(a \\mid b) \\, q(b \\mid a') / q(a' \\mid b) / Z$ with a pivot $a'$, and
-$Z = \\sum_b q(b \\mid a') / q(a' \\mid b)$: a context $b$ in which the pivot is nearly impossible
-weighs as much as the pivot is impossible there. Here only the K likeliest tokens of each blank
-(by the text with both masked, and the true ones) may be filled in, and K grows. P-NLL of `hcb` less
-that of `mlm`, both over the same tokens, in nats per token, with 95% bootstrap confidence
-intervals over pairs. **Bold**: the interval leaves out zero; below zero HCB is the better one. The
-last column is the median part of Z that contexts beyond those run whole have.
-
-Measured by `runs/hcb_contexts.py` on the pairs of SNLI test that [Table 1](side-by-side.md) begins
-with. *Sampled*: contexts beyond the likeliest are a sample, their sum is unbiased, and the NLL of
-HCB over the whole vocabulary is on average too low: what is said against HCB is understated.
-"""
+def blocks(rows: Sequence[Row]) -> dict[str, list[str]]:
+    """The table of the page, which people write."""
+    masks = dict.fromkeys(row["mask"] for row in rows)
+    return {
+        f"{mask} blanks": list(_table([r for r in rows if r["mask"] == mask])) for mask in masks
+    }
 
 
-MOVED = "side-by-side.md#what-hcb-loses-and-how-far-contexts-move-answers"
-
-
-def page(rows: Sequence[Row]) -> Iterator[str]:
-    yield HEADER
-    for mask in MASKS:
-        some = [row for row in rows if row["mask"] == mask]
-        if some:
-            yield f"## {mask.capitalize()} blanks\n"
-            columns = [f"K = {n:,}" for n in HEADS]
-            last = [
-                "the vocabulary",
-                "the vocabulary less K = 4,096",
-                "Z beyond what was run whole",
-            ]
-            yield f"| model | pairs | {' | '.join([*columns, *last])} |"
-            yield "|---" * (5 + len(HEADS)) + "|"
-            for model, heads in dict.fromkeys((row["model"], tuple(row["over"])) for row in some):
-                same = [r for r in some if (r["model"], tuple(r["over"])) == (model, heads)]
-                yield _line(model, same)
-            both = {row["model"] for row in some if row["sampled"]}
-            for model in sorted(both):
-                yield _line(f"all of {model}", [row for row in some if row["model"] == model])
-            yield ""
-    yield from _reading(rows)
-
-
-def _reading(rows: Sequence[Row]) -> Iterator[str]:
-    """What the numbers of the largest vocabulary say, next to the paper's."""
-    size = max(row["vocabulary"] for row in rows)
-    some = [row for row in rows if row["vocabulary"] == size and row["mask"] == "contiguous"]
-    whole = [row for row in some if str(max(HEADS)) in row["over"]]
-    grown = []
-    for row in whole:
-        few = row["over"][str(max(HEADS))]
-        grown.append(row["hcb"] - row["mlm"] - (few["hcb"] - few["mlm"]))
-    all_of_it = _mean([row["hcb"] - row["mlm"] for row in some], some)
-    paper = [
-        math.log(value / TABLE[entry._replace(scheme="mlm")])
-        for entry, value in TABLE.items()
-        if (entry.mask, entry.scheme, entry.measure) == ("contiguous", "hcb", "pairwise_ppl")
-    ]
-    said = (
-        f"In the paper HCB is worse than two guesses by {min(paper):.2f} to {max(paper):.2f} nats "
-        f"per token between contiguous blanks. With {size:,} tokens the difference is "
-        f"{_interval(all_of_it)} here, on {len(some)} pairs; and from 4,096 tokens to all of them "
-        f"HCB loses {_interval(_mean(grown, whole))} against two guesses, on the same {len(whole)} "
-        "pairs. So it is not the size of the vocabulary that makes HCB fail in the paper. What HCB "
-        "loses goes with how far a context of the vocabulary moves the answer, [setting by "
-        f"setting]({MOVED}), the paper's and ours; between contiguous blanks of BERT it moves by "
-        "far the most. Why was not measured: english-distil has seen texts with two neighbouring "
-        "tokens masked, BERT's own training hides 15% of the tokens at random."
-    )
-    lines = textwrap.fill(said, 100, break_long_words=False, break_on_hyphens=False)
-    yield f"## Reading it\n\n{lines}\n"
+def _table(some: Sequence[Row]) -> Iterator[str]:
+    last = ["the vocabulary", "the vocabulary minus K = 4,096", "Z beyond what was run whole"]
+    yield f"| model | pairs | {' | '.join([*(f'K = {n:,}' for n in HEADS), *last])} |"
+    yield "|---" * (5 + len(HEADS)) + "|"
+    for model, heads in dict.fromkeys((row["model"], tuple(row["over"])) for row in some):
+        yield _line(model, [r for r in some if (r["model"], tuple(r["over"])) == (model, heads)])
+    for model in sorted({row["model"] for row in some if row["sampled"]}):
+        yield _line(f"all of {model}", [row for row in some if row["model"] == model])
 
 
 def _line(model: str, rows: Sequence[Row]) -> str:
@@ -305,7 +249,7 @@ def main() -> None:
     chosen = parser.parse_args()
     try:
         if chosen.what == "page":
-            chosen.output.write_text("\n".join(page(read(chosen.rows))), encoding="utf-8")
+            marked_page.write_blocks(chosen.output, blocks(read(chosen.rows)))
             return
         lm, name = unmask.load(chosen.model), Path(chosen.model).name
         done = read(chosen.output) if chosen.output.exists() else []

@@ -1,4 +1,4 @@
-"""Write docs/results/variants.md: what scores of antibody variants say of measured ones.
+"""The tables of docs/results/variants.md: scores of antibody variants beside measurements.
 
     python runs/variants_report.py scores --rows cr6261.jsonl --output FOLDER/cr6261.csv
     python runs/variants_report.py summary --scores FOLDER --data DIR
@@ -6,8 +6,8 @@
 
 `scores` makes a score of every variant by every method of the log-odds that runs/variants.py read.
 `summary` holds them against the measurements, which are not published here, and writes what it
-finds to FOLDER/summary.json. `page` writes the page of that and of FOLDER/reading.json: sentences
-by section, written by hand. Published rows carry variants as bits, and scores.
+finds to FOLDER/summary.json. `page` renews the tables of the page; people write its sentences.
+Published rows carry variants as bits, and scores.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
+import marked_page
 import numpy as np
 import torch
 import variants
@@ -261,72 +262,37 @@ def _mutant(variant: str) -> str:
 
 # --- the page ----------------------------------------------------------------------------------
 
-HEADER = """\
-# Variants of two antibodies
-
-Scores of [variants](../how-to/proteins.md) by AntiBERTy, held against measured landscapes: all
-combinations of the mutations between the germline (the wild type here) and the mature antibody
-(Phillips et al. 2021, eLife 71393). Affinity is -log10 of Kd. Measured by `runs/variants.py`, the
-page made by `runs/variants_report.py`; scores by variant, as bits in the order of positions, are in
-the folder `docs/results/variants`, without the measurements.
-
-A bracket is a 95% bootstrap interval over variants, for epistasis over pairs of mutations. *Less
-single* is the difference to `single-mask-marginals`, paired. *Equal numbers* is the correlation of
-ranks among the variants with as many mutations, since scores fall and affinity rises with every
-mutation; *above the floor* that of variants that bind. *Top 10%* is the share of the variants
-in the top tenth of the measurement that are in the top tenth of the scores, where a top tenth is
-what is not below the 90th percentile. The epistasis of two mutations is what both do beyond what
-each does alone, the mean over all backgrounds of which all four variants were measured.
-
-The methods: [the literature's conventions](../concepts/variants.md); `pairs` adds to the single
-mutations what every two of them do together in the germline; `hcb-path` is the mean over all orders
-in which mutations can be made one after another; the others are
-[joints](../concepts/which-joint.md) over germline and mature residue at all positions at once. Two
-were not run: `pll` of CR6261 would take 247,808 forward passes and `orders` 175,099, some seven and
-five hours of one thread here, which ran about ten forward passes per second of processor time.
-"""
-TITLES = {"cr6261": "CR6261, 11 positions", "cr9114": "CR9114, 16 positions"}
+TITLES = {"cr6261": "CR6261", "cr9114": "CR9114"}
 
 
-def page(folder: Path) -> Iterator[str]:
+def blocks(folder: Path) -> dict[str, list[str]]:
+    """The tables of the page: what was measured, and one of scores for each measurement."""
     found = json.loads((folder / "summary.json").read_text("utf-8"))
-    reading = json.loads((folder / "reading.json").read_text("utf-8"))
-    yield HEADER
-    yield reading["summary"] + "\n"
+    made = {"the measurements": list(_measurements(found))}
     for landscape, about in found.items():
-        yield f"## {TITLES[landscape]}\n"
-        yield from _about(landscape, about)
         for column, metrics in about["measured"].items():
-            yield f"### {TITLES[landscape].split(',')[0]}: {NAMES[column]}\n"
-            yield from _measured(landscape, column, metrics)
-            yield reading[f"{landscape} {column}"] + "\n"
+            made[f"{landscape}, {NAMES[column]}"] = list(_measured(metrics))
+    return made
 
 
-def _about(landscape: str, about: Row) -> Iterator[str]:
-    bits = about["incompatibility"]
-    joints = (
-        f" The joints are exact over all 2^11 combinations. J = {bits:.1g} bits, which is about the"
-        " few variants near the germline that have nearly all of the probability."
-        if bits is not None
-        else ""
-    )
-    yield (
-        f"{about['variants']:,} variants scored from {about['rows']:,} forward passes that all"
-        f" methods share.{joints}\n"
-    )
+def _measurements(found: Row) -> Iterator[str]:
+    head = ["antibody", "variants scored", "forward passes", "J of the joint, bits", "measured"]
+    head += ["variants", "without binding", "Spearman of the number of mutations"]
+    yield f"| {' | '.join(head)} |"
+    yield "|---" * len(head) + "|"
+    for landscape, about in found.items():
+        bits = about["incompatibility"]
+        first = [TITLES[landscape], f"{about['variants']:,}", f"{about['rows']:,}"]
+        first.append("not run" if bits is None else f"{bits:.1g}")
+        for column, metrics in about["measured"].items():
+            n, above = metrics["variants"], metrics["above"]
+            floor = MEASURED[landscape][column]
+            cells = [*first, NAMES[column], f"{n:,}", "" if floor is None else f"{n - above:,}"]
+            yield f"| {' | '.join(cells)} | {metrics['number']:+.2f} |"
 
 
-def _measured(landscape: str, column: str, metrics: Row) -> Iterator[str]:
-    floor = MEASURED[landscape][column]
-    n, above = metrics["variants"], metrics["above"]
-    if floor is None:
-        yield f"{n:,} variants were measured and scored.\n"
-    else:
-        yield (
-            f"{n:,} variants were measured and scored; {n - above:,} of them are at {floor}, where"
-            f" no binding was seen, and {above:,} above it.\n"
-        )
-    head = ["method", "Spearman", "less single", "equal numbers", "above the floor", "top 10%"]
+def _measured(metrics: Row) -> Iterator[str]:
+    head = ["method", "Spearman", "minus single", "equal numbers", "above the floor", "top 10%"]
     yield f"| {' | '.join([*head, 'epistasis, Pearson', 'epistasis, Spearman'])} |"
     yield "|---" * (len(head) + 2) + "|"
     by = {(row["metric"], row["method"]): row for row in metrics["all"]}
@@ -338,11 +304,6 @@ def _measured(landscape: str, column: str, metrics: Row) -> Iterator[str]:
         cells += [_shown(beyond.get(method)), _shown(by[RECALL, method], sign="")]
         cells += [_shown(by[metric, method]) for metric in (EPISTASIS_PEARSON, EPISTASIS_SPEARMAN)]
         yield f"| {' | '.join(cells)} |"
-    pairs = next(row["n"] for row in metrics["all"] if row["metric"] == EPISTASIS_SPEARMAN)
-    yield (
-        f"\nEpistasis is over {pairs} pairs of mutations. The number of mutations alone has a"
-        f" Spearman correlation of {metrics['number']:+.2f} with what was measured.\n"
-    )
 
 
 def _shown(row: Row | None, sign: str = "+") -> str:
@@ -377,7 +338,7 @@ def main() -> int:
         found = json.dumps(summary(chosen.scores, chosen.data), indent=1)
         (chosen.scores / "summary.json").write_text(found + "\n", "utf-8")
     else:
-        chosen.output.write_text("\n".join(page(chosen.scores)), "utf-8")
+        marked_page.write_blocks(chosen.output, blocks(chosen.scores))
     return 0
 
 

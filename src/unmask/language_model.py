@@ -19,6 +19,7 @@ from unmask.constructions import (
 from unmask.errors import ClozeError, MethodError, SupportError
 from unmask.joints.fill import Fill
 from unmask.model.row_reader import RowReader
+from unmask.names import DEFAULT_VARIANT_METHOD
 from unmask.printable import quoted
 from unmask.queries import fill_mask_output as fill_results
 from unmask.queries.costs.cost import Cost
@@ -714,7 +715,7 @@ class LanguageModel(JointModel):
         sequence: str | None,
         mutants: str | Mapping[str, object] | Iterable[str] | Iterable[Mapping[str, object]],
         *,
-        method: str = DEFAULT_METHOD,
+        method: str = DEFAULT_VARIANT_METHOD,
         support: Candidates = DEFAULT_SUPPORT,
         largest_block: int = LARGEST_BLOCK,
         settings: Settings | None = None,
@@ -724,7 +725,8 @@ class LanguageModel(JointModel):
         - `wt-marginals`, `mutant-marginals`, `masked-marginals` (Meier et al. 2021): every mutated
           position read in the wild type, in the mutant, or with all mutated positions masked.
         - `single-mask-marginals`: one position masked at a time, the others at wild type; what
-          ProteinGym (Notin et al. 2023) calls masked marginals.
+          ProteinGym (Notin et al. 2023) calls masked marginals. The default; its sum has no
+          interactions.
         - `mut-fill`, `match-fill` (RNAGym): the same with the others mutated; by `match-fill` only
           for log p(mutant).
         - `pll`: the pseudo-log-likelihood (Salazar et al. 2020) of the mutant minus the wild
@@ -743,7 +745,8 @@ class LanguageModel(JointModel):
             mutants: One mutant or many. A mapping with `mutant` and `mutated_sequence`, as
                 ProteinGym's assays have them, may come without a sequence (None): its mutations are
                 reverted.
-            method: Name of a convention or construction, as above.
+            method: Name of a convention or construction, as above. Default:
+                single-mask-marginals.
             support: Letters that mutations may have: "amino-acids", "nucleotides", "rna", or a
                 list.
             largest_block: Cut more mutations than this into blocks, whose log-odds add up.
@@ -754,7 +757,7 @@ class LanguageModel(JointModel):
             MethodError: There is no such method, or the block is too large.
             ClozeError: The sequence is not letters.
         Examples:
-            >>> score = lm.variants("MKTAYIAKQR", "A4G:I6L")
+            >>> score = lm.variants("MKTAYIAKQR", "A4G:I6L", method="log-pool")
             >>> round(score.score, 2), round(score.interaction, 2)
             (-3.16, 0.58)
         """

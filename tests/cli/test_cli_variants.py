@@ -29,8 +29,8 @@ WILDTYPE = "MKTAYIAKQRLEDWGHCSPV"
 MUTANTS = ["A4G", "A4G:K8L", "K2R:Q9W:V20F", "K8E"]
 QUIET = unmask.Settings(progress=False, announce=False)
 ADDED = [
-    *("log-pool", "log-pool_interaction", "log-pool_incompatibility"),
-    *("log-pool_forward_passes", "blocks", "mutation_count", "window", "model", "reason"),
+    *("single-mask-marginals", "single-mask-marginals_interaction"),
+    *("single-mask-marginals_forward_passes", "mutation_count", "window", "model", "reason"),
 ]
 Run = Callable[..., tuple[int, str, str]]
 
@@ -89,21 +89,21 @@ def test_an_assay_of_proteingym_is_scored_by_one_command(variants, lm, folder, t
     output = tmp_path / "scores.csv"
     code, out, err = variants(write(tmp_path / "assay.csv", given), "-o", output)
     assert (code, out) == (0, "")
-    assert err == "log-pool: 16 forward passes of 22 tokens\nunmask: 4 of 4 variants scored\n"
+    passes = "single-mask-marginals: 5 forward passes of 22 tokens\n"
+    assert err == f"{passes}unmask: 4 of 4 variants scored\n"
     found = read(output.read_text(encoding="utf-8"))
     assert list(found[0]) == [*given[0], *ADDED]
     expected = lm.variants(WILDTYPE, MUTANTS, settings=QUIET)
     for row, before, one in zip(found, given, expected, strict=True):
         assert {name: row[name] for name in before} == before
-        assert float(row["log-pool"]) == pytest.approx(one.score, abs=1e-5)
-        assert int(row["log-pool_forward_passes"]) == one.forward_passes
+        assert float(row["single-mask-marginals"]) == pytest.approx(one.score, abs=1e-5)
+        assert int(row["single-mask-marginals_forward_passes"]) == one.forward_passes
         assert int(row["mutation_count"]) == len(one.mutations)
-        assert (row["reason"], row["window"], row["blocks"]) == ("", "", "1")
+        assert (row["reason"], row["window"]) == ("", "")
         assert row["model"] == Path(folder).name
-        if one.interaction is None:
-            assert row["log-pool_interaction"] == ""
-        else:
-            assert float(row["log-pool_interaction"]) == pytest.approx(one.interaction, abs=1e-5)
+        # the sum of single mutations has none
+        interaction = "" if len(one.mutations) == 1 else "0.0"
+        assert row["single-mask-marginals_interaction"] == interaction
     assert not output.with_name("scores.csv.partial").exists()
 
 
@@ -145,7 +145,8 @@ def test_a_wild_type_in_hand(given, format, variants, lm, tmp_path) -> None:
     code, out, _ = variants(place, "--sequence", wildtype, "--prefix", "x_", "--quiet")
     expected = [one.score for one in lm.variants(WILDTYPE, MUTANTS, settings=QUIET)]
     assert code == 0
-    assert [float(row["x_log-pool"]) for row in read(out)] == pytest.approx(expected, abs=1e-5)
+    scores = [float(row["x_single-mask-marginals"]) for row in read(out)]
+    assert scores == pytest.approx(expected, abs=1e-5)
 
 
 def test_a_folder_of_assays_has_a_wild_type_per_file(variants, lm, tmp_path) -> None:
@@ -163,7 +164,7 @@ def test_a_folder_of_assays_has_a_wild_type_per_file(variants, lm, tmp_path) -> 
         *lm.variants(WILDTYPE, MUTANTS, settings=QUIET),
         *lm.variants(other, ["V1A:P2A", "S3G"], settings=QUIET),
     ]
-    assert [float(row["log-pool"]) for row in found] == pytest.approx(
+    assert [float(row["single-mask-marginals"]) for row in found] == pytest.approx(
         [one.score for one in expected], abs=1e-5
     )
     # into one file too
@@ -253,7 +254,8 @@ def test_of_many_variants_those_that_run_first_are_counted(
     given, folder = [place, "--texts-per-unit", "2"], f"{tmp_path}/parts/"
     all_like = "for all of them, if they are like these, about"
     # the head of a file is a line of its first unit
-    said = f"log-pool: 1 forward pass of 22 tokens for 1 of 12 variants; {all_like} 12 forward "
+    first = "single-mask-marginals: 1 forward pass of 22 tokens for 1 of 12 variants"
+    said = f"{first}; {all_like} 12 forward "
     assert variants(*given, "--dry-run") == (0, f"{said}passes\n", "")
     assert variants(*given, "-o", folder, "--dry-run") == (0, f"{said}passes\n", "")
     assert (sum(rows), Path(folder).exists()) == (0, False)
@@ -294,7 +296,7 @@ def test_bad_variants_have_a_reason_each(variants, tmp_path) -> None:
     assert code == 0
     assert [bool(row["reason"]) for row in read(out)] == [True, False, True, True]
     assert err == (
-        "log-pool: 4 forward passes of 22 tokens\n"
+        "single-mask-marginals: 2 forward passes of 22 tokens\n"
         "unmask: 1 of 4 variants scored; the others have a reason instead, e.g.: "
         "there is no mutation; write A24G or A24G:K31R\n"
     )
@@ -323,7 +325,7 @@ def test_where_no_variant_can_be_scored_nothing_is_left(variants, tmp_path) -> N
         ([{"mutant": "A4G"}], ["--sequence", WILDTYPE, "--support", "codons"], "codons"),
         ([{"mutant": "A4G"}], ["--sequence", WILDTYPE, "--texts-per-unit", "0"], "from 1"),
         ([{"mutant": "A4G"}], ["--sequence", WILDTYPE, "--shard", "0/2"], "folder of parts"),
-        ([{"mutant": "A4G", "log-pool": "1"}], ["--sequence", WILDTYPE], "a prefix"),
+        ([{"mutant": "A4G", "single-mask-marginals": "1"}], ["--sequence", WILDTYPE], "a prefix"),
     ],
 )
 def test_what_cannot_be_done_ends_in_one_line(rows, more, said, variants, tmp_path) -> None:
@@ -435,7 +437,7 @@ def test_of_several_assays_the_mean_is_printed(variants: Run, tmp_path: Path) ->
     given = [tmp_path / "assays", "-o", output, "--score-column", "DMS_score", "--quiet"]
     code, out, _ = variants(*given)
     head, *lines = out.splitlines()[1:]
-    assert (code, head.split()) == (0, ["assay", "variants", "log-pool"])
+    assert (code, head.split()) == (0, ["assay", "variants", "single-mask-marginals"])
     assert [line.split()[0] for line in lines] == ["first", "second", "third", "mean"]
     values = [float(line.split()[2]) for line in lines[:2]]
     assert lines[2].split() == ["third", "1", "-"]

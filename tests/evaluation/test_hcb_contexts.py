@@ -17,6 +17,7 @@ RESULTS = ROOT / "docs" / "results"
 sys.path[:0] = [str(ROOT / "runs")]
 
 import hcb_contexts  # noqa: E402
+import marked_page  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +100,7 @@ def test_the_sample_stands_for_the_other_contexts(
 def test_the_page_is_made_of_its_rows_and_they_are_those_of_table_1() -> None:
     rows = hcb_contexts.read(RESULTS / "hcb-contexts.jsonl")
     page = (RESULTS / "hcb-contexts.md").read_text(encoding="utf-8")
-    assert page == "\n".join(hcb_contexts.page(rows))
+    assert page == marked_page.with_blocks(page, hcb_contexts.blocks(rows))
     known = {
         (row.model, row.example_id, row.construction): row.pairwise_nll
         for folder in RESULTS.glob("table1-*/snli")

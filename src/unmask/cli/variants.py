@@ -13,7 +13,7 @@ from unmask.cli import (
 )
 from unmask.cli.command import group, option
 from unmask.errors import CorpusError
-from unmask.names import DEFAULT_METHOD
+from unmask.names import DEFAULT_VARIANT_METHOD
 from unmask.sequences.variants import MUTANT, MUTATED_SEQUENCE
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class VariantsCommand(many.RowsCommand):
         "match-fill, pll, hcb-path, log-pool, pseudo-gibbs, ag, orders or another construction; "
         "separate several with commas (default: {default})",
         "NAME",
-        default=(DEFAULT_METHOD,),
+        default=(DEFAULT_VARIANT_METHOD,),
     )
     support: str = option(
         "the letters that mutations may have: amino-acids, nucleotides, rna, or letters separated "

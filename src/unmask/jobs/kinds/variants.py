@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from unmask.constructions import DEFAULT_METHOD
 from unmask.errors import UnmaskError
 from unmask.jobs.kinds import Announcement, Kind, Reason, Row
 from unmask.jobs.tally import Tally
 from unmask.language_model import LanguageModel
+from unmask.names import DEFAULT_VARIANT_METHOD
 from unmask.queries.costs.cost import Cost
 from unmask.sequences.variants import MUTANT, MUTATED_SEQUENCE
 from unmask.sequences.variants.cubes import LARGEST_BLOCK
@@ -32,7 +32,7 @@ class VariantsKind(Kind):
     """
 
     sequence: str | None = None
-    methods: tuple[str, ...] = (DEFAULT_METHOD,)
+    methods: tuple[str, ...] = (DEFAULT_VARIANT_METHOD,)
     support: str | tuple[str, ...] = DEFAULT_SUPPORT
     largest_block: int = LARGEST_BLOCK
     model_name: str = ""

@@ -5,10 +5,10 @@ from dataclasses import dataclass, fields, replace
 from itertools import islice
 
 from unmask.arguments import whole_number
-from unmask.constructions import DEFAULT_METHOD
 from unmask.errors import MethodError, UnmaskError
 from unmask.lazy import Guessable
 from unmask.model.row_reader import RowReader
+from unmask.names import DEFAULT_VARIANT_METHOD
 from unmask.printable import quoted
 from unmask.queries.joint_model import JointModel
 from unmask.sequences.residues import Mutation
@@ -50,7 +50,7 @@ class VariantScore(Guessable):
     """
 
     mutations: tuple[Mutation, ...] = ()
-    method: str = DEFAULT_METHOD
+    method: str = DEFAULT_VARIANT_METHOD
     score: float | None = None
     single_scores: tuple[float, ...] | None = None
     interaction: float | None = None
@@ -76,7 +76,7 @@ def score_variants(
     variants: Iterable[str | Mapping[str, object]],
     sequence: str | None = None,
     *,
-    method: str = DEFAULT_METHOD,
+    method: str = DEFAULT_VARIANT_METHOD,
     support: Candidates = DEFAULT_SUPPORT,
     largest_block: int = LARGEST_BLOCK,
     settings: Settings | None = None,
