@@ -17,7 +17,6 @@ TABLE1 = ROOT / "docs" / "results" / "table1-caption-bert"
 RESULTS = ROOT / "docs" / "results"
 sys.path.insert(0, str(ROOT / "runs"))
 
-import side_by_side  # noqa: E402
 import table1_here_report as table1  # noqa: E402
 
 ROW = re.compile(
@@ -79,28 +78,3 @@ def test_the_picture_has_the_numbers_that_the_blocks_print() -> None:
             assert f"{100 * float(probability):.1f}" in texts, row
     (bits,) = re.findall(r"^J = ([\d.]+) \+-", README, re.MULTILINE)
     assert any(text.startswith(f"J = {bits} bits") for text in texts)
-
-
-@pytest.mark.slow
-def test_findings_are_counted_as_they_are() -> None:
-    """How many of the paper's findings agree, and how many are undecided, in each setting."""
-    readme = " ".join(README.split())
-
-    def counted(model: str, run: str, mask: str) -> tuple[int, int, int]:
-        rows = read_run(RESULTS / f"table1-{model}" / run).rows
-        (by,) = [by for group, by in table1.settings(rows).items() if group.mask == mask]
-        place = side_by_side.Setting(RESULTS, run, next(iter(table1.settings(rows))), by)
-        verdicts = [side_by_side.finding(claim, place) or "" for claim in table1.CLAIMS]
-        agree = sum(one.startswith("agrees") for one in verdicts)
-        return len(by["mlm"]), agree, sum(one.startswith("undecided") for one in verdicts)
-
-    contiguous = counted("caption-bert", "snli", "contiguous")
-    random = counted("caption-bert", "snli", "random")
-    assert (contiguous[0], random[0]) == (250, 250)
-    total = len(table1.CLAIMS)
-    assert (
-        f"{contiguous[1]} of the paper's {total} findings agree between contiguous blanks and "
-        f"{random[1]} between random ones"
-    ) in readme
-    n, agree, undecided = counted("english-distil", "snli-dev", "contiguous")
-    assert f"we ran {n} contiguous pairs: {agree} agree, {undecided} are undecided" in readme
