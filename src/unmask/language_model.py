@@ -19,7 +19,7 @@ from unmask.constructions import (
 from unmask.errors import ClozeError, MethodError, SupportError
 from unmask.joints.fill import Fill
 from unmask.model.row_reader import RowReader
-from unmask.names import DEFAULT_VARIANT_METHOD
+from unmask.names import DEFAULT_VARIANT_METHOD, DRAWS
 from unmask.printable import quoted
 from unmask.queries import fill_mask_output as fill_results
 from unmask.queries.costs.cost import Cost
@@ -532,6 +532,8 @@ class LanguageModel(JointModel):
         *,
         method: str = ...,
         order: str | None = ...,
+        draws: int = ...,
+        seed: int = ...,
         given: Given | Sequence[Given] | None = ...,
         separator: str = ...,
         settings: Settings | None = ...,
@@ -544,6 +546,8 @@ class LanguageModel(JointModel):
         *,
         method: str = ...,
         order: str | None = ...,
+        draws: int = ...,
+        seed: int = ...,
         given: Given | Sequence[Given] | None = ...,
         separator: str = ...,
         settings: Settings | None = ...,
@@ -555,6 +559,8 @@ class LanguageModel(JointModel):
         *,
         method: str = "pll",
         order: str | None = None,
+        draws: int = DRAWS,
+        seed: int = 0,
         given: Given | Sequence[Given] | None = None,
         separator: str = "",
         settings: Settings | None = None,
@@ -567,6 +573,10 @@ class LanguageModel(JointModel):
         - `unmasking`: the log-probability of the text among all texts with equally many tokens. All
           tokens start masked and are revealed one by one, each scored just before, in one forward
           pass per token.
+        - `elbo`: the mean of that log-probability over all orders of the tokens, estimated with a
+          standard error, as masked-diffusion models are evaluated (LLaDA). A random mask of l of
+          the L tokens gives L / l times the sum of their log-probabilities; the mean over `draws`
+          masks, one forward pass each. Masks depend on the text and the seed alone.
 
         With `given`, a text is a continuation: its own tokens are scored, in the context of those
         before and after it. By `unmasking` that is its log-probability among all continuations with
@@ -577,10 +587,12 @@ class LanguageModel(JointModel):
 
         Args:
             texts: One text, or a list.
-            method: "pll", "pll-word-l2r" or "unmasking".
+            method: "pll", "pll-word-l2r", "unmasking" or "elbo".
             order: Order of `unmasking`: "left-to-right" (the default), "surest" (next is the
                 position whose likeliest token is most probable) or "margin" (furthest ahead of the
                 second).
+            draws: How many random masks `elbo` averages over.
+            seed: Seed of everything that is drawn.
             given: What stands before the text, or a tuple of what stands before and after it; a
                 list of those for a list of texts.
             separator: What joins them; by default nothing, so that the texts hold their spaces.
@@ -597,12 +609,23 @@ class LanguageModel(JointModel):
             >>> prefix = "Two dogs are"
             >>> round(lm.score(" running.", given=prefix, method="unmasking").score, 2)
             -2.46
+            >>> score = lm.score("Two dogs are running.", method="elbo", draws=32)
+            >>> round(score.score, 1), round(score.standard_error, 1)
+            (-9.9, 0.6)
         """
         several: Sequence[Any] = [texts] if isinstance(texts, str) else texts
         several = in_context(several, given, separator)
         if isinstance(texts, str):
             several = [read_text(self, several[0])]
-        scores = score_texts(self, several, method=method, order=order, settings=settings)
+        scores = score_texts(
+            self,
+            several,
+            method=method,
+            order=order,
+            draws=draws,
+            seed=seed,
+            settings=settings,
+        )
         return scores[0] if isinstance(texts, str) else scores
 
     def log_ratios(
@@ -611,6 +634,7 @@ class LanguageModel(JointModel):
         *,
         method: str = "hcb-path",
         orders: int = 8,
+        draws: int = DRAWS,
         seed: int = 0,
         order: str | None = None,
         given: Given | Sequence[Given] | None = None,
@@ -623,13 +647,16 @@ class LanguageModel(JointModel):
           differ; for texts with equally many tokens.
         - `unmasking`: the difference of two log-probabilities. Texts with different numbers of
           tokens are each compared with others of their own length only.
+        - `elbo`: the difference of two estimates, each from masks of its own, with a standard
+          error.
         - `pll`, `pll-word-l2r`: the difference of two scores, whatever the lengths: the convention
           of minimal pairs, not a log-ratio of probabilities.
 
         Args:
             pairs: A list of two texts each.
-            method: "hcb-path", "unmasking", "pll" or "pll-word-l2r".
+            method: "hcb-path", "unmasking", "elbo", "pll" or "pll-word-l2r".
             orders: How many random orders `hcb-path` averages over.
+            draws: How many random masks `elbo` averages over for each text.
             seed: Seed of everything that is drawn.
             order: Order of `unmasking`, as in `score`.
             given: What stands before both texts, or before and after them, as in `score`; a list
@@ -648,7 +675,14 @@ class LanguageModel(JointModel):
         """
         pairs = pairs_in_context(pairs, given, separator)
         return log_ratios(
-            self, pairs, method=method, orders=orders, seed=seed, order=order, settings=settings
+            self,
+            pairs,
+            method=method,
+            orders=orders,
+            draws=draws,
+            seed=seed,
+            order=order,
+            settings=settings,
         )
 
     def pairs(

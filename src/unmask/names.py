@@ -232,8 +232,10 @@ def _columns() -> dict[str, OutputColumn]:
 COLUMNS = _columns()
 
 # scores of whole texts, and of pairs of them
-TEXT_METHODS = ("pll", "pll-word-l2r", "unmasking")
+TEXT_METHODS = ("pll", "pll-word-l2r", "unmasking", "elbo")
 PAIR_METHODS = (*TEXT_METHODS, "hcb-path")
+# random masks that `elbo` averages over, as many as in LLaDA's own evaluation
+DRAWS = 128
 
 # options of constructions: what they may be, and what they are unless given
 STEPS, CONTEXTS, FLOOR, PSEUDO_COUNTS = 50, 25, 0.02, 0.0

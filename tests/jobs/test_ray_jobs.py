@@ -50,9 +50,9 @@ class Disturbed:
             yield done
 
 
-def rows_in(folder: Path) -> list[dict[str, Any]]:
+def rows_in(folder: Path, units: int) -> list[dict[str, Any]]:
     numbers = sorted(folders.part_numbers(str(folder)))
-    assert numbers == [*range(UNITS)]
+    assert numbers == [*range(units)]
     return [
         {name: value for name, value in row.items() if name != "seconds"}
         for number in numbers
@@ -67,7 +67,7 @@ def jobs(model: str, folder: Path) -> dict[str, tuple[Job, JobPlan]]:
     (folder / "in.txt").write_text("\n".join(texts))
     rows = [f"{text},the {WORDS[n % len(WORDS)]}" for n, text in enumerate(texts)]
     (folder / "in.csv").write_text("\n".join(["text,before", *rows]))
-    kind = ScoreKind(given=("before",), separator=" ")
+    kind = ScoreKind(given=("before",), separator=" ", methods=("pll", "elbo"), draws=2)
     score = open_job(kind, [str(folder / "in.csv")], texts_per_unit=20)
     request = EvaluationRequest(
         corpus=CorpusSpec(str(folder / "in.txt")),
@@ -148,8 +148,8 @@ def disturbed(
         outcome = run_job(job, plan, str(folder / "there"), Disturbed(ray, disturb), progress=False)
     assert not kills
     texts = job.source.texts
-    assert (outcome.done, outcome.failed, outcome.tally.texts) == (UNITS, 0, texts)
-    assert rows_in(folder / "there") == rows_in(folder / "here")
+    assert (outcome.done, outcome.failed, outcome.tally.texts) == (plan.units, 0, texts)
+    assert rows_in(folder / "there", plan.units) == rows_in(folder / "here", plan.units)
 
 
 def test_what_cannot_be_stored_ends_the_job_and_what_cannot_be_done_does_not() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from unmask.cli import options
 from unmask.cli.command import argument, group, option
 from unmask.errors import MethodError, UnmaskError
-from unmask.names import TEXT_METHODS
+from unmask.names import DRAWS, TEXT_METHODS
 from unmask.printable import columns, printable, readable_bytes, readable_number, readable_seconds
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class CostCommand:
         "Estimate what joints over two blanks would cost with a model, before you compute any: "
         "forward passes, FLOP, memory, and time on this machine, from a measurement of about a "
         "second. The joints are estimated, as by fill, pairs and evaluate; with --exact they are "
-        "computed over the whole vocabulary. With --method pll, pll-word-l2r or unmasking, "
+        "computed over the whole vocabulary. With --method pll, pll-word-l2r, unmasking or elbo, "
         "estimate what it costs to score whole texts instead (unmask score). With "
         "--accelerator, also estimate the time on an accelerator that this machine does not have."
     )
@@ -54,6 +54,7 @@ class CostCommand:
         "N",
         default=1,
     )
+    draws: int | None = options.DRAWS()
     json: bool = options.JSON()
     methods: options.Methods = group(options.Methods())
     support: str | None = option(options.SUPPORT, "NAME|TOKENS", group="construction")
@@ -83,7 +84,8 @@ class CostCommand:
             length = len(lm.tokenizer(self.text)["input_ids"])
         cloze = _cloze(lm, length)
         if whole_texts:
-            cost = _cost_of_scores(lm, cloze, len(whole_texts), settings, self.examples)
+            draws = DRAWS if self.draws is None else self.draws
+            cost = _cost_of_scores(lm, cloze, whole_texts, draws, settings, self.examples)
         else:
             axes = resolved(support, len(cloze.positions), lm.model.vocabulary_size)
             methods = self.methods.names(every=default_methods(len(cloze.positions), axes))
@@ -111,11 +113,14 @@ class CostCommand:
 
     def _check(self) -> None:
         """Reject numbers that mean nothing before a model is loaded."""
-        for name in ("examples", "machines"):
-            if not 1 <= getattr(self, name) <= 10**15:
-                raise UnmaskError(f"--{name} takes a number from 1, not {getattr(self, name)}")
+        for name in ("examples", "machines", "draws"):
+            number = getattr(self, name)
+            if number is not None and not 1 <= number <= 10**15:
+                raise UnmaskError(f"--{name} takes a number from 1, not {number}")
         if self.text is not None and self.length is not None:
             raise UnmaskError("TEXT and --length exclude each other; give one of them")
+        if self.draws is not None and "elbo" not in self._text_methods():
+            raise UnmaskError("--draws is for --method elbo; leave it out, or name elbo")
         if self.utilisation is not None and self.accelerator is None:
             raise UnmaskError("--utilisation is that of an accelerator; give --accelerator too")
 
@@ -133,26 +138,34 @@ class CostCommand:
 
 
 def _cost_of_scores(
-    lm: "LanguageModel", cloze: "Cloze", methods: int, settings: "Settings", examples: int
+    lm: "LanguageModel",
+    cloze: "Cloze",
+    methods: list[str],
+    draws: int,
+    settings: "Settings",
+    examples: int,
 ) -> "Cost":
-    """What it costs to score a text: by each method one forward pass per token, special ones not.
+    """What it costs to score a text: a forward pass per token, special ones not, or per draw.
 
-    The output layer is counted at one position per forward pass: unmasking by certainty needs it at
-    more.
+    The output layer is counted at one position per forward pass, and by `elbo` at the mean number
+    of its masks; unmasking by certainty needs it at more.
     """
     from unmask.queries.costs.cost import Cost
     from unmask.queries.costs.estimate import measured
     from unmask.queries.costs.flops import weight_bytes
 
     special = len(lm.tokenizer("")["input_ids"])
-    passes = methods * max(1, len(cloze) - special)
+    tokens = max(1, len(cloze) - special)
+    by_token = tokens * sum(name != "elbo" for name in methods)
+    by_draw = draws * ("elbo" in methods)
+    read = by_token + by_draw * (tokens + 1) // 2
     layer = lm.model.output_embedding
     cost = Cost(
-        passes,
+        by_token + by_draw,
         len(cloze),
         table_bytes=0,
         model_bytes=weight_bytes(lm.model),
-        table_flop=0 if layer is None else 2 * layer.weight.numel() * passes,
+        table_flop=0 if layer is None else 2 * layer.weight.numel() * read,
     )
     return measured(lm.model, cloze, cost, settings, examples)
 

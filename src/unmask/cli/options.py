@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from unmask.cli.command import Option, declared_by, option, required, translated
 from unmask.errors import ClozeError, UnmaskError
 from unmask.names import DEFAULT_METHOD, METHODS, SUPPORTS
+from unmask.names import DRAWS as _DRAWS
 from unmask.names import model_name as model_name
 from unmask.printable import printable, quoted
 from unmask.text.typed import blank as blank
@@ -85,6 +86,7 @@ JSON = partial(option, "print JSON: one object for a question, lines for rows", 
 STRICT = partial(
     option, "end at the first row that has no answer; otherwise it has a reason", default=False
 )
+DRAWS = partial(option, f"elbo: number of random masks averaged (default: {_DRAWS})", "N")
 SEED = partial(option, "seed of all random choices (default: {default})", "N", default=0)
 MAX_PASSES = partial(option, "most forward passes of an estimate (default: 2000)", "N")
 DRY_RUN = partial(option, "print the cost to stdout, and run nothing", default=False)

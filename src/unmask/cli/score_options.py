@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from unmask.cli import cluster, inputs, many, options
 from unmask.cli.command import group, option
 from unmask.errors import MethodError, UnmaskError
-from unmask.names import PAIR_METHODS, TEXT_METHODS
+from unmask.names import DRAWS, PAIR_METHODS, TEXT_METHODS
 from unmask.printable import quoted
 from unmask.records.rows import TEXT_COLUMN
 
@@ -54,7 +54,7 @@ class ScoreOptions(many.RowsCommand):
     limit: int | None = options.LIMIT()
     model: str = options.MODEL()
     method: tuple[str, ...] = option(
-        "pll, pll-word-l2r, unmasking, and for pairs hcb-path; separate several with commas "
+        "pll, pll-word-l2r, unmasking, elbo, and for pairs hcb-path; separate several with commas "
         "(default: {default})",
         "NAME",
         default=("pll",),
@@ -66,6 +66,7 @@ class ScoreOptions(many.RowsCommand):
         "NAME",
     )
     orders: int | None = option("hcb-path: number of orders averaged (default: 8)", "R")
+    draws: int | None = options.DRAWS()
     seed: int = options.SEED()
     words: bool = option("write one row per word: surprisal, start, end, pieces", default=False)
     base_two: bool = option("use bits instead of nats", default=False)
@@ -88,7 +89,7 @@ def checked(chosen: ScoreOptions) -> "ScoreKind":
     """The job that the options ask for; what does not go together is rejected, nothing is read."""
     from unmask.jobs.kinds.score import ScoreKind
     from unmask.sequences import blimp
-    from unmask.sequences.paths import check_orders
+    from unmask.sequences.paths import check_drawing
     from unmask.sequences.scoring import checked_order
 
     is_blimp = chosen.blimp is not None
@@ -96,7 +97,8 @@ def checked(chosen: ScoreOptions) -> "ScoreKind":
     _check_rows(chosen, is_pairs)
     methods = _methods(chosen, is_pairs)
     orders = 8 if chosen.orders is None else chosen.orders
-    check_orders(orders, chosen.seed)
+    draws = DRAWS if chosen.draws is None else chosen.draws
+    check_drawing(orders=orders, draws=draws, seed=chosen.seed)
     order = checked_order(_order_name(chosen.order), methods)
     columns = named_columns(chosen)
     return ScoreKind(
@@ -107,6 +109,7 @@ def checked(chosen: ScoreOptions) -> "ScoreKind":
         model_name=chosen.model_name or options.model_name(chosen.model),
         order=order,
         orders=orders,
+        draws=draws,
         seed=chosen.seed,
         words=chosen.words,
         base_two=chosen.base_two,
@@ -155,11 +158,12 @@ def _methods(chosen: ScoreOptions, is_pairs: bool) -> list[str]:
         raise MethodError("hcb-path compares two texts; give --pairs GOOD,BAD or --blimp")
     for name in named:
         options.check_choice("--method", name, PAIR_METHODS if is_pairs else TEXT_METHODS)
-    if chosen.orders is not None and _HCB_PATH not in named:
-        raise MethodError(
-            f"--orders is for {_HCB_PATH}, but --method is {', '.join(named)}; leave it out, or "
-            f"name {_HCB_PATH}"
-        )
+    for option_name, method in (("orders", _HCB_PATH), ("draws", "elbo")):
+        if getattr(chosen, option_name) is not None and method not in named:
+            raise MethodError(
+                f"--{option_name} is for {method}, but --method is {', '.join(named)}; leave it "
+                f"out, or name {method}"
+            )
     return named
 
 

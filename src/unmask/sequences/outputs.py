@@ -12,7 +12,7 @@ Row = dict[str, object]
 
 # the columns of a score and their types; the reason stands last in a row
 TEXT_COLUMNS = {
-    "score": "double",
+    **dict.fromkeys(("score", "standard_error"), "double"),
     **dict.fromkeys(("tokens", "unknown_tokens", "forward_passes"), "int64"),
     "reason": "string",
 }

@@ -28,8 +28,8 @@ from unmask.sequences.scores import LogRatio
 from unmask.sequences.texts import TokenisedText
 
 Pair = tuple[TokenisedText, TokenisedText]
-# more orders than this are a slip of the hand
-_LIMITS = {"orders": (1, 10_000), "seed": (0, 2**31 - 1)}
+# more orders or draws than this are a slip of the hand
+_LIMITS = {"orders": (1, 10_000), "draws": (1, 1_000_000), "seed": (0, 2**31 - 1)}
 
 
 def path_log_ratios(
@@ -110,9 +110,10 @@ def _averaged(ratios: Float[Tensor, " orders"], walks: "Walks") -> LogRatio:
 # --- orders, and the forward passes that all of them need together -----------------------------
 
 
-def check_orders(orders: object, seed: object) -> None:
-    """Reject a number of orders, or a seed, that cannot be used."""
-    for (name, (least, most)), given in zip(_LIMITS.items(), (orders, seed), strict=True):
+def check_drawing(**numbers: object) -> None:
+    """Reject `orders`, `draws` or a `seed` that cannot be used."""
+    for name, given in numbers.items():
+        least, most = _LIMITS[name]
         count = whole_number(given)
         if count is None or not least <= count <= most:
             raise UnmaskError(

@@ -43,7 +43,7 @@ def scores_by_length(
 
     def scores(some: list[TokenisedText]) -> Iterator[TextScore]:
         for text, by_token in zip(some, log_probs(some).tolist(), strict=True):
-            yield _score(text, by_token, method, order)
+            yield score_of(text, by_token, method, order)
 
     return run_by_shape(
         reader, texts, lambda text: Shape(len(text.ids), rows=len(text.places)), scores
@@ -87,9 +87,10 @@ def _with_later_pieces(texts: list[TokenisedText]) -> Bool[Tensor, "texts tokens
     return (other >= other[:, None]) & (other < ends[:, :, None])
 
 
-def _score(
-    text: TokenisedText, log_probs: list[float], method: str, order: str | None
+def score_of(
+    text: TokenisedText, log_probs: list[float], method: str, order: str | None = None
 ) -> TextScore:
+    """The score of a text from the parts of its tokens."""
     words = tuple(
         WordScore(
             word.text,

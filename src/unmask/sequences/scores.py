@@ -36,8 +36,10 @@ class TextScore(Guessable):
     """The score of a text, in nats, to which its `words` add up.
 
     By `unmasking` it is a log-probability, and `order` the order of the tokens; by the other
-    methods it is not, and `order` is None. `unknown_tokens` counts the tokens that the vocabulary
-    does not know: their part of the score is that of the unknown token.
+    methods it is not, and `order` is None. By `elbo` it is an estimate, and `standard_error` that
+    of its mean over draws; None with one draw, and by the other methods. `unknown_tokens` counts
+    the tokens that the vocabulary does not know: their part of the score is that of the unknown
+    token.
 
     Examples:
         >>> score = lm.score("Two dogs are running.")
@@ -53,6 +55,7 @@ class TextScore(Guessable):
     forward_passes: int
     unknown_tokens: int = 0
     order: str | None = None
+    standard_error: float | None = None
 
     @property
     def per_token(self) -> float:
@@ -66,12 +69,12 @@ class TextScore(Guessable):
 
 @dataclass(frozen=True)
 class LogRatio(Guessable):
-    """The logarithm of p(first) / p(second), in nats; by `pll*` a difference of scores.
+    """The logarithm of p(first) / p(second), in nats; by `pll*` and `elbo` a difference of scores.
 
     `log_ratio` is None if there is none, and `reason` then explains why. `standard_error` is that
-    of the mean over orders, None with one order. `places` are the positions where the texts differ,
-    None if they have different numbers of tokens. `method` is how the two were compared, `order`
-    the order of the tokens by `unmasking`.
+    of the mean over orders or draws, None with one, and by methods without. `places` are the
+    positions where the texts differ, None if they have different numbers of tokens. `method` is how
+    the two were compared, `order` the order of the tokens by `unmasking`.
 
     Examples:
         >>> (ratio,) = lm.log_ratios([("Two dogs run.", "Two dogs are running.")])

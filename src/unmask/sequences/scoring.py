@@ -4,15 +4,18 @@ Forward passes of all texts run together, in batches of equal length, so that no
 text or a pair gets does not depend on what else is in the call, nor on the batches.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from unmask.errors import ClozeError, MethodError
 from unmask.model.row_reader import RowReader
-from unmask.names import PAIR_METHODS, TEXT_METHODS
+from unmask.names import DRAWS, PAIR_METHODS, TEXT_METHODS
 from unmask.printable import quoted
 from unmask.queries.joint_model import JointModel
-from unmask.sequences.paths import Pair, check_orders, differing_places, path_log_ratios
+from unmask.sequences.elbo import elbo_scores
+from unmask.sequences.paths import Pair, check_drawing, differing_places, path_log_ratios
 from unmask.sequences.pll import pseudo_log_likelihoods
 from unmask.sequences.scores import LogRatio, TextScore
 from unmask.sequences.texts import Given, TokenisedText, contexts, in_context, tokenised
@@ -27,17 +30,19 @@ def score_texts(
     *,
     method: str = "pll",
     order: str | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
     settings: Settings | None = None,
 ) -> list[TextScore]:
     """`LanguageModel.score` of a list of texts, also of texts that were tokenised before."""
     _check(lm, method, TEXT_METHODS)
-    order = checked_order(order, [method])
+    score = _scorer(method, order, draws, seed)
     scores: list[TextScore] = []
     reader = RowReader(lm.model, settings or Settings())
     with reader.counted(method):
         for window in tokenised(lm, texts):
             warn_of_texts(lm.tokenizer, [text.unknown for text in window])
-            scores += _scores(reader, window, method, order)
+            scores += score(reader, window)
     return scores
 
 
@@ -47,6 +52,7 @@ def log_ratios(
     *,
     method: str = "hcb-path",
     orders: int = 8,
+    draws: int = DRAWS,
     seed: int = 0,
     order: str | None = None,
     settings: Settings | None = None,
@@ -54,7 +60,8 @@ def log_ratios(
     """`LanguageModel.log_ratios`, also of texts that were tokenised before."""
     _check(lm, method, PAIR_METHODS)
     order = checked_order(order, [method])
-    check_orders(orders, seed)
+    check_drawing(orders=orders)
+    score = _scorer(method, order, draws, seed)
     texts = [text for number, pair in enumerate(_as_list(pairs)) for text in _two(pair, number)]
     ratios: list[LogRatio] = []
     reader = RowReader(lm.model, settings or Settings())
@@ -65,7 +72,7 @@ def log_ratios(
             if method == "hcb-path":
                 ratios += path_log_ratios(reader, both, orders=orders, seed=seed)
             else:
-                ratios += _differences(reader, both, method, order)
+                ratios += _differences(score(reader, window), both)
     return [replace(one, method=method, order=order) for one in ratios]
 
 
@@ -84,22 +91,27 @@ def pairs_in_context(
     return [(first, second) for first, second in made]
 
 
-def _scores(
-    reader: RowReader, texts: list[TokenisedText], method: str, order: str | None
-) -> list[TextScore]:
-    if order is not None:
-        return unmasking_log_probs(reader, texts, order=order)
-    return pseudo_log_likelihoods(reader, texts, method=method)
+Scorer = Callable[[RowReader, Sequence[TokenisedText]], list[TextScore]]
 
 
-def _differences(
-    reader: RowReader, pairs: list[Pair], method: str, order: str | None
-) -> list[LogRatio]:
-    scores = _scores(reader, [text for pair in pairs for text in pair], method, order)
+def _scorer(method: str, order: object, draws: int, seed: int) -> Scorer:
+    """The function that scores texts by a method, its options checked."""
+    check_drawing(draws=draws, seed=seed)
+    if chosen := checked_order(order, [method]):
+        return partial(unmasking_log_probs, order=chosen)
+    if method == "elbo":
+        return partial(elbo_scores, draws=draws, seed=seed)
+    return partial(pseudo_log_likelihoods, method=method)
+
+
+def _differences(scores: Sequence[TextScore], pairs: list[Pair]) -> list[LogRatio]:
+    """Of the scores of both texts; those by `elbo` have draws, and errors, of their own."""
     return [
         LogRatio(
             first.score - second.score,
-            None,
+            None
+            if first.standard_error is None or second.standard_error is None
+            else math.hypot(first.standard_error, second.standard_error),
             0,
             differing_places(pair),
             first.forward_passes + second.forward_passes,

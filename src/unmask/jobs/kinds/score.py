@@ -7,6 +7,7 @@ from typing import Any
 from unmask.jobs.kinds import Announcement, Kind, Reason, Row
 from unmask.jobs.tally import Tally
 from unmask.language_model import LanguageModel
+from unmask.names import DRAWS
 from unmask.printable import quoted
 from unmask.queries.costs.cost import Cost
 from unmask.sequences import scoring
@@ -22,8 +23,9 @@ class ScoreKind(Kind):
     """Texts of one column, or with two columns pairs of texts, by one or more methods.
 
     `given` are the columns of what stands before each text, and after it. `order` is that of
-    `unmasking`. With `words` there is a row per word. `groups` are the columns
-    that accuracies of pairs are by. `settings` say how the model is run, and change no number.
+    `unmasking`, `orders` those of `hcb-path`, `draws` those of `elbo`. With `words` there is a row
+    per word. `groups` are the columns that accuracies of pairs are by. `settings` say how the model
+    is run, and change no number.
     """
 
     columns: tuple[str, ...] = ("text",)
@@ -33,6 +35,7 @@ class ScoreKind(Kind):
     model_name: str = ""
     order: str | None = None
     orders: int = 8
+    draws: int = DRAWS
     seed: int = 0
     words: bool = False
     base_two: bool = False
@@ -74,6 +77,8 @@ class ScoreKind(Kind):
         types = WORD_COLUMNS if self.words else PAIR_COLUMNS if self.is_pairs else TEXT_COLUMNS
         *numbers, reason = types
         order = ("order",) if self.order else ()
+        if not self.is_pairs and "elbo" not in self.methods and "standard_error" in numbers:
+            numbers.remove("standard_error")
         names = ("method", *order, *numbers, "unit", "model", reason)
         return {self.prefix + name: types.get(name, "string") for name in names}
 
@@ -111,13 +116,18 @@ class ScoreKind(Kind):
     def _scores(
         self, lm: LanguageModel, items: Sequence[tuple[TokenisedText, ...]], method: str
     ) -> Sequence[TextScore | LogRatio]:
-        options: dict[str, Any] = {"method": method, "settings": self.settings}
+        options: dict[str, Any] = {
+            "method": method,
+            "draws": self.draws,
+            "seed": self.seed,
+            "settings": self.settings,
+        }
         if method == "unmasking":
             options["order"] = self.order
         if not self.is_pairs:
             return scoring.score_texts(lm, [one for (one,) in items], **options)
         pairs = [(first, second) for first, second in items]
-        return scoring.log_ratios(lm, pairs, orders=self.orders, seed=self.seed, **options)
+        return scoring.log_ratios(lm, pairs, orders=self.orders, **options)
 
     def without(self, reason: str) -> list[dict[str, Any]]:
         """A row per method with the reason; without texts, without what it quotes of them."""
@@ -138,13 +148,14 @@ class ScoreKind(Kind):
         return {name: own.get(name.removeprefix(self.prefix)) for name in self.output_columns}
 
     def announcement(self, lm: LanguageModel, items: Sequence[Any]) -> Announcement | None:
-        """What a text or pair like the first costs: by each method a forward pass per token."""
+        """What a text or pair like the first costs: by most methods a forward pass per token."""
         texts = next((one for one in items if not isinstance(one, Reason)), None)
         if texts is None:
             return None
         passes = sum(len(one.places) for one in texts)
         by_path = self.orders * max(len(one.places) for one in texts)
-        each = [by_path if method == "hcb-path" else passes for method in self.methods]
+        special = {"hcb-path": by_path, "elbo": self.draws * len(texts)}
+        each = [special.get(method, passes) for method in self.methods]
         longest = max(texts, key=lambda one: len(one.ids))
         cloze = Cloze("", longest.ids, longest.places[:1])
         cost = Cost(sum(each), len(longest.ids), 0, at_most="hcb-path" in self.methods)

@@ -1,0 +1,253 @@
+"""The bound of a log-probability: against a loop, all masks and all orders; its error; jobs."""
+
+import csv
+import itertools
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from test_unmasking import QUIET, Logits, Watched, every_text, own_logits, toy
+from tiny_models import build
+from tiny_tokenizers import save_bert
+from torch import Tensor
+
+import unmask
+from unmask import LanguageModel, Settings, cli
+from unmask.model.row_reader import RowReader
+from unmask.sequences.elbo import drawn_masks, mask_values, standard_error
+from unmask.sequences.texts import TokenisedText, in_context, read_text
+
+TEXTS = ["the cats was on mats.", "old mats", "the cats sat on old mats."]
+
+
+@pytest.fixture(scope="module", params=["bert", pytest.param("tiny", marks=pytest.mark.real)])
+def lm(request: pytest.FixtureRequest) -> LanguageModel:
+    if request.param == "tiny":
+        return request.getfixturevalue("tiny_english")
+    return unmask.load(build("bert"))
+
+
+def loop(
+    logits: Logits, text: TokenisedText, masks: Tensor, mask_id: int
+) -> tuple[list[float], list[float]]:
+    """The values of some masks, and the mean part of every token."""
+    values, parts = [], [0.0] * len(text.places)
+    for mask in masks.tolist():
+        hidden = [place for place, one in zip(text.places, mask, strict=True) if one]
+        row = [mask_id if place in hidden else token for place, token in enumerate(text.ids)]
+        value = 0.0
+        for rank, place in enumerate(text.places):
+            if place in hidden:
+                every = torch.as_tensor(logits(row, place), dtype=torch.float64)
+                log_prob = float(every.log_softmax(0)[text.ids[place]])
+                value += log_prob * len(mask) / len(hidden)
+                parts[rank] += log_prob * len(mask) / len(hidden) / len(masks)
+        values.append(value)
+    return values, parts
+
+
+@pytest.mark.parametrize("given", ["", "the old"], ids=["whole", "continuation"])
+def test_the_score_is_a_loop_over_the_same_masks(lm: LanguageModel, given: str) -> None:
+    logits = own_logits(lm)
+    for seed, text in enumerate(TEXTS[:2]):
+        context = {"given": given, "separator": " "} if given else {}
+        score = lm.score(text, method="elbo", draws=6, seed=seed, settings=QUIET, **context)
+        read = read_text(lm, in_context([text], given or None, " " if given else "")[0])
+        masks, _ = drawn_masks(read, 6, seed)
+        values, parts = loop(logits, read, masks, lm.model.mask_id)
+        assert score.score == pytest.approx(math.fsum(values) / 6, abs=1e-5)
+        assert score.score == pytest.approx(math.fsum(w.log_prob for w in score.words), abs=1e-9)
+        if all(word.pieces == 1 for word in score.words):
+            assert [word.log_prob for word in score.words] == pytest.approx(parts, abs=1e-5)
+        assert (score.method, score.forward_passes, score.order) == ("elbo", 6, None)
+        assert score.tokens == len(read.places)
+
+
+def exact(lm: LanguageModel, text: TokenisedText) -> tuple[Tensor, Tensor]:
+    """The values of all masks, and how likely each is."""
+    count = len(text.places)
+    masks = torch.tensor([*itertools.product([False, True], repeat=count)][1:])
+    values = mask_values(RowReader(lm.model, QUIET), [text], masks[None])[0].sum(dim=1)
+    sizes = masks.sum(dim=1).tolist()
+    shares = torch.tensor([1 / (count * math.comb(count, size)) for size in sizes])
+    return values, shares.double()
+
+
+@pytest.mark.parametrize("tokens", [2, 3, 4])
+def test_the_mean_over_all_masks_is_the_mean_over_all_orders(tokens: int) -> None:
+    lm = toy(3, tokens)
+    for text in every_text(3, tokens)[::7]:
+        read = read_text(lm, text)
+        values, shares = exact(lm, read)
+        by_order = []
+        for order in itertools.permutations(range(tokens)):
+            row, total = [lm.model.mask_id] * tokens, 0.0
+            for place in order:
+                every = torch.as_tensor(lm.model._logits(row, place))  # type: ignore[attr-defined]
+                total += float(every.log_softmax(0)[read.ids[place]])
+                row[place] = read.ids[place]
+            by_order.append(total)
+        expected = math.fsum(by_order) / len(by_order)
+        assert float(shares.sum()) == pytest.approx(1.0)
+        assert float(values @ shares) == pytest.approx(expected, abs=1e-5)
+        # Jensen: below the log-probability of an order drawn at random
+        mixture = math.log(math.fsum(map(math.exp, by_order)) / len(by_order))
+        assert expected < mixture
+
+
+@pytest.mark.parametrize("draws", [3, 8, 32])
+def test_scores_are_unbiased_and_errors_cover(draws: int) -> None:
+    lm = toy(3, 4)
+    read = read_text(lm, "t0 t2 t1 t1")
+    values, shares = exact(lm, read)
+    truth, powers = float(values @ shares), 2 ** torch.arange(3, -1, -1)
+    means, errors = [], []
+    for seed in range(300):
+        masks, order = drawn_masks(read, draws, seed)
+        drawn = values[(masks * powers).sum(dim=1) - 1]
+        means.append(float(drawn.mean()))
+        errors.append(standard_error(drawn[order]) or 0.0)
+    score = lm.score("t0 t2 t1 t1", method="elbo", draws=draws, seed=299, settings=QUIET)
+    assert score.score == pytest.approx(means[-1], abs=1e-5)
+    assert score.standard_error == pytest.approx(errors[-1], abs=1e-5)
+    spread = torch.tensor(means).std().item()
+    assert sum(means) / 300 == pytest.approx(truth, abs=4 * spread / math.sqrt(300))
+    if draws > 3:
+        inside = sum(abs(m - truth) < 2 * e for m, e in zip(means, errors, strict=True)) / 300
+        assert 0.91 < inside < 0.99
+
+
+def test_masks_hide_every_number_of_tokens_and_all_tokens_equally_often() -> None:
+    read = read_text(toy(3, 4), "t0 t2 t1 t1")
+    every = torch.stack([drawn_masks(read, 16, seed)[0] for seed in range(300)])
+    assert (
+        every.sum(dim=2).sort(dim=1).values.tolist()
+        == [[1] * 4 + [2] * 4 + [3] * 4 + [4] * 4] * 300
+    )
+    two = every[every.sum(dim=2) == 2]
+    _, counts = two.unique(dim=0, return_counts=True)
+    assert len(counts) == 6
+    assert counts.double().tolist() == pytest.approx([200] * 6, abs=4 * math.sqrt(200 * 5 / 6))
+    # more draws begin with the same masks
+    assert drawn_masks(read, 100, 5)[0][:16].equal(drawn_masks(read, 16, 5)[0])
+
+
+def test_one_token_is_exact_and_one_draw_has_no_error(lm: LanguageModel) -> None:
+    score = lm.score("the", method="elbo", settings=QUIET)
+    assert (score.tokens, score.forward_passes) == (1, 128)
+    assert score.score == pytest.approx(lm.score("the", settings=QUIET).score, abs=1e-5)
+    assert score.standard_error == pytest.approx(0.0, abs=1e-5)
+    assert lm.score("the cats", method="elbo", draws=1, settings=QUIET).standard_error is None
+
+
+def test_neither_batches_nor_company_change_a_score(
+    lm: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    how = {"method": "elbo", "draws": 9, "seed": 3}
+    texts = [*TEXTS, "old mats", "the mats"]
+    base = lm.score(texts, settings=QUIET, **how)
+    assert base[1] == base[3]
+    one_by_one = [lm.score(text, settings=QUIET, **how) for text in texts]
+    small = lm.score(texts[::-1], settings=Settings(batch_size=2, progress=False), **how)[::-1]
+    monkeypatch.setattr("unmask.model.shapes.TOKENS_PER_CHUNK", 100)
+    for others in (one_by_one, small, lm.score(texts, settings=QUIET, **how)):
+        assert [s.score for s in others] == pytest.approx([s.score for s in base], abs=1e-5)
+    other = lm.score(texts, method="elbo", draws=9, seed=4, settings=QUIET)
+    assert all(a.score != b.score for a, b in zip(base, other, strict=True))
+
+
+def test_only_the_tokens_of_a_continuation_are_masked() -> None:
+    bert = unmask.load(build("bert"))
+    watched = Watched(bert.model)
+    LanguageModel(watched, bert.tokenizer).score(
+        " cats sat", given=("the", " on mats."), method="elbo", draws=16, settings=QUIET
+    )
+    whole = bert.tokenizer("the cats sat on mats.")["input_ids"]
+    rows = [row for batch in watched.rows for row in batch]
+    assert len(rows) == 16
+    hidden = {place for row in rows for place in range(len(row)) if row[place] != whole[place]}
+    assert hidden == {2, 3, 4}
+
+
+def test_pairs_have_differences_and_the_errors_of_both() -> None:
+    bert = unmask.load(build("bert"))
+    pair = ("the cats sat", "the mats sat on")
+    first, second = bert.score(list(pair), method="elbo", draws=8, settings=QUIET)
+    (ratio,) = bert.log_ratios([pair], method="elbo", draws=8, settings=QUIET)
+    assert ratio.log_ratio == pytest.approx(first.score - second.score, abs=1e-5)
+    error = math.hypot(first.standard_error or 0.0, second.standard_error or 0.0)
+    assert ratio.standard_error == pytest.approx(error, abs=1e-5)
+    assert (ratio.forward_passes, ratio.method) == (16, "elbo")
+    (ratio,) = bert.log_ratios([pair], method="elbo", draws=1, settings=QUIET)
+    assert ratio.standard_error is None
+
+
+@pytest.mark.parametrize("draws", [0, 2.5, 10**7])
+def test_draws_are_a_whole_number(draws: object) -> None:
+    with pytest.raises(unmask.UnmaskError, match="draws is a whole number from 1 to 1,000,000"):
+        toy().score("t1", method="elbo", draws=draws)  # type: ignore[call-overload]
+
+
+# --- the command -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("output", ["scores.csv", "scores/"])
+def test_rows_of_elbo_have_an_error_and_others_have_none(
+    output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = save_bert(tmp_path / "bert")
+    Path("rows.txt").write_text("the cats sat\non mats\n", encoding="utf-8")
+    command = ["score", "rows.txt", "-m", str(folder), "--method", "pll,elbo", "--draws", "8"]
+    assert cli.main([*command, "--seed", "5", "--base-two", "-o", output]) == 0
+    noted = capsys.readouterr().err
+    assert "elbo: in bits; an estimate from 8 random masks" in noted
+    assert "pll: in bits; a score, not a log-probability" in noted
+    if output.endswith("/"):
+        assert cli.main(["merge", output, "scores.csv", "--quiet"]) == 0
+    with Path("scores.csv").open(encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines))
+    how = {"method": "elbo", "draws": 8, "seed": 5, "settings": QUIET}
+    for row, score in zip(
+        rows[1::2], unmask.load(folder).score(["the cats sat", "on mats"], **how), strict=True
+    ):
+        assert float(row["score"]) * math.log(2) == pytest.approx(score.score, abs=1e-5)
+        assert float(row["standard_error"]) * math.log(2) == pytest.approx(
+            score.standard_error, abs=1e-5
+        )
+        assert row["forward_passes"] == "8"
+    assert [row["standard_error"] for row in rows[::2]] == ["", ""]
+
+
+def test_other_draws_are_another_job_and_need_the_method(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = save_bert(tmp_path / "bert")
+    Path("rows.txt").write_text("the cats sat\non mats\n", encoding="utf-8")
+    command = ["score", "rows.txt", "-m", str(folder), "--method", "elbo", "-o", "out/", "--quiet"]
+    assert cli.main([*command, "--draws", "2"]) == 0
+    assert cli.main([*command, "--draws", "3"]) == 2
+    assert "options.draws is '2' there, '3' here" in capsys.readouterr().err
+    assert cli.main(["score", "rows.txt", "-m", str(folder), "--draws", "3"]) == 2
+    assert "--draws is for elbo, but --method is pll" in capsys.readouterr().err
+    assert cli.main(["score", "rows.txt", "-m", str(folder), "--method", "elbo", "--dry-run"]) == 0
+    assert "128 forward passes per text" in capsys.readouterr().out
+    assert cli.main(["score", "rows.txt", "-m", str(folder), "--quiet", "--json"]) == 0
+    assert "standard_error" not in json.loads(capsys.readouterr().out.splitlines()[0])
+
+
+def test_the_cost_is_a_forward_pass_per_draw(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = str(save_bert(tmp_path / "bert"))
+    command = ["cost", "-m", folder, "--length", "7", "--json", "--method"]
+    passes = []
+    for more in (["elbo"], ["elbo", "--draws", "9"], ["elbo,pll", "--draws", "9"], ["pll"]):
+        assert cli.main([*command, *more]) == 0
+        passes.append(json.loads(capsys.readouterr().out)["one_text"]["forward_passes"])
+    assert passes == [128, 9, 14, 5]
+    assert cli.main([*command, "pll", "--draws", "9"]) == 2
+    assert "--draws is for --method elbo" in capsys.readouterr().err
