@@ -60,6 +60,7 @@ def train(options: argparse.Namespace) -> None:
         masks="any",
         passes=options.passes,
         learning_rate=options.rate,
+        evaluations=4,
         patience=0,
         keep="last",
         seed=options.seed,

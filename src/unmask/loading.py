@@ -19,6 +19,9 @@ def load(
     revision: str | None = None,
     trust_remote_code: bool = False,
     allow_pickle: bool = False,
+    mask_id: int | None = None,
+    shift: bool | None = None,
+    time: str | None = None,
 ) -> LanguageModel:
     """Load a masked LM: a Hub name, a local folder, or a pair (model, tokenizer).
 
@@ -32,6 +35,12 @@ def load(
         revision: Commit, tag or branch on the Hub.
         trust_remote_code: Whether code from the model's repository may run.
         allow_pickle: Whether weights may be pickles, which can run code; otherwise safetensors.
+        mask_id: The id that stands for a blank. Default: the tokenizer's mask token; of a tokenizer
+            without one, what the configuration or the preset of LLaDA says.
+        shift: Whether token i is predicted at position i-1, so that the first token of a text
+            cannot be a blank. Default: whether it is a Dream model.
+        time: The argument of the model that gets the share of masks in every sequence, from 0 to
+            1. Default: none.
     Returns:
         The model with its tokenizer, ready to be asked.
     Raises:
@@ -48,7 +57,8 @@ def load(
             raise ModelError(
                 "a model in memory keeps its device, dtype and revision; change them before load"
             )
-        return LanguageModel(*adapt(*model), name=type(model[0]).__name__)
+        adapted = adapt(*model, mask_id=mask_id, shift=shift, time=time)
+        return LanguageModel(*adapted, name=type(model[0]).__name__)
     if not isinstance(model, str | Path) or not str(model):
         raise ModelError(
             f"load takes a name, a folder or a pair (model, tokenizer), not {quoted(model)}"
@@ -60,5 +70,8 @@ def load(
         revision=revision,
         trust_remote_code=trust_remote_code,
         allow_pickle=allow_pickle,
+        mask_id=mask_id,
+        shift=shift,
+        time=time,
     )
     return LanguageModel(parts.masked_lm, parts.tokenizer, name=str(model), revision=parts.commit)

@@ -96,6 +96,6 @@ def test_a_trained_model_that_is_shifted_is_refused(name: str) -> None:
         # as it is it loads
         lm = unmask.load(real_model(name))
         shift(lm.model.model)
-        message = r"predicts token i at position i-1 \(\d+ of 60 .* does not support"
+        message = r"predicts token i at position i-1 \(\d+ of 60 .*; load it with shift=True"
         with pytest.raises(unmask.ModelError, match=message):
             unmask.load((lm.model.model, lm.tokenizer))

@@ -126,13 +126,28 @@ class Running:
     )
     trust_remote_code: bool = option("run code from the model's repository", default=False)
     allow_pickle: bool = option("accept weights that are not safetensors", default=False)
+    mask_id: int | None = option(
+        "id that stands for a blank, where the tokenizer has no mask token", "ID"
+    )
+    shift: bool = option(
+        "the model predicts token i at position i-1, as Dream and MNTP models do", default=False
+    )
+    time: str | None = option(
+        "argument of the model that gets the share of masks in a text, from 0 to 1", "NAME"
+    )
 
     def source(self, model: str) -> "ModelSource":
         """Where a model is, and how it is loaded."""
         from unmask.jobs.model_source import ModelSource
 
-        named = ("device", "dtype", "revision", "trust_remote_code", "allow_pickle")
-        return ModelSource(place=model, **{name: getattr(self, name) for name in named})
+        named = (
+            *("device", "dtype", "revision", "trust_remote_code", "allow_pickle"),
+            *("mask_id", "time"),
+        )
+        # a flag that is not given leaves the preset of the model
+        return ModelSource(
+            place=model, shift=self.shift or None, **{name: getattr(self, name) for name in named}
+        )
 
     def load(self, model: str) -> "LanguageModel":
         """A model, by its name or folder."""

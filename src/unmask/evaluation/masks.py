@@ -16,6 +16,7 @@ from unmask.arguments import whole_number
 from unmask.errors import CorpusError
 from unmask.evaluation.rows import Spans
 from unmask.language_model import LanguageModel
+from unmask.model.masked_lm import first_blank
 from unmask.printable import quoted
 from unmask.queries.joint_model import read_cloze
 from unmask.records.corpus import Sentence
@@ -102,7 +103,8 @@ def _masked(
     except Exception:  # a vocabulary without an unknown token fails on an unknown word
         return "not tokenizable"
     ids = list(encoding["input_ids"])
-    places = [place for place, token in enumerate(ids) if token not in special]
+    first = first_blank(lm.model)
+    places = [p for p, token in enumerate(ids) if p >= first and token not in special]
     if reason := _unfit(lm, ids, places, mask):
         return reason
     blanks = _blanks(places, mask, _hash(seed, mask, sentence.id, "blanks"))

@@ -12,7 +12,7 @@ from unmask.jobs.canonical import sha256
 from unmask.jobs.model_identity import ModelIdentity
 from unmask.language_model import LanguageModel
 from unmask.model.hooks import without_gradients
-from unmask.model.masked_lm import MaskedLM
+from unmask.model.masked_lm import MaskedLM, first_blank
 from unmask.model.row_reader import Outcomes, RowReader
 from unmask.printable import printable
 from unmask.settings import Settings
@@ -88,6 +88,8 @@ def tokenizer_settings(lm: LanguageModel) -> dict[str, Any]:
         "max_length": lm.max_length,
         "sample": _brief([int(token) for token in tokenizer(sample, verbose=False)["input_ids"]]),
         "mask_id": lm.model.mask_id,
+        "shift": bool(first_blank(lm.model)),
+        "time": getattr(lm.model, "time", None),
         "special_ids": sorted(lm.model.special_ids),
         "special_tokens": {
             role: str(token)

@@ -41,6 +41,9 @@ class ModelSource:
     revision: str | None = None
     trust_remote_code: bool = False
     allow_pickle: bool = False
+    mask_id: int | None = None
+    shift: bool | None = None
+    time: str | None = None
 
     def load(self) -> LanguageModel:
         """The model itself."""

@@ -10,11 +10,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from unmask.errors import ModelError, NumericsError
+from unmask.errors import ClozeError, ModelError, NumericsError
 from unmask.lazy import computed_once
 from unmask.model.arrangement import Replaced, run_and_restore, run_rearranged
 from unmask.model.hooks import lock_of, without_gradients
 from unmask.model.inside import Inside, read_inside
+from unmask.model.masked_lm import FIRST_IS_NO_BLANK
 from unmask.model.output_layer import (
     FollowedLayer,
     OutputEmbedding,
@@ -48,9 +49,21 @@ class HuggingFaceMaskedLM:
     must be in eval, nor its modules, hooks or weights.
     """
 
-    def __init__(self, model: Any, *, mask_id: int, special_ids: Sequence[int]) -> None:
+    def __init__(
+        self,
+        model: Any,
+        *,
+        mask_id: int,
+        special_ids: Sequence[int],
+        shift: bool = False,
+        time: str | None = None,
+    ) -> None:
         self.model = model
         self.mask_id = mask_id
+        # whether a token is predicted at the position before it
+        self.shift = shift
+        # the argument of the model that gets the share of masks in a row
+        self.time = time
         self.special_ids = frozenset(special_ids)
         self.max_length = _longest(model)
         self._every_module = list(model.modules())
@@ -61,6 +74,8 @@ class HuggingFaceMaskedLM:
         self._takes_attention_mask = "attention_mask" in inspect.signature(model.forward).parameters
         with self._lock:
             self._require_eval_mode()
+            if self._takes_attention_mask:
+                self._takes_attention_mask = self._needs_attention_mask()
             probe = self._probe_ids()
             own = self._logits(probe)
             self.vocabulary_size = int(own.shape[-1])
@@ -70,8 +85,6 @@ class HuggingFaceMaskedLM:
                     "some models, so try float32, and check the weights"
                 )
             self._require_repeatable(probe, own)
-            if self._takes_attention_mask:
-                self._takes_attention_mask = self._needs_attention_mask()
             self._layer = self._verified_layer(probe, own)
         if self._layer is None:
             warnings.warn(
@@ -100,7 +113,8 @@ class HuggingFaceMaskedLM:
     def readouts(
         self, ids: Int[Tensor, "rows length"], positions: Positions
     ) -> Float[Tensor, "rows positions width"]:
-        """Readouts (or logits) at the positions, in float32."""
+        """Readouts (or logits) that predict the tokens at the positions, in float32."""
+        positions = self._predicting(positions)
         with self._lock:
             self._require_eval_mode()
             self._verify_length(ids, positions)
@@ -120,12 +134,13 @@ class HuggingFaceMaskedLM:
         attention: bool = True,
     ) -> Inside:
         """Readouts as `readouts` has them, with attention and hidden states of the same pass."""
+        predicting = self._predicting(positions)
         with self._lock:
             self._require_eval_mode()
-            self._verify_length(ids, positions)
+            self._verify_length(ids, predicting)
             return read_inside(
                 self.model,
-                lambda: self._readouts_and_output(ids, positions, attention),
+                lambda: self._readouts_and_output(ids, predicting, attention),
                 positions.to(self.device),
                 attention=attention,
             )
@@ -145,6 +160,19 @@ class HuggingFaceMaskedLM:
         layer, length = self.model.get_output_embeddings(), ids.shape[1]
         captured = captured_input(layer, positions.to(self.device), length, forward)
         return captured[0].float(), outputs[0]
+
+    def time_of(self, ids: Int[Tensor, "rows length"]) -> dict[str, Tensor]:
+        """The argument that has the share of masks in every row, if the model takes one."""
+        return {} if self.time is None else {self.time: (ids == self.mask_id).float().mean(1)}
+
+    def _predicting(self, positions: Any) -> Any:
+        """The positions where the tokens at some positions are predicted."""
+        if not self.shift:
+            return positions
+        values = positions.flatten().tolist() if isinstance(positions, Tensor) else positions
+        if 0 in values:
+            raise ClozeError(FIRST_IS_NO_BLANK)
+        return positions - 1 if isinstance(positions, Tensor) else [p - 1 for p in positions]
 
     @property
     def _lock(self) -> threading.RLock:
@@ -249,7 +277,7 @@ class HuggingFaceMaskedLM:
         """One pass; nothing is padded, so the mask is all ones and given only if that matters."""
         with_mask = self._takes_attention_mask if mask is None else mask
         options: dict[str, Any] = {"attention_mask": torch.ones_like(ids)} if with_mask else {}
-        options |= more
+        options |= {**self.time_of(ids), **more}
         length = ids.shape[1]
 
         def run() -> Any:
@@ -318,11 +346,14 @@ class HuggingFaceMaskedLM:
                 ids = torch.cat([ids, ids[:1]])
                 ids[-1, ids.shape[1] // 4] = token
         ids = ids.to(self.device)
-        with_mask = self._forward(ids, mask=True).logits
         try:
-            return not same_numbers(self._forward(ids, mask=False).logits, with_mask)
+            without = self._forward(ids, mask=False).logits
         except Exception:  # a model that breaks without a mask needs one
             return True
+        try:
+            return not same_numbers(self._forward(ids, mask=True).logits, without)
+        except Exception:  # and one that takes masks of other kinds (Dream) does not
+            return False
 
     def _probe_ids(self) -> Int[Tensor, "rows length"]:
         """A few arbitrary sequences, the mask in each, the same in every process."""

@@ -14,6 +14,11 @@ from torch import Tensor
 from unmask.model.output_layer import OutputEmbedding
 from unmask.model.trimming import Positions
 
+FIRST_IS_NO_BLANK = (
+    "the first token of a text cannot be a blank, because this model predicts every token at the "
+    "position before; begin the text with a special token, such as the tokenizer's bos_token"
+)
+
 
 @runtime_checkable
 class MaskedLM(Protocol):
@@ -55,3 +60,8 @@ class MaskedLM(Protocol):
         Positions are a sequence of integers, the same for all rows, or an integer tensor with
         one row of them per sequence.
         """
+
+
+def first_blank(model: MaskedLM) -> int:
+    """The first position that may be a blank: 1 where tokens are predicted at the one before."""
+    return int(bool(getattr(model, "shift", False)))

@@ -4,6 +4,7 @@ Imports transformers only when it is called; beside it only the pipeline does. S
 remote code unless the caller allows it; every failure is one sentence.
 """
 
+import copy
 import difflib
 import inspect
 import os
@@ -16,11 +17,13 @@ from typing import Any
 
 import torch
 
+from unmask.arguments import whole_number
 from unmask.errors import ModelError, UnmaskError
 from unmask.model.checkpoint import Checkpoint
 from unmask.model.devices import available_devices, default_device
 from unmask.model.hooks import without_gradients
 from unmask.model.hugging_face import HuggingFaceMaskedLM, input_size
+from unmask.model.presets import preset_of
 from unmask.printable import printable, quoted
 
 # a right side that moves a position by so small a part of what the left side does is not read
@@ -34,6 +37,8 @@ _SHIFTED = 0.4
 _OWN_ATTENTION = (None, "eager", "sdpa", "flex_attention")
 # a folder with one of these is a model, or something that the message about it names
 _MARKS = ("config.json", "adapter_config.json")
+# by which the code in a model's repository is loaded; the first that it has
+_CLASSES = ("AutoModelForMaskedLM", "AutoModelForCausalLM", "AutoModel")
 _DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
@@ -54,6 +59,9 @@ def load_pretrained(
     revision: str | None,
     trust_remote_code: bool,
     allow_pickle: bool,
+    mask_id: int | None,
+    shift: bool | None,
+    time: str | None,
 ) -> Pretrained:
     """Load a model and its tokenizer from the hub or a folder."""
     shown = quoted(str(name), limit=150)
@@ -76,26 +84,27 @@ def load_pretrained(
         raise
     except Exception as error:  # libraries fail in many ways; all mean the same to the caller
         raise ModelError(f"cannot load a masked LM from {shown}: {_reason(error)}") from None
-    _reject_untrained(model, report, shown)
+    _reject_untrained(model, report, shown, time)
     try:
         with quiet(bars=False):
             tokenizer = AutoTokenizer.from_pretrained(where, **options)
     except Exception as error:  # tokenizers fail in many ways; all mean the same to the caller
         raise ModelError(f"cannot load a tokenizer from {shown}: {_reason(error)}") from None
-    return Pretrained(*adapt(model.to(place), tokenizer), commit)
+    adapted = adapt(model.to(place), tokenizer, mask_id=mask_id, shift=shift, time=time)
+    return Pretrained(*adapted, commit)
 
 
 def _network(
     files: Checkpoint, config: Any, dtype: torch.dtype, options: dict[str, Any], allow_pickle: bool
 ) -> tuple[Any, Any]:
     """The network with its weights, and what transformers reports about them."""
-    from transformers import AutoModelForMaskedLM
+    import transformers
 
-    kind: Any = AutoModelForMaskedLM._model_mapping.get(type(config), None)
-    own_code = options["trust_remote_code"] and "AutoModelForMaskedLM" in _auto_map(config)
+    kind: Any = transformers.AutoModelForMaskedLM._model_mapping.get(type(config), None)
+    own_code = _own_class(config, options) if options["trust_remote_code"] else None
     if allow_pickle or own_code or kind is None:
         # trusted code reads its weights itself; code that is not trusted is refused before
-        loaded = AutoModelForMaskedLM.from_pretrained(
+        loaded = getattr(transformers, own_code or _CLASSES[0]).from_pretrained(
             files.where,
             config=config,
             dtype=dtype,
@@ -115,8 +124,14 @@ def _network(
     return model, report
 
 
-def _auto_map(config: Any) -> dict[str, Any]:
-    return getattr(config, "auto_map", None) or {}
+def _own_class(config: Any, options: dict[str, Any]) -> str | None:
+    """The class of transformers by which a model's own code is loaded.
+
+    Masked-diffusion models have none of a masked LM; that is looked for in code that may run.
+    """
+    own = getattr(config, "auto_map", None) or {}
+    allowed = _CLASSES if options["trust_remote_code"] else _CLASSES[:1]
+    return next((name for name in allowed if name in own), None)
 
 
 def _config(where: str, options: dict[str, Any], shown: str) -> Any:
@@ -125,7 +140,7 @@ def _config(where: str, options: dict[str, Any], shown: str) -> Any:
 
     config = AutoConfig.from_pretrained(where, **options)
     has_masked_head = type(config) in AutoModelForMaskedLM._model_mapping
-    if not has_masked_head and "AutoModelForMaskedLM" not in _auto_map(config):
+    if not has_masked_head and _own_class(config, options) is None:
         kind = f"{shown} is a {printable(config.model_type)} model"
         if type(config) in AutoModelForCausalLM._model_mapping:
             raise ModelError(
@@ -143,8 +158,16 @@ def _config(where: str, options: dict[str, Any], shown: str) -> Any:
     return config
 
 
-def adapt(model: Any, tokenizer: Any) -> tuple[HuggingFaceMaskedLM, Any]:
+def adapt(
+    model: Any,
+    tokenizer: Any,
+    *,
+    mask_id: int | None = None,
+    shift: bool | None = None,
+    time: str | None = None,
+) -> tuple[HuggingFaceMaskedLM, Any]:
     """Wrap a model and tokenizer that the caller already has."""
+    _check_options(mask_id, shift, time)
     for value, needs in ((model, "get_output_embeddings"), (tokenizer, "convert_ids_to_tokens")):
         if not hasattr(value, needs):
             raise ModelError(
@@ -153,11 +176,8 @@ def adapt(model: Any, tokenizer: Any) -> tuple[HuggingFaceMaskedLM, Any]:
                 "unmask.LanguageModel(model, tokenizer), once it has what "
                 "unmask.model.masked_lm.MaskedLM asks for (docs/how-to/own-model.md)"
             )
-    if getattr(tokenizer, "mask_token_id", None) is None:
-        raise ModelError(
-            f"the tokenizer ({type(tokenizer).__name__}) has no mask token, "
-            "so this is not a masked LM"
-        )
+    preset = preset_of(getattr(model, "config", None))
+    tokenizer = _with_mask(tokenizer, mask_id, preset.mask_id)
     if len(tokenizer) <= len(set(tokenizer.all_special_ids)):
         raise ModelError(
             f"the tokenizer of {quoted(tokenizer.name_or_path, limit=150)} knows special tokens "
@@ -167,10 +187,14 @@ def adapt(model: Any, tokenizer: Any) -> tuple[HuggingFaceMaskedLM, Any]:
     try:
         _require_mask(model, tokenizer)
         masked_lm = HuggingFaceMaskedLM(
-            model, mask_id=tokenizer.mask_token_id, special_ids=tokenizer.all_special_ids
+            model,
+            mask_id=tokenizer.mask_token_id,
+            special_ids=tokenizer.all_special_ids,
+            shift=preset.shift if shift is None else shift,
+            time=time,
         )
         _reject_causal(masked_lm)
-        _reject_shifted(masked_lm)
+        _reject_other_shift(masked_lm)
         return masked_lm, tokenizer
     except UnmaskError:
         raise
@@ -178,6 +202,44 @@ def adapt(model: Any, tokenizer: Any) -> tuple[HuggingFaceMaskedLM, Any]:
         raise ModelError(
             f"{type(model).__name__} does not run as a masked LM: {_reason(error)}"
         ) from error
+
+
+def _check_options(mask_id: object, shift: object, time: object) -> None:
+    """Reject values that mean nothing."""
+    number = whole_number(mask_id)
+    if mask_id is not None and (number is None or number < 0):
+        raise ModelError(f"mask_id is the id of a token, from 0, not {quoted(mask_id)}")
+    if shift is not None and not isinstance(shift, bool):
+        raise ModelError(f"shift is True or False, not {quoted(shift)}")
+    if time is not None and not isinstance(time, str):
+        raise ModelError(f"time is the name of an argument of the model, not {quoted(time)}")
+
+
+def _with_mask(tokenizer: Any, given: int | None, known: int | None) -> Any:
+    """The tokenizer, or a copy whose mask token has the given id, or the known one if it has none.
+
+    An id that follows the last of the tokenizer's becomes a token named [MASK].
+    """
+    own = getattr(tokenizer, "mask_token_id", None)
+    mask_id = next((one for one in (given, own, known) if one is not None), None)
+    if mask_id is None:
+        raise ModelError(
+            f"the tokenizer ({type(tokenizer).__name__}) has no mask token; if the model is a "
+            "masked LM, give mask_id=, the id that stands for a blank"
+        )
+    if mask_id == own:
+        return tokenizer
+    names = {token: name for name, token in tokenizer.get_vocab().items()}
+    name = names.get(mask_id, "[MASK]")
+    other = copy.deepcopy(tokenizer)
+    if mask_id in names or mask_id == 1 + max(names):
+        other.add_special_tokens({"mask_token": name})
+    if other.mask_token_id != mask_id:
+        raise ModelError(
+            f"the tokenizer ({type(tokenizer).__name__}) has no token of id {mask_id}, so a blank "
+            f"cannot be written: it knows ids 0 to {max(names)}; add the token to it"
+        )
+    return other
 
 
 def _require_mask(model: Any, tokenizer: Any) -> None:
@@ -226,8 +288,8 @@ def _reject_causal(masked_lm: HuggingFaceMaskedLM) -> None:
         )
 
 
-def _reject_shifted(masked_lm: HuggingFaceMaskedLM) -> None:
-    """Reject a model whose logits at one position are about the token at the next.
+def _reject_other_shift(masked_lm: HuggingFaceMaskedLM) -> None:
+    """Reject a model that predicts tokens elsewhere than it was loaded for: one position early.
 
     In a text without blanks a trained model finds each token likeliest at one position of all: its
     own, or the one before. With random weights that is any position, which says nothing.
@@ -240,17 +302,27 @@ def _reject_shifted(masked_lm: HuggingFaceMaskedLM) -> None:
     # no token twice in a text
     picks = [torch.randperm(len(ordinary), generator=generator)[:_LENGTH] for _ in range(_TEXTS)]
     ids = ordinary[torch.stack(picks)].to(masked_lm.device)
-    readouts, layer = masked_lm.readouts(ids, range(_LENGTH)), masked_lm.output_embedding
+    # read at all positions, with a shift at all but the last
+    shift = masked_lm.shift
+    readouts = masked_lm.readouts(ids, range(int(shift), _LENGTH))
+    layer = masked_lm.output_embedding
     log_probs = torch.log_softmax(readouts if layer is None else layer.logits(readouts), dim=-1)
     # [text, position, token of the text]
-    log_probs = log_probs.gather(2, ids[:, None].expand(-1, _LENGTH, -1))
-    early = log_probs.argmax(1)[:, 1:] == torch.arange(_LENGTH - 1, device=ids.device)
-    count, tokens = int(early.sum()), early.numel()
+    log_probs = log_probs.gather(2, ids[:, None].expand(-1, log_probs.shape[1], -1))
+    likeliest = log_probs.argmax(1)
+    # of the tokens that can be predicted in both ways: the other way than the model was loaded for
+    likeliest = likeliest[:, :-1] if shift else likeliest[:, 1:]
+    other = likeliest == torch.arange(_LENGTH - 1, device=ids.device)
+    count, tokens = int(other.sum()), other.numel()
     if count > _SHIFTED * tokens:
+        name = type(masked_lm.model).__name__
+        share = f"({count} of {tokens} tokens of texts without blanks)"
         raise ModelError(
-            f"{type(masked_lm.model).__name__} predicts token i at position i-1 ({count} of "
-            f"{tokens} tokens of texts without blanks), as Dream and MNTP models do; unmask does "
-            "not support models whose logits are shifted yet"
+            f"{name} predicts token i at position i {share}, so its logits are not shifted; load "
+            "it with shift=False"
+            if shift
+            else f"{name} predicts token i at position i-1 {share}, as Dream and MNTP models do; "
+            "load it with shift=True"
         )
 
 
@@ -314,7 +386,7 @@ def _near(name: str, beside: Sequence[str]) -> str:
 
 
 @without_gradients
-def _reject_untrained(model: Any, report: Any, shown: str) -> None:
+def _reject_untrained(model: Any, report: Any, shown: str, time: str | None) -> None:
     """Reject a checkpoint that lacks weights on which the logits depend: they would be random.
 
     Whether they do is tried out, not guessed from names: some checkpoints rightly leave out
@@ -325,12 +397,13 @@ def _reject_untrained(model: Any, report: Any, shown: str) -> None:
     if not missing:
         return
     ids = torch.arange(min(8, input_size(model)))[None]
+    options = {} if time is None else {time: torch.zeros(1)}
     model.eval()
-    logits = model(input_ids=ids).logits
+    logits = model(input_ids=ids, **options).logits
     for key in missing:
         # uneven, so that no normalisation or softmax cancels the change
         state[key].add_(torch.linspace(0.5, 1.5, state[key].numel()).reshape(state[key].shape))
-    if not torch.equal(model(input_ids=ids).logits, logits):
+    if not torch.equal(model(input_ids=ids, **options).logits, logits):
         raise ModelError(
             f"{shown} is not a whole masked LM: {len(missing)} trained weights are missing, "
             f"{quoted(missing[0], limit=100)} among them"

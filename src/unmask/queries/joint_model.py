@@ -8,7 +8,7 @@ from unmask.constructions import check_methods, check_options, method_name
 from unmask.errors import ClozeError, PiecesWarning, SupportError, UnknownTokenWarning, warn
 from unmask.joints.joint import Joint
 from unmask.lazy import Guessable, computed_once
-from unmask.model.masked_lm import MaskedLM
+from unmask.model.masked_lm import FIRST_IS_NO_BLANK, MaskedLM, first_blank
 from unmask.model.row_reader import RowReader
 from unmask.printable import printable, quoted
 from unmask.queries.joints import (
@@ -317,6 +317,8 @@ def _checked(lm: JointModel, cloze: Cloze) -> Cloze:
             f"the positions of a cloze are distinct places of its {len(cloze.ids)} tokens, not "
             f"{quoted(places)}"
         )
+    if min(places) < first_blank(lm.model):
+        raise ClozeError(FIRST_IS_NO_BLANK)
     beyond = [token for token in cloze.ids if token >= size and token != lm.model.mask_id]
     if beyond:
         raise ClozeError(

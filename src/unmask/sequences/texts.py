@@ -9,6 +9,7 @@ from typing import Any, cast
 from unicodedata import east_asian_width
 
 from unmask.errors import ClozeError, UnmaskWarning, warn
+from unmask.model.masked_lm import FIRST_IS_NO_BLANK, first_blank
 from unmask.printable import printable, quoted
 from unmask.queries.joint_model import JointModel
 from unmask.text.cloze import checked_text, unknown_parts
@@ -301,6 +302,8 @@ def _check(lm: JointModel, text: TokenisedText) -> None:
             f"{_ITSELF} has token id {beyond[0]}, but the model knows {size}; the tokenizer "
             "and the model do not belong together"
         )
+    if text.places and text.places[0] < first_blank(lm.model):
+        raise ClozeError(FIRST_IS_NO_BLANK)
     check_known(lm.tokenizer, text.unknown, text.ids, _ITSELF)
     if not text.places:
         raise ClozeError(f"{_ITSELF} has no token to score: {quoted(text.text)}")

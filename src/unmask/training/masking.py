@@ -21,12 +21,16 @@ class Vocabulary:
 
     mask_id: int
     ordinary: Bool[Tensor, " vocabulary"]
+    # the first position that may be masked
+    first: int = 0
 
     def places(self, batch: Batch) -> Bool[Tensor, "rows length"]:
         """The places of ordinary tokens; the input may have ids that are no outcome."""
         is_inside = batch.ids < len(self.ordinary)
         is_ordinary = self.ordinary[batch.ids.clamp_max(len(self.ordinary) - 1)]
-        return is_ordinary & is_inside & (batch.attention == 1)
+        places = is_ordinary & is_inside & (batch.attention == 1)
+        places[:, : self.first] = False
+        return places
 
 
 @dataclass(frozen=True, eq=False)

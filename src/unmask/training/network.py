@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from unmask.errors import ModelError
 from unmask.language_model import LanguageModel
 from unmask.model.hooks import run_hooked
+from unmask.model.masked_lm import first_blank
 from unmask.model.pretrained import quiet
 from unmask.printable import printable
 from unmask.training.texts import Batch
@@ -48,6 +49,7 @@ class Network:
             raise ModelError(
                 f"{printable(lm.name)} has no weight that can be trained: all are frozen"
             )
+        self._shift, self._time_of = first_blank(lm.model), getattr(lm.model, "time_of", None)
         self._narrow = True
         self._narrow = self._can_narrow(lm)
 
@@ -70,9 +72,12 @@ class Network:
         # only where it differs: setting the mode walks over every module
         if self.module.training != dropout:
             self.module.train(dropout)
+        # where the tokens are predicted; the first is not among those of a shifted model
+        chosen = chosen.roll(-self._shift, dims=1)
         ids, chosen = batch.ids.to(self.device), chosen.to(self.device)
         attention = batch.attention.to(self.device)
         options = {"attention_mask": attention} if self._takes_attention else {}
+        options |= self._time_of(ids) if self._time_of is not None else {}
 
         def forward() -> Tensor:
             with torch.autocast(self.device.type, torch.bfloat16, enabled=self._bfloat16):

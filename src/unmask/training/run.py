@@ -17,6 +17,7 @@ from torch.nn.functional import cross_entropy
 from unmask.errors import MemoryLimitError, NumericsError
 from unmask.language_model import LanguageModel
 from unmask.model.devices import seeded_random_numbers
+from unmask.model.masked_lm import first_blank
 from unmask.printable import readable_seconds
 from unmask.progress import Bar
 from unmask.training.folder import TuningFolder
@@ -67,7 +68,7 @@ class TrainingRun:
         self.texts, self.tuning, self.folder, self.say = texts, tuning, folder, say
         self.total = tuning.passes
         self.network = Network(lm, bfloat16=tuning.bfloat16)
-        self.vocabulary = Vocabulary(lm.model.mask_id, ordinary_tokens(lm))
+        self.vocabulary = Vocabulary(lm.model.mask_id, ordinary_tokens(lm), first_blank(lm.model))
         self.optimizer = new_optimizer(self.network.parameters())
         self.record = TrainingRecord()
         if folder.state.exists():

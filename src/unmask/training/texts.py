@@ -16,6 +16,7 @@ from torch import Tensor
 
 from unmask.errors import CorpusError
 from unmask.language_model import LanguageModel
+from unmask.model.masked_lm import first_blank
 
 # as many texts are held out, but no more than one in twenty
 _HELD_OUT, _SHARE = 1000, 20
@@ -118,7 +119,7 @@ def _fitting(
                 left_out["longer than the model takes"] += 1
             elif lm.model.mask_id in ids:
                 left_out["with a mask token"] += 1
-            elif ordinary.isdisjoint(ids):
+            elif ordinary.isdisjoint(ids[first_blank(lm.model) :]):
                 left_out["without a known token"] += 1
             else:
                 yield text, ids
