@@ -10,8 +10,8 @@ from its last checkpoint; the finished model is in OUT/model, and as float16 in 
 
 `measure`: for every model, on the first sentences of SNLI dev and of what tiny-english held out of
 WikiText-2, in hashed order. `masked`: the NLL in nats per masked token at four mask rates, at least
-one token masked, the same for every model. `unmasking`: the log-probability of the sentence per
-token by `unmask score --method unmasking`, in three orders. Means are over all tokens;
+one token masked, the same for every model. `unmasking`, on SNLI dev: the log-probability of the
+sentence per token by `unmask score --method unmasking`, in three orders. Means are over all tokens;
 spreads are standard errors over sentences of that ratio (delta method), and of the difference to
 the first model, sentence by sentence.
 """
@@ -36,12 +36,15 @@ from unmask.records.corpora import CorpusSpec, read_corpus
 from unmask.training import Tuning, tune
 from unmask.training.masking import Vocabulary
 from unmask.training.network import Network
-from unmask.training.texts import ordinary_tokens, padded
+from unmask.training.texts import Batch, ordinary_tokens, padded
 
 LEARNT = ("snli/train-sentences.txt", "english/tatoeba.txt", "english/wikitext2-sentences.txt")
 MEASURED = ("snli/dev.tsv", "snli/test.jsonl", "xsum/test-1000.txt")
 RATES = (0.15, 0.5, 0.9, 1.0)
 ORDERS = ("left-to-right", "surest", "margin")
+BATCH = 32
+# the corpus whose sentences are scored too
+SCORED = "SNLI dev"
 
 
 def corpora(assets: Path) -> tuple[list[str], list[list[str]], list[str]]:
@@ -84,7 +87,7 @@ def measure(options: argparse.Namespace) -> None:
     _, held_out, _ = corpora(options.assets)
     dev = read_corpus(CorpusSpec(str(options.assets / "data" / MEASURED[0])))
     sources = {
-        "SNLI dev": [one.text for one in dev.sentences],
+        SCORED: [one.text for one in dev.sentences],
         "WikiText-2, held out": held_out[2],
     }
     rows: list[dict[str, Any]] = []
@@ -93,7 +96,8 @@ def measure(options: argparse.Namespace) -> None:
         sums: dict[str, list[Sequence[tuple[float, int]]]] = {}
         for place in options.model:
             lm = unmask.load(place)
-            for what, values in {**masked(lm, some), **unmasked(lm, some)}.items():
+            scored = unmasked(lm, some[: options.scored]) if corpus == SCORED else {}
+            for what, values in {**masked(lm, some), **scored}.items():
                 sums.setdefault(what, []).append(values)
                 about = {"model": Path(place).name, "corpus": corpus, "figure": what}
                 rows.append({**about, **ratio(values), **difference(sums[what][0], values)})
@@ -107,20 +111,30 @@ def masked(lm: Any, texts: Sequence[str]) -> dict[str, list[tuple[float, int]]]:
     """At every rate, of each sentence the sum of the losses and how many tokens are masked."""
     network = Network(lm)
     vocabulary = Vocabulary(lm.model.mask_id, ordinary_tokens(lm))
+    ids = [lm.tokenizer(text)["input_ids"] for text in texts]
+    order = sorted(range(len(texts)), key=lambda number: len(ids[number]))
     sums: dict[str, list[tuple[float, int]]] = {}
     for rate in RATES:
-        values = sums[f"masked {rate:.2f}"] = []
-        for text in texts:
-            batch = padded([lm.tokenizer(text)["input_ids"]], network.padding)
+        values = sums[f"masked {rate:.2f}"] = [(math.nan, 0)] * len(texts)
+        for start in range(0, len(order), BATCH):
+            some = order[start : start + BATCH]
+            batch = padded([ids[number] for number in some], network.padding)
             places = vocabulary.places(batch)
-            score = torch.rand(places.shape, generator=generator("rate", rate, text))
-            score = score.masked_fill(~places, 2.0)
+            # by sentence, so that the same tokens are masked for every model and batch
+            scores = torch.full(places.shape, 2.0)
+            for row, number in enumerate(some):
+                draw = generator("rate", rate, texts[number])
+                scores[row, : len(ids[number])] = torch.rand(len(ids[number]), generator=draw)
+            scores = scores.masked_fill(~places, 2.0)
             # the one with the lowest score at least
-            chosen = places & ((score < rate) | (score == score.min()))
-            ids = torch.where(chosen, vocabulary.mask_id, batch.ids)
-            logits = network.logits(type(batch)(ids, batch.attention), chosen).double()
-            loss = cross_entropy(logits, batch.ids[chosen], reduction="sum")
-            values.append((float(loss), int(chosen.sum())))
+            lowest = scores == scores.amin(dim=1, keepdim=True)
+            chosen = places & ((scores < rate) | lowest)
+            hidden = Batch(torch.where(chosen, vocabulary.mask_id, batch.ids), batch.attention)
+            logits = network.logits(hidden, chosen).double()
+            losses = cross_entropy(logits, batch.ids[chosen], reduction="none")
+            counts = chosen.sum(1).tolist()
+            for number, part in zip(some, losses.split(counts), strict=True):
+                values[number] = (float(part.sum()), len(part))
     return sums
 
 
@@ -177,7 +191,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     trained.set_defaults(run=train)
     compared = ways.add_parser("measure")
     compared.add_argument("model", nargs="+")
-    compared.add_argument("--examples", type=int, default=1000)
+    compared.add_argument("--examples", type=int, default=1000, help="sentences of each corpus")
+    compared.add_argument("--scored", type=int, default=300, help="of them, how many are scored")
     compared.set_defaults(run=measure)
     for one in (trained, compared):
         one.add_argument("--assets", type=Path, required=True, metavar="DIR", help="has data/")

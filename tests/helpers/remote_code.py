@@ -35,7 +35,7 @@ class Config(PretrainedConfig):
         super().__init__(**others)
 
 
-class Model(PreTrainedModel):
+class {name}(PreTrainedModel):
     config_class = Config
 
     def __init__(self, config):
@@ -92,6 +92,7 @@ def write_model(
     folder: Path,
     *,
     kind: str = "toy_diffusion",
+    name: str = "Model",
     mask_id: int | None = None,
     named: str | None = None,
     timed: bool = False,
@@ -106,18 +107,19 @@ def write_model(
     tokenizer = _tokenizer(mask_id, named)
     tokenizer.save_pretrained(folder)
     outputs = len(tokenizer) + PADDING
-    code = CODE.format(kind=kind, time="*, t, " if timed else "")
+    code = CODE.format(kind=kind, name=name, time="*, t, " if timed else "")
     (folder / "modeling_toy.py").write_text(code)
     auto_map = {"AutoConfig": "modeling_toy.Config"}
-    auto_map |= dict.fromkeys(classes, "modeling_toy.Model")
-    settings = {"model_type": kind, "outputs": outputs, "timed": timed, "causal": causal}
-    (folder / "config.json").write_text(json.dumps({**settings, "auto_map": auto_map}))
+    auto_map |= dict.fromkeys(classes, f"modeling_toy.{name}")
+    settings = {"outputs": outputs, "timed": timed, "causal": causal}
+    about = {"model_type": kind, "architectures": [name], "auto_map": auto_map}
+    (folder / "config.json").write_text(json.dumps({**about, **settings}))
     module = module_of(folder)
     torch.manual_seed(7)
-    model = module.Model(module.Config(outputs=outputs, timed=timed, causal=causal))
+    model = getattr(module, name)(module.Config(**settings))
     with torch.no_grad():
-        for name, weight in model.named_parameters():
-            weight.normal_(0, 0.7 if name.startswith("ff_out") else 0.5)
+        for part, weight in model.named_parameters():
+            weight.normal_(0, 0.7 if part.startswith("ff_out") else 0.5)
     save_file(model.state_dict(), folder / "model.safetensors", metadata={"format": "pt"})
     return str(folder)
 
@@ -131,7 +133,8 @@ def plain_model(folder: str | Path) -> Any:
         json.loads((Path(folder) / "config.json").read_text()),
     )
     names = ("outputs", "timed", "causal")
-    model = module.Model(module.Config(**{name: settings[name] for name in names}))
+    config = module.Config(**{name: settings[name] for name in names})
+    model = getattr(module, settings["architectures"][0])(config)
     model.load_state_dict(load_file(Path(folder) / "model.safetensors"))
     return model.eval()
 

@@ -298,14 +298,15 @@ def test_it_is_trained_at_the_position_before(tiny_english: Any, shifted: str) -
 
 
 @pytest.mark.parametrize(
-    ("kind", "mask_id", "named"), [("llada", 126336, None), ("Dream", 151666, "<|mask|>")]
+    ("name", "mask_id", "named"),
+    [("LLaDAModelLM", 126336, None), ("DreamModel", 151666, "<|mask|>")],
 )
 def test_presets_need_no_options(
-    kind: str, mask_id: int, named: str | None, tmp_path: Path
+    name: str, mask_id: int, named: str | None, tmp_path: Path
 ) -> None:
-    folder = write_model(tmp_path / kind, kind=kind, mask_id=mask_id, named=named)
+    folder = write_model(tmp_path / name, name=name, mask_id=mask_id, named=named)
     lm = load(folder)
-    shift = kind == "Dream"
+    shift = name == "DreamModel"
     assert (lm.model.mask_id, lm.model.shift) == (mask_id, shift)
     naive = Naive(folder, shift=shift, mask_id=mask_id)
     ids = [*lm.tokenizer(f"{START} the cat sat")["input_ids"]]

@@ -176,7 +176,7 @@ def adapt(
                 "unmask.LanguageModel(model, tokenizer), once it has what "
                 "unmask.model.masked_lm.MaskedLM asks for (docs/how-to/own-model.md)"
             )
-    preset = preset_of(getattr(model, "config", None))
+    preset = preset_of(model)
     tokenizer = _with_mask(tokenizer, mask_id, preset.mask_id)
     if len(tokenizer) <= len(set(tokenizer.all_special_ids)):
         raise ModelError(
