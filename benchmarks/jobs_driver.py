@@ -1,4 +1,4 @@
-"""The driver of a job with very many units and workers that only play; and workers that fail.
+"""The driver of a job with very many units and dummy workers; and workers that fail.
 
     python benchmarks/jobs_driver.py --units 1000000
     python benchmarks/jobs_driver.py --simulate 1000 --units 100000

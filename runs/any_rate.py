@@ -165,7 +165,7 @@ def difference(
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
-    lines = ["| corpus | figure | model | sentences | nats per token | less the first |"]
+    lines = ["| corpus | figure | model | sentences | nats per token | minus the first |"]
     lines.append("|---|---|---|---|---|---|")
     for row in sorted(rows, key=lambda row: (row["corpus"], row["figure"])):
         lines.append(

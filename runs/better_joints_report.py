@@ -51,7 +51,7 @@ vocabulary. Distinct sentences, two blanks each, drawn by a hash of their ids
 P-PPL and U-PPL are exponentials of the mean NLL per token over examples, A-KL and G-KL means in
 nats; lower is better everywhere. Differences are to `ag-paper`, the paper's 50 steps from uniform,
 example by example, with 95% bootstrap intervals (percentiles of 10,000 resamples of sentences).
-**Bold**: the interval leaves out zero. One model and one corpus: another model may differ.
+**Bold**: the interval excludes zero. One model and one corpus: another model may differ.
 """
 
 
@@ -87,7 +87,7 @@ def values_table(rows: list[Row]) -> Iterator[str]:
 
 
 def differences_table(rows: list[Row], methods: list[str], other: str) -> Iterator[str]:
-    yield f"| less {other} | " + " | ".join(METRICS.values()) + " |"
+    yield f"| minus {other} | " + " | ".join(METRICS.values()) + " |"
     yield "|---" * (len(METRICS) + 1) + "|"
     for method in methods:
         if method != other:
@@ -102,7 +102,7 @@ def trust_section(rows: list[Row]) -> Iterator[str]:
     yield f"J: mean {bits.mean():.4f} bits; 10, 25, 50, 75 and 90% of examples are below "
     yield ", ".join(f"{value:.4f}" for value in quartiles) + "."
     yield f"Mutual information of `pseudo-gibbs`: mean {shared.mean():.3f} bits.\n"
-    yield "| construction | J and P-NLL | J and G-KL | J and P-NLL less `ag-paper`'s, absolute |"
+    yield "| construction | J and P-NLL | J and G-KL | J and P-NLL minus `ag-paper`'s, absolute |"
     yield "|---|---|---|---|"
     for method in rows[0]["metrics"]:
         nll, kl = column(rows, method, "pairwise_nll"), column(rows, method, "gold_kl")
@@ -151,7 +151,7 @@ def solvers_sentence(rows: list[Row]) -> str:
 
 def strengths_section(rows: list[Row]) -> Iterator[str]:
     masks = sorted({row["mask"] for row in rows})
-    yield "| P-NLL less `ag-paper`'s | " + " | ".join([*masks, "all"]) + " |"
+    yield "| P-NLL minus `ag-paper`'s | " + " | ".join([*masks, "all"]) + " |"
     yield "|---" * (len(masks) + 2) + "|"
     groups = [[row for row in rows if row["mask"] == mask] for mask in masks] + [rows]
     for method in rows[0]["metrics"]:
@@ -175,7 +175,7 @@ def page(rows: list[Row], strengths: list[Row]) -> Iterator[str]:
         yield from trust_section(group)
     yield f"\n{solvers_sentence(rows)}"
     yield "\n## What J's plain words stand for\n"
-    yield "The spread is the mean over examples of the largest less the smallest log-probability,"
+    yield "The spread is the mean over examples of the largest minus the smallest log-probability,"
     yield f"in nats, that {', '.join(f'`{m}`' for m in FAITHFUL)} give the gold pair: all of them"
     yield "recover a joint from compatible conditionals, so where they differ no joint is right.\n"
     yield from verdicts_section(rows)

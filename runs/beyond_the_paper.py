@@ -40,7 +40,7 @@ P-NLL and U-NLL are negative log-probabilities of the true pair and of each true
 other, G-KL and A-KL divergences between the model's conditionals and the joint's, at the true
 tokens and on average over the vocabulary; all in nats per token, lower is better. Differences are
 paired, example by example, with 95% bootstrap confidence intervals over sentences. **Bold**: the
-interval leaves out zero.
+interval excludes zero.
 """
 # forward passes over a vocabulary of V: of those near the best, and of the others
 PASSES = {
@@ -144,7 +144,7 @@ def difference_lines(rows: ByMask, baseline: str) -> Iterator[str]:
         # a sketch has no A-KL
         metrics = {name: said for name, said in METRICS.items() if _has(by[baseline], name)}
         yield f"### {mask.capitalize()} blanks, {len(by[baseline])} pairs\n"
-        yield f"| less `{baseline}` | {' | '.join(metrics.values())} |"
+        yield f"| minus `{baseline}` | {' | '.join(metrics.values())} |"
         yield "|---" * (1 + len(metrics)) + "|"
         for name in (*PASSES, *OTHERS):
             if name != baseline and name in by:
@@ -204,7 +204,7 @@ def examples(devs: Sequence[ByMask], names: Sequence[str] = SOUND) -> Iterator[l
 
 
 def spread(same: Sequence[ResultRow]) -> float:
-    """The largest less the smallest log-probability of a pair; rows are per token."""
+    """The largest minus the smallest log-probability of a pair; rows are per token."""
     nlls = [row.metric("pairwise_nll") for row in same]
     return 2 * (max(nlls) - min(nlls))
 
@@ -253,7 +253,7 @@ def _ranks(values: Numbers) -> Numbers:
 
 def guide_lines(rows: ByMask, default: str) -> Iterator[str]:
     """The figures that a choice rests on, in one table."""
-    heads = [f"P-NLL less `mlm`, {mask}" for mask in rows] + [f"G-KL, {mask}" for mask in rows]
+    heads = [f"P-NLL minus `mlm`, {mask}" for mask in rows] + [f"G-KL, {mask}" for mask in rows]
     yield f"| construction | forward passes | {' | '.join(heads)} |"
     yield "|---" * (2 + len(heads)) + "|"
     for name, passes in (PASSES | OTHERS).items():
@@ -298,7 +298,7 @@ def page(models: Sequence[Model], default: str) -> Iterator[str]:
         yield from judgement(judged, default)
         yield from difference_lines(judged, default)
     yield "## What J's plain words stand for\n"
-    yield "The largest less the smallest log-probability, in nats, that"
+    yield "The largest minus the smallest log-probability, in nats, that"
     yield f"{', '.join(f'`{name}`' for name in SOUND)} give the true pair, on the dev pairs"
     yield "of all models. All of them recover the joint of compatible conditionals, so where they"
     yield "differ none is right.\n"

@@ -70,7 +70,7 @@ the tables of common pairs and of differences.
 The accuracy of one paradigm has Wilson's interval. Over several paradigms it is the mean of theirs,
 each counting the same, and the interval is put together from theirs, paradigms held fixed (MOVER,
 Zou & Donner 2008). Differences are means over paradigms too; their intervals are percentiles of
-10,000 resamples of the paradigms. All are of 95%. **Bold**: a difference whose interval leaves out
+10,000 resamples of the paradigms. All are of 95%. **Bold**: a difference whose interval excludes
 zero.
 """
 
@@ -160,8 +160,8 @@ def group_table(found: ByMethod, by: str | None, first: str) -> Iterator[str]:
 
 
 def difference_table(found: ByMethod) -> Iterator[str]:
-    """Every method less every one before it, on the pairs that both compare."""
-    yield from head("method", "less", "accuracy", "pairs", "paradigms")
+    """Every method minus every one before it, on the pairs that both compare."""
+    yield from head("method", "minus", "accuracy", "pairs", "paradigms")
     for base, method in combinations(found, 2):
         shared = common(found, [base, method])
         gaps: dict[str, list[float]] = defaultdict(list)

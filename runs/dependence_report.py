@@ -63,7 +63,7 @@ def trees(rows: list[Row]) -> Iterator[str]:
         for kind in ("free", "projective"):
             found[f"{measure}, {kind}"] = column(rows, measure, kind)
     base = found["neighbours"]
-    yield "| tree | UUAS | less neighbours | " + " | ".join(map(_length, LENGTHS)) + " |"
+    yield "| tree | UUAS | minus neighbours | " + " | ".join(map(_length, LENGTHS)) + " |"
     yield "|---|---|---|" + "---|" * len(LENGTHS)
     for name, values in found.items():
         (whole,) = ratios(values[None], edges, ids)
@@ -136,7 +136,7 @@ def exact(rows: list[Row]) -> Iterator[str]:
         f" {np.median(estimate):.2f} bits)."
     )
     yield ""
-    yield "| mutual information of | rank correlation | mean, bits | estimate less it |"
+    yield "| mutual information of | rank correlation | mean, bits | estimate minus it |"
     yield "|---|---|---|---|"
     others = {"the measure, every token": every}
     others |= {f"the `{name}` joint": column(rows, "joints", name) for name in rows[0]["joints"]}
@@ -230,7 +230,7 @@ def together(rows: list[Row]) -> Iterator[str]:
     steps = np.array([[row["ways"][name][1] for row in rows] for name in names])
     passes = np.array([[row["ways"][name][2] for row in rows] for name in names])
     found, gaps = means(values, ids), paired_differences(values, values[:1], ids)
-    yield "| way | log p per blank | less one at a time | steps | forward passes |"
+    yield "| way | log p per blank | minus one at a time | steps | forward passes |"
     yield "|---|---|---|---|---|"
     for number, name in enumerate(names):
         gap = "" if number == 0 else shown(gaps[number], sign="+")

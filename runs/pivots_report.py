@@ -43,7 +43,7 @@ ids, are in [pivots.jsonl](pivots.jsonl), those of the other constructions, on t
 [better-joints.jsonl](better-joints.jsonl).
 
 NLLs are per token and everything is in nats; lower is better. Brackets are 95% bootstrap intervals
-(percentiles of 10,000 resamples of sentences). **Bold**: the interval leaves out zero; with so many
+(percentiles of 10,000 resamples of sentences). **Bold**: the interval excludes zero; with so many
 cells, one in twenty would by chance. With the gold token as pivot G-KL is 0, and U-NLL the model's
 own, by construction.
 """
@@ -85,7 +85,7 @@ def cells(found: list[Estimate], *, sign: str = "") -> str:
 
 
 def cell(one: Estimate, sign: str) -> str:
-    """A mean with its interval; bold, where it has a sign, if the interval leaves out zero."""
+    """A mean with its interval; bold, where it has a sign, if the interval excludes zero."""
     value, low, high = (f"{number:{sign}.3f}" for number in (one.value, one.low, one.high))
     said = f"{value} [{low}, {high}]"
     return f"**{said}**" if sign and one.leaves_out_zero() else said
@@ -109,9 +109,9 @@ def means_table(rows: list[Row]) -> Iterator[str]:
 
 
 def differences_table(rows: list[Row], joints: list[Row]) -> Iterator[str]:
-    """Every pivot, then other constructions, less the paper's pivot."""
+    """Every pivot, then other constructions, minus the paper's pivot."""
     base = columns(rows, AXIS, PIVOT)
-    yield from head(f"less {AXES[AXIS]}, {PIVOT}")
+    yield from head(f"minus {AXES[AXIS]}, {PIVOT}")
     for axis, blank in AXES.items():
         for kind in kinds(rows[0]):
             if (axis, kind) != (AXIS, PIVOT):
@@ -142,9 +142,9 @@ def spreads() -> dict[str, Callable[[Row, str], float]]:
         "standard deviation over random pivots, first blank": lambda row, metric: float(
             np.std(values(row, "0", metric, drawn=True), ddof=1)
         ),
-        "largest less smallest, first blank": lambda row, m: float(np.ptp(values(row, "0", m))),
-        "largest less smallest, second blank": lambda row, m: float(np.ptp(values(row, "1", m))),
-        "largest less smallest, both": lambda row, metric: float(np.ptp(both(row, metric))),
+        "largest minus smallest, first blank": lambda row, m: float(np.ptp(values(row, "0", m))),
+        "largest minus smallest, second blank": lambda row, m: float(np.ptp(values(row, "1", m))),
+        "largest minus smallest, both": lambda row, metric: float(np.ptp(both(row, metric))),
         "likeliest on one blank or the other, absolute": swapped,
     }
 
@@ -175,7 +175,7 @@ def reading(rows: list[Row], joints: list[Row]) -> Iterator[str]:
             for method in OTHERS
         ]
         yield f"On the same examples other constructions differ from it by: {', '.join(gaps)}."
-    largest = spreads()["largest less smallest, first blank"]
+    largest = spreads()["largest minus smallest, first blank"]
     over = np.mean([largest(row, metric) > 0.1 for row in rows])
     yield f"In {100 * over:.0f}% of the examples the pivots on the first blank alone lie more than"
     yield "0.1 apart."
@@ -184,7 +184,7 @@ def reading(rows: list[Row], joints: list[Row]) -> Iterator[str]:
 def conclusion(rows: list[Row]) -> Iterator[str]:
     """The paper's footnote, held against both kinds of blanks."""
     metric, better, worse = list(METRICS).index("pairwise_nll"), [], []
-    whole = spreads()["largest less smallest, both"]
+    whole = spreads()["largest minus smallest, both"]
     moved = []
     for mask in sorted({row["mask"] for row in rows}):
         group = [row for row in rows if row["mask"] == mask]
@@ -203,7 +203,7 @@ def conclusion(rows: list[Row]) -> Iterator[str]:
         moved.append(f"{mean:.2f} nats between {mask} blanks")
     yield "**What comes out.** The paper's footnote holds for the mean over examples, not for an"
     yield "example: the pivots that anyone could choose move one example's P-NLL by"
-    yield f"{' and '.join(moved)}, on average (largest less smallest)."
+    yield f"{' and '.join(moved)}, on average (largest minus smallest)."
     if better:
         yield f"On average these rules are better than the paper's: {markdown('; '.join(better))}."
     else:

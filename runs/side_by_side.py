@@ -1,13 +1,15 @@
-"""Write docs/results/side-by-side.md: the paper's findings and numbers, model by model.
+"""Renew the tables of docs/results/side-by-side.md, and the CSV file of all numbers beside it.
 
 python runs/side_by_side.py docs/results/table1-*/ docs/results/other-languages/*/ \
     --output docs/results/side-by-side.md
 
 The folders are those that runs/table1_here.sh and runs/other_languages.sh published, one per model.
-The paper's own rows stand beside theirs. Sketched runs have no number where it takes whole tables.
+The CSV file has the paper's own rows beside theirs, with empty cells where a sketch has no number.
+People write the sentences of the page.
 """
 
 import argparse
+import csv
 import math
 import re
 import sys
@@ -15,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import marked_page
 import numpy as np
 from beyond_the_paper import interval
 from scipy.stats import spearmanr
@@ -40,63 +43,6 @@ from unmask.evaluation.reports.tables import FEWEST
 from unmask.evaluation.rows import Group, ResultRow
 from unmask.evaluation.run import read_run
 
-HEADER = """\
-# The models side by side
-
-The paper's Table 1 (Torroba Hennigen & Kim 2023), and the same protocol with the models of this
-project ([what they are](models.md)); one page per model has everything else. Measured by
-`runs/table1_here.sh` (and `runs/other_languages.sh`), put together by `runs/side_by_side.py` from
-the published rows.
-"""
-FINDINGS = """\
-## What the paper found
-
-Left less right on the same pairs, in nats per token; below zero the finding holds. *Agrees* and
-*the opposite*: the 95% bootstrap confidence interval leaves out zero. Only exact runs are here: a
-sketch has no numbers of HCB, MRF and AG, which need whole tables. In the paper: in how many of its
-four settings of model and corpus, and the range.
-"""
-NUMBERS = """\
-## The numbers
-
-Perplexities of pairs (P-PPL) and of single tokens given the other (U-PPL), and divergences from the
-model's own conditionals (A-KL over all contexts, G-KL at the true tokens, in nats), with standard
-errors; those of perplexities come from the mean NLL. The paper gives no spread and no split.
-Corpora and vocabularies differ, so compare constructions within a model, not models.
-"""
-MOVED = """\
-## What HCB loses, and how far contexts move answers
-
-The A-KL of `mlm` is how far a token in one blank moves the answer for the other away from that with
-both masked, in nats, on average over the vocabulary: over contexts most of which are absurd. HCB
-divides by what the model says in them. Next to it is the P-NLL of `hcb` less that of the paper's
-AG, in nats per token. Settings of at least {fewest} pairs, in the order of that A-KL; with standard
-errors.
-"""
-LANGUAGES = """\
-## Other languages
-
-Paired differences to `log-pool`, the default, in nats per token, with 95% bootstrap confidence
-intervals; marked where an interval leaves out zero. [Which joint](beyond-the-paper.md) has the same
-of English. The corpora are public and named in `runs/other_corpora.py`; blanks are contiguous.
-"""
-BESIDE = """\
-## Exact and sketched, side by side
-
-The same pairs of SNLI dev, estimated from at most 500 forward passes and run whole: P-NLL sketched
-less exact, in nats per token, with the standard error of the mean; how many of the differences are
-within 1.96 of the standard errors that the sketch itself states (a half-width below 0.001 counts as
-0.001: there float32 decides).
-"""
-COST = """\
-## What it took
-
-Forward passes and time per pair, as `unmask evaluate --dry-run` predicted before and as the rows
-have it, on one core of a machine that other work shared. Predictions time the machine as it is:
-that of english-distil's exact pairs was made again afterwards, beside one other process, as the
-pairs ran; the one made before, beside two others, said 2,400 seconds. Sketches stop sooner if they
-are precise enough: their predictions are upper bounds.
-"""
 SKETCHED_DEV = "snli-dev-sketched"
 # of differences that no float32 table resolves
 SMALLEST = 1e-3
@@ -137,19 +83,6 @@ def read(folders: Sequence[Path]) -> list[Setting]:
     return found
 
 
-def cards(every: Sequence[Setting], models: str) -> Iterator[str]:
-    """What the models are: the lines of the page of models that name them."""
-    lines = models.splitlines()
-    first = next(number for number, text in enumerate(lines) if text.startswith("| model |"))
-    yield "## The models\n"
-    yield "The paper: bert-base-cased (12 layers of 768) and bert-large-cased (24 of 1,024), both"
-    yield "with a vocabulary of 28,996.\n"
-    yield from lines[first : first + 2]
-    for name in dict.fromkeys(one.group.model for one in every):
-        yield next(text for text in lines if text.startswith(f"| {name} |"))
-    yield ""
-
-
 def finding(claim: Claim, setting: Setting) -> str | None:
     """What a setting says of a finding; None where it has no such numbers."""
     both = [setting.rows.get(name) for name in (claim.lower, claim.higher)]
@@ -159,31 +92,28 @@ def finding(claim: Claim, setting: Setting) -> str | None:
     return verdict(found, len(both[0] or []), at_times="at times" in claim.text)
 
 
-def findings(every: Sequence[Setting]) -> Iterator[str]:
-    yield FINDINGS
-    for mask in ("contiguous", "random"):
-        exact = [one for one in every if one.group.mask == mask and "ag-paper" in one.rows]
-        yield f"### {mask.capitalize()} blanks\n"
-        yield line(["finding", "metric", "in the paper", *(one.shown for one in exact)])
-        yield line([":---"] * (3 + len(exact)))
-        for claim in CLAIMS:
-            cells = [finding(claim, one) or "not measured" for one in exact]
-            yield line([claim.text, NAMES[claim.metric], in_the_paper(claim, mask), *cells])
-        yield ""
+def findings(every: Sequence[Setting], mask: str) -> Iterator[str]:
+    exact = [one for one in every if one.group.mask == mask and "ag-paper" in one.rows]
+    heads = [one.shown.replace(", exact", "").replace(" pairs", "") for one in exact]
+    yield line(["finding", "metric", "in the paper", *heads])
+    yield line([":---"] * (3 + len(exact)))
+    for claim in CLAIMS:
+        cells = [finding(claim, one) or "not measured" for one in exact]
+        yield line([claim.text, NAMES[claim.metric], in_the_paper(claim, mask), *cells])
 
 
-def numbers(every: Sequence[Setting]) -> Iterator[str]:
-    yield NUMBERS
+def numbers(every: Sequence[Setting]) -> list[list[str]]:
+    """Rows of the CSV file: the paper's, then those of every run, with standard errors."""
+    columns = [name for head in HEADS for name in (head, f"{head} stderr")]
+    rows = [["blanks", "model", "corpus", "support", "pairs", "construction", *columns]]
     for mask in ("contiguous", "random"):
-        yield f"### {mask.capitalize()} blanks\n"
-        yield line(["model and corpus", "construction", *HEADS])
-        yield line([":---", ":---", *["---:"] * len(HEADS)])
-        yield from papers_lines(mask)
-        for one in every:
-            if one.group.mask == mask:
-                for name, rows in one.rows.items():
-                    yield line([one.shown, f"`{name}`", *cells(rows)])
-        yield ""
+        rows += papers_rows(mask)
+        for one in (one for one in every if one.group.mask == mask):
+            support = "sketched" if "sketch" in one.group.support else "exact"
+            first = [mask, one.group.model, one.group.corpus, support]
+            for name, some in one.rows.items():
+                rows.append([*first, str(len(some)), name, *cells(some)])
+    return rows
 
 
 def moved(every: Sequence[Setting]) -> Iterator[str]:
@@ -202,21 +132,16 @@ def moved(every: Sequence[Setting]) -> Iterator[str]:
             loss = less(one.rows["hcb"], one.rows["ag-paper"], "pairwise_nll")
             shown = [f"{far:.3f} ± {error:.3f}", f"{loss.value:+.3f} ± {loss.stderr:.3f}"]
             found.append((far, loss.value, [one.shown, one.group.mask, *shown]))
-    yield MOVED.format(fewest=FEWEST)
-    yield line(["setting", "blanks", "A-KL of `mlm`", "`hcb` less `ag-paper`, P-NLL"])
+    yield line(["setting", "blanks", "A-KL of `mlm`", "`hcb` minus `ag-paper`, P-NLL"])
     yield line([":---", ":---", "---:", "---:"])
     for _, _, shown in sorted(found):
         yield line(shown)
     rank = spearmanr([far for far, _, _ in found], [lost for _, lost, _ in found]).statistic
-    yield (
-        f"\nThe rank correlation of the two columns is {rank:.2f}. Settings share models and"
-        " corpora, so it has no interval.\n"
-    )
+    yield line(["rank correlation of the columns", "", "", f"{rank:.2f}"])
 
 
 def languages(every: Sequence[Setting]) -> Iterator[str]:
-    """Other constructions less the default, where the text is not English."""
-    yield LANGUAGES
+    """Other constructions minus the default, where the text is not English."""
     yield line(["model and corpus", "construction", "P-NLL", "U-NLL"])
     yield line([":---", ":---", ":---", ":---"])
     for one in every:
@@ -227,10 +152,9 @@ def languages(every: Sequence[Setting]) -> Iterator[str]:
                     each = all_less(rows, one.rows[DEFAULT_METHOD], both)
                     shown = [interval(found, len(rows)) for found in each]
                     yield line([one.shown, f"`{name}`", *shown])
-    yield ""
 
 
-def papers_lines(mask: str) -> Iterator[str]:
+def papers_rows(mask: str) -> Iterator[list[str]]:
     heads = {(e.model, e.corpus, e.scheme): None for e in TABLE if e.mask == mask}
     for model, corpus, scheme in heads:
         values = {
@@ -239,29 +163,24 @@ def papers_lines(mask: str) -> Iterator[str]:
             if (entry.mask, entry.model, entry.corpus, entry.scheme)
             == (mask, model, corpus, scheme)
         }
-        shown = [f"{values[name]:,}" for name in PAPERS_MEASURES]
-        yield line([f"the paper: {model}, {corpus}", f"`{scheme}`", *shown])
+        shown = [text for name in PAPERS_MEASURES for text in (f"{values[name]}", "")]
+        yield [mask, f"the paper: {model}", corpus, "exact", "1000", scheme, *shown]
 
 
 def cells(rows: Sequence[ResultRow]) -> list[str]:
-    """The numbers of one construction."""
+    """The numbers of one construction, each with its standard error."""
     (found,) = summarise(rows, FEW)
     shown = []
     for name in PAPERS_MEASURES:
         estimate: Estimate | None = getattr(found, name)
-        digits = 2 if name.endswith("ppl") else 3
-        shown.append(
-            "–"
-            if estimate is None
-            else f"{estimate.value:,.{digits}f} ± {estimate.stderr:.{digits}f}"
-        )
+        both = ("", "") if estimate is None else (estimate.value, estimate.stderr)
+        shown += [one if isinstance(one, str) else f"{one:.5g}" for one in both]
     return shown
 
 
 def beside(every: Sequence[Setting]) -> Iterator[str]:
     """Sketches held against the same pairs run whole."""
-    yield BESIDE
-    yield line(["model", "blanks", "construction", "pairs", "sketched less exact", "within"])
+    yield line(["model", "blanks", "construction", "pairs", "sketched minus exact", "within"])
     yield line([":---", ":---", ":---", "---:", "---:", "---:"])
     for one in every:
         if one.run != SKETCHED_DEV:
@@ -286,7 +205,6 @@ def beside(every: Sequence[Setting]) -> Iterator[str]:
                     f"{np.mean(held):.0%}",
                 ]
             )
-    yield ""
 
 
 def compared(
@@ -305,7 +223,6 @@ def compared(
 
 def cost(every: Sequence[Setting]) -> Iterator[str]:
     """What was predicted, and what it took."""
-    yield COST
     heads = ["run", "pairs", "forward passes, predicted", "measured", "seconds, predicted"]
     yield line([*heads, "measured", "hours in all"])
     yield line([":---", *["---:"] * 6])
@@ -327,7 +244,6 @@ def cost(every: Sequence[Setting]) -> Iterator[str]:
             f"{sum(seconds) / 3600:.1f}",
         ]
         yield line(cells)
-    yield ""
 
 
 def predicted(said: str) -> tuple[str, str]:
@@ -342,11 +258,22 @@ def predicted(said: str) -> tuple[str, str]:
     return (found[1] or "") + found[2], seconds
 
 
-def page(every: Sequence[Setting], models: str) -> str:
+def blocks(every: Sequence[Setting]) -> dict[str, list[str]]:
     measured = [one for one in every if one.run != SKETCHED_DEV]
-    parts = [HEADER, *cards(every, models), *findings(measured), *numbers(measured)]
-    parts += [*moved(measured), *languages(measured), *beside(every), *cost(every)]
-    return "\n".join(parts).rstrip("\n") + "\n"
+    return {
+        "findings between contiguous blanks": list(findings(measured, "contiguous")),
+        "findings between random blanks": list(findings(measured, "random")),
+        "what HCB loses": list(moved(measured)),
+        "other languages": list(languages(measured)),
+        "exact and sketched": list(beside(every)),
+        "cost": list(cost(every)),
+    }
+
+
+def write_numbers(path: Path, every: Sequence[Setting]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        rows = numbers([one for one in every if one.run != SKETCHED_DEV])
+        csv.writer(file, lineterminator="\n").writerows(rows)
 
 
 def line(given: Sequence[str]) -> str:
@@ -360,12 +287,12 @@ def line(given: Sequence[str]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description="The models side by side.")
     parser.add_argument("folders", type=Path, nargs="+")
-    parser.add_argument("--models", type=Path, default=Path("docs/results/models.md"))
     parser.add_argument("--output", type=Path, required=True)
     chosen = parser.parse_args()
     try:
-        models = chosen.models.read_text(encoding="utf-8")
-        chosen.output.write_text(page(read(chosen.folders), models), encoding="utf-8")
+        every = read(chosen.folders)
+        marked_page.write_blocks(chosen.output, blocks(every))
+        write_numbers(chosen.output.with_suffix(".csv"), every)
     except (UnmaskError, OSError) as error:
         print(f"side_by_side: {error}", file=sys.stderr)
         sys.exit(2)

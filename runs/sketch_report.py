@@ -48,7 +48,7 @@ BARS = """\
 
 *Within 1* and *within 2*: how often the exact number is within one and two stated standard errors;
 for a normal distribution 0.68 and 0.95. *Largest*: the largest error, in stated standard errors.
-*Mean error*: sketch less exact, the mean over pairs with its own standard error. *Rms*: the root
+*Mean error*: sketch minus exact, the mean over pairs with its own standard error. *Rms*: the root
 mean square of the errors, and that of the stated ones. *Before*: some of the same pairs with the
 estimator and the rule of stopping before both tables were used.
 """

@@ -95,7 +95,7 @@ def settings(rows: Sequence[ResultRow]) -> dict[Group, dict[str, list[ResultRow]
 
 
 def less(some: Sequence[ResultRow], others: Sequence[ResultRow], metric: str) -> Estimate:
-    """The mean of one construction's number less another's, on the examples of both."""
+    """The mean of one construction's number minus another's, on the examples of both."""
     return all_less(some, others, [metric])[0]
 
 
@@ -174,7 +174,7 @@ def _bin(line: Mapping[str, str]) -> DistanceBin:
         Estimate(*(float(line[name + part] or "nan") for part in ("", " stderr", " low", " high")))
         for name in ("P-NLL", "U-NLL")
     )
-    return DistanceBin(group, first, last, count, pairwise, unary, line["less"])
+    return DistanceBin(group, first, last, count, pairwise, unary, line["minus"])
 
 
 def figure_lines(figures: Path, said: set[str]) -> Iterator[str]:
@@ -206,8 +206,8 @@ def page(folder: Path) -> Iterator[str]:
     yield _told(table(by_mlm, "results"), said)
     yield "## What the paper found, and what is found here\n"
     yield (
-        "Paired differences, left less right, in nats; below zero the finding holds. `ag-paper` is"
-        " the paper's AG: 50 steps from uniform. *Undecided*: the 95% confidence interval holds"
+        "Each cell is left minus right, in nats; a negative value supports the finding. `ag-paper`"
+        " is the paper's AG: 50 steps from uniform. *Undecided*: the 95% confidence interval holds"
         " zero. In the paper: in how many of its four settings of model and corpus, and the"
         " range.\n"
     )
@@ -218,7 +218,7 @@ def page(folder: Path) -> Iterator[str]:
         yield reading.read_text(encoding="utf-8")
     yield "## Differences to single guesses by distance\n"
     yield (
-        "Of the paper's AG, HCB and MRF and of `log-pool`, as far as they were measured, each less"
+        "Of the paper's AG, HCB and MRF and of `log-pool`, as far as they were measured, each minus"
         f" `mlm` on the same examples, in bins of at least 30. [figures]({folder.name}/figures) has"
         " the numbers as CSV, and the NLLs of all constructions.\n"
     )

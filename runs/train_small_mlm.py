@@ -59,7 +59,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Plan:
-    """All that the weights depend on, but for the machine."""
+    """All that the weights depend on, except the machine."""
 
     steps: int
     seed: int = 0

@@ -62,7 +62,7 @@ forward passes, and measured on pairs of blanks that it did not learn from. Made
 J is in bits, NLLs are nats per token, and lower is better. *Masked token* is the NLL of a token
 with all others in place (the U-NLL of `mlm`), *two masked* that with both blanks masked (the
 P-NLL of `mlm`). Differences are to the arm `control`, example by example, with 95% bootstrap
-intervals (percentiles of 10,000 resamples of sentences). **Bold**: the interval leaves out zero;
+intervals (percentiles of 10,000 resamples of sentences). **Bold**: the interval excludes zero;
 with so many cells, one in twenty would by chance.
 """
 
@@ -188,7 +188,7 @@ def columns(rows: Sequence[ResultRow]) -> Columns:
 
 
 def difference(one: Column, other: Column, sentence_of: dict[str, str]) -> Estimate:
-    """The mean of one less the other on the examples of both."""
+    """The mean of one minus the other on the examples of both."""
     both = sorted(one.keys() & other.keys())
     (found,) = paired_differences(
         [[one[key] for key in both]], [[other[key] for key in both]], [sentence_of[k] for k in both]
@@ -226,9 +226,9 @@ def setting_section(setting: Setting) -> Iterator[str]:
 
 
 def differences(setting: Setting, other: str, arms: Sequence[str]) -> Iterator[str]:
-    """A line per arm: all measures less those of another arm."""
+    """A line per arm: all measures minus those of another arm."""
     its = setting.arms[other]
-    yield f"\nLess `{other}`:\n"
+    yield f"\nMinus `{other}`:\n"
     yield line(["arm", *its])
     yield line(["---"] * (1 + len(its)))
     for arm in arms:
@@ -248,7 +248,7 @@ def goal_section(every: Sequence[Setting]) -> Iterator[str]:
     yield "\n## The goal\n"
     yield "J at half of the control's or less, at its masked-token NLL (within 0.01), and `orders`,"
     yield "three forward passes, at or below the control's `log-pool` in P-NLL.\n"
-    yield line(["arm", "pairs", "J, of the control's", "masked token", "orders less its log-pool"])
+    yield line(["arm", "pairs", "J, of the control's", "masked token", "orders minus its log-pool"])
     yield line(["---"] * 5)
     for setting in every:
         control = setting.arms[setting.control]
@@ -314,7 +314,7 @@ def table(
 ) -> Iterator[str]:
     """A line per arm: means, and differences to the control on the sentences of both."""
     found = {arm: {name: one(folder / arm) for name, one in of.items()} for arm in arms}
-    yield line(["arm", *of, *(f"{name}, less {control}" for name in of)])
+    yield line(["arm", *of, *(f"{name}, minus {control}" for name in of)])
     yield line(["---"] * (1 + 2 * len(of)))
     for arm in arms:
         cells = []
@@ -361,7 +361,7 @@ def pairs_section(folder: Path, arms: Sequence[str], control: str) -> Iterator[s
     count = len(read_lines(folder / control / "pairs.jsonl"))
     yield "\n## Do the blanks say less about each other?\n"
     yield f"Two blanks of {count} SNLI test sentences each, {TOKENS} tokens per blank: mean squares"
-    yield "of the logits of both tables, less row and column means. The penalty is the"
+    yield "of the logits of both tables, minus row and column means. The penalty is the"
     yield "*contradiction* of all pairs over their *interaction*"
     yield "([what these are](../glossary.md#training)).\n"
     for arm in there:
@@ -381,7 +381,7 @@ def together_section(folder: Path, arms: Sequence[str], control: str) -> Iterato
     yield f"{count} SNLI test sentences with 4 to 8 blanks, filled one at a time, all at once, and"
     yield "in groups whose blanks share at most 0.2 bits ([how](../how-to/fill.md)). *Right*: the"
     yield "share of blanks that get the sentence's own token. *Lost*: the log-probability per blank"
-    yield "of the fill of one at a time, less that of this one, by the arm's own `orders`.\n"
+    yield "of the fill of one at a time, minus that of this one, by the arm's own `orders`.\n"
 
     def lost(way: str) -> Callable[[Path], Column]:
         def of(arm: Path) -> Column:

@@ -144,7 +144,7 @@ def page(record: Record) -> Iterator[str]:
     yield "token by each method. Intervals are of 95%: percentiles of"
     yield f"{RESAMPLES:,} resamples of the sentences. `pll` is **not** the NLL of any distribution:"
     yield "its row only shows how far below one it lies.\n"
-    yield "| method | order | nats per token | less left to right |"
+    yield "| method | order | nats per token | minus left to right |"
     yield "|---|---|---|---|"
     first = scores(rows, unmasking.LEFT_TO_RIGHT)
     for method in rows[0]["scores"]:

@@ -213,7 +213,7 @@ def _columns() -> dict[str, OutputColumn]:
         ("report",): {
             "examples": ("count", "examples that were measured"),
             "failed": ("count", "examples that failed"),
-            "less": ("text", "construction that is subtracted, in a table of differences"),
+            "minus": ("text", "construction that is subtracted, in a table of differences"),
             "distance from": ("count", "smallest token distance of the row"),
             "to": ("count", "largest token distance of the row"),
             "METRIC": ("as its name", "U-PPL, P-PPL, U-NLL, P-NLL, A-KL, G-KL or nats/byte"),

@@ -299,7 +299,7 @@ def test_tables_by_name(report, done: Path) -> None:
     out = report(done, "--table", "distance-differences", "--resamples", "50")
     assert "Paired differences by token distance" in out
     out = report(done, "--baseline", "ag", "--resamples", "50")
-    assert "less ag" in out
+    assert "minus ag" in out
 
 
 @pytest.mark.slow

@@ -155,7 +155,7 @@ def test_pivots_are_held_against_the_papers_and_other_joints() -> None:
     assert list(means)[:4] == ["first, likeliest", "first, gold", "first, rank 2", "first, random"]
     assert len(means) == 8
     assert means["first, likeliest"][0].startswith("1.500 [")
-    gaps = table(lines, "less first, likeliest")
+    gaps = table(lines, "minus first, likeliest")
     assert gaps["first, rank 2"] == ["**+0.500 [+0.500, +0.500]**"] * 4
     assert gaps["first, random"][0].startswith("**+0.200 ")
     assert gaps["second, likeliest"][0] == "+0.000 [+0.000, +0.000]"
@@ -167,8 +167,8 @@ def test_pivots_are_held_against_the_papers_and_other_joints() -> None:
 
 def test_spread_within_an_example_leaves_out_the_oracle() -> None:
     spread = table(list(pivots_report.page(ROWS, [])), "within an example")
-    assert spread["largest less smallest, first blank"][0].startswith("0.500 [")
-    assert spread["largest less smallest, second blank"][0].startswith("0.000 [")
+    assert spread["largest minus smallest, first blank"][0].startswith("0.500 [")
+    assert spread["largest minus smallest, second blank"][0].startswith("0.000 [")
     deviation = spread["standard deviation over random pivots, first blank"][0]
     assert deviation.startswith(f"{np.std([0.1, 0.3], ddof=1):.3f} [")
 

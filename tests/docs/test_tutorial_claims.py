@@ -213,7 +213,7 @@ def test_evaluate_your_model(tutorial: Any) -> None:
     for mask in ("contiguous", "random"):
         assert results["P-PPL"][mask]["log-pool"] < results["P-PPL"][mask]["mrf"]
         assert results["P-PPL"][mask]["log-pool"] < results["P-PPL"][mask]["mlm"]
-    assert (differences["less"] == "mlm").all()
+    assert (differences["minus"] == "mlm").all()
     assert differences["P-NLL low"]["contiguous", "mrf"] > 0
     ahead = differences.loc[("contiguous", "log-pool")]
     assert ahead["P-NLL"] < 0 < ahead["P-NLL high"]

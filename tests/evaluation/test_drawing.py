@@ -64,8 +64,8 @@ def test_a_figure_a_setting_and_one_table(tmp_path: Path) -> None:
     ]
     with written[1].open() as file:
         drawn = list(csv.DictReader(file))
-    # ag less mlm in two bins of two settings
-    assert [(row["construction"], row["less"], row["to"]) for row in drawn] == [
+    # ag minus mlm in two bins of two settings
+    assert [(row["construction"], row["minus"], row["to"]) for row in drawn] == [
         ("ag", "mlm", "0"),
         ("ag", "mlm", "3"),
     ] * 2

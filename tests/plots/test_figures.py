@@ -130,7 +130,7 @@ def test_the_baseline_is_a_line_at_zero_that_is_always_in_sight() -> None:
         low, high = panel.get_ylim()
         assert low < 0 < high
         assert any(list(one.get_ydata()) == [0, 0] for one in panel.lines)
-    assert figure.axes[0].get_title(loc="left") == "P-NLL less that of base"
+    assert figure.axes[0].get_title(loc="left") == "P-NLL minus that of base"
     assert "better than base" in figure.legends[0].get_title().get_text()
 
 
@@ -144,7 +144,9 @@ def test_a_figure_is_told_in_words() -> None:
         DistanceBin(group, 3, 9, 40, above, unclear, "base"),
     ]
     told = described(line, title="a setting", axis_label="tokens between the blanks")
-    assert told.startswith("P-NLL and U-NLL less those of base by tokens between the blanks: a set")
+    assert told.startswith(
+        "P-NLL and U-NLL minus those of base by tokens between the blanks: a set"
+    )
     assert (
         "mlm from -0.300 at 0 to +0.100 at 3–9, below zero at 0 and 1 and above zero at 3–9" in told
     )

@@ -45,7 +45,7 @@ def test_answers_of_one_joint_have_no_penalty() -> None:
 def test_noise_is_a_contradiction() -> None:
     network = JointNetwork(toy_joint(SIZE, LENGTH), noise=0.5)
     terms = measure_pairs(network, some_pairs(), VOCABULARY, SIZE, generator(0))
-    # two tables with independent noise: twice its variance, less the rows and columns
+    # two tables with independent noise: twice its variance, minus the rows and columns
     expected = 2 * 0.5**2 * (1 - 1 / SIZE) ** 2
     assert float(terms.contradiction.mean()) == pytest.approx(expected, rel=0.5)
     assert float(terms.compatibility) > 0

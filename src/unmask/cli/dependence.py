@@ -207,7 +207,7 @@ def _as_json(
 
 def _about(result: "DependenceMap") -> str:
     exact = "" if result.standard_errors is None else f", estimated from {result.samples} samples"
-    corrected = ", less the average product" if result.is_corrected else ""
+    corrected = ", minus the average product" if result.is_corrected else ""
     return (
         f"{result.measure} in {result.unit}{exact}{corrected}: dependence in the model; "
         f"{result.forward_passes:,} forward passes"

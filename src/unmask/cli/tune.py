@@ -30,8 +30,8 @@ class Objective:
         default="blanks",
     )
     compatibility: float = option(
-        "weight of the penalty on the two conditionals of two blanks that no joint has both of, "
-        "such as 10 (default: {default})",
+        "weight of the penalty on incompatible conditionals of two blanks, such as 10 "
+        "(default: {default})",
         "WEIGHT",
         default=0.0,
     )

@@ -82,7 +82,7 @@ def _mean(log_others: Sequence[Tensor]) -> Sum:
 
 
 def _compiled(tables: PairTables, at: Fit) -> float:
-    """The entropy of the mean of both factorisations less the mean of theirs."""
+    """The entropy of the mean of both factorisations minus the mean of theirs."""
     own = own_entropies(tables)
     totals = (own.log_total_a[None], own.log_total_b[:, None])
     mixture = _mean([log - total for log, total in zip(at.log_others, totals, strict=True)])

@@ -1,8 +1,8 @@
 """Odds between two fills of the same blanks, and how far changes do not simply add up.
 
-With wild type w and mutant m, the interaction (epistasis) is log p(m) / p(w) less the sum, over the
-blanks, of the log-odds of that change alone, all other blanks at w. For two blanks that is the log
-odds ratio p(a'b') p(ab) / (p(a'b) p(ab')). Normalisers cancel in both.
+With wild type w and mutant m, the interaction (epistasis) is log p(m) / p(w) minus the sum, over
+the blanks, of the log-odds of that change alone, all other blanks at w. For two blanks that is the
+log odds ratio p(a'b') p(ab) / (p(a'b) p(ab')). Normalisers cancel in both.
 """
 
 import math

@@ -94,7 +94,7 @@ def check_arcs(places: int) -> None:
 
 def _notes(dependence: DependenceMap) -> Iterator[str]:
     estimated = "" if dependence.standard_errors is None else f", from {dependence.samples} samples"
-    correction = "; less what both places depend on all others (average product correction)"
+    correction = "; minus what both places depend on all others (average product correction)"
     corrected = correction if dependence.is_corrected else ""
     name, meaning = _name(dependence), MEASURES[dependence.measure].meaning
     yield f"{name[0].upper()}{name[1:]}: {meaning}{estimated}{corrected}."

@@ -65,7 +65,7 @@ def interaction(
 
 
 def doubly_centred(table: Float[Tensor, "*pairs a b"]) -> Float[Tensor, "*pairs a b"]:
-    """The table less its row means and column means: what no sum f(a) + g(b) explains."""
+    """The table minus its row means and column means: what no sum f(a) + g(b) explains."""
     rows = table - table.mean(-1, keepdim=True)
     return rows - rows.mean(-2, keepdim=True)
 

@@ -35,10 +35,10 @@ class Flows(Protocol):
     passes: int
 
     def read(self, mass: Vector) -> Pass:
-        """At positive masses: a part 1/k of what leaves less what enters, k parts; the forest."""
+        """At positive masses: a part 1/k of what leaves minus what enters, k parts; the forest."""
 
     def balance(self, mass: Vector) -> Vector:
-        """What leaves less what enters, for masses of any sign."""
+        """What leaves minus what enters, for masses of any sign."""
 
     def pushed(self, mass: Vector) -> Vector:
         """What enters each positive mass when every mass moves once."""

@@ -76,7 +76,7 @@ class ContextGraph:
 def read_contest(lines: ContextGraph, wins: Sequence[Scores], point: Vector) -> Pass:
     """Gradient, curvature and strongest edges of a contest at log strengths `-point`.
 
-    The gradient is wins times what is expected of the others, less what the others won times what
+    The gradient is wins times what is expected of the others, minus what the others won times what
     was expected of it: nothing cancels that is not small itself.
     """
     shares = torch.softmax(
@@ -157,7 +157,7 @@ class LineFlows:
         self.passes = 0
 
     def read(self, mass: Vector) -> Pass:
-        """What leaves less what enters as a contest of equals, each context by its mass."""
+        """What leaves minus what enters as a contest of equals, each context by its mass."""
         self.passes += 1
         moved = self._moved(mass)
         blanks = len(moved)
@@ -174,7 +174,7 @@ class LineFlows:
         )
 
     def balance(self, mass: Vector) -> Vector:
-        """k - 1 times what leaves less what enters, pair by pair."""
+        """k - 1 times what leaves minus what enters, pair by pair."""
         self.passes += 1
         moved = self._moved(mass)
         blanks = range(len(moved))

@@ -128,7 +128,7 @@ class PairFlows:
         self.passes = 0
 
     def read(self, mass: Vector) -> Pass:
-        """Half of what leaves less what enters, and the forest.
+        """Half of what leaves minus what enters, and the forest.
 
         That is the contest of equals in which each context counts by its mass.
         """
@@ -138,7 +138,7 @@ class PairFlows:
         return read_tables(self._tables, np.zeros(len(mass)), contest)
 
     def balance(self, mass: Vector) -> Vector:
-        """What leaves less what enters, for masses of any sign.
+        """What leaves minus what enters, for masses of any sign.
 
         Summed pair by pair, so that what one token loses is what another gains: blocks of tokens
         that hardly meet are balanced as precisely as the tokens in them.

@@ -129,7 +129,7 @@ def _met(
 
 
 def net_inflow(source: Probabilities, mass_a: Vector, mass_b: Vector) -> tuple[Vector, Vector]:
-    """What enters each token less what leaves it, when masses move."""
+    """What enters each token minus what leaves it, when masses move."""
     if source.fused():
         from unmask.tables.kernels.moves import net_inflow
 

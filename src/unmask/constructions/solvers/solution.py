@@ -18,7 +18,7 @@ _LEAST_KEPT = 1e-12
 class Solution:
     """The point that a solver ended at, logarithms of masses, and how it got there.
 
-    In a weighted contest they are less the log weights. `history` has, for every point that was
+    In a weighted contest they are minus the log weights. `history` has, for every point that was
     tried, the largest coordinate of its preconditioned residual, an estimate of the error for the
     tables as they were read. `error_bound` is how far the joint may be off in total variation,
     groups of tokens that hardly meet included; None where the residual was never small enough to

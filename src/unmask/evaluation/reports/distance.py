@@ -27,7 +27,7 @@ _Settings = Mapping[Group, Mapping[Group, Sequence[ResultRow]]]
 class DistanceBin:
     """The examples whose distance is from `first` to `last`, of one construction.
 
-    NLLs are means in nats per token; with a `baseline`, of the construction's NLL less the
+    NLLs are means in nats per token; with a `baseline`, of the construction's NLL minus the
     baseline's on the same example.
     """
 

@@ -95,7 +95,7 @@ def distance_figure(bins: Sequence[DistanceBin], *, title: str, axis_label: str)
     places = {pair: place for place, pair in enumerate(_ends(bins))}
     baseline = legend_name(_baseline(bins))
     for panel, (metric, name) in zip(panels, PANELS.items(), strict=True):
-        less = wrapped(f"{name} less that of {baseline}", 60)
+        less = wrapped(f"{name} minus that of {baseline}", 60)
         panel.set_title(less, loc="left", fontsize=NORMAL, fontweight="bold")
         _draw_lines(panel, lines, styles, places, metric)
     _draw_counts(strip, bins, places)
@@ -111,13 +111,13 @@ def described(bins: Sequence[DistanceBin], *, title: str, axis_label: str) -> st
     """What a figure shows, in words: the course of every line of its first panel."""
     lines = "; ".join(_line_summary(name, line) for name, line in _lines(bins).items())
     return (
-        f"P-NLL and U-NLL less those of {_baseline(bins)} by {axis_label}: {title}. In P-NLL:"
+        f"P-NLL and U-NLL minus those of {_baseline(bins)} by {axis_label}: {title}. In P-NLL:"
         f" {lines}. The table has all numbers."
     )
 
 
 def _line_summary(name: str, line: Sequence[DistanceBin]) -> str:
-    """From the first bin of a line to its last, and the bins whose intervals leave out zero."""
+    """From the first bin of a line to its last, and the bins whose intervals exclude zero."""
     points = [(_between(one.first, one.last), one.pairwise_nll) for one in line]
     (near, first), (far, last) = points[0], points[-1]
     below = [at for at, one in points if one.high < 0]

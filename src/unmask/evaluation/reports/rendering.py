@@ -24,7 +24,7 @@ _LARGE = 1e7
 class RenderedCell:
     """A cell as readers see it, before any escaping: a name, or a number and its interval.
 
-    `marked` is a difference of enough examples whose interval leaves out zero.
+    `marked` is a difference of enough examples whose interval excludes zero.
     """
 
     text: str
@@ -45,7 +45,7 @@ def shown_rows(table: ReportTable) -> list[list[RenderedCell]]:
 
 
 def text(table: ReportTable) -> str:
-    """The table in aligned columns; a star marks differences that leave out zero."""
+    """The table in aligned columns; a star marks differences that exclude zero."""
     shown = table.compact()
     head = [printable(column.name) for column in shown.columns]
     body = _written(shown, printable, lambda number: f"{number} *")
@@ -55,7 +55,7 @@ def text(table: ReportTable) -> str:
 
 
 def markdown(table: ReportTable) -> str:
-    """The table in Markdown; differences that leave out zero are bold."""
+    """The table in Markdown; differences that exclude zero are bold."""
     shown = table.compact()
     head = [markup.markdown(column.name) for column in shown.columns]
     rule = [":---" if left else "---:" for left in _left(shown)]
@@ -67,7 +67,7 @@ def markdown(table: ReportTable) -> str:
 
 
 def latex(table: ReportTable) -> str:
-    """The table in LaTeX, for the package booktabs; differences that leave out zero are bold."""
+    """The table in LaTeX, for the package booktabs; differences that exclude zero are bold."""
     shown = table.compact()
     head = [markup.latex(column.name) for column in shown.columns]
     body = _written(shown, markup.latex, lambda number: f"\\textbf{{{number}}}", minus="$-$")

@@ -49,7 +49,7 @@ class Summary:
 class Difference:
     """How far a construction is from the baseline on the examples that both have.
 
-    The four means are of the construction's number less the baseline's, in nats per token; the
+    The four means are of the construction's number minus the baseline's, in nats per token; the
     exponential of an NLL's is the ratio of the perplexities. None where they share no example.
     """
 
@@ -70,7 +70,7 @@ def summarise(rows: Iterable[ResultRow], resampling: Resampling = DEFAULT) -> li
 def differences(
     rows: Iterable[ResultRow], baseline: str = BASELINE, resampling: Resampling = DEFAULT
 ) -> list[Difference]:
-    """Every construction less the baseline of the same setting, paired by example.
+    """Every construction minus the baseline of the same setting, paired by example.
 
     Settings where the baseline was not run have no differences; where no setting has it, it is
     an error.

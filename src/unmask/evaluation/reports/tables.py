@@ -69,8 +69,8 @@ FEW = (
     " narrow, and their differences are not marked."
 )
 DIFFERENCES = (
-    "Differences: means of the construction's number less the baseline's, paired per example;"
-    " below zero, the construction is better. Marked: the interval leaves out zero."
+    "Differences: means of the construction's number minus the baseline's, paired per example;"
+    " below zero, the construction is better. Marked: the interval excludes zero."
 )
 DISTANCES = "Distance: the number of tokens between the blanks, 0 for neighbours."
 SYNTACTIC_DISTANCES = (
@@ -99,7 +99,7 @@ class Column:
     """A heading, and how its cells are written.
 
     A `setting` may move into the title where it is the same in all rows; a `signed` number shows
-    its sign, and is marked where its interval leaves out zero, but not in rows of few examples,
+    its sign, and is marked where its interval excludes zero, but not in rows of few examples,
     which `counts` says.
     """
 
@@ -111,12 +111,12 @@ class Column:
     estimate: bool = False
 
 
-_LESS = Column(name="less", setting=True)
+_LESS = Column(name="minus", setting=True)
 _BIN = [Column(name="distance from"), Column(name="to")]
 # what the cells of a column are called where they come from
 _ATTRIBUTES = {
     **{name: attribute for attribute, name in _NAMES.items()},
-    "less": "baseline",
+    "minus": "baseline",
     "distance from": "first",
     "to": "last",
     "examples": "examples",

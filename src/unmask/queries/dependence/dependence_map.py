@@ -164,7 +164,7 @@ class DependenceMap(Guessable):
         ]
 
     def corrected(self) -> "DependenceMap":
-        """With the average product correction: less what both places depend on all others.
+        """With the average product correction: minus what both places depend on all others.
 
         From every value it takes the product of the means of its row and its column, divided by the
         mean of all (Dunn et al. 2008). Values may become negative; there are no standard errors.

@@ -66,7 +66,7 @@ def match_fill(frame: Frame, changes: Sequence[Change], log_prob: LogProb) -> fl
 
 
 def pll(frame: Frame, changes: Sequence[Change], log_prob: LogProb) -> float:
-    """The pseudo-log-likelihood of the mutant less that of the wild type."""
+    """The pseudo-log-likelihood of the mutant minus that of the wild type."""
     after = _pll_terms(frame, mutated(changes), log_prob)
     return math.fsum(after) - math.fsum(_pll_terms(frame, (), log_prob))
 

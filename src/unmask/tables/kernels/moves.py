@@ -22,7 +22,7 @@ from unmask.tables.kernels.compiler import (
 def net_inflow(
     tables: tuple[Table, Table], mass_a: Vector, mass_b: Vector
 ) -> tuple[Vector, Vector]:
-    """What enters each token less what leaves it when masses move.
+    """What enters each token minus what leaves it when masses move.
 
     Summed pair by pair, so that what one token loses is what another gains.
     """

@@ -33,7 +33,7 @@ class Example:
 
     @property
     def spread(self) -> float | None:
-        """The highest pairwise NLL less the lowest among the sound constructions, if two have one.
+        """The highest pairwise NLL minus the lowest among the sound constructions, if two have one.
 
         In nats per token.
         """
