@@ -94,7 +94,8 @@ done
 unmask report "$new/snli" "$new/xsum" --figures "$new/figures" \
     --parser "${PARSER:-en_core_web_sm}" --corpus "$assets/data/snli/test.jsonl" \
     --corpus "$assets/data/xsum/test-1000.txt" --table distance > /dev/null
-if [[ -f $published/reading.txt ]]; then cp "$published/reading.txt" "$new"; fi
+# people write its sentences
+if [[ -f $published.md ]]; then cp "$published.md" "$temporary/page.md"; fi
 "$python" runs/table1_here_report.py "$new" --output "$temporary/page.md"
 # only now, when everything is there
 rm -rf "$published"

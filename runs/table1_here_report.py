@@ -1,11 +1,11 @@
-"""Write docs/results/table1-MODEL.md from the runs that runs/table1_here.sh published.
+"""Renew the table and the figures of docs/results/table1-MODEL.md.
 
 python runs/table1_here_report.py docs/results/table1-MODEL --output FILE
 
-The folder has the runs `snli` and `xsum`, perhaps `snli-dev`, `figures`, and `reading.txt`: what a
-person reads in the numbers. Sketched runs lack what needs whole tables: the findings of the paper
-are of the runs that have them. Distances come from what `unmask report --figures` drew and wrote:
-the texts that syntactic ones need are not published.
+The folder has the runs `snli` and `xsum`, perhaps `snli-dev`, and `figures`, which `unmask report
+--figures` drew and whose numbers are CSV files beside them. People write the sentences of the page;
+a page that does not exist begins as a frame without any. Verdicts on the paper's findings are for
+runs/what_holds.py and runs/side_by_side.py.
 """
 
 import argparse
@@ -13,9 +13,10 @@ import csv
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
+
+import marked_page
 
 from unmask import markup
 from unmask.errors import UnmaskError
@@ -27,30 +28,25 @@ from unmask.evaluation.reports.paper import TABLE
 from unmask.evaluation.reports.reporting import report, table
 from unmask.evaluation.reports.summary import differences
 from unmask.evaluation.reports.tables import (
-    DISTANCES,
     FEWEST,
-    SYNTACTIC_DISTANCES,
     TOKEN_DISTANCE,
-    ReportTable,
-    distance_difference_table,
     shown_setting,
 )
 from unmask.evaluation.rows import Group, ResultRow, grouped, measured
 from unmask.evaluation.run import EvaluationRun, read_run
 
-HEADER = """\
+FRAME = """\
 # The paper's Table 1, with {model}
 
-The protocol of Torroba Hennigen & Kim (2023), Table 1: two tokens of a sentence masked, every joint
-over the whole vocabulary, the four metrics. The model is {model} ([what it is](models.md))
-instead of BERT, so the numbers are not the paper's and are not meant to be: what can be compared is
-which construction is better than which. Measured by `runs/table1_here.sh`; plans and rows, with
-example ids and no text, are in [{folder}]({folder}), and `unmask report` reads them.
-"""
-SKETCHED = """\
-Runs marked "vocabulary (sketch)" are estimated from some of the contexts, with standard errors that
-their intervals include: `log-pool`, `pseudo-gibbs`, `orders`, `sweep` and `mlm`, without A-KL. The
-paper's joints need both tables whole, and so are in the other runs alone.
+## Results
+
+<!-- results: made by runs/table1_here_report.py -->
+<!-- end of results -->
+
+## Differences to single guesses by distance
+
+<!-- distances: made by runs/table1_here_report.py -->
+<!-- end of distances -->
 """
 RUNS = ("snli-dev", "snli", "xsum")
 PAPERS = "ag-paper"
@@ -134,30 +130,7 @@ def verdict(found: Estimate, count: int, *, at_times: bool) -> str:
     return f"{said} {found.value:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
 
 
-def claim_lines(rows: Sequence[ResultRow]) -> Iterator[str]:
-    found = settings(rows)
-    for mask in ("random", "contiguous"):
-        some = {group: by for group, by in found.items() if group.mask == mask and PAPERS in by}
-        yield f"### {mask.capitalize()} blanks\n"
-        yield _line(["finding", "metric", "in the paper", *(group.corpus for group in some)])
-        yield _line([":---"] * (3 + len(some)))
-        for claim in CLAIMS:
-            cells = [
-                verdict(
-                    less(by[claim.lower], by[claim.higher], claim.metric),
-                    len(by[claim.lower]),
-                    at_times="at times" in claim.text,
-                )
-                for by in some.values()
-            ]
-            yield _line([claim.text, NAMES[claim.metric], in_the_paper(claim, mask), *cells])
-        yield ""
-
-
-KINDS = {
-    "distance": (TOKEN_DISTANCE, DISTANCES),
-    "syntax": ("syntactic distance", SYNTACTIC_DISTANCES),
-}
+KINDS = {"distance": TOKEN_DISTANCE, "syntax": "syntactic distance"}
 
 
 def drawn_bins(file: Path) -> list[DistanceBin]:
@@ -177,68 +150,26 @@ def _bin(line: Mapping[str, str]) -> DistanceBin:
     return DistanceBin(group, first, last, count, pairwise, unary, line["minus"])
 
 
-def figure_lines(figures: Path, said: set[str]) -> Iterator[str]:
-    """Every figure, what it shows in words, and its numbers as a table."""
+def figure_lines(figures: Path) -> Iterator[str]:
+    """Every figure, and what it shows in words; the CSV files beside it have its numbers."""
     folder = figures.parent.name
-    for kind, (named, counted) in KINDS.items():
+    for kind, named in KINDS.items():
         for group, bins in by_setting(drawn_bins(figures / f"{kind}-differences.csv")).items():
             name, title = f"{kind}-{file_name(group)}.svg", shown_setting(group)
             if (figures / name).exists():
                 alt = described(bins, title=title, axis_label=AXES[kind])
                 yield f"### By {named}: {markup.markdown(title)}\n"
                 yield f"![{markup.markdown(alt)}]({folder}/figures/{name})\n"
-                yield _told(distance_difference_table(bins, kind=named, counted=counted), said)
 
 
-def page(folder: Path) -> Iterator[str]:
-    """The page, part by part; what was explained once is not explained again."""
+def blocks(folder: Path) -> dict[str, list[str]]:
+    """The table of results and the figures."""
     runs: list[EvaluationRun] = [
         read_run(folder / name) for name in RUNS if (folder / name).exists()
     ]
-    (model,) = {row.model for run in runs for row in run.rows}
     by_mlm = report(runs, resampling=DEFAULT, baseline="mlm")
-    by_ag = report(runs, resampling=DEFAULT, baseline=PAPERS)
-    said: set[str] = set()
-    yield HEADER.format(model=markup.markdown(model), folder=folder.name)
-    if any(row.sketched for run in runs for row in run.rows):
-        yield SKETCHED
-    yield "## Results\n"
-    yield _told(table(by_mlm, "results"), said)
-    yield "## What the paper found, and what is found here\n"
-    yield (
-        "Each cell is left minus right, in nats; a negative value supports the finding. `ag-paper`"
-        " is the paper's AG: 50 steps from uniform. *Undecided*: the 95% confidence interval holds"
-        " zero. In the paper: in how many of its four settings of model and corpus, and the"
-        " range.\n"
-    )
-    yield from claim_lines(by_mlm.rows)
-    reading = folder / "reading.txt"
-    if reading.exists():
-        yield "### Reading it\n"
-        yield reading.read_text(encoding="utf-8")
-    yield "## Differences to single guesses by distance\n"
-    yield (
-        "Of the paper's AG, HCB and MRF and of `log-pool`, as far as they were measured, each minus"
-        f" `mlm` on the same examples, in bins of at least 30. [figures]({folder.name}/figures) has"
-        " the numbers as CSV, and the NLLs of all constructions.\n"
-    )
-    yield from figure_lines(folder / "figures", said)
-    yield "## Paired differences to the paper's AG\n"
-    yield _told(table(by_ag, "differences"), said)
-
-
-def _told(made: ReportTable, said: set[str]) -> str:
-    """A table without the terms and notes that an earlier one had."""
-    terms = tuple(one for one in made.terms if one not in said)
-    notes = tuple(one for one in made.notes if one not in said)
-    said.update(terms, notes)
-    return rendering.markdown(replace(made, terms=terms, notes=notes))
-
-
-def _line(cells: Sequence[str]) -> str:
-    marks = (":---", "---:")
-    told = [cell if cell in marks or "**" in cell else markup.markdown(cell) for cell in cells]
-    return f"| {' | '.join(told)} |"
+    results = rendering.markdown(table(by_mlm, "results")).rstrip("\n")
+    return {"results": [results], "distances": list(figure_lines(folder / "figures"))}
 
 
 def main() -> None:
@@ -247,8 +178,10 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     chosen = parser.parse_args()
     try:
-        made = "\n".join(page(chosen.folder))
-        chosen.output.write_text(made, encoding="utf-8")
+        if not chosen.output.exists():
+            model = chosen.folder.name.removeprefix("table1-")
+            chosen.output.write_text(FRAME.format(model=markup.markdown(model)), encoding="utf-8")
+        marked_page.write_blocks(chosen.output, blocks(chosen.folder))
     except (UnmaskError, OSError) as error:
         print(f"table1_here_report: {error}", file=sys.stderr)
         sys.exit(2)
