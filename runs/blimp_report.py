@@ -149,7 +149,7 @@ def overall_table(found: ByMethod) -> Iterator[str]:
         )
 
 
-def group_table(found: ByMethod, by: str | None, first: str) -> Iterator[str]:
+def group_table(found: ByMethod, by: str, first: str) -> Iterator[str]:
     """All pairs that a method compares, by group; how many of a group's pairs the path compares."""
     parts = {m: accuracies(verdicts(list(rows.values())), by) for m, rows in found.items()}
     yield from head(first, *(f"`{markdown(m)}`" for m in found), f"`{PATH}` compares")
@@ -238,7 +238,7 @@ def page(rows: list[Row], name: str = "blimp") -> Iterator[str]:
     yield "\n## By phenomenon\n"
     yield from group_table(found, "linguistics_term", "phenomenon")
     yield "\n## By paradigm\n"
-    yield from group_table(found, None, "paradigm")
+    yield f"The accuracies of all paradigms are in [{name}-paradigms.csv]({name}-paradigms.csv)."
     versions = ", ".join(f"{package} {version(package)}" for package in ("torch", "transformers"))
     yield f"\nMade with unmask {unmask.__version__}, {versions}, float32, on a CPU."
 
@@ -253,6 +253,21 @@ def table(rows: Sequence[Row]) -> Iterator[list[str]]:
         yield [name, *("" if value is None else f"{value:.6g}" for value in (*ratios, error))]
 
 
+def paradigms(rows: Sequence[Row]) -> Iterator[list[str]]:
+    """One line per paradigm: the accuracy of every method with its interval, empty without one."""
+    found = by_method(rows)
+    parts = {method: accuracies(verdicts(list(one.values()))) for method, one in found.items()}
+    ends = [name for method in found for name in (method, f"{method} low", f"{method} high")]
+    yield ["paradigm", *ends, f"{PATH} compares"]
+    for name in sorted(next(iter(parts.values()))):
+        numbers = [
+            "" if math.isnan(each.value) else f"{value:.3f}"
+            for each in (parts[method][name] for method in found)
+            for value in (each.value, each.low, each.high)
+        ]
+        yield [name, *numbers, f"{parts[PATH][name].coverage:.2f}" if PATH in parts else ""]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="The page on BLiMP from measured rows.")
     parser.add_argument("--rows", type=Path, required=True)
@@ -261,8 +276,11 @@ def main() -> int:
     try:
         text = "\n".join(page(read(chosen.rows), chosen.output.stem)) + "\n"
         chosen.output.write_text(text, encoding="utf-8")
-        lines = [",".join(cells) for cells in table(read(chosen.rows))]
-        chosen.output.with_suffix(".csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        rows = read(chosen.rows)
+        for made, ending in ((table, ""), (paradigms, "-paradigms")):
+            lines = [",".join(cells) for cells in made(rows)]
+            place = chosen.output.with_name(f"{chosen.output.stem}{ending}.csv")
+            place.write_text("\n".join(lines) + "\n", encoding="utf-8")
     except (unmask.UnmaskError, OSError) as error:
         print(f"blimp: {printable(str(error))}", file=sys.stderr)
         return 2

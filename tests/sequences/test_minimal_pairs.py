@@ -177,8 +177,14 @@ def test_the_page_of_blimp_by_hand(blimp_rows: list[Any]) -> None:
     (field,) = [row for row in cells if row and row[0] == r"syntax\_semantics"]
     assert field[3] == "38%"
     assert "m\\|&lt;b&gt;" in page
-    (none,) = [row for row in cells if row and row[0] == "b"]
-    assert none[2:] == ["-", "0%"]
+    head, *paradigms = blimp_report.paradigms(blimp_rows)
+    assert head == [
+        *("paradigm", "pll", "pll low", "pll high", "hcb-path", "hcb-path low", "hcb-path high"),
+        "hcb-path compares",
+    ]
+    assert [row[0] for row in paradigms] == ["a", "b"]
+    assert paradigms[0][1] == "0.750"
+    assert paradigms[1][4:] == ["", "", "", "0.00"]
 
 
 def test_rows_of_blimp_are_read_from_a_folder(blimp_rows: list[Any], tmp_path: Path) -> None:
