@@ -158,6 +158,7 @@ def figure_lines(figures: Path) -> Iterator[str]:
             name, title = f"{kind}-{file_name(group)}.svg", shown_setting(group)
             if (figures / name).exists():
                 alt = described(bins, title=title, axis_label=AXES[kind])
+                alt = alt.replace("The table has", "The CSV file has")
                 yield f"### By {named}: {markup.markdown(title)}\n"
                 yield f"![{markup.markdown(alt)}]({folder}/figures/{name})\n"
 
