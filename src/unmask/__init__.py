@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from unmask.queries.dependence.dependence_map import Dependence as Dependence
     from unmask.queries.dependence.dependence_map import DependenceMap as DependenceMap
     from unmask.queries.dependence.dependence_map import Place as Place
+    from unmask.queries.parallel.head import DependenceHead as DependenceHead
     from unmask.queries.sampling.convergence import Mixing as Mixing
     from unmask.queries.sampling.samples import Draw as Draw
     from unmask.queries.sampling.samples import Frequency as Frequency

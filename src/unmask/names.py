@@ -77,6 +77,7 @@ RULES = {
     "stability": FillRule("probability of the likeliest token", "sure and unmoved, KLASS"),
     "attention": FillRule("mean attention weight", "blanks that attend little to each other, DAPD"),
     "mutual-information": FillRule("bits", "measured anew before every step, which takes passes"),
+    "head": FillRule("bits", "mutual information as the dependence head predicts it"),
     "random-sizes": FillRule("share of the blanks per step", "random blanks, random numbers"),
 }
 

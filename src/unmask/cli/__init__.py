@@ -18,6 +18,7 @@ from unmask.cli import (
     dependence,
     evaluate,
     fill,
+    head,
     landscape,
     merge,
     mutations,
@@ -46,6 +47,7 @@ _COMMANDS: dict[str, type[Command]] = {
     "evaluate": evaluate.EvaluateCommand,
     "report": report.ReportCommand,
     "tune": tune.TuneCommand,
+    "head": head.HeadCommand,
 }
 
 

@@ -73,8 +73,14 @@ class FillCommand(many.RowsCommand):
     top: int = options.TOP()
     together: float | None = option(
         "instead of ranking fills, write one: blanks that share at most BITS of mutual "
-        "information, such as 0.05, are filled at the same time, each with its likeliest token",
+        "information, such as 0.05, are filled at the same time, each with its likeliest token; "
+        "the dependence head predicts it (unmask head), or it is measured",
         "BITS",
+    )
+    passes: float | None = option(
+        "the same, with the bound at which the model's dependence head takes so many forward "
+        "passes on average (unmask head)",
+        "N",
     )
     rule: str | None = option(
         "instead of ranking fills, write one: after every forward pass this rule decides which "
@@ -149,7 +155,7 @@ class FillCommand(many.RowsCommand):
             return many.rows_command(self, kind, given, at_once=1, default_format="jsonl")
         (text,) = source.texts
         lm = self.running.load(self.model)
-        if self.together is not None or self.rule is not None:
+        if (self.together, self.passes, self.rule) != (None, None, None):
             self._fill_together(Answerer(lm, request, how, self.top, settings), text)
             return 0
         cloze = lm.cloze(text, blanks=request.blanks)
@@ -227,7 +233,8 @@ class FillCommand(many.RowsCommand):
         lm, request = answerer.lm, answerer.request
         shared: Any = {"support": request.support, "settings": answerer.settings}
         if self.rule is None:
-            (filled,) = lm.fill(text, blanks=request.blanks, together=self.together, **shared)
+            shared |= {"together": self.together, "passes": self.passes}
+            (filled,) = lm.fill(text, blanks=request.blanks, **shared)
         else:
             from unmask.text.pieces import one_blank_for_each
 
@@ -268,14 +275,14 @@ class FillCommand(many.RowsCommand):
             options.check_figure(self.figure)
         if self.threshold is not None and self.rule is None:
             raise UnmaskError("--threshold is that of a rule; give --rule")
-        if self.together is not None or self.rule is not None:
-            given = "--together" if self.rule is None else "--rule"
+        each = {"--rule": self.rule, "--passes": self.passes, "--together": self.together}
+        if given := next((name for name, value in each.items() if value is not None), None):
             if self.rule is not None:
                 from unmask.queries.parallel.rules import check_rule
 
                 check_rule(self.rule, self.threshold)
-            others = {
-                "--together": None if self.rule is None else self.together,
+            others: dict[str, object] = {
+                **{name: value for name, value in each.items() if name != given},
                 "--method": self.methods.method,
                 "--targets": self.targets,
                 "--piece-prior": self.piece_prior,

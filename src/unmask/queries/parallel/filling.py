@@ -1,10 +1,11 @@
 """Texts with many blanks as fills of fill-mask's keys: what `lm.fill_together` returns."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from unmask.arguments import whole_number
+from unmask.arguments import real_number, whole_number
 from unmask.errors import ClozeError, SupportError, UnmaskError
 from unmask.joints.fill import Fill
 from unmask.model.row_reader import RowReader
@@ -34,6 +35,14 @@ def check_seed(seed: object) -> None:
     number = whole_number(seed)
     if number is None or not 0 <= number < 2**31:
         raise UnmaskError(f"seed is a whole number from 0 to {2**31 - 1:,}, not {quoted(seed)}")
+
+
+def check_passes(passes: object) -> float:
+    """A number of forward passes per text, from 1."""
+    number = real_number(passes)
+    if number is None or not 1 <= number < math.inf:
+        raise UnmaskError(f"passes is a number of forward passes from 1, not {quoted(passes)}")
+    return number
 
 
 def filled_together(

@@ -212,6 +212,7 @@ FUNCTIONS: dict[str, Rule] = {
     "stability": stability,
     "attention": attention,
     "mutual-information": dependence,
+    "head": dependence,
     "random-sizes": random_sizes,
 }
 

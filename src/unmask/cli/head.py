@@ -1,0 +1,65 @@
+"""`unmask head`: train the dependence head of a masked LM, to fill many blanks in few passes."""
+
+from dataclasses import dataclass
+
+from unmask.cli import options
+from unmask.cli.command import argument, group, option
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadCommand:
+    """A dependence head, trained and put where the model's commands look for it."""
+
+    SUMMARY = "train a head that predicts which blanks depend on each other"
+    DESCRIPTION = (
+        "Train the dependence head of MODEL on whole sentences of CORPUS: a few thousand numbers "
+        "that predict, in the forward pass that fills blanks, how many bits every two blanks "
+        "share. It learns the model's own mutual information, measured on masked sentences in some "
+        "70 forward passes each; the model is not changed. The head is saved in the model's folder,"
+        " or for a name on the Hub in the user's cache, and fill --together and --passes use it."
+    )
+    EXAMPLE = "unmask head bert-base-cased sentences.txt"
+
+    model: str = argument("masked LM: a name on the Hugging Face Hub, or a folder", "MODEL")
+    corpus: tuple[str, ...] = argument(
+        "sentences to learn from: a file (.txt, .jsonl, .tsv, .csv), a Hugging Face dataset or its "
+        "folder, or - for standard input",
+        "CORPUS",
+    )
+    sentences: int = option(
+        "how many sentences are masked and measured (default: {default})", "N", default=1000
+    )
+    without_attention: bool = option(
+        "read no attention weights, so that the model runs with fused attention", default=False
+    )
+    seed: int = options.SEED()
+    quiet: bool = options.QUIET()
+    reading: options.CorpusOptions = group(options.CorpusOptions())
+    running: options.Running = group(options.Running(), without=options.TABLES)
+
+    def run(self) -> int:
+        """Read the corpora, load the model, train and save."""
+        from unmask.printable import quoted
+        from unmask.queries.parallel.head import place_of
+        from unmask.records.corpora import read_corpus
+
+        corpora = [read_corpus(self.reading.spec(place)) for place in self.corpus]
+        lm = self.running.load(self.model)
+        head = lm.train_head(
+            [one.text for corpus in corpora for one in corpus.sentences],
+            sentences=self.sentences,
+            attention=not self.without_attention,
+            seed=self.seed,
+            settings=self.running.settings(progress=False if self.quiet else None),
+        )
+        place = place_of(lm.name)
+        head.save(place)
+        if not self.quiet:
+            facts = head.facts
+            options.say(
+                f"the head is in {quoted(str(place), limit=200)}: learnt from {facts['pairs']:,} "
+                f"pairs of blanks of {facts['texts']:,} sentences; rank correlation with measured "
+                f"mutual information {facts['rank_correlation']} on {facts['held_out_pairs']:,} "
+                "pairs held out"
+            )
+        return 0

@@ -1,0 +1,176 @@
+"""A dependence head: the mutual information of every two blanks, from the pass that predicts them.
+
+A small network over the features of a pair, trained on the model's own mutual information, as
+`unmask.queries.dependence.information` measures it; that a head is trained for this is the idea of
+DEMASK (2604.02560). It belongs to one model, which a probe recognises. On disk it is one file of
+safetensors, its facts as JSON in the header.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from unmask.durable import explained, make_folder, replacing
+from unmask.errors import ModelError
+from unmask.model.inside import Inside
+from unmask.model.masked_lm import MaskedLM
+from unmask.model.row_reader import Outcomes, RowReader
+from unmask.printable import quoted
+from unmask.queries.parallel.features import feature_groups, pair_features
+from unmask.settings import Settings
+
+FILE = "dependence_head.safetensors"
+# bits are predicted by their logarithm, and this is nothing
+FLOOR = 0.001
+_ABOUT = "about"
+# nats by which the probe of one model may differ between machines
+_PROBE_ROUNDING = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class DependenceHead:
+    """A trained head; `facts` are its model, its features, what it was trained on and how well.
+
+    Examples:
+        >>> lm = unmask.load("models/tiny-english")
+        >>> texts = [f"Two dogs are running through street {n}." for n in range(10)]
+        >>> head = lm.train_head(texts, samples=4)
+        >>> head.to_dict()["texts"], head.reads_attention
+        (10, True)
+    """
+
+    tensors: Mapping[str, Tensor]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """Its model and its size."""
+        size = sum(t.numel() for name, t in self.tensors.items() if name[0] in "wb")
+        features = len(self.tensors["mean"])
+        return (
+            f"<DependenceHead of {self.facts.get('model')}: {features} features, "
+            f"{size:,} parameters>"
+        )
+
+    @property
+    def reads_attention(self) -> bool:
+        """Whether a pass has to show its attention weights."""
+        return bool(self.facts["features"]["attention"])
+
+    def bits(self, features: Float[Tensor, "pairs features"]) -> Float[Tensor, " pairs"]:
+        """The predicted mutual information of pairs."""
+        t = self.tensors
+        state = (features - t["mean"]) / t["deviation"]
+        for layer in range(3):
+            state = state @ t[f"weight{layer}"].T + t[f"bias{layer}"]
+            if layer < 2:
+                state = torch.nn.functional.gelu(state)
+        return (state[:, 0].double().exp() - FLOOR).clamp(min=0.0)
+
+    def predict(
+        self, inside: Inside, log_probs: Float[Tensor, "blanks size"], positions: Sequence[int]
+    ) -> Float[Tensor, "blanks blanks"]:
+        """The mutual information of every two blanks of a row, in bits; 0 on the diagonal."""
+        count = len(positions)
+        values = torch.zeros(count, count, dtype=torch.float64)
+        if count < 2:
+            return values
+        groups = feature_groups(inside)
+        if groups != self.facts["features"]:
+            raise ModelError(
+                f"the dependence head reads other features ({self.facts['features']}) than this "
+                f"model shows ({groups}); train one for it"
+            )
+        first, second = torch.triu_indices(count, count, offset=1)
+        values[first, second] = self.bits(pair_features(inside, log_probs, list(positions)))
+        return values + values.T
+
+    def threshold_for(self, passes: float, blanks: int) -> float:
+        """The bound, in bits, at which held-out texts of so many blanks took so many passes.
+
+        Args:
+            passes: Forward passes per text, on average, from 1.
+            blanks: How many blanks the text has.
+        Returns:
+            A bound for the rule "head"; between measured ones by interpolation.
+        """
+        table = self.facts["passes"]
+        bounds = torch.tensor(table["bounds"], dtype=torch.float64)
+        # passes of a text with so many blanks, at every bound: they fall
+        counts, taken = table["blanks"], torch.tensor(table["passes"], dtype=torch.float64)
+        place = min(max((blanks - counts[0]) / (counts[1] - counts[0]), 0.0), len(counts) - 1.0)
+        low = min(int(place), len(counts) - 2)
+        curve = taken[low] + (place - low) * (taken[low + 1] - taken[low])
+        if passes >= float(curve[0]):
+            return float(bounds[0]) if passes < blanks else 0.0
+        if passes <= float(curve[-1]):
+            return float(bounds[-1]) if passes > 1 else float("inf")
+        after = int((curve > passes).sum())
+        gap = float(curve[after - 1] - curve[after])
+        share = (float(curve[after - 1]) - passes) / gap if gap else 0.0
+        logs = bounds.log()
+        return float((logs[after - 1] + share * (logs[after] - logs[after - 1])).exp())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its facts, ready for JSON."""
+        return dict(self.facts)
+
+    def save(self, path: str | Path) -> None:
+        """Write one file of safetensors, replacing an earlier one whole."""
+        place = Path(path)
+        make_folder(place.parent)
+        about = {_ABOUT: json.dumps(dict(self.facts), allow_nan=False)}
+        tensors = {name: tensor.contiguous() for name, tensor in self.tensors.items()}
+        with explained(place), replacing(place) as unfinished:
+            save_file(tensors, unfinished, metadata=about)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "DependenceHead":
+        """Read what `save` wrote."""
+        try:
+            with safe_open(path, "pt") as file:
+                facts = json.loads((file.metadata() or {})[_ABOUT])
+                return cls({name: file.get_tensor(name) for name in file.keys()}, facts)  # noqa: SIM118
+        except (SafetensorError, KeyError, ValueError, OSError):
+            raise ModelError(f"{quoted(str(path), limit=150)} is no dependence head") from None
+
+    def check(self, model: MaskedLM, name: str) -> None:
+        """Reject a model that this head was not trained for."""
+        own, here = self.facts["probe"], probe(model)
+        if len(own) != len(here) or any(
+            abs(one - other) > _PROBE_ROUNDING for one, other in zip(own, here, strict=True)
+        ):
+            raise ModelError(
+                f"the dependence head of {quoted(name)} was trained for other weights; train it "
+                "anew, or remove its file"
+            )
+
+
+def probe(model: MaskedLM) -> list[float]:
+    """Log-probabilities of some tokens at a blank of a fixed row: they tell models apart."""
+    ordinary = [i for i in range(model.vocabulary_size) if i not in model.special_ids]
+    length = min(12, model.max_length or 12)
+    row = [ordinary[7919 * (k + 1) % len(ordinary)] for k in range(length)]
+    row[length // 2] = model.mask_id
+    reader = RowReader(model, Settings(progress=False))
+    log_p = Outcomes.every(model).log_probs(reader.one(row, [length // 2]))[0].cpu()
+    outcomes = [ordinary[k * len(ordinary) // 8] for k in range(8)]
+    return [round(float(log_p[token]), 4) for token in outcomes]
+
+
+def place_of(name: str) -> Path:
+    """Where the head of a model is: in its folder, otherwise in the user's cache."""
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return folder / FILE
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "unmask" / "heads" / hashlib.sha256(name.encode()).hexdigest()[:16] / FILE

@@ -1,0 +1,265 @@
+"""Training a dependence head: masked texts, their measured mutual information, and a regression.
+
+Of each text a random number of tokens is masked, at random places in two of three texts and in a
+run in the third. The mutual information of every two is measured by samples; its logarithm is
+learnt, with weights by its error. A tenth of the texts is held out: for when to stop, for the rank
+correlation that the head reports, and for how many passes a bound on dependence takes.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from scipy.stats import spearmanr
+from torch import Tensor, nn
+
+from unmask.errors import UnmaskError
+from unmask.model.inside import Inside
+from unmask.model.row_reader import Outcomes, RowReader
+from unmask.queries.dependence.dependence_map import Place
+from unmask.queries.dependence.information import by_information
+from unmask.queries.dependence.question import MapOptions, MapQuestion
+from unmask.queries.joint_model import JointModel
+from unmask.queries.parallel.decoding import BlankedText, Decoding, fill_blanked
+from unmask.queries.parallel.features import feature_groups, pair_features
+from unmask.queries.parallel.head import FLOOR, DependenceHead, probe
+from unmask.settings import Settings
+from unmask.text.support import Support
+
+FEWEST, MOST = 2, 9
+WIDTH = 48
+# no more steps than so many passes over the pairs
+_STEPS, _PAIRS_PER_STEP, _RATE, _EPOCHS = 2000, 256, 3e-3, 100
+_EVERY = 20
+# the spread of the logarithm of bits about what features can tell, so that exact labels do not rule
+_SPREAD = 0.3
+# bounds in bits, and numbers of blanks, at which passes are counted
+BOUNDS = (0.01, 0.03, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+COUNTS = (4, 8, 12)
+_COUNTED_TEXTS = 40
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledPairs:
+    """Pairs of blanks: features, measured bits with their errors, and the text of each."""
+
+    features: Float[Tensor, "pairs features"]
+    bits: Float[Tensor, " pairs"]
+    errors: Float[Tensor, " pairs"]
+    texts: Int[Tensor, " pairs"]
+    groups: dict[str, int]
+
+
+def masked_texts(
+    lm: JointModel, texts: Iterable[str], *, counts: Sequence[int], seed: int, limit: int
+) -> list[BlankedText]:
+    """Texts with one of these numbers of masked tokens, of those that are long enough."""
+    masked: list[BlankedText] = []
+    special, mask = set(lm.tokenizer.all_special_ids), lm.model.mask_id
+    for text in texts:
+        if len(masked) == limit:
+            break
+        ids = [int(token) for token in lm.tokenizer(text, verbose=False)["input_ids"]]
+        places = [place for place, token in enumerate(ids) if token not in special]
+        draw = np.random.default_rng([seed, crc32(text.encode())])
+        # two tokens at least stay
+        fitting = [count for count in counts if count <= len(places) - 2]
+        if not fitting or len(ids) > (lm.max_length or len(ids)):
+            continue
+        count = int(draw.choice(fitting))
+        if draw.random() < 1 / 3:
+            start = int(draw.integers(len(places) - count + 1))
+            chosen = places[start : start + count]
+        else:
+            chosen = sorted(draw.choice(places, count, replace=False).tolist())
+        for place in chosen:
+            ids[place] = mask
+        masked.append(BlankedText(tuple(ids), tuple(chosen)))
+    return masked
+
+
+def labelled_pairs(
+    lm: JointModel,
+    texts: Sequence[BlankedText],
+    support: Support,
+    settings: Settings,
+    *,
+    samples: int,
+    attention: bool = True,
+) -> LabelledPairs:
+    """The features and the measured mutual information of every two blanks of each text."""
+    reader = RowReader(lm.model, settings)
+    options = MapOptions("mutual-information", support, samples)
+    questions = [
+        MapQuestion("", one.ids, tuple(Place("", (p,)) for p in one.positions), is_whole=False)
+        for one in texts
+    ]
+    with reader.counted("training the dependence head"):
+        measured = by_information(reader, questions, options)
+        features, groups = _features(reader, texts, Outcomes.of(lm.model, support), attention)
+    bits, errors, numbers = [], [], []
+    for number, (text, result) in enumerate(zip(texts, measured, strict=True)):
+        first, second = torch.triu_indices(len(text.positions), len(text.positions), offset=1)
+        bits.append(result.values[first, second])
+        spread = result.standard_errors
+        errors.append(0 * bits[-1] if spread is None else spread[first, second])
+        numbers.append(torch.full((len(first),), number))
+    return LabelledPairs(
+        torch.cat(features), torch.cat(bits), torch.cat(errors), torch.cat(numbers), groups
+    )
+
+
+def _features(
+    reader: RowReader, texts: Sequence[BlankedText], outcomes: Outcomes, attention: bool
+) -> tuple[list[Tensor], dict[str, int]]:
+    features: list[Tensor] = [torch.empty(0)] * len(texts)
+    groups: dict[str, int] = {}
+    alike: dict[tuple[int, int], list[int]] = {}
+    for number, text in enumerate(texts):
+        alike.setdefault((len(text.ids), len(text.positions)), []).append(number)
+    for members in alike.values():
+        ids = torch.tensor([texts[number].ids for number in members])
+        positions = torch.tensor([texts[number].positions for number in members])
+
+        def use(batch: slice, inside: Inside, members: list[int] = members) -> None:
+            for row, number in enumerate(members[batch]):
+                one = Inside(
+                    inside.readouts[row : row + 1],
+                    None if inside.attention is None else inside.attention[row : row + 1],
+                    None if inside.hidden is None else inside.hidden[row : row + 1],
+                )
+                groups.update(feature_groups(one))
+                log_probs = outcomes.log_probs(one.readouts[0]).cpu()
+                features[number] = pair_features(one, log_probs, list(texts[number].positions))
+
+        reader.each_inside(ids, positions, use, attention=attention)
+    return features, groups
+
+
+def fit(
+    pairs: LabelledPairs, held_out: Bool[Tensor, " pairs"], *, seed: int = 0
+) -> dict[str, Tensor]:
+    """The weights with the least held-out loss."""
+    features, target = pairs.features.float(), (pairs.bits.clamp(min=0) + FLOOR).log().float()
+    weight = 1 / (_SPREAD**2 + (pairs.errors / (pairs.bits.clamp(min=0) + FLOOR)) ** 2).float()
+    learnt = ~held_out
+    mean, deviation = features[learnt].mean(dim=0), features[learnt].std(dim=0).clamp(min=1e-3)
+    draw = torch.Generator().manual_seed(seed)
+    with torch.random.fork_rng(devices=[]), torch.inference_mode(False), torch.enable_grad():
+        torch.manual_seed(seed)
+        width = features.shape[1]
+        network = nn.Sequential(
+            *(nn.Linear(width, WIDTH), nn.GELU(), nn.Linear(WIDTH, WIDTH), nn.GELU()),
+            nn.Linear(WIDTH, 1),
+        )
+        steps = max(_EVERY, min(_STEPS, _EPOCHS * int(learnt.sum()) // _PAIRS_PER_STEP))
+        inputs = ((features - mean) / deviation).clone()
+        optimizer = torch.optim.AdamW(network.parameters(), lr=_RATE, weight_decay=0.01)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+        chosen, best, kept = learnt.nonzero()[:, 0], math.inf, dict[str, Tensor]()
+        for step in range(1, steps + 1):
+            some = chosen[torch.randint(len(chosen), (_PAIRS_PER_STEP,), generator=draw)]
+            gap = network(inputs[some])[:, 0] - target[some]
+            loss = (weight[some] * gap**2).sum() / weight[some].sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+            if step % _EVERY == 0:
+                with torch.no_grad():
+                    far = network(inputs[held_out])[:, 0] - target[held_out]
+                    now = float((weight[held_out] * far**2).sum() / weight[held_out].sum())
+                if now < best:
+                    best = now
+                    kept = {n: p.detach().clone() for n, p in network.state_dict().items()}
+    layers = {f"weight{n}": kept[f"{2 * n}.weight"] for n in range(3)}
+    biases = {f"bias{n}": kept[f"{2 * n}.bias"] for n in range(3)}
+    return {**layers, **biases, "mean": mean, "deviation": deviation}
+
+
+def train_head(
+    lm: JointModel,
+    texts: Iterable[str],
+    support: Support,
+    settings: Settings,
+    *,
+    sentences: int,
+    samples: int,
+    seed: int,
+    attention: bool,
+) -> DependenceHead:
+    """Measure, fit, and count passes on what was held out."""
+    given = list(dict.fromkeys(texts))
+    masked = masked_texts(lm, given, counts=range(FEWEST, MOST + 1), seed=seed, limit=sentences)
+    if len(masked) < 10:
+        raise UnmaskError(
+            f"a dependence head is trained on at least 10 texts of {FEWEST + 2} or more tokens, "
+            f"and here are {len(masked)}; give more"
+        )
+    pairs = labelled_pairs(lm, masked, support, settings, samples=samples, attention=attention)
+    return head_of(lm, pairs, given, support, settings, seed=seed, samples=samples)
+
+
+def head_of(
+    lm: JointModel,
+    pairs: LabelledPairs,
+    texts: Sequence[str],
+    support: Support,
+    settings: Settings,
+    *,
+    seed: int,
+    samples: int,
+) -> DependenceHead:
+    """A head of measured pairs, with its facts; the last tenth of their texts is held out."""
+    count = int(pairs.texts.max()) + 1
+    held_out = pairs.texts >= count - max(1, count // 10)
+    facts: dict[str, Any] = {
+        "model": lm.name,
+        "probe": probe(lm.model),
+        "features": pairs.groups,
+        "texts": count,
+        "pairs": int((~held_out).sum()),
+        "samples": samples,
+        "seed": seed,
+    }
+    head = DependenceHead(fit(pairs, held_out, seed=seed), facts)
+    predicted = head.bits(pairs.features[held_out])
+    rank = float(spearmanr(predicted.numpy(), pairs.bits[held_out].numpy()).statistic)
+    facts["rank_correlation"] = round(rank, 4) if math.isfinite(rank) else None
+    facts["held_out_pairs"] = int(held_out.sum())
+    facts["passes"] = _passes(lm, head, texts, support, settings, seed)
+    return head
+
+
+def _passes(
+    lm: JointModel,
+    head: DependenceHead,
+    texts: Sequence[str],
+    support: Support,
+    settings: Settings,
+    seed: int,
+) -> dict[str, Any]:
+    """Mean passes per text by the number of blanks and the bound, on the last texts."""
+    limit = min(_COUNTED_TEXTS, max(1, head.facts["texts"] // 10))
+    table: list[list[float]] = []
+    for count in COUNTS:
+        masked = masked_texts(lm, reversed(texts), counts=(count,), seed=seed + 1, limit=limit)
+        row: list[float] = []
+        for bound in BOUNDS:
+            how = Decoding(
+                *("head", bound, support),
+                predict=head.predict,
+                reads_attention=head.reads_attention,
+            )
+            filled = fill_blanked(RowReader(lm.model, settings), masked, how)
+            # without texts that are long enough: one blank per pass
+            taken = [one.forward_passes for one in filled] or [count]
+            row.append(round(float(np.mean(taken)), 3))
+        # a larger bound takes no more passes but for chance
+        table.append(np.minimum.accumulate(row).tolist())
+    return {"bounds": list(BOUNDS), "blanks": list(COUNTS), "passes": table}

@@ -1,0 +1,180 @@
+"""The dependence head: its features by definition, training, the file, and what uses it."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import build
+
+import unmask
+from unmask.model.inside import Inside
+from unmask.queries.parallel import training
+from unmask.queries.parallel.features import feature_groups, pair_features
+from unmask.queries.parallel.head import FILE, place_of
+
+QUIET = unmask.Settings(progress=False)
+WORDS = ["the", "a", "cat", "dog", "man", "sat", "ran", "on", "in", "red", "big", "mat", "hat"]
+TEXT = "the [MASK] sat [MASK] the [MASK] [MASK]."
+
+
+def texts(count: int) -> list[str]:
+    rng = np.random.default_rng(0)
+    return [" ".join(rng.choice(WORDS, 10)) for _ in range(count)]
+
+
+@pytest.fixture(scope="module")
+def trained() -> unmask.LanguageModel:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "_STEPS", 200)
+        patch.setattr(training, "BOUNDS", (0.01, 0.5, 3.0))
+        patch.setattr(training, "_COUNTED_TEXTS", 3)
+        lm = unmask.load(build("bert"))
+        lm.head = lm.train_head(texts(24), samples=4, settings=QUIET)
+    return lm
+
+
+def test_features_are_those_of_their_definition() -> None:
+    rng = torch.Generator().manual_seed(0)
+    attention = torch.rand(1, 2, 3, 4, 4, generator=rng)
+    hidden = torch.randn(1, 3, 4, 5, generator=rng)
+    log_probs = torch.randn(4, 6, generator=rng).double().log_softmax(dim=1)
+    inside, positions = Inside(torch.zeros(1, 4, 5), attention, hidden), [3, 9, 4, 6]
+    features = pair_features(inside, log_probs, positions)
+    assert feature_groups(inside)["attention"] == 12
+    assert features.shape == (6, sum(feature_groups(inside).values()))
+    pairs = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+    p = log_probs.exp()
+    for row, (i, j) in enumerate(pairs):
+        heads = [attention[0, layer, one] for layer in (0, 1) for one in range(3)]
+        both = [(one[i, j], one[j, i]) for one in heads]
+        entropy = [-float((p[b] * p[b].log()).sum()) for b in (i, j)]
+        sure = [float(p[b].max()) for b in (i, j)]
+        apart = abs(positions[i] - positions[j])
+        expected = [math.log((one + other) / 2) for one, other in both]
+        expected += [math.log(max(one, other)) for one, other in both]
+        expected += [min(entropy), max(entropy), min(sure), max(sure)]
+        expected += [1 / (apart + 1), float(apart == 1), float(apart == 2)]
+        for state in (1, 2):
+            one, other = hidden[0, state, i], hidden[0, state, j]
+            expected.append(float(one @ other / one.norm() / other.norm()))
+        expected.append(float((p[i] * p[j]).sqrt().sum()))
+        assert features[row].tolist() == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_head_learns_what_features_determine() -> None:
+    rng = torch.Generator().manual_seed(1)
+    features = torch.randn(600, 10, generator=rng)
+    bits = (features[:, 0] - 2).exp().double()
+    pairs = training.LabelledPairs(
+        features, bits, 0.05 * bits, torch.arange(600) // 6, {"attention": 0}
+    )
+    held_out = pairs.texts >= 90
+    head = unmask.DependenceHead(training.fit(pairs, held_out))
+    predicted = head.bits(features[held_out])
+    assert np.corrcoef(predicted.log(), bits[held_out].log())[0, 1] > 0.97
+
+
+def test_the_head_predicts_in_one_pass_per_step(trained: unmask.LanguageModel) -> None:
+    head = trained.head
+    assert head is not None
+    assert head.facts["features"]["attention"] == 2 * 2 * 4
+    (one,) = trained.fill_together([TEXT], rule="head", threshold=0.0, settings=QUIET)
+    (surest,) = trained.fill_together([TEXT], rule="surest", settings=QUIET)
+    assert one["token"] == surest["token"]
+    (every,) = trained.fill_together([TEXT], rule="head", threshold=99, settings=QUIET)
+    assert (len(every["groups"]), every["forward_passes"]) == (1, 1)
+    (some,) = trained.fill_together([TEXT], rule="head", threshold=0.3, settings=QUIET)
+    assert some["forward_passes"] == len(some["groups"])
+    (filled,) = trained.fill(TEXT, together=0.3, settings=QUIET)
+    assert filled == some
+
+
+def test_passes_choose_the_bound(trained: unmask.LanguageModel) -> None:
+    head = trained.head
+    assert head is not None
+    bounds = [head.threshold_for(passes, 6) for passes in (1, 1.5, 2, 3, 4, 5, 6)]
+    assert bounds == sorted(bounds, reverse=True)
+    assert (bounds[0], bounds[-1]) == (math.inf, 0.0)
+    (fill,) = trained.fill(TEXT, passes=4, settings=QUIET)
+    assert fill["forward_passes"] == 4
+    (fill,) = trained.fill(TEXT, passes=1, settings=QUIET)
+    assert fill["forward_passes"] == 1
+
+
+def test_a_bound_lies_between_those_that_were_counted() -> None:
+    passes = [[4.0, 2.0, 1.0], [8.0, 4.0, 2.0]]
+    table = {"bounds": [0.1, 0.4, 1.6], "blanks": [4, 8], "passes": passes}
+    head = unmask.DependenceHead({}, {"passes": table})
+    assert head.threshold_for(2, 4) == pytest.approx(0.4)
+    assert head.threshold_for(3, 4) == pytest.approx(0.2)
+    # of six blanks the mean of both rows: 6, 3, 1.5
+    assert head.threshold_for(3, 6) == pytest.approx(0.4)
+    assert head.threshold_for(1.2, 6) == pytest.approx(1.6)
+
+
+def test_a_file_gives_back_the_head_and_knows_its_model(
+    trained: unmask.LanguageModel, tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = trained.head
+    assert head is not None
+    head.save(tmp_path / "sub" / FILE)
+    again = unmask.DependenceHead.load(tmp_path / "sub" / FILE)
+    assert again.to_dict() == head.to_dict()
+    assert all(torch.equal(again.tensors[name], one) for name, one in head.tensors.items())
+    again.check(trained.model, "bert")
+    other = unmask.load(build("roberta"))
+    with pytest.raises(unmask.ModelError, match="was trained for other weights"):
+        again.check(other.model, "roberta")
+    (tmp_path / "bad").write_bytes(b"x")
+    with pytest.raises(unmask.ModelError, match="is no dependence head"):
+        unmask.DependenceHead.load(tmp_path / "bad")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert place_of(str(tmp_path)) == tmp_path / FILE
+    assert place_of("a/model").is_relative_to(tmp_path / "cache")
+
+
+def test_a_model_in_a_folder_has_the_head_beside_it(
+    trained: unmask.LanguageModel, tmp_path
+) -> None:
+    for part in build("bert"):
+        part.save_pretrained(tmp_path)
+    assert unmask.load(tmp_path).head is None
+    assert trained.head is not None
+    trained.head.save(tmp_path / FILE)
+    lm = unmask.load(tmp_path)
+    (one,) = lm.fill(TEXT, together=0.3, settings=QUIET)
+    assert one == trained.fill(TEXT, together=0.3, settings=QUIET)[0]
+
+
+def test_without_attention_the_model_keeps_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "_STEPS", 100)
+    monkeypatch.setattr(training, "BOUNDS", (0.5, 3.0))
+    monkeypatch.setattr(training, "_COUNTED_TEXTS", 1)
+    lm = unmask.load(build("bert"))
+    head = lm.train_head(texts(12), samples=4, attention=False, settings=QUIET)
+    assert not head.reads_attention
+    lm.head = head
+    (fill,) = lm.fill_together([TEXT], rule="head", threshold=0.3, settings=QUIET)
+    assert fill["forward_passes"] == len(fill["groups"])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"passes": 2}, "has no dependence head"),
+        ({"passes": 0, "together": None}, "has no dependence head"),
+        ({"passes": 2, "together": 0.1}, "give one of them"),
+        ({"passes": 2, "method": "ag"}, "takes no method"),
+    ],
+)
+def test_what_cannot_be_filled_is_refused(options: dict[str, object], said: str) -> None:
+    lm = unmask.load(build("bert"))
+    with pytest.raises(unmask.UnmaskError, match=said):
+        lm.fill(TEXT, settings=QUIET, **options)
+
+
+def test_too_few_texts_are_refused() -> None:
+    lm = unmask.load(build("bert"))
+    with pytest.raises(unmask.UnmaskError, match="at least 10 texts of 4 or more tokens"):
+        lm.train_head(["the cat sat.", *texts(3)], settings=QUIET)
