@@ -34,6 +34,7 @@ DIFFERENT = {
     "sequence": "can be left out of an assay (variants)",
     "examples": "of a cost, or per mask (evaluate)",
     "max_passes": "a visitor of the demo waits",
+    "passes": "of a whole training (tune), or of one text",
 }
 
 
