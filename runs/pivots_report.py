@@ -1,4 +1,4 @@
-"""Write docs/results/pivots.md from the rows that runs/pivots.py measured.
+"""Renew the tables of docs/results/pivots.md from the rows that runs/pivots.py measured.
 
     python runs/pivots_report.py --rows pivots.jsonl --joints better-joints.jsonl --output FILE
 
@@ -8,9 +8,9 @@
 import argparse
 import sys
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
 from pathlib import Path
 
+import marked_page
 import numpy as np
 from better_joints_report import METRICS, Row, read
 
@@ -25,28 +25,6 @@ ORACLE, RANDOM = "gold", "random"
 AXES = {"0": "first", "1": "second"}
 # the gaps that the choice of a pivot is held against
 OTHERS = ("mlm", "mrf-logit", "mrf", "ag-paper", "log-pool")
-
-HEADER = """\
-# The pivot of HCB
-
-The Hammersley-Clifford-Besag joint depends on a pivot token where a model's two conditionals are
-incompatible. The paper takes the likeliest token of the doubly masked distribution and reports, in
-a footnote, little sensitivity in preliminary experiments, without figures. Here are figures.
-
-`hcb` on masked pairs of SNLI test sentences, exact over the whole vocabulary, under these pivots:
-the likeliest token; the token that was masked (an oracle, for comparison); the 2nd, 10th, 100th and
-1000th likeliest; and ordinary tokens drawn uniformly by a hash of the example's id, averaged where
-they have one row. Each on both blanks: with the pivot on the first, the joint keeps the model's
-q(a | b) and all error falls on the other conditional; on the second, the other way round. The
-paper's is the likeliest on the first blank. Measured by `runs/pivots.sh`; the rows, with example
-ids, are in [pivots.jsonl](pivots.jsonl), those of the other constructions, on the same examples, in
-[better-joints.jsonl](better-joints.jsonl).
-
-NLLs are per token and everything is in nats; lower is better. Brackets are 95% bootstrap intervals
-(percentiles of 10,000 resamples of sentences). **Bold**: the interval excludes zero; with so many
-cells, one in twenty would by chance. With the gold token as pivot G-KL is 0, and U-NLL the model's
-own, by construction.
-"""
 
 
 def kinds(row: Row) -> list[str]:
@@ -156,61 +134,36 @@ def spread_table(rows: list[Row]) -> Iterator[str]:
         yield f"| {name} | {cells(means(moved, sentences(rows)))} |"
 
 
-def reading(rows: list[Row], joints: list[Row]) -> Iterator[str]:
-    """How the choice of a pivot compares with the choice of a construction, in P-NLL."""
-    metric = "pairwise_nll"
-    base = column(rows, AXIS, PIVOT, metric)
-    moved = {
-        f"{blank} blank, {kind}": float((column(rows, axis, kind, metric) - base).mean())
+def changes(rows: list[Row]) -> dict[str, Estimate]:
+    """P-NLL by every rule that anyone could follow, minus that by the paper's."""
+    base = columns(rows, AXIS, PIVOT)
+    metric = list(METRICS).index("pairwise_nll")
+    return {
+        f"{blank} blank, {kind}": paired_differences(
+            columns(rows, axis, kind), base, sentences(rows)
+        )[metric]
         for axis, blank in AXES.items()
         for kind in kinds(rows[0])
         if kind != ORACLE and (axis, kind) != (AXIS, PIVOT)
     }
-    low, high = min(moved, key=lambda key: moved[key]), max(moved, key=lambda key: moved[key])
-    yield "In P-NLL, another rule for the pivot that anyone could follow changes the mean by"
-    yield f"{moved[low]:+.3f} ({markdown(low)}) to {moved[high]:+.3f} ({markdown(high)})."
-    if joints:
-        gaps = [
-            f"`{method}` {np.mean([row['metrics'][method][metric] for row in joints] - base):+.3f}"
-            for method in OTHERS
-        ]
-        yield f"On the same examples other constructions differ from it by: {', '.join(gaps)}."
-    largest = spreads()["largest minus smallest, first blank"]
-    over = np.mean([largest(row, metric) > 0.1 for row in rows])
-    yield f"In {100 * over:.0f}% of the examples the pivots on the first blank alone lie more than"
-    yield "0.1 apart."
 
 
-def conclusion(rows: list[Row]) -> Iterator[str]:
-    """The paper's footnote, held against both kinds of blanks."""
-    metric, better, worse = list(METRICS).index("pairwise_nll"), [], []
+def summary_table(rows: list[Row]) -> Iterator[str]:
+    """How the choice of a pivot moves P-NLL, in one line for each kind of blanks."""
+    heads = ["blanks", "examples", "moved within an example", "lowest rule", "highest rule"]
+    yield f"| {' | '.join([*heads, 'better', 'worse'])} |"
+    yield "|---|---|---|---|---|---|---|"
     whole = spreads()["largest minus smallest, both"]
-    moved = []
     for mask in sorted({row["mask"] for row in rows}):
         group = [row for row in rows if row["mask"] == mask]
-        base = columns(group, AXIS, PIVOT)
-        for axis, blank in AXES.items():
-            for kind in kinds(group[0]):
-                if kind == ORACLE or (axis, kind) == (AXIS, PIVOT):
-                    continue
-                found = paired_differences(columns(group, axis, kind), base, sentences(group))
-                name = f"{blank} blank, {kind}, {mask}"
-                if found[metric].high < 0:
-                    better.append(name)
-                elif found[metric].low > 0:
-                    worse.append(name)
+        moved = changes(group)
+        low, high = (end(moved, key=lambda name: moved[name].value) for end in (min, max))
         mean = np.mean([whole(row, "pairwise_nll") for row in group])
-        moved.append(f"{mean:.2f} nats between {mask} blanks")
-    yield "**What comes out.** The paper's footnote holds for the mean over examples, not for an"
-    yield "example: the pivots that anyone could choose move one example's P-NLL by"
-    yield f"{' and '.join(moved)}, on average (largest minus smallest)."
-    if better:
-        yield f"On average these rules are better than the paper's: {markdown('; '.join(better))}."
-    else:
-        yield "On average no other rule is better than the paper's beyond the noise."
-    if worse:
-        yield f"Worse: {markdown('; '.join(worse))}."
-    yield ""
+        ends = [f"{moved[name].value:+.3f} ({markdown(name)})" for name in (low, high)]
+        better = "; ".join(name for name, gap in moved.items() if gap.high < 0) or "none"
+        worse = "; ".join(name for name, gap in moved.items() if gap.low > 0) or "none"
+        cells = [markdown(mask), str(len(group)), f"{mean:.3f}", *ends]
+        yield f"| {' | '.join([*cells, markdown(better), markdown(worse)])} |"
 
 
 def matched(rows: list[Row], joints: list[Row]) -> list[Row]:
@@ -220,36 +173,30 @@ def matched(rows: list[Row], joints: list[Row]) -> list[Row]:
     return [row for row in found if row] if all(found) else []
 
 
-def page(rows: list[Row], joints: list[Row]) -> Iterator[str]:
+def blocks(rows: list[Row], joints: list[Row]) -> dict[str, list[str]]:
     models = sorted({row["model"] for row in rows})
     if len(models) != 1:
         raise unmask.UnmaskError(f"rows are of one model, not of {quoted(models)}")
-    yield HEADER
-    drawn = sum(map(_drawn, pivots(rows[0])))
-    yield f"Model: {markdown(models[0])}. {len(rows)} examples, {drawn} random pivots each."
-    yield "One model, one corpus and few examples: another model may differ.\n"
-    yield from conclusion(rows)
+    made = {"summary": list(summary_table(rows))}
     for mask in sorted({row["mask"] for row in rows}):
         group = [row for row in rows if row["mask"] == mask]
         others = matched(group, joints)
-        yield f"\n## {markdown(mask.capitalize())} blanks, {len(group)} examples\n"
-        yield from reading(group, others)
-        yield ""
-        yield from means_table(group)
-        yield ""
-        yield from differences_table(group, others)
-        yield ""
-        yield from spread_table(group)
-    versions = ", ".join(f"{package} {version(package)}" for package in ("torch", "transformers"))
-    yield f"\nMade with unmask {unmask.__version__}, {versions}, float32, on a CPU."
+        made[f"{mask} blanks"] = [
+            *means_table(group),
+            "",
+            *differences_table(group, others),
+            "",
+            *spread_table(group),
+        ]
+    return made
 
 
 def run(chosen: argparse.Namespace) -> None:
     rows = read([chosen.rows])
     if not rows:
         raise unmask.UnmaskError(f"{quoted(str(chosen.rows))} holds no rows; run runs/pivots.sh")
-    lines = page(rows, read([chosen.joints] if chosen.joints else []))
-    chosen.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    joints = read([chosen.joints] if chosen.joints else [])
+    marked_page.write_blocks(chosen.output, blocks(rows, joints))
 
 
 def main() -> int:

@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT / "runs"))
 
 import appendix_d  # noqa: E402
 import dependence_report  # noqa: E402
+import marked_page  # noqa: E402
 import pivots  # noqa: E402
 import pivots_report  # noqa: E402
 import scale_table  # noqa: E402
@@ -117,6 +118,10 @@ def test_the_published_casino_is_made_of_its_figures() -> None:
 # the pivot
 
 
+def pivot_lines(rows: list[dict[str, Any]], joints: list[dict[str, Any]]) -> list[str]:
+    return [line for lines in pivots_report.blocks(rows, joints).values() for line in (*lines, "")]
+
+
 def pivot_row(number: int, model: str = "toy", **values: float) -> dict[str, Any]:
     """A metric is the number of its example, plus what is given for a pivot on the first blank."""
     names = ["likeliest", "gold", "rank 2", "random 1", "random 2"]
@@ -150,7 +155,7 @@ JOINTS = [
 
 
 def test_pivots_are_held_against_the_papers_and_other_joints() -> None:
-    lines = list(pivots_report.page(ROWS, JOINTS))
+    lines = pivot_lines(ROWS, JOINTS)
     means = table(lines, "blank, pivot")
     assert list(means)[:4] == ["first, likeliest", "first, gold", "first, rank 2", "first, random"]
     assert len(means) == 8
@@ -160,13 +165,15 @@ def test_pivots_are_held_against_the_papers_and_other_joints() -> None:
     assert gaps["first, random"][0].startswith("**+0.200 ")
     assert gaps["second, likeliest"][0] == "+0.000 [+0.000, +0.000]"
     assert gaps["*ag-paper*"][0].startswith("**-1.000 ")
-    said = "\n".join(lines)
-    assert "4 examples, 2 random pivots each" in said
-    assert "+0.500 (first blank, rank 2)" in said
+    (summary,) = table(lines, "blanks").values()
+    assert summary == [
+        *("4", "0.500", "+0.000 (second blank, likeliest)", "+0.500 (first blank, rank 2)"),
+        *("none", "first blank, rank 2; first blank, random"),
+    ]
 
 
 def test_spread_within_an_example_leaves_out_the_oracle() -> None:
-    spread = table(list(pivots_report.page(ROWS, [])), "within an example")
+    spread = table(pivot_lines(ROWS, []), "within an example")
     assert spread["largest minus smallest, first blank"][0].startswith("0.500 [")
     assert spread["largest minus smallest, second blank"][0].startswith("0.000 [")
     deviation = spread["standard deviation over random pivots, first blank"][0]
@@ -174,19 +181,12 @@ def test_spread_within_an_example_leaves_out_the_oracle() -> None:
 
 
 def test_other_joints_are_shown_only_for_the_same_examples() -> None:
-    assert "ag-paper" not in "\n".join(pivots_report.page(ROWS, JOINTS[:3]))
-
-
-def test_pivots_take_no_markup_from_names() -> None:
-    rows = [pivot_row(n, HOSTILE) for n in range(3)]
-    said = "\n".join(pivots_report.page(rows, []))
-    assert "<img" not in said
-    assert f"Model: {INERT}." in said
+    assert "ag-paper" not in "\n".join(pivot_lines(ROWS, JOINTS[:3]))
 
 
 def test_rows_of_two_models_make_no_page() -> None:
     with pytest.raises(unmask.UnmaskError, match="one model"):
-        list(pivots_report.page([*ROWS, pivot_row(9, "other")], []))
+        pivots_report.blocks([*ROWS, pivot_row(9, "other")], [])
 
 
 def test_pivots_are_what_they_are_called() -> None:
@@ -216,9 +216,12 @@ def test_published_pivots_are_made_of_rows_without_text() -> None:
     folder = ROOT / "docs" / "results"
     rows = pivots_report.read([folder / "pivots.jsonl"])
     joints = pivots_report.read([folder / "better-joints.jsonl"])
-    made = "\n".join(pivots_report.page(rows, joints)).splitlines()
-    # the last line names versions
-    assert made[:-1] == (folder / "pivots.md").read_text(encoding="utf-8").splitlines()[:-1]
+    page = (folder / "pivots.md").read_text(encoding="utf-8")
+    assert marked_page.with_blocks(page, pivots_report.blocks(rows, joints)) == page
+    by_blanks = table(page.splitlines(), "blanks")
+    low, high = sorted(float(cells[1]) for cells in by_blanks.values())
+    assert f"examples by {low:.1f} to {high:.1f} nats" in " ".join(page.split())
+    assert {cells[4] for cells in by_blanks.values()} == {"none"}
     for row in rows:
         assert row["id"] == f"{row['sentence']}/{row['mask']}"
         strings = {key for key, value in row.items() if isinstance(value, str)}
