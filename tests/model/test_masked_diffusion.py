@@ -294,6 +294,17 @@ def test_it_is_trained_at_the_position_before(tiny_english: Any, shifted: str) -
     assert not vocabulary.places(batch)[:, 0].any()
 
 
+def test_a_model_that_takes_no_mask_of_padding_is_tuned(dream: str, tmp_path: Path) -> None:
+    lm = load(dream, shift=True)
+    texts = [f"{start} cat sat on the {mat}" for start in ("the", "a") for mat in WORDS]
+    tuning = unmask.Tuning(masks="any", passes=30, evaluations=1, learning_rate=0.01, keep="last")
+    tuned = unmask.tune(lm, [*texts, "the cat", "a dog"], tmp_path / "tuned", tuning)
+    assert tuned.passes == 30
+    assert tuned.kept.loss < tuned.evaluations[0].loss
+    again = load(str(tuned.folder), shift=True)
+    assert again.model.mask_id == lm.model.mask_id
+
+
 # --- presets, a time, jobs -----------------------------------------------------------------------
 
 

@@ -71,7 +71,9 @@ class HuggingFaceMaskedLM:
         self._replaced_at: dict[int, Replaced | None] = {}
         self._verified_lengths: set[int] = set()
         self._trimmed_lengths: dict[int, bool] = {}
-        self._takes_attention_mask = "attention_mask" in inspect.signature(model.forward).parameters
+        # whether rows may be padded: some take masks of other kinds only (Dream)
+        self.reads_masks = "attention_mask" in inspect.signature(model.forward).parameters
+        self._takes_attention_mask = self.reads_masks
         with self._lock:
             self._require_eval_mode()
             if self._takes_attention_mask:
@@ -352,7 +354,8 @@ class HuggingFaceMaskedLM:
             return True
         try:
             return not same_numbers(self._forward(ids, mask=True).logits, without)
-        except Exception:  # and one that takes masks of other kinds (Dream) does not
+        except Exception:  # and one that takes masks of other kinds does not
+            self.reads_masks = False
             return False
 
     def _probe_ids(self) -> Int[Tensor, "rows length"]:

@@ -40,7 +40,8 @@ class Network:
         self._config = copy.deepcopy(module.config)
         self.passes = self.tokens = 0
         self._bfloat16 = bfloat16
-        self._takes_attention = "attention_mask" in inspect.signature(module.forward).parameters
+        takes_mask = "attention_mask" in inspect.signature(module.forward).parameters
+        self._takes_attention: bool = getattr(lm.model, "reads_masks", takes_mask)
         padding = getattr(lm.tokenizer, "pad_token_id", None)
         # without a padding token or an attention mask, rows have one length
         self.pads = padding is not None and self._takes_attention
