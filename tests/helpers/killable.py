@@ -52,10 +52,16 @@ def finish(arguments: list[str], log: Path, timeout: float = 300) -> int:
     return process.exitcode
 
 
-def call(function: Callable[..., None], *arguments: object, timeout: float = 300) -> int:
-    """Call a function of a test's module in such a process; returns the exit code."""
+def begin(function: Callable[..., None], *arguments: object) -> ForkServerProcess:
+    """Begin to call a function of a test's module in such a process."""
     process = _CONTEXT.Process(target=function, args=arguments, daemon=True)
     process.start()
+    return process
+
+
+def call(function: Callable[..., None], *arguments: object, timeout: float = 300) -> int:
+    """Call a function of a test's module in such a process; returns the exit code."""
+    process = begin(function, *arguments)
     process.join(timeout)
     assert process.exitcode is not None
     return process.exitcode

@@ -53,6 +53,18 @@ class Rows:
 UseDistributions = Callable[[Int[Tensor, " some"], int, Float[Tensor, "some size"]], None]
 
 
+@dataclass(frozen=True, eq=False)
+class TokenLogProbs:
+    """Log-probabilities of tokens, in float64, and whether no token is likelier in their place."""
+
+    log_probs: Float[Tensor, "*shape"]
+    are_likeliest: Bool[Tensor, "*shape"]
+
+    def view(self, *shape: int) -> "TokenLogProbs":
+        """The same in another shape."""
+        return TokenLogProbs(self.log_probs.view(shape), self.are_likeliest.view(shape))
+
+
 class RowReader:
     """Reads a model over rows, in batches, and counts the forward passes.
 
@@ -180,16 +192,27 @@ class RowReader:
 
         In float64, on the CPU.
         """
+        return self.token_log_probs(ids, positions, tokens).log_probs
+
+    def token_log_probs(
+        self,
+        ids: Int[Tensor, "rows length"],
+        positions: Int[Tensor, "rows read"],
+        tokens: Int[Tensor, "rows read given"],
+    ) -> TokenLogProbs:
+        """The same, and which of the tokens are the likeliest."""
         kept = torch.zeros(tokens.shape, dtype=torch.float64)
+        are_likeliest = torch.zeros(tokens.shape, dtype=torch.bool)
         outcomes = Outcomes.every(self.model)
 
         def fold(batch: slice, readouts: Tensor) -> None:
-            batch_tokens = tokens[batch]
-            log_probs = folded(readouts.flatten(0, 1), outcomes, batch_tokens.flatten(0, 1))[0]
-            kept[batch] = log_probs.view(batch_tokens.shape)
+            shape, given = tokens[batch].shape, tokens[batch].flatten(0, 1)
+            log_probs, _, highest = folded(readouts.flatten(0, 1), outcomes, given)
+            kept[batch] = log_probs.view(shape)
+            are_likeliest[batch] = (log_probs >= highest[:, None]).view(shape)
 
         self.each_batch(Rows.of(ids), positions, fold, batch_for=0)
-        return kept
+        return TokenLogProbs(kept, are_likeliest)
 
     def each_inside(
         self,
@@ -349,8 +372,11 @@ def folded(
     outcomes: Outcomes,
     places: Int[Tensor, "rows given"],
     contexts: int = 0,
-) -> tuple[Float[Tensor, "rows given"], Likeliest]:
-    """Logits of the given tokens minus the log-sum-exp of all, and so many likeliest tokens."""
+) -> tuple[Float[Tensor, "rows given"], Likeliest, Float[Tensor, " rows"]]:
+    """Logits of the given tokens minus the log-sum-exp of all, and so many likeliest tokens.
+
+    Beside them the largest log-probability of any token.
+    """
     device = for_float64(readouts.device)
     places, none = places.to(device), torch.empty(len(places), 0, device=device)
     peak = torch.full(places.shape[:1], -torch.inf, device=device)
@@ -376,7 +402,8 @@ def folded(
         rest = _row_sums(tile.sub_(highest[:, None]).exp_())
         total = total * (peak.double() - highest).exp() + rest
         peak = highest
-    return given.double() - (peak + total.log())[:, None], likeliest
+    normaliser = peak + total.log()
+    return given.double() - normaliser[:, None], likeliest, peak - normaliser
 
 
 def _row_sums(terms: Float[Tensor, "rows columns"]) -> Float[Tensor, " rows"]:

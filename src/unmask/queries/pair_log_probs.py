@@ -84,7 +84,7 @@ class PairReader:
                     continue
                 chosen = readouts[row.to(readouts.device), blank.to(readouts.device)]
                 places = rows.places[batch][row, blank, None]
-                log_probs, likeliest = folded(chosen, outcomes, places, contexts)
+                log_probs, likeliest, _ = folded(chosen, outcomes, places, contexts)
                 kept.log_probs[batch][row, blank] = log_probs[:, 0].cpu()
                 width = likeliest.places.shape[1]
                 kept.logits[batch][row, blank, :width] = likeliest.logits.float().cpu()

@@ -8,10 +8,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
-from unmask.model.row_reader import RowReader
+from unmask.model.row_reader import RowReader, TokenLogProbs
 from unmask.model.shapes import Shape, run_by_shape
 from unmask.sequences.scores import TextScore, WordScore
 from unmask.sequences.texts import TokenisedText
@@ -22,7 +22,7 @@ def pseudo_log_likelihoods(
 ) -> list[TextScore]:
     """Scores of texts by either method."""
 
-    def log_probs(some: list[TokenisedText]) -> Float[Tensor, "texts tokens"]:
+    def log_probs(some: list[TokenisedText]) -> TokenLogProbs:
         return _log_probs(reader, some, later_too=method == "pll-word-l2r")
 
     return scores_by_length(reader, texts, log_probs, method=method)
@@ -31,7 +31,7 @@ def pseudo_log_likelihoods(
 def scores_by_length(
     reader: RowReader,
     texts: Sequence[TokenisedText],
-    log_probs: Callable[[list[TokenisedText]], Float[Tensor, "texts tokens"]],
+    log_probs: Callable[[list[TokenisedText]], TokenLogProbs],
     *,
     method: str,
     order: str | None = None,
@@ -42,21 +42,21 @@ def scores_by_length(
     """
 
     def scores(some: list[TokenisedText]) -> Iterator[TextScore]:
-        for text, by_token in zip(some, log_probs(some).tolist(), strict=True):
-            yield score_of(text, by_token, method, order)
+        by_text = log_probs(some)
+        likeliest = by_text.are_likeliest.sum(dim=1).tolist()
+        for text, by_token, count in zip(some, by_text.log_probs.tolist(), likeliest, strict=True):
+            yield score_of(text, by_token, method, order, likeliest=count)
 
     return run_by_shape(
         reader, texts, lambda text: Shape(len(text.ids), rows=len(text.places)), scores
     )
 
 
-def _log_probs(
-    reader: RowReader, texts: list[TokenisedText], *, later_too: bool
-) -> Float[Tensor, "texts tokens"]:
+def _log_probs(reader: RowReader, texts: list[TokenisedText], *, later_too: bool) -> TokenLogProbs:
     tokens = len(texts[0].places)
     hidden = _with_later_pieces(texts) if later_too else torch.eye(tokens).bool()
     ids, places, own = rows_by_token(reader, texts, hidden)
-    return reader.log_probs(ids, places, own[:, :, None]).view(-1, tokens)
+    return reader.token_log_probs(ids, places, own[:, :, None]).view(-1, tokens)
 
 
 def rows_by_token(
@@ -88,7 +88,11 @@ def _with_later_pieces(texts: list[TokenisedText]) -> Bool[Tensor, "texts tokens
 
 
 def score_of(
-    text: TokenisedText, log_probs: list[float], method: str, order: str | None = None
+    text: TokenisedText,
+    log_probs: list[float],
+    method: str,
+    order: str | None = None,
+    likeliest: int | None = None,
 ) -> TextScore:
     """The score of a text from the parts of its tokens."""
     words = tuple(
@@ -104,4 +108,5 @@ def score_of(
     )
     score, tokens = math.fsum(log_probs), len(log_probs)
     unknown = len(text.unknown) - text.unknown_given
-    return TextScore(text.text, method, score, tokens, words, tokens, unknown, order)
+    numbers = (score, tokens, words, tokens, unknown, order)
+    return TextScore(text.text, method, *numbers, likeliest_tokens=likeliest)

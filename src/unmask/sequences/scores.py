@@ -39,12 +39,13 @@ class TextScore(Guessable):
     methods it is not, and `order` is None. By `elbo` it is an estimate, and `standard_error` that
     of its mean over draws; None with one draw, and by the other methods. `unknown_tokens` counts
     the tokens that the vocabulary does not know: their part of the score is that of the unknown
-    token.
+    token. `likeliest_tokens` counts those that no other token beat where they were scored; None by
+    `elbo`.
 
     Examples:
         >>> score = lm.score("Two dogs are running.")
-        >>> score.tokens, round(score.per_token, 2)
-        (5, -0.95)
+        >>> score.tokens, round(score.per_token, 2), score.likeliest_tokens
+        (5, -0.95, 3)
     """
 
     text: str
@@ -56,6 +57,7 @@ class TextScore(Guessable):
     unknown_tokens: int = 0
     order: str | None = None
     standard_error: float | None = None
+    likeliest_tokens: int | None = None
 
     @property
     def per_token(self) -> float:

@@ -146,9 +146,14 @@ def tokenised(
     yield from _windows(lm, plain, name)
 
 
-def tokenised_or_reasons(lm: JointModel, texts: Sequence[str]) -> list[TokenisedText | str]:
-    """Each text as the model reads it, or why it cannot: one that it cannot take stops no other."""
-    pairs = zip(texts, _each(lm, texts), strict=True)
+def tokenised_or_reasons(
+    lm: JointModel, texts: Sequence[str], *, any_length: bool = False
+) -> list[TokenisedText | str]:
+    """Each text as the model reads it, or why it cannot: one that it cannot take stops no other.
+
+    With `any_length` also texts that are longer than the model takes.
+    """
+    pairs = zip(texts, _each(lm, texts, any_length), strict=True)
     return [_reason(one, text) if isinstance(one, ClozeError) else one for text, one in pairs]
 
 
@@ -180,12 +185,14 @@ def _windows(lm: JointModel, texts: Sequence[str], name: Name) -> Iterator[list[
 Encoded = tuple[tuple[int, ...], tuple[int, ...], tuple[Word, ...]]
 
 
-def _each(lm: JointModel, texts: Sequence[str]) -> list[TokenisedText | ClozeError]:
+def _each(
+    lm: JointModel, texts: Sequence[str], any_length: bool = False
+) -> list[TokenisedText | ClozeError]:
     """Each text as the model reads it, or an error that begins with `_ITSELF`."""
     errors = {number: why for number, one in enumerate(texts) if (why := _unusable(lm, one))}
     usable = [text for number, text in enumerate(texts) if number not in errors]
     read = zip(usable, _encoded(lm.tokenizer, usable), strict=True)
-    made = iter([_made(lm, text, one) for text, one in read])
+    made = iter([_made(lm, text, one, any_length) for text, one in read])
     return [errors.get(number) or next(made) for number in range(len(texts))]
 
 
@@ -204,12 +211,14 @@ def _unusable(lm: JointModel, text: object) -> ClozeError | None:
     return None
 
 
-def _made(lm: JointModel, text: str, encoded: Encoded | ClozeError) -> TokenisedText | ClozeError:
+def _made(
+    lm: JointModel, text: str, encoded: Encoded | ClozeError, any_length: bool
+) -> TokenisedText | ClozeError:
     if isinstance(encoded, ClozeError):
         return encoded
     try:
         made = _with_unknown(TokenisedText(text, *encoded), lm.tokenizer)
-        _check(lm, made)
+        _check(lm, made, any_length)
     except ClozeError as error:
         return error
     if not isinstance(text, Continuation):
@@ -285,13 +294,13 @@ def _read_slow(tokenizer: Any, texts: list[str]) -> Iterator[Encoded]:
         yield ids, places, tuple(words)
 
 
-def _check(lm: JointModel, text: TokenisedText) -> None:
+def _check(lm: JointModel, text: TokenisedText, any_length: bool) -> None:
     """Reject a text that the model cannot score."""
     if lm.model.mask_id in text.ids:
         raise ClozeError(
             f"{_ITSELF} holds {printable(lm.tokenizer.mask_token)}; a whole text has no blanks"
         )
-    if lm.max_length is not None and len(text.ids) > lm.max_length:
+    if not any_length and lm.max_length is not None and len(text.ids) > lm.max_length:
         raise ClozeError(
             f"{_ITSELF} has {len(text.ids)} tokens; this model takes at most {lm.max_length}"
         )

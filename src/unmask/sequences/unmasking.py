@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from unmask.logspace import row_blocks
-from unmask.model.row_reader import Outcomes, RowReader, Rows, require_finite
+from unmask.model.row_reader import Outcomes, RowReader, Rows, TokenLogProbs, require_finite
 from unmask.sequences.pll import rows_by_token, scores_by_length
 from unmask.sequences.scores import TextScore
 from unmask.sequences.texts import TokenisedText
@@ -44,7 +44,7 @@ def unmasking_log_probs(
 ) -> list[TextScore]:
     """Log-probabilities of texts, their tokens revealed in that order."""
 
-    def log_probs(some: list[TokenisedText]) -> Float[Tensor, "texts tokens"]:
+    def log_probs(some: list[TokenisedText]) -> TokenLogProbs:
         if order == LEFT_TO_RIGHT:
             return _left_to_right(reader, some)
         return _most_certain_first(reader, some, order)
@@ -52,20 +52,19 @@ def unmasking_log_probs(
     return scores_by_length(reader, texts, log_probs, method="unmasking", order=order)
 
 
-def _left_to_right(reader: RowReader, texts: list[TokenisedText]) -> Float[Tensor, "texts tokens"]:
+def _left_to_right(reader: RowReader, texts: list[TokenisedText]) -> TokenLogProbs:
     count = len(texts[0].places)
     # of every token, itself and all that follow
     hidden = torch.ones(count, count, dtype=torch.bool).triu()
-    return _read(reader, *rows_by_token(reader, texts, hidden)).log_probs.view(-1, count)
+    return _read(reader, *rows_by_token(reader, texts, hidden)).view(-1, count)
 
 
-def _most_certain_first(
-    reader: RowReader, texts: list[TokenisedText], order: str
-) -> Float[Tensor, "texts tokens"]:
+def _most_certain_first(reader: RowReader, texts: list[TokenisedText], order: str) -> TokenLogProbs:
     ids = torch.tensor([text.ids for text in texts])
     places = torch.tensor([text.places for text in texts])
     revealed = ids.scatter(1, places, reader.model.mask_id)
-    certainty = torch.zeros(places.shape, dtype=torch.float64)
+    log_probs = torch.zeros(places.shape, dtype=torch.float64)
+    are_likeliest = torch.zeros(places.shape, dtype=torch.bool)
     # of every text, the ranks of its masked places
     left = torch.arange(places.shape[1]).repeat(len(texts), 1)
     while left.shape[1]:
@@ -73,10 +72,11 @@ def _most_certain_first(
         tokens = ids.gather(1, at)
         read = _read(reader, revealed, at, tokens)
         chosen = _chosen(reader, revealed, at, _CERTAINTY[order], read.largest)[:, None]
-        certainty.scatter_(1, left.gather(1, chosen), read.log_probs.gather(1, chosen))
+        log_probs.scatter_(1, left.gather(1, chosen), read.log_probs.gather(1, chosen))
+        are_likeliest.scatter_(1, left.gather(1, chosen), read.are_likeliest.gather(1, chosen))
         revealed.scatter_(1, at.gather(1, chosen), tokens.gather(1, chosen))
         left = left[torch.arange(left.shape[1]) != chosen].view(len(texts), -1)
-    return certainty
+    return TokenLogProbs(log_probs, are_likeliest)
 
 
 # --- which place is next -----------------------------------------------------------------------
@@ -119,10 +119,9 @@ def first_of_the_best(
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class Reading(TokenLogProbs):
     """At some places of some rows: the log-probability of a token, the two largest of any."""
 
-    log_probs: Float[Tensor, "rows places"]
     largest: Float[Tensor, "rows places 2"]
 
 
@@ -136,6 +135,7 @@ def _read(
     outcomes, places = Outcomes.every(reader.model), at.shape[1]
     given = tokens.reshape(-1, 1)
     log_probs = torch.zeros(given.shape, dtype=torch.float64)
+    are_likeliest = torch.zeros(given.shape, dtype=torch.bool)
     largest = torch.zeros(len(given), 2, dtype=torch.float64)
 
     def fold(batch: slice, readouts: Float[Tensor, "rows places width"]) -> None:
@@ -146,10 +146,14 @@ def _read(
             total = torch.logsumexp(logits.double(), dim=1, keepdim=True)
             # the lowest too: minus infinity leaves no trace in a sum of exponentials
             require_finite(torch.isfinite(total[:, 0] - logits.amin(dim=1)).all())
-            log_probs[here] = (logits.gather(1, given[here].to(logits.device)) - total).cpu()
+            own = logits.gather(1, given[here].to(logits.device))
+            log_probs[here] = (own - total).cpu()
             # of a vocabulary of one token, the same twice
             top = logits.topk(min(2, outcomes.size), dim=1).values
+            are_likeliest[here] = (own >= top[:, :1]).cpu()
             largest[here] = (top - total).exp().cpu()
 
     reader.each_batch(Rows.of(ids), at, fold, batch_for=0)
-    return Reading(log_probs.view(at.shape), largest.view(*at.shape, 2))
+    return Reading(
+        log_probs.view(at.shape), are_likeliest.view(at.shape), largest.view(*at.shape, 2)
+    )
