@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from table1_here_report import all_less, less, settings
 
+from unmask.bootstrap import DEFAULT, Estimate, means
 from unmask.errors import UnmaskError
-from unmask.evaluation.reports.bootstrap import DEFAULT, Estimate, means
 from unmask.evaluation.reports.tables import FEWEST
 from unmask.evaluation.rows import ResultRow
 from unmask.evaluation.run import EvaluationRun, read_run

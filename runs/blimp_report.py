@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import unmask
-from unmask.evaluation.reports.bootstrap import means
+from unmask.bootstrap import means
 from unmask.markup import markdown
 from unmask.printable import printable, quoted
 from unmask.sequences.minimal_pairs import Accuracy, Verdict, accuracies, accuracy

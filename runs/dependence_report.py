@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from unmask.evaluation.reports.bootstrap import Estimate, Numbers, means, paired_differences, ratios
+from unmask.bootstrap import Estimate, Numbers, means, paired_differences, ratios
 from unmask.markup import markdown
 
 Row = dict[str, Any]

@@ -27,9 +27,9 @@ import torch
 from torch import Tensor
 
 import unmask
+from unmask.bootstrap import DEFAULT, Estimate, means
 from unmask.errors import UnmaskError
 from unmask.evaluation.masks import MASKS, MaskedPair, examples
-from unmask.evaluation.reports.bootstrap import DEFAULT, Estimate, means
 from unmask.jobs.canonical import sha256
 from unmask.model.row_reader import Outcomes, RowReader, Rows
 from unmask.records.corpora import CorpusSpec, read_corpus

@@ -15,7 +15,7 @@ import numpy as np
 from better_joints_report import METRICS, Row, read
 
 import unmask
-from unmask.evaluation.reports.bootstrap import Estimate, Numbers, means, paired_differences
+from unmask.bootstrap import Estimate, Numbers, means, paired_differences
 from unmask.markup import markdown
 from unmask.printable import printable, quoted
 

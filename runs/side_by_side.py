@@ -34,9 +34,9 @@ from table1_here_report import (
 )
 
 from unmask import markup
+from unmask.bootstrap import Estimate, Resampling
 from unmask.constructions import DEFAULT_METHOD
 from unmask.errors import UnmaskError
-from unmask.evaluation.reports.bootstrap import Estimate, Resampling
 from unmask.evaluation.reports.paper import TABLE
 from unmask.evaluation.reports.summary import summarise
 from unmask.evaluation.reports.tables import FEWEST

@@ -19,9 +19,9 @@ from typing import NamedTuple
 import marked_page
 
 from unmask import markup
+from unmask.bootstrap import DEFAULT, Estimate
 from unmask.errors import UnmaskError
 from unmask.evaluation.reports import rendering
-from unmask.evaluation.reports.bootstrap import DEFAULT, Estimate
 from unmask.evaluation.reports.distance import DistanceBin, by_setting
 from unmask.evaluation.reports.figures import AXES, described, file_name
 from unmask.evaluation.reports.paper import TABLE

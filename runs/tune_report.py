@@ -27,8 +27,8 @@ import numpy as np
 import torch
 
 import unmask
+from unmask.bootstrap import Estimate, means, paired_differences
 from unmask.errors import UnmaskError
-from unmask.evaluation.reports.bootstrap import Estimate, means, paired_differences
 from unmask.evaluation.rows import ResultRow
 from unmask.evaluation.run import read_run
 from unmask.markup import markdown

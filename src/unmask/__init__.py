@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from unmask.queries.sampling.samples import Draw as Draw
     from unmask.queries.sampling.samples import Frequency as Frequency
     from unmask.queries.sampling.samples import Samples as Samples
+    from unmask.sequences.consistency.result import Consistency as Consistency
+    from unmask.sequences.consistency.statistics import Statistic as Statistic
     from unmask.sequences.landscapes import Epistasis as Epistasis
     from unmask.sequences.landscapes import Landscape as Landscape
     from unmask.sequences.mutations import MutationEffect as MutationEffect

@@ -20,7 +20,7 @@ from unmask.errors import ClozeError, MethodError, ModelError, SupportError
 from unmask.joints.fill import Fill
 from unmask.lazy import computed_once
 from unmask.model.row_reader import RowReader
-from unmask.names import DEFAULT_VARIANT_METHOD, DRAWS
+from unmask.names import CONSISTENCY_PASSES, DEFAULT_VARIANT_METHOD, DRAWS, ORDERS_DRAWN
 from unmask.printable import printable, quoted
 from unmask.queries import fill_mask_output as fill_results
 from unmask.queries.costs.cost import Cost
@@ -73,6 +73,8 @@ from unmask.queries.sampling.gibbs import (
 )
 from unmask.queries.sampling.samples import Samples
 from unmask.queries.word_targets import PiecePrior, Targets, WordFill, WordQuestion, fill_targets
+from unmask.sequences.consistency.measuring import ConsistencyOptions
+from unmask.sequences.consistency.result import Consistency, consistency_of
 from unmask.sequences.landscapes import Landscape, landscape
 from unmask.sequences.mutations import (
     MutationEffect,
@@ -766,6 +768,44 @@ class LanguageModel(JointModel):
             order=order,
             settings=settings,
         )
+
+    def consistency(
+        self,
+        texts: Sequence[str],
+        *,
+        contrasts: Sequence[str | None] | None = None,
+        orders: int = ORDERS_DRAWN,
+        max_passes: int = CONSISTENCY_PASSES,
+        exact: bool = False,
+        seed: int = 0,
+        settings: Settings | None = None,
+    ) -> Consistency:
+        """How far the model contradicts itself on texts, by blanks and orders of unmasking.
+
+        Of every text two pairs of tokens are masked, neighbours and any two, and all its tokens are
+        revealed in several orders. A model with one joint distribution would answer alike.
+
+        Args:
+            texts: A list of texts without mask tokens.
+            contrasts: For each text the other one of a minimal pair, or None; one with another
+                number of tokens gives no verdict.
+            orders: Random orders of unmasking per text.
+            max_passes: Forward passes per pair of blanks over a large vocabulary.
+            exact: Whether to run every token of it instead.
+            seed: Seed of everything that is drawn.
+            settings: How to run the model: batch size, memory limit, progress.
+        Returns:
+            The answers, with `statistics`, a `card` and `plot`.
+        Raises:
+            ClozeError: A text is empty, too long, has mask tokens or fewer than two tokens.
+            MethodError: There are fewer than two orders.
+        Examples:
+            >>> answers = lm.consistency(["Two dogs are running."], orders=2, max_passes=101)
+            >>> len(answers.rows)
+            7
+        """
+        options = ConsistencyOptions(orders=orders, max_passes=max_passes, exact=exact, seed=seed)
+        return consistency_of(self, texts, contrasts, options, settings)
 
     def pairs(
         self,

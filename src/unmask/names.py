@@ -29,6 +29,13 @@ TEXT_FORMATS, BINARY_FORMATS = ("csv", "jsonl", "tsv"), ("parquet",)
 OUTPUT_FORMATS = tuple(sorted((*TEXT_FORMATS, *BINARY_FORMATS)))
 
 
+# of a pair of blanks whose model is only asked how far it contradicts itself: the errors of an
+# estimate are smaller than the spread over a hundred pairs
+CONSISTENCY_PASSES = 401
+# random orders of unmasking, where their spread is measured
+ORDERS_DRAWN = 8
+
+
 @dataclass(frozen=True)
 class Measure:
     """A measure of dependence: its unit, its name in a sentence, and its meaning for two places."""
@@ -92,19 +99,19 @@ class OutputColumn(NamedTuple):
 
 def _columns() -> dict[str, OutputColumn]:
     """Every column, by its name: METHOD and METRIC stand for names of methods and metrics."""
-    rows = ("fill", "pairs", "score", "variants", "dependence", "evaluate")
+    rows = ("fill", "pairs", "score", "variants", "dependence", "consistency", "evaluate")
     by_commands: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
         rows: {"reason": ("text", "why the row has no numbers; empty if it has")},
-        ("pairs", "score", "variants", "dependence", "evaluate", "report"): {
+        ("pairs", "score", "variants", "dependence", "consistency", "evaluate", "report"): {
             "model": ("text", "name of the model"),
         },
         ("fill", "pairs", "score", "mutations"): {
             "method": ("text", "method or construction that the numbers are by"),
         },
-        ("fill", "pairs", "mutations", "evaluate"): {
+        ("fill", "pairs", "mutations", "consistency", "evaluate"): {
             "incompatibility": ("bits", "J: how far the two conditionals contradict each other"),
         },
-        ("pairs", "score", "mutations", "evaluate"): {
+        ("pairs", "score", "mutations", "consistency", "evaluate"): {
             "forward_passes": ("count", "forward passes of the model for the row"),
         },
         ("pairs", "score"): {
@@ -151,9 +158,7 @@ def _columns() -> dict[str, OutputColumn]:
             "pieces_2": ("count", "tokens of the second word"),
         },
         ("score",): {
-            "order": ("text", "order of unmasking"),
             "score": ("unit", "score of the text: the sum over its tokens"),
-            "tokens": ("count", "tokens that are scored"),
             "word_number": ("index", "number of the word, from 0"),
             "word": ("text", "the word"),
             "start": ("characters", "where the word begins in the text"),
@@ -179,14 +184,38 @@ def _columns() -> dict[str, OutputColumn]:
             "interaction": ("nats", "log_odds minus the sum of single_log_odds"),
         },
         ("dependence",): {
-            "first": ("index", "number of the first place, from 0"),
-            "second": ("index", "number of the second place"),
             "first_name": ("text", "word, residue or blank at the first place"),
             "second_name": ("text", "the same at the second place"),
-            "distance": ("places", "how far apart the two are: 1 if they are neighbours"),
-            "mutual_information": ("bits", "how far filling one place moves the other"),
             "jacobian": ("nats", "how far writing other tokens at one place moves the other"),
             "tree": ("true or false", "whether the pair is an edge of the strongest tree"),
+        },
+        ("score", "consistency"): {
+            "order": ("text", "order of unmasking"),
+            "tokens": ("count", "tokens that are scored"),
+        },
+        ("dependence", "consistency"): {
+            "first": ("index", "number of the first place, from 0"),
+            "second": ("index", "number of the second place"),
+            "distance": ("places", "how far apart the two are: 1 if they are neighbours"),
+            "mutual_information": ("bits", "how much the two places tell about each other"),
+        },
+        ("consistency",): {
+            "text_id": ("text", "digest of the text: the same with every model"),
+            "part": ("text", "adjacent or random: a pair of blanks; order: the whole text"),
+            "first_token": ("text", "true token of the first blank"),
+            "second_token": ("text", "true token of the second blank"),
+            "marginal_divergence": (
+                "bits",
+                "between a blank's distribution and the mean of its conditionals, of both blanks",
+            ),
+            "first_then_second": ("nats", "log p(a) + log p(b | a) of the true tokens"),
+            "second_then_first": ("nats", "log p(b) + log p(a | b)"),
+            "independent": ("nats", "log p(a) + log p(b)"),
+            "pseudo_gibbs": ("nats", "log p(a, b) by pseudo-gibbs"),
+            "log_pool": ("nats", "log p(a, b) by log-pool"),
+            "ensemble": ("nats", "log p(a, b) by the mean of all conditionals"),
+            "text_log_p": ("nats", "log-probability of the text in this order"),
+            "contrast_log_p": ("nats", "that of the other text of its minimal pair"),
         },
         ("evaluate",): {
             "example_id": ("text", "sentence and mask"),

@@ -15,6 +15,7 @@ from unmask.cli import _COMMANDS, mutations
 from unmask.cli.command import declared
 from unmask.constructions import CONSTRUCTIONS
 from unmask.evaluation.kind import Evaluate
+from unmask.jobs.kinds.consistency import ConsistencyKind
 from unmask.jobs.kinds.dependence import DependenceKind
 from unmask.jobs.kinds.fill import FillKind
 from unmask.jobs.kinds.pairs import PairsKind
@@ -33,8 +34,10 @@ DIFFERENT = {
     "column": "one column of texts (score), or several of a corpus",
     "sequence": "can be left out of an assay (variants)",
     "examples": "of a cost, or per mask (evaluate)",
-    "max_passes": "a visitor of the demo waits",
+    "max_passes": "a visitor of the demo waits, and one joint needs fewer (consistency)",
     "passes": "of a whole training (tune), or of one text",
+    "exact": "of constructions, or of one joint (consistency)",
+    "model": "not needed to compare what was measured (consistency)",
 }
 
 
@@ -51,10 +54,11 @@ def test_an_option_is_the_same_wherever_it_is() -> None:
 def test_commands_over_rows_have_the_same_options() -> None:
     shared = {"input", "input_format", "limit", "output", "output_format", "json", "strict"}
     shared |= {"dry_run", "quiet", "shard", "texts_per_unit", "method", "ray", "workers", "wait"}
-    for name in ("fill", "pairs", "score", "variants", "dependence"):
+    for name in ("fill", "pairs", "score", "variants", "dependence", "consistency"):
         names = {one.name for one in declared(_COMMANDS[name])}
-        # dependence has measures
-        assert shared - names <= ({"method"} if name == "dependence" else set()), name
+        # they have measures, or all of them
+        others = {"method"} if name in ("dependence", "consistency") else set()
+        assert shared - names <= others, name
     for name in ("mutations", "landscape", "evaluate", "tune"):
         assert "dry_run" in {one.name for one in declared(_COMMANDS[name])}, name
 
@@ -71,6 +75,7 @@ def written(command: str) -> set[str]:
         ],
         "variants": [VariantsKind(methods=tuple(METHODS), file_column="assay")],
         "dependence": [DependenceKind(measure=name, tree=True) for name in MEASURES],
+        "consistency": [ConsistencyKind()],
     }
     if command == "evaluate":
         return set(Evaluate.output_columns)
@@ -94,7 +99,8 @@ def general(command: str, column: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "command", ["fill", "pairs", "score", "variants", "dependence", "evaluate", "mutations"]
+    "command",
+    ["fill", "pairs", "score", "variants", "dependence", "consistency", "evaluate", "mutations"],
 )
 def test_the_page_has_the_columns_of_a_command_and_no_other(command: str) -> None:
     of_page = {name for name, column in COLUMNS.items() if command in column.commands}

@@ -26,7 +26,7 @@ CONCEPTS = sorted((ROOT / "docs" / "concepts").glob("*.md"))
 MANIFESTS = sorted((FOLDER / "kubernetes").glob("*.yaml"))
 COMMANDS = {
     *("fill", "pairs", "score", "merge", "variants", "mutations", "landscape", "dependence"),
-    *("cost", "evaluate", "report", "tune", "head"),
+    *("consistency", "cost", "evaluate", "report", "tune", "head"),
 }
 # what variables of the pages may stand for
 VARIABLES = {

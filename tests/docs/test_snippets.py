@@ -37,6 +37,7 @@ GIVEN = {"docs/how-to/proteins.md": {"sequence": snippets.CHAIN}}
 ONLY_PARSED = {
     ("--ray",): "starts Ray or needs a cluster; tests/evaluation/test_ray.py runs it",
     ("--device", "cuda"): "needs a GPU",
+    ("consistency",): "takes minutes; tests/cli/test_consistency_command.py runs it",
     ("demo",): "serves until it is stopped; the demo has tests of its own",
 }
 OTHER_PROGRAMS = {

@@ -8,7 +8,7 @@ import pytest
 import scipy.stats
 
 from unmask import UnmaskError, resampling
-from unmask.evaluation.reports.bootstrap import (
+from unmask.bootstrap import (
     Estimate,
     Resampling,
     means,

@@ -11,7 +11,7 @@ import pytest
 from evaluation_rows import HOSTILE, a_row
 
 from unmask import markup
-from unmask.evaluation.reports.bootstrap import Estimate, Resampling
+from unmask.bootstrap import Estimate, Resampling
 from unmask.evaluation.reports.distance import by_distance, differences_by_distance
 from unmask.evaluation.reports.rendering import comma_separated, latex, markdown, text
 from unmask.evaluation.reports.results_json import results_json, task_name

@@ -26,10 +26,10 @@ from evaluation_rows import HOSTILE, a_row
 from plans import a_plan
 
 from unmask import cli, markup
+from unmask.bootstrap import Estimate, Resampling
 from unmask.cli import command, evaluate
 from unmask.constructions import CONSTRUCTIONS
 from unmask.errors import StoreError
-from unmask.evaluation.reports.bootstrap import Estimate, Resampling
 from unmask.evaluation.reports.html.charts import WITHOUT, inline
 from unmask.evaluation.reports.html.examples import SOUND, settings_of
 from unmask.evaluation.reports.html.page import environment, page

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from drawn_once import drawing_once
 
+from unmask.bootstrap import Estimate, Resampling
 from unmask.errors import UnmaskError
 from unmask.evaluation import read_run
-from unmask.evaluation.reports.bootstrap import Estimate, Resampling
 from unmask.evaluation.reports.reporting import report as report_of
 
 ROOT = Path(__file__).parents[2]

@@ -14,12 +14,12 @@ from toy_lm import ToyMaskedLM, ToyTokenizer
 
 import unmask
 from unmask import Cloze, Sketch
+from unmask.bootstrap import Estimate
 from unmask.cli import main
 from unmask.errors import UnmaskError
 from unmask.evaluation import EvaluationRequest, ModelSource, prepare, read_run
 from unmask.evaluation.kind import measure
 from unmask.evaluation.masks import MaskedPair
-from unmask.evaluation.reports.bootstrap import Estimate
 from unmask.evaluation.reports.summary import differences, summarise
 from unmask.evaluation.rows import ResultRow
 from unmask.evaluation.run import LabelledMethod

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unmask import UnmaskError
-from unmask.evaluation.reports.bootstrap import Resampling
+from unmask.bootstrap import Resampling
 from unmask.evaluation.reports.distance import by_distance
 from unmask.evaluation.reports.syntax import (
     NO_CHARACTERS,

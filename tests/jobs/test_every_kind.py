@@ -87,6 +87,13 @@ KINDS = {
         ["--apc"],
         "options.corrected is 'false' there, 'true' here",
     ),
+    "consistency": Given(
+        ["consistency", "FILE", "--random-orders", "2"],
+        [{"text": text, "contrast": text.replace("cat", "dog")} for text in TEXTS],
+        "jsonl",
+        ["--random-orders", "3"],
+        "options.measuring.orders is '2' there, '3' here",
+    ),
     "evaluate": Given(
         ["evaluate", "FILE", "--column", "text", "--examples", "16", "--method", "mlm"],
         [{"text": text} for text in TEXTS],

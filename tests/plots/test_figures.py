@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from unmask import UnmaskError
+from unmask.bootstrap import Estimate, Resampling
 from unmask.constructions import CONSTRUCTIONS
-from unmask.evaluation.reports.bootstrap import Estimate, Resampling
 from unmask.evaluation.reports.distance import (
     DistanceBin,
     by_distance,
@@ -331,7 +331,7 @@ def test_neither_pyplot_nor_settings_are_touched(tmp_path: Path) -> None:
         "from matplotlib import rcParams; names = rcParams.keys() - {'backend'};"
         "before = {name: rcParams[name] for name in names};"
         "from unmask.evaluation.reports.distance import DistanceBin;"
-        "from unmask.evaluation.reports.bootstrap import Estimate;"
+        "from unmask.bootstrap import Estimate;"
         "from unmask.evaluation.rows import Group;"
         "nll = Estimate(1.0, 0.1, 0.5, 1.5);"
         "one = DistanceBin(Group(*'abcde'), 0, 0, 1, nll, nll);"

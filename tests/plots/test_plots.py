@@ -26,9 +26,9 @@ from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 
 import unmask
 from unmask import Joint, SupportError, UnmaskError
+from unmask.bootstrap import Resampling
 from unmask.cli import main
 from unmask.evaluation import frontier_points
-from unmask.evaluation.reports.bootstrap import Resampling
 from unmask.evaluation.reports.summary import summarise
 from unmask.plots import STYLES, Point, compare, frontier, plot, save_figure
 from unmask.plots.fonts import BASE, Fonts, drawing, fonts_for, installed

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from unmask import __version__
 from unmask.cli import (
+    consistency,
     cost,
     demo,
     dependence,
@@ -42,6 +43,7 @@ _COMMANDS: dict[str, type[Command]] = {
     "mutations": mutations.MutationsCommand,
     "landscape": landscape.LandscapeCommand,
     "dependence": dependence.DependenceCommand,
+    "consistency": consistency.ConsistencyCommand,
     "demo": demo.DemoCommand,
     "cost": cost.CostCommand,
     "evaluate": evaluate.EvaluateCommand,

@@ -95,7 +95,7 @@ class ReportCommand:
             )
         self._check_corpus()
 
-        from unmask.evaluation.reports.bootstrap import Resampling
+        from unmask.bootstrap import Resampling
         from unmask.evaluation.reports.figures import draw
         from unmask.evaluation.reports.reporting import report
         from unmask.evaluation.run import copy_run, read_run

@@ -150,6 +150,22 @@ def _is_built(size: int, limit: int, sketch: Sketch) -> bool:
     return sketch.precision is not None or size == limit
 
 
+def joint_at(
+    method: str, whole: PairTables, sketch: Sketch, fill: tuple[int, int]
+) -> tuple[Joint, SketchedPair]:
+    """The joint of a sketch of all its passes that holds one fill, and that sketch.
+
+    Without error bars, which take longer than the joint: for means over many texts, whose spread
+    says how far they can be trusted.
+    """
+    certain = [[axis.index(one)] for axis, one in zip(whole.supports, fill, strict=True)]
+    pair = SketchedPair(whole, seed=sketch.seed, given=certain)
+    most = min(_most_contexts(whole.shape, sketch, whole.settings, 1), max(whole.shape))
+    for size in _sizes(_FEWEST, most):
+        pair.grow(size)
+    return _Built(pair, method, {}).joint(), pair
+
+
 def joints_at(
     methods: Mapping[str, Mapping[str, object]],
     whole: PairTables,
@@ -251,8 +267,8 @@ class _Built:
 
     def missing_entropy(self, axes: Sequence[int]) -> float:
         """What the entropy of some blanks lacks in the cells of the sketch."""
-        number = 0 if self.replicate is None else 1 + self.replicate
-        missing = self.pair.missing_entropies[number]
+        pair, number = self.pair, self.replicate
+        missing = pair.missing_entropy if number is None else pair.missing_entropies[1 + number]
         return missing.both if len(axes) == 2 else missing.blanks[axes[0]]
 
     def replicates(self) -> list[Joint]:

@@ -20,6 +20,8 @@ from torch import Tensor
 
 from unmask.logspace import row_blocks
 from unmask.model.row_reader import Outcomes, RowReader, Rows, TokenLogProbs, require_finite
+from unmask.model.shapes import Shape, run_by_shape
+from unmask.sequences.paths import drawn_orders
 from unmask.sequences.pll import rows_by_token, scores_by_length
 from unmask.sequences.scores import TextScore
 from unmask.sequences.texts import TokenisedText
@@ -50,6 +52,33 @@ def unmasking_log_probs(
         return _most_certain_first(reader, some, order)
 
     return scores_by_length(reader, texts, log_probs, method="unmasking", order=order)
+
+
+def random_unmasking(
+    reader: RowReader, texts: Sequence[TokenisedText], *, orders: int, seed: int
+) -> list[list[float]]:
+    """Log-probabilities of each text, its tokens revealed in each of some random orders.
+
+    Orders depend on the seed and on the number of tokens alone: texts of equal length share them.
+    Where there are fewer orders than that, these are all. A forward pass per order and token.
+    """
+
+    def log_probs(some: list[TokenisedText]) -> list[list[float]]:
+        count = len(some[0].places)
+        ranks = drawn_orders(count, orders, (seed, count)).argsort(dim=1)
+        by_order = [
+            # of every token, itself and all that are revealed after it
+            _read(reader, *rows_by_token(reader, some, rank >= rank[:, None])).log_probs
+            for rank in ranks
+        ]
+        total: list[list[float]] = (
+            torch.stack(by_order).view(len(ranks), -1, count).sum(2).T.tolist()
+        )
+        return total
+
+    return run_by_shape(
+        reader, texts, lambda text: Shape(len(text.ids), rows=orders * len(text.places)), log_probs
+    )
 
 
 def _left_to_right(reader: RowReader, texts: list[TokenisedText]) -> TokenLogProbs:

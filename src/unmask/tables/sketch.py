@@ -105,7 +105,8 @@ class SketchedPair:
         for blank, side in enumerate((first, second)):
             self._run(blank, side.places.tolist())
         self._gathered = {NO_PROBES: self._gather((first, second))}
-        self.__dict__.pop("missing_entropies", None)
+        for name in ("missing_entropies", "missing_entropy"):
+            self.__dict__.pop(name, None)
 
     def _likeliest(self, blank: int, count: int, without: Sequence[int]) -> list[int]:
         if count <= 0:
@@ -195,7 +196,14 @@ class SketchedPair:
     @computed_once
     def missing_entropies(self) -> list[PairEntropies]:
         """What sampled cells lack of the entropies of whole rows; first without a replicate."""
-        numbers = (None, *range(REPLICATES))
+        return self._missing([None, *range(REPLICATES)])
+
+    @computed_once
+    def missing_entropy(self) -> PairEntropies:
+        """The same without replicates, which take far longer."""
+        return self._missing([None])[0]
+
+    def _missing(self, numbers: Sequence[int | None]) -> list[PairEntropies]:
         samples = [self.sampled(replicate=number) for number in numbers]
         rows = [
             [self._rows[t][c] for c in side.places.tolist()] for t, side in enumerate(self.sides)

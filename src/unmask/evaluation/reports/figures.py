@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unmask.bootstrap import Estimate
 from unmask.durable import make_folder, write_text
-from unmask.evaluation.reports.bootstrap import Estimate
 from unmask.evaluation.reports.distance import LEAST_COUNT, DistanceBin, by_setting
 from unmask.evaluation.reports.rendering import comma_separated
 from unmask.evaluation.reports.reporting import Report, table

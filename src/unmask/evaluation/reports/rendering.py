@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from unmask import markup
-from unmask.evaluation.reports.bootstrap import Estimate
+from unmask.bootstrap import Estimate
 from unmask.evaluation.reports.tables import FEWEST, Cell, Column, ReportTable
 from unmask.printable import columns as aligned
 from unmask.printable import printable

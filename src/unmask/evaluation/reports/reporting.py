@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from unmask.bootstrap import Resampling
 from unmask.errors import StoreError
-from unmask.evaluation.reports.bootstrap import Resampling
 from unmask.evaluation.reports.distance import DistanceBin, by_distance, differences_by_distance
 from unmask.evaluation.reports.summary import BASELINE, Difference, Summary, differences, summarise
 from unmask.evaluation.reports.syntax import Parser, syntactic_distances
@@ -132,7 +132,7 @@ def report(
         StoreError: The runs cannot be combined.
     Examples:
         >>> from unmask.evaluation import read_run, report
-        >>> from unmask.evaluation.reports.bootstrap import Resampling
+        >>> from unmask.bootstrap import Resampling
         >>> combined = report([read_run("results")], resampling=Resampling(resamples=100))
         >>> [summary.examples for summary in combined.summaries()]
         [1]

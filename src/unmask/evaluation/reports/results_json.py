@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unmask import __version__
-from unmask.evaluation.reports.bootstrap import Estimate
+from unmask.bootstrap import Estimate
 from unmask.evaluation.reports.paper import MEASURES, published
 from unmask.evaluation.reports.summary import Difference, Summary
 from unmask.evaluation.rows import METRICS, Group

@@ -8,8 +8,7 @@ are what remains across several.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from unmask.errors import UnmaskError
-from unmask.evaluation.reports.bootstrap import (
+from unmask.bootstrap import (
     DEFAULT,
     Estimate,
     Resampling,
@@ -17,6 +16,7 @@ from unmask.evaluation.reports.bootstrap import (
     paired_differences,
     ratios,
 )
+from unmask.errors import UnmaskError
 from unmask.evaluation.rows import METRICS, Group, ResultRow, grouped, measured, total_error
 from unmask.printable import quoted
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from unmask.evaluation.reports.bootstrap import Estimate
+from unmask.bootstrap import Estimate
 from unmask.evaluation.reports.distance import NLLS, DistanceBin
 from unmask.evaluation.reports.paper import CITATION, MEASURES, published
 from unmask.evaluation.reports.summary import Difference, Summary, vocabularies_differ

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import NamedTuple
 
+from unmask.bootstrap import Estimate
 from unmask.constructions import CONSTRUCTIONS
 from unmask.errors import UnmaskError
-from unmask.evaluation.reports.bootstrap import Estimate
 from unmask.evaluation.reports.html.charts import WITHOUT, drawn
 from unmask.evaluation.reports.summary import Summary
 from unmask.evaluation.reports.tables import Column, ReportTable
@@ -61,7 +61,7 @@ def frontier_points(
         UnmaskError: What a construction costs is missing.
     Examples:
         >>> from unmask.evaluation import frontier_points, read_run, report
-        >>> from unmask.evaluation.reports.bootstrap import Resampling
+        >>> from unmask.bootstrap import Resampling
         >>> combined = report([read_run("results")], resampling=Resampling(resamples=100))
         >>> points = frontier_points(combined.summaries(), {"log-pool": 500})
         >>> [point.construction for point in points]

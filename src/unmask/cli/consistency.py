@@ -1,0 +1,193 @@
+"""`unmask consistency`: how far a model contradicts itself, as rows and as a card."""
+
+import json
+import os
+from dataclasses import dataclass
+from importlib.resources import files
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+from unmask.cli import cluster, inputs, many, options
+from unmask.cli.command import argument, group, option
+from unmask.errors import UnmaskError
+from unmask.names import CONSISTENCY_PASSES, ORDERS_DRAWN
+
+if TYPE_CHECKING:
+    from unmask.jobs.kinds.consistency import ConsistencyKind
+    from unmask.jobs.tally import Tally
+    from unmask.jobs.work import UnitRows
+    from unmask.records.rows import Row
+    from unmask.sequences.consistency.result import Consistency
+
+# in a part and in a file alike: a text takes a thousand forward passes
+_TEXTS_AT_ONCE = 4
+# behind an underscore, which readers of a folder of Parquet files skip
+_CARD, _JSON, _PICTURE = "_card.md", "_card.json", "_card.png"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsistencyCommand(many.RowsCommand):
+    """How far a model contradicts itself."""
+
+    SUMMARY = "measure how far a model contradicts itself, and write a card"
+    DESCRIPTION = (
+        "Ask a model the same in several ways that should agree, and measure how far its answers "
+        "differ: for two blanks of every text J, the constructions, either blank first; for whole "
+        "texts orders of unmasking, and which text of a minimal pair wins. INPUT has a column "
+        "text, and for minimal pairs a column contrast; without INPUT, 125 English sentences that "
+        "come with unmask. Prints a table; --output FOLDER/ keeps the rows there, with _card.md, "
+        "whose YAML the Hugging Face Hub reads, _card.json and _card.png. If a run is interrupted, "
+        "repeat the command and it continues where it stopped. --compare shows such folders side "
+        "by side, paired by text, and runs nothing."
+    )
+    EXAMPLE = "unmask consistency -m bert-base-cased -o bert/"
+
+    TEXTS_PER_UNIT = _TEXTS_AT_ONCE
+
+    input: tuple[str, ...] = argument(
+        f"{inputs.FILES}; anything else is one text (default: sentences of unmask)",
+        "INPUT",
+        default=(),
+    )
+    text: tuple[str, ...] = inputs.TEXT()
+    model: str = option(
+        "masked language model: a name on the Hugging Face Hub, or a folder",
+        short="-m",
+        default="",
+    )
+    compare: tuple[str, ...] = option(
+        "folders that this command wrote, to show side by side", "FOLDER", default=(), nargs="+"
+    )
+    random_orders: int = option(
+        "random orders of unmasking per text (default: {default})", "N", default=ORDERS_DRAWN
+    )
+    max_passes: int = option(
+        "forward passes per pair of blanks (default: {default})", "N", default=CONSISTENCY_PASSES
+    )
+    exact: bool = option(
+        "run every token of the vocabulary for every pair of blanks", default=False
+    )
+    seed: int = options.SEED()
+    no_text: bool = option("leave out the texts, so the rows can be published", default=False)
+    model_name: str | None = options.MODEL_NAME()
+    output: str | None = many.OUTPUT()
+    output_format: str | None = options.OUTPUT_FORMAT()
+    json: bool = options.JSON()
+    strict: bool = options.STRICT()
+    dry_run: bool = options.DRY_RUN()
+    quiet: bool = options.QUIET()
+    input_format: str | None = options.INPUT_FORMAT()
+    limit: int | None = options.LIMIT()
+    running: options.Running = group(options.Running())
+    texts_per_unit: int | None = many.TEXTS_PER_UNIT()
+    shard: str | None = many.SHARD()
+    distributed: cluster.RayOptions = group(cluster.RayOptions())
+
+    def run(self) -> int:
+        """Check the options, load the model, measure; or read what was measured."""
+        if self.compare:
+            return self._compare()
+        if not self.model:
+            raise UnmaskError("give a model with --model, or folders with --compare")
+        own = str(files("unmask.sequences.consistency") / "sentences.csv")
+        source = inputs.read_input(self.input or (() if self.text else (own,)), self.text)
+        given = many.GivenRows.of(source, self, piped_format="txt")
+        given.check_header(["text"])
+        kind, table = self._kind(source), _KeptRows()
+
+        def conclude(tally: "Tally") -> int:
+            code = many.concluded(self, kind, tally)
+            if many.is_folder(self):
+                if self.shard is None:
+                    self._write_card()
+            elif table.units:
+                print(self._answers(kind, table).table())
+            return code
+
+        return many.rows_command(
+            self,
+            kind,
+            given,
+            at_once=_TEXTS_AT_ONCE,
+            default_format=None,
+            table=table,
+            conclude=conclude,
+        )
+
+    def _kind(self, source: inputs.Input) -> "ConsistencyKind":
+        from unmask.jobs.kinds.consistency import ConsistencyKind
+        from unmask.sequences.consistency.measuring import ConsistencyOptions
+
+        return ConsistencyKind(
+            measuring=ConsistencyOptions(
+                orders=self.random_orders,
+                max_passes=self.max_passes,
+                seed=self.seed,
+                exact=self.exact,
+            ),
+            corpus=", ".join(os.path.basename(one.rstrip("/")) or one for one in source.files),
+            limit=self.limit,
+            model_name=self.model_name or options.model_name(self.model),
+            without_text=self.no_text,
+            settings=self.running.settings(progress=False),
+        )
+
+    def _compare(self) -> int:
+        from unmask.evaluation.consistency import read_consistency
+
+        if self.model or self.input or self.text or self.output:
+            raise UnmaskError("--compare reads folders and runs nothing; leave out all others")
+        first, *others = (read_consistency(many.whole_path(one)) for one in self.compare)
+        print(first.compare(*others), end="")
+        return 0
+
+    def _answers(self, kind: "ConsistencyKind", table: "_KeptRows") -> "Consistency":
+        from unmask.sequences.consistency.result import Consistency
+
+        return Consistency(table.rows, {"model": kind.model_name, **vars(kind.measuring)})
+
+    def _write_card(self) -> None:
+        """The card beside the parts, if all of them are there."""
+        from unmask.errors import StoreError
+        from unmask.evaluation.consistency import read_consistency
+        from unmask.plots.saving import write_figure
+        from unmask.records import places
+
+        folder = many.whole_path(self.output or "")
+        try:
+            answers = read_consistency(folder)
+        except StoreError as error:
+            options.say(f"no card is written: {error}")
+            return
+        try:
+            drawn = BytesIO()
+            write_figure(answers.plot(), drawn, ".png")
+            places.write_whole(places.inside(folder, _PICTURE), drawn.getvalue())
+            picture: str | None = _PICTURE
+        except UnmaskError as error:
+            options.say(f"the card has no picture: {error}")
+            picture = None
+        text = json.dumps(answers.to_dict(), indent=2, allow_nan=False) + "\n"
+        card = answers.card(picture=picture).encode()
+        places.write_whole(places.inside(folder, _CARD), card)
+        places.write_whole(places.inside(folder, _JSON), text.encode())
+        if not self.quiet:
+            print(answers.table())
+            options.say_written(os.path.join(self.output or "", _CARD))
+
+
+class _KeptRows:
+    """Rows that a table is made of."""
+
+    def __init__(self) -> None:
+        from unmask.jobs.tally import Tally
+
+        self.units, self.tally = 0, Tally()
+        self.rows: list[Row] = []
+
+    def write(self, number: int, rows: "UnitRows") -> None:
+        """The rows of the next unit."""
+        from unmask.jobs.single_file import rows_of
+
+        self.rows += rows_of(rows)
+        self.units += 1

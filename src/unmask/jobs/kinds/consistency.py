@@ -1,0 +1,98 @@
+"""`consistency`: how far a model contradicts itself on every text, by blanks and by orders."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from unmask.jobs.kinds import Announcement, Kind, Reason, Row
+from unmask.language_model import LanguageModel
+from unmask.queries.costs.cost import Cost
+from unmask.sequences.consistency.measuring import (
+    ADJACENT,
+    COLUMNS,
+    TOKENS,
+    ConsistencyOptions,
+    ContrastedText,
+    masked_pair,
+    measured,
+    read_texts,
+)
+from unmask.sequences.unmasking import ORDERS
+from unmask.settings import Settings
+
+# the other text of a minimal pair, if a row has one
+CONTRAST = "contrast"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsistencyKind(Kind):
+    """Texts of the column `text`, a row per pair of blanks and per order of unmasking.
+
+    `corpus` is what the texts are called in the card, and `limit` how many of them were asked for.
+    `settings` say how the model is run, and change no number.
+    """
+
+    measuring: ConsistencyOptions = field(default_factory=ConsistencyOptions)
+    model_name: str = ""
+    corpus: str = ""
+    limit: int | None = None
+    without_text: bool = False
+    settings: Settings = field(default_factory=lambda: Settings(progress=False), compare=False)
+
+    name, verb = "consistency", "measured"
+
+    @property
+    def optional_columns(self) -> Sequence[str]:
+        """The other text of a minimal pair."""
+        return (CONTRAST,)
+
+    @property
+    def dropped_columns(self) -> Sequence[str]:
+        """The texts, if the rows are to be published."""
+        return ("text", CONTRAST) if self.without_text else ()
+
+    @property
+    def output_columns(self) -> Mapping[str, str]:
+        """The columns that it adds."""
+        left_out = TOKENS if self.without_text else ()
+        kept = {name: kind for name, kind in COLUMNS.items() if name not in left_out}
+        return {**kept, "model": "string", "reason": "string"}
+
+    def options(self) -> dict[str, Any]:
+        """Everything that determines the rows."""
+        return {**super().options(), "measuring": asdict(self.measuring)}
+
+    def read(self, lm: LanguageModel, rows: Sequence[Row]) -> list[Any]:
+        """The tokens of each text, and of its contrast."""
+        items = read_texts(lm, [(row.get("text"), row.get(CONTRAST)) for row in rows])
+        return [Reason(one) if isinstance(one, str) else one for one in items]
+
+    def run(self, lm: LanguageModel, items: Sequence[ContrastedText]) -> list[list[dict[str, Any]]]:
+        """A row per pair of blanks and per order of unmasking."""
+        return [
+            [self._row({**row, "model": self.model_name}) for row in rows]
+            for rows in measured(lm, items, self.measuring, self.settings)
+        ]
+
+    def without(self, reason: str) -> list[dict[str, Any]]:
+        """One row, with the reason; without texts, without what it quotes of them."""
+        if self.without_text:
+            reason = reason.partition(": ")[0]
+        return [self._row({"model": self.model_name, "reason": reason})]
+
+    def _row(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: values.get(name) for name in self.output_columns}
+
+    def announcement(self, lm: LanguageModel, items: Sequence[Any]) -> Announcement | None:
+        """What a text like the first costs."""
+        one = next((one for one in items if isinstance(one, ContrastedText)), None)
+        if one is None:
+            return None
+        cloze = masked_pair(lm, one.text, ADJACENT, self.measuring.seed)
+        sketch = self.measuring.sketch(lm)
+        support: Any = "vocabulary" if sketch is None else sketch
+        pair = lm.cost(cloze, methods=["log-pool"], support=support, timed=False)
+        texts = 1 if one.contrast is None else 2
+        orders = texts * len(one.text.places) * (len(ORDERS) + self.measuring.orders)
+        passes = 2 * pair.forward_passes + orders
+        return Announcement(self.name, cloze, Cost(passes, len(cloze), 0, at_most=True))

@@ -1,0 +1,156 @@
+"""`unmask consistency`: rows, the card, its YAML, and models side by side."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from huggingface_hub import ModelCard
+from huggingface_hub.repocard_data import model_index_to_eval_results
+from tiny_tokenizers import save_bert
+
+from unmask import cli
+from unmask.markup import markdown
+from unmask.sequences.consistency.cards import command
+from unmask.sequences.consistency.result import Consistency
+
+ROWS = [
+    {"text": "the cat saw the dog.", "contrast": "the cat saw the mat."},
+    {"text": "the man saw the woman.", "contrast": "the man the woman."},
+    {"text": "the dog saw a man."},
+    {"text": ""},
+]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_bert(tmp_path_factory.mktemp("models") / "bert"))
+
+
+@pytest.fixture(scope="module")
+def folder(model: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("consistency")
+    (place / "own.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
+    assert cli.main(_command(place / "own.jsonl", model, f"{place / 'out'}/")) == 0
+    return place / "out"
+
+
+def _command(source: Path, model: str, output: str, *more: str) -> list[str]:
+    given = [
+        "consistency",
+        str(source),
+        "-m",
+        model,
+        "--random-orders",
+        "4",
+        "-o",
+        output,
+        "--quiet",
+    ]
+    return [*given, *more]
+
+
+def test_the_hub_reads_the_card(folder: Path) -> None:
+    content = (folder / "_card.md").read_text()
+    card = ModelCard(content)
+    results = card.data.eval_results
+    assert card.data.model_name == "bert"
+    by_type = {one.metric_type: one for one in results}
+    numbers = json.loads((folder / "_card.json").read_text())["results"]
+    assert set(by_type) == {f"unmask_{key}" for key in numbers}
+    for key, number in numbers.items():
+        one = by_type[f"unmask_{key}"]
+        assert one.metric_value == pytest.approx(number["value"], abs=1e-6)
+        assert one.dataset_name == "own.jsonl"
+        assert one.metric_args["texts"] == number["texts"]
+    # the parser of the hub, on the YAML alone
+    head = yaml.safe_load(content.split("---")[1])
+    name, parsed = model_index_to_eval_results(head["model-index"])
+    assert (name, len(parsed)) == ("bert", len(results))
+
+
+def test_the_card_has_what_made_it_and_shows_the_worst_pairs(folder: Path, model: str) -> None:
+    content = (folder / "_card.md").read_text()
+    assert "unmask consistency own.jsonl -m bert --random-orders 4\n" in content
+    assert str(folder.parent) not in content
+    assert "](_card.png)" in content
+    assert (folder / "_card.png").read_bytes()[:4] == b"\x89PNG"
+    worst = content.split("## Where it contradicts itself most")[1]
+    assert "J = " in worst
+    assert any(row["text"] in worst for row in ROWS if row["text"])
+    config = json.loads((folder / "_card.json").read_text())["config"]
+    assert config["model"] == "bert"
+    assert config["orders"] == 4
+
+
+def test_texts_are_left_out_where_that_is_asked_for(
+    folder: Path, model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = folder.parent / "own.jsonl"
+    assert cli.main(_command(source, model, f"{tmp_path / 'out'}/", "--no-text")) == 0
+    content = (tmp_path / "out" / "_card.md").read_text()
+    assert "the cat" not in content
+    assert "woman" not in content
+    rows = [json.loads(one) for one in _merged(tmp_path / "out", tmp_path / "rows.jsonl")]
+    assert {"text", "contrast", "first_token", "second_token"}.isdisjoint(rows[0])
+    assert len({row["text_id"] for row in rows}) == 4
+    # the same numbers
+    plain = [json.loads(one) for one in _merged(folder, tmp_path / "plain.jsonl")]
+    assert [row["text_log_p"] for row in rows] == [row["text_log_p"] for row in plain]
+
+
+def _merged(folder: Path, output: Path) -> list[str]:
+    assert cli.main(["merge", str(folder), str(output), "--quiet"]) == 0
+    return output.read_text().splitlines()
+
+
+def test_models_are_shown_side_by_side(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["consistency", "--compare", str(folder), str(folder)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "| statistic | unit | bert | bert | bert less bert |"
+    assert "| +0.000 [0.000, 0.000] |" in lines[2]
+
+
+def test_one_text_gives_a_table(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["consistency", "the cat saw the dog.", "-m", model, "--random-orders", "2"]
+    assert cli.main(given) == 0
+    shown = capsys.readouterr().out
+    assert shown.splitlines()[0].split() == ["value", "95%", "interval", "unit", "texts"]
+    assert "Adjacent blanks: J = " in shown
+    assert cli.main([*given, "--dry-run"]) == 0
+    assert "forward passes" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["consistency"], "give a model with --model, or folders with --compare"),
+        (["consistency", "--compare", "x", "-m", "y"], "--compare reads folders and runs nothing"),
+        (["consistency", "--compare", "/nowhere"], "is not a folder that unmask consistency made"),
+        (["consistency", "-m", "x", "--random-orders", "1"], "orders is a number from 2"),
+    ],
+)
+def test_bad_options_end_in_one_line(
+    given: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(given) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert message in lines[0]
+
+
+def test_texts_and_names_are_inert_in_the_card() -> None:
+    text = "<script>alert(1)</script> | [x](y)\n# head"
+    logs = dict.fromkeys(("log_pool", "pseudo_gibbs", "first_then_second", "ensemble"), -4.0)
+    row = {"text_id": "a", "part": "adjacent", "first": 0, "second": 1, "distance": 1, **logs}
+    row |= {"incompatibility": 0.5, "mutual_information": 1.0, "marginal_divergence": 0.0}
+    row |= {"second_then_first": -5.0, "text": text, "first_token": "<b>", "second_token": "|"}
+    card = Consistency([row], {"model": "a<b>\n---", "corpus": "c | d"}).card()
+    body = card.split("---\n", 2)[2].split("```")[0]
+    assert "<script>" not in body
+    assert "<b>" not in body
+    assert markdown(text) in body
+    assert ModelCard(card).data.eval_results
+    assert command({"model": "a; rm -rf /", "corpus": "my file.csv"}) == (
+        "unmask consistency 'my file.csv' -m 'a; rm -rf /'"
+    )
