@@ -465,10 +465,13 @@ def test_a_paradigm_of_the_real_blimp(score, tmp_path) -> None:
             "'the cat sat.' is not a file, and a text is given alone",
         ),
         (["--text", ""], "none of the texts (1) can be scored: the text is empty"),
-        (["--text", "a", "--method", "ppl"], "is one of pll, pll-word-l2r, unmasking, not 'ppl'"),
+        (
+            ["--text", "a", "--method", "ppl"],
+            "is one of pll, pll-word-l2r, unmasking, elbo, not 'ppl'",
+        ),
         (["--text", "a", "--method", "hcb-path"], "give --pairs GOOD,BAD or --blimp"),
         (["--text", "a", "--orders", "3"], "--orders is for hcb-path, but --method is pll"),
-        (["--text", "a", "--method", "log-pool"], "pll-word-l2r, unmasking, not 'log-pool'"),
+        (["--text", "a", "--method", "log-pool"], "pll-word-l2r, unmasking, elbo, not 'log-pool'"),
         (["--text", "a", "--order", "margin"], "an order is for unmasking, not for pll; leave it"),
         (
             ["--text", "a", "--method", "unmasking", "--order", "best"],

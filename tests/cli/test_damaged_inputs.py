@@ -51,7 +51,7 @@ COMMANDS = {
         ("--sequence", "MKTAYIAKQR"),
         [{"mutant": one, "ms": "3,5"} for one in ("M1A", "K2R:A4G", "Y5F")],
         ("mutant",),
-        "log-pool",
+        "single-mask-marginals",
     ),
     "dependence": Command(
         ("--measure", "pmi"),

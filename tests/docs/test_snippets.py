@@ -38,6 +38,7 @@ ONLY_PARSED = {
     ("--ray",): "starts Ray or needs a cluster; tests/evaluation/test_ray.py runs it",
     ("--device", "cuda"): "needs a GPU",
     ("consistency",): "takes minutes; tests/cli/test_consistency_command.py runs it",
+    ("--shift",): "needs a model of that kind; tests/model/test_masked_diffusion.py makes one",
     ("demo",): "serves until it is stopped; the demo has tests of its own",
 }
 OTHER_PROGRAMS = {
@@ -199,7 +200,7 @@ class Reader:
 
     def _with_stand_in(self, words: Sequence[str]) -> list[str]:
         found = list(words)
-        if found[0] == "tune":
+        if found[0] in ("tune", "head"):
             found[1] = snippets.stand_in(found[1], self.models)
         for place, word in enumerate(found[:-1]):
             # a model that a command before has made is taken as it is

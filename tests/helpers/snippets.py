@@ -217,6 +217,8 @@ def write_files(folder: Path) -> None:
         "sentences.txt": plain,
         "reviews.txt": f"{plain}\nA dog sleeps.\nA cat sleeps.",
         "test.txt": SENTENCES[0],
+        # as many as a dependence head asks for
+        "captions.txt": "\n".join(f"{text} {n}" for n in range(6) for text in SENTENCES),
         "texts.txt": "\n".join(_TEXTS),
         "chains.txt": " ".join(CHAIN[:30]),
         "mutants.txt": "W99A\nG101A:D102Y",
