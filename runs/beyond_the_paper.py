@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 from table1_here_report import all_less, less, settings
 
-from unmask.bootstrap import DEFAULT, Estimate, means
 from unmask.errors import UnmaskError
 from unmask.evaluation.reports.tables import FEWEST
 from unmask.evaluation.rows import ResultRow
 from unmask.evaluation.run import EvaluationRun, read_run
 from unmask.joints.agreement import Agreement
 from unmask.markup import markdown
+from unmask.resampling import DEFAULT, Estimate, means
 
 HEADER = """\
 # Beyond the paper: which joint, chosen on one set of pairs and judged on another

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import unmask
-from unmask.bootstrap import means
 from unmask.markup import markdown
 from unmask.printable import printable, quoted
+from unmask.resampling import means
 from unmask.sequences.minimal_pairs import Accuracy, Verdict, accuracies, accuracy
 
 Row = dict[str, Any]

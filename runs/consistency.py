@@ -28,7 +28,7 @@ FOLDER = Path(__file__).parent.parent / "docs" / "results"
 ROWS = FOLDER / "consistency"
 MODELS = ("tiny-english", "caption-bert", "english-distil", "any-rate")
 TEXTS = ("text", "contrast", "first_token", "second_token", "model", "reason")
-DRAWS, SEED = 1000, 0
+DRAWS, SEED = 500, 0
 
 Row = dict[str, Any]
 Number = Callable[[Row], float]

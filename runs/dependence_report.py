@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from unmask.bootstrap import Estimate, Numbers, means, paired_differences, ratios
 from unmask.markup import markdown
+from unmask.resampling import Estimate, Numbers, means, paired_differences, ratios
 
 Row = dict[str, Any]
 MEASURES = ("mutual-information", "pmi")

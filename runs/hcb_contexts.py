@@ -27,12 +27,12 @@ import torch
 from torch import Tensor
 
 import unmask
-from unmask.bootstrap import DEFAULT, Estimate, means
 from unmask.errors import UnmaskError
 from unmask.evaluation.masks import MASKS, MaskedPair, examples
 from unmask.jobs.canonical import sha256
 from unmask.model.row_reader import Outcomes, RowReader, Rows
 from unmask.records.corpora import CorpusSpec, read_corpus
+from unmask.resampling import DEFAULT, Estimate, means
 
 HEADS = (128, 512, 2_048, 4_096)
 # of the sampled contexts, the part that is drawn uniformly; the others by sqrt(q(b | a'))

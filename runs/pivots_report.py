@@ -15,9 +15,9 @@ import numpy as np
 from better_joints_report import METRICS, Row, read
 
 import unmask
-from unmask.bootstrap import Estimate, Numbers, means, paired_differences
 from unmask.markup import markdown
 from unmask.printable import printable, quoted
+from unmask.resampling import Estimate, Numbers, means, paired_differences
 
 # the pivot that the paper takes, on the blank that its formula pivots on
 AXIS, PIVOT = "0", "likeliest"

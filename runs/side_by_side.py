@@ -34,7 +34,6 @@ from table1_here_report import (
 )
 
 from unmask import markup
-from unmask.bootstrap import Estimate, Resampling
 from unmask.constructions import DEFAULT_METHOD
 from unmask.errors import UnmaskError
 from unmask.evaluation.reports.paper import TABLE
@@ -42,6 +41,7 @@ from unmask.evaluation.reports.summary import summarise
 from unmask.evaluation.reports.tables import FEWEST
 from unmask.evaluation.rows import Group, ResultRow
 from unmask.evaluation.run import read_run
+from unmask.resampling import Estimate, Resampling
 
 SKETCHED_DEV = "snli-dev-sketched"
 # of differences that no float32 table resolves

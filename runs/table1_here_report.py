@@ -19,7 +19,6 @@ from typing import NamedTuple
 import marked_page
 
 from unmask import markup
-from unmask.bootstrap import DEFAULT, Estimate
 from unmask.errors import UnmaskError
 from unmask.evaluation.reports import rendering
 from unmask.evaluation.reports.distance import DistanceBin, by_setting
@@ -34,6 +33,7 @@ from unmask.evaluation.reports.tables import (
 )
 from unmask.evaluation.rows import Group, ResultRow, grouped, measured
 from unmask.evaluation.run import EvaluationRun, read_run
+from unmask.resampling import DEFAULT, Estimate
 
 FRAME = """\
 # The paper's Table 1, with {model}

@@ -27,13 +27,13 @@ import numpy as np
 import torch
 
 import unmask
-from unmask.bootstrap import Estimate, means, paired_differences
 from unmask.errors import UnmaskError
 from unmask.evaluation.rows import ResultRow
 from unmask.evaluation.run import read_run
 from unmask.markup import markdown
 from unmask.printable import printable, quoted
 from unmask.records.corpora import CorpusSpec, read_corpus
+from unmask.resampling import Estimate, means, paired_differences
 from unmask.training.masking import Vocabulary
 from unmask.training.network import Network
 from unmask.training.pairs import choose_pairs, measure_pairs

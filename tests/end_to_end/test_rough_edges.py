@@ -14,13 +14,13 @@ from plans import a_plan, a_run
 from tiny_models import build, two_blanks
 
 import unmask
-from unmask.bootstrap import Resampling
 from unmask.cli.options import say
 from unmask.evaluation.reports import rendering
 from unmask.evaluation.reports.figures import draw
 from unmask.evaluation.reports.reporting import Report, config, report, table
 from unmask.evaluation.reports.tables import shown_support, shown_supports
 from unmask.joints.agreement import Agreement
+from unmask.resampling import Resampling
 from unmask.tables.pair_tables import PairTables
 
 

@@ -8,11 +8,11 @@ import pytest
 from evaluation_rows import a_row
 from plans import a_plan, a_run
 
-from unmask.bootstrap import Resampling
 from unmask.errors import StoreError
 from unmask.evaluation.reports.figures import draw
 from unmask.evaluation.reports.reporting import Report, report
 from unmask.evaluation.rows import ResultRow
+from unmask.resampling import Resampling
 
 QUICK = Resampling(resamples=50, seed=0)
 

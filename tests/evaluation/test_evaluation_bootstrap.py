@@ -8,7 +8,7 @@ import pytest
 import scipy.stats
 
 from unmask import UnmaskError, resampling
-from unmask.bootstrap import (
+from unmask.resampling import (
     Estimate,
     Resampling,
     means,

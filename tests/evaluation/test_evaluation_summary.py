@@ -7,11 +7,11 @@ import pytest
 from evaluation_rows import a_row
 
 from unmask import UnmaskError, perplexity
-from unmask.bootstrap import Resampling
 from unmask.evaluation.reports.distance import by_distance, pooled
 from unmask.evaluation.reports.paper import MEASURES, TABLE, Entry, published
 from unmask.evaluation.reports.summary import differences, summarise, vocabularies_differ
 from unmask.evaluation.rows import Group, ResultRow
+from unmask.resampling import Resampling
 
 QUICK = Resampling(resamples=200)
 

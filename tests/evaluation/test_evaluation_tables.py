@@ -11,7 +11,6 @@ import pytest
 from evaluation_rows import HOSTILE, a_row
 
 from unmask import markup
-from unmask.bootstrap import Estimate, Resampling
 from unmask.evaluation.reports.distance import by_distance, differences_by_distance
 from unmask.evaluation.reports.rendering import comma_separated, latex, markdown, text
 from unmask.evaluation.reports.results_json import results_json, task_name
@@ -31,6 +30,7 @@ from unmask.evaluation.reports.tables import (
     summary_table,
 )
 from unmask.evaluation.rows import SKETCHED_VOCABULARY, ResultRow
+from unmask.resampling import Estimate, Resampling
 
 QUICK = Resampling(resamples=200)
 RENDERERS = [text, markdown, latex, comma_separated]

@@ -26,7 +26,6 @@ from evaluation_rows import HOSTILE, a_row
 from plans import a_plan
 
 from unmask import cli, markup
-from unmask.bootstrap import Estimate, Resampling
 from unmask.cli import command, evaluate
 from unmask.constructions import CONSTRUCTIONS
 from unmask.errors import StoreError
@@ -43,6 +42,7 @@ from unmask.evaluation.run import EvaluationRun, LabelledMethod, read_run
 from unmask.plots.styles import STYLES
 from unmask.printable import printable
 from unmask.records.corpus import Occurrence, gather
+from unmask.resampling import Estimate, Resampling
 
 TABLE1 = Path(__file__).parents[2] / "docs" / "results" / "table1-caption-bert"
 QUICK = Resampling(resamples=20, seed=0)

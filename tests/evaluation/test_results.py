@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from drawn_once import drawing_once
 
-from unmask.bootstrap import Estimate, Resampling
 from unmask.errors import UnmaskError
 from unmask.evaluation import read_run
 from unmask.evaluation.reports.reporting import report as report_of
+from unmask.resampling import Estimate, Resampling
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"

@@ -14,7 +14,6 @@ from toy_lm import ToyMaskedLM, ToyTokenizer
 
 import unmask
 from unmask import Cloze, Sketch
-from unmask.bootstrap import Estimate
 from unmask.cli import main
 from unmask.errors import UnmaskError
 from unmask.evaluation import EvaluationRequest, ModelSource, prepare, read_run
@@ -25,6 +24,7 @@ from unmask.evaluation.rows import ResultRow
 from unmask.evaluation.run import LabelledMethod
 from unmask.queries.sketched import sketchable
 from unmask.records.corpora import CorpusSpec
+from unmask.resampling import Estimate
 
 SIZE = 300
 PUBLISHED = Path(__file__).parents[2] / "docs" / "results" / "table1-caption-bert" / "snli"

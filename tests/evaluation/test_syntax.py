@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unmask import UnmaskError
-from unmask.bootstrap import Resampling
 from unmask.evaluation.reports.distance import by_distance
 from unmask.evaluation.reports.syntax import (
     NO_CHARACTERS,
@@ -30,6 +29,7 @@ from unmask.evaluation.reports.syntax import (
     word_of,
 )
 from unmask.evaluation.rows import ResultRow
+from unmask.resampling import Resampling
 
 QUICK = Resampling(resamples=50)
 

@@ -16,7 +16,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from unmask import UnmaskError
-from unmask.bootstrap import Estimate, Resampling
 from unmask.constructions import CONSTRUCTIONS
 from unmask.evaluation.reports.distance import (
     DistanceBin,
@@ -31,6 +30,7 @@ from unmask.evaluation.reports.tables import SYNTACTIC_DISTANCES, distance_table
 from unmask.plots.ranges import axis_range
 from unmask.plots.saving import save_figure
 from unmask.plots.styles import STYLES, construction_styles
+from unmask.resampling import Estimate, Resampling
 
 QUICK = Resampling(resamples=50)
 STARTS = {".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}
@@ -331,7 +331,7 @@ def test_neither_pyplot_nor_settings_are_touched(tmp_path: Path) -> None:
         "from matplotlib import rcParams; names = rcParams.keys() - {'backend'};"
         "before = {name: rcParams[name] for name in names};"
         "from unmask.evaluation.reports.distance import DistanceBin;"
-        "from unmask.bootstrap import Estimate;"
+        "from unmask.resampling import Estimate;"
         "from unmask.evaluation.rows import Group;"
         "nll = Estimate(1.0, 0.1, 0.5, 1.5);"
         "one = DistanceBin(Group(*'abcde'), 0, 0, 1, nll, nll);"

@@ -26,13 +26,13 @@ from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 
 import unmask
 from unmask import Joint, SupportError, UnmaskError
-from unmask.bootstrap import Resampling
 from unmask.cli import main
 from unmask.evaluation import frontier_points
 from unmask.evaluation.reports.summary import summarise
 from unmask.plots import STYLES, Point, compare, frontier, plot, save_figure
 from unmask.plots.fonts import BASE, Fonts, drawing, fonts_for, installed
 from unmask.plots.panels import percent_writer
+from unmask.resampling import Resampling
 from unmask.text.support import Support
 
 PAIR = "the [MASK] sat on the [MASK]."

@@ -95,10 +95,10 @@ class ReportCommand:
             )
         self._check_corpus()
 
-        from unmask.bootstrap import Resampling
         from unmask.evaluation.reports.figures import draw
         from unmask.evaluation.reports.reporting import report
         from unmask.evaluation.run import copy_run, read_run
+        from unmask.resampling import Resampling
 
         runs = [read_run(Path(folder)) for folder in self.runs]
         resampling = Resampling(resamples=self.resamples, seed=self.seed)

@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unmask.bootstrap import Estimate
 from unmask.errors import UnmaskError
 from unmask.plots.fonts import drawing
 from unmask.plots.saving import wrapped
 from unmask.plots.styles import LARGE, NORMAL, SMALL
 from unmask.printable import printable
+from unmask.resampling import Estimate
 from unmask.sequences.consistency.statistics import by_distance, deviations
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from unmask.bootstrap import DEFAULT, Estimate, Resampling
 from unmask.errors import UnmaskError
 from unmask.evaluation.reports.summary import differences, mean_metrics
 from unmask.evaluation.rows import Group, ResultRow, grouped, measured
 from unmask.printable import quoted
+from unmask.resampling import DEFAULT, Estimate, Resampling
 
 LEAST_COUNT = 30
 NLLS = ("pairwise_nll", "unary_nll")

@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unmask.bootstrap import Estimate
 from unmask.durable import make_folder, write_text
 from unmask.evaluation.reports.distance import LEAST_COUNT, DistanceBin, by_setting
 from unmask.evaluation.reports.rendering import comma_separated
@@ -27,6 +26,7 @@ from unmask.plots.ranges import axis_range, mark_outside, outside
 from unmask.plots.saving import library, plain_text, save_figure, wrapped
 from unmask.plots.styles import LARGE, NORMAL, SMALL, Style, construction_styles, legend_name
 from unmask.printable import listed, printable
+from unmask.resampling import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from unmask import markup
-from unmask.bootstrap import Estimate
 from unmask.evaluation.reports.tables import FEWEST, Cell, Column, ReportTable
 from unmask.printable import columns as aligned
 from unmask.printable import printable
+from unmask.resampling import Estimate
 
 # beyond this a fixed number of digits is no longer readable
 _LARGE = 1e7

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from unmask.bootstrap import Resampling
 from unmask.errors import StoreError
 from unmask.evaluation.reports.distance import DistanceBin, by_distance, differences_by_distance
 from unmask.evaluation.reports.summary import BASELINE, Difference, Summary, differences, summarise
@@ -30,6 +29,7 @@ from unmask.jobs.model_identity import same_function
 from unmask.jobs.software import differing
 from unmask.printable import quoted
 from unmask.records.corpus import Corpus
+from unmask.resampling import Resampling
 
 # kinds of distance, and what tables call them
 KINDS = {"distance": TOKEN_DISTANCE, "syntax": "syntactic distance"}
@@ -132,7 +132,7 @@ def report(
         StoreError: The runs cannot be combined.
     Examples:
         >>> from unmask.evaluation import read_run, report
-        >>> from unmask.bootstrap import Resampling
+        >>> from unmask.resampling import Resampling
         >>> combined = report([read_run("results")], resampling=Resampling(resamples=100))
         >>> [summary.examples for summary in combined.summaries()]
         [1]

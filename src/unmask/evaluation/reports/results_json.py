@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unmask import __version__
-from unmask.bootstrap import Estimate
 from unmask.evaluation.reports.paper import MEASURES, published
 from unmask.evaluation.reports.summary import Difference, Summary
 from unmask.evaluation.rows import METRICS, Group
+from unmask.resampling import Estimate
 
 # of what a task's numbers mean; raised when a definition changes
 TASK_VERSION = 1

@@ -8,7 +8,10 @@ are what remains across several.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from unmask.bootstrap import (
+from unmask.errors import UnmaskError
+from unmask.evaluation.rows import METRICS, Group, ResultRow, grouped, measured, total_error
+from unmask.printable import quoted
+from unmask.resampling import (
     DEFAULT,
     Estimate,
     Resampling,
@@ -16,9 +19,6 @@ from unmask.bootstrap import (
     paired_differences,
     ratios,
 )
-from unmask.errors import UnmaskError
-from unmask.evaluation.rows import METRICS, Group, ResultRow, grouped, measured, total_error
-from unmask.printable import quoted
 
 BASELINE = "mlm"
 _TOKENS = 2

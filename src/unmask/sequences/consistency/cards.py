@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from shlex import quote
 from typing import Any
 
-from unmask.bootstrap import Estimate
 from unmask.joints.agreement import Agreement
 from unmask.markup import markdown
 from unmask.names import CONSISTENCY_PASSES, ORDERS_DRAWN
 from unmask.printable import columns, printable
+from unmask.resampling import Estimate
 from unmask.sequences.consistency.statistics import Row, Statistic
 
 COMMAND = "unmask consistency"

@@ -5,12 +5,12 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from unmask import __version__
-from unmask.bootstrap import DEFAULT, Resampling
 from unmask.errors import ClozeError
 from unmask.lazy import Guessable, computed_once, to_pandas
 from unmask.printable import quoted
 from unmask.progress import bar
 from unmask.queries.joint_model import JointModel
+from unmask.resampling import DEFAULT, Resampling
 from unmask.sequences.consistency import cards
 from unmask.sequences.consistency.measuring import (
     ConsistencyOptions,

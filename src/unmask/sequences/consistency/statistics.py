@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import wilcoxon
 
-from unmask.bootstrap import DEFAULT, Estimate, Resampling, means, ratios
 from unmask.lazy import Guessable
+from unmask.resampling import DEFAULT, Estimate, Resampling, means, ratios
 from unmask.sequences.consistency.measuring import ANY, ORDER, PAIRS
 from unmask.sequences.unmasking import LEFT_TO_RIGHT, ORDERS
 

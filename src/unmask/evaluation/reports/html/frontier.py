@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import NamedTuple
 
-from unmask.bootstrap import Estimate
 from unmask.constructions import CONSTRUCTIONS
 from unmask.errors import UnmaskError
 from unmask.evaluation.reports.html.charts import WITHOUT, drawn
@@ -16,6 +15,7 @@ from unmask.evaluation.run import EvaluationPlan
 from unmask.plots.trade_off import Point, frontier
 from unmask.printable import quoted
 from unmask.queries.costs.passes import forward_passes
+from unmask.resampling import Estimate
 
 _COLUMNS = (Column(name="construction"), Column(name="forward passes"), Column(name="P-NLL"))
 
@@ -61,7 +61,7 @@ def frontier_points(
         UnmaskError: What a construction costs is missing.
     Examples:
         >>> from unmask.evaluation import frontier_points, read_run, report
-        >>> from unmask.bootstrap import Resampling
+        >>> from unmask.resampling import Resampling
         >>> combined = report([read_run("results")], resampling=Resampling(resamples=100))
         >>> points = frontier_points(combined.summaries(), {"log-pool": 500})
         >>> [point.construction for point in points]
