@@ -1,4 +1,4 @@
-"""Train tiny-english further with any share of its tokens masked: models/any-rate, and its figures.
+"""Train tiny-english further with any share of its tokens masked: any-rate, and its figures.
 
     python runs/any_rate.py train --assets DIR --output OUT
     python runs/any_rate.py measure models/tiny-english models/any-rate --assets DIR \\
@@ -6,7 +6,7 @@
 
 `train` is `unmask tune --masks any` on the corpora of tiny-english, without what is measured and
 without the sentences that runs/train_small_mlm.py held out. Stopped and started again it goes on
-from its last checkpoint; the finished model is in OUT/model, and as float16 in OUT.
+from its last checkpoint; the finished model is in any-rate/model, and as float16 in any-rate.
 
 `measure`: for every model, on the first sentences of SNLI dev and of what tiny-english held out of
 WikiText-2, in hashed order. `masked`: the NLL in nats per masked token at four mask rates, at least
@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import marked_page
 import torch
 from measure_mlm import first
 from small_mlm_data import generator, split
@@ -103,7 +104,7 @@ def measure(options: argparse.Namespace) -> None:
                 rows.append({**about, **ratio(values), **difference(sums[what][0], values)})
                 say(json.dumps(rows[-1]))
     options.output.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    print(table(rows))
+    print("\n".join(table(rows)))
 
 
 @torch.no_grad()
@@ -164,16 +165,25 @@ def difference(
     return {"difference": made["mean"], "difference_error": made["error"]}
 
 
-def table(rows: Sequence[dict[str, Any]]) -> str:
-    lines = ["| corpus | figure | model | sentences | nats per token | minus the first |"]
-    lines.append("|---|---|---|---|---|---|")
-    for row in sorted(rows, key=lambda row: (row["corpus"], row["figure"])):
-        lines.append(
-            f"| {row['corpus']} | {row['figure']} | {row['model']} | {row['sentences']:,}"
-            f" | {row['mean']:.3f} +- {row['error']:.3f}"
-            f" | {row['difference']:+.3f} +- {row['difference_error']:.3f} |"
-        )
-    return "\n".join(lines)
+def table(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """A line for each figure: the first model, the second, and their difference."""
+    names = list(dict.fromkeys(row["model"] for row in rows))
+    lines = [f"| corpus | figure | sentences | {' | '.join(names)} | difference |"]
+    lines.append("|---|---|---|" + "---|" * (len(names) + 1))
+    cells: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        cells.setdefault((row["corpus"], row["figure"]), []).append(row)
+    for (corpus, figure), each in cells.items():
+        values = [f"{one['mean']:.3f} +- {one['error']:.3f}" for one in each]
+        last = f"{each[-1]['difference']:+.3f} +- {each[-1]['difference_error']:.3f}"
+        shown = " | ".join([corpus, figure, f"{each[0]['sentences']:,}", *values, last])
+        lines.append(f"| {shown} |")
+    return lines
+
+
+def page(options: argparse.Namespace) -> None:
+    rows = [json.loads(line) for line in options.rows.read_text("utf-8").splitlines()]
+    marked_page.write_blocks(options.output, {"any rate": table(rows)})
 
 
 def say(text: str) -> None:
@@ -194,10 +204,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     compared.add_argument("--examples", type=int, default=1000, help="sentences of each corpus")
     compared.add_argument("--scored", type=int, default=300, help="of them, how many are scored")
     compared.set_defaults(run=measure)
-    for one in (trained, compared):
-        one.add_argument("--assets", type=Path, required=True, metavar="DIR", help="has data/")
+    written = ways.add_parser("page")
+    written.add_argument("rows", type=Path)
+    written.set_defaults(run=page)
+    for one in (trained, compared, written):
         one.add_argument("--output", type=Path, required=True)
         one.add_argument("--threads", type=int, default=1)
+    for one in (trained, compared):
+        one.add_argument("--assets", type=Path, required=True, metavar="DIR", help="has data/")
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
     try:
