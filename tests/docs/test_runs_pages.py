@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from toy_lm import ToyMaskedLM, ToyTokenizer
+from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 
 import unmask
 
@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT / "runs"))
 
 import appendix_d  # noqa: E402
 import dependence_report  # noqa: E402
+import elbo as elbo_run  # noqa: E402
 import marked_page  # noqa: E402
 import pivots  # noqa: E402
 import pivots_report  # noqa: E402
@@ -302,6 +303,64 @@ def test_sentences_are_distinct_and_in_the_order_of_their_hashes(tmp_path: Path)
     assert sorted(found.values()) == ["A cat.", "A dog.", "A man."]
     assert list(found) == sorted(found)
     assert unmasking_run.sentences(path, 2) == dict(list(found.items())[:2])
+
+
+# verdicts by a noisy bound
+
+
+def test_verdicts_that_differ_between_seeds_are_counted() -> None:
+    signs = {"p/0": [1.0, 1.0, -1.0, 1.0, 1.0], "p/1": [2.0] * 5}
+    names = (elbo_run.EQUAL, *map(str, elbo_run.COUNTS))
+    rows = [
+        {"id": name, "tokens": [2, 4], "unmasking": -1.0, "elbo": dict.fromkeys(names, own)}
+        for name, own in signs.items()
+    ]
+    record = {
+        "versions": {"m": "0"},
+        "seeds": 5,
+        "seconds": {HOSTILE: 60},
+        "models": {HOSTILE: rows},
+    }
+    lines = "\n".join(elbo_run.page(record)).splitlines()
+    by_method = table(lines, "method, draws per text")
+    assert by_method["`unmasking`"] == ["2", "0", "0"]
+    # of two pairs one has a seed that differs; of the twenty pairs of its seeds, eight disagree
+    assert by_method["`elbo`, 32"][0] == "2"
+    assert by_method["`elbo`, 32"][1].startswith("0.500 [")
+    assert by_method["`elbo`, 32"][2].startswith("0.200 [")
+    accuracies = table(lines, "draws per text")
+    assert accuracies["as many as tokens"][1:4] == ["6.0", "0.900", "0.000"]
+    assert accuracies["128"][4].startswith("+0.900 [")
+    said = " ".join(lines)
+    assert "is 1 per text, 2 passes per verdict; `unmasking` takes 6.0" in said
+    for row in rows:
+        row["unmasking"] = 1.0
+    assert "by no number of draws up to 128" in " ".join(" ".join(elbo_run.page(record)).split())
+
+
+def test_what_is_measured_is_what_the_library_gives() -> None:
+    lm = unmask.LanguageModel(ToyMaskedLM(toy_joint(3, 4, seed=1), noise=0.7), ToyTokenizer(3))
+    good, bad = "t0 t1 t2 t2", "t0 t1 t1 t2"
+    (row,) = elbo_run.piece(lm, [{"id": "p/0", "sentence_good": good, "sentence_bad": bad}], 1)
+    assert set(row) == {"id", "tokens", "unmasking", "elbo"}
+    assert set(row["elbo"]) == {elbo_run.EQUAL, *map(str, elbo_run.COUNTS)}
+    quiet = unmask.Settings(progress=False)
+    for draws in elbo_run.COUNTS:
+        for seed in elbo_run.SEEDS:
+            how = {"method": "elbo", "draws": draws, "seed": seed, "settings": quiet}
+            (ratio,) = lm.log_ratios([(good, bad)], **how)
+            assert row["elbo"][str(draws)][seed] == pytest.approx(ratio.log_ratio, abs=2e-5)
+
+
+@pytest.mark.slow
+def test_published_verdicts_are_made_of_rows_without_text() -> None:
+    folder = ROOT / "docs" / "results"
+    record = json.loads((folder / "elbo.json").read_text(encoding="utf-8"))
+    made = "\n".join(elbo_run.page(record)).splitlines()
+    assert made == (folder / "elbo.md").read_text(encoding="utf-8").splitlines()
+    for row in (row for rows in record["models"].values() for row in rows):
+        assert set(row) == {"id", "tokens", "unmasking", "elbo"}
+        assert re.fullmatch("[A-Za-z0-9_]+/[0-9]+", row["id"])
 
 
 # a billion sentences

@@ -1,0 +1,305 @@
+"""BLiMP's verdicts by `elbo`, with seeds and numbers of draws, beside those by `unmasking`.
+
+    python runs/elbo.py --blimp FOLDER --model models/tiny-english --pieces PIECES
+    python runs/elbo.py --collect PIECES [PIECES ...] --output docs/results/elbo.json
+    python runs/elbo.py --rows docs/results/elbo.json --output docs/results/elbo.md
+
+The first measures, a piece per paradigm, and leaves out pieces that are there. Masks that several
+draws of a text share run once, so its time is not that of `unmask score`; a few texts of each piece
+are scored by the library as well, and must have the same numbers. Rows have no text.
+"""
+
+import argparse
+import json
+import sys
+import textwrap
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+import unmask
+from unmask.durable import write_text
+from unmask.model.row_reader import RowReader
+from unmask.names import model_name
+from unmask.printable import printable
+from unmask.sequences import elbo
+from unmask.sequences.blimp import PAIR, read_blimp
+from unmask.sequences.texts import TokenisedText, tokenised
+from unmask.sequences.unmasking import DEFAULT_ORDER
+from unmask.settings import Settings
+
+Record = dict[str, Any]
+Numbers = NDArray[np.float64]
+
+SEEDS = range(5)
+COUNTS = (1, 2, 4, 8, 16, 32, 64, 128)
+SHOWN = (8, 32, 128)
+# as many draws as the text has tokens: the forward passes of `unmasking`
+EQUAL = "tokens"
+RESAMPLES = 10_000
+# of each piece, texts that the library scores too; a difference of their scores that is rounding
+CHECKED, SAME = 2, 1e-4
+
+
+# --- measuring ---------------------------------------------------------------------------------
+
+
+def estimates(reader: RowReader, text: TokenisedText, most: int) -> dict[str, list[float]]:
+    """The estimate by every number of draws up to the most, of every seed."""
+    drawn = torch.stack([elbo.drawn_masks(text, most, seed)[0] for seed in SEEDS])
+    masks, where = drawn.flatten(0, 1).unique(dim=0, return_inverse=True)
+    by_mask = elbo.mask_values(reader, [text], masks[None])[0].sum(dim=1)
+    values = by_mask[where].view(len(SEEDS), most)
+    if len(text.places) > most:
+        raise ValueError(f"a text has {len(text.places)} tokens, more than {most} draws")
+    counts = {EQUAL: len(text.places), **{str(n): n for n in COUNTS if n <= most}}
+    return {name: values[:, :count].mean(dim=1).tolist() for name, count in counts.items()}
+
+
+def piece(lm: unmask.LanguageModel, pairs: Sequence[Record], long: int) -> list[Record]:
+    """The log-ratios of the pairs of a paradigm; the first few with more draws than the others."""
+    settings = Settings(batch_size=64, progress=False)
+    reader = RowReader(lm.model, settings)
+    (texts,) = tokenised(lm, [pair[side] for pair in pairs for side in PAIR])
+    with reader.counted("elbo"):
+        found = [
+            estimates(reader, text, SHOWN[-1] if place < 2 * long else SHOWN[-2])
+            for place, text in enumerate(texts)
+        ]
+    check(lm, texts[:CHECKED], found)
+    both = [(str(pair[PAIR[0]]), str(pair[PAIR[1]])) for pair in pairs]
+    exact = lm.log_ratios(both, method="unmasking", order=DEFAULT_ORDER, settings=settings)
+    return [
+        {
+            "id": pair["id"],
+            "tokens": [len(text.places) for text in texts[2 * place : 2 * place + 2]],
+            "unmasking": round(float(exact[place].log_ratio or 0.0), 5),
+            "elbo": {
+                name: [round(a - b, 5) for a, b in zip(good, bad, strict=True)]
+                for name, good in found[2 * place].items()
+                for bad in [found[2 * place + 1][name]]
+            },
+        }
+        for place, pair in enumerate(pairs)
+    ]
+
+
+def check(
+    lm: unmask.LanguageModel,
+    texts: Sequence[TokenisedText],
+    found: Sequence[dict[str, list[float]]],
+) -> None:
+    """The library's own scores are those that were measured here."""
+    quiet = Settings(progress=False)
+    for text, own in zip(texts, found, strict=False):
+        score = lm.score(text.text, method="elbo", draws=SHOWN[0], settings=quiet).score
+        if abs(score - own[str(SHOWN[0])][0]) > SAME:
+            raise ValueError(f"a text has {own[str(SHOWN[0])][0]} here and {score} by the library")
+
+
+def measure(chosen: argparse.Namespace) -> None:
+    lm = unmask.load(chosen.model)
+    chosen.pieces.mkdir(parents=True, exist_ok=True)
+    by_paradigm: dict[str, list[Record]] = {}
+    for pair in read_blimp(chosen.blimp, limit=chosen.pairs):
+        by_paradigm.setdefault(str(pair["id"]).partition("/")[0], []).append(dict(pair))
+    first, step = map(int, chosen.shard.split("/"))
+    for paradigm, pairs in list(by_paradigm.items())[first::step]:
+        path = chosen.pieces / f"{paradigm}.json"
+        if path.exists():
+            continue
+        began = time.process_time()
+        rows = piece(lm, pairs, chosen.long)
+        about = {
+            "model": model_name(chosen.model),
+            "seconds": round(time.process_time() - began, 1),
+        }
+        write_text(path, json.dumps({**about, "rows": rows}))
+        print(paradigm, about["seconds"], file=sys.stderr, flush=True)
+
+
+def collected(folders: Sequence[Path]) -> Record:
+    """All pieces of all models."""
+    models: dict[str, list[Record]] = {}
+    seconds: dict[str, float] = {}
+    for path in sorted(path for folder in folders for path in folder.glob("*.json")):
+        part = json.loads(path.read_text(encoding="utf-8"))
+        models.setdefault(part["model"], []).extend(part["rows"])
+        seconds[part["model"]] = round(seconds.get(part["model"], 0.0) + part["seconds"], 1)
+    named = {name: version(name) for name in ("torch", "transformers")}
+    return {
+        "versions": {"unmask": unmask.__version__, **named},
+        "seeds": len(SEEDS),
+        "seconds": seconds,
+        "models": models,
+    }
+
+
+# --- the page ----------------------------------------------------------------------------------
+
+
+def right(ratios: Sequence[float] | Numbers) -> Numbers:
+    """1 where the first text of a pair wins, 0 where the other does, a half of ties."""
+    values = np.asarray(ratios, dtype=np.float64)
+    return np.asarray(np.where(values > 0, 1.0, np.where(values < 0, 0.0, 0.5)))
+
+
+def verdicts(rows: Sequence[Record], draws: str) -> tuple[Numbers, Numbers]:
+    """Of pairs with so many draws: by `elbo`, one column per seed, and by `unmasking`."""
+    some = [row for row in rows if draws in row["elbo"]]
+    return right([row["elbo"][draws] for row in some]), right([row["unmasking"] for row in some])
+
+
+def interval(values: Numbers, form: str) -> str:
+    """A mean over pairs, with percentiles over resamples of the pairs."""
+    generator = np.random.default_rng(0)
+    means = [
+        values[generator.integers(0, len(values), len(values))].mean() for _ in range(RESAMPLES)
+    ]
+    low, high = np.percentile(means, [2.5, 97.5])
+    return f"{values.mean():{form}} [{low:{form}}, {high:{form}}]"
+
+
+def flips(own: Numbers) -> tuple[Numbers, Numbers]:
+    """Of every pair, whether any two seeds disagree, and how many of all two seeds do."""
+    seeds = own.shape[1]
+    apart = own[:, :, None] != own[:, None, :]
+    return apart.any(axis=(1, 2)).astype(float), apart.sum(axis=(1, 2)) / (seeds * (seeds - 1))
+
+
+def page(record: Record) -> Iterator[str]:
+    yield "# Verdicts by a noisy bound and by a log-probability\n"
+    yield paragraph(
+        "How often does the seed of [`elbo`](../how-to/score.md) decide which sentence of a",
+        "minimal pair wins, and how many forward passes does a verdict take? Measured by",
+        "`runs/elbo.py` on BLiMP: of each paradigm some pairs, the first in the hashed order of",
+        "their ids. Rows with ids and log-ratios, without text, are in [elbo.json](elbo.json).",
+    )
+    yield paragraph(
+        "**Two quantities.** `unmasking` (left to right) is the exact log-probability along one",
+        "order of the tokens, one forward pass per token: the same number whenever it is asked",
+        "for. `elbo` estimates the mean of such log-probabilities over *all* orders, a lower bound",
+        "of the log-probability of a text whose order is drawn at random; every draw is a forward",
+        "pass, and the estimate has noise. Neither approximates the other, and their accuracies",
+        "can differ even without noise.",
+    )
+    yield paragraph(
+        f"Every number of draws was taken with {record['seeds']} seeds; fewer draws are the first",
+        "of those with more. Both texts of a pair have masks of their own. The numbers of hidden",
+        "tokens are spread evenly, as LLaDA's evaluation spreads them within a batch, which makes",
+        f"less noise than drawing them one by one. More than {SHOWN[-2]} draws were taken of few",
+        "pairs of a paradigm only, since they take long.",
+    )
+    yield paragraph(
+        "The paradigms are not a random sample of BLiMP's 67 unless all are there: pieces are",
+        "measured in the order of their names, from both ends, as far as the machine's time goes.",
+    )
+    for model, own in record["models"].items():
+        yield from of_model(model, own, float(record["seconds"][model]), int(record["seeds"]))
+    named = ", ".join(f"{name} {number}" for name, number in record["versions"].items())
+    yield paragraph(
+        f"Intervals are of 95%: percentiles of {RESAMPLES:,} resamples of the pairs. Accuracies of",
+        f"`elbo` are means over the seeds. Made with {named}, float32, on a CPU.",
+    ).rstrip("\n")
+
+
+def paragraph(*lines: str) -> str:
+    return textwrap.fill(" ".join(lines), 118, break_on_hyphens=False) + "\n"
+
+
+def of_model(model: str, rows: Sequence[Record], seconds: float, seeds: int) -> Iterator[str]:
+    tokens = np.array([sum(row["tokens"]) for row in rows], dtype=np.float64)
+    yield f"## {printable(model)}\n"
+    yield paragraph(
+        f"{len(rows):,} pairs: {spread(rows)}. {tokens.mean():.1f} tokens in both texts, so many",
+        f"forward passes by `unmasking`. {seconds / 60:.0f} minutes of one core. The third column",
+        f"is the share of pairs on which not all {seeds} seeds agree, the last the share of",
+        "verdicts on which two seeds disagree.",
+    )
+    yield "| method, draws per text | pairs | differ among all seeds | between two seeds |"
+    yield "|---|---|---|---|"
+    yield f"| `unmasking` | {len(rows):,} | 0 | 0 |"
+    for draws in map(str, SHOWN):
+        among, between = (interval(shares, ".3f") for shares in flips(verdicts(rows, draws)[0]))
+        count = len(verdicts(rows, draws)[1])
+        yield f"| `elbo`, {draws} | {count:,} | {among} | {between} |"
+    yield "\n| draws per text | pairs | passes per verdict | `elbo` | `unmasking` | difference |"
+    yield "|---|---|---|---|---|---|"
+    for draws in (EQUAL, *map(str, COUNTS)):
+        own, exact = verdicts(rows, draws)
+        passes, name = f"{tokens.mean():.1f}", "as many as tokens"
+        if draws != EQUAL:
+            passes, name = str(2 * int(draws)), draws
+        yield (
+            f"| {name} | {len(own):,} | {passes} | {own.mean():.3f} | {exact.mean():.3f} | "
+            f"{interval(own.mean(axis=1) - exact, '+.3f')} |"
+        )
+    yield "\n" + conclusion(rows, float(tokens.mean()))
+
+
+def spread(rows: Sequence[Record]) -> str:
+    """How many pairs there are of how many paradigms."""
+    by_paradigm = Counter(row["id"].partition("/")[0] for row in rows)
+    counts = sorted(Counter(by_paradigm.values()).items(), reverse=True)
+    return ", ".join(f"{pairs} of each of {paradigms} paradigms" for pairs, paradigms in counts)
+
+
+def conclusion(rows: Sequence[Record], passes: float) -> str:
+    """Passes per verdict at equal accuracy."""
+    for count in COUNTS:
+        own, exact = verdicts(rows, str(count))
+        if own.mean() >= exact.mean():
+            return paragraph(
+                "**Passes per verdict at equal accuracy**: the smallest of these numbers of draws",
+                f"by which `elbo` is as accurate as `unmasking` on the same pairs is {count} per",
+                f"text, {2 * count} passes per verdict; `unmasking` takes {passes:.1f}. Both are",
+                "point estimates: the intervals show how far the accuracies can be told apart.",
+            )
+    return paragraph(
+        f"**Passes per verdict at equal accuracy**: by no number of draws up to {COUNTS[-1]} does",
+        f"`elbo` reach the accuracy of `unmasking` on the same pairs, which takes {passes:.1f}",
+        f"passes per verdict; {COUNTS[-1]} draws take {2 * COUNTS[-1] / passes:.0f} times as many.",
+        "Where an interval of the difference holds 0, the two are not told apart.",
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="BLiMP's verdicts by elbo and unmasking.")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--blimp", help="measure: folder of BLiMP's .jsonl files")
+    source.add_argument("--collect", type=Path, nargs="+", help="pieces, one folder per model")
+    source.add_argument("--rows", type=Path, help="write the page of what was collected")
+    parser.add_argument("--model", help="the model that is measured")
+    parser.add_argument("--pairs", type=int, default=15, help="pairs per paradigm")
+    parser.add_argument(
+        "--long", type=int, default=2, help=f"how many of them with {SHOWN[-1]} draws"
+    )
+    parser.add_argument("--shard", default="0/1", help="every n-th paradigm, as 0/2 and 1/2")
+    parser.add_argument("--pieces", type=Path, help="folder for the pieces")
+    parser.add_argument("--output", type=Path)
+    chosen = parser.parse_args()
+    torch.set_num_threads(1)
+    try:
+        if chosen.blimp is not None:
+            measure(chosen)
+            return 0
+        if chosen.collect is not None:
+            text = json.dumps(collected(chosen.collect))
+        else:
+            text = "\n".join(page(json.loads(chosen.rows.read_text(encoding="utf-8"))))
+        chosen.output.write_text(text + "\n", encoding="utf-8")
+    except (unmask.UnmaskError, OSError, ValueError) as error:
+        print(f"elbo: {printable(str(error))}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
