@@ -3,7 +3,7 @@
 A matrix is symmetric; NaN is no edge. An edge is two places, the smaller first.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,11 +65,6 @@ def projective_tree(values: Matrix) -> list[Edge]:
 def neighbours(size: int) -> list[Edge]:
     """The tree that links every place to the next: what any other has to beat."""
     return [(place, place + 1) for place in range(size - 1)]
-
-
-def attachment_score(edges: Iterable[Edge], expected: Sequence[Edge]) -> float:
-    """The share of expected edges that were found (UUAS: without labels and directions)."""
-    return len(set(edges) & set(expected)) / len(expected)
 
 
 def _followed(cut: NDArray[np.int_], split: NDArray[np.int_], size: int) -> Iterable[Edge]:
