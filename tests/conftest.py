@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import pytest
-from shape_checks import checks_of_shapes
+from shape_checks import begin_test, checks_of_shapes
 
 # before the first import of any of its modules; without it tests start some ten seconds sooner.
 # --quick leaves it out, also in the processes that share the tests, which get the environment alone
@@ -96,6 +96,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 raise pytest.UsageError(f"{item.nodeid}: give the reason, assets('...')")
         if item.path.name in REACHED_ELSEWHERE:
             item.add_marker("no_cover")
+
+
+def pytest_runtest_setup() -> None:
+    begin_test()
 
 
 def quick(items: list[pytest.Item]) -> set[pytest.Item]:

@@ -287,6 +287,7 @@ def test_a_named_exception_and_the_same_sentence_with_exit_code_2(bad, models, c
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_same_in_a_process_of_its_own(models):
     # bytes that are no text, which only a process is given
     (bad,) = (bad for bad in TABLE if bad.kind == "half a character")

@@ -6,9 +6,11 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import killable
 import pytest
 from tiny_tokenizers import ODD, PIECES, SPECIAL, save_bert
 from transformers import BertModel
@@ -392,13 +394,18 @@ def started(folder: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.slow
-def test_control_c_ends_a_long_run_after_its_cost_was_said(folder):
-    with started(folder, "--method", "ag-paper", "--steps", str(10**9)) as running:
-        assert "forward passes" in running.stderr.readline()
-        running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=300)
-    assert running.returncode == 130
-    assert (out, err) == ("", "unmask: interrupted\n")
+def test_control_c_ends_a_long_run_after_its_cost_was_said(folder, tmp_path):
+    log = tmp_path / "log"
+    long = ["--method", "ag-paper", "--steps", str(10**9)]
+    process = killable.start(["fill", PAIR, "-m", folder, *long], log)
+    while not (log.exists() and "forward passes" in log.read_text()):
+        assert process.exitcode is None, log.read_text()
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGINT)
+    process.join(300)
+    assert process.exitcode == 130
+    _, *rest = log.read_text().splitlines()
+    assert rest == ["unmask: interrupted"]
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import sys
 import threading
 from pathlib import Path
 
+import killable
 import pytest
 from tiny_tokenizers import ODD, save_bert
 
@@ -123,14 +124,10 @@ def test_the_name_of_a_pipe_and_an_option_say_its_format(pipe) -> None:
 
 @pytest.mark.slow
 def test_dev_stdin_is_standard_input_also_from_a_file(tmp_path, folder) -> None:
-    import subprocess
-
     (tmp_path / "texts").write_text("the cat\nthe dog\n")
-    command = [sys.executable, "-m", "unmask", "score", "-m", folder, "--json", "/dev/stdin"]
-    with (tmp_path / "texts").open() as file:
-        done = subprocess.run(command, stdin=file, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    command, log = ["score", "-m", folder, "--json", "--quiet", "/dev/stdin"], tmp_path / "log"
+    assert killable.finish(command, log, stdin=tmp_path / "texts") == 0, log.read_text()
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
     assert [row["text"] for row in rows] == ["the cat", "the dog"]
 
 

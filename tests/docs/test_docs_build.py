@@ -1,10 +1,10 @@
 """The documentation builds without a warning, its tutorials run, and what it wrote is sound."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
+import killable
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -16,17 +16,21 @@ import check_site  # noqa: E402
 def build(folder: Path, *options: str) -> Path:
     """The site, in a folder; a warning is an error."""
     pytest.importorskip("myst_nb")
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", *options]
-    done = subprocess.run(
-        [*command, "-d", str(folder / "doctrees"), str(ROOT / "docs"), str(folder / "site")],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        timeout=1200,
-    )
-    assert done.returncode == 0, done.stderr[-6000:]
+    command = ["-q", "-W", "--keep-going", "-b", "html", *options, "-d", str(folder / "doctrees")]
+    command += [str(ROOT / "docs"), str(folder / "site")]
+    log = folder / "log"
+    code = killable.call(_sphinx, command, str(log), dict(os.environ), timeout=1200)
+    assert code == 0, log.read_text(encoding="utf-8")[-6000:]
     return folder / "site"
+
+
+def _sphinx(command: list[str], log: str, environment: dict[str, str]) -> None:
+    os.environ.update(environment)
+    os.chdir(ROOT)
+    killable.write_to(log)
+    from sphinx.cmd.build import main
+
+    sys.exit(main(command))
 
 
 @pytest.mark.slow

@@ -242,7 +242,7 @@ def runs(models: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 @pytest.mark.slow
-@of_pages(*SHELL)
+@of_pages(*SHELL, without=["README.md"])  # tests/docs/test_shown_outputs.py
 def test_commands_run(
     page: Path,
     models: dict[str, str],

@@ -6,18 +6,16 @@ is compared, numbers to 1e-6. Nothing here runs on a GPU.
 
 import json
 import math
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import asdict, dataclass, is_dataclass
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from functools import cached_property
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import killable
 import numpy as np
 import pytest
 import strict_device
@@ -203,7 +201,8 @@ for _method in CONSTRUCTIONS:
             )
         )
 # the others differ from these in names alone; BERT, ESM and a dense one are in other paths
-for _name in ("distilbert", "albert", "deberta-v2", "mpnet", "modernbert"):
+ARCHITECTURES = ("distilbert", "albert", "deberta-v2", "mpnet", "modernbert")
+for _name in ARCHITECTURES:
     PATHS[f"the architecture {_name}"] = lambda place, name=_name: _architecture(place, name)
 
 
@@ -512,8 +511,8 @@ def _(place: Place) -> object:
 # --- both devices --------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", autouse=True)
-def second_device() -> Iterator[None]:
+@contextmanager
+def stand_in() -> Iterator[None]:
     """The stand-in is a GPU to the package, but for what torch would compile for one."""
     strict_device.install()
     before = torch.__future__.get_swap_module_params_on_conversion()
@@ -527,10 +526,16 @@ def second_device() -> Iterator[None]:
     torch.__future__.set_swap_module_params_on_conversion(before)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def second_device() -> Iterator[None]:
+    with stand_in():
+        yield
+
+
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models")
-    for name in tiny_models.ARCHITECTURES:
+    for name in ("bert", "esm", "deberta-v2-new-head", *ARCHITECTURES):
         tiny_models.saved(name, folder / name)
     model, tokenizer = tiny_models.build("bert")
     torch.manual_seed(1)
@@ -555,26 +560,31 @@ def places(models: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Place
 
 
 # torch counts its devices at the first backward pass of a process: training needs a new one
-TRAINS = "UNMASK_TEST_TRAINS"
-CHOSEN = [name for name in PATHS if ("tune" in name) == (TRAINS in os.environ)]
+TRAIN = [name for name in PATHS if "tune" in name]
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*dense logits")
-@pytest.mark.parametrize("name", CHOSEN)
+@pytest.mark.parametrize("name", [name for name in PATHS if name not in TRAIN])
 def test_a_path_gives_the_numbers_of_the_cpu(name: str, places: list[Place]) -> None:
     here, there = (PATHS[name](place) for place in places)
     assert_same(here, there)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(TRAINS in os.environ, reason="this is the process that it starts")
-def test_paths_that_train_give_them_too() -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
-    child = subprocess.run(
-        [*command, "-k", "numbers_of_the_cpu"],
-        env={**os.environ, TRAINS: "1"},
-        capture_output=True,
-        text=True,
-    )
-    assert "3 passed" in child.stdout, child.stdout[-4000:]
+def test_paths_that_train_give_them_too(places: list[Place], tmp_path: Path) -> None:
+    assert len(TRAIN) == 3
+    log = tmp_path / "log"
+    # without the models that other paths have loaded
+    code = killable.call(_train, [replace(place) for place in places], str(log))
+    assert code == 0, log.read_text()[-4000:]
+    assert log.read_text().endswith("3 passed\n")
+
+
+def _train(places: list[Place], log: str) -> None:
+    killable.write_to(log)
+    with stand_in():
+        for name in TRAIN:
+            here, there = (PATHS[name](place) for place in places)
+            assert_same(here, there)
+    print(len(TRAIN), "passed", flush=True)

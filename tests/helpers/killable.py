@@ -22,12 +22,21 @@ _CONTEXT.set_forkserver_preload(
 )
 
 
-def _run(arguments: list[str], log: str, environment: dict[str, str]) -> None:
+def write_to(log: str) -> None:
+    """Put what this process prints into a file, stdout and stderr."""
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+
+
+def _run(
+    arguments: list[str], log: str, environment: dict[str, str], stdin: str | None = None
+) -> None:
     # the server's is that of the test which started it
     os.environ.update(environment)
-    said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    os.dup2(said, 1)
-    os.dup2(said, 2)
+    write_to(log)
+    if stdin is not None:
+        os.dup2(os.open(stdin, os.O_RDONLY), 0)
     import unmask.cli
 
     code = unmask.cli.main(arguments)
@@ -36,17 +45,17 @@ def _run(arguments: list[str], log: str, environment: dict[str, str]) -> None:
     os._exit(code)
 
 
-def start(arguments: list[str], log: Path) -> ForkServerProcess:
-    """Start `unmask ARGUMENTS`, with what it says in a file."""
-    given = (arguments, str(log), dict(os.environ))
+def start(arguments: list[str], log: Path, stdin: Path | None = None) -> ForkServerProcess:
+    """Start `unmask ARGUMENTS`, with what it says in a file; `stdin` is what it reads."""
+    given = (arguments, str(log), dict(os.environ), stdin and str(stdin))
     process = _CONTEXT.Process(target=_run, args=given, daemon=True)
     process.start()
     return process
 
 
-def finish(arguments: list[str], log: Path, timeout: float = 300) -> int:
+def finish(arguments: list[str], log: Path, timeout: float = 300, stdin: Path | None = None) -> int:
     """Run to the end; returns the exit code."""
-    process = start(arguments, log)
+    process = start(arguments, log, stdin)
     process.join(timeout)
     assert process.exitcode is not None, log.read_text()
     return process.exitcode
