@@ -218,7 +218,7 @@ class LanguageModel(JointModel):
         - "random-sizes": random blanks, on average this share of them.
 
         Args:
-            texts: Texts with mask tokens, or `Cloze`s.
+            texts: Texts with mask tokens, or `Cloze` values.
             rule: Which blanks are filled in the same step.
             threshold: The rule's threshold; larger ones fill more blanks per step, but for
                 "confidence" and "stability".
