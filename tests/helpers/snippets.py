@@ -215,8 +215,6 @@ def write_files(folder: Path) -> None:
     plain = "\n".join(SENTENCES)
     files = {
         "sentences.txt": plain,
-        # as many texts as a dependence head is trained on at least
-        "captions.txt": "\n".join(" ".join(plain.split()[start:]) for start in range(10)),
         "reviews.txt": f"{plain}\nA dog sleeps.\nA cat sleeps.",
         "test.txt": SENTENCES[0],
         # as many as a dependence head asks for
