@@ -43,7 +43,7 @@ class Consistency(Guessable):
 
     Examples:
         >>> lm.consistency(["Two dogs are running."], orders=2, max_passes=101)
-        <Consistency of tiny-english on 1 texts, J = 0.028 bits>
+        <Consistency of models/tiny-english: 1 texts, J = 0.054 bits between adjacent blanks>
     """
 
     rows: Sequence[Row]
@@ -152,8 +152,8 @@ class Consistency(Guessable):
             Markdown: a column per model, and for each of the others its value less this one's.
         Examples:
             >>> answers = lm.consistency(["Two dogs are running."], orders=2, max_passes=101)
-            >>> print(answers.compare(answers).splitlines()[0].split(" | ")[1])
-            tiny-english
+            >>> print(answers.compare(answers).splitlines()[0].split(" | ")[2])
+            models/tiny-english
         """
         gaps = [differences(one.answers, self.answers, self.resampling) for one in others]
         every = [(str(one.facts.get("model")), one.statistics()) for one in (self, *others)]
