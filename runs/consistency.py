@@ -88,7 +88,7 @@ def page(folder: Path = ROWS) -> Iterator[str]:
         + ", ".join(f"{name} on {len(one.answers)} texts" for name, one in every.items())
         + ". The others were not run, nor were the models of other languages, for which these "
         "sentences are none. Joints are estimated from 401 forward passes per pair of blanks; "
-        "brackets are 95% bootstrap intervals over texts, and bold differences leave out zero.\n"
+        "brackets are 95% bootstrap intervals over texts, and bold differences exclude zero.\n"
     )
     first, *others = every.values()
     yield first.compare(*others)

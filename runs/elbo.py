@@ -260,7 +260,7 @@ def conclusion(rows: Sequence[Record], passes: float) -> str:
                 "**Passes per verdict at equal accuracy**: the smallest of these numbers of draws",
                 f"by which `elbo` is as accurate as `unmasking` on the same pairs is {count} per",
                 f"text, {2 * count} passes per verdict; `unmasking` takes {passes:.1f}. Both are",
-                "point estimates: the intervals show how far the accuracies can be told apart.",
+                "point estimates: the intervals show how certain they are.",
             )
     return paragraph(
         f"**Passes per verdict at equal accuracy**: by no number of draws up to {COUNTS[-1]} does",

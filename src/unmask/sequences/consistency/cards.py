@@ -200,7 +200,7 @@ def comparison(
 ) -> str:
     """A Markdown table: a column per model, and for all but the first its value less the first's.
 
-    A difference whose interval leaves out zero is bold.
+    A difference whose interval excludes zero is bold.
     """
     names = [markdown(printable(name)) for name, _ in models]
     head = ["statistic", "unit", *names, *(f"{name} less {names[0]}" for name in names[1:])]

@@ -119,7 +119,7 @@ _OF_PAIRS: tuple[tuple[str, str, str, str, Callable[[Row], float | None], str | 
         "construction_spread",
         "spread of constructions",
         "nats per token",
-        "largest less smallest log-probability of the true tokens, over four ways to compute it "
+        "largest minus smallest log-probability of the true tokens, over four ways to compute it "
         "that agree where conditionals have one joint",
         _spread,
         None,
@@ -227,7 +227,7 @@ _OF_TEXTS = (
         "order_range",
         "range over all orders",
         "nats per token",
-        "largest less smallest; it grows with the number of orders",
+        "largest minus smallest; it grows with the number of orders",
         _range,
     ),
     *(
