@@ -10,6 +10,7 @@ process, not of the clock, so that others on the machine do not count. Prints JS
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
@@ -86,7 +87,6 @@ def measured(lm: unmask.LanguageModel, texts: Sequence[str], method: str) -> dic
     return {
         "method": method,
         "texts": len(texts),
-        "tokens": sum(one.tokens for one in lm.score(list(texts))),
         "batch_size": {"unmask": our_size or "auto", "minicons": their_size},
         "sentences_per_second": {name: spread(values) for name, values in per_second.items()},
         "times_as_fast": spread(ratios(seconds["minicons"], seconds["unmask"])),
@@ -106,11 +106,14 @@ def main() -> None:
     pairs = read_blimp(chosen.blimp, limit=-(-chosen.texts // 134))
     sides = ("sentence_good", "sentence_bad")
     texts = [str(pair[side]) for pair in pairs for side in sides][: chosen.texts]
-    results = {
+    results: dict[str, Any] = {
         "model": Path(chosen.model).name,
         "versions": {name: version(name) for name in ("minicons", "torch", "transformers")},
-        "measured": [measured(lm, texts, method) for method in METRICS],
+        "measured": [],
     }
+    for method in METRICS:
+        results["measured"].append(measured(lm, texts, method))
+        print(f"{method}: done", file=sys.stderr, flush=True)
     text = json.dumps(results, indent=2) + "\n"
     print(text, end="")
     if chosen.output is not None:
