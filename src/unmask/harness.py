@@ -20,6 +20,7 @@ from unmask import __version__
 from unmask.errors import ClozeError, UnmaskError, UnmaskWarning, warn
 from unmask.language_model import LanguageModel
 from unmask.loading import load
+from unmask.model.devices import gpu_of_process
 from unmask.printable import printable, quoted
 from unmask.sequences.scores import TextScore
 from unmask.sequences.scoring import score_texts
@@ -350,9 +351,7 @@ def _device(given: str | None, processes: int) -> str | None:
     """The device that is named, or of several processes each its own GPU."""
     if given not in (None, "auto"):
         return given
-    if processes == 1 or not torch.cuda.is_available():
-        return None
-    return f"cuda:{int(os.environ.get('LOCAL_RANK', '0')) % torch.cuda.device_count()}"
+    return None if processes == 1 else gpu_of_process(int(os.environ.get("LOCAL_RANK", "0")))
 
 
 def _place_among_processes() -> tuple[int, int]:

@@ -116,7 +116,7 @@ def test_the_cost_comes_first_and_a_model_that_is_not_improved_is_said_to_be_the
         (["--compatibility", "-1"], "compatibility is a finite number from 0, not -1.0"),
         (["--compatibility", "nan"], "compatibility is a finite number from 0, not nan"),
         (["--marginals", "inf"], "marginals is a finite number from 0, not inf"),
-        (["--masks", "all"], "masks is one of blanks, plain, not 'all'"),
+        (["--masks", "all"], "masks is one of blanks, plain, any, not 'all'"),
         (["--keep", "first"], "keep is one of best, last, not 'first'"),
         (["--tokens", "1"], "tokens is a whole number from 2, not 1"),
         (["--tokens", "999", "--compatibility", "1"], "tokens is at most"),

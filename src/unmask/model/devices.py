@@ -47,6 +47,12 @@ def available_devices() -> list[str]:
     return [*names, "mps"] if torch.backends.mps.is_available() else names
 
 
+def gpu_of_process(number: int) -> str | None:
+    """The GPU of a process among several on this machine, in turn; None if there is none."""
+    count = torch.cuda.device_count()
+    return f"{GPU}:{number % count}" if count else None
+
+
 def device_name(device: torch.device) -> str:
     """The product name of a GPU, the type of another device."""
     if not is_gpu(device):
