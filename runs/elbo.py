@@ -199,7 +199,7 @@ def page(record: Record) -> Iterator[str]:
         "of those with more. Both texts of a pair have masks of their own. The numbers of hidden",
         "tokens are spread evenly, as LLaDA's evaluation spreads them within a batch, which makes",
         f"less noise than drawing them one by one. More than {SHOWN[-2]} draws were taken of few",
-        "pairs of a paradigm only, since they take long.",
+        "pairs of a paradigm only, and not of equally many, since they take long.",
     )
     yield paragraph(
         "The paradigms are not a random sample of BLiMP's 67 unless all are there: pieces are",
