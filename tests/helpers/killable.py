@@ -5,6 +5,7 @@ So a start costs a second instead of ten, and ten kills are affordable.
 
 import multiprocessing
 import os
+import signal
 import sys
 from collections.abc import Callable
 from multiprocessing.context import ForkServerProcess
@@ -32,6 +33,8 @@ def write_to(log: str) -> None:
 def _run(
     arguments: list[str], log: str, environment: dict[str, str], stdin: str | None = None
 ) -> None:
+    # processes that share the tests ignore Ctrl-C, and so would what they fork
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # the server's is that of the test which started it
     os.environ.update(environment)
     write_to(log)
