@@ -205,7 +205,7 @@ def test_a_long_sequence_is_cut_to_a_window_around_the_mutations():
     lm = unmask.load(build("esm"))
     long, mutations = "ACDEFGHIKLMNPQRSTVWY" * 5, "A41C:F45G:K49L"
     found = lm.landscape(long, mutations, methods=["log-pool"], settings=QUIET)
-    (same,) = lm.variants(long, [mutations], settings=QUIET)
+    (same,) = lm.variants(long, [mutations], method="log-pool", settings=QUIET)
     assert found.window == same.window
     assert float(found.of()[1, 1, 1]) == pytest.approx(same.score, abs=1e-6)
 

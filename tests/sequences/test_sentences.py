@@ -255,7 +255,7 @@ def test_a_word_that_a_tokenizer_cannot_read_is_rejected_with_its_text(bert: Lan
     [
         (
             {"method": "log-pool"},
-            "no method 'log-pool'; methods: pll, pll-word-l2r, unmasking, hcb-path",
+            "no method 'log-pool'; methods: pll, pll-word-l2r, unmasking, elbo, hcb-path",
         ),
         ({"orders": 0}, "orders is a whole number from 1 to 10,000, not 0"),
         ({"orders": 10_001}, "orders is a whole number from 1 to 10,000, not 10001"),
