@@ -1,19 +1,14 @@
-"""Many blanks in few passes: what every rule of parallel decoding loses, at how many passes.
+"""A dependence head: labels, training, and how well it ranks pairs that it never saw.
 
     python runs/parallel.py labels --model DIR --corpus TRAIN --limit 300 --output OUT
     python runs/parallel.py labels --model DIR --corpus TEST --limit 100 --held-out --output OUT
     python runs/parallel.py head --model DIR --output OUT
     python runs/parallel.py page --model DIR --corpus TRAIN --output OUT
-    python runs/parallel.py fill --model DIR --corpus FILE --name snli --limit 60 --output OUT
 
 `labels` masks 2 to 9 tokens of sentences and measures the mutual information of every two; pieces
 that are there are not measured again. `head` trains the dependence head on the first, and heads on
-some of its features; it judges all of them on the second. `fill` masks 4 to 12 tokens of every
-sentence, by a hash of its id, scattered or in a run, and fills them by every rule and threshold,
-each blank with its likeliest token. A fill is scored by the model's own chain rule: the mean of its
-log-probability along `ORDERS` random orders, the same for all fills of a sentence. Rows hold ids,
-never text; started again on the same file, it does what is missing. `page` writes
-docs/results/dependence-head.md of what `head` judged.
+some of its features; it judges all of them on the second. `page` writes
+docs/results/dependence-head.md of that.
 """
 
 import argparse
@@ -32,8 +27,6 @@ from safetensors.torch import load_file, save_file
 from scipy.stats import spearmanr
 
 import unmask
-from unmask.model.row_reader import RowReader
-from unmask.queries.parallel.decoding import BlankedText, Decoding, fill_blanked
 from unmask.queries.parallel.head import DependenceHead
 from unmask.queries.parallel.training import (
     LabelledPairs,
@@ -45,20 +38,7 @@ from unmask.queries.parallel.training import (
 from unmask.records.corpora import CorpusSpec, read_corpus
 
 QUIET = unmask.Settings(progress=False, announce=False)
-FEWEST, MOST, ORDERS, PIECE, SAMPLES = 4, 12, 4, 25, 12
-WAYS: dict[str, tuple[float | None, ...]] = {
-    "surest": (None,),
-    "all-at-once": (None,),
-    "top-k": (2, 3),
-    "confidence": (0.15, 0.3, 0.5),
-    "factor": (1.5, 2.5, 3.5),
-    "entropy-bound": (1, 2, 4, 8),
-    "stability": (0.1, 0.3),
-    "attention": (0.03, 0.06, 0.12),
-    "random-sizes": (0.35, 0.5),
-    "head": (0.05, 0.1, 0.2, 0.4, 0.8),
-    "mutual-information": (0.2,),
-}
+PIECE, SAMPLES = 25, 12
 # features of the heads that the whole one is compared with
 PARTS = {
     "attention": ("attention",),
@@ -178,7 +158,7 @@ def heads(lm: unmask.LanguageModel, corpus: str, output: Path) -> None:
     for name, kinds in PARTS.items():
         part = DependenceHead(fit(only(pairs, kinds), held_out))
         result[name] = judged(part, only(test, kinds), distance)
-    for few in (25, 50, 100, 200):
+    for few in (25, 50, 100, 200, 400, 800):
         some = pairs.texts < few
         if few < count:
             fewer = LabelledPairs(
@@ -240,105 +220,14 @@ def page(result: dict[str, Any]) -> Iterator[str]:
     for count, passes in zip(table["blanks"], table["passes"], strict=True):
         yield f"| {count} | " + " | ".join(f"{one:.2f}" for one in passes) + " |"
     yield ""
-    yield (
-        "What fills lose at these passes, against the other rules, has not been measured on enough"
-        " sentences yet to be published."
-    )
-    yield ""
     yield f"Made with unmask {version('unmask')}."
-
-
-# --- fills -------------------------------------------------------------------------------------
-
-
-def blanked(lm: unmask.LanguageModel, sentence: Any) -> BlankedText | None:
-    """None if it is too short."""
-    ids = lm.tokenizer(sentence.text, verbose=False)["input_ids"]
-    special = set(lm.tokenizer.all_special_ids)
-    places = [place for place, token in enumerate(ids) if token not in special]
-    count = FEWEST + hashed(sentence.id, "count") % (MOST - FEWEST + 1)
-    if len(places) < count + 2 or len(ids) > (lm.max_length or len(ids)):
-        return None
-    if hashed(sentence.id, "lie") % 3 == 0:
-        start = hashed(sentence.id, "start") % (len(places) - count + 1)
-        chosen = places[start : start + count]
-    else:
-        chosen = sorted(sorted(places, key=lambda p: hashed(sentence.id, "place", p))[:count])
-    masked = tuple(lm.tokenizer.mask_token_id if p in chosen else t for p, t in enumerate(ids))
-    return BlankedText(masked, tuple(chosen))
-
-
-def scores(
-    lm: unmask.LanguageModel, text: BlankedText, fills: set[tuple[int, ...]], key: int
-) -> dict[tuple[int, ...], float]:
-    """The mean log-probability along random orders; fills share the contexts that they share."""
-    rng, blanks = np.random.default_rng(key), len(text.positions)
-    orders = [rng.permutation(blanks).tolist() for _ in range(ORDERS)]
-    asked: dict[tuple[tuple[int, ...], int], list[int]] = {}
-    terms: list[tuple[tuple[int, ...], tuple[tuple[int, ...], int], int]] = []
-    for fill in fills:
-        for order in orders:
-            row = list(text.ids)
-            for blank in order:
-                question = tuple(row), text.positions[blank]
-                tokens = asked.setdefault(question, [])
-                if fill[blank] not in tokens:
-                    tokens.append(fill[blank])
-                terms.append((fill, question, tokens.index(fill[blank])))
-                row[text.positions[blank]] = fill[blank]
-    most = max(map(len, asked.values()))
-    log_probs = RowReader(lm.model, QUIET).log_probs(
-        torch.tensor([row for row, _ in asked]),
-        torch.tensor([[position] for _, position in asked]),
-        torch.tensor([[tokens + tokens[:1] * (most - len(tokens))] for tokens in asked.values()]),
-    )[:, 0]
-    number = {question: n for n, question in enumerate(asked)}
-    totals = dict.fromkeys(fills, 0.0)
-    for fill, question, column in terms:
-        totals[fill] += float(log_probs[number[question], column]) / ORDERS
-    return totals
-
-
-def fills(
-    lm: unmask.LanguageModel, head: DependenceHead, corpus: str, limit: int, done: set[str]
-) -> Iterator[dict[str, Any]]:
-    axis, taken = lm.support("tokens"), 0
-    ids = axis.ids.tolist()
-    for sentence in sentences(corpus):
-        text = blanked(lm, sentence)
-        if text is None:
-            continue
-        if taken == limit:
-            return
-        taken += 1
-        if sentence.id in done:
-            continue
-        filled, seconds = {}, {}
-        for rule, thresholds in WAYS.items():
-            for threshold in thresholds:
-                how = Decoding(
-                    *(rule, threshold or 0.0, axis),
-                    predict=head.predict if rule == "head" else None,
-                )
-                began = time.process_time()
-                (one,) = fill_blanked(RowReader(lm.model, QUIET), [text], how)
-                name = rule if threshold is None else f"{rule} {threshold:g}"
-                seconds[name] = time.process_time() - began
-                filled[name] = tuple(ids[place] for place in one.tokens), len(one.steps), one
-        by_fill = scores(lm, text, {one[0] for one in filled.values()}, hashed(sentence.id, "o"))
-        ways = {
-            name: [by_fill[tokens], steps, one.forward_passes, round(seconds[name], 4)]
-            for name, (tokens, steps, one) in filled.items()
-        }
-        yield {"id": sentence.id, "blanks": len(text.positions), "ways": ways}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["labels", "head", "page", "fill"])
+    parser.add_argument("what", choices=["labels", "head", "page"])
     parser.add_argument("--model", required=True)
     parser.add_argument("--corpus", required=True)
-    parser.add_argument("--name")
     parser.add_argument("--held-out", action="store_true")
     parser.add_argument("--limit", type=int, default=300)
     parser.add_argument("--shard", default="0/1", help="pieces of labels that this process takes")
@@ -356,18 +245,8 @@ def main() -> int:
     if chosen.what == "labels":
         stem = "held-out" if chosen.held_out else "train"
         labels(lm, chosen.corpus, chosen.limit, stem, output, chosen.shard)
-        return 0
-    if chosen.what == "head":
+    else:
         heads(lm, chosen.corpus, output)
-        return 0
-    head = DependenceHead.load(output / "head.safetensors")
-    path = output / f"{chosen.name}.jsonl"
-    lines = path.read_text("utf-8").splitlines() if path.exists() else []
-    done = {json.loads(line)["id"] for line in lines}
-    with path.open("a", encoding="utf-8") as file:
-        for row in fills(lm, head, chosen.corpus, chosen.limit, done):
-            file.write(json.dumps(row) + "\n")
-            file.flush()
     return 0
 
 

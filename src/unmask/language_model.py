@@ -241,10 +241,7 @@ class LanguageModel(JointModel):
         number = check_rule(rule, threshold)
         check_seed(seed)
         axis = one_support(self, support)
-        how = Decoding(rule, number, axis, draw, seed)
-        if rule == "head":
-            head = self._own_head()
-            how = replace(how, predict=head.predict, reads_attention=head.reads_attention)
+        how = Decoding(rule, number, axis, draw, seed, self._own_head() if rule == "head" else None)
         clozes = [self._as_cloze(text) for text in texts]
         return filled_together(self, clozes, how, settings or Settings())
 

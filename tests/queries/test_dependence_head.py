@@ -40,7 +40,7 @@ def test_features_are_those_of_their_definition() -> None:
     hidden = torch.randn(1, 3, 4, 5, generator=rng)
     log_probs = torch.randn(4, 6, generator=rng).double().log_softmax(dim=1)
     inside, positions = Inside(torch.zeros(1, 4, 5), attention, hidden), [3, 9, 4, 6]
-    features = pair_features(inside, log_probs, positions)
+    features = pair_features(inside, log_probs[None], torch.tensor([positions]))[0]
     assert feature_groups(inside)["attention"] == 12
     assert features.shape == (6, sum(feature_groups(inside).values()))
     pairs = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]

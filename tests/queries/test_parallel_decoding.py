@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,10 @@ from tiny_models import build, two_blanks
 from toy_lm import ToyMaskedLM, ToyTokenizer, toy_joint
 
 import unmask
+from unmask.model.inside import Inside
+from unmask.model.row_reader import RowReader
+from unmask.queries.parallel import decoding
+from unmask.queries.parallel.decoding import BlankedText, Decoding, fill_blanked
 
 QUIET = unmask.Settings(progress=False)
 FOUR = "[MASK] [MASK] [MASK] [MASK]"
@@ -105,6 +110,42 @@ def test_texts_do_not_depend_on_those_beside_them(rule: str, draw: bool) -> None
         assert one["forward_passes"] == len(one["groups"])
     halved = lm.fill_together(texts, settings=unmask.Settings(progress=False, batch_size=1), **how)
     assert [one["token"] for one in halved] == [one["token"] for one in together]
+
+
+def test_rules_side_by_side_share_equal_rows() -> None:
+    lm = unmask.load(build("bert"))
+    axis = lm.support("tokens")
+    cloze = lm.cloze("the [MASK] sat [MASK] the [MASK] [MASK].")
+    text = BlankedText(cloze.ids, cloze.positions)
+    ways = [("surest", 0), ("attention", 0.5), ("stability", 0.0), ("mutual-information", 0.05)]
+    ways += [("all-at-once", 0), ("random-sizes", 0.5), ("surest", 0)]
+    hows = [Decoding(rule, threshold, axis) for rule, threshold in ways]
+    reader = RowReader(lm.model, QUIET)
+    together = fill_blanked(reader, [text] * len(hows), hows)
+    for how, one in zip(hows, together, strict=True):
+        (alone,) = fill_blanked(RowReader(lm.model, QUIET), [text], [how])
+        assert (one.tokens, one.steps) == (alone.tokens, alone.steps)
+        assert one.forward_passes == alone.forward_passes
+        assert one.log_prob == pytest.approx(alone.log_prob, abs=1e-4)
+    # the first pass is common to all, and two of them are the same
+    spared = len(hows) - 1 + len(together[0].steps) - 1
+    assert reader.forward_passes <= sum(one.forward_passes for one in together) - spared
+
+
+def test_a_batch_that_does_not_fit_is_filled_in_halves(monkeypatch: pytest.MonkeyPatch) -> None:
+    lm = toy(noise=0.5)
+    how = {"rule": "random-sizes", "threshold": 0.5, "draw": True, "settings": QUIET}
+    texts = [FOUR, "[MASK] t1 [MASK] [MASK]", "t0 [MASK] [MASK] [MASK]"]
+    expected = lm.fill_together(texts, **how)
+    steps = decoding._steps
+
+    def fails_late(inside: Inside, *more: Any) -> Any:
+        yield from steps(inside, *more)
+        if len(inside.readouts) > 1:
+            raise MemoryError
+
+    monkeypatch.setattr(decoding, "_steps", fails_late)
+    assert lm.fill_together(texts, **how) == expected
 
 
 def test_attention_is_the_models_own_and_its_setting_stays() -> None:

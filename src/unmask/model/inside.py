@@ -26,6 +26,15 @@ class Inside:
     attention: Float[Tensor, "rows layers heads positions positions"] | None
     hidden: Float[Tensor, "rows states positions size"] | None
 
+    def part(self, rows: slice, count: int) -> "Inside":
+        """What some of the rows have at their first positions."""
+        weights, hidden = self.attention, self.hidden
+        return Inside(
+            self.readouts[rows, :count],
+            None if weights is None else weights[rows, :, :, :count, :count],
+            None if hidden is None else hidden[rows, :, :count],
+        )
+
 
 def read_inside(
     model: Any,

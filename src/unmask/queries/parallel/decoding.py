@@ -1,26 +1,28 @@
 """Texts with many blanks, filled step by step as a rule decides: one forward pass per step.
 
-Texts advance together, those of one length in the same batches; what is filled in one of them does
-not depend on the others, but for rounding. A token is the likeliest of its blank, or drawn: by one
-uniform number per blank, from the seed, the text and the blank alone, so that rules which agree
-draw the same tokens.
+Texts advance together, those of one length in the same batches, and equal rows run once; what is
+filled in one of them does not depend on the others, but for rounding. A token is the likeliest of
+its blank, or drawn: by one uniform number per blank, from the seed, the text and the blank alone,
+so that rules which agree draw the same tokens.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from zlib import crc32
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from unmask.errors import ModelError
+from unmask.logspace import row_blocks
 from unmask.model.inside import Inside
 from unmask.model.row_reader import Outcomes, RowReader, Rows
 from unmask.queries.dependence.dependence_map import Place
 from unmask.queries.dependence.information import by_information
 from unmask.queries.dependence.question import MapOptions, MapQuestion
+from unmask.queries.parallel.head import DependenceHead
 from unmask.queries.parallel.rules import FUNCTIONS, MaskedStep
 from unmask.text.support import Support
 
@@ -51,16 +53,10 @@ class FilledText:
     forward_passes: int
 
 
-# the mutual information of blanks, in bits, from what a pass computes inside
-Predict = Callable[[Inside, Float[Tensor, "blanks size"], Sequence[int]], Tensor]
-
-
 @dataclass(frozen=True, eq=False)
 class Decoding:
-    """How texts are filled: a rule with its threshold, what its blanks hold, whether tokens are
-    drawn, and from which seed.
-
-    `predict` is the dependence head's, for the rule `head`.
+    """How a text is filled: a rule with its threshold, what its blanks hold, whether tokens are
+    drawn, from which seed, and for the rule `head` the dependence head.
     """
 
     rule: str
@@ -68,8 +64,12 @@ class Decoding:
     support: Support
     draw: bool = False
     seed: int = 0
-    predict: Predict | None = None
-    reads_attention: bool = True
+    head: DependenceHead | None = None
+
+    @property
+    def reads_attention(self) -> bool:
+        """Whether a pass has to show its attention weights."""
+        return self.rule == "attention" or (self.head is not None and self.head.reads_attention)
 
     @property
     def looks_inside(self) -> bool:
@@ -82,12 +82,14 @@ class _Filling:
     """A text on its way."""
 
     text: BlankedText
+    how: Decoding
+    key: int
     ids: list[int]
     left: list[int]
     tokens: list[int]
     uniforms: list[float] | None
-    draw: np.random.Generator
     before: Tensor | None = None
+    measured: Tensor | None = None
     steps: list[tuple[int, ...]] = field(default_factory=list)
     log_prob: float = 0.0
     forward_passes: int = 0
@@ -98,25 +100,21 @@ class _Filling:
         uniforms = None
         if how.draw:
             uniforms = np.random.default_rng([how.seed, key, 0]).random(count).tolist()
-        draw = np.random.default_rng([how.seed, key, 1])
-        return cls(text, list(text.ids), list(range(count)), [0] * count, uniforms, draw)
+        return cls(text, how, key, list(text.ids), list(range(count)), [0] * count, uniforms)
 
-    def positions(self) -> list[int]:
-        return [self.text.positions[blank] for blank in self.left]
+    def positions(self) -> tuple[int, ...]:
+        return tuple(self.text.positions[blank] for blank in self.left)
 
-    def take(self, chosen: Sequence[int], log_probs: Tensor, support: Sequence[int]) -> None:
-        """Fill some of the blanks that are left, by their numbers among those."""
-        for number in chosen:
-            blank = self.left[number]
-            token = self._token(blank, log_probs[number])
-            self.tokens[blank] = token
-            self.ids[self.text.positions[blank]] = int(support[token])
-            self.log_prob += float(log_probs[number, token])
-        taken = set(chosen)
-        rest = [number for number in range(len(self.left)) if number not in taken]
-        self.before = log_probs[rest]
-        self.steps.append(tuple(self.left[number] for number in chosen))
-        self.left = [self.left[number] for number in rest]
+    def decide(self, step: MaskedStep) -> "_Decision":
+        """What is filled now; changes nothing, so that a batch may be tried again."""
+        step.before = self.before
+        step.draw = np.random.default_rng([self.how.seed, self.key, 1, len(self.left)])
+        chosen = FUNCTIONS[self.how.rule](step, self.how.threshold)
+        tokens = [self._token(self.left[number], step.log_probs[number]) for number in chosen]
+        rest = sorted(set(range(len(self.left))) - set(chosen))
+        # predictions are kept only where they are read again
+        before = step.log_probs[rest] if self.how.rule == "stability" else None
+        return _Decision(self, chosen, tokens, float(step.log_probs[chosen, tokens].sum()), before)
 
     def _token(self, blank: int, log_probs: Float[Tensor, " size"]) -> int:
         if self.uniforms is None:
@@ -126,102 +124,133 @@ class _Filling:
         return min(int(place), len(totals) - 1)
 
 
+@dataclass(frozen=True, eq=False)
+class _Decision:
+    """Blanks that are filled in a step, by their numbers among those that are left."""
+
+    filling: _Filling
+    chosen: list[int]
+    tokens: list[int]
+    log_prob: float
+    before: Tensor | None
+
+    def carry_out(self) -> None:
+        one = self.filling
+        blanks = tuple(one.left[number] for number in self.chosen)
+        for blank, token in zip(blanks, self.tokens, strict=True):
+            one.tokens[blank] = token
+            one.ids[one.text.positions[blank]] = int(one.how.support.ids[token])
+        one.steps.append(blanks)
+        one.left = [blank for blank in one.left if blank not in blanks]
+        one.before, one.log_prob = self.before, one.log_prob + self.log_prob
+        one.forward_passes += 1
+
+
 def fill_blanked(
-    reader: RowReader, texts: Sequence[BlankedText], how: Decoding
+    reader: RowReader, texts: Sequence[BlankedText], hows: Sequence[Decoding]
 ) -> list[FilledText]:
-    """Every text filled, in the order given."""
-    fillings = [_Filling.of(text, how) for text in texts]
-    outcomes = Outcomes.of(reader.model, how.support)
-    ids = how.support.ids.tolist()
+    """Every text filled as its decoding says, in the order given; all have one support."""
+    fillings = [_Filling.of(text, how) for text, how in zip(texts, hows, strict=True)]
     while active := [filling for filling in fillings if filling.left]:
-        for some in _by_length(active):
-            steps = _read(reader, some, outcomes, how)
-            if how.rule == "mutual-information":
-                _measure(reader, some, steps, how)
-            for filling, step in zip(some, steps, strict=True):
-                filling.forward_passes += 1
-                filling.take(FUNCTIONS[how.rule](step, how.threshold), step.log_probs, ids)
+        outcomes = Outcomes.of(reader.model, active[0].how.support)
+        by_length: dict[int, list[_Filling]] = {}
+        for filling in active:
+            by_length.setdefault(len(filling.ids), []).append(filling)
+        for some in by_length.values():
+            _fill_step(reader, some, outcomes)
     return [
         FilledText(tuple(f.tokens), tuple(f.steps), f.log_prob, f.forward_passes) for f in fillings
     ]
 
 
-def _by_length(fillings: Sequence[_Filling]) -> list[list[_Filling]]:
-    groups: dict[int, list[_Filling]] = {}
-    for filling in fillings:
-        groups.setdefault(len(filling.ids), []).append(filling)
-    return list(groups.values())
+def _fill_step(reader: RowReader, some: Sequence[_Filling], outcomes: Outcomes) -> None:
+    """One step of texts of one length."""
+    alike: dict[tuple[tuple[int, ...], tuple[int, ...]], list[_Filling]] = {}
+    # rows with as many blanks are neighbours, so that few positions are read in vain
+    for filling in sorted(some, key=lambda one: len(one.left)):
+        alike.setdefault((tuple(filling.ids), filling.positions()), []).append(filling)
+    ids, members = torch.tensor([row for row, _ in alike]), list(alike.values())
+    most = max(len(positions) for _, positions in alike)
+    # rows with fewer blanks repeat their first one
+    at = torch.tensor([one + one[:1] * (most - len(one)) for _, one in alike])
+    _measure(reader, members)
 
+    def read(batch: slice, inside: Inside) -> None:
+        decisions, here = list[_Decision](), members[batch]
+        longest = max(len(row[0].left) for row in here)
+        for block in row_blocks(len(here), longest * outcomes.size):
+            part = inside.part(block, longest)
+            steps = _steps(part, at[batch][block, :longest], here[block], outcomes)
+            decisions += [filling.decide(step) for filling, step in steps]
+        for decision in decisions:
+            decision.carry_out()
 
-def _read(
-    reader: RowReader, some: Sequence[_Filling], outcomes: Outcomes, how: Decoding
-) -> list[MaskedStep]:
-    """One forward pass of each; rows with fewer blanks repeat their first one, unread."""
-    ids = torch.tensor([filling.ids for filling in some])
-    each = [filling.positions() for filling in some]
-    most = max(map(len, each))
-    positions = torch.tensor([one + one[:1] * (most - len(one)) for one in each])
-    steps: list[MaskedStep] = []
+    def read_alone(batch: slice, readouts: Tensor) -> None:
+        read(batch, Inside(readouts, None, None))
 
-    def step_of(filling: _Filling, readouts: Tensor) -> MaskedStep:
-        log_probs = outcomes.log_probs(readouts[: len(filling.left)]).cpu()
-        return MaskedStep(log_probs, before=filling.before, draw=filling.draw)
-
-    def read(batch: slice, readouts: Tensor) -> None:
-        steps.extend(map(step_of, some[batch], readouts))
-
-    def read_inside(batch: slice, inside: Inside) -> None:
-        for row, filling in enumerate(some[batch]):
-            step, one = step_of(filling, inside.readouts[row]), _row(inside, row, len(filling.left))
-            if how.rule == "attention":
-                step.attention = mean_attention(one)
-            elif how.predict is not None:
-                step.dependence = how.predict(one, step.log_probs, filling.positions())
-            steps.append(step)
-
-    if how.looks_inside:
-        reader.each_inside(ids, positions, read_inside, attention=how.reads_attention)
+    if any(filling.how.looks_inside for filling in some):
+        attention = any(filling.how.reads_attention for filling in some)
+        reader.each_inside(ids, at, read, attention=attention)
     else:
-        reader.each_batch(Rows.of(ids), positions, read, batch_for=0)
-    return steps
+        reader.each_batch(Rows.of(ids), at, read_alone, batch_for=0)
 
 
-def _row(inside: Inside, row: int, count: int) -> Inside:
-    """What one row has inside at its first positions, as a batch of one."""
-    weights, hidden = inside.attention, inside.hidden
-    return Inside(
-        inside.readouts[row : row + 1, :count],
-        None if weights is None else weights[row : row + 1, :, :, :count, :count],
-        None if hidden is None else hidden[row : row + 1, :, :count],
+def _steps(
+    inside: Inside,
+    positions: Int[Tensor, "rows blanks"],
+    members: Sequence[Sequence[_Filling]],
+    outcomes: Outcomes,
+) -> Iterator[tuple[_Filling, MaskedStep]]:
+    """What every text of some rows knows; all of them have one head."""
+    log_probs = outcomes.log_probs(inside.readouts.flatten(0, 1)).cpu()
+    log_probs = log_probs.view(*positions.shape, -1)
+    hows = [filling.how for row in members for filling in row]
+    head = next((how.head for how in hows if how.head is not None), None)
+    inner = (
+        None if head is None else head.predict(inside, log_probs, positions),
+        mean_attention(inside) if any(how.rule == "attention" for how in hows) else None,
     )
+    for number, row in enumerate(members):
+        count = len(row[0].left)
+        values = [None if one is None else one[number, :count, :count] for one in inner]
+        for filling in row:
+            dependence = values[0] if filling.measured is None else filling.measured
+            step = MaskedStep(log_probs[number, :count], None, dependence, values[1])
+            yield filling, step
 
 
-def mean_attention(inside: Inside) -> Float[Tensor, "blanks blanks"]:
-    """Of one row: the mean over the heads of the last layers, the larger of both directions."""
+def mean_attention(inside: Inside) -> Float[Tensor, "rows blanks blanks"]:
+    """The mean over the heads of the last layers, the larger of both directions."""
     if inside.attention is None:
         raise ModelError("this model shows no attention weights; take another rule")
-    mean = inside.attention[0, -_ATTENDING:].mean(dim=(0, 1)).cpu()
-    return torch.maximum(mean, mean.T)
+    mean = inside.attention[:, -_ATTENDING:].mean(dim=(1, 2)).cpu()
+    return torch.maximum(mean, mean.mT)
 
 
-def _measure(
-    reader: RowReader, some: Sequence[_Filling], steps: Sequence[MaskedStep], how: Decoding
-) -> None:
+def _measure(reader: RowReader, members: Sequence[Sequence[_Filling]]) -> None:
     """The mutual information of all blanks that are left, in forward passes of their own."""
-    options = MapOptions("mutual-information", how.support, SAMPLES_PER_STEP)
-    several = [number for number, filling in enumerate(some) if len(filling.left) > 1]
+    rows = [
+        asking
+        for row in members
+        if (asking := [one for one in row if one.how.rule == "mutual-information"])
+    ]
+    for row in rows:
+        for filling in row:
+            filling.measured = torch.zeros(len(row[0].left), len(row[0].left), dtype=torch.float64)
+    several = [row for row in rows if len(row[0].left) > 1]
+    if not several:
+        return
+    options = MapOptions("mutual-information", several[0][0].how.support, SAMPLES_PER_STEP)
     questions = [
         MapQuestion(
             "",
-            tuple(some[number].ids),
-            tuple(Place("", (position,)) for position in some[number].positions()),
+            tuple(row[0].ids),
+            tuple(Place("", (position,)) for position in row[0].positions()),
             is_whole=False,
         )
-        for number in several
+        for row in several
     ]
-    for number, result in zip(several, by_information(reader, questions, options), strict=True):
-        steps[number].dependence = result.values
-        some[number].forward_passes += result.forward_passes
-    for step in steps:
-        if step.dependence is None:
-            step.dependence = torch.zeros(1, 1, dtype=torch.float64)
+    for row, result in zip(several, by_information(reader, questions, options), strict=True):
+        for filling in row:
+            filling.measured = result.values
+            filling.forward_passes += result.forward_passes

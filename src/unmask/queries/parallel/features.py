@@ -6,11 +6,10 @@ cosine of their hidden states in the middle layer and the last; the overlap of t
 """
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from unmask.model.inside import Inside
-from unmask.queries.parallel.rules import entropies
 
 # below this, attention weights are rounding
 _LEAST = 1e-6
@@ -30,28 +29,31 @@ def feature_groups(inside: Inside) -> dict[str, int]:
 
 
 def pair_features(
-    inside: Inside, log_probs: Float[Tensor, "blanks size"], positions: list[int]
-) -> Float[Tensor, "pairs features"]:
-    """The features of every two blanks of one row, in the order of `torch.triu_indices`."""
-    count = len(positions)
-    first, second = torch.triu_indices(count, count, offset=1)
+    inside: Inside,
+    log_probs: Float[Tensor, "rows blanks size"],
+    positions: Int[Tensor, "rows blanks"],
+) -> Float[Tensor, "rows pairs features"]:
+    """The features of every two blanks of each row, in the order of `torch.triu_indices`."""
+    first, second = torch.triu_indices(positions.shape[1], positions.shape[1], offset=1)
     parts: list[Tensor] = []
     if inside.attention is not None:
-        weights = inside.attention[0].flatten(0, 1).cpu().clamp(min=_LEAST)
-        one, other = weights[:, first, second], weights[:, second, first]
-        parts += [((one + other) / 2).log().T, torch.maximum(one, other).log().T]
-    entropy, sure = entropies(log_probs).float(), log_probs.amax(dim=1).exp().float()
-    for values in (entropy, sure):
-        both = torch.stack([values[first], values[second]])
-        parts += [both.amin(dim=0)[:, None], both.amax(dim=0)[:, None]]
-    places = torch.tensor(positions)
-    apart = (places[first] - places[second]).abs().float()
-    parts += [(1 / (apart + 1))[:, None], *((apart == n).float()[:, None] for n in (1, 2))]
+        weights = inside.attention.flatten(1, 2).cpu().clamp(min=_LEAST)
+        one, other = weights[:, :, first, second], weights[:, :, second, first]
+        parts += [((one + other) / 2).log().mT, torch.maximum(one, other).log().mT]
+    narrow = log_probs.float()
+    probabilities = narrow.exp()
+    # without a product as large as the table
+    entropy = -(probabilities[:, :, None] @ narrow[:, :, :, None])[:, :, 0, 0]
+    for values in (entropy, narrow.amax(dim=2).exp()):
+        both = torch.stack([values[:, first], values[:, second]], dim=2)
+        parts += [both.amin(dim=2, keepdim=True), both.amax(dim=2, keepdim=True)]
+    apart = (positions[:, first] - positions[:, second]).abs().float()[:, :, None]
+    parts += [1 / (apart + 1), (apart == 1).float(), (apart == 2).float()]
     if inside.hidden is not None:
-        states = inside.hidden[0].cpu()
-        for layer in (len(states) // 2, len(states) - 1):
-            unit = torch.nn.functional.normalize(states[layer], dim=-1)
-            parts.append((unit[first] * unit[second]).sum(dim=1, keepdim=True))
-    roots = (log_probs / 2).exp().float()
-    parts.append((roots[first] * roots[second]).sum(dim=1, keepdim=True))
-    return torch.cat(parts, dim=1)
+        states = inside.hidden.cpu()
+        for layer in (states.shape[1] // 2, states.shape[1] - 1):
+            unit = torch.nn.functional.normalize(states[:, layer], dim=-1)
+            parts.append((unit @ unit.mT)[:, first, second, None])
+    roots = probabilities.sqrt_()
+    parts.append((roots @ roots.mT)[:, first, second, None])
+    return torch.cat(parts, dim=2)

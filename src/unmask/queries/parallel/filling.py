@@ -59,7 +59,7 @@ def filled_together(
     reader = RowReader(lm.model, settings)
     with reader.counted(how.rule):
         reader.expect(sum(len(text.positions) for text in texts))
-        filled = fill_blanked(reader, texts, how)
+        filled = fill_blanked(reader, texts, [how] * len(texts))
     results = []
     for cloze, one in zip(clozes, filled, strict=True):
         ids = tuple(int(how.support.ids[place]) for place in one.tokens)

@@ -9,13 +9,13 @@ safetensors, its facts as JSON in the header.
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -66,7 +66,7 @@ class DependenceHead:
         """Whether a pass has to show its attention weights."""
         return bool(self.facts["features"]["attention"])
 
-    def bits(self, features: Float[Tensor, "pairs features"]) -> Float[Tensor, " pairs"]:
+    def bits(self, features: Float[Tensor, "*pairs features"]) -> Float[Tensor, "*pairs"]:
         """The predicted mutual information of pairs."""
         t = self.tensors
         state = (features - t["mean"]) / t["deviation"]
@@ -74,14 +74,17 @@ class DependenceHead:
             state = state @ t[f"weight{layer}"].T + t[f"bias{layer}"]
             if layer < 2:
                 state = torch.nn.functional.gelu(state)
-        return (state[:, 0].double().exp() - FLOOR).clamp(min=0.0)
+        return (state[..., 0].double().exp() - FLOOR).clamp(min=0.0)
 
     def predict(
-        self, inside: Inside, log_probs: Float[Tensor, "blanks size"], positions: Sequence[int]
-    ) -> Float[Tensor, "blanks blanks"]:
-        """The mutual information of every two blanks of a row, in bits; 0 on the diagonal."""
-        count = len(positions)
-        values = torch.zeros(count, count, dtype=torch.float64)
+        self,
+        inside: Inside,
+        log_probs: Float[Tensor, "rows blanks size"],
+        positions: Int[Tensor, "rows blanks"],
+    ) -> Float[Tensor, "rows blanks blanks"]:
+        """The mutual information of every two blanks of each row, in bits; 0 on the diagonal."""
+        rows, count = positions.shape
+        values = torch.zeros(rows, count, count, dtype=torch.float64)
         if count < 2:
             return values
         groups = feature_groups(inside)
@@ -91,8 +94,8 @@ class DependenceHead:
                 f"model shows ({groups}); train one for it"
             )
         first, second = torch.triu_indices(count, count, offset=1)
-        values[first, second] = self.bits(pair_features(inside, log_probs, list(positions)))
-        return values + values.T
+        values[:, first, second] = self.bits(pair_features(inside, log_probs, positions))
+        return values + values.mT
 
     def threshold_for(self, passes: float, blanks: int) -> float:
         """The bound, in bits, at which held-out texts of so many blanks took so many passes.

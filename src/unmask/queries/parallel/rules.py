@@ -150,7 +150,7 @@ def attention(step: MaskedStep, threshold: float) -> list[int]:
 
     An independent set of the attention graph, as DAPD has it (2603.12996).
     """
-    return _greedy(step, _given(step.attention, "attention"), threshold, torch.amax)
+    return _greedy(step, _given(step.attention, "attention"), threshold, max)
 
 
 def dependence(step: MaskedStep, threshold: float) -> list[int]:
@@ -158,7 +158,7 @@ def dependence(step: MaskedStep, threshold: float) -> list[int]:
 
     In bits: of measured mutual information, or predicted by a head, as DEMASK does (2604.02560).
     """
-    return _greedy(step, _given(step.dependence, "dependence"), threshold, torch.sum)
+    return _greedy(step, _given(step.dependence, "dependence"), threshold, sum)
 
 
 def random_sizes(step: MaskedStep, threshold: float) -> list[int]:
@@ -181,11 +181,11 @@ def _greedy(
     step: MaskedStep,
     values: Float[Tensor, "blanks blanks"],
     threshold: float,
-    summed: Callable[[Tensor], Tensor],
+    summed: Callable[[list[float]], float],
 ) -> list[int]:
-    chosen = step.surest_first[:1]
+    chosen, table = step.surest_first[:1], values.tolist()
     for blank in step.surest_first[1:]:
-        if float(summed(values[blank, chosen])) < threshold:
+        if summed([table[blank][other] for other in chosen]) < threshold:
             chosen.append(blank)
     return chosen
 

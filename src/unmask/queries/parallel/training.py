@@ -126,16 +126,14 @@ def _features(
         ids = torch.tensor([texts[number].ids for number in members])
         positions = torch.tensor([texts[number].positions for number in members])
 
-        def use(batch: slice, inside: Inside, members: list[int] = members) -> None:
+        def use(
+            batch: slice, inside: Inside, members: list[int] = members, at: Tensor = positions
+        ) -> None:
+            groups.update(feature_groups(inside))
             for row, number in enumerate(members[batch]):
-                one = Inside(
-                    inside.readouts[row : row + 1],
-                    None if inside.attention is None else inside.attention[row : row + 1],
-                    None if inside.hidden is None else inside.hidden[row : row + 1],
-                )
-                groups.update(feature_groups(one))
-                log_probs = outcomes.log_probs(one.readouts[0]).cpu()
-                features[number] = pair_features(one, log_probs, list(texts[number].positions))
+                one = inside.part(slice(row, row + 1), at.shape[1])
+                log_probs = outcomes.log_probs(one.readouts[0]).cpu()[None]
+                (features[number],) = pair_features(one, log_probs, at[batch][row : row + 1])
 
         reader.each_inside(ids, positions, use, attention=attention)
     return features, groups
@@ -251,12 +249,8 @@ def _passes(
         masked = masked_texts(lm, reversed(texts), counts=(count,), seed=seed + 1, limit=limit)
         row: list[float] = []
         for bound in BOUNDS:
-            how = Decoding(
-                *("head", bound, support),
-                predict=head.predict,
-                reads_attention=head.reads_attention,
-            )
-            filled = fill_blanked(RowReader(lm.model, settings), masked, how)
+            how = Decoding("head", bound, support, head=head)
+            filled = fill_blanked(RowReader(lm.model, settings), masked, [how] * len(masked))
             # without texts that are long enough: one blank per pass
             taken = [one.forward_passes for one in filled] or [count]
             row.append(round(float(np.mean(taken)), 3))
