@@ -9,9 +9,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from ray_nodes import TwoNodes, private_nodes
+from remote_code import write_model
 from tiny_tokenizers import save_bert
 
 import unmask
+from unmask import cli
 from unmask.errors import StoreError, UnmaskError
 from unmask.evaluation.request import EvaluationRequest, prepare
 from unmask.jobs import folder as folders
@@ -113,6 +115,28 @@ def test_nodes_without_the_model_or_too_small_end_a_job_in_one_line(
         pytest.raises(UnmaskError, match="no node of the cluster has 2 CPUs"),
     ):
         run_job(job, plan, str(tmp_path / "c"), ray, progress=False)
+
+
+@needs_ray
+@pytest.mark.slow
+def test_a_shifted_model_with_code_of_its_own_on_nodes(
+    cluster: TwoNodes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = write_model(tmp_path / "dream-like", named="<|mask|>", classes=("AutoModel",))
+    rows = [f"the {a} sat on,a {b}" for a in ("cat", "dog", "man") for b in ("mat", "hat")]
+    (tmp_path / "in.csv").write_text("\n".join(["before,text", *rows]))
+    command = ["score", str(tmp_path / "in.csv"), "--given", "before", "--separator", " "]
+    command += ["--method", "unmasking", "--texts-per-unit", "2", "--shift", "--quiet"]
+    command += ["-m", model, "--trust-remote-code", "--device", "cpu"]
+    for place, options in (("here", []), ("there", ["--ray", cluster.address])):
+        code = cli.main([*command, "-o", f"{tmp_path / place}/", *options])
+        assert code == 0, capsys.readouterr().err
+    units = len(folders.part_numbers(str(tmp_path / "here")))
+    first, *others = rows_in(tmp_path / "there", units)
+    assert [first, *others] == rows_in(tmp_path / "here", units)
+    lm = unmask.load(model, trust_remote_code=True, shift=True)
+    own = lm.score("a mat", given="the cat sat on", separator=" ", method="unmasking")
+    assert first["score"] == pytest.approx(own.score, abs=1e-5)
 
 
 # last, for it leaves one node

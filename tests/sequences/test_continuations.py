@@ -178,6 +178,15 @@ def test_words_that_run_together_are_noticed(tiny_english: LanguageModel) -> Non
             tiny_english.score("running", given=given)
 
 
+def test_a_table_says_once_that_words_run_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in.csv").write_text("text,before\ncat sat.,the\nsat.,the cat\n")
+    command = ["score", str(tmp_path / "in.csv"), "--given", "before", "-m", str(save_bert(tmp_path / "bert"))]
+    assert cli.main(command) == 0
+    assert capsys.readouterr().err.count("without a space") == 1
+
+
 def test_a_separator_joins_something(tiny_english: LanguageModel) -> None:
     with pytest.raises(unmask.ClozeError, match="separator joins a text to what is given"):
         tiny_english.score("running", separator=" ")

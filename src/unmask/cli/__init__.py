@@ -9,7 +9,7 @@ import io
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from unmask import __version__
 from unmask.cli import (
@@ -55,7 +55,7 @@ _COMMANDS: dict[str, type[Command]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
-    warnings.showwarning = _warn
+    warnings.showwarning = _warn_once()
     _escape_what_stdout_cannot_encode()
     given = sys.argv[1:] if arguments is None else arguments
     parser = _parser(given[0] if given else "")
@@ -172,5 +172,13 @@ def _escape_what_stdout_cannot_encode() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def _warn(message: Warning | str, *_: object, **__: object) -> None:
-    options.say(str(message))
+def _warn_once() -> Callable[..., None]:
+    """Say each sentence once: Python forgets what it showed when a library changes its filters."""
+    sentences: set[str] = set()
+
+    def warn(message: Warning | str, *_: object, **__: object) -> None:
+        if str(message) not in sentences:
+            sentences.add(str(message))
+            options.say(str(message))
+
+    return warn
