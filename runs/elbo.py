@@ -52,13 +52,15 @@ CHECKED, SAME = 2, 1e-4
 
 
 def estimates(reader: RowReader, text: TokenisedText, most: int) -> dict[str, list[float]]:
-    """The estimate by every number of draws up to the most, of every seed."""
-    drawn = torch.stack([elbo.drawn_masks(text, most, seed)[0] for seed in SEEDS])
+    """The estimate by every number of draws up to the most, of every seed.
+
+    A text with more tokens has as many draws as tokens, the first of which are the same.
+    """
+    draws = max(most, len(text.places))
+    drawn = torch.stack([elbo.drawn_masks(text, draws, seed)[0] for seed in SEEDS])
     masks, where = drawn.flatten(0, 1).unique(dim=0, return_inverse=True)
     by_mask = elbo.mask_values(reader, [text], masks[None])[0].sum(dim=1)
-    values = by_mask[where].view(len(SEEDS), most)
-    if len(text.places) > most:
-        raise ValueError(f"a text has {len(text.places)} tokens, more than {most} draws")
+    values = by_mask[where].view(len(SEEDS), draws)
     counts = {EQUAL: len(text.places), **{str(n): n for n in COUNTS if n <= most}}
     return {name: values[:, :count].mean(dim=1).tolist() for name, count in counts.items()}
 

@@ -85,6 +85,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
     if config.getoption("--quick"):
         chosen = quick(items)
+        left_out = {one.path.parent for one in items} - {one.path.parent for one in chosen}
+        # of all tests: a file or a folder that was named may be slow as a whole
+        if left_out and config.args == ["tests"]:
+            folders = ", ".join(map(str, sorted(left_out)))
+            raise pytest.UsageError(f"--quick has no test of {folders}")
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         # what has become slow is shown at the end
         config.option.durations, config.option.durations_min = 10, 2.0
@@ -103,15 +108,12 @@ def pytest_runtest_setup() -> None:
 
 
 def quick(items: list[pytest.Item]) -> set[pytest.Item]:
-    """The first case of every test without mark; some of every folder."""
+    """The first case of every test without mark."""
     first: dict[str, pytest.Item] = {}
     for item in items:
         if not any(item.get_closest_marker(mark) for mark in NOT_QUICK):
             first.setdefault(item.nodeid.split("[")[0], item)
-    chosen = set(first.values())
-    if without := {item.path.parent for item in items} - {item.path.parent for item in chosen}:
-        raise pytest.UsageError(f"--quick has no test of {', '.join(map(str, sorted(without)))}")
-    return chosen
+    return set(first.values())
 
 
 @pytest.fixture(scope="module")

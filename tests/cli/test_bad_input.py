@@ -274,6 +274,7 @@ def check_one_line(err: str, sentence: str) -> None:
     assert sentence in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bad", TABLE, ids=lambda bad: bad.kind)
 def test_a_named_exception_and_the_same_sentence_with_exit_code_2(bad, models, capsys):
     sentence = exception(bad, models)

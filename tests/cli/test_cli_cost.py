@@ -94,6 +94,7 @@ def test_scores_and_joints_are_costed_one_kind_at_a_time(
     )
 
 
+@pytest.mark.slow
 def test_a_cost_of_scores_is_what_scoring_takes(bill: Callable[..., Any], folder: str) -> None:
     lm = unmask.load(folder)
     (score,) = lm.score(["the cat sat on the mat."], method="unmasking")
@@ -119,6 +120,7 @@ def test_joints_of_single_contexts_have_two_prices(cost: Callable[..., str]) -> 
     assert said["forward passes"] == f"11 for a pair; up to {2 * V + 9} to rank or sum"
 
 
+@pytest.mark.slow
 def test_many_texts_on_many_machines(cost: Callable[..., str]) -> None:
     out = cost("--method", "orders", "--examples", "1000000", "--machines", "100")
     head, passes, _, time = out.split("\n\n")[1].splitlines()
@@ -127,6 +129,7 @@ def test_many_texts_on_many_machines(cost: Callable[..., str]) -> None:
     assert time.endswith("if each is like this one")
 
 
+@pytest.mark.slow
 def test_an_accelerator_by_its_name(cost: Callable[..., str]) -> None:
     said = lines(cost("--accelerator", "rtx 4090", "--utilisation", "0.25"))["on RTX4090"]
     assert re.search(r"^about [\d.]+ [mµ]s at 25% of its peak \(82.6 TFLOP/s in float32, ", said)
@@ -134,6 +137,7 @@ def test_an_accelerator_by_its_name(cost: Callable[..., str]) -> None:
     assert "at 40% of its peak (65 TFLOP/s in float16" in said
 
 
+@pytest.mark.slow
 def test_json_is_what_python_returns(
     bill: Callable[..., Any], cost: Callable[..., str], folder: str
 ) -> None:
@@ -149,6 +153,7 @@ def test_json_is_what_python_returns(
     assert shown["accelerator"] is None
 
 
+@pytest.mark.slow
 def test_json_of_an_accelerator_and_machines(bill: Callable[..., Any]) -> None:
     arguments = ("--accelerator", "H100", "--examples", "1000", "--machines", "10")
     shown = bill(*arguments, "--utilisation", "0.5")
@@ -177,11 +182,13 @@ def test_candidates_and_options_change_the_price(bill: Callable[..., Any]) -> No
     assert passes[1] - passes[0] == 20
 
 
+@pytest.mark.slow
 def test_a_length_is_taken_when_none_is_given(bill: Callable[..., Any], folder: str) -> None:
     longest = unmask.load(folder).model.max_length
     assert bill()["one_text"]["length"] == min(32, longest or 32)
 
 
+@pytest.mark.slow
 def test_a_model_that_an_accelerator_cannot_hold(cost: Callable[..., str], monkeypatch) -> None:
     monkeypatch.setattr("unmask.queries.joints.weight_bytes", lambda model: 10**12)
     said = lines(cost("--accelerator", "L4"))["on L4"]
@@ -222,6 +229,7 @@ def test_a_time_has_no_exponent(seconds: float, said: str) -> None:
     assert lines(as_text(bill))["time here"] == f"about {said} (loading the model not counted)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["log-pool", "hcb", "mlm,ag"])
 def test_fill_runs_what_it_announces(
     method: str, folder: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -231,6 +239,7 @@ def test_fill_runs_what_it_announces(
     assert f": {sum(rows):,} forward passes of 9 tokens, " in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_names_are_escaped(tmp_path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "red\x1b[31m"
     folder.mkdir()

@@ -182,6 +182,7 @@ def test_many_old_failures_do_not_keep_new_examples_from_being_measured(
     assert {row.example_id for row in found.rows if row.failed} == broken
 
 
+@pytest.mark.slow
 def test_a_log_gets_lines(run, tmp_path: Path) -> None:
     _, _, err = run(tmp_path / "run", "--examples", "3", "--method", "mlm")
     assert "\r" not in err
@@ -209,6 +210,7 @@ def test_notes_are_escaped(report, folder: str, corpus: str, tmp_path: Path) -> 
     assert "\x1b" not in report(tmp_path / "run", "--resamples", "50")
 
 
+@pytest.mark.slow
 def test_a_dry_run_says_cost_and_writes_nothing(run, tmp_path: Path) -> None:
     code, out, err = run(tmp_path / "run", "--examples", "3", "--method", "mlm,mrf", "--dry-run")
     assert code == 0
@@ -217,6 +219,7 @@ def test_a_dry_run_says_cost_and_writes_nothing(run, tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["mlm", "orders,sweep", "hcb"])
 def test_a_dry_run_counts_what_metrics_read(run, tmp_path: Path, method: str) -> None:
     """A-KL and J are of both tables, whatever the construction reads."""
@@ -261,6 +264,7 @@ def test_bad_input_is_one_line(run, tmp_path: Path, name: str) -> None:
     assert not (tmp_path / "run" / "_plan.json").exists()
 
 
+@pytest.mark.slow
 def test_another_model_on_a_worker_is_refused(folder: str, corpus: str, tmp_path: Path) -> None:
     request = EvaluationRequest(
         corpus=CorpusSpec(corpus), model=ModelSource(place=folder), examples=1

@@ -38,6 +38,7 @@ def rows(table: str) -> list[list[str]]:
     return [line.split() for line in table.split("\n\n")[0].splitlines()]
 
 
+@pytest.mark.slow
 def test_a_table_of_ranked_fills(fill, lm):
     out, _ = fill(PAIR, "--top", "7")
     header, *ranked = rows(out)
@@ -74,6 +75,7 @@ def test_all_methods_once_each(fill, results):
     assert sorted(asked) == sorted(CONSTRUCTIONS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "name"),
     [("arnold-gokhale", "ag"), ("Besag", "hcb"), ("markov_field", "mrf"), ("independent", "mlm")],
@@ -82,6 +84,7 @@ def test_aliases_go_by_their_short_names(given, name, fill):
     assert rows(fill(PAIR, "--method", given)[0])[0][1] == name
 
 
+@pytest.mark.slow
 def test_json_has_the_documented_shape(results, folder):
     shown = results(PAIR, "--method", "mlm,ag", "--top", "3")
     assert list(shown) == [
@@ -106,6 +109,7 @@ def test_json_has_the_documented_shape(results, folder):
     assert shown["results"]["ag"]["mutual_information"] > 0
 
 
+@pytest.mark.slow
 def test_json_holds_what_python_returns(results, lm):
     assert results(PAIR, "--top", "4")["results"]["log-pool"]["fills"] == lm.fill(PAIR, top=4)
     for fill in results(PAIR)["results"]["log-pool"]["fills"]:
@@ -121,6 +125,7 @@ def test_json_of_one_blank_is_like_fill_mask(results):
     assert best["sequence"] == f"the {best['token_str']} sat."
 
 
+@pytest.mark.slow
 def test_blanks_by_span_and_by_index(fill, results):
     masked = fill("the [MASK] sat on the [MASK].")[0]
     assert fill(PLAIN, "--blank", "4:7", "--blank", "19:22")[0] == masked
@@ -171,6 +176,7 @@ def test_supports(results):
     assert tokens("--support", "man,") == {"man"}
 
 
+@pytest.mark.slow
 def test_supports_by_blank_and_by_number(results, fill):
     def tokens(*arguments: str) -> list[set[str]]:
         fills = results(PAIR, "--top", "5000", *arguments)["results"]["log-pool"]["fills"]
@@ -186,6 +192,7 @@ def test_supports_by_blank_and_by_number(results, fill):
     assert fill(PAIR, "--support", "auto")[0] == fill(PAIR)[0]
 
 
+@pytest.mark.slow
 def test_how_much_the_candidates_leave_out_is_said(fill, lm):
     held = lm.joint(PAIR, support=["cat", "dog"]).diagnostics["captured_mass"]
     (line,) = [
@@ -239,6 +246,7 @@ def test_a_blank_that_is_a_word_of_several_pieces(fill, results, lm):
 WORDS = ("the [MASK] sat.", "--targets", "cat,unhappy,unhappys")
 
 
+@pytest.mark.slow
 def test_words_of_several_pieces(fill, results, lm):
     prior = {1: 0.8, 2: 0.15, 3: 0.05}
     asked = (*WORDS, "--piece-prior", "1=0.8,2=0.15,3=0.05")
@@ -262,6 +270,7 @@ def test_words_of_several_pieces(fill, results, lm):
     assert "assumed" not in alone
 
 
+@pytest.mark.slow
 def test_words_by_blank_and_by_several_methods(fill, results, lm):
     asked = (PAIR, "--targets", "0=man,woman", "--targets", "1=mat,cat")
     shown = results(*asked, "--method", "orders,mlm,ag", "--top", "3")["results"]
@@ -326,6 +335,7 @@ def test_the_options_of_hcb(results, lm):
     assert shown["fills"] != results(PAIR, "--method", "hcb")["results"]["hcb"]["fills"]
 
 
+@pytest.mark.slow
 def test_ag_converges_and_says_so(results, lm):
     shown = results(PAIR, "--method", "ag")["results"]["ag"]
     assert shown["diagnostics"]["converged"] is True
@@ -338,6 +348,7 @@ def test_the_steps_of_ag(results, lm):
     assert shown["fills"] == lm.fill(PAIR, method="ag-paper", steps=1, top=10)
 
 
+@pytest.mark.slow
 def test_batches_and_memory_change_nothing_that_is_shown(fill):
     default = fill(PAIR)[0]
     assert fill(PAIR, "--batch-size", "5")[0] == default
@@ -346,6 +357,7 @@ def test_batches_and_memory_change_nothing_that_is_shown(fill):
     assert fill(PAIR, "--memory-limit", "1.5 kb")[0] == default
 
 
+@pytest.mark.slow
 def test_the_cost_is_said_on_stderr_unless_quiet(fill):
     out, err = fill(PAIR, "--method", "ag,mlm")
     assert re.fullmatch(r"ag, mlm: 73 forward passes of 9 tokens, [\d.]+ kB of tables\n", err)

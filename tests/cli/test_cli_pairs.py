@@ -100,6 +100,7 @@ def test_rows_hold_what_python_returns(format, pairs, lm, folder, tmp_path) -> N
     assert not (tmp_path / f"out.{format}.partial").exists()
 
 
+@pytest.mark.slow
 def test_log_pool_has_j_and_standard_errors_have_columns(pairs) -> None:
     code, out, err = pairs("--method", "log-pool", rows=[ROWS[0], ROWS[2], ROWS[3]])
     first, wide, _ = read(out)
@@ -240,6 +241,7 @@ def test_a_pipe_of_json_lines_into_a_table_has_the_columns_of_its_first(
     assert "a row has 'late', which the first does not have; write JSON lines" in err
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_items(pairs, tmp_path, monkeypatch) -> None:
     """What is alive when a row is written: no more than the items that run together."""
     monkeypatch.setattr(word_pairs, "ITEMS_AT_ONCE", 16)

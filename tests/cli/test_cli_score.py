@@ -94,6 +94,7 @@ def given(texts: list[str]) -> list[str]:
 # -- texts
 
 
+@pytest.mark.slow
 def test_rows_hold_what_python_returns(rows, lm, folder) -> None:
     found = rows(*given(TEXTS), "--method", "pll,pll-word-l2r")
     assert [row["text"] for row in found] == [text for text in TEXTS for _ in range(2)]
@@ -143,6 +144,7 @@ def test_a_table_for_people(score) -> None:
     assert "\n\n" not in score(*given(TEXTS), "--quiet")[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["left-to-right", "surest", "margin"])
 def test_log_probabilities_have_their_order_in_the_row(rows, score, lm, order) -> None:
     how = ["--method", "pll,unmasking", "--order", order]
@@ -166,6 +168,7 @@ def test_log_probabilities_have_their_order_in_the_row(rows, score, lm, order) -
     assert total == pytest.approx(-own[2].score)
 
 
+@pytest.mark.slow
 def test_pairs_are_compared_in_an_order(rows, score, lm, pairs_file) -> None:
     how = ["--pairs", "good,bad", "--method", "unmasking", "--order", "surest"]
     found = rows(pairs_file, *how)
@@ -315,6 +318,7 @@ def test_an_output_is_whole_and_says_nothing_else(score, tmp_path) -> None:
 # -- pairs
 
 
+@pytest.mark.slow
 def test_pairs_hold_what_python_returns(rows, lm, pairs_file) -> None:
     methods = ("pll", "pll-word-l2r", "hcb-path")
     found = rows(pairs_file, "--pairs", "good,bad", "--method", ",".join(methods), "--orders", "4")
@@ -574,6 +578,7 @@ def test_columns_of_the_page_are_those_of_the_rows(rows, pairs_file) -> None:
     assert told == set(shown) - {"text", "item", "kind"}
 
 
+@pytest.mark.slow
 def test_the_snippet_of_the_page_runs(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pandas")
     page = PAGE.read_text(encoding="utf-8")

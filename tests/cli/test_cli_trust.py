@@ -23,6 +23,7 @@ def test_plain_words_change_at_the_thresholds() -> None:
     assert Agreement(APART).words().endswith("treat these probabilities as approximate")
 
 
+@pytest.mark.slow
 def test_a_j_that_has_not_converged_is_called_rough(fill, monkeypatch: pytest.MonkeyPatch) -> None:
     """The solver behind J is stopped at once; a joint that needs no solver still shows J."""
     solve = fits.solve_stationary

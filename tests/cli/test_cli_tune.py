@@ -90,6 +90,7 @@ def test_a_signal_ends_in_one_line_with_everything_saved(tiny, tmp_path, number,
 _WORDS = ("on the mat", "in the house", "at the car", "on a hat", "in the red car", "at a house")
 
 
+@pytest.mark.slow
 def test_the_cost_comes_first_and_a_model_that_is_not_improved_is_said_to_be_the_same(
     tiny, tmp_path, capsys
 ) -> None:

@@ -107,6 +107,7 @@ def test_an_assay_of_proteingym_is_scored_by_one_command(variants, lm, folder, t
     assert not output.with_name("scores.csv.partial").exists()
 
 
+@pytest.mark.slow
 def test_methods_have_a_column_each(variants, lm, tmp_path) -> None:
     names = ["wt-marginals", "pll", "hcb-path", "orders"]
     place = write(tmp_path / "assay.csv", assay(MUTANTS))
@@ -149,6 +150,7 @@ def test_a_wild_type_in_hand(given, format, variants, lm, tmp_path) -> None:
     assert scores == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_a_folder_of_assays_has_a_wild_type_per_file(variants, lm, tmp_path) -> None:
     assays = tmp_path / "DMS_ProteinGym_substitutions"
     assays.mkdir()
@@ -246,6 +248,7 @@ def test_what_is_announced_is_what_runs(
         assert sum(rows) == 11 * 2**10
 
 
+@pytest.mark.slow
 def test_of_many_variants_those_that_run_first_are_counted(
     variants: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -369,6 +372,7 @@ def test_scores_are_compared_with_a_measurement(variants: Run, tmp_path: Path) -
     assert "epistasis pearson" in out
 
 
+@pytest.mark.slow
 def test_a_file_in_units_is_compared_too(variants: Run, tmp_path: Path) -> None:
     source = write(tmp_path / "a.csv", measured(["K2R", "A4G", "K8L", "Q9W"]))
     given = [source, "--score-column", "DMS_score", "--quiet"]

@@ -50,6 +50,7 @@ def _command(source: Path, model: str, output: str, *more: str) -> list[str]:
     return [*given, *more]
 
 
+@pytest.mark.slow
 def test_the_hub_reads_the_card(folder: Path) -> None:
     content = (folder / "_card.md").read_text()
     card = ModelCard(content)
@@ -83,6 +84,7 @@ def test_the_card_has_what_made_it_and_shows_the_worst_pairs(folder: Path, model
     assert config["orders"] == 4
 
 
+@pytest.mark.slow
 def test_texts_are_left_out_where_that_is_asked_for(
     folder: Path, model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -111,6 +113,7 @@ def test_models_are_shown_side_by_side(folder: Path, capsys: pytest.CaptureFixtu
     assert "| +0.000 [0.000, 0.000] |" in lines[2]
 
 
+@pytest.mark.slow
 def test_one_text_gives_a_table(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["consistency", "the cat saw the dog.", "-m", model, "--random-orders", "2"]
     assert cli.main(given) == 0

@@ -78,6 +78,7 @@ def test_the_strongest_pairs_are_printed(depend: Run, lm: unmask.LanguageModel) 
     assert "estimated from 6 samples" in err
 
 
+@pytest.mark.slow
 def test_some_places_within_a_window(depend: Run) -> None:
     _, out, _ = depend(TEXT, "--places", "man", "4:11", "cats")
     assert "saw" not in out
@@ -86,6 +87,7 @@ def test_some_places_within_a_window(depend: Run) -> None:
     assert len(out.splitlines()) == 5
 
 
+@pytest.mark.slow
 def test_a_tree_and_json(depend: Run, lm: unmask.LanguageModel) -> None:
     edges = lm.dependence(TEXT, measure="pmi").tree(projective=True)
     _, out, _ = depend(TEXT, "--tree")
@@ -109,6 +111,7 @@ def test_a_text_from_stdin_and_one_with_blanks(
     assert out.splitlines()[1].startswith("blank 0  blank 1  ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["csv", "tsv", "jsonl"])
 def test_all_pairs_are_written(
     format: str, depend: Run, lm: unmask.LanguageModel, tmp_path: Path, folder: str
@@ -225,6 +228,7 @@ def test_plain_lines_and_json_lines(depend: Run, tmp_path: Path) -> None:
     assert (code, "0 of 1 texts mapped" in err) == (2, True)
 
 
+@pytest.mark.slow
 def test_sequences_of_a_fasta_file(depend: Run, esm: str, tmp_path: Path) -> None:
     place = tmp_path / "chains.fasta"
     place.write_text(">one first chain\nMKT\nCA\n>two\nMK1\n>three\nmkt*\n", encoding="utf-8")
@@ -261,6 +265,7 @@ def test_files_that_are_not_fasta(text: str, said: str, depend: Run, tmp_path: P
     assert said in err
 
 
+@pytest.mark.slow
 def test_a_long_run_announces_its_cost(
     depend: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -313,6 +318,7 @@ def test_what_is_announced_is_what_runs(
     assert int(found[1].replace(",", "")) == sum(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "measure", "options", "least"),
     [
@@ -444,6 +450,7 @@ def test_a_text_too_long_for_arcs_is_refused_before_the_model_runs(
 # --- filling together --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_fill_together(fill: Any, lm: unmask.LanguageModel) -> None:
     text = "the [MASK] sat on the [MASK]."
     out, err = fill(text, "--together", "0.05")

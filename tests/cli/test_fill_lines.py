@@ -109,6 +109,7 @@ def test_fields_of_a_line_override_the_options(answered, lm):
     assert [row["text"] for row in rows] == [line["text"] for line in lines]
 
 
+@pytest.mark.slow
 def test_options_of_words_hold_where_a_line_has_none(answered, lm):
     lines = [{"text": ONE}, {"text": ONE, "support": ["cat", "dog"]}]
     options = ("--targets", "cat,unhappy", "--piece-prior", "uniform")
@@ -117,6 +118,7 @@ def test_options_of_words_hold_where_a_line_has_none(answered, lm):
     assert rows[1]["fills"] == lm.fill(ONE, support=["cat", "dog"])
 
 
+@pytest.mark.slow
 def test_other_fields_pass_through_and_stay_inert(answered):
     odd = {"id": 7, "note": "\x1b[31m[unused1]\u202e\u2028\x00", "deep": [{"a": None}, 1.5, "日"]}
     rows, _, _ = answered([{**odd, "text": ONE}])
@@ -124,6 +126,7 @@ def test_other_fields_pass_through_and_stay_inert(answered):
     assert list(rows[0])[:4] == [*odd, "text"]
 
 
+@pytest.mark.slow
 def test_standard_input_and_a_file_for_the_answers(folder, tmp_path, capsys, monkeypatch, lm):
     for format, text in {"txt": f"{ONE}\n", "jsonl": json.dumps({"text": ONE})}.items():
         raw = io.BufferedReader(io.BytesIO(text.encode()))
@@ -168,6 +171,7 @@ BAD = [
 ]
 
 
+@pytest.mark.slow
 def test_every_bad_line_has_a_reason_and_stops_no_other(answered, tmp_path):
     lines = [{"text": ONE, "id": 1}, *(line for line, _ in BAD[1:]), {"text": ONE, "id": 2}]
     rows, err, code = answered(lines, "--top", "1")
@@ -189,6 +193,7 @@ def test_a_field_that_an_answer_has_too_is_refused(answered):
     assert "the input has a column 'fills', and so has the output; rename it" in err
 
 
+@pytest.mark.slow
 def test_bytes_that_are_no_text_are_a_bad_line_too(folder, tmp_path, capsys):
     (tmp_path / "in.txt").write_bytes(b"\xff\n" + ONE.encode() + b"\r\n")
     assert main(["fill", str(tmp_path / "in.txt"), "-m", folder]) == 0
@@ -203,6 +208,7 @@ def test_every_bad_line_is_exit_code_2(answered):
     assert "no blank: write [MASK]" in rows[0]["reason"]
 
 
+@pytest.mark.slow
 def test_answers_to_a_pipe_are_there_before_the_next_line_is_read(folder, capsys, monkeypatch):
     seen: list[str] = []
 

@@ -61,6 +61,7 @@ def test_tables_and_json_lines_too(end: str, tmp_path: Path) -> None:
         assert found == [{"n": "1", "text": "a, b"}, {"n": "2", "text": "c"}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
 def test_fill_reads_a_text_per_line_whatever_ends_it(end, folder, tmp_path, capsys) -> None:
     (tmp_path / "in.txt").write_bytes((ONE + end + PAIR + end).encode())
@@ -111,6 +112,7 @@ def pipe(tmp_path: Path):
         writer.join(timeout=120)
 
 
+@pytest.mark.slow
 def test_score_reads_a_named_pipe(pipe, folder, capsys) -> None:
     assert main(["score", "-m", folder, "--json", pipe("texts", "the cat\nthe dog\n")]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

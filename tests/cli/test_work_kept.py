@@ -40,6 +40,7 @@ def fill_all(folder, tmp_path, capsys):
 # --- fill --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["_plan.json", "part-000000.parquet", "_locks/0-of-1.lock"])
 def test_a_job_is_never_written_to(place, fill_all, tmp_path):
     """A lock is an empty file, which would pass for one without answers so far."""
@@ -56,6 +57,7 @@ def test_a_job_is_never_written_to(place, fill_all, tmp_path):
     assert fill_all("-o", str(run / "fills.jsonl"))[0] == 0
 
 
+@pytest.mark.slow
 def test_rejected_lines_are_answers_that_stay(fill_all, tmp_path):
     code, err = fill_all(texts=[ONE, "no blank.", ONE])
     assert (code, err.count("\n")) == (0, 1)
@@ -72,6 +74,7 @@ def test_quiet_says_nothing(fill_all, tmp_path):
     assert fill_all("--quiet") == (0, "")
 
 
+@pytest.mark.slow
 def test_a_terminal_sees_how_many_of_how_many(fill_all, monkeypatch):
     from unmask import progress
 
@@ -99,6 +102,7 @@ def test_the_cost_of_all_lines_is_said_once(fill_all, monkeypatch, folder, capsy
     assert len(fill_all("--quiet", texts=[PAIR] * 9)[1]) == 0
 
 
+@pytest.mark.slow
 def test_pipes_and_devices_are_written_to_as_they_are(folder, tmp_path, capsys):
     (tmp_path / "in.txt").write_text(ONE)
     asked = ["fill", str(tmp_path / "in.txt"), "-m", folder, "--output", "/dev/null"]
@@ -129,6 +133,7 @@ PAIRS = ["--method", "pll,hcb-path", "--orders", "2", "--pairs", "text,good"]
 RUNS = [METHODS, ["--words"], PAIRS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", RUNS, ids=["texts", "words", "pairs"])
 def test_rows_are_the_same_however_many_texts_are_scored_at_once(arguments, score_all, monkeypatch):
     code, together, said = score_all("--json", *arguments)
@@ -181,6 +186,7 @@ def interrupt_after_writing(units: int, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(Work, "run", run)
 
 
+@pytest.mark.slow
 def test_rows_that_nobody_can_go_on_with_are_replaced(score_all, tmp_path):
     """As a kill leaves them: of a run without a plan, and of one before its first unit is noted."""
     output = tmp_path / "out.csv"
@@ -195,12 +201,14 @@ def test_rows_that_nobody_can_go_on_with_are_replaced(score_all, tmp_path):
     assert not any(path.exists() for path in left)
 
 
+@pytest.mark.slow
 def test_a_device_that_is_full_is_named(score_all):
     code, _, err = score_all("--output", "/dev/full", "--output-format", "csv", "--quiet")
     assert (code, err.count("\n")) == (2, 1)
     assert "cannot write '/dev/full': No space left on device; " in err
 
 
+@pytest.mark.slow
 def test_a_text_that_the_model_fails_on_has_a_reason_and_stops_no_other(score_all, monkeypatch):
     real = scoring.pseudo_log_likelihoods
 
@@ -218,6 +226,7 @@ def test_a_text_that_the_model_fails_on_has_a_reason_and_stops_no_other(score_al
     assert "pll: 2 of 7 texts not scored, e.g.: RuntimeError" in err
 
 
+@pytest.mark.slow
 def test_before_the_first_part_there_is_nothing_to_leave(score_all, tmp_path, monkeypatch):
     interrupt_after_writing(0, monkeypatch)
     code, _, err = score_all("--output", str(tmp_path / "out.csv"))
@@ -225,6 +234,7 @@ def test_before_the_first_part_there_is_nothing_to_leave(score_all, tmp_path, mo
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
 
 
+@pytest.mark.slow
 def test_stdout_has_rows_as_they_are_scored(score_all, monkeypatch):
     whole = score_all("--output-format", "csv")[1].splitlines()
     monkeypatch.setattr(score, "TEXTS_AT_ONCE", 2)
@@ -243,6 +253,7 @@ def test_a_column_of_a_later_row_is_in_the_header(score_all, tmp_path, monkeypat
     assert [row["late"] for row in found] == ["", "x"]
 
 
+@pytest.mark.slow
 def test_texts_that_cannot_be_scored_are_no_file_where_they_are_all(
     score_all, tmp_path, monkeypatch
 ):

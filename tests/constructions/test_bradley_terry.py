@@ -38,6 +38,7 @@ def test_the_minimum_is_found(kind: str, number: int) -> None:
     assert examples.error(joint, right(example)) < SOLVED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in SOLVABLE if kind != "peaked"])
 @pytest.mark.parametrize("shape", A_FEW)
 def test_the_minimum_is_found_in_few_passes(kind: str, shape: tuple[int, int]) -> None:
@@ -48,6 +49,7 @@ def test_the_minimum_is_found_in_few_passes(kind: str, shape: tuple[int, int]) -
     assert examples.error(joint, right(example)) < 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SOLVABLE)
 @pytest.mark.parametrize("shape", A_FEW)
 def test_the_weighted_minimum_is_found(kind: str, shape: tuple[int, int]) -> None:
@@ -58,6 +60,7 @@ def test_the_weighted_minimum_is_found(kind: str, shape: tuple[int, int]) -> Non
     assert examples.error(joint, truth) < SOLVED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strength", [0.05, 1.0, 30.0])
 @pytest.mark.parametrize("kind", SOLVABLE)
 @pytest.mark.parametrize("shape", A_FEW[:2])
@@ -72,6 +75,7 @@ def test_the_regularised_minimum_is_found(
     assert examples.error(joint, truth) < SOLVED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leak", [1e-4, 1e-6, 1e-8])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_two_diffuse_blocks_never_converge_to_a_wrong_answer(leak: float, seed: int) -> None:
@@ -82,6 +86,7 @@ def test_two_diffuse_blocks_never_converge_to_a_wrong_answer(leak: float, seed: 
     assert examples.error(joint, right(example)) < SOLVED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leak", [1e-4, 1e-6, 1e-8])
 def test_weighted_and_regularised_blocks_never_converge_to_a_wrong_answer(leak: float) -> None:
     example = examples.blocks(leak, seed=3)
@@ -99,6 +104,7 @@ def test_weighted_and_regularised_blocks_never_converge_to_a_wrong_answer(leak: 
         assert examples.error(joint, truth) < SOLVED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("size", [2, 3, 4])
 @pytest.mark.parametrize("seed", thinned(range(20), 4))
@@ -125,6 +131,7 @@ def test_newton_in_float64_agrees_with_a_hundred_digits() -> None:
         np.testing.assert_allclose(right(example), exact, rtol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["ag", "weighted-ag"])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_what_cannot_be_solved_is_not_called_converged(method: str, seed: int) -> None:
@@ -214,6 +221,7 @@ def test_long_iterations_show_a_bar_on_stderr_if_asked(
     assert "pass" in err
 
 
+@pytest.mark.slow
 def test_tables_without_doubly_masked_distributions_start_uniform() -> None:
     example = examples.heavy_tailed(30, 20, seed=3)
     tables = example.tables()

@@ -84,6 +84,7 @@ def test_compiled_passes_give_the_same(
     np.testing.assert_allclose(log_table(compiled), log_table(plain), rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.name)
 def test_metrics_of_all_joints_in_one_pass_are_the_papers(example: Example) -> None:
     tables = example.tables()
@@ -113,6 +114,7 @@ def test_ag_paper_takes_exactly_the_steps_asked_for(steps: int) -> None:
     assert np.abs(log_table(joint) - off).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_ag_paper_without_room_for_a_copy_of_the_tables_is_the_same() -> None:
     example = examples.near_deterministic(60, 50, seed=5)
     roomy = unmask.construct("ag-paper", example.tables())
@@ -134,6 +136,7 @@ def test_pseudo_counts_regularise_ag(example: Example, strength: float, towards:
     np.testing.assert_allclose(log_table(joint), np.log(right), rtol=0, atol=close)
 
 
+@pytest.mark.slow
 def test_ag_is_pulled_towards_the_doubly_masked_marginals_unless_told() -> None:
     example = examples.heavy_tailed(20, 20, seed=1)
     pulled, towards, uniformly = (

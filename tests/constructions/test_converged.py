@@ -108,6 +108,7 @@ def check(asked: unmask.PairTables, right: Logs) -> None:
         assert float(str(joint.diagnostics["error_bound"])) < groups.ERROR
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leak", LEAKS)
 @pytest.mark.parametrize(("count", "chained"), BLOCKS)
 def test_blocks_that_hardly_meet_are_weighed_against_each_other(
@@ -122,6 +123,7 @@ def test_blocks_with_impossible_tokens_are_weighed_too(leak: float, axes: str) -
     check(*tables(blocks(4, leak, chained=True), axes))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axes", ["a", "b", "ab"])
 @pytest.mark.parametrize(("nothing", "floor"), [(-1e3, -1e4), (-1e4, -10.0), (-1e9, -1e9)])
 def test_impossible_tokens_are_no_reason_to_doubt(axes: str, nothing: float, floor: float) -> None:
@@ -140,6 +142,7 @@ def test_one_pair_that_locks_is_weighed(leak: float) -> None:
     check(*tables(log_joint))
 
 
+@pytest.mark.slow
 def test_a_rare_token_between_two_blocks_does_not_make_them_one() -> None:
     """It is tied to both, and both hardly to it."""
     log_joint = blocks(2, 1e-30)
@@ -147,6 +150,7 @@ def test_a_rare_token_between_two_blocks_does_not_make_them_one() -> None:
     check(*tables(np.concatenate([log_joint, between])))
 
 
+@pytest.mark.slow
 def test_what_nothing_ties_is_not_claimed() -> None:
     block = np.repeat(np.arange(2), SIZE)
     given, right = tables(np.where(block[:, None] == block, blocks(2, 1e-4), -1e5))
@@ -232,6 +236,7 @@ def test_chained_blocks_of_three_blanks(leak: float) -> None:
         assert found.diagnostics["converged"] is True or leak < 1e-9
 
 
+@pytest.mark.slow
 def test_ordinary_tables_are_looked_at_once_more_and_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

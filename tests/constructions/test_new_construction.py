@@ -109,6 +109,7 @@ def test_tilted_orders_are_the_geometric_orders_in_the_middle(page: dict[str, An
     )
 
 
+@pytest.mark.slow
 def test_half_way_is_as_defined(page: dict[str, Any]) -> None:
     A, B, m_a, m_b = EXAMPLE.A, EXAMPLE.B, EXAMPLE.m_a, EXAMPLE.m_b
     nearest = reference.ag_minimum(A, B, m_a, m_b)
@@ -212,6 +213,7 @@ def test_no_construction_of_the_page_holds_a_whole_table(
 # --- through the model -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_model_builds_it_beside_others(page: dict[str, Any], lm: LanguageModel) -> None:
     joints = lm.joints(
         TEXT,

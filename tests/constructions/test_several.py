@@ -397,6 +397,7 @@ class PoorlyMasked(ToyMaskedLM):
         return logits
 
 
+@pytest.mark.slow
 def test_grown_candidates_hold_the_halves_of_a_locked_pair() -> None:
     table = np.full((6, 6, 6), 1e-3)
     table[0, [0, 1, 4, 5], :] += 1.0
@@ -533,6 +534,7 @@ def test_a_trained_model_against_loops_over_its_own_logits() -> None:
         )
 
 
+@pytest.mark.slow
 def test_support_values_pass_through() -> None:
     lm = toy(3)
     axis = Support(torch.tensor([1, 2]), ["one", "two"])

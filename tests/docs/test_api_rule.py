@@ -81,6 +81,7 @@ def test_results_have_a_dictionary() -> None:
         assert callable(getattr(getattr(unmask, name), "to_dict", None)), name
 
 
+@pytest.mark.slow
 def test_a_data_frame_has_the_columns_of_the_dictionaries(monkeypatch) -> None:
     pd = pytest.importorskip("pandas")
     lm = unmask.load(build("bert"))
@@ -98,12 +99,14 @@ def test_a_data_frame_has_the_columns_of_the_dictionaries(monkeypatch) -> None:
         unmask.to_pandas(scores)
 
 
+@pytest.mark.slow
 def test_one_text_gives_one_result_and_a_list_a_list() -> None:
     lm, quiet = unmask.load(build("bert")), unmask.Settings(progress=False)
     one = lm.score("the cat sat", settings=quiet)
     assert [one] == lm.score(["the cat sat"], settings=quiet)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ask", "advice"),
     [

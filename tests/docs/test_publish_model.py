@@ -34,6 +34,7 @@ def folder(saved: Path, tmp_path: Path) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_a_dry_run_lists_and_publishes_nothing(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

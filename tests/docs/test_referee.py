@@ -25,6 +25,7 @@ def entropy(p: np.ndarray) -> float:
     return float(-(p * np.log(np.where(p > 0, p, 1))).sum())
 
 
+@pytest.mark.slow
 def test_the_joints_are_what_they_are_called() -> None:
     for exact in referee.joints():
         assert exact.p.sum() == pytest.approx(1)
@@ -80,6 +81,7 @@ def test_the_curve_between_two_thresholds() -> None:
     assert math.isnan(referee.at_half([(3.0, 0.1)], 2.0))
 
 
+@pytest.mark.slow
 def test_the_page_has_every_joint_and_rule() -> None:
     exact = small()
     rows = []

@@ -308,6 +308,7 @@ def test_sentences_are_distinct_and_in_the_order_of_their_hashes(tmp_path: Path)
 # verdicts by a noisy bound
 
 
+@pytest.mark.slow
 def test_verdicts_that_differ_between_seeds_are_counted() -> None:
     signs = {"p/0": [1.0, 1.0, -1.0, 1.0, 1.0], "p/1": [2.0] * 5}
     names = (elbo_run.EQUAL, *map(str, elbo_run.COUNTS))
@@ -338,6 +339,7 @@ def test_verdicts_that_differ_between_seeds_are_counted() -> None:
     assert "by no number of draws up to 128" in " ".join(" ".join(elbo_run.page(record)).split())
 
 
+@pytest.mark.slow
 def test_what_is_measured_is_what_the_library_gives() -> None:
     lm = unmask.LanguageModel(ToyMaskedLM(toy_joint(3, 4, seed=1), noise=0.7), ToyTokenizer(3))
     good, bad = "t0 t1 t2 t2", "t0 t1 t1 t2"

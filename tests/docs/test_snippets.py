@@ -143,6 +143,7 @@ def test_pages_are_found_and_an_unknown_language_is_noticed() -> None:
 # --- Python ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @of_pages("python", without=EXECUTED_ELSEWHERE)
 def test_python_runs(page: Path, models: dict[str, str], folder: Path) -> None:
     code = snippets.python(page)

@@ -61,6 +61,7 @@ def test_a_resumed_run_ends_in_the_same_weights(
     assert all(torch.equal(one[name], other[name]) for name in one)
 
 
+@pytest.mark.slow
 def test_another_seed_ends_elsewhere_and_another_plan_is_refused(
     data: run.Data, folder: Path, tmp_path: Path
 ) -> None:
@@ -72,6 +73,7 @@ def test_another_seed_ends_elsewhere_and_another_plan_is_refused(
         run.train(data, run.replace(PLAN, seed=4), tmp_path)
 
 
+@pytest.mark.slow
 def test_the_folder_loads_and_fills(folder: Path) -> None:
     assert sorted(path.name for path in folder.rglob("*") if path.is_file()) == [
         "config.json",

@@ -69,6 +69,7 @@ def lm() -> LanguageModel:
     return load((tiny_bert(), word_piece()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_few_functions_stand_between_the_call_and_the_model(lm, case) -> None:
     lm.joint("a [MASK] [MASK] .", **CASES[case])  # what is computed once per model is there
@@ -84,6 +85,7 @@ def test_nothing_is_checked_twice(lm, case) -> None:
     assert traced.times(*once) == dict.fromkeys(once, 1)
 
 
+@pytest.mark.slow
 def test_replicates_of_a_sketch_check_no_options(lm) -> None:
     calls: Counter[str] = Counter()
 

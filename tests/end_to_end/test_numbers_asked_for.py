@@ -44,6 +44,7 @@ def lm(folder: str) -> unmask.LanguageModel:
 # --- joints --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_forms_are_only_looked_at_where_compiled_sums_can_be_used(lm, monkeypatch) -> None:
     """On a GPU they cannot, and what looks at forms expects numbers of the CPU."""
 
@@ -70,6 +71,7 @@ def sketched() -> unmask.Joint:
     return lm.joint("[MASK] [MASK]", support=Sketch(precision=None, max_passes=201), settings=QUIET)
 
 
+@pytest.mark.slow
 def test_odds_of_a_sketch_take_every_token_that_has_a_probability(sketched) -> None:
     held = [set(axis.names) for axis in sketched.supports]
     left = [next(f"t{n}" for n in range(600) if f"t{n}" not in names) for names in held]
@@ -165,6 +167,7 @@ def test_nothing_stands_in_a_blank(lm, monkeypatch) -> None:
     assert lm.model.mask_id not in seen
 
 
+@pytest.mark.slow
 def test_chosen_places_are_as_far_apart_as_in_the_text(tmp_path: Path) -> None:
     lm = unmask.load(tiny_models.saved("esm", tmp_path))
     asked = {"support": "amino-acids", "places": [2, 9, 11], "settings": QUIET}
@@ -232,6 +235,7 @@ def test_names_of_variants_are_read_as_the_scorer_reads_them(separator) -> None:
 # --- the command line ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [["--pairs", "good,bad"], ["--column", "bad", "--words"]])
 def test_unknown_words_are_told_of_pairs_and_words_too(more, folder, tmp_path, capsys) -> None:
     (tmp_path / "p.csv").write_text("good,bad\nthe cat sat .,the zebra sat .\n")
@@ -241,6 +245,7 @@ def test_unknown_words_are_told_of_pairs_and_words_too(more, folder, tmp_path, c
     assert "have words that the vocabulary has no token for: " in said
 
 
+@pytest.mark.slow
 def test_rows_without_text_have_none_in_their_reason(folder, capsys) -> None:
     given = ["score", "--no-text", "--json", "-m", folder, "--text", "zebra", "--text", "the cat ."]
     assert main(given) == 0

@@ -84,6 +84,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
     assert 0.91 <= covered <= 0.98
 
 
+@pytest.mark.slow
 def test_clustered_intervals_cover_too_and_independent_ones_do_not() -> None:
     sentences = np.repeat(np.arange(40), 5)
     shared = np.repeat(normal(3, 400, 40), 5, axis=1)

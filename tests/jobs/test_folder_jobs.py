@@ -362,6 +362,7 @@ def test_a_full_disk_ends_in_one_line_and_the_job_goes_on_later(done, again, dis
     assert rows_in(run) == rows_in(done)
 
 
+@pytest.mark.slow
 def test_a_folder_of_something_else_is_refused(arguments, tmp_path, capsys) -> None:
     (tmp_path / "mine.csv").write_text("precious")
     assert cli.main(arguments(tmp_path)) == 2

@@ -62,6 +62,7 @@ def test_two_assays_of_one_name_are_not_mixed(more, protein, tmp_path, capsys) -
     assert said.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["orders", "log-pool"])
 def test_files_with_a_header_alone_are_passed_over(method, model, tmp_path) -> None:
     """With tables an item is a unit of its own, and so is a header."""
@@ -75,6 +76,7 @@ def test_files_with_a_header_alone_are_passed_over(method, model, tmp_path) -> N
     assert not row["reason"]
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_read_leaves_no_complete_output(model, tmp_path, capsys) -> None:
     table = pa.table({"text": ["the cat sat.", "a dog ran."]})
     for name in "abc":
@@ -108,6 +110,7 @@ def test_a_shard_without_texts_is_no_failure(model, protein, tmp_path, capsys) -
         assert "0 texts are in" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_parquet_file_of_any_name_is_read_with_its_format(model, tmp_path) -> None:
     rows = {"text": ["the cat sat."], "day": [date(2024, 2, 29)], "n": [math.nan]}
     pq.write_table(pa.table(rows), tmp_path / "in.pq")
@@ -122,6 +125,7 @@ def test_a_parquet_file_of_any_name_is_read_with_its_format(model, tmp_path) -> 
     assert run(*asked, "-o", tmp_path / "pairs.csv") == 0
 
 
+@pytest.mark.slow
 def test_a_changed_file_is_noticed_if_another_has_its_name(model, tmp_path, capsys) -> None:
     for folder in "xy":
         write(tmp_path / folder / "a.txt", "the cat sat.\n")
@@ -167,6 +171,7 @@ def change(part: Path, **columns: Any) -> None:
     part.write_bytes(sealed(part.read_bytes()))
 
 
+@pytest.mark.slow
 def test_a_damaged_page_is_not_merged(parts, tmp_path) -> None:
     content = bytearray(parts[1].read_bytes())
     # the pages come first, the footer last
@@ -177,6 +182,7 @@ def test_a_damaged_page_is_not_merged(parts, tmp_path) -> None:
     assert not (tmp_path / "out.csv").exists()
 
 
+@pytest.mark.slow
 def test_an_empty_part_has_no_second_header(parts, tmp_path) -> None:
     table = pq.read_table(parts[0])
     pq.write_table(table.slice(0, 0), parts[0])
@@ -186,6 +192,7 @@ def test_an_empty_part_has_no_second_header(parts, tmp_path) -> None:
     assert row["text"] == "a dog ran."
 
 
+@pytest.mark.slow
 def test_texts_stay_as_they_are_where_a_part_has_another_type(parts, tmp_path) -> None:
     change(parts[0], extra=pa.array(["u"]).dictionary_encode(), number=pa.array(["x"]))
     change(parts[1], extra=pa.array(["v"]), number=pa.array([7]))
@@ -194,6 +201,7 @@ def test_texts_stay_as_they_are_where_a_part_has_another_type(parts, tmp_path) -
     assert [(row["extra"], row["number"]) for row in rows] == [("u", "x"), ("v", "7")]
 
 
+@pytest.mark.slow
 def test_digits_are_not_lost(parts, tmp_path) -> None:
     change(parts[0], id=pa.array([2**53 + 1]))
     change(parts[1], id=pa.array([1.5]))

@@ -174,6 +174,7 @@ def test_every_name_of_the_mapping_has_a_recipe():
     assert set(CLASSES) <= set(RECIPES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", TEXTS)
 @pytest.mark.parametrize("name", RUNS)
 def test_the_other_blank_matters(name: str, length: int):
@@ -199,6 +200,7 @@ def test_tables(name: str, length: int):
         assert_tables(tables_of(lm, length, batch_size=batch_size), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_tables_over_the_whole_vocabulary(name: str):
     lm, expected = language_model(name), whole_naive_table(name)
@@ -213,6 +215,7 @@ def test_tables_over_the_whole_vocabulary(name: str):
     assert isinstance(factored.a_given_b.logits, unmask.FactoredLogits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in RUNS if not RECIPES[name].dense])
 def test_factored_tables_of_a_long_text(name: str):
     tables = tables_of(language_model(name), 150, memory_limit=0, batch_size=len(SUPPORT))
@@ -297,6 +300,7 @@ def differences(found: Any, expected: Any) -> str:
     return "not the same"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RECIPES)
 def test_the_callers_model_stays_as_it_was(name: str):
     found = loaded(name)
@@ -327,6 +331,7 @@ def asked_in_vain(name: str) -> str:
     return ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENDS)
 def test_one_true_sentence(name: str):
     said, pattern = asked_in_vain(name), RECIPES[name].sentence

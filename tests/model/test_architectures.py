@@ -133,6 +133,7 @@ def test_a_saved_folder_gives_the_same_tables(name: str, tmp_path):
     assert (lm.model.output_embedding is None) == (name in DENSE)
 
 
+@pytest.mark.slow
 def test_outputs_that_no_token_names_are_outcomes_all_the_same():
     lm, text, expected = prepared("deberta-v2")
     tables = lm.tables(text, support="vocabulary")

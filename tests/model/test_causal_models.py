@@ -37,6 +37,7 @@ def test_a_causal_model_is_refused(make: Callable[[], Any], dtype: torch.dtype) 
         unmask.load((model, build("bert")[1]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ARCHITECTURES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("untrained", [False, True])

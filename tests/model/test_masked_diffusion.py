@@ -210,6 +210,7 @@ def test_the_first_token_of_a_shifted_model_is_no_blank(dream: str) -> None:
     assert lm.score(" the cat sat", given=START).tokens == 3
 
 
+@pytest.mark.slow
 def test_both_kinds_on_the_command_line(llada: str, dream: str, tmp_path: Path, capsys) -> None:
     pairs = tmp_path / "pairs.csv"
     for folder, start, options in (
@@ -248,6 +249,7 @@ def test_both_kinds_on_the_command_line(llada: str, dream: str, tmp_path: Path, 
     assert "give --mask-id" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*not a linear function")
 def test_a_trained_model_that_is_shifted_is_refused_with_the_fix(shifted: str, capsys) -> None:
     source = real_model("tiny-english")
@@ -261,6 +263,7 @@ def test_a_trained_model_that_is_shifted_is_refused_with_the_fix(shifted: str, c
     assert capsys.readouterr().err.rstrip().endswith("load it with no --shift")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*not a linear function")
 def test_with_a_shift_it_has_the_numbers_of_the_model_in_place(
     tiny_english: Any, shifted: str
@@ -280,6 +283,7 @@ def test_with_a_shift_it_has_the_numbers_of_the_model_in_place(
             assert ours.score == pytest.approx(theirs.score, abs=TOLERANCE)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*not a linear function")
 def test_it_is_trained_at_the_position_before(tiny_english: Any, shifted: str) -> None:
     texts = ["Two dogs are running.", "A man is playing the guitar.", "A cat sat on the mat."]
@@ -308,6 +312,7 @@ def test_a_model_that_takes_no_mask_of_padding_is_tuned(dream: str, tmp_path: Pa
 # --- presets, a time, jobs -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "mask_id", "named"),
     [("LLaDAModelLM", 126336, None), ("DreamModel", 151666, "<|mask|>")],

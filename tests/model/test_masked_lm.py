@@ -40,6 +40,7 @@ def assert_reads_right(model, tokenizer, *, factored: bool) -> None:
 # --- what is verified at loading ---------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_soft_cap_after_the_output_layer_is_noticed():
     model, tokenizer = build("bert")
     linear = model.cls.forward
@@ -48,6 +49,7 @@ def test_a_soft_cap_after_the_output_layer_is_noticed():
         assert_reads_right(model, tokenizer, factored=False)
 
 
+@pytest.mark.slow
 def test_an_output_layer_called_twice_is_noticed():
     model, tokenizer = build("bert")
     once = model.cls.forward
@@ -75,6 +77,7 @@ def test_a_bias_outside_the_output_layer_is_found():
     assert_reads_right(model, tokenizer, factored=True)
 
 
+@pytest.mark.slow
 def test_of_biases_with_the_right_shape_the_right_one_is_taken():
     model, tokenizer = build("esm")
     config = copy.deepcopy(model.config)

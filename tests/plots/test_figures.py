@@ -175,6 +175,7 @@ def test_bars_are_the_intervals() -> None:
     assert [bar[:, 1].tolist() for bar in bars] == ends
 
 
+@pytest.mark.slow
 def test_pooled_bins_and_counts_are_labelled() -> None:
     group = a_row().group
     nll = Estimate(2.0, 0.1, 1.8, 2.2)

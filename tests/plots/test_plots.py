@@ -436,6 +436,7 @@ def test_one_warning_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> No
     assert "fonts-noto-cjk for Chinese, Japanese and Korean" in str(one.message)
 
 
+@pytest.mark.slow
 def test_a_character_without_a_font_is_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
     only(monkeypatch, **{BASE: "abct012[]MASK"})
     with pytest.warns(UserWarning, match="fonts-noto-cjk"):

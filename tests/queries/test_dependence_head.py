@@ -62,6 +62,7 @@ def test_features_are_those_of_their_definition() -> None:
         assert features[row].tolist() == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_a_head_learns_what_features_determine() -> None:
     rng = torch.Generator().manual_seed(1)
     features = torch.randn(600, 10, generator=rng)
@@ -75,6 +76,7 @@ def test_a_head_learns_what_features_determine() -> None:
     assert np.corrcoef(predicted.log(), bits[held_out].log())[0, 1] > 0.97
 
 
+@pytest.mark.slow
 def test_the_head_predicts_in_one_pass_per_step(trained: unmask.LanguageModel) -> None:
     head = trained.head
     assert head is not None
@@ -147,6 +149,7 @@ def test_a_model_in_a_folder_has_the_head_beside_it(
     assert one == trained.fill(TEXT, together=0.3, settings=QUIET)[0]
 
 
+@pytest.mark.slow
 def test_without_attention_the_model_keeps_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "_STEPS", 100)
     monkeypatch.setattr(training, "BOUNDS", (0.5, 3.0))

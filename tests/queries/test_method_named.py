@@ -66,6 +66,7 @@ def test_the_pipeline_has_the_same_default(lm, fill_mask):
     assert fill_mask(PAIR, method="orders") == lm.fill(PAIR, top=5, method="orders")
 
 
+@pytest.mark.slow
 def test_every_door_has_the_same_default_or_none(lm):
     assert lm.joint(PAIR).method == methods(lm.fill(PAIR)).pop() == lm.sample(PAIR, 1).method
     with pytest.raises(unmask.MethodError, match="name a method"):

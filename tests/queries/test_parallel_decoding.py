@@ -77,6 +77,7 @@ def test_mutual_information_keeps_dependent_blanks_apart() -> None:
     assert fill["forward_passes"] == 2 + (1 + 4 * 3) + (1 + 2 * 3)
 
 
+@pytest.mark.slow
 def test_drawn_one_at_a_time_texts_have_their_probabilities() -> None:
     joint = toy_joint(2, 3)
     lm = unmask.LanguageModel(ToyMaskedLM(joint), ToyTokenizer(2))

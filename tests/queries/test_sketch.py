@@ -177,6 +177,7 @@ def test_a_budget_that_is_used_up_is_said():
     assert max(map(len, joint.supports)) <= 150
 
 
+@pytest.mark.slow
 def test_rows_that_have_run_are_kept():
     tables = tables_of(clustered(800, 7), noise=0.3)
     pair = SketchedPair(tables)

@@ -69,6 +69,7 @@ def test_a_model_with_one_joint_does_not_contradict_itself() -> None:
     assert by_key["verdict_flips"].texts == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.3, 1.0])
 def test_every_number_is_that_of_its_definition(noise: float) -> None:
     answers, model = asked(noise)
@@ -275,6 +276,7 @@ def test_texts_by_a_trained_model_are_those_of_plain_passes(
     assert all(0 <= row["incompatibility"] <= 1 for row in rows if row["part"] in PAIRS)
 
 
+@pytest.mark.slow
 def test_blanks_differ_between_texts_and_seeds() -> None:
     lm, _ = toy(0.0)
     chosen = [

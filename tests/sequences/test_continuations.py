@@ -106,6 +106,7 @@ def test_all_continuations_of_a_length_sum_to_one(
     assert mass_of_all(lm, (3,), suffix, tokens, order) == pytest.approx(1.0, abs=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
 def test_all_continuations_of_a_transformer_sum_to_one(order: str) -> None:
     """Over its whole vocabulary, special tokens too."""
@@ -182,7 +183,8 @@ def test_a_table_says_once_that_words_run_together(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "in.csv").write_text("text,before\ncat sat.,the\nsat.,the cat\n")
-    command = ["score", str(tmp_path / "in.csv"), "--given", "before", "-m", str(save_bert(tmp_path / "bert"))]
+    model = str(save_bert(tmp_path / "bert"))
+    command = ["score", str(tmp_path / "in.csv"), "--given", "before", "-m", model]
     assert cli.main(command) == 0
     assert capsys.readouterr().err.count("without a space") == 1
 
@@ -210,6 +212,7 @@ def test_a_word_that_begins_in_the_prefix_is_scored_whole(tiny_english: Language
     assert (score.words[0].text, score.words[0].start, score.tokens) == ("running", -3, 3)
 
 
+@pytest.mark.slow
 def test_log_ratios_in_context_are_differences_of_scores(tiny_english: LanguageModel) -> None:
     pairs, given = [("are", "is"), ("runs", "run")], [("Two dogs", "running."), ("A dog", ".")]
     for method in TEXT_METHODS:

@@ -142,6 +142,7 @@ def test_one_token_is_exact_and_one_draw_has_no_error(lm: LanguageModel) -> None
     assert lm.score("the cats", method="elbo", draws=1, settings=QUIET).standard_error is None
 
 
+@pytest.mark.slow
 def test_neither_batches_nor_company_change_a_score(
     lm: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,6 +78,7 @@ def tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # --- the harness itself --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_harness_reports_what_score_gives(tasks: Path) -> None:
     lm = unmask.load(build("bert"))
     results = evaluate(tasks, ["choices", "pairs", "ends", "rolling"], UnmaskLM(lm))
@@ -102,6 +103,7 @@ def test_the_harness_reports_what_score_gives(tasks: Path) -> None:
     assert (config["method"], config["unmask_version"]) == ("unmasking", unmask.__version__)
 
 
+@pytest.mark.slow
 def test_the_model_by_name_with_its_arguments(
     tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -302,6 +304,7 @@ def test_numbers_do_not_depend_on_the_batch_nor_on_other_requests(lm: LanguageMo
     assert [v for v, _ in together] == pytest.approx([v for v, _ in in_units], abs=2e-5)
 
 
+@pytest.mark.slow
 def test_rolling_windows_score_every_token_once(lm: LanguageModel) -> None:
     order = "surest"
     model = UnmaskLM(lm, order=order)

@@ -53,6 +53,7 @@ def changes_of(variant: str) -> list[tuple[int, str]]:
 # --- conventions against loops -----------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", list(naive_variants.CONVENTIONS))
 def test_conventions_are_those_of_a_loop_over_a_tiny_esm(method, tiny, naive_tiny) -> None:
     found = scored(tiny, VARIANTS, WILDTYPE, method)
@@ -367,6 +368,7 @@ def test_a_landscape_takes_the_forward_passes_that_it_must(method, passes) -> No
     assert last.score == pytest.approx(found[-1].score, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 3, 4])
 def test_a_variant_takes_the_forward_passes_that_are_documented(k: int) -> None:
     lm = toy(6, noise=0.5, letters="AC")
@@ -546,6 +548,7 @@ def test_aliases_of_constructions_are_methods(tiny) -> None:
 # --- sequences longer than the model -----------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_long_sequence_is_read_through_a_window(tiny) -> None:
     """The tiny model takes 24 tokens, two of them special."""
     long = (WILDTYPE * 5)[:90]

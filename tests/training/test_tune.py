@@ -398,6 +398,7 @@ def test_a_damaged_checkpoint_is_one_line(lm, plan, tmp_path: Path) -> None:
         tune(lm, TEXTS, tmp_path / "tuned", plan)
 
 
+@pytest.mark.slow
 def test_one_process_at_a_time(lm, plan, tmp_path: Path) -> None:
     def second() -> bool:
         with pytest.raises(unmask.StoreError, match="another process trains in"):
@@ -539,6 +540,7 @@ def test_every_architecture_can_be_tuned(name: str, tmp_path: Path) -> None:
     assert found.kept.passes == 0 or any(not torch.equal(mine[key], its[key]) for key in its)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", tiny_models.ARCHITECTURES)
 def test_logits_are_the_models_own(name: str) -> None:
     """At chosen places, with padding, and with a gradient."""
@@ -603,6 +605,7 @@ def test_options_that_mean_nothing_are_one_line(options, said: str) -> None:
     assert str(error.value) == said
 
 
+@pytest.mark.slow
 def test_more_tokens_than_there_are_is_one_line(lm, tmp_path: Path) -> None:
     with pytest.raises(unmask.ModelError, match="tokens is at most 4"):
         tune(lm, TEXTS, tmp_path / "tuned", Tuning(compatibility=1.0, tokens=500))
@@ -618,6 +621,7 @@ def test_a_loss_that_is_not_finite_is_one_line(lm, tmp_path: Path) -> None:
         tune(broken, TEXTS, tmp_path / "tuned", tuning)
 
 
+@pytest.mark.slow
 def test_frozen_and_foreign_models_are_one_line(lm, tmp_path: Path) -> None:
     model, tokenizer = tiny_models.build("bert")
     model.requires_grad_(False)
