@@ -183,8 +183,8 @@ def page(result: dict[str, Any]) -> Iterator[str]:
         "A [dependence head](../how-to/fill-many.md#a-dependence-head) of"
         f" {Path(facts['model']).name}, learnt from {facts['texts']} SNLI training sentences"
         f" ({facts['pairs']:,} pairs of blanks, {facts['samples']} samples per blank), judged on"
-        f" {whole['texts']} SNLI test sentences ({whole['pairs']} pairs) by `runs/parallel.py`: the"
-        " rank correlation of what it predicts with the measured mutual information, with 95%"
+        f" {whole['texts']} SNLI test sentences ({whole['pairs']:,} pairs) by `runs/parallel.py`:"
+        " the rank correlation of what it predicts with the measured mutual information, with 95%"
         " bootstrap intervals over sentences. The judged mutual information is itself an estimate."
     )
     yield ""
