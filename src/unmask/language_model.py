@@ -779,8 +779,8 @@ class LanguageModel(JointModel):
     ) -> Consistency:
         """How far the model contradicts itself on texts, by blanks and orders of unmasking.
 
-        Of every text two pairs of tokens are masked, neighbours and any two, and all its tokens are
-        revealed in several orders. A model with one joint distribution would answer alike.
+        Of every text two pairs of words are masked, neighbours and any two, and all its tokens are
+        revealed in several random orders. A model with one joint distribution would answer alike.
 
         Args:
             texts: A list of texts without mask tokens.
@@ -794,12 +794,12 @@ class LanguageModel(JointModel):
         Returns:
             The answers, with `statistics`, a `card` and `plot`.
         Raises:
-            ClozeError: A text is empty, too long, has mask tokens or fewer than two tokens.
+            ClozeError: A text is empty, too long, has mask tokens or no two neighbouring words.
             MethodError: There are fewer than two orders.
         Examples:
             >>> answers = lm.consistency(["Two dogs are running."], orders=2, max_passes=101)
             >>> len(answers.rows)
-            7
+            4
         """
         options = ConsistencyOptions(orders=orders, max_passes=max_passes, exact=exact, seed=seed)
         return consistency_of(self, texts, contrasts, options, settings)

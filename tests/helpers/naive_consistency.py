@@ -94,16 +94,3 @@ def along(model: ToyMaskedLM, ids: list[int], order: tuple[int, ...]) -> float:
 def all_orders(model: ToyMaskedLM, ids: list[int]) -> list[float]:
     """That by every order there is."""
     return [along(model, ids, one) for one in itertools.permutations(range(len(ids)))]
-
-
-def chosen_order(model: ToyMaskedLM, ids: list[int], *, margin: bool) -> float:
-    """That by the order in which the surest place, or that of the largest margin, is next."""
-    left, total = list(range(len(ids))), 0.0
-    while left:
-        row = masked(model, ids, tuple(left))
-        logs = {place: log_probs(model, row, place) for place in left}
-        tops = {place: np.sort(np.exp(one))[::-1] for place, one in logs.items()}
-        place = max(left, key=lambda p: (tops[p][0] - margin * tops[p][1], -p))
-        total += float(logs[place][ids[place]])
-        left.remove(place)
-    return total

@@ -93,16 +93,17 @@ class ConsistencyCommand(many.RowsCommand):
         source = inputs.read_input(self.input or (() if self.text else (own,)), self.text)
         given = many.GivenRows.of(source, self, piped_format="txt")
         given.check_header(["text"])
-        kind, table = self._kind(source), _KeptRows()
+        kind, kept = self._kind(source), _KeptRows()
 
         def conclude(tally: "Tally") -> int:
-            code = many.concluded(self, kind, tally)
-            if many.is_folder(self):
-                if self.shard is None:
-                    self._write_card()
-            elif table.units:
-                print(self._answers(kind, table).table())
-            return code
+            from unmask.sequences.consistency.result import Consistency
+
+            if many.is_folder(self) and self.shard is None:
+                self._write_card()
+            elif kept.units:
+                facts = {"model": kind.model_name, **vars(kind.measuring)}
+                print(Consistency(kept.rows, facts))
+            return many.concluded(self, kind, tally)
 
         return many.rows_command(
             self,
@@ -110,7 +111,7 @@ class ConsistencyCommand(many.RowsCommand):
             given,
             at_once=_TEXTS_AT_ONCE,
             default_format=None,
-            table=table,
+            table=kept,
             conclude=conclude,
         )
 
@@ -133,23 +134,15 @@ class ConsistencyCommand(many.RowsCommand):
         )
 
     def _compare(self) -> int:
-        from unmask.evaluation.consistency import read_consistency
-
         if self.model or self.input or self.text or self.output:
             raise UnmaskError("--compare reads folders and runs nothing; leave out all others")
         first, *others = (read_consistency(many.whole_path(one)) for one in self.compare)
         print(first.compare(*others), end="")
         return 0
 
-    def _answers(self, kind: "ConsistencyKind", table: "_KeptRows") -> "Consistency":
-        from unmask.sequences.consistency.result import Consistency
-
-        return Consistency(table.rows, {"model": kind.model_name, **vars(kind.measuring)})
-
     def _write_card(self) -> None:
         """The card beside the parts, if all of them are there."""
         from unmask.errors import StoreError
-        from unmask.evaluation.consistency import read_consistency
         from unmask.plots.saving import write_figure
         from unmask.records import places
 
@@ -159,20 +152,20 @@ class ConsistencyCommand(many.RowsCommand):
         except StoreError as error:
             options.say(f"no card is written: {error}")
             return
+        drawn = BytesIO()
+        picture: str | None = _PICTURE
         try:
-            drawn = BytesIO()
             write_figure(answers.plot(), drawn, ".png")
             places.write_whole(places.inside(folder, _PICTURE), drawn.getvalue())
-            picture: str | None = _PICTURE
         except UnmaskError as error:
             options.say(f"the card has no picture: {error}")
             picture = None
         text = json.dumps(answers.to_dict(), indent=2, allow_nan=False) + "\n"
+        places.write_whole(places.inside(folder, _JSON), text.encode())
         card = answers.card(picture=picture).encode()
         places.write_whole(places.inside(folder, _CARD), card)
-        places.write_whole(places.inside(folder, _JSON), text.encode())
         if not self.quiet:
-            print(answers.table())
+            print(answers)
             options.say_written(os.path.join(self.output or "", _CARD))
 
 
@@ -191,3 +184,33 @@ class _KeptRows:
 
         self.rows += rows_of(rows)
         self.units += 1
+
+
+def read_consistency(folder: str) -> "Consistency":
+    """What a folder of parts holds of a model; one that is not whole is a `StoreError`."""
+    from unmask.errors import StoreError
+    from unmask.jobs.folder import read_progress, stored_plan
+    from unmask.jobs.merging import finished_parts, schema_of_parts, tables_of_parts
+    from unmask.records import places
+    from unmask.sequences.consistency.result import Consistency
+
+    shown, plan = places.shown(folder), stored_plan(folder)
+    if plan is None or plan.kind != "consistency":
+        raise StoreError(f"{shown} is not a folder that unmask consistency made")
+    parts, missing = finished_parts(folder)
+    if missing:
+        raise StoreError(
+            f"{missing:,} parts of {shown} are missing; repeat the command that began it"
+        )
+    facts = {
+        "model": plan.model.name,
+        "revision": plan.model.revision,
+        "weights": plan.model.weights,
+        "corpus": plan.options["corpus"],
+        "limit": plan.options["limit"],
+        "input": [str(one[-1]) for one in plan.input],
+        **plan.options["measuring"],
+        "software": sorted(read_progress(folder, plan).software),
+    }
+    tables = tables_of_parts(parts, schema_of_parts(parts))
+    return Consistency([row for table in tables for row in table.to_pylist()], facts)

@@ -27,7 +27,7 @@ def merge(folder: str, output: Path, format: str) -> Merged:
     parts, missing = finished_parts(folder)
     if not parts:
         raise StoreError(f"{places.shown(folder)} has no rows yet")
-    schema = _schema(parts)
+    schema = schema_of_parts(parts)
     with explained(output), replacing(output) as unfinished:
         write = {"parquet": _write_parquet}.get(format, _write_text)
         rows = write(unfinished, parts, schema, format)
@@ -53,7 +53,7 @@ def _damaged(place: str) -> StoreError:
     )
 
 
-def _schema(parts: list[str]) -> Any:
+def schema_of_parts(parts: list[str]) -> Any:
     """All columns of all parts; one that has several types becomes text."""
     pa, _ = parquet_library()
     fields: dict[str, Any] = {}
@@ -81,7 +81,8 @@ def _common(pa: Any, one: Any, other: Any) -> Any:
         return pa.string()
 
 
-def _tables(parts: list[str], schema: Any) -> Iterator[Any]:
+def tables_of_parts(parts: list[str], schema: Any) -> Iterator[Any]:
+    """The rows of each part, with the columns of a schema."""
     pa, _ = parquet_library()
     for place in parts:
         try:
@@ -116,7 +117,7 @@ def _write_parquet(path: Path, parts: list[str], schema: Any, _: str) -> int:
     _, pq = parquet_library()
     rows = 0
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for table in _tables(parts, schema):
+        for table in tables_of_parts(parts, schema):
             writer.write_table(table)
             rows += table.num_rows
     return rows
@@ -125,7 +126,7 @@ def _write_parquet(path: Path, parts: list[str], schema: Any, _: str) -> int:
 def _write_text(path: Path, parts: list[str], schema: Any, format: str) -> int:
     rows = 0
     with path.open("w", encoding="utf-8", newline="") as file:
-        for number, table in enumerate(_tables(parts, schema)):
+        for number, table in enumerate(tables_of_parts(parts, schema)):
             some = table.to_pylist()
             file.write(written(some, schema.names, format, header=number == 0))
             rows += len(some)

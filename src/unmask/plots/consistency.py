@@ -1,6 +1,7 @@
 """How far a model contradicts itself, in two panels: J by distance, the spread of orders."""
 
-from typing import TYPE_CHECKING, Any
+import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,56 +10,72 @@ from unmask.plots.fonts import drawing
 from unmask.plots.saving import wrapped
 from unmask.plots.styles import LARGE, NORMAL, SMALL
 from unmask.printable import printable
-from unmask.resampling import Estimate
-from unmask.sequences.consistency.statistics import by_distance, deviations
+from unmask.resampling import Estimate, means
+from unmask.sequences.consistency.measuring import ORDER, PAIRS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from unmask.sequences.consistency.result import Consistency
 
-_COLOUR, _SIZE = "#0072B2", (8.0, 3.4)
+# distances of two blanks, in tokens, by their smallest and largest
+_BINS = ((1, 1), (2, 2), (3, 4), (5, 8), (9, math.inf))
+_COLOUR, _SIZE = "#0072B2", (8.0, 3.6)
 
 
 def plot_consistency(answers: "Consistency") -> "Figure":
     """J of two blanks by how far apart they are, and log-probabilities by random orders."""
-    bins = by_distance(answers.answers, answers.resampling)
-    gaps = deviations(answers.answers)
-    if not bins or not len(gaps):
+    bins, gaps = by_distance(answers), deviations(answers)
+    if not bins or not gaps:
         raise UnmaskError("there is nothing to draw: no text has numbers")
     model = printable(str(answers.facts.get("model")))
     with drawing([model]) as (figure, fonts):
-        first, second = figure.subplots(1, 2)
-        _distances(first, bins)
-        _orders(second, gaps)
-        for panel in (first, second):
+        by_bin, by_order = figure.subplots(1, 2)
+        values = [one.value for _, one, _ in bins]
+        # the ends of an interval may be unknown, and its value lie at an end
+        ends = [(one.value - one.low, one.high - one.value) for _, one, _ in bins]
+        reach = np.maximum(np.nan_to_num(ends), 0).T
+        by_bin.errorbar(range(len(bins)), values, reach, color=_COLOUR, fmt="o", capsize=3)
+        by_bin.set_xticks(range(len(bins)), [f"{name}\n(n={count})" for name, _, count in bins])
+        by_bin.set_ylim(bottom=0)
+        by_bin.set_xlabel("distance of the two blanks, in tokens", fontsize=NORMAL)
+        by_bin.set_ylabel("J in bits, with 95% intervals", fontsize=NORMAL)
+        by_order.hist(gaps, bins=31, color=_COLOUR)
+        by_order.axvline(0, color="#555555", linewidth=0.8)
+        by_order.set_xlabel(
+            "log-probability of a text by a random order\nless the mean of its "
+            "orders, nats per token",
+            fontsize=NORMAL,
+        )
+        by_order.set_ylabel("texts and orders", fontsize=NORMAL)
+        for panel in (by_bin, by_order):
             panel.tick_params(labelsize=SMALL)
             panel.grid(color="#DDDDDD", linewidth=0.5, axis="y")
             panel.set_axisbelow(True)
-        title = f"How far {model} contradicts itself ({len(answers.answers)} texts)"
+        title = f"How far {model} contradicts itself ({len(answers.numbers)} texts)"
         figure.suptitle(fonts.shown(wrapped(title, 80)), fontsize=LARGE)
         figure.set_size_inches(*_SIZE)
     return figure
 
 
-def _distances(panel: Any, bins: list[tuple[str, Estimate, int]]) -> None:
-    values = [one.value for _, one, _ in bins]
-    # the ends of an interval may be unknown, and its value lie at an end
-    below = [np.nan_to_num(max(0.0, one.value - one.low)) for _, one, _ in bins]
-    above = [np.nan_to_num(max(0.0, one.high - one.value)) for _, one, _ in bins]
-    panel.errorbar(
-        range(len(bins)), values, [below, above], color=_COLOUR, marker="o", capsize=3, linewidth=1
-    )
-    panel.set_xticks(range(len(bins)), [f"{name}\n(n={count})" for name, _, count in bins])
-    panel.set_ylim(bottom=0)
-    panel.set_xlabel("distance of the two blanks, in tokens", fontsize=NORMAL)
-    panel.set_ylabel("J, bits; bars: 95%", fontsize=NORMAL)
+def by_distance(answers: "Consistency") -> list[tuple[str, Estimate, int]]:
+    """J of all pairs of blanks by how far apart they are: a name, a mean and a count per bin."""
+    pairs = [row for row in answers.rows if row["part"] in PAIRS]
+    pairs, bins = [row for row in pairs if row["incompatibility"] is not None], []
+    for low, high in _BINS:
+        if chosen := [row for row in pairs if low <= row["distance"] <= high]:
+            values = [row["incompatibility"] for row in chosen]
+            names = [row["text_id"] for row in chosen]
+            (mean,) = means([values], names, answers.resampling)
+            name = str(low) if low == high else f"{low}-{high}" if high < math.inf else f"{low}+"
+            bins.append((name, mean, len(chosen)))
+    return bins
 
 
-def _orders(panel: Any, gaps: Any) -> None:
-    panel.hist(gaps, bins=31, color=_COLOUR)
-    panel.axvline(0, color="#555555", linewidth=0.8)
-    panel.set_xlabel(
-        "log p of a text by a random order,\nless its mean, nats per token", fontsize=NORMAL
-    )
-    panel.set_ylabel("orders", fontsize=NORMAL)
+def deviations(answers: "Consistency") -> list[float]:
+    """Of every text and order, how far its log-probability is from their mean, per token."""
+    texts: dict[str, list[float]] = {}
+    for row in answers.rows:
+        if row["part"] == ORDER:
+            texts.setdefault(row["text_id"], []).append(row["text_log_p"] / row["tokens"])
+    return [one - sum(logs) / len(logs) for logs in texts.values() for one in logs]

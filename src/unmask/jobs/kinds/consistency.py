@@ -1,7 +1,7 @@
 """`consistency`: how far a model contradicts itself on every text, by blanks and by orders."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from unmask.jobs.kinds import Announcement, Kind, Reason, Row
@@ -17,7 +17,6 @@ from unmask.sequences.consistency.measuring import (
     measured,
     read_texts,
 )
-from unmask.sequences.unmasking import ORDERS
 from unmask.settings import Settings
 
 # the other text of a minimal pair, if a row has one
@@ -40,11 +39,7 @@ class ConsistencyKind(Kind):
     settings: Settings = field(default_factory=lambda: Settings(progress=False), compare=False)
 
     name, verb = "consistency", "measured"
-
-    @property
-    def optional_columns(self) -> Sequence[str]:
-        """The other text of a minimal pair."""
-        return (CONTRAST,)
+    optional_columns = (CONTRAST,)
 
     @property
     def dropped_columns(self) -> Sequence[str]:
@@ -58,10 +53,6 @@ class ConsistencyKind(Kind):
         kept = {name: kind for name, kind in COLUMNS.items() if name not in left_out}
         return {**kept, "model": "string", "reason": "string"}
 
-    def options(self) -> dict[str, Any]:
-        """Everything that determines the rows."""
-        return {**super().options(), "measuring": asdict(self.measuring)}
-
     def read(self, lm: LanguageModel, rows: Sequence[Row]) -> list[Any]:
         """The tokens of each text, and of its contrast."""
         items = read_texts(lm, [(row.get("text"), row.get(CONTRAST)) for row in rows])
@@ -69,19 +60,15 @@ class ConsistencyKind(Kind):
 
     def run(self, lm: LanguageModel, items: Sequence[ContrastedText]) -> list[list[dict[str, Any]]]:
         """A row per pair of blanks and per order of unmasking."""
+        names, shared = self.output_columns, {"model": self.model_name}
         return [
-            [self._row({**row, "model": self.model_name}) for row in rows]
+            [{name: (row | shared).get(name) for name in names} for row in rows]
             for rows in measured(lm, items, self.measuring, self.settings)
         ]
 
     def without(self, reason: str) -> list[dict[str, Any]]:
         """One row, with the reason; without texts, without what it quotes of them."""
-        if self.without_text:
-            reason = reason.partition(": ")[0]
-        return [self._row({"model": self.model_name, "reason": reason})]
-
-    def _row(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: values.get(name) for name in self.output_columns}
+        return super().without(reason.partition(": ")[0] if self.without_text else reason)
 
     def announcement(self, lm: LanguageModel, items: Sequence[Any]) -> Announcement | None:
         """What a text like the first costs."""
@@ -89,10 +76,9 @@ class ConsistencyKind(Kind):
         if one is None:
             return None
         cloze = masked_pair(lm, one.text, ADJACENT, self.measuring.seed)
-        sketch = self.measuring.sketch(lm)
-        support: Any = "vocabulary" if sketch is None else sketch
+        support: Any = self.measuring.sketch(lm) or "vocabulary"
         pair = lm.cost(cloze, methods=["log-pool"], support=support, timed=False)
         texts = 1 if one.contrast is None else 2
-        orders = texts * len(one.text.places) * (len(ORDERS) + self.measuring.orders)
+        orders = texts * len(one.text.places) * self.measuring.orders
         passes = 2 * pair.forward_passes + orders
         return Announcement(self.name, cloze, Cost(passes, len(cloze), 0, at_most=True))

@@ -1,17 +1,19 @@
 """What a model says of a text in several ways that should agree: pairs of blanks, orders.
 
-Of every text two pairs of tokens are masked: one of neighbours, one drawn from all pairs. If the
-model's conditionals came from one joint, filling one blank first or the other would give the same
-probability (Wagner, Slavutsky & Abend 2024), and the distribution of a blank with both masked would
-be the mean of its conditionals over the other blank (Young, Chen & You 2022 compare and average
-such conditionals). And a text has as many log-probabilities as there are orders of unmasking it.
+Of every text two pairs of words are masked: one of neighbours, one drawn from all pairs. Words are
+tokens with a letter or a digit, and whole words where there are such: punctuation and halves of
+words are poor questions. If the model's conditionals came from one joint, filling one blank first
+or the other would give the same probability (Wagner, Slavutsky & Abend 2024), and the distribution
+of a blank with both masked would be the mean of its conditionals over the other blank (Young, Chen
+& You 2022 compare and average such conditionals). And a text has as many log-probabilities as there
+are orders of unmasking it.
 """
 
 import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise, repeat
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,6 @@ from unmask.constructions import DEFAULT_METHOD, construct
 from unmask.constructions.incompatibility import agreement
 from unmask.constructions.solvers.fits import stationary_law
 from unmask.errors import MethodError
-from unmask.joints.joint import Joint
 from unmask.model.hooks import without_gradients
 from unmask.model.row_reader import RowReader
 from unmask.names import CONSISTENCY_PASSES, ORDERS_DRAWN
@@ -31,13 +32,13 @@ from unmask.queries.joint_model import JointModel
 from unmask.queries.sketched import joint_at, tables_of
 from unmask.sequences.paths import check_drawing
 from unmask.sequences.texts import TokenisedText, tokenised_or_reasons
-from unmask.sequences.unmasking import ORDERS, random_unmasking, unmasking_log_probs
+from unmask.sequences.unmasking import random_unmasking
 from unmask.settings import Settings, Sketch
 from unmask.tables.pair_tables import PairTables
 from unmask.tables.proposals import AUTO, resolved
 from unmask.text.cloze import Cloze
 
-# two neighbours, and any two tokens; an order of unmasking
+# two neighbours, and any two words; an order of unmasking
 ADJACENT, ANY = PAIRS = ("adjacent", "random")
 ORDER = "order"
 # digits of a text's digest: enough that no two texts share one
@@ -51,11 +52,9 @@ COLUMNS = {
     **dict.fromkeys(("incompatibility", "mutual_information", "marginal_divergence"), "double"),
     **dict.fromkeys(("first_then_second", "second_then_first", "independent"), "double"),
     **dict.fromkeys(("pseudo_gibbs", "log_pool", "ensemble"), "double"),
+    **dict.fromkeys(("text_log_p", "contrast_log_p"), "double"),
     "order": "string",
-    "tokens": "int64",
-    "text_log_p": "double",
-    "contrast_log_p": "double",
-    "forward_passes": "int64",
+    **dict.fromkeys(("tokens", "forward_passes"), "int64"),
 }
 
 
@@ -111,8 +110,8 @@ def read_texts(
     for text, contrast in zip(every[::2], every[1::2], strict=True):
         if isinstance(text, str):
             items.append(text)
-        elif not _starts(text):
-            items.append("the text has no two neighbouring tokens")
+        elif not _neighbours(text, _words(lm, text)):
+            items.append("the text has no two neighbouring words")
         else:
             other = None if isinstance(contrast, str) else contrast
             is_alike = other is not None and len(other.places) == len(text.places)
@@ -138,30 +137,43 @@ def measured(
 # --- two blanks --------------------------------------------------------------------------------
 
 
-def _starts(text: TokenisedText) -> list[int]:
-    """The ranks of tokens whose right neighbour is one of the text too."""
-    return [rank for rank, (low, high) in enumerate(pairwise(text.places)) if high == low + 1]
+# of words, by rank among the tokens, their first and last letter, counted over the text: the same
+# with every tokenizer that keeps a word whole
+Letters = dict[int, tuple[int, int]]
 
 
-def _blanks(text: TokenisedText, part: str, seed: int) -> tuple[int, int]:
-    """The ranks of the two tokens that are masked.
+def _words(lm: JointModel, text: TokenisedText) -> Letters:
+    """Tokens that are whole words; where no two of them are neighbours, pieces of words too."""
+    letters = [sum(map(str.isalnum, lm.tokenizer.decode([token]))) for token in text.tokens]
+    ends = enumerate(zip(text.tokens, letters, accumulate(letters), strict=True))
+    unknown = lm.tokenizer.unk_token_id
+    every = {n: (end - own, end) for n, (token, own, end) in ends if own and token != unknown}
+    whole = {one.first for one in text.words if one.last - one.first == 1} & every.keys()
+    words = {n: every[n] for n in sorted(whole)}
+    return words if _neighbours(text, words) else every
 
-    From a hash and not a generator: it is the same in every library and version.
-    """
-    hashed = hashlib.sha256(f"{seed}\x00{part}\x00{text.text}".encode()).digest()
-    number, count = int.from_bytes(hashed[:8], "big"), len(text.places)
-    if part == ADJACENT:
-        starts = _starts(text)
-        start = starts[number % len(starts)]
-        return start, start + 1
-    first, second = number % count, (number // count) % (count - 1)
-    second += second >= first
-    return min(first, second), max(first, second)
+
+def _neighbours(text: TokenisedText, words: Letters) -> list[tuple[int, ...]]:
+    return [(a, b) for a, b in pairwise(words) if text.places[b] == text.places[a] + 1]
 
 
 def masked_pair(lm: JointModel, text: TokenisedText, part: str, seed: int) -> Cloze:
-    """The text with its two blanks."""
-    places = tuple(text.places[rank] for rank in _blanks(text, part, seed))
+    """The text with its two blanks.
+
+    Those whose letters hash to the smallest number, so that in most texts models with different
+    tokenizers have the same blanks.
+    """
+    words = _words(lm, text)
+
+    def drawn(*ranks: int) -> bytes:
+        about = (seed, part, text.text, *(words[rank] for rank in ranks))
+        return hashlib.sha256(repr(about).encode()).digest()
+
+    if part == ADJACENT:
+        ranks = min(_neighbours(text, words), key=lambda pair: drawn(*pair))
+    else:
+        ranks = tuple(sorted(sorted(words, key=drawn)[:2]))
+    places = tuple(text.places[rank] for rank in ranks)
     ids = [lm.model.mask_id if place in places else one for place, one in enumerate(text.ids)]
     gold = tuple(text.ids[place] for place in places)
     return Cloze(text.text, tuple(ids), places, gold, unknown=text.unknown)
@@ -170,41 +182,32 @@ def masked_pair(lm: JointModel, text: TokenisedText, part: str, seed: int) -> Cl
 def _pair(
     lm: JointModel, one: ContrastedText, part: str, options: ConsistencyOptions, settings: Settings
 ) -> dict[str, Any]:
-    first, second = _blanks(one.text, part, options.seed)
     cloze, sketch = masked_pair(lm, one.text, part, options.seed), options.sketch(lm)
-    gold = cloze.gold or ()
-    if sketch is not None:
+    first, second = map(one.text.places.index, cloze.positions)
+    a, b = cloze.gold or ()
+    tables = lm.tables(cloze, support="vocabulary", settings=settings)
+    if sketch is None:
+        tables.both()
+        pool, passes = construct(DEFAULT_METHOD, tables), 1 + sum(tables.shape)
+    else:
         # another one per text, so that the errors of a mean cancel
         sketch = replace(sketch, seed=(sketch.seed + int(one.id, 16)) % 2**63)
-    tables, pool, passes = _joint(lm, cloze, sketch, settings)
-    axes = list(zip(tables.supports, gold, strict=True))
+        pool, pair = joint_at(DEFAULT_METHOD, tables, sketch, (a, b))
+        tables, passes = tables_of(pair), pair.forward_passes
     # of a sketch, true tokens are in the head, where masses are probabilities
-    at = axes[0][0].index(gold[0]), axes[1][0].index(gold[1])
-    names = [axis.names[place] for (axis, _), place in zip(axes, at, strict=True)]
+    i, j = tables.supports[0].index(a), tables.supports[1].index(b)
     return {
         "part": part,
         "first": first,
         "second": second,
         "distance": second - first,
-        **dict(zip(TOKENS, names, strict=True)),
-        **_answers(tables, at),
+        "first_token": tables.supports[0].names[i],
+        "second_token": tables.supports[1].names[j],
+        **_answers(tables, (i, j)),
         "mutual_information": pool.mutual_information(base_two=True),
-        "log_pool": pool.log_prob(*gold),
+        "log_pool": pool.log_prob(a, b),
         "forward_passes": passes,
     }
-
-
-def _joint(
-    lm: JointModel, cloze: Cloze, sketch: Sketch | None, settings: Settings
-) -> tuple[PairTables, Joint, int]:
-    """The conditionals of both blanks, their joint, and the forward passes."""
-    whole = lm.tables(cloze, support="vocabulary", settings=settings)
-    if sketch is None:
-        whole.both()
-        return whole, construct(DEFAULT_METHOD, whole), 1 + sum(whole.shape)
-    first, second = cloze.gold or ()
-    pool, pair = joint_at(DEFAULT_METHOD, whole, sketch, (first, second))
-    return tables_of(pair), pool, pair.forward_passes
 
 
 def _answers(tables: PairTables, at: tuple[int, int]) -> dict[str, float | None]:
@@ -269,32 +272,20 @@ def _orders(
     """A row per order of every text: its log-probability, and that of its contrast."""
     contrasts = [one.contrast for one in texts if one.contrast is not None]
     every = [*(one.text for one in texts), *contrasts]
-    named = {order: unmasking_log_probs(reader, every, order=order) for order in ORDERS}
     drawn = random_unmasking(reader, every, orders=options.orders, seed=options.seed)
-    by_text = [
-        {order: scores[number].score for order, scores in named.items()}
-        | {f"{ANY}-{rank}": log_p for rank, log_p in enumerate(drawn[number], 1)}
-        for number in range(len(every))
-    ]
-    others = iter(by_text[len(texts) :])
-    return [
-        _order_rows(one, by_order, None if one.contrast is None else next(others))
-        for one, by_order in zip(texts, by_text, strict=False)
-    ]
-
-
-def _order_rows(
-    one: ContrastedText, by_order: dict[str, float], others: dict[str, float] | None
-) -> list[dict[str, Any]]:
-    tokens = len(one.text.places)
-    return [
-        {
+    others = iter(drawn[len(texts) :])
+    rows = []
+    for one, logs in zip(texts, drawn, strict=False):
+        against = repeat(None) if one.contrast is None else next(others)
+        shared = {
             "part": ORDER,
-            "order": order,
-            "tokens": tokens,
-            "text_log_p": log_p,
-            "contrast_log_p": None if others is None else others[order],
-            "forward_passes": tokens * (1 if others is None else 2),
+            "tokens": len(one.text.places),
+            "forward_passes": len(one.text.places) * (1 if one.contrast is None else 2),
         }
-        for order, log_p in by_order.items()
-    ]
+        rows.append(
+            [
+                {**shared, "order": f"{ANY}-{rank}", "text_log_p": log_p, "contrast_log_p": other}
+                for rank, (log_p, other) in enumerate(zip(logs, against, strict=False), 1)
+            ]
+        )
+    return rows
