@@ -180,7 +180,7 @@ class Reader:
     def run(self, command: Command) -> None:
         words = [filled(word) for word in command.unmask]
         try:
-            chosen = cli._parser().parse_args(words)
+            chosen = cli._parser(words[0]).parse_args(words)
         except SystemExit:
             pytest.fail(f"unmask {shlex.join(words)}: not a command")
         if only_parsed(words):

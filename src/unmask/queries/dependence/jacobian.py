@@ -234,7 +234,7 @@ def _measured(
     written: Mapping[Asked, Written],
     options: MapOptions,
 ) -> MeasuredMap:
-    size = len(question.places)
+    size, widths = len(question.places), question.widths
     mine = [written[number, place] for place in range(size)]
     centred = [_centred(one.logits.double()) for one in mine]
     information = [_information(proposed[number, p], one.logits) for p, one in enumerate(mine)]
@@ -242,7 +242,7 @@ def _measured(
     for first, second in options.pairs(question):
         there = centred[first][:, mine[first].columns[second]]
         back = centred[second][:, mine[second].columns[first]]
-        if question.widths[first] == question.widths[second] == 1:
+        if widths[first] == widths[second] == 1:
             norm = ((there[:, 0] + back[:, 0].T) / 2).norm()
         else:
             norm = ((there.square().sum() + back.square().sum()) / 2).sqrt()
