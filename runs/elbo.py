@@ -44,6 +44,7 @@ SHOWN = (8, 32, 128)
 # as many draws as the text has tokens: the forward passes of `unmasking`
 EQUAL = "tokens"
 RESAMPLES = 10_000
+PARADIGMS = 67
 # of each piece, texts that the library scores too; a difference of their scores that is rounding
 CHECKED, SAME = 2, 1e-4
 
@@ -200,14 +201,19 @@ def page(record: Record) -> Iterator[str]:
         f"Every number of draws was taken with {record['seeds']} seeds; fewer draws are the first",
         "of those with more. Both texts of a pair have masks of their own. The numbers of hidden",
         "tokens are spread evenly, as LLaDA's evaluation spreads them within a batch, which makes",
-        f"less noise than drawing them one by one. More than {SHOWN[-2]} draws were taken of few",
-        "pairs of a paradigm only, and not of equally many, since they take long.",
+        f"less noise than drawing them one by one. More than {SHOWN[-2]} draws take long, and were",
+        "taken of as many pairs as the tables say.",
     )
-    yield paragraph(
-        "The paradigms are not a random sample of BLiMP's 67 unless all are there: pieces are",
-        "measured in the order of their names, from both ends, as far as the machine's time goes.",
-        "A model trained with any share of its tokens masked is not measured yet.",
-    )
+    if any(len({paradigm(row) for row in rows}) < PARADIGMS for rows in record["models"].values()):
+        yield paragraph(
+            f"Where there are fewer than BLiMP's {PARADIGMS} paradigms, they are not a random",
+            "sample of them: the first in the order of their names.",
+        )
+    if "any-rate" in record["models"]:
+        yield paragraph(
+            "**any-rate** is tiny-english, trained further by `runs/any_rate.py` with any share of",
+            "its tokens masked, as masked-diffusion models are trained and as `elbo` masks them.",
+        )
     for model, own in record["models"].items():
         yield from of_model(model, own, float(record["seconds"][model]), int(record["seeds"]))
     named = ", ".join(f"{name} {number}" for name, number in record["versions"].items())
@@ -251,9 +257,13 @@ def of_model(model: str, rows: Sequence[Record], seconds: float, seeds: int) -> 
     yield "\n" + conclusion(rows, float(tokens.mean()))
 
 
+def paradigm(row: Record) -> str:
+    return str(row["id"]).partition("/")[0]
+
+
 def spread(rows: Sequence[Record]) -> str:
     """How many pairs there are of how many paradigms."""
-    by_paradigm = Counter(row["id"].partition("/")[0] for row in rows)
+    by_paradigm = Counter(map(paradigm, rows))
     counts = sorted(Counter(by_paradigm.values()).items(), reverse=True)
     return ", ".join(f"{pairs} of each of {paradigms} paradigms" for pairs, paradigms in counts)
 

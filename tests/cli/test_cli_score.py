@@ -488,6 +488,7 @@ def test_a_paradigm_of_the_real_blimp(score, tmp_path) -> None:
         (["--text", "a", "--seed", "-1"], "seed is a whole number from 0 to"),
         (["--text", "a", "--column", "x"], "--column does not apply with a text; leave it out"),
         (["--text", "a", "--by", "x"], "--by does not apply with a text"),
+        (["--text", "a", "--given", "x"], "--given names columns of a table; for one text, pipe"),
         (["-", "--by", "x"], "--by does not apply without pairs"),
         (["-", "--paradigm", "x"], "--paradigm does not apply without --blimp"),
         (["-", "--pairs", "x"], "--pairs takes two columns, as good,bad, not 'x'"),

@@ -129,6 +129,12 @@ def source_of(chosen: ScoreOptions) -> inputs.Input:
     _reject(chosen, ("paradigm",), "without --blimp")
     given = inputs.read_input(chosen.input, chosen.text)
     if given.texts:
+        if chosen.given is not None:
+            raise UnmaskError(
+                "--given names columns of a table; for one text, pipe a row: echo "
+                """'{"text": "sat.", "before": "the cat "}' | """
+                "unmask score - --input-format jsonl --given before"
+            )
         _reject(chosen, of_files, "with a text")
     return given
 
