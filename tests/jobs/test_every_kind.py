@@ -92,7 +92,7 @@ KINDS = {
         [{"text": text, "contrast": text.replace("cat", "dog")} for text in TEXTS],
         "jsonl",
         ["--random-orders", "3"],
-        "options.measuring.orders is '2' there, '3' here",
+        "options.orders is '2' there, '3' here",
     ),
     "evaluate": Given(
         ["evaluate", "FILE", "--column", "text", "--examples", "16", "--method", "mlm"],

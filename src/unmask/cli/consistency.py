@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass
 from importlib.resources import files
 from io import BytesIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unmask.cli import cluster, inputs, many, options
 from unmask.cli.command import argument, group, option
@@ -101,31 +101,20 @@ class ConsistencyCommand(many.RowsCommand):
             if many.is_folder(self) and self.shard is None:
                 self._write_card()
             elif kept.units:
-                facts = {"model": kind.model_name, **vars(kind.measuring)}
-                print(Consistency(kept.rows, facts))
+                print(Consistency(kept.rows, kind.options()))
             return many.concluded(self, kind, tally)
 
-        return many.rows_command(
-            self,
-            kind,
-            given,
-            at_once=_TEXTS_AT_ONCE,
-            default_format=None,
-            table=kept,
-            conclude=conclude,
-        )
+        how: Any = {"default_format": None, "table": kept, "conclude": conclude}
+        return many.rows_command(self, kind, given, at_once=_TEXTS_AT_ONCE, **how)
 
     def _kind(self, source: inputs.Input) -> "ConsistencyKind":
         from unmask.jobs.kinds.consistency import ConsistencyKind
-        from unmask.sequences.consistency.measuring import ConsistencyOptions
 
         return ConsistencyKind(
-            measuring=ConsistencyOptions(
-                orders=self.random_orders,
-                max_passes=self.max_passes,
-                seed=self.seed,
-                exact=self.exact,
-            ),
+            orders=self.random_orders,
+            max_passes=self.max_passes,
+            seed=self.seed,
+            exact=self.exact,
             corpus=", ".join(os.path.basename(one.rstrip("/")) or one for one in source.files),
             limit=self.limit,
             model_name=self.model_name or options.model_name(self.model),
@@ -203,13 +192,11 @@ def read_consistency(folder: str) -> "Consistency":
             f"{missing:,} parts of {shown} are missing; repeat the command that began it"
         )
     facts = {
-        "model": plan.model.name,
+        "model": plan.options["model_name"],
         "revision": plan.model.revision,
         "weights": plan.model.weights,
-        "corpus": plan.options["corpus"],
-        "limit": plan.options["limit"],
+        **{name: value for name, value in plan.options.items() if name != "model_name"},
         "input": [str(one[-1]) for one in plan.input],
-        **plan.options["measuring"],
         "software": sorted(read_progress(folder, plan).software),
     }
     tables = tables_of_parts(parts, schema_of_parts(parts))

@@ -41,6 +41,7 @@ def plot_consistency(answers: "Consistency") -> "Figure":
         by_bin.set_xlabel("distance of the two blanks, in tokens", fontsize=NORMAL)
         by_bin.set_ylabel("J in bits, with 95% intervals", fontsize=NORMAL)
         by_order.hist(gaps, bins=31, color=_COLOUR)
+        by_order.yaxis.get_major_locator().set_params(integer=True)
         by_order.axvline(0, color="#555555", linewidth=0.8)
         by_order.set_xlabel(
             "log-probability of a text by a random order\nless the mean of its "

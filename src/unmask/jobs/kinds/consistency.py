@@ -19,19 +19,15 @@ from unmask.sequences.consistency.measuring import (
 )
 from unmask.settings import Settings
 
-# the other text of a minimal pair, if a row has one
-CONTRAST = "contrast"
-
 
 @dataclass(frozen=True, kw_only=True)
-class ConsistencyKind(Kind):
+class ConsistencyKind(ConsistencyOptions, Kind):
     """Texts of the column `text`, a row per pair of blanks and per order of unmasking.
 
     `corpus` is what the texts are called in the card, and `limit` how many of them were asked for.
     `settings` say how the model is run, and change no number.
     """
 
-    measuring: ConsistencyOptions = field(default_factory=ConsistencyOptions)
     model_name: str = ""
     corpus: str = ""
     limit: int | None = None
@@ -39,12 +35,13 @@ class ConsistencyKind(Kind):
     settings: Settings = field(default_factory=lambda: Settings(progress=False), compare=False)
 
     name, verb = "consistency", "measured"
-    optional_columns = (CONTRAST,)
+    # the other text of a minimal pair
+    optional_columns = ("contrast",)
 
     @property
     def dropped_columns(self) -> Sequence[str]:
         """The texts, if the rows are to be published."""
-        return ("text", CONTRAST) if self.without_text else ()
+        return ("text", "contrast") if self.without_text else ()
 
     @property
     def output_columns(self) -> Mapping[str, str]:
@@ -55,16 +52,14 @@ class ConsistencyKind(Kind):
 
     def read(self, lm: LanguageModel, rows: Sequence[Row]) -> list[Any]:
         """The tokens of each text, and of its contrast."""
-        items = read_texts(lm, [(row.get("text"), row.get(CONTRAST)) for row in rows])
+        items = read_texts(lm, [(row.get("text"), row.get("contrast")) for row in rows])
         return [Reason(one) if isinstance(one, str) else one for one in items]
 
     def run(self, lm: LanguageModel, items: Sequence[ContrastedText]) -> list[list[dict[str, Any]]]:
         """A row per pair of blanks and per order of unmasking."""
-        names, shared = self.output_columns, {"model": self.model_name}
-        return [
-            [{name: (row | shared).get(name) for name in names} for row in rows]
-            for rows in measured(lm, items, self.measuring, self.settings)
-        ]
+        rows = [measured(lm, one, self, self.settings) for one in items]
+        names, model = self.output_columns, self.model_name
+        return [[{n: (row | {"model": model}).get(n) for n in names} for row in r] for r in rows]
 
     def without(self, reason: str) -> list[dict[str, Any]]:
         """One row, with the reason; without texts, without what it quotes of them."""
@@ -75,10 +70,10 @@ class ConsistencyKind(Kind):
         one = next((one for one in items if isinstance(one, ContrastedText)), None)
         if one is None:
             return None
-        cloze = masked_pair(lm, one.text, ADJACENT, self.measuring.seed)
-        support: Any = self.measuring.sketch(lm) or "vocabulary"
+        cloze = masked_pair(lm, one.text, ADJACENT, self.seed)
+        support: Any = self.sketch(lm) or "vocabulary"
         pair = lm.cost(cloze, methods=["log-pool"], support=support, timed=False)
         texts = 1 if one.contrast is None else 2
-        orders = texts * len(one.text.places) * self.measuring.orders
+        orders = texts * len(one.text.places) * self.orders
         passes = 2 * pair.forward_passes + orders
         return Announcement(self.name, cloze, Cost(passes, len(cloze), 0, at_most=True))

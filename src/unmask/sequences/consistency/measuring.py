@@ -13,7 +13,7 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise, repeat
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,7 @@ ORDER = "order"
 _DIGITS = 16
 # what every row holds, with its Arrow type
 TOKENS = ("first_token", "second_token")
+LOG_PROBS = ("text_log_p", "contrast_log_p")
 COLUMNS = {
     **dict.fromkeys(("text_id", "part"), "string"),
     **dict.fromkeys(("first", "second", "distance"), "int64"),
@@ -52,7 +53,7 @@ COLUMNS = {
     **dict.fromkeys(("incompatibility", "mutual_information", "marginal_divergence"), "double"),
     **dict.fromkeys(("first_then_second", "second_then_first", "independent"), "double"),
     **dict.fromkeys(("pseudo_gibbs", "log_pool", "ensemble"), "double"),
-    **dict.fromkeys(("text_log_p", "contrast_log_p"), "double"),
+    **dict.fromkeys(LOG_PROBS, "double"),
     "order": "string",
     **dict.fromkeys(("tokens", "forward_passes"), "int64"),
 }
@@ -121,20 +122,13 @@ def read_texts(
 
 @without_gradients
 def measured(
-    lm: JointModel, texts: Sequence[ContrastedText], options: ConsistencyOptions, settings: Settings
-) -> list[list[dict[str, Any]]]:
-    """The rows of each text: one per pair of blanks, one per order of unmasking."""
-    by_order = _orders(RowReader(lm.model, settings), texts, options)
-    return [
-        [
-            {**dict.fromkeys(COLUMNS), "text_id": one.id, **row}
-            for row in [*(_pair(lm, one, part, options, settings) for part in PAIRS), *rows]
-        ]
-        for one, rows in zip(texts, by_order, strict=True)
-    ]
-
-
-# --- two blanks --------------------------------------------------------------------------------
+    lm: JointModel, one: ContrastedText, options: ConsistencyOptions, settings: Settings
+) -> list[dict[str, Any]]:
+    """The rows of a text: one per pair of blanks, one per order of unmasking."""
+    pairs = [_pair(lm, one, part, options, settings) for part in PAIRS]
+    orders = _orders(RowReader(lm.model, settings), one, options)
+    every = dict.fromkeys(COLUMNS) | {"text_id": one.id}
+    return [{**every, **row} for row in [*pairs, *orders]]
 
 
 # of words, by rank among the tokens, their first and last letter, counted over the text: the same
@@ -263,29 +257,15 @@ def _divergence(log_p: Float[Tensor, " size"], log_q: Float[Tensor, " size"]) ->
     return max(0.0, total / 2 / math.log(2))
 
 
-# --- orders of unmasking -----------------------------------------------------------------------
-
-
 def _orders(
-    reader: RowReader, texts: Sequence[ContrastedText], options: ConsistencyOptions
-) -> list[list[dict[str, Any]]]:
-    """A row per order of every text: its log-probability, and that of its contrast."""
-    contrasts = [one.contrast for one in texts if one.contrast is not None]
-    every = [*(one.text for one in texts), *contrasts]
-    drawn = random_unmasking(reader, every, orders=options.orders, seed=options.seed)
-    others = iter(drawn[len(texts) :])
-    rows = []
-    for one, logs in zip(texts, drawn, strict=False):
-        against = repeat(None) if one.contrast is None else next(others)
-        shared = {
-            "part": ORDER,
-            "tokens": len(one.text.places),
-            "forward_passes": len(one.text.places) * (1 if one.contrast is None else 2),
-        }
-        rows.append(
-            [
-                {**shared, "order": f"{ANY}-{rank}", "text_log_p": log_p, "contrast_log_p": other}
-                for rank, (log_p, other) in enumerate(zip(logs, against, strict=False), 1)
-            ]
-        )
-    return rows
+    reader: RowReader, one: ContrastedText, options: ConsistencyOptions
+) -> list[dict[str, Any]]:
+    """By order the log-probability of the text, and that of its contrast."""
+    texts = [text for text in (one.text, one.contrast) if text is not None]
+    drawn = random_unmasking(reader, texts, orders=options.orders, seed=options.seed)
+    tokens = len(one.text.places)
+    shared = {"part": ORDER, "tokens": tokens, "forward_passes": tokens * len(texts)}
+    return [
+        {**shared, "order": f"{ANY}-{rank}", **dict(zip(LOG_PROBS, logs, strict=False))}
+        for rank, logs in enumerate(zip(*drawn, strict=True), 1)
+    ]

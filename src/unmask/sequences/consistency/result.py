@@ -147,7 +147,7 @@ def consistency_of(
     inner = replace(chosen, progress=False, announce=False)
     with bar("consistency", unit="text", total=len(items), shown=chosen.progress) as counted:
         for item in items:
-            (some,) = measured(lm, [item], options, inner)
+            some = measured(lm, item, options, inner)
             rows += [{**row, "text": item.text.text} for row in some]
             counted.update(1)
     return Consistency(rows, {"model": lm.name, "revision": lm.revision, **asdict(options)})
