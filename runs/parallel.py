@@ -220,6 +220,11 @@ def page(result: dict[str, Any]) -> Iterator[str]:
     for count, passes in zip(table["blanks"], table["passes"], strict=True):
         yield f"| {count} | " + " | ".join(f"{one:.2f}" for one in passes) + " |"
     yield ""
+    yield (
+        "What fills lose at these passes, beside the other rules:"
+        " [filling many blanks in few passes](parallel-filling.md)."
+    )
+    yield ""
     yield f"Made with unmask {version('unmask')}."
 
 

@@ -39,6 +39,11 @@ class BlankedText:
     ids: tuple[int, ...]
     positions: tuple[int, ...]
 
+    def question(self) -> MapQuestion:
+        """The mutual information of its blanks, as a question."""
+        places = tuple(Place("", (position,)) for position in self.positions)
+        return MapQuestion("", self.ids, places, is_whole=False)
+
 
 @dataclass(frozen=True)
 class FilledText:
@@ -241,15 +246,7 @@ def _measure(reader: RowReader, members: Sequence[Sequence[_Filling]]) -> None:
     if not several:
         return
     options = MapOptions("mutual-information", several[0][0].how.support, SAMPLES_PER_STEP)
-    questions = [
-        MapQuestion(
-            "",
-            tuple(row[0].ids),
-            tuple(Place("", (position,)) for position in row[0].positions()),
-            is_whole=False,
-        )
-        for row in several
-    ]
+    questions = [BlankedText(tuple(row[0].ids), row[0].positions()).question() for row in several]
     for row, result in zip(several, by_information(reader, questions, options), strict=True):
         for filling in row:
             filling.measured = result.values

@@ -21,9 +21,8 @@ from torch import Tensor, nn
 from unmask.errors import UnmaskError
 from unmask.model.inside import Inside
 from unmask.model.row_reader import Outcomes, RowReader
-from unmask.queries.dependence.dependence_map import Place
 from unmask.queries.dependence.information import by_information
-from unmask.queries.dependence.question import MapOptions, MapQuestion
+from unmask.queries.dependence.question import MapOptions
 from unmask.queries.joint_model import JointModel
 from unmask.queries.parallel.decoding import BlankedText, Decoding, fill_blanked
 from unmask.queries.parallel.features import feature_groups, pair_features
@@ -95,12 +94,8 @@ def labelled_pairs(
     """The features and the measured mutual information of every two blanks of each text."""
     reader = RowReader(lm.model, settings)
     options = MapOptions("mutual-information", support, samples)
-    questions = [
-        MapQuestion("", one.ids, tuple(Place("", (p,)) for p in one.positions), is_whole=False)
-        for one in texts
-    ]
     with reader.counted("training the dependence head"):
-        measured = by_information(reader, questions, options)
+        measured = by_information(reader, [text.question() for text in texts], options)
         features, groups = _features(reader, texts, Outcomes.of(lm.model, support), attention)
     bits, errors, numbers = [], [], []
     for number, (text, result) in enumerate(zip(texts, measured, strict=True)):

@@ -1,0 +1,99 @@
+"""The page of parallel fills: scores by definition, choices on dev sentences, the tables."""
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import build
+
+import unmask
+from unmask.queries.parallel.decoding import BlankedText
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "runs"))
+
+import parallel_fills  # noqa: E402
+from parallel_fills import Fills, blocks, named  # noqa: E402
+
+WAYS = [named(rule, one) for rule, every in parallel_fills.WAYS.items() for one in every]
+
+
+def made(seed: int, corpus: str, count: int = 120) -> list[parallel_fills.Row]:
+    """The head loses .01 nats per blank at half the passes, all other rules .1."""
+    rng, rows = np.random.default_rng(seed), []
+    for number in range(count):
+        blanks = int(rng.integers(4, 13))
+        loss = {w: 0.1 + 0.01 * rng.random() for w in WAYS} | {"head 0.1": 0.01, "surest": 0.0}
+        steps = dict.fromkeys(WAYS, blanks // 2) | dict.fromkeys(parallel_fills.ONE_BY_ONE, blanks)
+        rows.append(
+            {
+                "corpus": corpus,
+                "id": f"{corpus}:{number}",
+                "blanks": blanks,
+                "log_probs": [-50 - blanks * loss[w] for w in WAYS],
+                "steps": [steps[w] for w in WAYS],
+            }
+        )
+    return rows
+
+
+def test_a_fill_is_scored_by_the_chain_rule_along_random_orders() -> None:
+    lm = unmask.load(build("bert"))
+    cloze = lm.cloze("the [MASK] sat [MASK] the [MASK].")
+    text = BlankedText(cloze.ids, cloze.positions)
+    fills = {
+        tuple(lm.tokenizer.convert_tokens_to_ids(words.split()))
+        for words in ("cat on mat", "dog on mat", "dog in hat")
+    }
+    totals = parallel_fills.scores(lm, {"a": text}, {"a": fills})
+    assert set(totals) == {("a", fill) for fill in fills}
+    rng = np.random.default_rng(parallel_fills.hashed("a", "orders"))
+    orders = [rng.permutation(3).tolist() for _ in range(parallel_fills.ORDERS)]
+    for fill in fills:
+        total = 0.0
+        for order in orders:
+            row = torch.tensor([text.ids])
+            for blank in order:
+                at = text.positions[blank]
+                with torch.no_grad():
+                    logits = lm.model.model(input_ids=row).logits[0, at]
+                total += float(logits.log_softmax(dim=0)[fill[blank]])
+                row[0, at] = fill[blank]
+        assert totals["a", fill] == pytest.approx(total / len(orders), abs=1e-4)
+
+
+def test_the_threshold_is_the_fastest_that_loses_little_on_dev_sentences() -> None:
+    dev = Fills(made(0, "snli-dev"))
+    assert parallel_fills.chosen_on(dev, "head") == "head 0.1"
+    assert parallel_fills.chosen_on(dev, "factor") is None
+    passes, lost = dev.mean()
+    assert lost[WAYS.index("head 0.1")] == pytest.approx(0.01)
+    one_by_one = passes[WAYS.index("surest")]
+    assert one_by_one == pytest.approx(dev.blanks.mean())
+    middle = parallel_fills.at_passes(dev, "top-k", passes, lost, (one_by_one + passes[-1]) / 2)
+    assert middle == pytest.approx(lost[WAYS.index("top-k 2")] / 2, abs=0.01)
+
+
+def test_the_tables_have_the_loss_and_its_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel_fills, "RESAMPLES", 100)
+    dev, test = ({n: Fills(made(seed, n)) for n in parallel_fills.NAMES} for seed in (0, 1))
+    tables = blocks(dev, test)
+    (row,) = [line for line in tables["chosen"] if line.startswith("| head |")]
+    assert row.count("| 0.1 |") == 2
+    assert row.count("+0.010 [+0.010, +0.010]") == 2
+    others = [line for line in tables["equal passes"] if re.match(r"\| [a-z-]+ \|", line)][1:]
+    assert len(others) == len(parallel_fills.CURVES) - 1
+    # all others lose some .09 more
+    assert all(re.search(r"\+0\.0[89]\d \[\+0\.0", line) for line in others)
+    assert len(tables["every threshold"]) == 2 + len(WAYS)
+
+
+@pytest.mark.slow
+def test_the_page_is_what_its_rows_say() -> None:
+    dev, test = parallel_fills.read(ROOT / parallel_fills.PAGE.with_suffix(".jsonl"))
+    page = (ROOT / parallel_fills.PAGE).read_text("utf-8")
+    for lines in blocks(dev, test).values():
+        assert "\n".join(lines) in page
