@@ -1,5 +1,6 @@
 """A job on a Ray cluster of two nodes: the rows of one process, also if workers and a node die."""
 
+import json
 import random
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -137,6 +138,23 @@ def test_a_shifted_model_with_code_of_its_own_on_nodes(
     lm = unmask.load(model, trust_remote_code=True, shift=True)
     own = lm.score("a mat", given="the cat sat on", separator=" ", method="unmasking")
     assert first["score"] == pytest.approx(own.score, abs=1e-5)
+
+
+@needs_ray
+@pytest.mark.slow
+def test_a_card_of_consistency_from_nodes(cluster: TwoNodes, tmp_path: Path) -> None:
+    model = str(save_bert(tmp_path / "bert"))
+    rows = [f"the {a} saw the {b}.,the {b} saw the {a}." for a in WORDS for b in WORDS[:2]]
+    (tmp_path / "in.csv").write_text("\n".join(["text,contrast", *rows]))
+    command = ["consistency", str(tmp_path / "in.csv"), "-m", model, "--random-orders", "2"]
+    command += ["--device", "cpu", "--quiet"]
+    for place, options in (("here", []), ("there", ["--ray", cluster.address])):
+        assert cli.main([*command, "-o", f"{tmp_path / place}/", *options]) == 0
+    assert rows_in(tmp_path / "there", 3) == rows_in(tmp_path / "here", 3)
+    here, there = (
+        json.loads((tmp_path / one / "_card.json").read_text()) for one in ("here", "there")
+    )
+    assert there["results"] == here["results"]
 
 
 # last, for it leaves one node
