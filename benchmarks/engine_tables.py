@@ -2,7 +2,7 @@
 
 Both tables come from one score of a pair, of low rank, plus what makes each token likely by itself,
 plus a noise of their own, so that they nearly agree on a joint, as those of real models do. With
-the strengths below, solvers take about as many passes as on captions (docs/results/solver.md),
+the strengths below, solvers take about as many passes as on captions (docs/results/numerics.md),
 where tables of independent noise would be settled in a few.
 """
 

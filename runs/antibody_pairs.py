@@ -1,9 +1,9 @@
-"""Write docs/results/antibody-pairs.md: how ten positions of an antibody depend on each other.
+"""Measure how ten positions of an antibody depend on each other, for docs/results/variants.md.
 
-    python runs/antibody_pairs.py --model NAME_OR_DIR [--method NAME] [--output FILE.md]
+    python runs/antibody_pairs.py --model NAME_OR_DIR [--method NAME] [--output FILE.json]
 
-The figures also go to a JSON file beside the page, the picture to an SVG. A pair is also computed
-by a plain loop over the model in float64, and compared.
+Numbers go to a JSON file and to a CSV file in tables/, the picture to an SVG beside it. A pair is
+also computed by a plain loop over the model in float64, and compared.
 """
 
 import argparse
@@ -13,14 +13,13 @@ import time
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
+import marked_page
 import torch
 from torch import Tensor
 
 import unmask
-from unmask.markup import markdown
 from unmask.names import ALPHABETS
 from unmask.plots.saving import save_figure
 from unmask.printable import printable
@@ -41,31 +40,9 @@ SEQUENCE = (
 # varied: WGGDGFYAMD.
 POSITIONS = tuple(range(99, 109))
 COMPARED = (101, 104)
-SHOWN = 10
 QUIET = unmask.Settings(progress=False, announce=False)
 # of unmask.evaluation.reports.figures
 LOW, HIGH = "#CC6677", "#332288"
-
-HEADER = """\
-# Pairs of positions in an antibody
-
-How the residues at ten positions depend on each other, for every pair of them, with the rest of the
-sequence as context. The sequence is the variable domain of trastuzumab's heavy chain (Carter et
-al., 1992; PDB 1N8Z, Cho et al., 2003); the positions are the ten of its third loop that Mason et
-al. (2021) varied, {first} to {last}, counted along the sequence: {residues}.
-
-Each pair has its own joint over the 20 amino acids, exact, by `{method}`: 20 rows of the model a
-table, and one with both residues masked, which says how much of the model's mass the 20 hold.
-
-- *Mutual information*, in bits: how much one residue says about the other, all pairs of residues
-  weighed by how likely they are. It does not depend on the wild type.
-- *Strongest interaction*, in nats: of the 19 x 19 double mutants the one whose log-odds differ most
-  from the sum of those of its two mutations alone. Its size can come from residues that are very
-  unlikely there, which a model has hardly seen: read it as a place to look, not as a finding.
-- *J*, in bits: how far the two conditionals contradict each other, 0 if not at all.
-
-These are beliefs of a language model about sequences. Nothing here was compared with a measurement
-of binding or stability."""
 
 
 def record(lm: unmask.LanguageModel, source: str, method: str) -> Record:
@@ -141,57 +118,14 @@ def odds_ratios(table: Tensor, place: list[int]) -> Tensor:
     return table - table[a] - table[:, b, None] + table[a, b]
 
 
-# --- the page ----------------------------------------------------------------------------------
-
-
-def page(found: Record, name: str) -> Iterator[str]:
-    positions = found["positions"]
-    residues = "".join(found["sequence"][position - 1] for position in positions)
-    yield HEADER.format(
-        first=positions[0], last=positions[-1], residues=residues, method=found["method"]
-    )
-    yield f"\n{fill(cost(found, name), 100, break_on_hyphens=False)}"
-    error = found["largest_error"]
-    one, other = error["positions"]
-    said = f"""For positions {one} and {other} all double mutants were also computed under
-        `log-pool` by a plain loop over the model in float64: the largest difference of an
-        interaction is {error["nats"]:.0e} nats."""
-    yield f"\n{fill(' '.join(said.split()), 100)}"
-    yield f"\n![Mutual information and strongest interaction of every pair]({name}.svg)"
-    yield from reading(found["pairs"])
-    yield from table(found["pairs"])
-    made = ", ".join(f"{package} {number}" for package, number in found["versions"].items())
-    yield f"\nMade with {made}, float32."
-
-
-def cost(found: Record, name: str) -> str:
-    pairs, passes = found["pairs"], found["forward_passes"]
-    return (
-        f"Model: {markdown(found['model'])}. {len(pairs)} pairs x {passes // len(pairs)} rows = "
-        f"{passes:,} forward passes of one sequence, {found['seconds']:.0f} s; threads: "
-        f"{found['threads']}, on a CPU that others used too. Produced by `python "
-        "runs/antibody_pairs.py --model antiberty`, where `antiberty` is a folder with the weights "
-        "of AntiBERTy (Ruffolo et al., arXiv:2112.07782). All pairs are in "
-        f"[{name}.json]({name}.json)."
-    )
-
-
-def reading(pairs: list[Record]) -> Iterator[str]:
-    near = [pair for pair in pairs if pair["positions"][1] - pair["positions"][0] == 1]
-    far = [pair for pair in pairs if pair["positions"][1] - pair["positions"][0] > 1]
-    means = [sum(p["mutual_information"] for p in group) / len(group) for group in (near, far)]
-    bits = [pair["incompatibility"] for pair in pairs if pair["incompatibility"] is not None]
-    yield f"\nNeighbours share {means[0]:.3f} bits on average, others {means[1]:.3f}."
-    if bits:
-        yield f"J is {max(bits):.3f} bits at most, {sum(bits) / len(bits):.3f} on average."
+# --- what is written ------------------------------------------------------------------------------
 
 
 def table(pairs: list[Record]) -> Iterator[str]:
-    yield f"\nThe {SHOWN} pairs with most mutual information:\n"
-    yield "| positions | mutual information | strongest interaction | of | J |"
+    """All pairs, that with most mutual information first."""
+    yield "| positions | mutual information, bits | strongest interaction, nats | of | J, bits |"
     yield "|---|---|---|---|---|"
-    ranked = sorted(pairs, key=lambda pair: -float(pair["mutual_information"]))
-    for pair in ranked[:SHOWN]:
+    for pair in sorted(pairs, key=lambda pair: -float(pair["mutual_information"])):
         bits = pair["incompatibility"]
         yield (
             f"| {pair['positions'][0]}, {pair['positions'][1]} "
@@ -242,10 +176,11 @@ def draw(
 
 
 def write(found: Record, output: Path) -> None:
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text("\n".join(page(found, output.stem)) + "\n", encoding="utf-8")
+    (output.parent / "tables").mkdir(parents=True, exist_ok=True)
     said = json.dumps(found, indent=2, allow_nan=False)
-    output.with_suffix(".json").write_text(said + "\n", encoding="utf-8")
+    output.write_text(said + "\n", encoding="utf-8")
+    whole = output.parent / "tables" / f"{output.stem}.csv"
+    whole.write_text(marked_page.as_csv(table(found["pairs"])), encoding="utf-8")
     save_figure(heat_maps(found), output.with_suffix(".svg"))
 
 
@@ -254,7 +189,7 @@ def main() -> int:
     parser.add_argument("--model", required=True, help="hub name or folder of a model of proteins")
     parser.add_argument("--method", default="log-pool")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--output", type=Path, default=Path("docs/results/antibody-pairs.md"))
+    parser.add_argument("--output", type=Path, default=Path("docs/results/antibody-pairs.json"))
     chosen = parser.parse_args()
     try:
         torch.set_num_threads(chosen.threads)

@@ -1,4 +1,4 @@
-"""Write docs/results/appendix-d.md: the paper's example of the casino, by every construction.
+"""Write a page on the paper's example of the casino, by every construction.
 
     python runs/appendix_d.py [--model NAME_OR_DIR] [--text TEXT ...] [--output FILE.md]
 
@@ -215,7 +215,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="The paper's example of the casino.")
     parser.add_argument("--model", default=PAPERS_MODELS[0], help="hub name or folder")
     parser.add_argument("--text", action="append", help="instead of the paper's; may be repeated")
-    parser.add_argument("--output", type=Path, default=Path("docs/results/appendix-d.md"))
+    parser.add_argument("--output", type=Path, default=Path("appendix-d.md"))
     parser.add_argument("--device", help="where the model runs (default: the first accelerator)")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     try:

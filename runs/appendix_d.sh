@@ -5,10 +5,10 @@
 #
 # Without --model it takes the paper's bert-base-cased from the Hugging Face Hub: 58,000 forward
 # passes a text, so an accelerator is welcome (--device cuda). Without --output the page is
-# docs/results/appendix-d.md; the same figures are written beside it as JSON.
-# The page in this repository is of the small model that the other results use:
+# appendix-d.md; the same figures are written beside it as JSON.
+# docs/results/appendix-d.json and its CSV file are of the small model of every clone:
 #
-#   runs/appendix_d.sh --model "$UNMASK_TEST_ASSETS/models/caption-bert" --threads 1
+#   runs/appendix_d.sh --model models/tiny-english --threads 1
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

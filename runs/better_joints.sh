@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every construction on masked pairs of SNLI, and the page of results: docs/results/better-joints.md.
+# Every construction on masked pairs of SNLI, and CSV files of docs/results/beyond-the-paper.md.
 #
 #   UNMASK_TEST_ASSETS=DIR runs/better_joints.sh [EXAMPLES]
 #
@@ -28,4 +28,4 @@ done
 cat "$rows"/test-{contiguous,random}.jsonl > docs/results/better-joints.jsonl
 cat "$rows"/dev-{contiguous,random}.jsonl > docs/results/pseudo-counts.jsonl
 "$python" runs/better_joints_report.py --rows docs/results/better-joints.jsonl \
-    --strengths docs/results/pseudo-counts.jsonl --output docs/results/better-joints.md
+    --strengths docs/results/pseudo-counts.jsonl --output docs/results/beyond-the-paper.md

@@ -1,4 +1,4 @@
-"""Write docs/results/better-joints.md from the rows that runs/better_joints.py measured.
+"""CSV files of docs/results/beyond-the-paper.md from the rows of runs/better_joints.py.
 
 python runs/better_joints_report.py --rows test-*.jsonl --strengths dev-*.jsonl --output FILE
 """
@@ -7,15 +7,14 @@ import argparse
 import json
 import math
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import marked_page
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-import unmask
 from unmask.joints.agreement import Agreement
 
 Row = dict[str, Any]
@@ -38,21 +37,6 @@ CONTENDERS = [
 ]
 # constructions that all recover compatible conditionals: where they differ, the model is to blame
 FAITHFUL = ["ag, no pseudo-counts", "weighted-ag", "pseudo-gibbs", "log-pool"]
-
-HEADER = """\
-# Better joints
-
-Every construction on masked pairs of SNLI test sentences with caption-bert (4 layers, 4,096
-tokens, trained on captions; see the [first joints](first-joints.md)), exact over the whole
-vocabulary. Distinct sentences, two blanks each, drawn by a hash of their ids
-(`runs/snli_pairs.py`). Measured by `runs/better_joints.sh`; the rows, with example ids, are in
-[better-joints.jsonl](better-joints.jsonl).
-
-P-PPL and U-PPL are exponentials of the mean NLL per token over examples, A-KL and G-KL means in
-nats; lower is better everywhere. Differences are to `ag-paper`, the paper's 50 steps from uniform,
-example by example, with 95% bootstrap intervals (percentiles of 10,000 resamples of sentences).
-**Bold**: the interval excludes zero. One model and one corpus: another model may differ.
-"""
 
 
 def read(paths: list[Path]) -> list[Row]:
@@ -96,12 +80,8 @@ def differences_table(rows: list[Row], methods: list[str], other: str) -> Iterat
 
 
 def trust_section(rows: list[Row]) -> Iterator[str]:
+    """Rank correlations of J with the other numbers."""
     bits = np.array([row["incompatibility"] for row in rows])
-    shared = np.array([row["mutual_information"] for row in rows])
-    quartiles = np.percentile(bits, [10, 25, 50, 75, 90])
-    yield f"J: mean {bits.mean():.4f} bits; 10, 25, 50, 75 and 90% of examples are below "
-    yield ", ".join(f"{value:.4f}" for value in quartiles) + "."
-    yield f"Mutual information of `pseudo-gibbs`: mean {shared.mean():.3f} bits.\n"
     yield "| construction | J and P-NLL | J and G-KL | J and P-NLL minus `ag-paper`'s, absolute |"
     yield "|---|---|---|---|"
     for method in rows[0]["metrics"]:
@@ -143,10 +123,9 @@ def rank_correlations(x: Numbers, y: Numbers) -> Numbers:
     return found
 
 
-def solvers_sentence(rows: list[Row]) -> str:
-    solves = [one for row in rows for one in row["solvers"].values()]
-    failed = sum(not one["converged"] for one in solves)
-    return f"Of {len(solves):,} solves, {failed} did not converge."
+def solves(rows: list[Row]) -> list[bool]:
+    """Whether each of all solves converged."""
+    return [one["converged"] for row in rows for one in row["solvers"].values()]
 
 
 def strengths_section(rows: list[Row]) -> Iterator[str]:
@@ -160,44 +139,41 @@ def strengths_section(rows: list[Row]) -> Iterator[str]:
             yield f"| {method} | " + " | ".join(cells) + " |"
 
 
-def page(rows: list[Row], strengths: list[Row]) -> Iterator[str]:
-    yield HEADER
-    for mask in sorted({row["mask"] for row in rows}):
-        group = [row for row in rows if row["mask"] == mask]
-        yield f"\n## {mask.capitalize()} blanks, {len(group)} examples\n"
-        yield from values_table(group)
-        yield ""
-        yield from differences_table(group, list(group[0]["metrics"]), BASELINE)
-        yield "\nThe best of them against each other:\n"
-        yield from differences_table(group, CONTENDERS, "log-pool")
-        yield "\n### J, and how it goes with the numbers above\n"
-        yield "Spearman's rank correlations over examples, with 95% bootstrap intervals.\n"
-        yield from trust_section(group)
-    yield f"\n{solvers_sentence(rows)}"
-    yield "\n## What J's plain words stand for\n"
-    yield "The spread is the mean over examples of the largest minus the smallest log-probability,"
-    yield f"in nats, that {', '.join(f'`{m}`' for m in FAITHFUL)} give the gold pair: all of them"
-    yield "recover a joint from compatible conditionals, so where they differ no joint is right.\n"
-    yield from verdicts_section(rows)
-    if strengths:
-        count = {m: sum(r["mask"] == m for r in strengths) for m in ("contiguous", "random")}
-        yield "\n## How strong the pseudo-counts of `ag` should be\n"
-        yield f"On SNLI dev: {count['contiguous']} contiguous and {count['random']} random pairs."
-        yield "The default is what these support; the tables above are the judgement.\n"
-        yield from strengths_section(strengths)
-    versions = ", ".join(f"{package} {version(package)}" for package in ("torch", "transformers"))
-    yield f"\nMade with unmask {unmask.__version__}, {versions}, float32, on a CPU."
+def tables(rows: list[Row], strengths: list[Row]) -> dict[str, list[str]]:
+    """Whole tables, for the CSV files."""
+    by_mask = {
+        mask: [row for row in rows if row["mask"] == mask]
+        for mask in sorted({row["mask"] for row in rows})
+    }
+    values, gaps, trust = [], [], []
+    for mask, group in by_mask.items():
+        heading = f"## {mask}, {len(group)} examples"
+        values += [heading, *values_table(group)]
+        trust += [heading, *trust_section(group)]
+        for methods, other in ((list(group[0]["metrics"]), BASELINE), (CONTENDERS, "log-pool")):
+            table = list(differences_table(group, methods, other))
+            gaps += [
+                f"{heading}, minus {other}",
+                table[0].replace(f"minus {other}", "construction"),
+            ]
+            gaps += table[1:]
+    return {
+        "all-constructions": values,
+        "all-constructions-differences": gaps,
+        "all-constructions-j": trust,
+        "all-constructions-words-of-j": list(verdicts_section(rows)),
+        "pseudo-counts": list(strengths_section(strengths)),
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="The page of results from measured rows.")
+    parser = argparse.ArgumentParser(description="Whole tables from measured rows.")
     parser.add_argument("--rows", type=Path, nargs="+", required=True)
     parser.add_argument("--strengths", type=Path, nargs="*", default=[])
-    parser.add_argument("--output", type=Path, default=Path("docs/results/better-joints.md"))
+    parser.add_argument("--output", type=Path, default=Path("docs/results/beyond-the-paper.md"))
     chosen = parser.parse_args()
     rows = read(chosen.rows)
-    lines = page(rows, read(chosen.strengths))
-    chosen.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    marked_page.write_blocks(chosen.output, {}, tables(rows, read(chosen.strengths)))
 
 
 if __name__ == "__main__":

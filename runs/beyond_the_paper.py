@@ -1,4 +1,4 @@
-"""Write docs/results/beyond-the-paper.md: the default chosen on dev pairs, judged on test pairs.
+"""The tables of docs/results/beyond-the-paper.md: the default chosen on dev, judged on test pairs.
 
 python runs/beyond_the_paper.py docs/results/table1-*/ [--output FILE]
 python runs/beyond_the_paper.py docs/results/table1-MODEL --guide docs/concepts/which-joint.md
@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import marked_page
 import numpy as np
 from numpy.typing import NDArray
 from table1_here_report import all_less, less, settings
@@ -26,22 +27,6 @@ from unmask.joints.agreement import Agreement
 from unmask.markup import markdown
 from unmask.resampling import DEFAULT, Estimate, means
 
-HEADER = """\
-# Beyond the paper: which joint, chosen on one set of pairs and judged on another
-
-Every construction on masked pairs of SNLI's *dev* sentences, exact over the whole vocabulary, with
-every model for which that was measured. One rule, written down before, chooses the default: of the
-constructions that give back the joint of compatible conditionals, the lowest P-NLL on the pairs of
-all models together, contiguous and random blanks weighing alike. The choice is judged on pairs of
-*test* sentences that it never saw. Measured by `runs/table1_here.sh`; the rows, with example ids
-and no text, are in {folders}.
-
-P-NLL and U-NLL are negative log-probabilities of the true pair and of each true token given the
-other, G-KL and A-KL divergences between the model's conditionals and the joint's, at the true
-tokens and on average over the vocabulary; all in nats per token, lower is better. Differences are
-paired, example by example, with 95% bootstrap confidence intervals over sentences. **Bold**: the
-interval excludes zero.
-"""
 # forward passes over a vocabulary of V: of those near the best, and of the others
 PASSES = {
     "log-pool": "2V + 1",
@@ -136,7 +121,6 @@ def choice_lines(models: Sequence[Model]) -> Iterator[str]:
         ]
         may = "yes" if name in SOUND else "no"
         yield f"| {name} | {may} | {mean_nll(devs, name):.3f} | {' | '.join(gaps)} |"
-    yield ""
 
 
 def difference_lines(rows: ByMask, baseline: str) -> Iterator[str]:
@@ -160,18 +144,12 @@ def _has(rows: Sequence[ResultRow], metric: str) -> bool:
 
 
 def judgement(rows: ByMask, default: str) -> Iterator[str]:
-    """In words: is any construction ahead of the default on pairs that the choice never saw?"""
-    ahead = []
+    """Which constructions are ahead of the default on pairs that the choice never saw."""
     for mask, by in rows.items():
-        for name in PASSES.keys() & by.keys() - {default}:
-            found = less(by[name], by[default], "pairwise_nll")
-            if found.high < 0 and len(by[name]) >= FEWEST:
-                ahead.append(f"`{name}` by {-found.value:.3f} nats per token ({mask})")
-    if ahead:
-        yield f"Ahead of `{default}` in P-NLL by more than noise: {', '.join(sorted(ahead))}."
-    else:
-        yield f"No construction here is ahead of `{default}` in P-NLL by more than noise."
-    yield ""
+        for name in sorted(PASSES.keys() & by.keys() - {default}):
+            gap = less(by[name], by[default], "pairwise_nll")
+            if gap.high < 0 and len(by[name]) >= FEWEST:
+                yield f"{name}, {mask}"
 
 
 def verdict_lines(devs: Sequence[ByMask]) -> Iterator[str]:
@@ -190,7 +168,6 @@ def verdict_lines(devs: Sequence[ByMask]) -> Iterator[str]:
             f"| {words} | {len(found)} | {mean.value:.3f} [{mean.low:.3f}, {mean.high:.3f}]"
             f" | {np.median(found):.3f} | {np.percentile(found, 90):.3f} | {max(found):.2f} |"
         )
-    yield ""
 
 
 def examples(devs: Sequence[ByMask], names: Sequence[str] = SOUND) -> Iterator[list[ResultRow]]:
@@ -227,7 +204,6 @@ def predicting_lines(models: Sequence[Model]) -> Iterator[str]:
                 f"{np.mean(bits > 0.05):.0%}",
             ]
             yield f"| {one.name}, {mask} | {len(same)} | {' | '.join(cells)} |"
-    yield ""
 
 
 def correlated(one: Numbers, other: Numbers) -> str:
@@ -275,39 +251,40 @@ def about(run: EvaluationRun, rows: ByMask) -> str:
     return f"{markdown(corpus)}: {counts} pairs, {markdown(model)}, {exactly}"
 
 
-def page(models: Sequence[Model], default: str) -> Iterator[str]:
+def blocks(models: Sequence[Model]) -> dict[str, list[str]]:
+    """The tables that the page shows."""
     devs = [one.dev for one in models if one.dev]
     if not devs:
         raise UnmaskError("no folder has a run snli-dev to choose on")
-    links = ", ".join(f"[table1-{one.name}](table1-{one.name})" for one in models)
-    yield HEADER.format(folders=links)
-    yield "## The choice, on SNLI dev, exact over the whole vocabulary\n"
-    best = chosen(devs)
-    yield "P-NLL is the mean of both kinds of blanks over all pairs. The other columns are"
-    yield f"differences to `{best}`.\n"
-    yield from choice_lines(models)
-    if best == default:
-        yield f"The rule chooses `{best}`, which is the default.\n"
-    else:
-        gap = mean_nll(devs, default) - mean_nll(devs, best)
-        yield f"The rule chooses `{best}`; the default is `{default}`, {gap:.3f} nats behind it."
-        yield "[Decision 7](../decisions/0007-log-pool-by-default.md) gives the reason.\n"
+    return {
+        "words of J": list(verdict_lines(devs)),
+        "what J predicts": list(predicting_lines(models)),
+    }
+
+
+def tables(models: Sequence[Model], default: str) -> dict[str, list[str]]:
+    """Whole tables, for the CSV files."""
+    return {"choice": list(choice_lines(models)), "judgement": list(judged_lines(models, default))}
+
+
+def judged_lines(models: Sequence[Model], default: str) -> Iterator[str]:
+    """Every test run: differences to the default by kind of blanks."""
     for test in (run for one in models for run in one.tests):
         judged = by_mask(test, {default, "mlm"})
-        yield f"## The judgement, on {about(test, judged)}\n"
-        yield from judgement(judged, default)
+        yield f"## {about(test, judged)}\n"
         yield from difference_lines(judged, default)
-    yield "## What J's plain words stand for\n"
-    yield "The largest minus the smallest log-probability, in nats, that"
-    yield f"{', '.join(f'`{name}`' for name in SOUND)} give the true pair, on the dev pairs"
-    yield "of all models. All of them recover the joint of compatible conditionals, so where they"
-    yield "differ none is right.\n"
-    yield from verdict_lines(devs)
-    yield "## Does J say where joints differ, and where they fail?\n"
-    yield "On the test pairs of both corpora: the rank correlation of J with how far `log-pool` and"
-    yield "`pseudo-gibbs` differ on the true pair, and with the P-NLL of `log-pool`; 95% bootstrap"
-    yield "intervals over pairs.\n"
-    yield from predicting_lines(models)
+
+
+def ahead(models: Sequence[Model], default: str) -> list[str]:
+    """The constructions that are ahead of the default on test pairs by more than noise."""
+    runs = [by_mask(run, {default, "mlm"}) for one in models for run in one.tests]
+    return [name for rows in runs for name in judgement(rows, default)]
+
+
+def compared(models: Sequence[Model], default: str) -> int:
+    """How many comparisons that is."""
+    runs = [by_mask(run, {default, "mlm"}) for one in models for run in one.tests]
+    return sum(len(PASSES.keys() & by.keys() - {default}) for rows in runs for by in rows.values())
 
 
 def with_figures(guide: str, lines: Sequence[str]) -> str:
@@ -331,8 +308,9 @@ def main() -> int:
             guide = with_figures(options.guide.read_text("utf-8"), lines)
             options.guide.write_text(guide, encoding="utf-8")
         else:
-            said = "\n".join(page(read(options.folders), options.default))
-            options.output.write_text(said, encoding="utf-8")
+            models = read(options.folders)
+            given = (blocks(models), tables(models, options.default))
+            marked_page.write_blocks(options.output, *given)
     except (UnmaskError, OSError) as error:
         print(f"beyond_the_paper: {error}", file=sys.stderr)
         return 2

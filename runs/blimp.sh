@@ -39,4 +39,4 @@ for how in "pll" "pll-word-l2r" "hcb-path --orders 8" "unmasking --order left-to
     "$python" -m unmask score --model "$model" --blimp "$assets/data/blimp" "${only[@]}" \
         --limit "$pairs" --method $how --no-text --quiet --output "$file" > /dev/null
 done
-"$python" runs/blimp_report.py --rows "$rows" --output "${OUTPUT:-docs/results/blimp-$name.md}"
+"$python" runs/blimp_report.py --rows "$rows" --output "${OUTPUT:-docs/results/blimp-$name.csv}"

@@ -1,6 +1,6 @@
-"""Write a page as docs/results/blimp-tiny-english.md from the rows that runs/blimp.sh measured.
+"""CSV files of docs/results/blimp.md, from the rows that runs/blimp.sh measured.
 
-    python runs/blimp_report.py --rows FOLDER --output FILE
+    python runs/blimp_report.py --rows FOLDER --output FILE.csv
 
 The folder has files of rows as `unmask score --blimp ... --output` writes them, all of one model.
 """
@@ -11,10 +11,11 @@ import math
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from importlib.metadata import version
 from itertools import combinations
 from pathlib import Path
 from typing import Any
+
+import marked_page
 
 import unmask
 from unmask.markup import markdown
@@ -29,50 +30,7 @@ ByMethod = dict[str, dict[str, Row]]
 PATH = "hcb-path"
 # how many standard errors from 0 a log-ratio has to be for its sign to count as settled
 SETTLED = 2.0
-# pairs of each paradigm where time allows
-USUAL = 100
-
-HEADER = """
-[BLiMP](https://github.com/alexwarstadt/blimp) (Warstadt et al. 2020) has 67 paradigms of 1,000
-pairs of sentences that differ in little, one of them acceptable. A method is right where it
-prefers that one; a tie counts half.
-"""
-MEANINGS = {
-    "pll": "- `pll`: difference of pseudo-log-likelihoods (Salazar et al. 2020).",
-    "pll-word-l2r": """\
-- `pll-word-l2r`: the same, with the later pieces of a token's word masked too (Kauf & Ivanova
-  2023).""",
-    PATH: "- `hcb-path`: log-ratio along the tokens that differ, averaged over at most 8 orders.",
-    "unmasking left-to-right": """\
-- `unmasking left-to-right`: difference of log-probabilities, each token given those before it and
-  the number of those after it.""",
-    "unmasking surest": """\
-- `unmasking surest`: the same, next being the place where the likeliest token is most probable.""",
-    "unmasking margin": """\
-- `unmasking margin`: the same, next being the place with the largest margin between the likeliest
-  token and the second.""",
-}
-# what a model has read, as far as it bears on these pairs
-MODELS = {
-    "caption-bert": """\
-caption-bert has read captions of pictures only, and hardly met most of these constructions: near
-one half it does not know.""",
-    "tiny-english": """\
-tiny-english has 5.4 million parameters, and has read captions of pictures, short sentences and
-some of Wikipedia, with few of their tokens masked: nearly empty texts are new to it.""",
-}
-EXPLAINED = """
-Log-ratios along paths compare sentences with equally many tokens only. Differences of scores and of
-log-probabilities compare all, as is the custom, though numbers of texts with different numbers of
-tokens are hardly comparable. So accuracies by all pairs are of different pairs: compare methods by
-the tables of common pairs and of differences.
-
-The accuracy of one paradigm has Wilson's interval. Over several paradigms it is the mean of theirs,
-each counting the same, and the interval is put together from theirs, paradigms held fixed (MOVER,
-Zou & Donner 2008). Differences are means over paradigms too; their intervals are percentiles of
-10,000 resamples of the paradigms. All are of 95%. **Bold**: a difference whose interval excludes
-zero.
-"""
+GROUPS = ("field", "linguistics_term")
 
 
 def read(folder: Path) -> list[Row]:
@@ -205,42 +163,15 @@ def spread_table(rows: Sequence[Row]) -> Iterator[str]:
             yield f"| {name} | {len(part):,} | {100 * len(part) / compared:.1f}% | {said} |"
 
 
-def page(rows: list[Row], name: str = "blimp") -> Iterator[str]:
+def tables(rows: list[Row]) -> dict[str, list[str]]:
+    """Whole tables, for the CSV files."""
     found = by_method(rows)
-    first = next(iter(found.values()))
-    counts = accuracies(verdicts(list(first.values())))
-    sizes = sorted({one.pairs for one in counts.values()})
-    yield f"# BLiMP with {markdown(rows[0]['model'])}"
-    yield HEADER
-    yield from (MEANINGS[method] for method in found if method in MEANINGS)
-    yield EXPLAINED
-    each = " to ".join(f"{size:,}" for size in dict.fromkeys((sizes[0], sizes[-1])))
-    yield f"Measured by `PAIRS={sizes[-1]} runs/blimp.sh`."
-    yield f"Model: {markdown(rows[0]['model'])}. {len(counts)} paradigms of {each} pairs each, the"
-    yield "first in the hashed order of their ids, so a random part where not all. One small model:"
-    yield "the tables are about methods, not about how good models can be."
-    if sizes[-1] < USUAL:
-        yield f"Fewer pairs than the {USUAL} per paradigm of [the older page](blimp.md), to save"
-        yield "time."
-    yield from (MODELS[model] for model in [rows[0]["model"]] if model in MODELS)
-    yield f"Every pair with its log-ratios is in [{name}.csv]({name}.csv).\n"
-    yield from overall_table(found)
-    yield "\n## Differences between methods\n"
-    yield from difference_table(found)
+    made = {"accuracy": list(overall_table(found)), "differences": list(difference_table(found))}
     if PATH in found:
-        yield "\n## How sure the paths are\n"
-        yield "Orders of a path differ where the model's conditionals contradict each other. The"
-        yield "standard error is that of their mean, as if they were a sample of many; pairs with"
-        yield "two or three places that differ have all their orders in it.\n"
-        yield from spread_table(list(found[PATH].values()))
-    yield "\n## By field\n"
-    yield from group_table(found, "field", "field")
-    yield "\n## By phenomenon\n"
-    yield from group_table(found, "linguistics_term", "phenomenon")
-    yield "\n## By paradigm\n"
-    yield f"The accuracies of all paradigms are in [{name}-paradigms.csv]({name}-paradigms.csv)."
-    versions = ", ".join(f"{package} {version(package)}" for package in ("torch", "transformers"))
-    yield f"\nMade with unmask {unmask.__version__}, {versions}, float32, on a CPU."
+        made["paths"] = list(spread_table(list(found[PATH].values())))
+    by_group = {name: list(group_table(found, name, "group")) for name in GROUPS}
+    made["groups"] = [line for name, lines in by_group.items() for line in (f"## {name}", *lines)]
+    return made
 
 
 def table(rows: Sequence[Row]) -> Iterator[list[str]]:
@@ -269,18 +200,20 @@ def paradigms(rows: Sequence[Row]) -> Iterator[list[str]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="The page on BLiMP from measured rows.")
+    parser = argparse.ArgumentParser(description="Tables on BLiMP from measured rows.")
     parser.add_argument("--rows", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
     chosen = parser.parse_args()
     try:
-        text = "\n".join(page(read(chosen.rows), chosen.output.stem)) + "\n"
-        chosen.output.write_text(text, encoding="utf-8")
         rows = read(chosen.rows)
         for made, ending in ((table, ""), (paradigms, "-paradigms")):
             lines = [",".join(cells) for cells in made(rows)]
-            place = chosen.output.with_name(f"{chosen.output.stem}{ending}.csv")
+            place = chosen.output.with_stem(f"{chosen.output.stem}{ending}")
             place.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        for name, lines in tables(rows).items():
+            place = chosen.output.parent / "tables" / f"{chosen.output.stem}-{name}.csv"
+            place.parent.mkdir(exist_ok=True)
+            place.write_text(marked_page.as_csv(lines), encoding="utf-8")
     except (unmask.UnmaskError, OSError) as error:
         print(f"blimp: {printable(str(error))}", file=sys.stderr)
         return 2

@@ -1,16 +1,15 @@
-"""Write docs/results/first-joints.md: the joint over two blanks of some texts, by every method.
+"""Write docs/results/tables/first-joints.csv: joints over two blanks of some texts, every method.
 
     python runs/first_joints.py [--chinese FOLDER] [--threads N] [--output FILE]
 
 English texts run with models/tiny-english. Without --chinese, the folder of albert-tiny-chinese,
-the page keeps its Chinese section as it is.
+the file keeps its Chinese rows as they are.
 """
 
 import argparse
+import csv
 import os
-import re
-from collections.abc import Iterator
-from importlib.metadata import version
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -18,6 +17,7 @@ import torch
 import unmask
 from unmask.printable import printable
 
+TABLES = Path(__file__).parents[1] / "docs" / "results" / "tables"
 ENGLISH = Path(__file__).parents[1] / "models" / "tiny-english"
 TEXTS = {
     "tiny-english": [
@@ -31,78 +31,42 @@ TEXTS = {
 METHODS = ("mlm", "mrf", "mrf-logit", "hcb", "ag-paper", "ag", "log-pool")
 TOP = 6
 
-HEADER = """\
-# First joints
-
-The likeliest pairs for two blanks, by each construction, exact over the whole vocabulary
-(special tokens included, as in the paper). Nothing here measures quality: it shows what the
-constructions do with the same two tables. Produced by `runs/first_joints.py`.
-
-tiny-english is the small BERT of this repository (4 layers, 8,192 tokens); albert-tiny-chinese is
-ckiplab's ALBERT (4 layers, 21,128 tokens, one per character). [Both](models.md). H is the entropy
-of the joint and MI the mutual information of its two blanks, in bits; J measures how far the
-model's two conditionals contradict each other ([trust](../concepts/trust.md)).
-"""
+COLUMNS = ("text", "model", "construction", "rank", "pair", "probability")
+COLUMNS += ("entropy_bits", "mutual_information_bits", "J_bits")
 
 
-def escaped(token: str) -> str:
-    """A token as a Markdown table cell shows it, whatever characters it has."""
-    return re.sub(r"([\\`*_{}\[\]<>#|&~])", r"\\\1", printable(token))
+def rows(lm: unmask.LanguageModel, name: str, text: str) -> Iterator[list[str]]:
+    """The likeliest pairs of a text, exact over the whole vocabulary."""
+    for method, joint in lm.joints(text, methods=METHODS, support="vocabulary").items():
+        shared = abs(joint.mutual_information(base_two=True))
+        about = [f"{joint.entropy(base_two=True):.2f}", f"{shared:.2f}"]
+        about.append(f"{joint.incompatibility():.4f}")
+        for rank, fill in enumerate(joint.top(TOP), start=1):
+            pair = " ".join(map(printable, fill.tokens))
+            yield [text, name, method, str(rank), pair, f"{fill.probability:.3f}", *about]
 
 
-def table(joints: dict[str, unmask.Joint]) -> Iterator[str]:
-    yield "| | " + " | ".join(joints) + " |"
-    yield "|---" * (len(joints) + 1) + "|"
-    ranked = [joint.top(TOP) for joint in joints.values()]
-    for place in range(TOP):
-        cells = [
-            f"{' '.join(map(escaped, fills[place].tokens))} ({fills[place].probability:.3f})"
-            for fills in ranked
-        ]
-        yield f"| {place + 1} | " + " | ".join(cells) + " |"
-    bits = [
-        (j.entropy(base_two=True), j.mutual_information(base_two=True)) for j in joints.values()
-    ]
-    yield "| H, MI | " + " | ".join(f"{h:.2f}, {abs(mi):.2f}" for h, mi in bits) + " |"
-
-
-def section(lm: unmask.LanguageModel, name: str, text: str) -> Iterator[str]:
-    joints = lm.joints(text, methods=METHODS, support="vocabulary")
-    passes = max(int(str(j.diagnostics["forward_passes"])) for j in joints.values())
-    yield f"\n## {escaped(text)}\n"
-    yield f"{name}, {passes:,} forward passes for all.\n"
-    yield from table(joints)
-    did = {name: joint.diagnostics for name, joint in joints.items()}
-    change, steps = did["ag-paper"]["last_change"], did["ag"]["passes"]
-    yield f"\nJ is {joints['ag'].incompatibility():.4f} bits. `hcb` pivots on"
-    yield f"{escaped(str(did['hcb']['pivot']))}; the last but one of `ag-paper`'s 50 steps moved a"
-    yield f"log marginal by {change:.2g}; `ag` took {steps} passes over the tables, `log-pool`"
-    yield f"{did['log-pool']['passes']}."
-
-
-def kept(page: Path, text: str) -> str:
-    """A text's section of the page as it is."""
-    heading = f"\n## {escaped(text)}\n"
-    return heading + page.read_text("utf-8").split(heading)[1].split("\n## ")[0].split("\nMade ")[0]
+def kept(file: Path, text: str) -> list[list[str]]:
+    """A text's rows as they are."""
+    with file.open(encoding="utf-8", newline="") as lines:
+        return [row for row in csv.reader(lines) if row[0] == text]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="The joint of some texts by every method.")
     parser.add_argument("--chinese", metavar="FOLDER", help="of albert-tiny-chinese")
-    parser.add_argument("--output", type=Path, default=Path("docs/results/first-joints.md"))
+    parser.add_argument("--output", type=Path, default=TABLES / "first-joints.csv")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     chosen = parser.parse_args()
     torch.set_num_threads(chosen.threads)
     folders = {"tiny-english": ENGLISH, "albert-tiny-chinese": chosen.chinese}
-    lines = [HEADER]
+    lines: list[Sequence[str]] = [COLUMNS]
     for name, texts in TEXTS.items():
         lm = unmask.load(folders[name]) if folders[name] else None
         for text in texts:
-            lines += [kept(chosen.output, text)] if lm is None else section(lm, name, text)
-    versions = ", ".join(f"{package} {version(package)}" for package in ("torch", "transformers"))
-    lines.append(f"\nMade with unmask {unmask.__version__}, {versions}, float32, on a CPU.")
-    chosen.output.parent.mkdir(parents=True, exist_ok=True)
-    chosen.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            lines += kept(chosen.output, text) if lm is None else rows(lm, name, text)
+    with chosen.output.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(lines)
 
 
 if __name__ == "__main__":

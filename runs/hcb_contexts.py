@@ -182,11 +182,12 @@ def _contexts(
 # --- the page ----------------------------------------------------------------------------------
 
 
-def blocks(rows: Sequence[Row]) -> dict[str, list[str]]:
-    """The table of the page, which people write."""
+def tables(rows: Sequence[Row]) -> dict[str, list[str]]:
+    """Whole tables, for the CSV files."""
     masks = dict.fromkeys(row["mask"] for row in rows)
     return {
-        f"{mask} blanks": list(_table([r for r in rows if r["mask"] == mask])) for mask in masks
+        f"hcb-contexts-{mask}": list(_table([r for r in rows if r["mask"] == mask]))
+        for mask in masks
     }
 
 
@@ -249,7 +250,7 @@ def main() -> None:
     chosen = parser.parse_args()
     try:
         if chosen.what == "page":
-            marked_page.write_blocks(chosen.output, blocks(read(chosen.rows)))
+            marked_page.write_blocks(chosen.output, {}, tables(read(chosen.rows)))
             return
         lm, name = unmask.load(chosen.model), Path(chosen.model).name
         done = read(chosen.output) if chosen.output.exists() else []

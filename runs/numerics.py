@@ -1,4 +1,4 @@
-"""Write docs/results/numerics.md: how far log-probabilities depend on batch size and precision.
+"""Two CSV files of docs/results/numerics.md: what batch size and precision do to log-probabilities.
 
     python runs/numerics.py --assets DIR --models DIR [--output FILE]
 
@@ -9,9 +9,9 @@ over it. `--assets` and `--models` as in runs/first_joints.py.
 import argparse
 import os
 from collections.abc import Iterator
-from importlib.metadata import version
 from pathlib import Path
 
+import marked_page
 import torch
 from torch import Tensor
 from transformers import AutoModelForMaskedLM, AutoTokenizer
@@ -27,13 +27,6 @@ CONTEXTS = 300
 BATCH_SIZES = (1, 7, 64)
 
 HEADER = """\
-# Numerical noise
-
-How far a log-probability moves for reasons that should not move it: the largest and the mean
-absolute difference of log q(a | b), over every token a of the vocabulary and up to 300 contexts b,
-and over the tokens above a probability of 1e-6 alone. Batch sizes are compared with each other in
-float32; float32 and bfloat16 with a float64 copy of the model. Produced by `runs/numerics.py`.
-
 | model | what | largest | mean | largest, p > 1e-6 | mean, p > 1e-6 |
 |---|---|---|---|---|---|"""
 
@@ -80,15 +73,8 @@ def rows(name: str, folder: Path) -> Iterator[str]:
     yield row(name, "bfloat16 against float64", log_table(half, text, 64), exact)
 
 
-HALF_HEADER = """
-## Tables in half precision
-
-What `Settings(half_tables=True)` does to a joint of caption-bert over the same text: the
-difference of the log-probability of a pair from that with float32 copies, over all pairs above a
-probability of 1e-6, and the difference of the metrics at the likeliest pair. The cells of a joint
-are computed from the tables themselves in both; its marginals and its normaliser come from the
-copies.
-
+# of Settings(half_tables=True): what it moves, pairs above a probability of 1e-6, and the metrics
+HALF_HEADER = """\
 | method | pairs | largest | mean | pairwise NLL | A-KL |
 |---|---|---|---|---|---|"""
 HALF_METHODS = ("mrf", "hcb", "ag-paper", "ag", "weighted-ag", "pseudo-gibbs", "log-pool", "sweep")
@@ -130,12 +116,8 @@ def main() -> None:
         inside = name == "caption-bert"
         folder = Path(chosen.assets) / "models" if inside else Path(chosen.models)
         lines.extend(rows(name, folder / name))
-    lines.append(HALF_HEADER)
-    lines.extend(half_rows(Path(chosen.assets) / "models" / "caption-bert"))
-    versions = ", ".join(f"{package} {version(package)}" for package in ("torch", "transformers"))
-    lines.append(f"\nMade with unmask {unmask.__version__}, {versions}, one thread of a CPU.")
-    chosen.output.parent.mkdir(parents=True, exist_ok=True)
-    chosen.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    half = [HALF_HEADER, *half_rows(Path(chosen.assets) / "models" / "caption-bert")]
+    marked_page.write_blocks(chosen.output, {}, {"noise": lines, "half-tables": half})
 
 
 if __name__ == "__main__":

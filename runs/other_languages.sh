@@ -61,4 +61,4 @@ for plan in "$output"/*/*/_plan.json; do
     cp "$run.predicted.txt" "$published/$model"
 done
 "$python" runs/side_by_side.py "$results"/table1-*/ "$published"/*/ \
-    --output "$results/side-by-side.md"
+    --output "$results/table1.md"

@@ -1,4 +1,4 @@
-"""Renew the tables of docs/results/pivots.md from the rows that runs/pivots.py measured.
+"""Renew the CSV file of HCB's pivots, of docs/results/what-holds-here.md, from measured rows.
 
     python runs/pivots_report.py --rows pivots.jsonl --joints better-joints.jsonl --output FILE
 
@@ -173,15 +173,16 @@ def matched(rows: list[Row], joints: list[Row]) -> list[Row]:
     return [row for row in found if row] if all(found) else []
 
 
-def blocks(rows: list[Row], joints: list[Row]) -> dict[str, list[str]]:
+def tables(rows: list[Row], joints: list[Row]) -> dict[str, list[str]]:
+    """Whole tables, for the CSV files."""
     models = sorted({row["model"] for row in rows})
     if len(models) != 1:
         raise unmask.UnmaskError(f"rows are of one model, not of {quoted(models)}")
-    made = {"summary": list(summary_table(rows))}
+    made = {"pivots": list(summary_table(rows))}
     for mask in sorted({row["mask"] for row in rows}):
         group = [row for row in rows if row["mask"] == mask]
         others = matched(group, joints)
-        made[f"{mask} blanks"] = [
+        made[f"pivots-{mask}"] = [
             *means_table(group),
             "",
             *differences_table(group, others),
@@ -196,14 +197,14 @@ def run(chosen: argparse.Namespace) -> None:
     if not rows:
         raise unmask.UnmaskError(f"{quoted(str(chosen.rows))} holds no rows; run runs/pivots.sh")
     joints = read([chosen.joints] if chosen.joints else [])
-    marked_page.write_blocks(chosen.output, blocks(rows, joints))
+    marked_page.write_blocks(chosen.output, {}, tables(rows, joints))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="The page on HCB's pivot from measured rows.")
     parser.add_argument("--rows", type=Path, required=True)
     parser.add_argument("--joints", type=Path, help="rows of runs/better_joints.py, same model")
-    parser.add_argument("--output", type=Path, default=Path("docs/results/pivots.md"))
+    parser.add_argument("--output", type=Path, default=Path("docs/results/what-holds-here.md"))
     try:
         run(parser.parse_args())
     except (unmask.UnmaskError, OSError) as error:

@@ -1,15 +1,14 @@
-"""Renew the tables of docs/results/side-by-side.md, and the CSV file of all numbers beside it.
+"""Renew the tables of docs/results/table1.md, and the CSV files of whole tables beside it.
 
 python runs/side_by_side.py docs/results/table1-*/ docs/results/other-languages/*/ \
-    --output docs/results/side-by-side.md
+    --output docs/results/table1.md
 
 The folders are those that runs/table1_here.sh and runs/other_languages.sh published, one per model.
-The CSV file has the paper's own rows beside theirs, with empty cells where a sketch has no number.
-People write the sentences of the page.
+`table1-numbers.csv` has the paper's own rows beside theirs, with empty cells where a sketch has no
+number. People write the sentences of the page.
 """
 
 import argparse
-import csv
 import math
 import re
 import sys
@@ -223,8 +222,8 @@ def compared(
 
 def cost(every: Sequence[Setting]) -> Iterator[str]:
     """What was predicted, and what it took."""
-    heads = ["run", "pairs", "forward passes, predicted", "measured", "seconds, predicted"]
-    yield line([*heads, "measured", "hours in all"])
+    heads = ["run", "pairs", "forward passes, predicted", "forward passes", "seconds, predicted"]
+    yield line([*heads, "seconds", "hours in all"])
     yield line([":---", *["---:"] * 6])
     for folder, run in dict.fromkeys((one.folder, one.run) for one in every):
         some = [one for one in every if (one.folder, one.run) == (folder, run)]
@@ -258,22 +257,43 @@ def predicted(said: str) -> tuple[str, str]:
     return (found[1] or "") + found[2], seconds
 
 
+def perplexities(every: Sequence[Setting]) -> Iterator[str]:
+    """P-PPL by every construction in the exact runs, a column for each."""
+    exact = [one for one in every if "ag-paper" in one.rows and len(one.rows["mlm"]) >= FEWEST]
+    exact = [one for one in exact if one.folder.parent.name != "other-languages"]
+    heads = [
+        f"{one.group.model}, {one.group.corpus}, {one.group.mask}, n = {len(one.rows['mlm'])}"
+        for one in exact
+    ]
+    yield line(["construction", *heads])
+    yield line([":---", *["---:"] * len(exact)])
+    for name in exact[0].rows:
+        nlls = [np.mean([row.metric("pairwise_nll") for row in one.rows[name]]) for one in exact]
+        yield line([f"`{name}`", *(f"{math.exp(nll):.1f}" for nll in nlls)])
+
+
 def blocks(every: Sequence[Setting]) -> dict[str, list[str]]:
+    """The one table that the page shows."""
+    return {"perplexities": list(perplexities([o for o in every if o.run != SKETCHED_DEV]))}
+
+
+def tables(every: Sequence[Setting]) -> dict[str, list[str]]:
+    """Whole tables, for the CSV files."""
     measured = [one for one in every if one.run != SKETCHED_DEV]
     return {
-        "findings between contiguous blanks": list(findings(measured, "contiguous")),
-        "findings between random blanks": list(findings(measured, "random")),
-        "what HCB loses": list(moved(measured)),
-        "other languages": list(languages(measured)),
-        "exact and sketched": list(beside(every)),
+        "numbers": [line(row) for row in with_rule(numbers(measured))],
+        "findings-contiguous": list(findings(measured, "contiguous")),
+        "findings-random": list(findings(measured, "random")),
+        "what-hcb-loses": list(moved(measured)),
+        "other-languages": list(languages(measured)),
+        "exact-and-sketched": list(beside(every)),
         "cost": list(cost(every)),
     }
 
 
-def write_numbers(path: Path, every: Sequence[Setting]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        rows = numbers([one for one in every if one.run != SKETCHED_DEV])
-        csv.writer(file, lineterminator="\n").writerows(rows)
+def with_rule(rows: Sequence[Sequence[str]]) -> Iterator[Sequence[str]]:
+    heads, *others = rows
+    yield from (heads, [":---"] * len(heads), *others)
 
 
 def line(given: Sequence[str]) -> str:
@@ -291,8 +311,7 @@ def main() -> None:
     chosen = parser.parse_args()
     try:
         every = read(chosen.folders)
-        marked_page.write_blocks(chosen.output, blocks(every))
-        write_numbers(chosen.output.with_suffix(".csv"), every)
+        marked_page.write_blocks(chosen.output, blocks(every), tables(every))
     except (UnmaskError, OSError) as error:
         print(f"side_by_side: {error}", file=sys.stderr)
         sys.exit(2)

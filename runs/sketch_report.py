@@ -1,4 +1,4 @@
-"""Write docs/results/sketch.md and its figure from the rows that runs/sketch.py measured.
+"""The tables and the figure of docs/results/sketch.md, from the rows that runs/sketch.py measured.
 
 python runs/sketch_report.py --rows docs/results/sketch.jsonl --output docs/results/sketch.md
 """
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import marked_page
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,62 +27,7 @@ QUANTITIES = {
     "mutual_information": "mutual information (nats)",
     "entropy": "entropy (nats)",
 }
-
-HEADER = """\
-# Sketches against exact joints
-
-By default two blanks are joined over the whole vocabulary from a sketch: the likeliest contexts and
-a weighted sample of the others ([decision](../decisions/0019-a-sketch-by-default.md)), with error
-bars. This page holds that default against exact joints, pair by pair.
-
-`runs/sketch.py exact` computed the exact joints, `runs/sketch.py default` and `passes` the
-sketches, and `runs/sketch_report.py` this page from their rows, which hold example ids and no text
-([rows](sketch.jsonl)). Pairs come in hashed order. How contexts are drawn, where a sketch stops and
-how much its error bars are widened was chosen on the first five pairs of each corpus and mask with
-tiny-english; none of those is here. For english-distil and albert-tiny-chinese the exact joints are
-those of published rows ([one](table1-english-distil.md), [two](side-by-side.md)), which hold J and
-the probability of the fill that stood there.
-"""
-
-BARS = """\
-## Are the error bars right?
-
-*Within 1* and *within 2*: how often the exact number is within one and two stated standard errors;
-for a normal distribution 0.68 and 0.95. *Largest*: the largest error, in stated standard errors.
-*Mean error*: sketch minus exact, the mean over pairs with its own standard error. *Rms*: the root
-mean square of the errors, and that of the stated ones. *Before*: some of the same pairs with the
-estimator and the rule of stopping before both tables were used.
-"""
-
-ERRORS = """\
-## Error by forward passes
-
-The root mean square error of log p of the ten likeliest fills, in nats, over pairs, with fixed
-numbers of passes: with the law that uses both tables, and with the earlier one, which solved the
-sampled tables of masses alone. Ratio: the first divided by the second, with the standard error of
-a bootstrap over pairs.
-"""
-
-SIZES = """\
-## How many passes the default takes
-
-*Tokens*: the exponential of half the entropy of the joint, the number of equally likely tokens per
-blank that would be as uncertain. The number of passes follows it, not the vocabulary.
-"""
-
-
-FOOTER = """\
-## What limits it
-
-- A pair that nothing hints at, neither the masked text nor a context that was run, is missed
-  without a sign. `tests/queries/test_sketch.py` has such tables.
-- A rare token whose partners were not drawn has too small a marginal probability, and its error
-  bar does not show that: the largest errors above are of this kind.
-- J and the entropy lack what contexts that were not drawn would add: both are too low on average,
-  by about a sixth of their stated errors. Nothing corrects for that; the error bars allow for it.
-- Where halves of words are locked, as in Chinese, J is too high and its error bars are too short.
-- `mrf`, `mrf-logit`, `ag`, `ag-paper`, `weighted-ag` and `hcb` cannot be estimated from a sketch.
-"""
+SHOWN = tuple(QUANTITIES[name] for name in ("ten", "gold", "incompatibility", "mutual_information"))
 
 
 def read(path: Path) -> list[Row]:
@@ -231,11 +177,17 @@ def _sizes(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     return heads, lines
 
 
-def page(rows: Sequence[Row]) -> str:
-    """The whole page."""
-    parts = [HEADER, BARS, _table(*_bars(rows)), ERRORS, _table(*_errors(rows))]
-    parts += ["![errors by passes](sketch.svg)\n", SIZES, _table(*_sizes(rows)), FOOTER]
-    return "\n".join(part.rstrip("\n") + "\n" for part in parts)
+def tables(rows: Sequence[Row]) -> dict[str, list[str]]:
+    """Whole tables, for the CSV files."""
+    made = {"error-bars": _bars(rows), "errors-by-passes": _errors(rows), "passes": _sizes(rows)}
+    return {name: _table(*table).splitlines() for name, table in made.items()}
+
+
+def blocks(rows: Sequence[Row]) -> dict[str, list[str]]:
+    """The table that the page shows: each model's pairs together."""
+    heads, lines = _bars([row for row in rows if row["estimator"] == NOW])
+    kept = [line for line in lines if line[0].endswith(", all") and line[1] in SHOWN]
+    return {"error bars": _table(heads, kept).splitlines()}
 
 
 def draw(rows: Sequence[Row], place: Path) -> None:
@@ -268,7 +220,7 @@ def main() -> None:
     chosen = parser.parse_args()
     rows = read(chosen.rows)
     draw(rows, chosen.output.with_suffix(".svg"))
-    chosen.output.write_text(page(rows))
+    marked_page.write_blocks(chosen.output, blocks(rows), tables(rows))
 
 
 if __name__ == "__main__":

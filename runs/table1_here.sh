@@ -94,18 +94,15 @@ done
 unmask report "$new/snli" "$new/xsum" --figures "$new/figures" \
     --parser "${PARSER:-en_core_web_sm}" --corpus "$assets/data/snli/test.jsonl" \
     --corpus "$assets/data/xsum/test-1000.txt" --table distance > /dev/null
-# people write its sentences
-if [[ -f $published.md ]]; then cp "$published.md" "$temporary/page.md"; fi
-"$python" runs/table1_here_report.py "$new" --output "$temporary/page.md"
 # only now, when everything is there
 rm -rf "$published"
 mkdir -p "$results"
-mv "$temporary/page.md" "$published.md"
 mv "$new" "$published"
 chmod 755 "$published"
 rmdir "$temporary"
+"$python" runs/table1_here_report.py "$results"/table1-*/ --output "$results/table1.md"
 "$python" runs/beyond_the_paper.py "$results"/table1-*/ --output "$results/beyond-the-paper.md"
 shopt -s nullglob
 "$python" runs/side_by_side.py "$results"/table1-*/ "$results"/other-languages/*/ \
-    --output "$results/side-by-side.md"
+    --output "$results/table1.md"
 exit "$worst"

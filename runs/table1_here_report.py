@@ -1,11 +1,11 @@
-"""Renew the table and the figures of docs/results/table1-MODEL.md.
+"""Renew the figures of docs/results/table1.md, and a CSV file of the results of every model.
 
-python runs/table1_here_report.py docs/results/table1-MODEL --output FILE
+python runs/table1_here_report.py docs/results/table1-*/ --output docs/results/table1.md
 
-The folder has the runs `snli` and `xsum`, perhaps `snli-dev`, and `figures`, which `unmask report
---figures` drew and whose numbers are CSV files beside them. People write the sentences of the page;
-a page that does not exist begins as a frame without any. Verdicts on the paper's findings are for
-runs/what_holds.py and runs/side_by_side.py.
+A folder has the runs `snli` and `xsum`, perhaps `snli-dev`, and `figures`, which `unmask report
+--figures` drew and whose numbers are CSV files beside them. The page shows some figures of one
+model; the folders have all. Verdicts on the paper's findings are for runs/what_holds.py and
+runs/side_by_side.py.
 """
 
 import argparse
@@ -28,26 +28,14 @@ from unmask.evaluation.reports.reporting import report, table
 from unmask.evaluation.reports.summary import differences
 from unmask.evaluation.reports.tables import (
     FEWEST,
-    TOKEN_DISTANCE,
     shown_setting,
 )
 from unmask.evaluation.rows import Group, ResultRow, grouped, measured
 from unmask.evaluation.run import EvaluationRun, read_run
 from unmask.resampling import DEFAULT, Estimate
 
-FRAME = """\
-# The paper's Table 1, with {model}
-
-## Results
-
-<!-- results: made by runs/table1_here_report.py -->
-<!-- end of results -->
-
-## Differences to single guesses by distance
-
-<!-- distances: made by runs/table1_here_report.py -->
-<!-- end of distances -->
-"""
+# of all figures, those that the page shows
+SHOWN = ("table1-caption-bert", ("SNLI test",))
 RUNS = ("snli-dev", "snli", "xsum")
 PAPERS = "ag-paper"
 
@@ -130,7 +118,7 @@ def verdict(found: Estimate, count: int, *, at_times: bool) -> str:
     return f"{said} {found.value:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
 
 
-KINDS = {"distance": TOKEN_DISTANCE, "syntax": "syntactic distance"}
+KINDS = ("distance", "syntax")
 
 
 def drawn_bins(file: Path) -> list[DistanceBin]:
@@ -150,39 +138,45 @@ def _bin(line: Mapping[str, str]) -> DistanceBin:
     return DistanceBin(group, first, last, count, pairwise, unary, line["minus"])
 
 
-def figure_lines(figures: Path) -> Iterator[str]:
-    """Every figure, and what it shows in words; the CSV files beside it have its numbers."""
+def figure_lines(figures: Path, corpora: Sequence[str]) -> Iterator[str]:
+    """The figures of some corpora, and what they show in words; CSV files have their numbers."""
     folder = figures.parent.name
-    for kind, named in KINDS.items():
+    for kind in KINDS:
         for group, bins in by_setting(drawn_bins(figures / f"{kind}-differences.csv")).items():
             name, title = f"{kind}-{file_name(group)}.svg", shown_setting(group)
-            if (figures / name).exists():
+            if (figures / name).exists() and group.corpus in corpora:
                 alt = described(bins, title=title, axis_label=AXES[kind])
                 alt = alt.replace("The table has", "The CSV file has")
-                yield f"### By {named}: {markup.markdown(title)}\n"
                 yield f"![{markup.markdown(alt)}]({folder}/figures/{name})\n"
 
 
-def blocks(folder: Path) -> dict[str, list[str]]:
-    """The table of results and the figures."""
-    runs: list[EvaluationRun] = [
-        read_run(folder / name) for name in RUNS if (folder / name).exists()
-    ]
-    by_mlm = report(runs, resampling=DEFAULT, baseline="mlm")
-    results = rendering.markdown(table(by_mlm, "results")).rstrip("\n")
-    return {"results": [results], "distances": list(figure_lines(folder / "figures"))}
+def blocks(folders: Sequence[Path]) -> dict[str, list[str]]:
+    """The figures of the page."""
+    name, corpora = SHOWN
+    (shown,) = (folder for folder in folders if folder.name == name)
+    return {"distances": list(figure_lines(shown / "figures", corpora))}
+
+
+def tables(folders: Sequence[Path]) -> dict[str, list[str]]:
+    """The results of every model."""
+    found = {}
+    for folder in folders:
+        runs: list[EvaluationRun] = [
+            read_run(folder / name) for name in RUNS if (folder / name).exists()
+        ]
+        by_mlm = report(runs, resampling=DEFAULT, baseline="mlm")
+        results = rendering.markdown(table(by_mlm, "results"))
+        found[folder.name.removeprefix("table1-")] = results.splitlines()
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="The page of runs/table1_here.sh.")
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--output", type=Path, required=True)
     chosen = parser.parse_args()
     try:
-        if not chosen.output.exists():
-            model = chosen.folder.name.removeprefix("table1-")
-            chosen.output.write_text(FRAME.format(model=markup.markdown(model)), encoding="utf-8")
-        marked_page.write_blocks(chosen.output, blocks(chosen.folder))
+        marked_page.write_blocks(chosen.output, blocks(chosen.folders), tables(chosen.folders))
     except (UnmaskError, OSError) as error:
         print(f"table1_here_report: {error}", file=sys.stderr)
         sys.exit(2)

@@ -139,12 +139,10 @@ for arm in $default; do
     "$python" runs/tune_report.py copy "$output/$arm" "$new/$arm"
     if [[ $arm != start ]]; then cp "$output/$arm/model/tuning.json" "$new/$arm"; fi
 done
-if [[ -f $published/reading.txt ]]; then cp "$published/reading.txt" "$new"; fi
-"$python" runs/tune_report.py page "$new" --output "$temporary/page.md"
 # only now, when everything is there
 mkdir -p "$results"
 rm -rf "$published"
-mv "$temporary/page.md" "$results/tuning.md"
 mv "$new" "$published"
+"$python" runs/tune_report.py page "$published" --output "$results/tuning.md"
 chmod 755 "$published"
 rmdir "$temporary"

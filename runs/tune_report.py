@@ -1,4 +1,4 @@
-"""Sentences for runs/tune_arms.sh, and docs/results/tuning.md from what it published.
+"""Sentences for runs/tune_arms.sh, and the tables of docs/results/tuning.md.
 
     python runs/tune_report.py sentences --assets DIR --output FOLDER --count 200
     python runs/tune_report.py pairs --model DIR --sentences sentences.jsonl --output pairs.jsonl
@@ -10,9 +10,8 @@ sentences.jsonl, the first of SNLI test in hashed order. `pairs` measures what t
 of, on two blanks of each of these, adjacent or any two. `copy` takes what the page needs of an
 arm's JSON lines. `page` takes a folder per arm: the runs
 snli-dev, snli, xsum and exact, blimp.jsonl, order-*.jsonl, pairs.jsonl, together.jsonl and
-tuning.json, and reading.txt, if there is one: what a person reads in the numbers. An arm that has
-only some of them is in the tables of these. Every number is compared with the arm `--control`
-(`control`), example by example.
+tuning.json. An arm that has only some of them is in the tables of these. Every number is compared
+with the arm `--control` (`control`), example by example. People write the sentences of the page.
 """
 
 import argparse
@@ -23,6 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import marked_page
 import numpy as np
 import torch
 
@@ -50,21 +50,6 @@ KEPT = ("id", "correct", "score", "tokens", "blanks", "lie", "ways", *PAIRS)
 # places in a way's list of runs/together.py
 SCORE, STEPS, RIGHT = 0, 1, 3
 ORDERS = ("left-to-right", "surest", "margin")
-
-HEADER = """\
-# Training the contradiction away
-
-The paper ends with a question: can masked language models be trained so that their conditionals fit
-together? Here is one small model, tuned by `unmask tune` in several ways with the same number of
-forward passes, and measured on pairs of blanks that it did not learn from. Made by
-`runs/tune_arms.sh`; plans and rows, with ids and no text, are in [tuning](tuning).
-
-J is in bits, NLLs are nats per token, and lower is better. *Masked token* is the NLL of a token
-with all others in place (the U-NLL of `mlm`), *two masked* that with both blanks masked (the
-P-NLL of `mlm`). Differences are to the arm `control`, example by example, with 95% bootstrap
-intervals (percentiles of 10,000 resamples of sentences). **Bold**: the interval excludes zero;
-with so many cells, one in twenty would by chance.
-"""
 
 
 class Measure(NamedTuple):
@@ -209,7 +194,7 @@ def setting_section(setting: Setting) -> Iterator[str]:
     control = setting.arms[setting.control]
     names = list(control)
     count = len(next(iter(control.values())))
-    yield f"\n## {setting.title}: {count} examples\n"
+    yield f"## {setting.title}: {count} examples"
     yield line(["arm", *names])
     yield line(["---"] * (1 + len(names)))
     for arm, found in setting.arms.items():
@@ -228,7 +213,7 @@ def setting_section(setting: Setting) -> Iterator[str]:
 def differences(setting: Setting, other: str, arms: Sequence[str]) -> Iterator[str]:
     """A line per arm: all measures minus those of another arm."""
     its = setting.arms[other]
-    yield f"\nMinus `{other}`:\n"
+    yield f"### minus `{other}`"
     yield line(["arm", *its])
     yield line(["---"] * (1 + len(its)))
     for arm in arms:
@@ -245,9 +230,6 @@ def differences(setting: Setting, other: str, arms: Sequence[str]) -> Iterator[s
 
 def goal_section(every: Sequence[Setting]) -> Iterator[str]:
     """J halved at the control's masked-token NLL, and three passes as good as its log-pool."""
-    yield "\n## The goal\n"
-    yield "J at half of the control's or less, at its masked-token NLL (within 0.01), and `orders`,"
-    yield "three forward passes, at or below the control's `log-pool` in P-NLL.\n"
     yield line(["arm", "pairs", "J, of the control's", "masked token", "orders minus its log-pool"])
     yield line(["---"] * 5)
     for setting in every:
@@ -333,11 +315,6 @@ def sentences_section(folder: Path, arms: Sequence[str], control: str) -> Iterat
     there = [arm for arm in arms if (folder / arm / f"order-{ORDERS[-1]}.jsonl").exists()]
     if control not in there:
         return
-    yield "\n## Whole sentences\n"
-    yield "BLiMP: the share of minimal pairs of which the acceptable sentence has the higher"
-    yield "pseudo-log-likelihood. *Spread over orders*: the standard deviation of the"
-    yield f"log-probability per token by `unmasking` in the orders {', '.join(ORDERS)}; *left to"
-    yield "right*: the negative log-probability per token in that order. SNLI test sentences.\n"
     yield from table(
         folder,
         there,
@@ -358,15 +335,11 @@ def pairs_section(folder: Path, arms: Sequence[str], control: str) -> Iterator[s
     def column(name: str) -> Callable[[Path], Column]:
         return lambda arm: {row["id"]: row[name] for row in read_lines(arm / "pairs.jsonl")}
 
-    count = len(read_lines(folder / control / "pairs.jsonl"))
-    yield "\n## Do the blanks say less about each other?\n"
-    yield f"Two blanks of {count} SNLI test sentences each, {TOKENS} tokens per blank: mean squares"
-    yield "of the logits of both tables, minus row and column means. The penalty is the"
-    yield "*contradiction* of all pairs over their *interaction*"
-    yield "([what these are](../glossary.md#training)).\n"
+    yield line(["arm", "penalty"])
+    yield line(["---"] * 2)
     for arm in there:
         means_of = [float(np.mean(list(column(name)(folder / arm).values()))) for name in PAIRS]
-        yield f"- {markdown(arm)}: penalty {means_of[0] / means_of[1]:.3f}"
+        yield line([markdown(arm), f"{means_of[0] / means_of[1]:.3f}"])
     yield ""
     yield from table(folder, there, control, {name: column(name) for name in PAIRS})
 
@@ -376,12 +349,6 @@ def together_section(folder: Path, arms: Sequence[str], control: str) -> Iterato
     if control not in there:
         return
     one, once, groups = "one at a time", "all at once", "together, 0.2 bits"
-    count = len(filled(folder / control, one, RIGHT))
-    yield "\n## Blanks that are filled together\n"
-    yield f"{count} SNLI test sentences with 4 to 8 blanks, filled one at a time, all at once, and"
-    yield "in groups whose blanks share at most 0.2 bits ([how](../how-to/fill.md)). *Right*: the"
-    yield "share of blanks that get the sentence's own token. *Lost*: the log-probability per blank"
-    yield "of the fill of one at a time, minus that of this one, by the arm's own `orders`.\n"
 
     def lost(way: str) -> Callable[[Path], Column]:
         def of(arm: Path) -> Column:
@@ -409,7 +376,6 @@ def together_section(folder: Path, arms: Sequence[str], control: str) -> Iterato
 
 
 def tuning_section(folder: Path, arms: Sequence[str]) -> Iterator[str]:
-    yield "\n## How they were made\n"
     yield line(["arm", "masks", "compatibility", "marginals", "forward passes", "for pairs"])
     yield line(["---"] * 6)
     said: dict[str, Any] = {}
@@ -420,31 +386,26 @@ def tuning_section(folder: Path, arms: Sequence[str]) -> Iterator[str]:
             cells = [tuning["masks"], tuning["compatibility"], tuning["marginals"]]
             counts = [f"{record['passes']:,}", f"{record['pair_passes']:,}"]
             yield line([markdown(arm), *map(str, cells), *counts])
-    plan = said["plan"]
-    names = ", ".join(markdown(printable(name)) for name in plan["corpora"])
-    yield ""
-    yield f"`start` is {markdown(printable(plan['model']['name']))} as it was. Learnt from:"
-    yield f"{plan['texts']['training']:,} sentences of {names}."
-    yield f"K = {plan['tuning']['tokens']} tokens per blank, a penalty in every n-th batch,"
-    yield f"n = {plan['tuning']['every']}; learning rate"
-    yield f"{plan['tuning']['learning_rate']:g}, seed {plan['tuning']['seed']}, last weights."
-    yield f"Made with {said['software']}, on {said['device']}, {said['threads']} thread(s)."
 
 
-def page(folder: Path, control: str = CONTROL) -> Iterator[str]:
+def tables(folder: Path, control: str = CONTROL) -> dict[str, list[str]]:
+    """Whole tables, for the CSV files."""
     arms = arms_of(folder, control)
     every = list(settings(folder, arms, control))
-    yield HEADER.replace(f"`{CONTROL}`", f"`{control}`")
-    reading = folder / "reading.txt"
-    if reading.exists():
-        yield reading.read_text("utf-8")
-    yield from goal_section(every)
-    for setting in every:
-        yield from setting_section(setting)
-    yield from pairs_section(folder, arms, control)
-    yield from sentences_section(folder, arms, control)
-    yield from together_section(folder, arms, control)
-    yield from tuning_section(folder, arms)
+    return {
+        "goal": list(goal_section(every)),
+        "pairs": [text for setting in every for text in setting_section(setting)],
+        "blanks": list(pairs_section(folder, arms, control)),
+        "sentences": list(sentences_section(folder, arms, control)),
+        "together": list(together_section(folder, arms, control)),
+        "arms": list(tuning_section(folder, arms)),
+    }
+
+
+def blocks(made: dict[str, list[str]]) -> dict[str, list[str]]:
+    """The table that the page shows: the goal on pairs that no choice was made on."""
+    heads, rule, *lines = made["goal"]
+    return {"goal": [heads, rule, *(text for text in lines if " dev, " not in text)]}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -474,9 +435,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         elif chosen.mode == "pairs":
             write_pairs(chosen.model, chosen.sentences, chosen.output)
         else:
-            chosen.output.write_text(
-                "\n".join(page(chosen.folder, chosen.control)) + "\n", encoding="utf-8"
-            )
+            found = tables(chosen.folder, chosen.control)
+            marked_page.write_blocks(chosen.output, blocks(found), found)
     except (UnmaskError, OSError) as error:
         print(f"tune_report: {printable(str(error))}", file=sys.stderr)
         return 2

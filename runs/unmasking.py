@@ -1,10 +1,11 @@
 """Log-probabilities of SNLI dev sentences by unmasking in three orders, next to `pll`.
 
     python runs/unmasking.py --assets DIR --output docs/results/unmasking.json
-    python runs/unmasking.py --rows docs/results/unmasking.json --output docs/results/unmasking.md
+    python runs/unmasking.py --rows docs/results/unmasking.json --output docs/results/blimp.md
 
-The first measures, the second writes the page. Also measured: whether batches of other sizes, which
-round differently, lead to other orders, and thus to other scores. Rows have no text.
+The first measures, the second writes CSV files beside the page. Also measured: whether batches of
+other sizes, which round differently, lead to other orders, and thus to other scores. Rows have no
+text.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import marked_page
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -129,21 +131,14 @@ def measured(assets: Path, count: int) -> Record:
 # --- the page ----------------------------------------------------------------------------------
 
 
-def page(record: Record) -> Iterator[str]:
+def tables(record: Record) -> dict[str, list[str]]:
+    """Whole tables, for the CSV files: nats per token, and what the size of a batch changes."""
+    return {"unmasking": list(_nats(record)), "unmasking-batches": list(_batches(record))}
+
+
+def _nats(record: Record) -> Iterator[str]:
     rows = record["sentences"]
     tokens = np.array([row["tokens"] for row in rows], dtype=np.float64)
-    yield "# Log-probabilities of whole texts\n"
-    yield f"{len(rows)} sentences of SNLI dev ({int(tokens.sum()):,} tokens) by"
-    yield f"{record['model']}, which has read SNLI's training sentences and none of these: the"
-    yield "first in the order of the hashes of all distinct premises and hypotheses. Measured by"
-    yield "`runs/unmasking.py`; rows without text are in [unmasking.json](unmasking.json). What the"
-    yield "methods are: [how to score](../how-to/score.md). [Minimal pairs](blimp-tiny-english.md)"
-    yield "are on another page.\n"
-    yield "## Nats per token\n"
-    yield "The sum over all sentences divided by the sum of their tokens; one forward pass per"
-    yield "token by each method. Intervals are of 95%: percentiles of"
-    yield f"{RESAMPLES:,} resamples of the sentences. `pll` is **not** the NLL of any distribution:"
-    yield "its row only shows how far below one it lies.\n"
     yield "| method | order | nats per token | minus left to right |"
     yield "|---|---|---|---|"
     first = scores(rows, unmasking.LEFT_TO_RIGHT)
@@ -152,16 +147,9 @@ def page(record: Record) -> Iterator[str]:
         named = "`pll` | " if method == "pll" else f"`unmasking` | `{method}`"
         gap = "" if method == unmasking.LEFT_TO_RIGHT else interval(first - own, tokens, "+.3f")
         yield f"| {named} | {interval(-own, tokens, '.3f')} | {gap} |"
-    yield "\n## Does the size of a batch matter?\n"
-    sizes = ", ".join(map(str, record["batch_sizes"]))
-    yield f"Each sentence was scored in batches of {sizes}. Batches of different sizes round"
-    yield "differently: with every other token masked, the two largest probabilities of a place"
-    yield f"were up to {record['rounding']:.1g} apart. A rule that takes the largest of several"
-    yield "numbers could then choose another place, and the text would get another score. Three"
-    yield "rules were tried: the place with the largest; the first place within"
-    yield f"{unmasking.TIED:g} of the largest; and, as the library does it, the same, but a text"
-    yield f"whose choice rounding of {unmasking.ROUNDING:g} could turn is run again by itself, and"
-    yield "that decides.\n"
+
+
+def _batches(record: Record) -> Iterator[str]:
     yield (
         "| order | next is | sentences in more than one order | largest difference of a score | "
         "of those in one order |"
@@ -169,14 +157,10 @@ def page(record: Record) -> Iterator[str]:
     yield "|---|---|---|---|---|"
     for one in record["batches"]:
         yield (
-            f"| `{one['order']}` | {one['rule']} | {one['reordered']} of {len(rows)} | "
+            f"| `{one['order']}` | {one['rule']} | "
+            f"{one['reordered']} of {len(record['sentences'])} | "
             f"{one['largest']:.2g} | {one['largest_in_one_order']:.2g} |"
         )
-    if not any(one["reordered"] for one in record["batches"]):
-        yield "\nNo sentence changed its order by any rule. So such changes are rare; that the"
-        yield "second look prevents them is shown by a test with a made-up model, not here."
-    named = ", ".join(f"{name} {number}" for name, number in record["versions"].items())
-    yield f"\nMade with {named}, float32, on a CPU."
 
 
 def scores(rows: Sequence[Record], method: str) -> Numbers:
@@ -201,9 +185,10 @@ def main() -> int:
     try:
         if chosen.assets is not None:
             said = json.dumps(measured(chosen.assets, chosen.sentences), indent=1)
+            chosen.output.write_text(said + "\n", encoding="utf-8")
         else:
-            said = "\n".join(page(json.loads(chosen.rows.read_text(encoding="utf-8"))))
-        chosen.output.write_text(said + "\n", encoding="utf-8")
+            record = json.loads(chosen.rows.read_text(encoding="utf-8"))
+            marked_page.write_blocks(chosen.output, {}, tables(record))
     except (unmask.UnmaskError, OSError, ValueError) as error:
         print(f"unmasking: {printable(str(error))}", file=sys.stderr)
         return 2

@@ -265,14 +265,31 @@ def _mutant(variant: str) -> str:
 TITLES = {"cr6261": "CR6261", "cr9114": "CR9114"}
 
 
-def blocks(folder: Path) -> dict[str, list[str]]:
-    """The tables of the page: what was measured, and one of scores for each measurement."""
+def tables(folder: Path) -> dict[str, list[str]]:
+    """Whole tables, for the CSV files: what was measured, and scores against each measurement."""
     found = json.loads((folder / "summary.json").read_text("utf-8"))
-    made = {"the measurements": list(_measurements(found))}
+    scored = []
     for landscape, about in found.items():
         for column, metrics in about["measured"].items():
-            made[f"{landscape}, {NAMES[column]}"] = list(_measured(metrics))
-    return made
+            scored += [f"## {TITLES[landscape]}, {NAMES[column]}", *_measured(metrics)]
+    return {"measurements": list(_measurements(found)), "methods": scored}
+
+
+def blocks(folder: Path) -> dict[str, list[str]]:
+    """The table that the page shows: the correlation of every method with every measurement."""
+    found = json.loads((folder / "summary.json").read_text("utf-8"))
+    columns = {
+        f"{TITLES[landscape]}, {NAMES[column]}": {
+            row["method"]: _shown(row) for row in metrics["all"] if row["metric"] == SPEARMAN
+        }
+        for landscape, about in found.items()
+        for column, metrics in about["measured"].items()
+    }
+    lines = [f"| method | {' | '.join(columns)} |", "|---" * (1 + len(columns)) + "|"]
+    for method in dict.fromkeys(name for one in columns.values() for name in one):
+        cells = [one.get(method, "not run") for one in columns.values()]
+        lines.append(f"| `{method}` | {' | '.join(cells)} |")
+    return {"Spearman": lines}
 
 
 def _measurements(found: Row) -> Iterator[str]:
@@ -338,7 +355,7 @@ def main() -> int:
         found = json.dumps(summary(chosen.scores, chosen.data), indent=1)
         (chosen.scores / "summary.json").write_text(found + "\n", "utf-8")
     else:
-        marked_page.write_blocks(chosen.output, blocks(chosen.scores))
+        marked_page.write_blocks(chosen.output, blocks(chosen.scores), tables(chosen.scores))
     return 0
 
 

@@ -108,6 +108,6 @@ def test_everything_runs_on_a_tiny_model(
     for one in found["comparisons"]:
         assert 0 < one["ratio"]["min"] <= one["ratio"]["median"] <= one["ratio"]["max"]
         assert len(one["seconds_over"]) == len(one["seconds_under"]) == 2
-    page = "\n".join(engine_page.engine_page(found))
+    page = "\n".join(engine_page.engine_table(found))
     assert page.count("| tiny-random") == 8
     assert "python benchmarks/run.py --json --tiny --repeats 2 --threads 1" in page

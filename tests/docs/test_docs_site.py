@@ -99,16 +99,33 @@ def test_a_folder_without_pages_is_a_fault(tmp_path: Path) -> None:
     assert check_site.faults(tmp_path, executed=False) != []
 
 
-def test_every_page_is_in_the_index() -> None:
-    index = (DOCS / "index.md").read_text(encoding="utf-8")
-    listed = set()
-    for tree in re.findall(r"^```{toctree}\n(.*?)^```", index, re.DOTALL | re.MULTILINE):
+def entries(page: str) -> list[str]:
+    """The pages that a page lists in its trees."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    found = []
+    for tree in re.findall(r"^```{toctree}\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
         for line in tree.splitlines():
             entry = line.partition("<")[2].rstrip(">") or line.strip()
             if entry and not entry.startswith(":"):
-                found = {path.relative_to(DOCS).as_posix() for path in DOCS.glob(f"{entry}.md")}
-                assert found, f"docs/index.md lists {entry}, which is not there"
-                listed |= found
+                path = (DOCS / page).parent / f"{entry}.md"
+                assert path.exists(), f"{page} lists {entry}, which is not there"
+                found.append(path.relative_to(DOCS).as_posix())
+    return found
+
+
+def test_addresses_of_merged_pages_lead_to_pages() -> None:
+    settings = (DOCS / "conf.py").read_text(encoding="utf-8")
+    (redirects,) = re.findall(r"^redirects = (\{.*?^\})$", settings, re.M | re.S)
+    for old, new in ast.literal_eval(redirects).items():
+        assert not (DOCS / f"{old}.md").exists()
+        assert (DOCS / old).parent.joinpath(new).with_suffix(".md").exists(), new
+
+
+def test_every_page_is_in_the_index() -> None:
+    first = entries("index.md")
+    # what the sidebar shows before a reader opens a part of it
+    assert len(first) <= 60
+    listed = {*first, *entries("results/README.md"), *entries("reference/README.md")}
     pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
     decisions = {f"decisions/{path.name}" for path in (DOCS / "decisions").glob("0*.md")}
     assert pages - listed == {"index.md", *decisions}
@@ -258,6 +275,7 @@ def test_a_page_is_run_and_a_folder_listed(tmp_path: Path, monkeypatch: pytest.M
         "results/table1-caption-bert/rows/b & c.csv",
         "results/table1-tiny-english/d.csv",
         "results/table1-english-distil/e.csv",
+        "results/tables/g.csv",
         "results/tuning/f.csv",
     ):
         (docs / name).parent.mkdir(parents=True)

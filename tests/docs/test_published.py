@@ -1,7 +1,7 @@
 """The published joints come out again, exact over the whole vocabularies of real models."""
 
+import csv
 import math
-import re
 from pathlib import Path
 
 import pytest
@@ -9,38 +9,37 @@ from assets import real_model
 
 import unmask
 
-PAGE = Path(__file__).parents[2] / "docs" / "results" / "first-joints.md"
+ROWS = Path(__file__).parents[2] / "docs" / "results" / "tables" / "first-joints.csv"
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 
-def published(text: str) -> list[list[str]]:
-    """The ranked cells of a text's section, a list a rank."""
-    heading = "## " + re.sub(r"([\[\]])", r"\\\1", text)
-    section = PAGE.read_text(encoding="utf-8").split(heading)[1].split("\n## ")[0]
-    lines = [line for line in section.splitlines() if re.match(r"\| \d \|", line)]
-    return [[cell.strip() for cell in line.strip("|").split("|")][1:] for line in lines]
+def published(text: str) -> dict[str, list[dict[str, str]]]:
+    """The ranked rows of a text by construction."""
+    found: dict[str, list[dict[str, str]]] = {}
+    with ROWS.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            if row["text"] == text:
+                found.setdefault(row["construction"], []).append(row)
+    return found
 
 
 def columns(text: str) -> list[str]:
-    """The constructions that a text's section shows."""
-    heading = "## " + re.sub(r"([\[\]])", r"\\\1", text)
-    section = PAGE.read_text(encoding="utf-8").split(heading)[1]
-    (header,) = re.findall(r"^\| \| (.*) \|$", section.split("\n## ")[0], flags=re.MULTILINE)
-    return [name.strip() for name in header.split("|")]
+    """The constructions of a text."""
+    return list(published(text))
 
 
 def check(joints: dict[str, unmask.Joint], text: str, *, error: float = 1e-3) -> None:
-    rows, names = published(text), columns(text)
-    assert len(rows) == 6
+    rows = published(text)
     for name, joint in joints.items():
-        column = names.index(name)
-        for rank, row in enumerate(rows):
-            found = re.fullmatch(r"(.*) \((.*)\)", row[column])
-            assert found is not None
-            tokens = tuple(found[1].replace("\\", "").split())
+        assert len(rows[name]) == 6
+        for rank, row in enumerate(rows[name]):
+            tokens = tuple(row["pair"].split())
             # not the ranks: the sixth decimal of a near tie may differ from machine to machine
-            assert math.exp(joint.log_prob(*tokens)) == pytest.approx(float(found[2]), abs=error)
+            published_probability = float(row["probability"])
+            assert math.exp(joint.log_prob(*tokens)) == pytest.approx(
+                published_probability, abs=error
+            )
             assert rank > 0 or joint.top(1)[0].tokens == tokens
 
 

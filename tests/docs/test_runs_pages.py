@@ -25,6 +25,7 @@ import pivots_report  # noqa: E402
 import scale_table  # noqa: E402
 import unmasking as unmasking_run  # noqa: E402
 
+VERDICTS = ROOT / "docs" / "results" / "what-holds-here.md"
 HOSTILE = "<img src=x>|`a`\n# b"
 INERT = r"&lt;img src=x&gt;\|\`a\`\\n# b"
 METRICS = ("pairwise_nll", "unary_nll", "all_kl", "gold_kl")
@@ -111,8 +112,15 @@ def test_a_vocabulary_without_the_words_is_one_line() -> None:
 def test_the_published_casino_is_made_of_its_figures() -> None:
     folder = ROOT / "docs" / "results"
     found = json.loads((folder / "appendix-d.json").read_text(encoding="utf-8"))
-    page = (folder / "appendix-d.md").read_text(encoding="utf-8")
-    assert "\n".join(appendix_d.page(found)) + "\n" == page
+    tables = {"casino": appendix_d.page(found)}
+    assert marked_page.stale(marked_page.made(VERDICTS, {}, tables)) == []
+    said = " ".join("\n".join(appendix_d.page(found)).split())
+    verdicts = " ".join(VERDICTS.read_text(encoding="utf-8").split())
+    for pattern in (r"makes \"man was\" ([\d,]+) times likelier", r"is (\d+) times likelier than"):
+        (times,) = re.findall(pattern, said)
+        assert f"{times} times" in verdicts
+    (share,) = re.findall(r"`mrf` gives \"man is\" ([\d.]+) times", said)
+    assert f'`mrf` gives "man is" {share} times' in verdicts
     assert "/" not in found["model"]
 
 
@@ -120,7 +128,7 @@ def test_the_published_casino_is_made_of_its_figures() -> None:
 
 
 def pivot_lines(rows: list[dict[str, Any]], joints: list[dict[str, Any]]) -> list[str]:
-    return [line for lines in pivots_report.blocks(rows, joints).values() for line in (*lines, "")]
+    return [line for lines in pivots_report.tables(rows, joints).values() for line in (*lines, "")]
 
 
 def pivot_row(number: int, model: str = "toy", **values: float) -> dict[str, Any]:
@@ -187,7 +195,7 @@ def test_other_joints_are_shown_only_for_the_same_examples() -> None:
 
 def test_rows_of_two_models_make_no_page() -> None:
     with pytest.raises(unmask.UnmaskError, match="one model"):
-        pivots_report.blocks([*ROWS, pivot_row(9, "other")], [])
+        pivots_report.tables([*ROWS, pivot_row(9, "other")], [])
 
 
 def test_pivots_are_what_they_are_called() -> None:
@@ -217,11 +225,12 @@ def test_published_pivots_are_made_of_rows_without_text() -> None:
     folder = ROOT / "docs" / "results"
     rows = pivots_report.read([folder / "pivots.jsonl"])
     joints = pivots_report.read([folder / "better-joints.jsonl"])
-    page = (folder / "pivots.md").read_text(encoding="utf-8")
-    assert marked_page.with_blocks(page, pivots_report.blocks(rows, joints)) == page
-    by_blanks = table(page.splitlines(), "blanks")
+    tables = pivots_report.tables(rows, joints)
+    assert marked_page.stale(marked_page.made(VERDICTS, {}, tables)) == []
+    by_blanks = table(tables["pivots"], "blanks")
     low, high = sorted(float(cells[1]) for cells in by_blanks.values())
-    assert f"examples by {low:.1f} to {high:.1f} nats" in " ".join(page.split())
+    page = " ".join(VERDICTS.read_text(encoding="utf-8").split())
+    assert f"examples move by {low:.1f} to {high:.1f} nats" in page
     assert {cells[4] for cells in by_blanks.values()} == {"none"}
     for row in rows:
         assert row["id"] == f"{row['sentence']}/{row['mask']}"
@@ -241,8 +250,10 @@ def test_published_pivots_are_made_of_rows_without_text() -> None:
 @pytest.mark.slow
 def test_the_page_of_dependence_is_made_of_rows_without_text() -> None:
     folder = ROOT / "docs" / "results"
-    made = "\n".join(dependence_report.page(folder / "dependence")) + "\n"
-    assert made == (folder / "dependence.md").read_text(encoding="utf-8")
+    tables = dependence_report.tables(folder / "dependence")
+    page = folder / "dependence.md"
+    made = marked_page.made(page, dependence_report.blocks(tables), tables)
+    assert marked_page.stale(made) == []
     for name, count in (("trees", 300), ("exact", 100), ("together", 200)):
         rows = dependence_report.read(folder / "dependence" / f"{name}.jsonl")
         assert len({row["id"] for row in rows}) == len(rows) == count
@@ -275,7 +286,8 @@ def test_nats_per_token_are_those_of_all_tokens_together() -> None:
         "rounding": 2e-6,
         "batches": batches,
     }
-    lines = "\n".join(unmasking_run.page(record)).splitlines()
+    tables = unmasking_run.tables(record)
+    lines = [line for table in tables.values() for line in table]
     cells = [[c.strip() for c in line.split("|")[1:-1]] for line in lines if line.startswith("| `")]
     assert cells[0][:2] == ["`pll`", ""]
     assert cells[0][2].startswith("0.250 [")
@@ -289,8 +301,12 @@ def test_nats_per_token_are_those_of_all_tokens_together() -> None:
 def test_published_log_probabilities_are_made_of_rows_without_text() -> None:
     folder = ROOT / "docs" / "results"
     record = json.loads((folder / "unmasking.json").read_text(encoding="utf-8"))
-    made = "\n".join(unmasking_run.page(record)).splitlines()
-    assert made == (folder / "unmasking.md").read_text(encoding="utf-8").splitlines()
+    tables, page = unmasking_run.tables(record), folder / "blimp.md"
+    assert marked_page.stale(marked_page.made(page, {}, tables)) == []
+    text = " ".join(page.read_text(encoding="utf-8").split())
+    values = [line.split(" | ")[2].split(" [")[0] for line in tables["unmasking"][2:]]
+    assert len(values) == 4
+    assert all(value in text.split("## Log-prob")[1] for value in values)
     for row in record["sentences"]:
         assert set(row) == {"id", "tokens", "unknown_tokens", "scores"}
         assert re.fullmatch("[0-9a-f]{12}", row["id"])

@@ -14,6 +14,7 @@ from unmask.evaluation.rows import ResultRow
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "runs"))
 
+import marked_page  # noqa: E402
 import tune_report  # noqa: E402
 
 # how far every number of an arm is from the control's, and J as a part of its
@@ -107,6 +108,12 @@ def _write(path: Path, lines: list[dict[str, object]]) -> None:
     path.write_text("\n".join(map(json.dumps, lines)) + "\n")
 
 
+def report(folder: Path, control: str = "control") -> str:
+    """All tables, with their headings."""
+    made = tune_report.tables(folder, control)
+    return "\n".join(line for lines in made.values() for line in lines)
+
+
 def cells(text: str, *first: str) -> list[list[str]]:
     found = [re.split(r"(?<!\\)\|", line)[1:-1] for line in text.splitlines()]
     stripped = [[cell.strip() for cell in line] for line in found]
@@ -115,9 +122,7 @@ def cells(text: str, *first: str) -> list[list[str]]:
 
 @pytest.mark.slow
 def test_arms_are_compared_with_the_control_example_by_example(folder: Path) -> None:
-    output = folder / "tuning.md"
-    assert tune_report.main(["page", str(folder), "--output", str(output)]) == 0
-    text = output.read_text()
+    text = report(folder)
     # the same gap in every example: an interval of no width, although examples differ
     (goal,) = cells(text, "compatible-1", "snli, random")
     assert goal[2:] == ["0.25", "**-0.0010 [-0.0010, -0.0010]**", "**-0.0800 [-0.0800, -0.0800]**"]
@@ -135,12 +140,7 @@ def test_arms_are_compared_with_the_control_example_by_example(folder: Path) -> 
     # arms in the order of their weights
     assert text.index("| compatible-1 |") < text.index("| compatible-10 |")
     assert "20 examples" in text
-    assert "12,345 sentences" in text
-    assert HOSTILE not in text
-    assert (
-        tune_report.main(["page", str(folder), "--output", str(output), "--control", "start"]) == 0
-    )
-    (goal,) = cells(output.read_text(), "control", "snli, random")
+    (goal,) = cells(report(folder, "start"), "control", "snli, random")
     assert goal[2:] == ["1.00", "**-0.0030 [-0.0030, -0.0030]**", "**-0.2800 [-0.2800, -0.2800]**"]
 
 
@@ -155,11 +155,7 @@ def test_whole_sentences(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_blanks_filled_together(folder: Path) -> None:
-    output = folder / "tuning.md"
-    assert tune_report.main(["page", str(folder), "--output", str(output)]) == 0
-    text = output.read_text()
-    text = text[text.index("## Blanks that are filled together") :]
-    assert "6 SNLI test sentences" in text
+    text = report(folder)
     start, control, *_ = (line for line in cells(text) if len(line) == 13 and line[0] in ARMS)
     assert start[1:7] == ["0.750", "0.250", "0.500", "0.500", "0.100", "2.000"]
     assert control[1:7] == ["0.750", "0.250", "0.500", "1.000", "0.100", "3.000"]
@@ -169,10 +165,8 @@ def test_blanks_filled_together(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_what_the_penalty_is_made_of(folder: Path, tmp_path: Path) -> None:
-    output = folder / "tuning.md"
-    assert tune_report.main(["page", str(folder), "--output", str(output)]) == 0
-    text = output.read_text()
-    assert "- control: penalty 0.375" in text
+    text = report(folder)
+    assert ["control", "0.375"] in cells(text, "control")
     assert ["start", "1.500", "4.000"] in [line[:3] for line in cells(text, "start")]
     lines = [{"id": "1", "text": "A man has a dog in the park."}, {"id": "2", "text": "Dog"}]
     _write(tmp_path / "sentences.jsonl", lines)
@@ -190,17 +184,16 @@ def test_an_arm_measured_on_dev_alone_is_in_no_other_table(folder: Path) -> None
     arm = folder / "compatible-1"
     for path in [*(arm / run for run in tune_report.RUNS[1:]), *arm.glob("*.jsonl")]:
         path.rmdir() if path.is_dir() else path.unlink()
-    output = folder / "tuning.md"
-    assert tune_report.main(["page", str(folder), "--output", str(output)]) == 0
-    text = output.read_text()
+    text = report(folder)
     (one,) = cells(text, "compatible-1", "snli-dev, random")
     assert one[2] == "0.25"
     assert not cells(text, "compatible-1", "snli, random")
     assert cells(text, "start", "snli, random")
     assert cells(text, "control", "exact, random, exact tables")
-    assert (
-        "| compatible-1 |" not in text[text.index("## Whole sentences") : text.index("## How they")]
-    )
+    made = tune_report.tables(folder)
+    for name in ("blanks", "sentences", "together"):
+        assert made[name]
+        assert not any("| compatible-1 |" in line for line in made[name])
 
 
 def test_what_is_published_has_no_more_than_the_page_needs(tmp_path: Path) -> None:
@@ -220,8 +213,17 @@ def test_without_a_control_there_is_no_page(tmp_path: Path, capsys) -> None:
 @pytest.mark.slow
 def test_the_published_page_is_made_of_rows_without_text() -> None:
     folder = ROOT / "docs" / "results" / "tuning"
-    made = "\n".join(tune_report.page(folder)) + "\n"
-    assert made == (folder.parent / "tuning.md").read_text(encoding="utf-8")
+    tables, page = tune_report.tables(folder), folder.parent / "tuning.md"
+    files = marked_page.made(page, tune_report.blocks(tables), tables)
+    assert marked_page.stale(files) == []
+    text = " ".join(page.read_text(encoding="utf-8").split())
+    parts = {(row[0], row[1]): row[2:] for row in cells("\n".join(tables["goal"])) if len(row) == 5}
+    contiguous, random = (
+        parts["compatible-10", f"SNLI test, {m}"] for m in ("contiguous", "random")
+    )
+    assert f"weight 10 brings it to {contiguous[0]} (contiguous) and {random[0]} (random)" in text
+    rises = [float(one[1].strip("*").split()[0]) for one in (contiguous, random)]
+    assert "by {:.2f} and {:.2f} nats at weight 10".format(*rises) in text
     for path in folder.rglob("*.jsonl"):
         rows = tune_report.read_lines(path)
         strings = {key for row in rows for key, value in row.items() if isinstance(value, str)}

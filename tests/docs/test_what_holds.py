@@ -25,8 +25,8 @@ def words(path: Path) -> str:
 
 
 def test_the_tables_are_those_of_the_rows(every: list[what_holds.Setting]) -> None:
-    page = what_holds.PAGE.read_text(encoding="utf-8")
-    assert marked_page.with_blocks(page, what_holds.blocks(every)) == page
+    files = marked_page.made(what_holds.PAGE, what_holds.blocks(every), what_holds.tables(every))
+    assert marked_page.stale(files) == []
 
 
 def test_the_verdict_counts_findings_as_they_are(every: list[what_holds.Setting]) -> None:
@@ -53,6 +53,30 @@ def test_hcb_is_better_than_two_guesses_where_the_page_says_so(
     (claim,) = (one for one in CLAIMS if one.text == "MLM is better than HCB")
     _, interval = what_holds.verdict(claim, every[0])
     assert f"with caption-bert it is better by {interval[1:5]}" in words(what_holds.PAGE)
+
+
+def test_a_table_as_csv_has_a_number_per_cell() -> None:
+    lines = """## A\n\n| of `x` | gap | n |\n|---|---|---|
+| a\\_b | **+0.10 [-0.20, +0.40]** | 1,000 |\n| c | none | 2 |\n
+## B\n\n| of `x` | error |\n|---|---|\n| d | 0.5 +- 0.1 |\n| e | agrees -1.0 [-2.0, -0.5] |"""
+    assert marked_page.as_csv(lines.splitlines()).splitlines() == [
+        "section,of x,gap,gap low,gap high,n,error verdict,error,error low,error high,error stderr",
+        "A,a_b,+0.10,-0.20,+0.40,1000,,,,,",
+        "A,c,none,,,2,,,,,",
+        "B,d,,,,,,0.5,,,0.1",
+        "B,e,,,,,agrees,-1.0,-2.0,-0.5,",
+    ]
+
+
+def test_files_that_are_stale_are_named(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("text\n", encoding="utf-8")
+    tables = {"all": ["| a |", "|---|", "| 1 |"]}
+    assert marked_page.stale(marked_page.made(page, {}, tables)) == ["page-all.csv"]
+    marked_page.write_blocks(page, {}, tables)
+    assert marked_page.stale(marked_page.made(page, {}, tables)) == []
+    tables["all"].append("| 2 |")
+    assert marked_page.stale(marked_page.made(page, {}, tables)) == ["page-all.csv"]
 
 
 def test_a_page_without_a_place_for_a_table_is_refused() -> None:

@@ -43,10 +43,10 @@ def rows(name: str) -> list[report.Row]:
 
 @pytest.mark.slow
 def test_the_page_is_made_of_its_rows() -> None:
-    made = "\n".join(report.page(rows("better-joints.jsonl"), rows("pseudo-counts.jsonl")))
-    page = (RESULTS / "better-joints.md").read_text(encoding="utf-8")
-    # the last line names versions
-    assert made.splitlines()[:-1] == page.splitlines()[:-1]
+    found = rows("better-joints.jsonl")
+    assert all(report.solves(found))
+    tables = report.tables(found, rows("pseudo-counts.jsonl"))
+    assert marked_page.stale(marked_page.made(WHICH_JOINT, {}, tables)) == []
 
 
 @pytest.mark.slow
@@ -70,7 +70,19 @@ def test_rows_carry_ids_and_no_text() -> None:
 @pytest.mark.slow
 def test_the_page_of_sketches_is_made_of_its_rows() -> None:
     found = sketch_report.read(RESULTS / "sketch.jsonl")
-    assert sketch_report.page(found) == (RESULTS / "sketch.md").read_text(encoding="utf-8")
+    page, given = RESULTS / "sketch.md", (sketch_report.blocks(found), sketch_report.tables(found))
+    assert marked_page.stale(marked_page.made(page, *given)) == []
+    # the sentence at the top: the least and the most that two error bars hold
+    shown = [line.split(" | ") for line in given[0]["error bars"][2:]]
+    shares = {
+        chinese: [
+            round(100 * float(line[4])) for line in shown if ("chinese" in line[0]) == chinese
+        ]
+        for chinese in (False, True)
+    }
+    said = "Two error bars hold {} to {} of 100 exact numbers in English, and {} to {} in Chinese"
+    ends = (end(shares[chinese]) for chinese in (False, True) for end in (min, max))
+    assert said.format(*ends) in " ".join(page.read_text(encoding="utf-8").split())
     named = {"source", "id", "kind", "estimator"}
     assert all({k for k, v in row.items() if isinstance(v, str)} == named for row in found)
 
@@ -82,9 +94,26 @@ def test_enough_examples_were_measured() -> None:
         assert len(ids) == len(set(ids)) >= 100
 
 
-@pytest.mark.parametrize("name", list(pages.PAGES))
-def test_pages_of_benchmarks_are_made_of_what_they_printed(name: str) -> None:
-    assert (RESULTS / f"{name}.md").read_text(encoding="utf-8") == pages.made(name)
+def test_tables_of_benchmarks_are_made_of_what_they_printed() -> None:
+    assert marked_page.stale(marked_page.made(pages.PAGE, {}, pages.tables())) == []
+
+
+def test_the_page_of_benchmarks_has_the_numbers_of_its_tables() -> None:
+    """Every ratio and every difference that the page shows is in one of its files."""
+    page = pages.PAGE.read_text(encoding="utf-8")
+    every = [line for lines in pages.tables().values() for line in lines]
+    shown = re.findall(r"^\| .* \| ([\d.]+ \([\d.]+ to [\d.]+\)) \|", page, re.MULTILINE)
+    assert len(shown) == 8
+    assert [ratio for ratio in shown if not any(ratio in line for line in every)] == []
+    with (RESULTS / "tables" / "numerics-noise.csv").open(encoding="utf-8", newline="") as file:
+        noise = {
+            (row["model"], row["what"]): row["largest, p > 1e-6"] for row in csv.DictReader(file)
+        }
+    kinds = ("batch size 64 against 1", "float32 against float64", "bfloat16 against float64")
+    for model in dict.fromkeys(model for model, _ in noise):
+        numbers = " | ".join(noise[model, kind] for kind in kinds)
+        assert f"| {model} | {numbers} |" in page
+    assert max(float(noise[model, what]) for model, what in noise if "bf" not in what) <= 2e-4
 
 
 def test_the_solvers_arrive_as_soon_as_is_claimed() -> None:
@@ -104,23 +133,58 @@ BERTS = RESULTS / "table1-english-distil"
 MODELS = sorted(RESULTS.glob("table1-*/"))
 
 
+TABLE1_PAGE = RESULTS / "table1.md"
+WHICH_JOINT = RESULTS / "beyond-the-paper.md"
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("folder", MODELS, ids=lambda folder: folder.name)
-def test_the_page_of_table_1_is_made_of_its_rows(folder: Path) -> None:
-    page = folder.with_suffix(".md").read_text(encoding="utf-8")
-    assert marked_page.with_blocks(page, table1_here_report.blocks(folder)) == page
+def test_the_page_of_table_1_is_made_of_its_rows() -> None:
+    given = (table1_here_report.blocks(MODELS), table1_here_report.tables(MODELS))
+    assert len(given[1]) == len(MODELS) == 3
+    assert marked_page.stale(marked_page.made(TABLE1_PAGE, *given)) == []
 
 
 @pytest.mark.slow
 def test_the_default_is_chosen_on_dev_and_judged_on_test() -> None:
     models = beyond_the_paper.read(MODELS)
-    made = "\n".join(beyond_the_paper.page(models, "log-pool"))
-    assert made == (RESULTS / "beyond-the-paper.md").read_text(encoding="utf-8")
+    given = (beyond_the_paper.blocks(models), beyond_the_paper.tables(models, "log-pool"))
+    assert marked_page.stale(marked_page.made(WHICH_JOINT, *given)) == []
+    # what the page says in words
+    page = " ".join(WHICH_JOINT.read_text(encoding="utf-8").split())
+    assert beyond_the_paper.ahead(models, "log-pool") == []
+    assert (
+        f"none of {beyond_the_paper.compared(models, 'log-pool')} comparisons has another" in page
+    )
+    judged = dict(_differences(given[1]["judgement"]))
+    assert "behind by 0.038 [0.012, 0.066]" in page
+    assert judged["english-distil", "SNLI", "Contiguous", "orders"] == "**+0.038 [+0.012, +0.066]**"
+    assert "behind by 0.034 [0.024, 0.046] between random" in page
+    assert judged["caption-bert", "SNLI", "Random", "ag-paper"] == "**+0.034 [+0.024, +0.046]**"
+    guesses = [
+        float(gap.strip("*").split()[0])
+        for (_, _, blanks, name), gap in judged.items()
+        if (blanks, name) == ("Contiguous", "mlm")
+    ]
+    assert f"behind by {min(guesses):.2f} to {max(guesses):.2f} between contiguous blanks" in page
     devs = [one.dev for one in models if one.dev]
     chosen = {row.sentence_id for dev in devs for by in dev.values() for row in by["mlm"]}
     judged = {row.sentence_id for one in models for run in one.tests for row in run.rows}
     assert not chosen & judged
     assert beyond_the_paper.chosen(devs) == "log-pool"
+
+
+def _differences(lines: list[str]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """P-NLL minus the default's, by model, corpus, kind of blanks and construction."""
+    run: tuple[str, ...] = ()
+    blanks = ""
+    for line in lines:
+        if about := re.match(r"## (\w+) .*, ([\w-]+), (?:exact|sketched)", line):
+            run = (about[2], about[1])
+        elif kind := re.match(r"### (\w+) blanks", line):
+            blanks = kind[1]
+        elif line.startswith("| ") and not line.startswith("| minus"):
+            name, gap = line.split(" | ")[:2]
+            yield (*run, blanks, name.removeprefix("| ")), gap
 
 
 def test_ranks_that_are_equal_are_shared() -> None:
@@ -132,16 +196,22 @@ def test_ranks_that_are_equal_are_shared() -> None:
 @pytest.mark.slow
 def test_the_models_side_by_side_are_made_of_their_rows() -> None:
     every = side_by_side.read([*MODELS, *sorted(RESULTS.glob("other-languages/*/"))])
-    made = (RESULTS / "side-by-side.md").read_text(encoding="utf-8")
-    assert marked_page.with_blocks(made, side_by_side.blocks(every)) == made
+    tables = side_by_side.tables(every)
+    files = marked_page.made(TABLE1_PAGE, side_by_side.blocks(every), tables)
+    assert marked_page.stale(files) == []
     # what HCB loses in the paper's eight settings, and its twenty rows of each mask
-    assert made.count("| the paper: ") == 8
-    with (RESULTS / "side-by-side.csv").open(encoding="utf-8", newline="") as file:
+    lost = tables["what-hcb-loses"]
+    assert sum("the paper: " in line for line in lost) == 8
+    assert any(f"| contiguous | 4.014 | {math.log(589.02 / 21.59):+.3f} |" in line for line in lost)
+    verdicts = " ".join((RESULTS / "what-holds-here.md").read_text(encoding="utf-8").split())
+    assert f"HCB's loss against AG is {lost[-1].split()[-2]}" in verdicts
+    with (RESULTS / "tables" / "table1-numbers.csv").open(encoding="utf-8", newline="") as file:
         numbers = list(csv.reader(file))
-    measured = [one for one in every if one.run != side_by_side.SKETCHED_DEV]
-    assert numbers == side_by_side.numbers(measured)
     assert sum(row[1].startswith("the paper: ") for row in numbers) == 2 * 20
-    assert f"| contiguous | 4.014 | {math.log(589.02 / 21.59):+.3f} |" in made
+    page = " ".join(TABLE1_PAGE.read_text(encoding="utf-8").split())
+    for language, head in (("Chinese", "0.807"), ("Korean", "0.880")):
+        assert f"{head} " in page.split(f"in {language}")[0][-40:]
+        assert any(f"`mlm` | **+{head} " in line for line in tables["other-languages"])
     models = {"caption-bert", "tiny-english", "english-distil"}
     others = {"albert-tiny-chinese", "albert-kor-base"}
     assert {one.group.model for one in every} == models | others
@@ -186,11 +256,12 @@ def test_what_a_run_lacks_is_one_line() -> None:
 
 
 def test_every_figure_of_table_1_has_its_own_words_and_its_numbers() -> None:
-    page = (RESULTS / "table1-caption-bert.md").read_text(encoding="utf-8")
+    page = TABLE1_PAGE.read_text(encoding="utf-8")
     figures = sorted(path.name for path in (TABLE1 / "figures").glob("*.svg"))
+    assert len(figures) == 4
     alts = re.findall(r"!\[([^\n]+)\]\(table1-caption-bert/figures/([^)]+)\)", page)
-    assert sorted(name for _, name in alts) == figures
-    assert len({alt for alt, _ in alts}) == len(figures) == 4
+    assert sorted(name for _, name in alts) == [name for name in figures if "snli" in name]
+    assert len({alt for alt, _ in alts}) == 3
     for alt, _ in alts:
         assert "minus those of mlm" in alt
         assert all(name in alt for name in ("ag-paper", "hcb", "mrf", "log-pool"))

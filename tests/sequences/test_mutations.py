@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "runs"))
 
 import antibody_pairs  # noqa: E402
+import marked_page  # noqa: E402
 
 RESIDUES = "ACDEFGHIKLMNPQRSTVWY"
 QUIET = unmask.Settings(progress=False, announce=False)
@@ -328,8 +329,20 @@ def test_positions_that_cannot_be(positions, said):
 def test_the_published_page_is_made_of_its_figures():
     folder = ROOT / "docs" / "results"
     found = json.loads((folder / "antibody-pairs.json").read_text(encoding="utf-8"))
-    page = (folder / "antibody-pairs.md").read_text(encoding="utf-8")
-    assert "\n".join(antibody_pairs.page(found, "antibody-pairs")) + "\n" == page
+    whole = (folder / "tables" / "antibody-pairs.csv").read_text(encoding="utf-8")
+    assert marked_page.as_csv(antibody_pairs.table(found["pairs"])) == whole
+    page = " ".join((folder / "variants.md").read_text(encoding="utf-8").split())
+    near, far = (
+        [
+            pair["mutual_information"]
+            for pair in found["pairs"]
+            if (pair["positions"][1] - pair["positions"][0] == 1) == neighbours
+        ]
+        for neighbours in (True, False)
+    )
+    means = [sum(values) / len(values) for values in (near, far)]
+    assert f"{means[0]:.3f} bits of mutual information on average, {means[1]:.3f} for other" in page
+    assert f"at most {max(pair['incompatibility'] for pair in found['pairs']):.3f} bits" in page
     assert found["sequence"] == antibody_pairs.SEQUENCE
     assert len(found["pairs"]) == math.comb(len(found["positions"]), 2)
     assert found["forward_passes"] == 41 * len(found["pairs"])

@@ -17,15 +17,15 @@ from unmask.tables.storage import Storage
 Kind = Literal["made", "copied", "balance", "contest", "step", "sum", "rank"]
 Passes = Mapping[Kind, int]
 
-# the medians until convergence of docs/results/solver.md: the number is not known before
+# the medians until convergence of docs/results/numerics.md: the number is not known before
 STATIONARY_PASSES, CONTEST_PASSES = 30, 28
 # a joint that is shown: its marginals, its entropy
 _SUMS = 2
 
 # bytes per cell that one pass moves where it is not compiled, as on a GPU: counted over the inputs
 # and outputs of its tensor operations, with the solvers' copy there; and as many bytes as are read
-# in the time of a compiled one: those of solvers are measured (docs/results/engine.md), the others
-# rough
+# in the time of a compiled one: those of solvers are measured (docs/results/numerics.md), the
+# others rough
 _BYTES: Mapping[Kind, tuple[int, int]] = {
     "made": (70, 10),
     "copied": (150, 20),

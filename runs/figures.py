@@ -1,0 +1,315 @@
+"""Draw the figures of docs/results/figures from the CSV files of whole tables and published rows.
+
+    python runs/figures.py [NAME ...]
+
+NAME: forest, perplexity, passes, variants, contradiction, construction; all without one.
+`construction` runs models/tiny-english, the others read what is published. Colours are Paul Tol's,
+which colour-blind readers can tell from each other.
+"""
+
+import argparse
+import csv
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import beyond_the_paper
+import numpy as np
+
+import unmask
+from unmask.plots.saving import save_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "docs" / "results"
+FOLDER = RESULTS / "figures"
+COLOURS = ("#332288", "#CC6677", "#117733", "#AA4499", "#DDCC77", "#88CCEE")
+NEAR = ("pseudo-gibbs", "weighted-ag", "sweep", "orders", "ag", "ag-paper")
+FAR = ("mlm", "hcb", "mrf", "mrf-logit")
+Row = dict[str, str]
+
+
+def read(name: str) -> list[Row]:
+    with (RESULTS / "tables" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def blank(width: float, height: float, columns: int = 1, **options: Any) -> tuple["Figure", Any]:
+    """A figure of at most 600 px, with readable letters."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    panels = figure.subplots(1, columns, **options)
+    for panel in np.atleast_1d(panels):
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.tick_params(labelsize=8)
+    return figure, panels
+
+
+def logarithmic(axis: Any) -> None:
+    """A logarithmic axis with a label for each power of ten, as a plain number."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    getattr(axis.axes, f"set_{axis.axis_name}scale")("log")
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def intervals(panel: Any, rows: Sequence[Row], head: str, places: Any, colour: str) -> None:
+    """Points with their intervals, one below the other."""
+    value, low, high = (
+        np.array([float(row[name]) for row in rows])
+        for name in (head, f"{head} low", f"{head} high")
+    )
+    panel.errorbar(
+        value, places, xerr=[value - low, high - value], fmt="o", ms=3, lw=1, color=colour
+    )
+
+
+def forest() -> "Figure":
+    """Every construction minus the default in P-NLL, on test pairs."""
+    rows = read("beyond-the-paper-judgement")
+    figure, panels = blank(6.2, 4.4, 2, width_ratios=(3, 2))
+    kinds = dict.fromkeys(row["section"] for row in rows)
+    groups = {}
+    for kind in kinds:
+        about = re.match(r"(\w+) .*?, ([\w-]+), .*, (\w+) blanks", kind)
+        assert about is not None
+        groups[kind] = (f"{about[2]}, {about[1]}", about[3])
+    models = dict.fromkeys(name for name, _ in groups.values())
+    colours = dict(zip(models, COLOURS, strict=True))
+    for panel, methods in zip(panels, (NEAR, FAR), strict=True):
+        for place, method in enumerate(methods):
+            some = [row for row in rows if row["minus log-pool"] == method]
+            steps = np.linspace(-0.36, 0.36, max(2, len(kinds)))
+            for step, kind in zip(steps, kinds, strict=False):
+                for row in (row for row in some if row["section"] == kind):
+                    name, blanks = groups[kind]
+                    colour = colours[name]
+                    intervals(panel, [row], "P-NLL", [place + step], colour)
+                    if blanks == "Random":
+                        panel.plot(
+                            float(row["P-NLL"]),
+                            place + step,
+                            "o",
+                            ms=3,
+                            mfc="w",
+                            mec=colour,
+                            zorder=9,
+                        )
+        panel.axvline(0, color="#888888", lw=0.8)
+        panel.set_yticks(range(len(methods)), methods, fontsize=8)
+        panel.set_ylim(len(methods) - 0.5, -0.5)
+    for name, colour in colours.items():
+        panels[1].plot([], [], "o-", ms=3, lw=1, color=colour, label=name)
+    panels[1].plot([], [], "o", ms=3, mfc="w", mec="#444444", label="hollow: random blanks")
+    figure.legend(fontsize=7, frameon=False, ncols=4, loc="outside upper center")
+    figure.supxlabel(
+        "P-NLL minus that of log-pool, nats per token: above 0, log-pool is better", fontsize=9
+    )
+    return figure
+
+
+def perplexity() -> "Figure":
+    """The paper's P-PPL and ours, contiguous blanks, on a logarithmic axis."""
+    rows = [row for row in read("table1-numbers") if row["blanks"] == "contiguous"]
+    methods = ("mlm", "mrf-logit", "mrf", "hcb", "ag-paper")
+    shown = [row for row in rows if row["support"] == "exact" and row["construction"] in methods]
+    figure, panel = blank(6.2, 3.6)
+    settings = dict.fromkeys((row["model"], row["corpus"]) for row in shown)
+    for setting in settings:
+        by = {
+            row["construction"]: float(row["P-PPL"])
+            for row in shown
+            if (row["model"], row["corpus"]) == setting
+        }
+        papers = setting[0].startswith("the paper")
+        panel.plot(
+            range(len(methods)),
+            [by[name] for name in methods],
+            "o-" if papers else "s--",
+            ms=4,
+            lw=1,
+            color=COLOURS[1] if papers else COLOURS[0],
+            alpha=0.8,
+        )
+    panel.plot([], [], "o-", ms=4, lw=1, color=COLOURS[1], label="the paper: four settings of BERT")
+    panel.plot([], [], "s--", ms=4, lw=1, color=COLOURS[0], label="here: exact runs of four models")
+    logarithmic(panel.yaxis)
+    panel.set_xticks(range(len(methods)), methods, fontsize=9)
+    panel.set_ylabel("P-PPL, contiguous blanks", fontsize=9)
+    panel.legend(fontsize=8, frameon=False)
+    return figure
+
+
+def passes() -> "Figure":
+    """Forward passes against P-NLL of all eleven constructions."""
+    found = {
+        row["construction"]: row
+        for row in read("table1-caption-bert")
+        if (row["corpus"], row["mask"]) == ("SNLI test", "contiguous")
+    }
+    figure, panel = blank(6.2, 3.6)
+    for name, how in (beyond_the_paper.PASSES | beyond_the_paper.OTHERS).items():
+        count = counted(how, 4096)
+        nll, low, high = (
+            np.log(float(found[name][f"P-PPL{end}"])) for end in ("", " low", " high")
+        )
+        colour = COLOURS[0] if name == "log-pool" else COLOURS[1]
+        panel.errorbar(
+            count, nll, yerr=[[nll - low], [high - nll]], fmt="o", ms=4, lw=0.6, color=colour
+        )
+    for name, side in LABELS.items():
+        count = counted(
+            (beyond_the_paper.PASSES | beyond_the_paper.OTHERS)[name.split(",")[0]], 4096
+        )
+        nll = np.log(float(found[name.split(",")[0]]["P-PPL"]))
+        panel.annotate(name, (count, nll), xytext=side, textcoords="offset points", fontsize=8)
+    logarithmic(panel.xaxis)
+    panel.set_xlim(0.5, 60_000)
+    panel.set_xlabel("forward passes for a pair of blanks, vocabulary of 4,096", fontsize=9)
+    panel.set_ylabel("P-NLL, nats per token", fontsize=9)
+    return figure
+
+
+# where a name stands beside its point
+LABELS = {
+    "mlm": (6, -3),
+    "orders": (6, -9),
+    "sweep": (6, -9),
+    "hcb": (-26, -3),
+    "mrf": (6, -3),
+    "mrf-logit": (6, -3),
+    "log-pool, pseudo-gibbs,\nag, ag-paper, weighted-ag": (-46, -27),
+}
+
+
+def counted(how: str, vocabulary: int) -> int:
+    """The number that stands for "2V + 1" or "3 per pair"."""
+    found = re.fullmatch(r"(?:(\d*)(V)(?: \+ )?)?(\d*)(?: per pair)?", how)
+    assert found is not None
+    times, tables, more = found.groups()
+    return (int(times or 1) * vocabulary if tables else 0) + int(more or 0)
+
+
+def variants() -> "Figure":
+    """Spearman's correlation of every method with every measurement."""
+    rows = read("variants-methods")
+    measured = list(dict.fromkeys(row["section"] for row in rows))
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    figure, panels = blank(6.4, 3.4, len(measured), sharey=True)
+    for panel, section in zip(panels, measured, strict=True):
+        some = {row["method"]: row for row in rows if row["section"] == section}
+        for place, method in enumerate(methods):
+            if method in some:
+                default = method == "single-mask-marginals"
+                intervals(panel, [some[method]], "Spearman", [place], COLOURS[0 if default else 1])
+        panel.axvline(0, color="#888888", lw=0.8)
+        panel.set_title(section.replace(", ", "\n"), fontsize=8)
+        panel.set_xlim(-0.75, 0.75)
+    panels[0].set_yticks(range(len(methods)), methods, fontsize=8)
+    panels[0].invert_yaxis()
+    figure.supxlabel("Spearman's correlation with the measurement, 95% intervals", fontsize=9)
+    return figure
+
+
+def contradiction() -> "Figure":
+    """J by model and corpus, and how far two sound constructions differ where J is large."""
+    models = beyond_the_paper.read(sorted(RESULTS.glob("table1-*/")))
+    figure, (left, right) = blank(6.4, 3.4, 2)
+    names, values, colours = [], [], []
+    for colour, one in zip(COLOURS, models, strict=False):
+        for run in one.tests:
+            for mask, by in beyond_the_paper.by_mask(run, ("log-pool", "pseudo-gibbs")).items():
+                same = list(beyond_the_paper.examples([{mask: by}], ("log-pool", "pseudo-gibbs")))
+                bits = np.array([rows[0].incompatibility or 0.0 for rows in same])
+                spread = np.array([beyond_the_paper.spread(rows) for rows in same])
+                corpus = same[0][0].corpus.split()[0]
+                names.append(f"{one.name},\n{corpus}, {mask}")
+                values.append(np.maximum(bits, 1e-5))
+                colours.append(colour)
+                right.scatter(
+                    np.maximum(bits, 1e-5),
+                    np.maximum(spread, 1e-4),
+                    s=3,
+                    lw=0,
+                    alpha=0.4,
+                    color=colour,
+                )
+    boxes = left.boxplot(
+        values, orientation="horizontal", whis=(5, 95), showfliers=False, patch_artist=True
+    )
+    for box, colour in zip(boxes["boxes"], colours, strict=True):
+        box.set(facecolor=colour, alpha=0.5, lw=0.6)
+    for line in boxes["medians"]:
+        line.set(color="black")
+    left.set_yticks(range(1, len(names) + 1), names, fontsize=6)
+    left.invert_yaxis()
+    logarithmic(left.xaxis)
+    left.set_xlabel("J, bits: quartiles, 5% and 95%", fontsize=8)
+    for axis in (right.xaxis, right.yaxis):
+        logarithmic(axis)
+    right.set_xlabel("J, bits", fontsize=8)
+    right.set_ylabel("log-pool and pseudo-gibbs apart, nats", fontsize=8)
+    return figure
+
+
+def construction() -> "Figure":
+    """A text, its two tables of conditionals and the joint, over a few words."""
+    lm = unmask.load(ROOT / "models" / "tiny-english")
+    words = (["man", "people", "men", "woman"], ["is", "are", "was", "were"])
+    quiet = unmask.Settings(progress=False, announce=False)
+    tables = lm.tables(
+        "The [MASK] [MASK] at the casino.", support=dict(enumerate(words)), settings=quiet
+    )
+    a_given_b = tables.a_given_b.log_prob(slice(0, 4)).exp()
+    b_given_a = tables.b_given_a.log_prob(slice(0, 4)).exp()
+    joint = unmask.construct("log-pool", tables).log_rows(slice(0, 4)).exp()
+    figure, panels = blank(6.4, 2.7, 3)
+    titles = (
+        "p(first | second)\ncolumns add up to 1",
+        "p(second | first)\nrows add up to 1",
+        "the joint\nall cells add up to 1",
+    )
+    for panel, title, cells in zip(panels, titles, (a_given_b, b_given_a, joint), strict=True):
+        values = cells.numpy()
+        panel.imshow(values, cmap="Purples", vmin=0, vmax=1 if panel is not panels[2] else None)
+        for (row, column), value in np.ndenumerate(values):
+            dark = value > 0.6 * (1 if panel is not panels[2] else values.max())
+            panel.text(
+                column,
+                row,
+                f"{value:.2f}",
+                ha="center",
+                va="center",
+                fontsize=8,
+                color="white" if dark else "black",
+            )
+        panel.set_xticks(range(4), words[1], fontsize=8)
+        panel.set_yticks(range(4), words[0], fontsize=8)
+        panel.set_title(title, fontsize=8)
+        panel.tick_params(length=0)
+        panel.spines[:].set_visible(False)
+    figure.suptitle("The ___ ___ at the casino.", fontsize=10)
+    return figure
+
+
+FIGURES: dict[str, Callable[[], "Figure"]] = {
+    one.__name__: one for one in (forest, perplexity, passes, variants, contradiction, construction)
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="The figures of docs/results/figures.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(FIGURES))
+    chosen = parser.parse_args()
+    FOLDER.mkdir(exist_ok=True)
+    for name in chosen.names or FIGURES:
+        save_figure(FIGURES[name](), FOLDER / f"{name}.svg")
+
+
+if __name__ == "__main__":
+    main()
