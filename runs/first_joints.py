@@ -31,8 +31,10 @@ TEXTS = {
 METHODS = ("mlm", "mrf", "mrf-logit", "hcb", "ag-paper", "ag", "log-pool")
 TOP = 6
 
-COLUMNS = ("text", "model", "construction", "rank", "pair", "probability")
-COLUMNS += ("entropy_bits", "mutual_information_bits", "J_bits")
+COLUMNS = (
+    *("text", "model", "construction", "rank", "pair", "probability"),
+    *("entropy_bits", "mutual_information_bits", "J_bits"),
+)
 
 
 def rows(lm: unmask.LanguageModel, name: str, text: str) -> Iterator[list[str]]:
