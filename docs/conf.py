@@ -1,24 +1,17 @@
 """How the documentation is built: `python -m sphinx -W --keep-going -b html docs build/docs`.
 
-Nothing is fetched while building, and pages fetch nothing while they are read. Tutorials are run,
-with the model in `models/`. A page that loads another one is run where UNMASK_TEST_ASSETS names the
-folder that has it, and bears a note otherwise.
+Nothing is fetched while building, and pages fetch nothing while they are read. Tutorials are
+notebooks with their outputs (`runs/notebooks.py` runs them): nothing is run here.
 """
 
-import os
 import re
 import sys
-import tempfile
 from pathlib import Path
-
-from sphinx.application import Sphinx
 
 DOCS = Path(__file__).parent
 SOURCE = DOCS.parent / "src"
 # the documented code is that of this checkout, whatever is installed
 sys.path[:0] = [str(DOCS), str(SOURCE)]
-
-from _sphinx.kernels import available, lacking, make_kernel  # noqa: E402
 
 project = "unmask"
 author = "The unmask authors"
@@ -68,6 +61,7 @@ redirects = {
     "results/solver": "numerics.html",
     "results/table1-caption-bert": "table1.html",
     "results/table1-english-distil": "table1.html",
+    "results/table1-here": "table1.html",
     "results/table1-tiny-english": "table1.html",
     "results/unmasking": "blimp.html",
 }
@@ -98,28 +92,9 @@ autodoc_default_options = {"members": True}
 python_maximum_signature_line_length = 88
 add_module_names = False
 
-# tutorials: each in an empty folder of its own, by the Python that builds
-_models = available()
-_lacking = {
-    page.relative_to(DOCS).as_posix(): missing
-    for page in sorted(DOCS.rglob("*.md"))
-    if (text := page.read_text(encoding="utf-8")).startswith("---\nfile_format: mystnb\n")
-    and (missing := lacking(text, _models))
-}
-nb_execution_mode = "force"
-nb_execution_excludepatterns = list(_lacking)
-nb_execution_in_temp = True
-# a cell that fails is a warning with its traceback, which `-W` turns into a failed build; raised at
-# once it would hide what went wrong, and the other pages
-nb_execution_show_tb = True
-nb_execution_timeout = 300
-# stderr is for progress and for what a run will cost, which is another on every machine; what a
-# page shows is data, and that is on stdout
-nb_output_stderr = "remove"
+# tutorials have their outputs
+nb_execution_mode = "off"
 nb_merge_streams = True
-# kept while Sphinx runs; the kernels read it
-_kernel = tempfile.TemporaryDirectory(prefix="unmask-docs-")
-os.environ["JUPYTER_PATH"] = str(make_kernel(Path(_kernel.name), _models, SOURCE))
 
 html_theme = "furo"
 html_title = "unmask"
@@ -136,33 +111,3 @@ html_copy_source = False
 # prompts are not part of a command
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
-
-
-# where cells would have outputs; runs/check_site.py knows the class
-_NOT_RUN = """
-```{{admonition}} Without outputs
-:class: warning not-run
-This copy of the page was built where {models} is missing, so its code was not run.
-```
-"""
-
-
-def setup(app: Sphinx) -> None:
-    """Have a hand in every page before it is read."""
-    app.connect("source-read", _name_the_language)
-    app.connect("source-read", _note_what_is_lacking)
-
-
-def _name_the_language(_app: Sphinx, _page: str, source: list[str]) -> None:
-    """Pages that are not run have Python's colours too; a kernel would say its language."""
-    if source[0].startswith("---\n"):
-        source[0] = source[0].replace("\nkernelspec:\n", "\nkernelspec:\n  language: ipython3\n", 1)
-
-
-def _note_what_is_lacking(_app: Sphinx, page: str, source: list[str]) -> None:
-    """Under the title of a page that is not run, why not."""
-    if missing := _lacking.get(f"{page}.md"):
-        note = _NOT_RUN.format(models=" and ".join(f"`{name}`" for name in missing))
-        source[0] = re.sub(
-            r"^# .*\n", lambda title: title[0] + note, source[0], count=1, flags=re.M
-        )

@@ -1,1 +1,1 @@
-"""What conf.py needs beyond settings: kernels for tutorials, folders as pages, formulas, names."""
+"""What conf.py needs beyond settings: folders as pages, formulas, names."""

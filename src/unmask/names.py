@@ -159,7 +159,7 @@ def _columns() -> dict[str, OutputColumn]:
         },
         ("score",): {
             "score": ("unit", "score of the text: the sum over its tokens"),
-            "word_number": ("index", "number of the word, from 0"),
+            "word_number": ("index", "number of the word, from 1"),
             "word": ("text", "the word"),
             "start": ("characters", "where the word begins in the text"),
             "end": ("characters", "where the word ends"),

@@ -2,14 +2,14 @@
 
 import ast
 import json
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+from reading_pages import pages as all_pages
+from reading_pages import read_redirects
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -37,7 +37,7 @@ def write(site: Path, body: str) -> None:
 
 
 def test_a_sound_site_has_no_fault(site: Path) -> None:
-    assert check_site.faults(site, executed=False) == []
+    assert check_site.faults(site) == []
     assert check_site.main([str(site)]) == 0
 
 
@@ -56,13 +56,13 @@ def test_a_sound_site_has_no_fault(site: Path) -> None:
 )
 def test_what_is_fetched_from_elsewhere_is_a_fault(site: Path, body: str) -> None:
     write(site, body)
-    (fault,) = check_site.faults(site, executed=False)
+    (fault,) = check_site.faults(site)
     assert re.fullmatch(r"index\.html: fetches .*example\.org/x\.\w+", fault)
 
 
 def test_style_sheets_fetch_nothing_either(site: Path) -> None:
     (site / "a.css").write_text("@font-face { src: url('https://example.org/x.woff') }", "utf-8")
-    assert check_site.faults(site, executed=False) == ["a.css fetches https://example.org/x.woff"]
+    assert check_site.faults(site) == ["a.css fetches https://example.org/x.woff"]
 
 
 @pytest.mark.parametrize(
@@ -83,20 +83,22 @@ def test_broken_links_are_faults(
 
 
 def test_pages_with_cells_need_outputs(site: Path) -> None:
-    assert len(check_site.faults(site, executed=True)) == 1
     write(site, "<div class='cell docutils'><div class='cell_input'>1 + 1</div></div>")
-    assert check_site.faults(site, executed=False) == []
-    (fault,) = check_site.faults(site, executed=True)
+    (fault,) = check_site.faults(site)
     assert fault == "index.html: has cells, and none has an output"
     write(site, "<div class='cell_input'>1 + 1</div><div class='cell_output'>2</div>")
-    assert check_site.faults(site, executed=True) == []
-    # a page that says why it was not run
-    write(site, "<div class='warning not-run'>Why</div><div class='cell_input'>1 + 1</div>")
-    assert check_site.faults(site, executed=True) == []
+    assert check_site.faults(site) == []
 
 
 def test_a_folder_without_pages_is_a_fault(tmp_path: Path) -> None:
-    assert check_site.faults(tmp_path, executed=False) != []
+    assert check_site.faults(tmp_path) != []
+
+
+def page_of(address: Path) -> Path:
+    """The page, Markdown or a notebook, that is shown under an address."""
+    paths = [address.parent / f"{address.name}{end}" for end in (".md", ".ipynb")]
+    (path,) = (path for path in paths if path.exists())
+    return path
 
 
 def entries(page: str) -> list[str]:
@@ -107,18 +109,15 @@ def entries(page: str) -> list[str]:
         for line in tree.splitlines():
             entry = line.partition("<")[2].rstrip(">") or line.strip()
             if entry and not entry.startswith(":"):
-                path = (DOCS / page).parent / f"{entry}.md"
-                assert path.exists(), f"{page} lists {entry}, which is not there"
+                path = page_of((DOCS / page).parent / entry)
                 found.append(path.relative_to(DOCS).as_posix())
     return found
 
 
 def test_addresses_of_merged_pages_lead_to_pages() -> None:
-    settings = (DOCS / "conf.py").read_text(encoding="utf-8")
-    (redirects,) = re.findall(r"^redirects = (\{.*?^\})$", settings, re.M | re.S)
-    for old, new in ast.literal_eval(redirects).items():
+    for old, new in read_redirects().items():
         assert not (DOCS / f"{old}.md").exists()
-        assert (DOCS / old).parent.joinpath(new).with_suffix(".md").exists(), new
+        page_of((DOCS / old).parent / new.removesuffix(".html"))
 
 
 def test_every_page_is_in_the_index() -> None:
@@ -126,7 +125,7 @@ def test_every_page_is_in_the_index() -> None:
     # what the sidebar shows before a reader opens a part of it
     assert len(first) <= 60
     listed = {*first, *entries("results/README.md"), *entries("reference/README.md")}
-    pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+    pages = {path.relative_to(DOCS).as_posix() for path in all_pages()}
     decisions = {f"decisions/{path.name}" for path in (DOCS / "decisions").glob("0*.md")}
     assert pages - listed == {"index.md", *decisions}
     overview = (DOCS / "decisions" / "README.md").read_text(encoding="utf-8")
@@ -146,130 +145,43 @@ def test_folders_that_are_shown_exist() -> None:
         assert (DOCS / name).is_dir()
 
 
-@pytest.fixture
-def kernels(monkeypatch: pytest.MonkeyPatch) -> Any:
-    pytest.importorskip("sphinx")
-    monkeypatch.syspath_prepend(str(DOCS))
-    from _sphinx import kernels
-
-    return kernels
-
-
-def save(place: Path, *models: str) -> None:
-    for model in models:
-        (place / model).mkdir(parents=True)
-        (place / model / "config.json").write_text("{}", "utf-8")
-
-
-@pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout with its model, and no other named by the environment."""
-    monkeypatch.delenv("UNMASK_TEST_ASSETS", raising=False)
-    monkeypatch.delenv("UNMASK_TEST_MODELS", raising=False)
-    save(tmp_path / "models", "tiny-english")
-    return tmp_path
-
-
-def test_the_checkout_has_the_model_of_most_pages(kernels: Any, checkout: Path) -> None:
-    own = str(checkout / "models" / "tiny-english")
-    assert kernels.available(checkout) == {"models/tiny-english": own}
-    with pytest.raises(kernels.ConfigError, match="model tiny-english, which a tutorial loads, is"):
-        kernels.available(checkout / "elsewhere")
-
-
-def test_other_models_are_those_of_the_environment(
-    kernels: Any, checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    save(checkout / "assets" / "models", "albert-tiny-chinese")
-    save(checkout / "fetched", "antiberty")
-    monkeypatch.setenv("UNMASK_TEST_ASSETS", str(checkout / "assets"))
-    with pytest.raises(kernels.ConfigError, match="model antiberty, which a tutorial loads, is in"):
-        kernels.available(checkout)
-    monkeypatch.setenv("UNMASK_TEST_MODELS", str(checkout / "fetched"))
-    found = kernels.available(checkout)
-    assert found.keys() == kernels.MODELS.keys()
-    assert found["antiberty"] == str(checkout / "fetched" / "antiberty")
-
-
-def test_what_a_page_lacks_is_known(kernels: Any) -> None:
-    text = 'lm = unmask.load("antiberty")\n!unmask fill x -m ckiplab/albert-tiny-chinese\n'
-    assert kernels.lacking(text, {"antiberty"}) == ["ckiplab/albert-tiny-chinese"]
-    assert kernels.lacking(text, kernels.MODELS) == []
-    assert kernels.lacking("antiberty", {}) == []
-
-
-def test_the_kernel_is_this_python_with_this_checkout(kernels: Any, tmp_path: Path) -> None:
-    folder = kernels.make_kernel(tmp_path / "kernel", {"a/b": str(tmp_path)}, ROOT / "src")
-    spec = json.loads((folder / "kernels" / "python3" / "kernel.json").read_text("utf-8"))
-    assert spec["argv"][0] == sys.executable
-    given = spec["env"]
-    assert given["PYTHONPATH"] == str(ROOT / "src")
-    assert (given["OMP_NUM_THREADS"], given["HF_HUB_OFFLINE"]) == ("1", "1")
-    assert given["RAY_USAGE_STATS_ENABLED"] == "0"
-    start = next(Path(given["IPYTHONDIR"]).rglob("startup/*.py")).read_text("utf-8")
-    names: dict[str, object] = {}
-    here = Path.cwd()
-    (tmp_path / "page").mkdir()
-    os.chdir(tmp_path / "page")
-    try:
-        exec(compile(start, "startup", "exec"), names)
-    finally:
-        os.chdir(here)
-    assert (tmp_path / "page" / "a" / "b").resolve() == tmp_path.resolve()
-    assert names.keys() == {"__builtins__"}
-
-
-TUTORIAL = """\
----
-file_format: mystnb
-kernelspec:
-  name: python3
-  display_name: Python 3
----
-
+NOTEBOOK = {
+    "cells": [
+        {"cell_type": "markdown", "id": "a", "metadata": {}, "source": "# Other"},
+        {
+            "cell_type": "code",
+            "execution_count": 1,
+            "id": "b",
+            "metadata": {},
+            "outputs": [{"name": "stdout", "output_type": "stream", "text": "printed before"}],
+            "source": "1 / 0",
+        },
+    ],
+    "metadata": {"kernelspec": {"name": "python3"}, "language_info": {"name": "python"}},
+    "nbformat": 4,
+    "nbformat_minor": 5,
+}
+INDEX = """\
 # A page
 
-```{code-cell}
-import os, sys
-print(sys.executable, *sorted(os.listdir()))
-print("not shown", file=sys.stderr)
-```
-
-```{code-cell}
-!unmask --version
-!unmask nothing
-print(_exit_code)
-```
-
-Its [rows](results/table1-caption-bert/rows/), and [another page](other.md).
+Its [rows](results/table1-caption-bert/rows/), and [another page](other.ipynb).
 
 ```{toctree}
 other
 ```
 """
-LACKING = (
-    TUTORIAL.partition("```{code-cell}")[0]
-    + """
-```{code-cell}
-import unmask
-lm = unmask.load("antiberty")
-```
-"""
-)
 
 
 @pytest.mark.slow
-def test_a_page_is_run_and_a_folder_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_is_shown_and_a_folder_listed(tmp_path: Path) -> None:
     pytest.importorskip("myst_nb")
-    monkeypatch.delenv("UNMASK_TEST_ASSETS", raising=False)
     docs = tmp_path / "docs"
     docs.mkdir()
     for name in ("conf.py", "_sphinx", "_static"):
         (docs / name).symlink_to(DOCS / name)
-    for name in ("src", "models"):
-        (tmp_path / name).symlink_to(ROOT / name)
-    (docs / "index.md").write_text(TUTORIAL, "utf-8")
-    (docs / "other.md").write_text(LACKING, "utf-8")
+    (tmp_path / "src").symlink_to(ROOT / "src")
+    (docs / "index.md").write_text(INDEX, "utf-8")
+    (docs / "other.ipynb").write_text(json.dumps(NOTEBOOK), "utf-8")
     for name in (
         "how-to/kubernetes/a.yaml",
         "results/table1-caption-bert/rows/b & c.csv",
@@ -286,17 +198,11 @@ def test_a_page_is_run_and_a_folder_listed(tmp_path: Path, monkeypatch: pytest.M
         [*build, str(docs), str(out)], capture_output=True, text=True, check=False, cwd=tmp_path
     )
     assert done.returncode == 0, done.stderr
+    assert check_site.faults(out) == []
+    # as it is, without being run
+    assert "printed before" in (out / "other.html").read_text(encoding="utf-8")
     page = (out / "index.html").read_text(encoding="utf-8")
-    assert f"{sys.executable} models\n" in page
-    assert re.search(r"unmask \d+\.\d+\.\d+\n", page)
-    assert "no command" in page
-    assert "\n2\n" in page
-    assert "not shown</span>" not in page
-    assert check_site.faults(out, executed=True) == []
-    # what needs a model that is not here is not run, and says so
-    other = (out / "other.html").read_text(encoding="utf-8")
-    assert re.search(r"built where .*antiberty.* is missing, so its code was not run", other)
-    assert "cell_output" not in other
+    assert 'href="other.html"' in page
     # a folder that is linked to is a page, and its files are there
     assert 'href="results/table1-caption-bert/rows/index.html"' in page
     listed = (out / "results" / "table1-caption-bert" / "rows" / "index.html").read_text(

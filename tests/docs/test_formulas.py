@@ -17,11 +17,11 @@ pytest.importorskip("sphinx")
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from mdit_py_plugins.dollarmath import dollarmath_plugin
+from reading_pages import DOCS, pages, text_of
 
-DOCS = Path(__file__).parents[2] / "docs"
 sys.path.insert(0, str(DOCS))
 
-from _sphinx.formulas import mathml  # noqa: E402
+from _sphinx.formulas import mathml
 
 
 def _all(tokens: list[Token]) -> Iterator[Token]:
@@ -35,7 +35,7 @@ def formulas(page: Path) -> list[tuple[str, bool]]:
     reader = MarkdownIt("commonmark").enable("table").use(dollarmath_plugin, allow_space=False)
     return [
         (token.content, token.type == "math_block")
-        for token in _all(reader.parse(page.read_text(encoding="utf-8")))
+        for token in _all(reader.parse(text_of(page)))
         if token.type in ("math_inline", "math_block")
     ]
 
@@ -43,7 +43,7 @@ def formulas(page: Path) -> list[tuple[str, bool]]:
 @cache
 def of_all_pages() -> dict[Path, list[tuple[str, bool]]]:
     """Read when a test asks: every process that shares the tests imports this file."""
-    return {page: found for page in sorted(DOCS.rglob("*.md")) if (found := formulas(page))}
+    return {page: found for page in pages() if (found := formulas(page))}
 
 
 @pytest.mark.slow

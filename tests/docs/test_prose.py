@@ -4,6 +4,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from reading_pages import pages as all_pages
+from reading_pages import text_of
+
 ROOT = Path(__file__).parents[2]
 # what to write instead is in CONTRIBUTING, under "Prose"
 RULED_OUT = (
@@ -28,14 +31,14 @@ PATTERNS = [re.compile(phrase) for phrase in RULED_OUT]
 def _read() -> Iterator[tuple[Path, str]]:
     """Pages, changelog, cards, scripts of results and the command line, each as one line."""
     pages = [ROOT / name for name in ("README.md", "CHANGELOG.md", "SECURITY.md")]
-    pages += [*ROOT.glob("docs/**/*.md"), *ROOT.glob("docs/results/**/reading.*")]
+    pages += [*all_pages(), *ROOT.glob("docs/results/**/reading.*")]
     pages += [*ROOT.glob("models/*/README.md"), *ROOT.glob("runs/*.py")]
     pages += [
         *ROOT.glob("src/unmask/cli/*.py"),
         *ROOT.glob("src/unmask/evaluation/reports/**/*.py"),
     ]
     for path in pages:
-        yield path.relative_to(ROOT), " ".join(path.read_text(encoding="utf-8").split())
+        yield path.relative_to(ROOT), " ".join(text_of(path).split())
     contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     before, rest = contributing.split("## Prose\n")
     yield Path("CONTRIBUTING.md"), before + rest.split("\n## ")[1]

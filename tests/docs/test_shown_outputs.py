@@ -9,21 +9,21 @@ from typing import Any
 
 import pytest
 from assets import real_model
+from reading_pages import alike, text_of
 
 from unmask import cli
 
 ROOT = Path(__file__).parents[2]
 BODY = r"((?:(?!```).*\n)*)```"
 SHOWN = re.compile(rf"^```(python|sh)\n{BODY}\n\n```text\n{BODY}$", re.MULTILINE)
-NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
 MODELS = {
     "models/tiny-english": "tiny-english",
     "ckiplab/albert-tiny-chinese": "albert-tiny-chinese",
     "antiberty": "antiberty",
 }
 OTHERS = {
-    "docs/tutorials/two-blanks.md": "the Chinese model",
-    "docs/tutorials/several-blanks.md": "the Chinese and the antibody model",
+    "docs/tutorials/two-blanks.ipynb": "the Chinese model",
+    "docs/tutorials/several-blanks.ipynb": "the Chinese and the antibody model",
 }
 pages = pytest.mark.parametrize(
     "page",
@@ -36,15 +36,7 @@ pages = pytest.mark.parametrize(
 
 
 def blocks(page: str) -> list[tuple[str, str, str]]:
-    return SHOWN.findall((ROOT / page).read_text(encoding="utf-8"))
-
-
-def alike(found: str, shown: str) -> None:
-    """Words and their order; numbers to a twentieth, for an estimate draws from the model."""
-    assert NUMBER.sub("#", found).split() == NUMBER.sub("#", shown).split()
-    for one, other in zip(NUMBER.findall(found), NUMBER.findall(shown), strict=True):
-        a, b = (float(text.replace(",", "")) for text in (one, other))
-        assert a == pytest.approx(b, rel=0.05, abs=0.002), (one, other)
+    return SHOWN.findall(text_of(ROOT / page))
 
 
 @pytest.mark.real

@@ -1,44 +1,53 @@
-"""What tutorials claim in their prose is so: their cells are run here, and what they made is asked.
+"""What tutorials show and claim is so: their cells are run here once, in an empty folder.
 
-A page is run once, in an empty folder, as the documentation's build runs it. Names are kept as they
-were at the end of each section, under its heading.
+Outputs are compared with those that the notebook has: words alike, numbers to a twentieth, pictures
+nearly. Names are kept as they were at the end of each section, under its heading, for what the
+prose claims.
 """
 
+import base64
+import io
 import math
 import os
 import re
 import shlex
+import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 
-pytest.importorskip("myst_nb")
+pytest.importorskip("nbformat")
 
 from IPython.core.interactiveshell import InteractiveShell
-from myst_nb.core.read import read_myst_markdown_notebook
 from read_once import reading_once
+from reading_pages import DOCS, ROOT, alike, notebook
 from traitlets.config import Config
 
 import unmask
 from unmask.cli import main
 from unmask.evaluation.run import read_run
 
-ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
+sys.path.insert(0, str(ROOT / "runs"))
+
+import notebooks
 
 pytestmark = pytest.mark.slow
 
 Names = Mapping[str, Any]
+# of an object, where it has no other description
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
-def run(page: str, kernels: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+def run(page: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each heading of a page with the names that there are at the end of its section."""
-    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
-    models = kernels.available()
-    if missing := kernels.lacking(text, models):
+    book = notebook(DOCS / f"{page}.ipynb")
+    models = notebooks.available()
+    if missing := notebooks.lacking("\n".join(code_of(book)), models):
         pytest.skip(f"{page} loads {', '.join(missing)}, which is not here")
     for name, folder in models.items():
         Path(name).parent.mkdir(exist_ok=True)
@@ -46,25 +55,78 @@ def run(page: str, kernels: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     shell = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
     shell.reset(new_session=False)
     shell.system = commands_of(shell)
+    results: list[dict[str, Any]] = []
+    shell.displayhook.write_output_prompt = lambda: None
+    shell.displayhook.write_format_data = lambda data, about=None: results.append(data)
     heading = ""
     try:
-        for cell in read_myst_markdown_notebook(text).cells:
+        for cell in book.cells:
             if cell.cell_type == "code":
-                shell.run_cell(cell.source).raise_error()
+                results.clear()
+                with redirect_stdout(io.TextIOWrapper(io.BytesIO(), "utf-8")) as printed:
+                    shell.run_cell(cell.source).raise_error()
                 # a command that fails does not stop a notebook
                 assert shell.user_ns.get("_exit_code", 0) == 0, cell.source
-            elif found := re.findall(r"^#+ (.*)$", cell.source, re.MULTILINE):
+                printed.seek(0)
+                compare(cell, printed.read(), results)
+            elif titles := re.findall(r"^#+ (.*)$", cell.source, re.MULTILINE):
                 yield heading, dict(shell.user_ns)
-                heading = found[-1]
+                heading = titles[-1]
         yield heading, dict(shell.user_ns)
     finally:
         # a shell takes the place of __main__, which tests that start processes ask
         shell.restore_sys_module_state()
 
 
+def code_of(book: Any) -> list[str]:
+    return [cell.source for cell in book.cells if cell.cell_type == "code"]
+
+
+def compare(cell: Any, printed: str, results: list[dict[str, Any]]) -> None:
+    """What a cell printed and returned, with what the notebook shows under it."""
+    shown = {"stream": "", "execute_result": []}
+    for output in cell.outputs:
+        if output.output_type == "stream":
+            shown["stream"] += output.text
+        else:
+            shown["execute_result"].append(output.data)
+    alike(printed, shown["stream"])
+    assert len(results) == len(shown["execute_result"]), cell.source
+    for one, other in zip(results, shown["execute_result"], strict=True):
+        assert one.keys() == other.keys(), cell.source
+        alike(ADDRESS.sub("", one["text/plain"]), ADDRESS.sub("", other["text/plain"]))
+        if "image/png" in one:
+            alike_pictures(one["image/png"], other["image/png"])
+
+
+def alike_pictures(one: Any, other: str) -> None:
+    """The same size but for a few pixels, and hardly a pixel of another colour."""
+    pictures = []
+    for data in (one, other):
+        content = base64.b64decode(data) if isinstance(data, str) else data
+        with Image.open(io.BytesIO(content)) as picture:
+            pictures.append(np.asarray(picture.convert("L").resize((200, 200)), float))
+    assert np.abs(pictures[0] - pictures[1]).mean() < 2
+
+
+def test_another_picture_is_seen() -> None:
+    books = [notebook(DOCS / f"{page}.ipynb") for page in ("quick-start", "tutorials/dependence")]
+    data = [
+        output.data["image/png"]
+        for book in books
+        for cell in book.cells
+        for output in cell.get("outputs", ())
+        if "image/png" in output.get("data", ())
+    ]
+    alike_pictures(data[0], data[0])
+    for other in data[1:]:
+        with pytest.raises(AssertionError):
+            alike_pictures(data[0], other)
+
+
 def commands_of(shell: InteractiveShell) -> Callable[[str], None]:
     """What `!` runs: `unmask` in this process, for to start it takes longer than what it does."""
-    outside = shell.system
+    outside = shell.system_piped
 
     def run_command(line: str) -> None:
         words = shlex.split(shell.var_expand(line, depth=1))
@@ -83,19 +145,16 @@ def tutorial(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Run a page, and be in the folder where it ran."""
     kept: dict[str, tuple[Path, dict[str, Names]]] = {}
     with reading_once(), pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(DOCS))
-        from _sphinx import kernels
-
         commands = tmp_path_factory.mktemp("kernel") / "kernel"
-        kernels.make_kernel(commands, {}, ROOT / "src")
-        for name, value in kernels._environment(commands, ROOT / "src").items():
+        notebooks.make_kernel(commands, {})
+        for name, value in notebooks.environment(commands).items():
             patch.setenv(name, value)
 
         def sections(page: str) -> dict[str, Names]:
             if page not in kept:
                 folder = tmp_path_factory.mktemp("page")
                 patch.chdir(folder)
-                kept[page] = folder, dict(run(page, kernels))
+                kept[page] = folder, dict(run(page))
             patch.chdir(kept[page][0])
             return kept[page][1]
 

@@ -24,8 +24,6 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 ROOT = Path(__file__).parents[2]
 # results and decisions tell what was; the reference is made from docstrings and help
 OTHERWISE = ("results", "decisions", "reference", "tutorials")
-# pages that the documentation's build runs
-NOTEBOOK = "file_format: mystnb"
 # programs that run another
 WRAPPERS = ("srun", "ray")
 FENCE = re.compile(r"^( *)```([^\n`]*)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
@@ -70,15 +68,12 @@ class Command:
 
 
 def pages() -> list[Path]:
-    """README and every page of the documentation whose code is not run by its build."""
+    """README and every page of the documentation that is no notebook."""
     docs = ROOT / "docs"
     found = (
         page for page in docs.rglob("*.md") if page.relative_to(docs).parts[0] not in OTHERWISE
     )
-    kept = [
-        page for page in sorted(found) if NOTEBOOK not in page.read_text(encoding="utf-8")[:300]
-    ]
-    return [ROOT / "README.md", *kept]
+    return [ROOT / "README.md", *sorted(found)]
 
 
 def blocks(page: Path) -> list[Block]:

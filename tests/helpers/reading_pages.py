@@ -1,0 +1,48 @@
+"""Pages of the documentation as text: a notebook is Markdown with its code fenced."""
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
+
+
+def pages() -> list[Path]:
+    """Every page, in whichever form."""
+    return sorted([*DOCS.rglob("*.md"), *DOCS.rglob("*.ipynb")])
+
+
+def text_of(page: Path) -> str:
+    """What an author wrote, without outputs."""
+    if page.suffix != ".ipynb":
+        return page.read_text(encoding="utf-8")
+    return "\n\n".join(
+        cell.source if cell.cell_type == "markdown" else f"```{{code-cell}}\n{cell.source}\n```"
+        for cell in notebook(page).cells
+    )
+
+
+def notebook(page: Path) -> Any:
+    """A notebook as nbformat reads it."""
+    nbformat = pytest.importorskip("nbformat")
+    return nbformat.read(page, as_version=4)
+
+
+def alike(printed: str, shown: str) -> None:
+    """Words and their order; numbers to a twentieth, for an estimate draws from the model."""
+    assert NUMBER.sub("#", printed).split() == NUMBER.sub("#", shown).split()
+    for one, other in zip(NUMBER.findall(printed), NUMBER.findall(shown), strict=True):
+        a, b = (float(text.replace(",", "")) for text in (one, other))
+        assert a == pytest.approx(b, rel=0.05, abs=0.002), (one, other)
+
+
+def read_redirects() -> dict[str, str]:
+    """Where addresses of merged pages lead, by docs/conf.py."""
+    settings = (DOCS / "conf.py").read_text(encoding="utf-8")
+    (redirects,) = re.findall(r"^redirects = (\{.*?^\})$", settings, re.M | re.S)
+    return dict(ast.literal_eval(redirects))
