@@ -48,8 +48,10 @@ import subprocess
 import sys
 
 command = [sys.executable, "-m", "unmask", *sys.argv[1:]]
-with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
-    pass
+with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+    for line in process.stderr:
+        sys.stderr.buffer.write(line)
+        sys.stderr.flush()
 sys.exit(process.returncode)
 """
 
@@ -130,7 +132,9 @@ def execute(path: Path, models: Mapping[str, str]) -> None:
     notebook = nbformat.read(path, as_version=4)
     with tempfile.TemporaryDirectory() as place, tempfile.TemporaryDirectory() as kernel:
         os.environ["JUPYTER_PATH"] = str(make_kernel(Path(kernel), models))
-        NotebookClient(notebook, timeout=600, resources={"metadata": {"path": place}}).execute()
+        NotebookClient(
+            notebook, timeout=600, coalesce_streams=True, resources={"metadata": {"path": place}}
+        ).execute()
     for number, cell in enumerate(notebook.cells):
         cell.id = f"cell-{number}"
         cell.metadata.pop("execution", None)
