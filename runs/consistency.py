@@ -1,17 +1,21 @@
 """Renew docs/results/consistency.md from the rows of `unmask consistency`, models side by side.
 
-    python runs/consistency.py                           # the tables of the page, and pictures
-    python runs/consistency.py keep FOLDER NAME          # keep the rows of a run, without texts
+    python runs/consistency.py                           # tables, CSV files and pictures
+    python runs/consistency.py keep FOLDER NAME [DRAW]   # keep the rows of a run, without texts
     python runs/consistency.py check MODEL CORPUS [N]    # N texts (20) against the definitions
+    python runs/consistency.py antibodies DATA CSV [N]   # variants of two antibodies as a corpus
 
 Rows are those of `unmask consistency [CORPUS] -m MODEL -o FOLDER/`; the corpora of other languages
-are in runs/sentences. Intervals are those of a bootstrap over texts, all pairs of a text together.
-People write the sentences of the page.
+are in runs/sentences. DRAW 1 are other blanks of the same texts (`--seed 1`), so that models with
+different tokenizers have enough pairs of the same words. Intervals are those of a bootstrap over
+texts, all pairs of a text together. People write the sentences of the page.
 """
 
 import csv
+import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -23,7 +27,7 @@ import pyarrow.parquet as pq
 from scipy.stats import spearmanr
 
 from unmask.plots.saving import save_figure
-from unmask.resampling import means
+from unmask.resampling import Estimate, means
 from unmask.sequences.consistency.measuring import PAIRS
 from unmask.sequences.consistency.result import Consistency
 from unmask.sequences.paths import drawn_orders
@@ -31,11 +35,24 @@ from unmask.sequences.paths import drawn_orders
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "results" / "consistency.md"
 ROWS = PAGE.with_suffix("")
-ENGLISH = ("tiny-english", "caption-bert", "english-distil")
+# measured on pairs of the same words; and one of which machine time allowed fewer texts
+SMALL = ("tiny-english", "caption-bert", "any-rate")
+ENGLISH = (*SMALL, "english-distil")
 OTHERS = ("albert-tiny-chinese", "albert-kor-base", "antiberty")
-# which corpora are not our own: their words are not published either
+# whose corpora are not our own: their words are not published either
 FOREIGN = ("antiberty",)
 DRAWS, SEED = 2000, 0
+# what the page shows of every model; all of it is in the CSV files
+SHOWN = (
+    *(f"incompatibility{rest}" for rest in ("_adjacent", "_share_adjacent", "_random")),
+    "construction_spread_adjacent",
+    "order_difference_adjacent",
+    "order_difference_size_adjacent",
+    "marginal_divergence_adjacent",
+    "ensemble_gain_adjacent",
+    "order_deviation",
+    "verdict_flips",
+)
 
 Row = Mapping[str, Any]
 Number = Callable[[Row], float]
@@ -63,7 +80,7 @@ TARGETS: dict[str, Number] = {
 }
 
 
-def keep(folder: str, name: str) -> None:
+def keep(folder: str, name: str, draw: str = "0") -> None:
     """The rows of a run as one file, with ids in place of texts."""
     parts = sorted(Path(folder).glob("part-*.parquet"))
     table = pa.concat_tables([pq.read_table(part) for part in parts])
@@ -71,33 +88,52 @@ def keep(folder: str, name: str) -> None:
     dropped |= {"first_token", "second_token"} if name in FOREIGN else set()
     table = table.drop_columns([one for one in table.column_names if one in dropped])
     ROWS.mkdir(exist_ok=True)
-    pq.write_table(table.replace_schema_metadata(None), ROWS / f"{name}.parquet")
+    pq.write_table(table.replace_schema_metadata(None), _place(name, draw, ROWS))
 
 
-def read(names: Iterable[str], folder: Path = ROWS) -> dict[str, Consistency]:
+def _place(name: str, draw: str, folder: Path) -> Path:
+    return folder / (f"{name}.parquet" if draw == "0" else f"{name}-draw-{draw}.parquet")
+
+
+def read(names: Iterable[str], folder: Path = ROWS, draw: str = "0") -> dict[str, Consistency]:
     """What models answered, of those that were measured."""
+    places = {name: _place(name, draw, folder) for name in names}
     return {
-        name: Consistency(pq.read_table(folder / f"{name}.parquet").to_pylist(), {"model": name})
-        for name in names
-        if (folder / f"{name}.parquet").exists()
+        name: Consistency(pq.read_table(place).to_pylist(), {"model": name})
+        for name, place in places.items()
+        if place.exists()
     }
 
 
 # --- the tables of the page ----------------------------------------------------------------------
 
+Lines = Iterable[str]
 
-def blocks(folder: Path = ROWS) -> dict[str, Iterable[str]]:
-    """The lines of each table, by the name of its place."""
+
+def made(folder: Path = ROWS) -> tuple[dict[str, Lines], dict[str, Lines]]:
+    """The lines of each table of the page, and of those that are CSV files."""
     english, others = read(ENGLISH, folder), read(OTHERS, folder)
     first, *rest = english.values()
-    return {
-        "english": [first.compare(*rest)],
-        "others": _values(others),
-        "words": _words({**english, **others}),
-        "same pairs": _same_pairs(english),
-        "predictions": _predictions(english),
-        "agreement": _agreement(english),
+    names, pairs = list(SMALL), _shared_pairs(folder)
+    predictions = list(_predictions(dict(zip(names, pairs, strict=True))))
+    blocks = {
+        "english": _values(english, SHOWN),
+        "others": _values(others, SHOWN),
+        "same pairs": _same_pairs(names, pairs),
+        "predictions": [line for line in predictions if "ensemble" not in line],
+        "agreement": _agreement(english, names, pairs),
     }
+    tables = {
+        "english": [first.compare(*rest)],
+        "values": _values({**english, **others}),
+        "predictions": predictions,
+    }
+    return blocks, tables
+
+
+def files() -> dict[Path, str]:
+    """The page and the CSV files, by their paths."""
+    return marked_page.made(PAGE, *made())
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
@@ -107,79 +143,76 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
         yield f"| {' | '.join(row)} |"
 
 
-def _values(models: Mapping[str, Consistency]) -> Iterator[str]:
-    """Models that have no text in common."""
+def _values(models: Mapping[str, Consistency], keys: Sequence[str] = ()) -> Iterator[str]:
+    """Each statistic of each model, with its interval, on the texts of that model."""
     every = [{one.key: one for one in answers.statistics} for answers in models.values()]
     rows = []
     for key, first in {key: one for some in every for key, one in some.items()}.items():
-        cells = [f"{first.title}, {first.unit}"]
-        for some in every:
-            one = some.get(key)
-            ends = one and f"[{one.estimate.low:z.3f}, {one.estimate.high:z.3f}]"
-            cells.append(f"{one.estimate.value:z.3f} {ends} ({one.texts})" if one else "–")
-        rows.append(cells)
-    return _table(["statistic (texts)", *models], rows)
+        if not keys or key in keys:
+            cells = [_cell(some[key].estimate) if key in some else "–" for some in every]
+            rows.append([f"{first.title}, {first.unit}", *cells])
+    counts = [str(len(answers.numbers)) for answers in models.values()]
+    return _table(["statistic", *models], [["texts", *counts], *rows])
 
 
-def _words(models: Mapping[str, Consistency]) -> Iterator[str]:
-    for name, one in models.items():
-        yield f"### {name}\n"
-        yield from (f"- {line}" for line in str(one).split("\n\n")[-1].splitlines())
-        yield f"\n![J by distance, and the spread of orders](consistency/{name}.png)\n"
+def _cell(one: Estimate) -> str:
+    return f"{one.value:z.3f} [{one.low:z.3f}, {one.high:z.3f}]"
 
 
-def _pairs(answers: Consistency) -> dict[tuple[str, ...], Row]:
-    """The pairs of blanks that have a J, by text and words."""
+def _pairs(answers: Iterable[Consistency]) -> dict[tuple[str, ...], Row]:
+    """The pairs of blanks that have a J, by text and words, each once."""
     return {
         (row["text_id"], row["part"], row["first_token"], row["second_token"]): row
-        for row in answers.rows
+        for one in answers
+        for row in one.rows
         if row["part"] in PAIRS and row["incompatibility"] is not None
     }
 
 
-def _shared(models: Iterable[Consistency]) -> list[list[Row]]:
+def _shared_pairs(folder: Path = ROWS) -> list[list[Row]]:
     """The rows of the same words in the same texts, a list per model."""
-    every = [_pairs(one) for one in models]
+    draws = [read(SMALL, folder, draw) for draw in ("0", "1")]
+    every = [_pairs(some[name] for some in draws if name in some) for name in SMALL]
     keys = [key for key in every[0] if all(key in one for one in every)]
     return [[one[key] for key in keys] for one in every]
 
 
-def _same_pairs(models: Mapping[str, Consistency]) -> Iterator[str]:
-    """P-NLL of three joints on the pairs that all models have."""
+def _same_pairs(names: Sequence[str], pairs: Sequence[Sequence[Row]]) -> Iterator[str]:
+    """P-NLL of joints on the pairs that all models have."""
     rows = []
-    for name, some in zip(models, _shared(models.values()), strict=True):
-        texts = [row["text_id"] for row in some]
+    for name, some in zip(names, pairs, strict=True):
         columns = {
+            "J, bits": [row["incompatibility"] for row in some],
             "log-pool": [-row["log_pool"] / 2 for row in some],
             "the ensemble": [-row["ensemble"] / 2 for row in some],
             "one order": [
                 -(row["first_then_second"] + row["second_then_first"]) / 4 for row in some
             ],
+            "in parallel": [-row["independent"] / 2 for row in some],
+            "the ensemble minus log-pool": [
+                (row["log_pool"] - row["ensemble"]) / 2 for row in some
+            ],
         }
-        pool, ensemble, _ = columns.values()
-        gap = [b - a for a, b in zip(pool, ensemble, strict=True)]
-        made = means([*columns.values(), gap], texts)
-        cells = [f"{one.value:z.3f} [{one.low:z.3f}, {one.high:z.3f}]" for one in made]
-        rows.append([name, f"{np.mean([row['incompatibility'] for row in some]):.3f}", *cells])
-    head = [f"model ({len(gap)} pairs)", "J", *columns, "the ensemble less log-pool"]
-    return _table(head, rows)
+        estimates = means(list(columns.values()), [row["text_id"] for row in some])
+        rows.append([name, *map(_cell, estimates)])
+    return _table(["model", *columns], rows)
 
 
-def _predictions(models: Mapping[str, Consistency]) -> Iterator[str]:
-    """Rank correlations over the pairs of each model."""
+def _predictions(models: Mapping[str, Sequence[Row]]) -> Iterator[str]:
+    """Rank correlations over the same pairs of each model."""
     rows = []
     for title, target in {"J": NUMBERS["J"], **TARGETS}.items():
         for name, number in NUMBERS.items():
             if number is not target:
-                cells = [_correlation(one, number, target) for one in models.values()]
+                cells = [_correlation(some, some, number, target) for some in models.values()]
                 rows.append([title, name, *cells])
     return _table(["what", "by", *models], rows)
 
 
-def _correlation(answers: Consistency, first: Number, second: Number) -> str:
+def _correlation(ours: Sequence[Row], theirs: Sequence[Row], first: Number, second: Number) -> str:
     texts: dict[str, list[tuple[float, float]]] = {}
-    for row in _pairs(answers).values():
-        texts.setdefault(row["text_id"], []).append((first(row), second(row)))
+    for one, other in zip(ours, theirs, strict=True):
+        texts.setdefault(one["text_id"], []).append((first(one), second(other)))
     return interval(list(texts.values()))
 
 
@@ -199,24 +232,48 @@ def interval(groups: Sequence[Sequence[tuple[float, float]]]) -> str:
     return f"{value(groups):.2f} [{low:.2f}, {high:.2f}]"
 
 
-def _agreement(models: Mapping[str, Consistency]) -> Iterator[str]:
-    """Rank correlations between models: of pairs and of texts."""
-    names, rows = list(models), []
-    for place, one in enumerate(names):
-        for other in names[place + 1 :]:
-            cells = [f"{one}, {other}"]
-            shared = _shared([models[one], models[other]])
-            for number in list(NUMBERS.values())[:3]:
-                texts: dict[str, list[tuple[float, float]]] = {}
-                for a, b in zip(*shared, strict=True):
-                    texts.setdefault(a["text_id"], []).append((number(a), number(b)))
-                cells.append(interval(list(texts.values())))
-            key, numbers = "order_deviation", (models[one].numbers, models[other].numbers)
-            both = [text for text in numbers[0] if key in numbers[1].get(text, {})]
-            spreads = [[(numbers[0][text][key], numbers[1][text][key])] for text in both]
-            rows.append([*cells, interval(spreads), f"{len(shared[0])}, {len(both)}"])
+def _agreement(
+    models: Mapping[str, Consistency], names: Sequence[str], pairs: Sequence[Sequence[Row]]
+) -> Iterator[str]:
+    """Rank correlations between models: of the same pairs, and of the texts that both have."""
+    rows, key = [], "order_deviation"
+    for place, other in ((m, n) for n in range(len(names)) for m in range(n)):
+        cells = [
+            _correlation(pairs[place], pairs[other], number, number)
+            for number in list(NUMBERS.values())[:3]
+        ]
+        first, second = models[names[place]].numbers, models[names[other]].numbers
+        both = [text for text in first if key in first[text] and key in second.get(text, {})]
+        spreads = [[(first[text][key], second[text][key])] for text in both]
+        title = f"{names[place]}, {names[other]}"
+        rows.append([title, *cells, interval(spreads), f"{len(pairs[place])}, {len(both)}"])
     head = ["models", *list(NUMBERS)[:3], "spread of random orders", "pairs, texts"]
     return _table(head, rows)
+
+
+# --- a corpus of antibodies ----------------------------------------------------------------------
+
+
+def antibodies(data: str, output: str, count: str = "8") -> None:
+    """Variants between germline and mature, those with the smallest hashes, residues spaced."""
+    chains = json.loads((Path(data) / "sequences.json").read_text("utf-8"))
+    sequences = []
+    for name in sorted(Path(data).glob("*.csv")):
+        chain = chains[name.stem.partition("-")[0]]
+        with name.open(encoding="utf-8", newline="") as file:
+            bits = sorted({row["variant"] for row in csv.DictReader(file)}, key=_digest)
+        for some in bits[: int(count) // 2]:
+            residues = list(chain["germline"])
+            for bit, place, own in zip(
+                some, chain["positions"], chain["somatic_residues"], strict=True
+            ):
+                residues[place - 1] = own if bit == "1" else residues[place - 1]
+            sequences.append(" ".join(residues))
+    Path(output).write_text("\n".join(["text", *sequences]) + "\n", "utf-8")
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
 
 
 # --- against the definitions ---------------------------------------------------------------------
@@ -279,15 +336,15 @@ def check(place: str, corpus: str, count: str = "20") -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Keep, check, or renew the page."""
-    if arguments[:1] == ["keep"]:
-        keep(*arguments[1:])
-    elif arguments[:1] == ["check"]:
-        check(*arguments[1:])
-    else:
-        marked_page.write_blocks(PAGE, blocks())
-        for name, one in read([*ENGLISH, *OTHERS]).items():
-            save_figure(one.plot(), ROWS / f"{name}.png")
+    """Keep, check, write a corpus, or renew the page."""
+    ways: dict[str, Callable[..., None]] = {"keep": keep, "check": check, "antibodies": antibodies}
+    if arguments:
+        ways[arguments[0]](*arguments[1:])
+        return
+    for path, text in files().items():
+        path.write_text(text, "utf-8")
+    for name, one in read([*ENGLISH, *OTHERS]).items():
+        save_figure(one.plot(), ROWS / f"{name}.png")
 
 
 if __name__ == "__main__":

@@ -2,17 +2,17 @@
 
     python runs/elbo.py --blimp FOLDER --model models/tiny-english --pieces PIECES
     python runs/elbo.py --collect PIECES [PIECES ...] --output docs/results/elbo.json
-    python runs/elbo.py --rows docs/results/elbo.json --output docs/results/elbo.md
+    python runs/elbo.py --rows docs/results/elbo.json    # the tables of docs/results/elbo.md
 
 The first measures, a piece per paradigm, and leaves out pieces that are there. Masks that several
 draws of a text share run once, so its time is not that of `unmask score`; a few texts of each piece
-are scored by the library as well, and must have the same numbers. Rows have no text.
+are scored by the library as well, and must have the same numbers. Rows have no text. Models that
+the output has already stay there.
 """
 
 import argparse
 import json
 import sys
-import textwrap
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -20,12 +20,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import marked_page
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 import unmask
 from unmask.durable import write_text
+from unmask.markup import markdown
 from unmask.model.row_reader import RowReader
 from unmask.names import model_name
 from unmask.printable import printable
@@ -44,7 +46,9 @@ SHOWN = (8, 32, 128)
 # as many draws as the text has tokens: the forward passes of `unmasking`
 EQUAL = "tokens"
 RESAMPLES = 10_000
-PARADIGMS = 67
+EQUAL_NAME = "as many as tokens"
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "results" / "elbo.md"
 # of each piece, texts that the library scores too; a difference of their scores that is rounding
 CHECKED, SAME = 2, 1e-4
 
@@ -128,12 +132,17 @@ def measure(chosen: argparse.Namespace) -> None:
         print(paradigm, about["seconds"], file=sys.stderr, flush=True)
 
 
-def collected(folders: Sequence[Path]) -> Record:
-    """All pieces of all models."""
-    models: dict[str, list[Record]] = {}
-    seconds: dict[str, float] = {}
-    for path in sorted(path for folder in folders for path in folder.glob("*.json")):
-        part = json.loads(path.read_text(encoding="utf-8"))
+def collected(folders: Sequence[Path], output: Path) -> Record:
+    """All pieces of all models, beside the models that were collected before."""
+    before = json.loads(output.read_text(encoding="utf-8")) if output.exists() else {}
+    paths = sorted(path for folder in folders for path in folder.glob("*.json"))
+    parts = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    new = {part["model"] for part in parts}
+    models, seconds = (
+        {name: one for name, one in before.get(key, {}).items() if name not in new}
+        for key in ("models", "seconds")
+    )
+    for part in parts:
         models.setdefault(part["model"], []).extend(part["rows"])
         seconds[part["model"]] = round(seconds.get(part["model"], 0.0) + part["seconds"], 1)
     named = {name: version(name) for name in ("torch", "transformers")}
@@ -181,111 +190,83 @@ def flips(own: Numbers) -> tuple[Numbers, Numbers]:
     return apart.any(axis=(1, 2)).astype(float), apart.sum(axis=(1, 2)) / (seeds * (seeds - 1))
 
 
-def page(record: Record) -> Iterator[str]:
-    yield "# Verdicts by a noisy bound and by a log-probability\n"
-    yield paragraph(
-        "How often does the seed of [`elbo`](../how-to/score.md) decide which sentence of a",
-        "minimal pair wins, and how many forward passes does a verdict take? Measured by",
-        "`runs/elbo.py` on BLiMP: of each paradigm some pairs, the first in the hashed order of",
-        "their ids. Rows with ids and log-ratios, without text, are in [elbo.json](elbo.json).",
-    )
-    yield paragraph(
-        "**Two quantities.** `unmasking` (left to right) is the exact log-probability along one",
-        "order of the tokens, one forward pass per token: the same number whenever it is asked",
-        "for. `elbo` estimates the mean of such log-probabilities over *all* orders, a lower bound",
-        "of the log-probability of a text whose order is drawn at random; every draw is a forward",
-        "pass, and the estimate has noise. Neither approximates the other, and their accuracies",
-        "can differ even without noise.",
-    )
-    yield paragraph(
-        f"Every number of draws was taken with {record['seeds']} seeds; fewer draws are the first",
-        "of those with more. Both texts of a pair have masks of their own. The numbers of hidden",
-        "tokens are spread evenly, as LLaDA's evaluation spreads them within a batch, which makes",
-        f"less noise than drawing them one by one. More than {SHOWN[-2]} draws take long, and were",
-        "taken of as many pairs as the tables say.",
-    )
-    if any(len({paradigm(row) for row in rows}) < PARADIGMS for rows in record["models"].values()):
-        yield paragraph(
-            f"Where there are fewer than BLiMP's {PARADIGMS} paradigms, they are not a random",
-            "sample of them: the first in the order of their names.",
-        )
-    if "any-rate" in record["models"]:
-        yield paragraph(
-            "**any-rate** is tiny-english, trained further by `runs/any_rate.py` with any share of",
-            "its tokens masked, as masked-diffusion models are trained and as `elbo` masks them.",
-        )
-    for model, own in record["models"].items():
-        yield from of_model(model, own, float(record["seconds"][model]), int(record["seeds"]))
-    named = ", ".join(f"{name} {number}" for name, number in record["versions"].items())
-    yield paragraph(
-        f"Intervals are of 95%: percentiles of {RESAMPLES:,} resamples of the pairs. Accuracies of",
-        f"`elbo` are means over the seeds. Made with {named}, float32, on a CPU.",
-    ).rstrip("\n")
+def tables(record: Record) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """The lines of each table of the page, and of those that are CSV files."""
+    models = record["models"]
+    seconds = [f"{record['seconds'][name] / 60:.0f}" for name in models]
+    about = [
+        f"| {markdown(name)} | {spread(rows)} | {passes(rows):.1f} | {minutes} |"
+        for (name, rows), minutes in zip(models.items(), seconds, strict=True)
+    ]
+    shares = [line for name, rows in models.items() for line in seeds_apart(name, rows)]
+    every = [line for name, rows in models.items() for line in accuracies(name, rows)]
+    shown = {EQUAL_NAME, *map(str, SHOWN)}
+    head = [
+        "| model | draws per text | pairs | passes | `elbo` | `unmasking` | difference |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    blocks = {
+        "measured": [
+            "| model | pairs | passes per verdict by `unmasking` | minutes of a core |",
+            "|---|---|---|---|",
+            *about,
+        ],
+        "seeds": [
+            "| model | draws per text | pairs | not all seeds agree | two seeds disagree |",
+            "|---|---|---|---|---|",
+            *shares,
+        ],
+        "accuracy": [*head, *(line for line in every if line.split(" | ")[1] in shown)],
+        "equal accuracy": [
+            "| model | draws of `elbo` | passes per verdict | as many as `unmasking` takes |",
+            "|---|---|---|---|",
+            *(f"| {markdown(name)} | {equal(rows)} |" for name, rows in models.items()),
+        ],
+    }
+    return blocks, {"accuracy": [*head, *every]}
 
 
-def paragraph(*lines: str) -> str:
-    return textwrap.fill(" ".join(lines), 118, break_on_hyphens=False) + "\n"
-
-
-def of_model(model: str, rows: Sequence[Record], seconds: float, seeds: int) -> Iterator[str]:
-    tokens = np.array([sum(row["tokens"]) for row in rows], dtype=np.float64)
-    yield f"## {printable(model)}\n"
-    yield paragraph(
-        f"{len(rows):,} pairs: {spread(rows)}. {tokens.mean():.1f} tokens in both texts, so many",
-        f"forward passes by `unmasking`. {seconds / 60:.0f} minutes of one core. The third column",
-        f"is the share of pairs on which not all {seeds} seeds agree, the last the share of",
-        "verdicts on which two seeds disagree.",
-    )
-    yield "| method, draws per text | pairs | differ among all seeds | between two seeds |"
-    yield "|---|---|---|---|"
-    yield f"| `unmasking` | {len(rows):,} | 0 | 0 |"
+def seeds_apart(name: str, rows: Sequence[Record]) -> Iterator[str]:
+    """How often verdicts of seeds differ, by the number of draws."""
     for draws in (str(n) for n in SHOWN if is_measured(rows, n)):
-        among, between = (interval(shares, ".3f") for shares in flips(verdicts(rows, draws)[0]))
-        count = len(verdicts(rows, draws)[1])
-        yield f"| `elbo`, {draws} | {count:,} | {among} | {between} |"
-    yield "\n| draws per text | pairs | passes per verdict | `elbo` | `unmasking` | difference |"
-    yield "|---|---|---|---|---|---|"
+        own, exact = verdicts(rows, draws)
+        among, between = (interval(shares, ".3f") for shares in flips(own))
+        yield f"| {markdown(name)} | {draws} | {len(exact):,} | {among} | {between} |"
+
+
+def accuracies(name: str, rows: Sequence[Record]) -> Iterator[str]:
+    """Both accuracies and their difference, by the number of draws."""
     for draws in (EQUAL, *(str(n) for n in COUNTS if is_measured(rows, n))):
         own, exact = verdicts(rows, draws)
-        passes, name = f"{tokens.mean():.1f}", "as many as tokens"
-        if draws != EQUAL:
-            passes, name = str(2 * int(draws)), draws
+        count = f"{passes(rows):.1f}" if draws == EQUAL else str(2 * int(draws))
+        title = EQUAL_NAME if draws == EQUAL else draws
         yield (
-            f"| {name} | {len(own):,} | {passes} | {own.mean():.3f} | {exact.mean():.3f} | "
-            f"{interval(own.mean(axis=1) - exact, '+.3f')} |"
+            f"| {markdown(name)} | {title} | {len(own):,} | {count} | {own.mean():.3f} | "
+            f"{exact.mean():.3f} | {interval(own.mean(axis=1) - exact, '+.3f')} |"
         )
-    yield "\n" + conclusion(rows, float(tokens.mean()))
 
 
-def paradigm(row: Record) -> str:
-    return str(row["id"]).partition("/")[0]
+def passes(rows: Sequence[Record]) -> float:
+    """Forward passes of a verdict by `unmasking`: the tokens of both texts."""
+    return float(np.mean([sum(row["tokens"]) for row in rows]))
 
 
 def spread(rows: Sequence[Record]) -> str:
     """How many pairs there are of how many paradigms."""
-    by_paradigm = Counter(map(paradigm, rows))
+    by_paradigm = Counter(str(row["id"]).partition("/")[0] for row in rows)
     counts = sorted(Counter(by_paradigm.values()).items(), reverse=True)
     return ", ".join(f"{pairs} of each of {paradigms} paradigms" for pairs, paradigms in counts)
 
 
-def conclusion(rows: Sequence[Record], passes: float) -> str:
-    """Passes per verdict at equal accuracy."""
+def equal(rows: Sequence[Record]) -> str:
+    """The fewest draws by which `elbo` is as accurate on the same pairs, and their passes."""
     counts = [n for n in COUNTS if is_measured(rows, n)]
     for count in counts:
         own, exact = verdicts(rows, str(count))
         if own.mean() >= exact.mean():
-            return paragraph(
-                "**Passes per verdict at equal accuracy**: the smallest of these numbers of draws",
-                f"by which `elbo` is as accurate as `unmasking` on the same pairs is {count} per",
-                f"text, {2 * count} passes per verdict; `unmasking` takes {passes:.1f}. Both are",
-                "point estimates: the intervals show how certain they are.",
-            )
-    return paragraph(
-        f"**Passes per verdict at equal accuracy**: by no number of draws up to {counts[-1]} does",
-        f"`elbo` reach the accuracy of `unmasking` on the same pairs, which takes {passes:.1f}",
-        f"passes per verdict; {counts[-1]} draws take {2 * counts[-1] / passes:.0f} times as many.",
-        "Where an interval of the difference holds 0, the two are not told apart.",
-    )
+            return f"{count} | {2 * count} | {2 * count / passes(rows):.1f} times"
+    most = 2 * counts[-1]
+    return f"more than {counts[-1]} | more than {most} | more than {most / passes(rows):.1f} times"
 
 
 def main() -> int:
@@ -309,10 +290,11 @@ def main() -> int:
             measure(chosen)
             return 0
         if chosen.collect is not None:
-            text = json.dumps(collected(chosen.collect))
+            text = json.dumps(collected(chosen.collect, chosen.output))
+            chosen.output.write_text(text + "\n", encoding="utf-8")
         else:
-            text = "\n".join(page(json.loads(chosen.rows.read_text(encoding="utf-8"))))
-        chosen.output.write_text(text + "\n", encoding="utf-8")
+            record = json.loads(chosen.rows.read_text(encoding="utf-8"))
+            marked_page.write_blocks(PAGE, *tables(record))
     except (unmask.UnmaskError, OSError, ValueError) as error:
         print(f"elbo: {printable(str(error))}", file=sys.stderr)
         return 2

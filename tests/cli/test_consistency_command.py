@@ -110,7 +110,7 @@ def _merged(folder: Path, output: Path) -> list[str]:
 def test_models_are_shown_side_by_side(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["consistency", "--compare", str(folder), str(folder)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "| statistic | unit | bert | bert | bert less bert |"
+    assert lines[0] == "| statistic | unit | bert | bert | bert minus bert |"
     assert "| +0.000 [0.000, 0.000] |" in lines[2]
 
 

@@ -338,21 +338,19 @@ def test_verdicts_that_differ_between_seeds_are_counted() -> None:
         "seconds": {HOSTILE: 60},
         "models": {HOSTILE: rows},
     }
-    lines = "\n".join(elbo_run.page(record)).splitlines()
-    by_method = table(lines, "method, draws per text")
-    assert by_method["`unmasking`"] == ["2", "0", "0"]
+    blocks, tables = elbo_run.tables(record)
+    (seeds,) = [line for line in blocks["seeds"][2:] if " | 32 | " in line]
     # of two pairs one has a seed that differs; of the twenty pairs of its seeds, eight disagree
-    assert by_method["`elbo`, 32"][0] == "2"
-    assert by_method["`elbo`, 32"][1].startswith("0.500 [")
-    assert by_method["`elbo`, 32"][2].startswith("0.200 [")
-    accuracies = table(lines, "draws per text")
-    assert accuracies["as many as tokens"][1:4] == ["6.0", "0.900", "0.000"]
-    assert accuracies["128"][4].startswith("+0.900 [")
-    said = " ".join(lines)
-    assert "is 1 per text, 2 passes per verdict; `unmasking` takes 6.0" in said
+    pairs, apart, between = seeds.split(" | ")[2:]
+    assert (pairs, apart[:7], between[:7]) == ("2", "0.500 [", "0.200 [")
+    by_draws = {line.split(" | ")[1]: line.split(" | ")[2:] for line in tables["accuracy"][2:]}
+    assert by_draws["as many as tokens"][:4] == ["2", "6.0", "0.900", "0.000"]
+    assert by_draws["128"][4].startswith("+0.900 [")
+    assert blocks["equal accuracy"][2].endswith("| 1 | 2 | 0.3 times |")
     for row in rows:
         row["unmasking"] = 1.0
-    assert "by no number of draws up to 128" in " ".join(" ".join(elbo_run.page(record)).split())
+    (line,) = elbo_run.tables(record)[0]["equal accuracy"][2:]
+    assert line.endswith("| more than 128 | more than 256 | more than 42.7 times |")
 
 
 @pytest.mark.slow
@@ -374,11 +372,24 @@ def test_what_is_measured_is_what_the_library_gives() -> None:
 def test_published_verdicts_are_made_of_rows_without_text() -> None:
     folder = ROOT / "docs" / "results"
     record = json.loads((folder / "elbo.json").read_text(encoding="utf-8"))
-    made = "\n".join(elbo_run.page(record)).splitlines()
-    assert made == (folder / "elbo.md").read_text(encoding="utf-8").splitlines()
+    files = marked_page.made(elbo_run.PAGE, *elbo_run.tables(record))
+    assert marked_page.stale(files) == []
+    check_sentences(files)
     for row in (row for rows in record["models"].values() for row in rows):
         assert set(row) == {"id", "tokens", "unmasking", "elbo"}
         assert re.fullmatch("[A-Za-z0-9_]+/[0-9]+", row["id"])
+
+
+def check_sentences(files: dict[Path, str]) -> None:
+    """Every decimal number in the sentences of a page stands in its tables or its CSV files."""
+    page, *tables = files.values()
+    blocks = re.findall("(?ms)^<!-- [^\\n]*: made by .*?^<!-- end of ", page)
+    # versions have more than one point
+    sentences, number = page, r"(?<![\d.])\d+\.\d+(?!\.?\d)"
+    for block in blocks:
+        sentences = sentences.replace(block, "")
+    numbers = set(re.findall(number, "".join([*blocks, *tables])))
+    assert set(re.findall(number, sentences)) - numbers == set()
 
 
 # a billion sentences

@@ -167,7 +167,7 @@ def test_statistics_are_those_of_their_definitions() -> None:
     assert value["construction_spread_adjacent"] == pytest.approx(0.5)
     assert value["order_difference_adjacent"] == pytest.approx(1.0)
     assert value["ensemble_gain_adjacent"] == pytest.approx((0.25 + 0.75 + 0.25) / 3)
-    assert value["ensemble_less_log_pool_adjacent"] == pytest.approx(0.5 / 3)
+    assert value["ensemble_minus_log_pool_adjacent"] == pytest.approx(0.5 / 3)
     assert value["order_deviation"] == pytest.approx(np.std([-11, -13, -9, -10], ddof=1) / 5)
     # three of four orders prefer the text: of the six pairs of orders three disagree
     assert value["verdict_flips"] == pytest.approx(3 / 6)
@@ -185,7 +185,7 @@ def test_two_models_are_compared_on_the_texts_that_both_have() -> None:
         [pair_row("b", incompatibility=0.5), pair_row("c", incompatibility=0.9)], {"model": "y"}
     )
     head, _, j, share, *_ = [line.split(" | ") for line in first.compare(second).splitlines()]
-    assert head[-3:] == ["x", "y", "y less x |"]
+    assert head[-3:] == ["x", "y", "y minus x |"]
     assert [cell.split(" ")[0] for cell in j[-3:]] == ["0.150", "0.700", "+0.300"]
     # a ratio of means has no difference by text
     assert share[-1] == "– |"

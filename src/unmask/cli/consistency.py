@@ -15,8 +15,6 @@ from unmask.names import CONSISTENCY_PASSES, ORDERS_DRAWN
 if TYPE_CHECKING:
     from unmask.jobs.kinds.consistency import ConsistencyKind
     from unmask.jobs.tally import Tally
-    from unmask.jobs.work import UnitRows
-    from unmask.records.rows import Row
     from unmask.sequences.consistency.result import Consistency
 
 # in a part and in a file alike: a text takes a thousand forward passes
@@ -93,14 +91,14 @@ class ConsistencyCommand(many.RowsCommand):
         source = inputs.read_input(self.input or (() if self.text else (own,)), self.text)
         given = many.GivenRows.of(source, self, piped_format="txt")
         given.check_header(["text"])
-        kind, kept = self._kind(source), _KeptRows()
+        kind, kept = self._kind(source), many.KeptRows()
 
         def conclude(tally: "Tally") -> int:
             from unmask.sequences.consistency.result import Consistency
 
             if many.is_folder(self) and self.shard is None:
                 self._write_card()
-            elif kept.units:
+            elif kept.rows:
                 print(Consistency(kept.rows, kind.options()))
             return many.concluded(self, kind, tally)
 
@@ -141,38 +139,20 @@ class ConsistencyCommand(many.RowsCommand):
         except StoreError as error:
             options.say(f"no card is written: {error}")
             return
-        drawn = BytesIO()
-        picture: str | None = _PICTURE
+        text = json.dumps(answers.to_dict(), indent=2, allow_nan=False) + "\n"
+        contents, drawn = {_JSON: text.encode()}, BytesIO()
         try:
             write_figure(answers.plot(), drawn, ".png")
-            places.write_whole(places.inside(folder, _PICTURE), drawn.getvalue())
+            contents[_PICTURE] = drawn.getvalue()
         except UnmaskError as error:
             options.say(f"the card has no picture: {error}")
-            picture = None
-        text = json.dumps(answers.to_dict(), indent=2, allow_nan=False) + "\n"
-        places.write_whole(places.inside(folder, _JSON), text.encode())
-        card = answers.card(picture=picture).encode()
-        places.write_whole(places.inside(folder, _CARD), card)
+        picture = _PICTURE if _PICTURE in contents else None
+        contents[_CARD] = answers.card(picture=picture).encode()
+        for name, content in contents.items():
+            places.write_whole(places.inside(folder, name), content)
         if not self.quiet:
             print(answers)
             options.say_written(os.path.join(self.output or "", _CARD))
-
-
-class _KeptRows:
-    """Rows that a table is made of."""
-
-    def __init__(self) -> None:
-        from unmask.jobs.tally import Tally
-
-        self.units, self.tally = 0, Tally()
-        self.rows: list[Row] = []
-
-    def write(self, number: int, rows: "UnitRows") -> None:
-        """The rows of the next unit."""
-        from unmask.jobs.single_file import rows_of
-
-        self.rows += rows_of(rows)
-        self.units += 1
 
 
 def read_consistency(folder: str) -> "Consistency":

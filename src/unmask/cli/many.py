@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from unmask.jobs.kinds import Kind
     from unmask.jobs.running import Job, LookAt, Outcome, RowStore
     from unmask.jobs.tally import Tally
+    from unmask.jobs.work import UnitRows
     from unmask.language_model import LanguageModel
-    from unmask.records.rows import Record
+    from unmask.records.rows import Record, Row
 
 # options that commands over rows share, each a field
 PREFIX = partial(option, "prefix for the names of new columns (default: none)", default="")
@@ -214,6 +215,22 @@ def write_rows(
     layout = FileLayout(names, output_format(output, format) or "csv")
     with growing(None if output == "-" else output, layout) as writer:
         writer.append(rows, Tally(1))
+
+
+class KeptRows:
+    """Rows that are kept for a table to be read, unless there are too many."""
+
+    def __init__(self, *, keep: bool = True) -> None:
+        from unmask.jobs.tally import Tally
+
+        self._keep, self.units, self.tally = keep, 0, Tally()
+        self.rows: list[Row] = []
+
+    def write(self, number: int, rows: "UnitRows") -> None:
+        """The rows of the next unit."""
+        from unmask.jobs.single_file import rows_of
+
+        self.rows += rows_of(rows) if self._keep else []
 
 
 # --- from rows to rows ---------------------------------------------------------------------------

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from unmask.jobs.kinds.score import ScoreKind
     from unmask.jobs.running import Job
     from unmask.jobs.tally import Tally
-    from unmask.jobs.work import UnitRows
     from unmask.records.rows import Record, Row
 
 # texts that are scored and written together: an interruption loses no more
@@ -43,7 +42,7 @@ class ScoreCommand(ScoreOptions):
         source = score_options.source_of(self)
         given = many.GivenRows.of(source, self, piped_format="txt", hold=True)
         given.check_header(score_options.named_columns(self))
-        kind, table = score_options.checked(self), _Table(keep=self.blimp is None)
+        kind, table = score_options.checked(self), many.KeptRows(keep=self.blimp is None)
         if self.blimp is not None:
             given = replace(given, records=self._blimp(self.blimp))
         is_table = self.output in (None, "-") and not (self.json or self.output_format)
@@ -108,19 +107,3 @@ class ScoreCommand(ScoreOptions):
         return table(
             rows, [*texts, *(name for name in kind.output_columns if name not in left_out)]
         )
-
-
-class _Table:
-    """Rows that are kept for a table to be read; those of BLiMP are too many."""
-
-    def __init__(self, *, keep: bool) -> None:
-        from unmask.jobs.tally import Tally
-
-        self._keep, self.units, self.tally = keep, 0, Tally()
-        self.rows: list[Row] = []
-
-    def write(self, number: int, rows: "UnitRows") -> None:
-        """The rows of the next unit."""
-        from unmask.jobs.single_file import rows_of
-
-        self.rows += rows_of(rows) if self._keep else []

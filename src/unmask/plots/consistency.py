@@ -1,6 +1,7 @@
 """How far a model contradicts itself, in two panels: J by distance, the spread of orders."""
 
 import math
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,7 @@ from unmask.plots.saving import wrapped
 from unmask.plots.styles import LARGE, NORMAL, SMALL
 from unmask.printable import printable
 from unmask.resampling import Estimate, means
-from unmask.sequences.consistency.measuring import ORDER, PAIRS
+from unmask.sequences.consistency.measuring import ORDER
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,7 +45,7 @@ def plot_consistency(answers: "Consistency") -> "Figure":
         by_order.yaxis.get_major_locator().set_params(integer=True)
         by_order.axvline(0, color="#555555", linewidth=0.8)
         by_order.set_xlabel(
-            "log-probability of a text by a random order\nless the mean of its "
+            "log-probability of a text by a random order\nminus the mean of its "
             "orders, nats per token",
             fontsize=NORMAL,
         )
@@ -61,12 +62,12 @@ def plot_consistency(answers: "Consistency") -> "Figure":
 
 def by_distance(answers: "Consistency") -> list[tuple[str, Estimate, int]]:
     """J of all pairs of blanks by how far apart they are: a name, a mean and a count per bin."""
-    pairs = [row for row in answers.rows if row["part"] in PAIRS]
-    pairs, bins = [row for row in pairs if row["incompatibility"] is not None], []
+    pairs, bins = [row for row in answers.rows if row.get("incompatibility") is not None], []
     for low, high in _BINS:
         if chosen := [row for row in pairs if low <= row["distance"] <= high]:
-            values = [row["incompatibility"] for row in chosen]
-            names = [row["text_id"] for row in chosen]
+            values, names = zip(
+                *((row["incompatibility"], row["text_id"]) for row in chosen), strict=True
+            )
             (mean,) = means([values], names, answers.resampling)
             name = str(low) if low == high else f"{low}-{high}" if high < math.inf else f"{low}+"
             bins.append((name, mean, len(chosen)))
@@ -76,7 +77,6 @@ def by_distance(answers: "Consistency") -> list[tuple[str, Estimate, int]]:
 def deviations(answers: "Consistency") -> list[float]:
     """Of every text and order, how far its log-probability is from their mean, per token."""
     texts: dict[str, list[float]] = {}
-    for row in answers.rows:
-        if row["part"] == ORDER:
-            texts.setdefault(row["text_id"], []).append(row["text_log_p"] / row["tokens"])
-    return [one - sum(logs) / len(logs) for logs in texts.values() for one in logs]
+    for row in (row for row in answers.rows if row["part"] == ORDER):
+        texts.setdefault(row["text_id"], []).append(row["text_log_p"] / row["tokens"])
+    return [one - fmean(logs) for logs in texts.values() for one in logs]

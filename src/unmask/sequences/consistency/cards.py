@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from shlex import quote
 from typing import Any
@@ -19,6 +19,8 @@ SENTENCES = "sentences.csv"
 _LEVEL = 0.05
 _ARGUMENTS = ("low", "high", "texts", "p_value")
 _HEAD = ("statistic", "value", "95% interval", "unit", "texts")
+# facts that are options of the command, by their names there
+_OPTIONS = {"limit": "limit", "orders": "random-orders", "max_passes": "max-passes", "seed": "seed"}
 
 
 def table(statistics: Sequence[Statistic]) -> str:
@@ -26,32 +28,31 @@ def table(statistics: Sequence[Statistic]) -> str:
     return "\n".join([columns([list(_HEAD), *map(_cells, statistics)]), "", *words(statistics)])
 
 
-def words(statistics: Sequence[Statistic]) -> list[str]:
-    """What the numbers say, a sentence each."""
-    by_key, lines = {one.key: one for one in statistics}, []
+def words(statistics: Sequence[Statistic]) -> Iterator[str]:
+    """What the numbers mean, a sentence each."""
+    by_key = {one.key: one for one in statistics}
     for part in ("adjacent", "random"):
         if j := by_key.get(f"incompatibility_{part}"):
-            lines.append(f"{part.capitalize()} blanks: {Agreement(j.estimate.value)}.")
+            yield f"{part.capitalize()} blanks: {Agreement(j.estimate.value)}."
     if size := by_key.get("order_difference_size_adjacent"):
         order = by_key["order_difference_adjacent"]
         ahead = "first" if order.estimate.value > 0 else "second"
         is_even = (order.p_value or 0) > _LEVEL
         favoured = "neither is favoured" if is_even else f"the {ahead} word first is favoured"
-        lines.append(
+        yield (
             "Which of two neighbouring words is filled in first changes the probability of both by "
             f"{_factor(size.estimate.value)} on average; {favoured} (p = {order.p_value:.2g})."
         )
     if spread := by_key.get("order_deviation"):
-        lines.append(
+        yield (
             "Another random order of filling in a text of ten tokens changes its probability by "
             f"{_factor(10 * spread.estimate.value)} (one standard deviation)."
         )
     if flips := by_key.get("verdict_flips"):
-        lines.append(
-            f"Two random orders disagree on which text of a minimal pair is likelier in "
-            f"{_shown(flips.estimate.value, flips.unit)} of cases (minimal pairs: {flips.texts})."
+        yield (
+            "Two random orders disagree on which text of a minimal pair is likelier in "
+            f"{_value(flips)[0]} of cases (minimal pairs: {flips.texts})."
         )
-    return lines
 
 
 def _factor(nats: float) -> str:
@@ -66,19 +67,13 @@ def _cells(one: Statistic) -> list[str]:
 
 
 def _value(one: Statistic) -> tuple[str, str]:
-    """A value and its interval."""
-    value, low, high = (
-        _shown(x, one.unit) for x in (one.estimate.value, one.estimate.low, one.estimate.high)
-    )
+    """A value and its interval, without the minus sign of a number that rounds to zero."""
+    numbers = (one.estimate.value, one.estimate.low, one.estimate.high)
+    value, low, high = (f"{x:z.1%}" if one.unit == "share" else f"{x:z.3f}" for x in numbers)
     return value, "" if math.isnan(one.estimate.low) else f"[{low}, {high}]"
 
 
-def _shown(value: float, unit: str) -> str:
-    # without the minus sign of a number that rounds to zero
-    return f"{value:z.1%}" if unit == "share" else f"{value:z.3f}"
-
-
-def _rows(lines: Sequence[Sequence[str]], right: Sequence[int]) -> str:
+def _rows(lines: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
     """A table in Markdown whose columns of these numbers are aligned on the right."""
     head, *rest = lines
     rule = ["---:" if number in right else ":---" for number in range(len(head))]
@@ -95,13 +90,12 @@ def card(
     picture: str | None,
 ) -> str:
     """Markdown with the YAML of evaluation results in front."""
-    model = markdown(printable(str(facts.get("model"))))
     made = [(name, markdown(_fact(x))) for name, x in facts.items() if x is not None]
     # the same for both kinds of blanks
     meanings = {one.title.rpartition(", ")[0] or one.title: one.meaning for one in statistics}
     parts = [
         f"---\n{_front_matter(statistics, facts)}\n---",
-        f"# How far {model} contradicts itself",
+        f"# How far {markdown(str(facts.get('model')))} contradicts itself",
         "A model that describes one joint distribution gives the same answer however it is asked. "
         "All of these numbers are 0 for such a model.",
         "\n".join(f"- {markdown(one)}" for one in words(statistics)),
@@ -114,42 +108,35 @@ def card(
         "\n".join(map(_example, worst)),
         "## How it was made",
         f"```\n{command(facts)}\n```",
-        _rows([("fact", "value"), *made], ()),
+        _rows([("fact", "value"), *made]),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _example(row: Row) -> str:
     gap = row["first_then_second"] - row["second_then_first"]
-    ahead = "first" if gap > 0 else "second"
     where = f"tokens {row['first']} and {row['second']} of `{row['text_id']}`"
     if row.get("text") and row.get("first_token"):
-        a, b, text = (
-            markdown(printable(str(row[name]))) for name in ("first_token", "second_token", "text")
-        )
-        where = f"**{a}** and **{b}** in: {text}"
+        names = ("first_token", "second_token", "text")
+        where = "**{}** and **{}** in: {}".format(*(markdown(str(row[name])) for name in names))
     return (
-        f"- {where}<br>J = {row['incompatibility']:.3f} bits; with the {ahead} word filled in "
-        f"first, both are likelier by {_factor(abs(gap))}"
+        f"- {where}<br>J = {row['incompatibility']:.3f} bits; with the "
+        f"{'first' if gap > 0 else 'second'} word filled in first, both are likelier by "
+        f"{_factor(abs(gap))}"
     )
 
 
 def _fact(value: object) -> str:
-    return (
-        "; ".join(map(_fact, value)) if isinstance(value, list | tuple) else printable(str(value))
-    )
+    return "; ".join(map(_fact, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def command(facts: Mapping[str, Any]) -> str:
     """The command line that gives these rows, without the folders of model and corpus."""
-    named = str(facts.get("corpus") or SENTENCES)
-    corpus = [] if named == SENTENCES else map(quote, named.split(", "))
-    options = {"limit": "limit", "orders": "random-orders", "max_passes": "max-passes"}
-    names = [name for name in (*options, "seed") if facts.get(name) is not None]
-    given = [f"--{options.get(name, name)} {facts[name]}" for name in names]
-    exact = ["--exact"] if facts.get("exact") else []
-    model = quote(str(facts.get("model")))
-    return printable(" ".join(["unmask consistency", *corpus, f"-m {model}", *given, *exact]))
+    corpus = str(facts.get("corpus") or SENTENCES)
+    words = ["unmask consistency", *(map(quote, corpus.split(", ")) if corpus != SENTENCES else ())]
+    words.append(f"-m {quote(str(facts.get('model')))}")
+    words += [f"--{o} {facts[name]}" for name, o in _OPTIONS.items() if facts.get(name) is not None]
+    return printable(" ".join([*words, "--exact"] if facts.get("exact") else words))
 
 
 def _front_matter(statistics: Sequence[Statistic], facts: Mapping[str, Any]) -> str:
@@ -176,12 +163,12 @@ def _front_matter(statistics: Sequence[Statistic], facts: Mapping[str, Any]) -> 
 def comparison(
     models: Sequence[tuple[str, Sequence[Statistic]]], gaps: Sequence[Mapping[str, Estimate]]
 ) -> str:
-    """A Markdown table: a column per model, and for all but the first its value less the first's.
+    """A Markdown table: a column per model, and for all but the first its value minus the first's.
 
     A difference whose interval excludes zero is bold.
     """
-    names = [markdown(printable(name)) for name, _ in models]
-    lines = [["statistic", "unit", *names, *(f"{name} less {names[0]}" for name in names[1:])]]
+    names = [markdown(name) for name, _ in models]
+    lines = [["statistic", "unit", *names, *(f"{name} minus {names[0]}" for name in names[1:])]]
     by_model = [{one.key: one for one in statistics} for _, statistics in models]
     for key, first in by_model[0].items():
         values = [" ".join(_value(one[key])).strip() if key in one else "–" for one in by_model]

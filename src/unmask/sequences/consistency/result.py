@@ -99,7 +99,7 @@ class Consistency(Guessable):
         Args:
             others: What other models answered.
         Returns:
-            Markdown: a column per model, and for each of the others its value less this one's.
+            Markdown: a column per model, and for each of the others its value minus this one's.
         Examples:
             >>> answers = lm.consistency(["Two dogs are running."], orders=2, max_passes=101)
             >>> print(answers.compare(answers).splitlines()[0].split(" | ")[2])

@@ -4,7 +4,7 @@ Knows no model: it reads the rows of `measuring`. Every mean is over texts, whic
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean, stdev
 from typing import Any
@@ -42,7 +42,7 @@ _OF_PAIRS = {
         "that agree where conditionals have one joint",
     ),
     "order_difference": (
-        "first word first, less second word first",
+        "first word first minus second word first",
         "nats",
         "how much likelier both true words are if the first is filled in first (ConTestS): near 0 "
         "also where large differences cancel; p tests that neither order is favoured",
@@ -64,8 +64,8 @@ _OF_PAIRS = {
         "what the true words gain if all conditionals are averaged: above 0 the mean is better "
         "than one order",
     ),
-    "ensemble_less_log_pool": (
-        "the ensemble less log-pool",
+    "ensemble_minus_log_pool": (
+        "the ensemble minus log-pool",
         "nats per token",
         "the same against the joint that unmask builds by default: above 0 the mean is better",
     ),
@@ -99,41 +99,34 @@ def numbers_of(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
         if not row.get("reason"):
             texts.setdefault(row["text_id"], []).append(row)
     return {
-        name: {key: x for key, x in _of_text(some).items() if x is not None}
-        for name, some in texts.items()
+        name: {key: x for key, x in _of_text(some) if x is not None} for name, some in texts.items()
     }
 
 
-def _of_text(rows: Sequence[Row]) -> dict[str, float | None]:
-    pairs = [row for row in rows if row["part"] in PAIRS]
-    of_pairs = {f"{key}_{row['part']}": x for row in pairs for key, x in _of_pair(row).items()}
-    return of_pairs | _of_orders([row for row in rows if row["part"] == ORDER])
+def _of_text(rows: Sequence[Row]) -> Iterator[tuple[str, float | None]]:
+    for row in (row for row in rows if row["part"] in PAIRS):
+        yield from ((f"{key}_{row['part']}", x) for key, x in _of_pair(row).items())
+    orders = [row for row in rows if row["part"] == ORDER]
+    if len(orders) > 1:
+        yield "order_deviation", stdev(row["text_log_p"] / row["tokens"] for row in orders)
+    pairs = [(row["text_log_p"], row["contrast_log_p"]) for row in orders]
+    verdicts = [one > other for one, other in pairs if other is not None]
+    if (count := len(verdicts)) > 1:
+        yield "verdict_flips", 2 * sum(verdicts) * verdicts.count(False) / (count * (count - 1))
 
 
 def _of_pair(row: Row) -> dict[str, float | None]:
     logs = [row[name] for name in _WAYS]
     first, second = row["first_then_second"], row["second_then_first"]
+    kept = ("incompatibility", "mutual_information", "marginal_divergence")
     return {
-        "incompatibility": row["incompatibility"],
+        **{key: row[key] for key in kept},
         "incompatibility_share": row["incompatibility"],
-        "mutual_information": row["mutual_information"],
         "construction_spread": (max(logs) - min(logs)) / 2,
         "order_difference": first - second,
         "order_difference_size": abs(first - second),
-        "marginal_divergence": row["marginal_divergence"],
         "ensemble_gain": (row["ensemble"] - fmean((first, second))) / 2,
-        "ensemble_less_log_pool": (row["ensemble"] - row["log_pool"]) / 2,
-    }
-
-
-def _of_orders(rows: Sequence[Row]) -> dict[str, float | None]:
-    logs = [row["text_log_p"] for row in rows]
-    pairs = [(row["text_log_p"], row["contrast_log_p"]) for row in rows]
-    verdicts = [one > other for one, other in pairs if other is not None]
-    count, yes = len(verdicts), sum(verdicts)
-    return {
-        "order_deviation": stdev(logs) / rows[0]["tokens"] if len(logs) > 1 else None,
-        "verdict_flips": 2 * yes * (count - yes) / (count * (count - 1)) if count > 1 else None,
+        "ensemble_minus_log_pool": (row["ensemble"] - row["log_pool"]) / 2,
     }
 
 
@@ -189,7 +182,7 @@ def median_test(differences: Sequence[float]) -> float:
 
 
 def differences(ours: Numbers, theirs: Numbers, resampling: Resampling) -> dict[str, Estimate]:
-    """The mean of ours less theirs by key, over the texts that both have; of ratios none."""
+    """The mean of ours minus theirs by key, over the texts that both have; of ratios none."""
     made = {}
     for key in STATISTICS.keys() - _WEIGHTS.keys():
         both = [name for name in ours if key in ours[name] and key in theirs.get(name, {})]
