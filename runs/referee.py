@@ -1,7 +1,7 @@
 """Rules of parallel decoding on joints that are known exactly, with a perfect denoiser.
 
     python runs/referee.py measure --output FILE      # rows, by joint, rule and threshold
-    python runs/referee.py page --rows FILE --output docs/results/referee.md
+    python runs/referee.py page --rows FILE           # tables of docs/results/referee.md
 
 A rule chooses blanks by what was filled before, so a text x has one path of steps, and the
 probability that the rule samples x is the product of the conditionals along it: exact, for every x.
@@ -9,9 +9,9 @@ With p the joint and q what the rule samples, KL(p || q) is the mean of log p/q,
 1 - E min(1, q/p), and the share of possible texts is E q/p, all under p: over all texts of small
 joints, over texts drawn from the joint (`GRIDS`) where there are many steps. Rules with chance
 average q over `SCHEDULES` draws, which all texts share. Passes are the mean number of steps under
-p. The perfect denoiser's mutual information between blanks is exact too. Sudoku is also
-learnt by a tiny masked LM, so that the model's error and the rule's are seen apart. Started again
-on the same file, it does what is missing.
+p. The perfect denoiser's mutual information between blanks is exact too. Latin squares and Sudoku
+are also learnt by a tiny masked LM each, so that the model's error and the rule's are seen apart;
+its mutual information is its own. Started again on the same file, it does what is missing.
 """
 
 import argparse
@@ -21,17 +21,19 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from marked_page import write_blocks
 from numpy.typing import NDArray
 from torch import Tensor
 
 from unmask.queries.parallel.rules import FUNCTIONS, MaskedStep
 
+PAGE = Path("docs/results/referee.md")
+Row = dict[str, Any]
 GRIDS, SCHEDULES, RESAMPLES = 24, 16, 1000
 THRESHOLDS: dict[str, tuple[float, ...]] = {
     "surest": (0,),
@@ -48,6 +50,8 @@ THRESHOLDS: dict[str, tuple[float, ...]] = {
 }
 # of the trained model, which shows attention as well
 ATTENTION = (0.02, 0.05, 0.1, 0.2)
+# of names of joints that a model has learnt
+TRAINED = ", trained model"
 ONE_BY_ONE = ("surest", "left-to-right", "margin")
 
 
@@ -136,7 +140,7 @@ def joints() -> Iterator[Exact]:
     yield from (coupled(dial) for dial in (0.0, 0.5, 0.9, 1.0))
     yield from (chain(0), hidden_chain(0))
     yield from (squares(boxes) for boxes in (False, True))
-    yield from (chain(1), hidden_chain(1), chain(2), hidden_chain(2))
+    yield from (chain(1), hidden_chain(1))
 
 
 def family(name: str) -> str:
@@ -229,7 +233,7 @@ def summary(exact: Exact, judged: Judged) -> dict[str, Any]:
 # --- a tiny model ------------------------------------------------------------------------------
 
 
-def train(exact: Exact, steps: int = 2500) -> Any:
+def train(exact: Exact, steps: int = 1500) -> Any:
     """A masked LM of the texts: a share of the tokens uniform in (0, 1] is masked."""
     from transformers import BertConfig, BertForMaskedLM
 
@@ -268,6 +272,33 @@ def train(exact: Exact, steps: int = 2500) -> Any:
 
 
 @torch.inference_mode()
+def own_bits(model: Any, exact: Exact, ids: Tensor) -> list[Tensor]:
+    """The model's own mutual information between the blanks of each row, from every fill."""
+    size, rows, tables = exact.size, [], []
+    blanks = [(row == size).nonzero()[:, 0] for row in ids]
+    for row, places in zip(ids, blanks, strict=True):
+        for place in places:
+            filled = row.repeat(size, 1)
+            filled[:, place] = torch.arange(size)
+            rows.append(filled)
+    alone = model(ids).logits[..., :size].double().softmax(dim=-1)
+    given = iter(
+        torch.cat([model(some).logits for some in torch.cat(rows).split(1024)])[..., :size]
+        .double()
+        .softmax(dim=-1)
+        .split(size)
+    )
+    for number, places in enumerate(blanks):
+        bits = torch.zeros(len(places), len(places), dtype=torch.float64)
+        for one, place in enumerate(places):
+            weight, moved = alone[number, place][:, None, None], next(given)[:, places]
+            mean = (weight * moved).sum(dim=0)
+            bits[one] = (weight * moved * (moved / mean).log2()).sum(dim=(0, 2))
+        tables.append((bits + bits.T) / 2)
+    return tables
+
+
+@torch.inference_mode()
 def judge_model(model: Any, exact: Exact, rule: str, threshold: float) -> Judged:
     """The same of the model's own conditionals, all texts one step at a time."""
     assert exact.judged is not None
@@ -283,6 +314,7 @@ def judge_model(model: Any, exact: Exact, rule: str, threshold: float) -> Judged
             output = model(ids, output_attentions=True)
             every = output.logits[..., : exact.size].double().log_softmax(dim=-1)
             mean = torch.stack(output.attentions[-2:]).mean(dim=(0, 2))
+            measured = own_bits(model, exact, ids) if rule == "mutual-information" else None
             for row in range(count):
                 blanks = (ids[row] == exact.size).nonzero()[:, 0]
                 if not len(blanks):
@@ -293,12 +325,9 @@ def judge_model(model: Any, exact: Exact, rule: str, threshold: float) -> Judged
                     log_probs,
                     before=earlier[row],
                     attention=torch.maximum(weights, weights.T),
-                    # that of the joint: what the model's own would be if it were perfect
+                    dependence=None if measured is None else measured[row],
                     draw=draws[row],
                 )
-                if rule == "mutual-information":
-                    partial = ids[row].masked_fill(ids[row] == exact.size, -1)
-                    step.dependence = exact.denoise(tuple(partial.tolist()))[1]
                 chosen = FUNCTIONS[rule](step, threshold)
                 tokens = texts[row, blanks[chosen]]
                 runs[seed, 0, row] += float(log_probs[chosen, tokens].sum())
@@ -322,152 +351,145 @@ def rows(done: set[tuple[str, str, float]]) -> Iterator[dict[str, Any]]:
                 numbers = summary(exact, judge(exact, rule, threshold))
                 about = {"joint": exact.name, "length": exact.texts.shape[1]}
                 yield {**about, "rule": rule, "threshold": threshold, **numbers}
-    last = squares(True)
-    name = f"{last.name}, trained model"
-    wanted = {**THRESHOLDS, "attention": ATTENTION}
-    left = [(r, t) for r, each in wanted.items() for t in each if (name, r, t) not in done]
-    model = train(last) if left else None
-    for rule, threshold in left:
-        numbers = summary(last, judge_model(model, last, rule, threshold))
-        about = {"joint": name, "length": last.texts.shape[1]}
-        yield {**about, "rule": rule, "threshold": threshold, **numbers}
+    for exact in (squares(boxes) for boxes in (False, True)):
+        name = f"{exact.name}{TRAINED}"
+        wanted = {**THRESHOLDS, "attention": ATTENTION}
+        left = [(r, t) for r, each in wanted.items() for t in each if (name, r, t) not in done]
+        model = train(exact) if left else None
+        for rule, threshold in left:
+            judged = judge_model(model, exact, rule, threshold)
+            about = {"joint": name, "length": exact.texts.shape[1]}
+            gaps = -math.log(len(exact.p)) - judged.log_q
+            more = {"gaps": [round(gap, 4) for gap in gaps.tolist()]}
+            numbers = summary(exact, judged)
+            yield {**about, "rule": rule, "threshold": threshold, **numbers, **more}
 
 
 # --- the page ----------------------------------------------------------------------------------
 
 
-def at_half(curve: Sequence[tuple[float, float]], passes: float) -> float:
+def at_half(curve: Sequence[tuple[float, Any]], passes: float) -> Any:
     """The KL of a rule at so many passes, between the two thresholds around it."""
-    for (low, first), (high, second) in itertools.pairwise(sorted(curve)):
+    # at equal passes the threshold that loses less
+    ordered = sorted(curve, key=lambda point: (point[0], float(np.mean(point[1]))))
+    for (low, first), (high, second) in itertools.pairwise(ordered):
         if low <= passes <= high:
             share = 0.0 if high == low else (passes - low) / (high - low)
             return first + share * (second - first)
     return math.nan
 
 
-def page(found: list[dict[str, Any]]) -> Iterator[str]:
-    names = list(dict.fromkeys(row["joint"] for row in found))
-    families = list(dict.fromkeys(map(family, names)))
-    present = {row["rule"] for row in found if "trained" not in row["joint"]}
-    compared = [r for r in THRESHOLDS if r in present - {*ONE_BY_ONE, "all-at-once"}]
-    yield "# Parallel decoding with a perfect denoiser"
-    yield ""
-    yield (
-        "Rules that fill several blanks per step ([how to](../how-to/fill-many.md)), judged on"
-        " joints that are known exactly, by `runs/referee.py`. KL(p || q), in nats per text, is"
-        " from the joint p to what the rule samples, q, and is exact; of squares it is the mean"
-        f" over {GRIDS} of them, with 95% bootstrap intervals. With the joint's own conditionals"
-        " every error is the rule's. Passes are the mean number of steps. The rows are in"
-        " `docs/results/referee.jsonl`."
-    )
-    yield ""
-    wrong = [
-        row
-        for row in found
-        if "4 x 4" in row["joint"] and "trained" not in row["joint"] and row["passes"] <= 4.05
-    ]
-    if wrong:
-        best_share = max(row["valid"] for row in wrong if row["rule"] != "mutual-information")
-        yield (
-            "Few-step rules are wrong even with a perfect denoiser, which is the finding of arXiv"
-            " 2602.19619: on the 4 x 4 squares, in 4 passes or fewer instead of 16, of what a rule"
-            " samples that does not know the mutual information of the blanks at most"
-            f" {best_share:.0%} are possible grids."
-        )
-        yield ""
-    yield "## At equal passes"
-    yield ""
-    yield (
-        "KL at half as many passes as there are blanks, the mean over the joints of a family: on"
-        " the line between the two thresholds around it, one at a time and all at once among them."
-        " KL is convex, so that a sampler which tosses a coin between the two loses no more."
-    )
-    yield ""
+def curve(found: Sequence[Row], name: str, rule: str, key: str = "kl") -> list[tuple[float, Any]]:
+    """Passes of a rule on a joint, and what it loses there, from one at a time to all at once."""
+    rules = (rule, "surest", "all-at-once")
+    return [(r["passes"], r[key]) for r in found if r["joint"] == name and r["rule"] in rules]
+
+
+def equal_table(found: Sequence[Row]) -> Iterator[str]:
+    """KL at half the passes by rule and family of joints."""
+    exact = [row for row in found if TRAINED not in row["joint"]]
+    lengths = {row["joint"]: row["length"] for row in exact}
+    families = list(dict.fromkeys(map(family, lengths)))
     yield "| rule | " + " | ".join(families) + " |"
     yield "|---|" + "---|" * len(families)
-    best: dict[str, list[float]] = {}
-    for rule in compared:
-        best[rule] = []
-        for one in families:
-            each = []
-            for name in (n for n in names if family(n) == one):
-                some = [row for row in found if row["joint"] == name]
-                ends = [r for r in some if r["rule"] in ("surest", "all-at-once")]
-                curve = [r for r in some if r["rule"] == rule] + ends
-                half = some[0]["length"] / 2
-                each.append(at_half([(r["passes"], r["kl"]) for r in curve], half))
-            best[rule].append(sum(each) / len(each))
-        yield f"| {rule} | " + " | ".join(f"{value:.4f}" for value in best[rule]) + " |"
-    yield ""
-    least = [min(each) for each in zip(*best.values(), strict=True)]
-    if "mutual-information" in best:
-        known = best["mutual-information"]
-        count = sum(a <= b + 1e-9 for a, b in zip(known, least, strict=True))
-        yield (
-            "Mutual information, given here exactly, has the least error, or as little as any, in"
-            f" {count} of {len(families)} families."
-        )
-    yield ""
-    yield "## Without error"
-    yield ""
-    yield (
-        "The fewest passes of a rule, over its thresholds, that lose less than .001 nats. What it"
-        " takes to know the mutual information is not counted: here it is given."
-    )
-    yield ""
-    whole = [name for name in names if "trained" not in name]
-    yield "| rule | " + " | ".join(whole) + " |"
-    yield "|---|" + "---|" * len(whole)
-    for rule in ("surest", *compared):
+    for rule in (rule for rule in THRESHOLDS if rule not in (*ONE_BY_ONE, "all-at-once")):
         cells = []
-        for name in whole:
-            free = [
-                r["passes"]
-                for r in found
-                if (r["joint"], r["rule"]) == (name, rule) and r["kl"] < 1e-3
-            ]
-            cells.append(f"{min(free):.2f}" if free else "")
+        for one in families:
+            names = [name for name in lengths if family(name) == one]
+            each = [at_half(curve(exact, name, rule), lengths[name] / 2) for name in names]
+            cells.append(f"{sum(each) / len(each):.4f}")
         yield f"| {rule} | " + " | ".join(cells) + " |"
-    yield ""
-    yield "## One at a time, and all at once"
-    yield ""
-    yield "| joint | surest | left to right | margin | all at once | possible texts, all at once |"
-    yield "|---|---|---|---|---|---|"
-    for name in names:
-        by_rule = {row["rule"]: row for row in found if row["joint"] == name}
-        cells = [f"{max(by_rule[r]['kl'], 0.0):.4f}" for r in (*ONE_BY_ONE, "all-at-once")]
-        yield f"| {name} | " + " | ".join(cells) + f" | {by_rule['all-at-once']['valid']:.4f} |"
-    yield ""
-    exact = [r for r in found if "trained" not in r["joint"] and r["rule"] not in ONE_BY_ONE]
-    shared, kl = (np.array([row[key] for row in exact]) for key in ("shared", "kl"))
-    yield "## What explains the error"
-    yield ""
-    yield (
-        "The error of a step is the total correlation of what it fills. The sum of the mutual"
-        f" information of its pairs, over the {len(exact)} settings of all joints with the perfect"
-        f" denoiser, has a correlation of {np.corrcoef(shared, kl)[0, 1]:.3f} with the KL; the"
-        f" median of KL / sum is {np.median(kl[shared > 1e-6] / shared[shared > 1e-6]):.2f}."
+
+
+def free_table(found: Sequence[Row]) -> Iterator[str]:
+    """The fewest passes without error."""
+    exact = [row for row in found if TRAINED not in row["joint"]]
+    names = list(dict.fromkeys(row["joint"] for row in exact))
+    yield "| rule | " + " | ".join(names) + " |"
+    yield "|---|" + "---|" * len(names)
+    for rule in dict.fromkeys(row["rule"] for row in exact):
+        cells = []
+        for name in names:
+            free = [r for r in exact if (r["joint"], r["rule"]) == (name, rule) and r["kl"] < 1e-3]
+            cells.append(f"{min(r['passes'] for r in free):.2f}" if free else "none")
+        yield f"| {rule} | " + " | ".join(cells) + " |"
+
+
+def trained_table(found: Sequence[Row]) -> Iterator[str]:
+    """Of the grids: the error of every rule at half the passes, perfect and learnt."""
+    names = list(dict.fromkeys(row["joint"] for row in found if TRAINED in row["joint"]))
+    yield "| rule |" + "".join(
+        f" {name.removesuffix(TRAINED)}: perfect | trained | minus one at a time |"
+        for name in names
     )
-    for name in names:
-        yield ""
-        yield f"## {name[0].upper()}{name[1:]}"
-        yield ""
-        yield "| rule | threshold | passes | KL | total variation | possible texts |"
-        yield "|---|---|---|---|---|---|"
-        for entry in (r for r in found if r["joint"] == name):
-            cells = []
-            for key in ("kl", "tv", "valid"):
-                cell = f"{max(entry[key], 0.0):.4f}"
-                if bounds := entry.get(f"{key}_interval"):
-                    cell += f" [{max(bounds[0], 0.0):.4f}, {max(bounds[1], 0.0):.4f}]"
-                cells.append(cell)
-            threshold = f"{entry['threshold']:g}" if entry["threshold"] else ""
-            yield f"| {entry['rule']} | {threshold} | {entry['passes']:.2f} | {' | '.join(cells)} |"
-    yield ""
-    if not any("trained" in name for name in names):
-        yield "The trained model has not been measured yet: all errors here are those of rules."
-        yield ""
-    yield f"Made with unmask {version('unmask')}."
+    yield "|---|" + "---|---|---|" * len(names)
+    picks = np.random.default_rng(0).integers(GRIDS, size=(RESAMPLES, GRIDS))
+    rules = [rule for rule in (*THRESHOLDS, "attention") if rule not in ONE_BY_ONE[1:]]
+    for rule in rules:
+        cells = ""
+        for name in names:
+            rows = [row for row in found if row["joint"] == name]
+            (surest,) = [np.array(row["gaps"]) for row in rows if row["rule"] == "surest"]
+            ends = {r["rule"]: r["passes"] for r in rows if r["rule"] in ("surest", "all-at-once")}
+            passes = ends.get(rule, rows[0]["length"] / 2)
+            exact = curve(found, name.removesuffix(TRAINED), rule)
+            perfect = f"{max(0.0, at_half(exact, passes)):.3f}" if rule != "attention" else ""
+            # on the line between two thresholds, grid by grid
+            points = [(p, np.array(gaps)) for p, gaps in curve(rows, name, rule, "gaps")]
+            gaps = at_half(points, passes)
+            more = (gaps - surest)[picks].mean(axis=1)
+            low, high = np.quantile(more, [0.025, 0.975])
+            extra = "" if rule == "surest" else f"{(gaps - surest).mean():+.3f}"
+            extra += "" if rule == "surest" else f" [{low:+.3f}, {high:+.3f}]"
+            cells += f" {perfect} | {gaps.mean():.3f} | {extra} |"
+        yield f"| {rule} |" + cells
+
+
+def all_rows(found: Sequence[Row]) -> Iterator[str]:
+    """Every joint, rule and threshold."""
+    yield "| joint | rule | threshold | passes | KL | total variation | possible texts |"
+    yield "|---|---|---|---|---|---|---|"
+    for row in found:
+        cells = []
+        for key in ("kl", "tv", "valid"):
+            cell = f"{max(row[key], 0.0):.4f}"
+            if bounds := row.get(f"{key}_interval"):
+                cell += f" [{max(bounds[0], 0.0):.4f}, {max(bounds[1], 0.0):.4f}]"
+            cells.append(cell)
+        threshold = f"{row['threshold']:g}" if row["threshold"] else ""
+        about = f"{row['joint'].replace(', trained', ' trained')} | {row['rule']} | {threshold}"
+        yield f"| {about} | {row['passes']:.2f} | {' | '.join(cells)} |"
+
+
+def facts(found: Sequence[Row]) -> Iterator[str]:
+    """What the sentences of the page rest on."""
+    exact = [row for row in found if TRAINED not in row["joint"]]
+    fast = [r for r in exact if "4 x 4" in r["joint"] and r["passes"] <= 4.05]
+    best = max(r["valid"] for r in fast if r["rule"] != "mutual-information")
+    several = [row for row in exact if row["rule"] not in ONE_BY_ONE]
+    shared, kl = (np.array([row[key] for row in several]) for key in ("shared", "kl"))
+    ratio = np.median(kl[shared > 1e-6] / shared[shared > 1e-6])
+    yield "| number | value |"
+    yield "|---|---|"
+    yield f"| possible grids, at most 4 passes, without mutual information, at most | {best:.0%} |"
+    yield f"| settings with several blanks per step | {len(several)} |"
+    yield f"| correlation of KL and pairwise information | {np.corrcoef(shared, kl)[0, 1]:.3f} |"
+    yield f"| median of KL / pairwise information | {ratio:.2f} |"
+
+
+def blocks(found: Sequence[Row]) -> dict[str, list[str]]:
+    """The tables of the page."""
+    return {
+        "facts": list(facts(found)),
+        "equal passes": list(equal_table(found)),
+        "trained": list(trained_table(found)),
+    }
+
+
+def page(found: Sequence[Row]) -> None:
+    """Renew the tables of the page, and the CSV file of every row."""
+    tables = {"every-threshold": all_rows(found), "without-error": free_table(found)}
+    write_blocks(PAGE, blocks(found), tables)
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -478,15 +500,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("measure").add_argument("--output", required=True)
-    written = commands.add_parser("page")
-    written.add_argument("--rows", required=True)
-    written.add_argument("--output", required=True)
+    commands.add_parser("page").add_argument("--rows", default=PAGE.with_suffix(".jsonl"))
     chosen = parser.parse_args()
-    output = Path(chosen.output)
     if chosen.command == "page":
-        output.write_text("\n".join(page(read(Path(chosen.rows)))) + "\n", encoding="utf-8")
+        page(read(Path(chosen.rows)))
         return 0
     torch.set_num_threads(1)
+    output = Path(chosen.output)
     done = {
         (row["joint"], row["rule"], row["threshold"])
         for row in (read(output) if output.exists() else [])

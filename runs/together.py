@@ -5,10 +5,11 @@
 Each sentence loses 4 to 8 tokens, by a hash of its id: in one run of neighbours, or scattered, half
 of the sentences each. They are filled one at a time (the surest first), all at once, all at once
 that are surer than a threshold (at least one per step), and in groups that share little mutual
-information (`lm.fill(together=)`). A fill is judged by its log-probability under `orders`, the mean
-over all orders of filling up to 6 blanks, over 16 of them beyond, and by how many blanks have the
-token of the sentence. Rows hold ids, never text. runs/dependence_report.py makes the page. Started
-again on the same file, it does what is missing.
+information, which is measured once, by 4 samples per blank (`lm.independent_blanks`). A fill is
+judged by its log-probability under `orders`, the mean over all orders of filling up to 6 blanks,
+over 16 of them beyond, and by how many blanks have the token of the sentence. Rows hold ids, never
+text. runs/dependence_report.py makes the page. Started again on the same file, it does what is
+missing.
 """
 
 import argparse
@@ -22,12 +23,14 @@ from typing import Any, NamedTuple
 
 import unmask
 from unmask.model.row_reader import Outcomes, RowReader
+from unmask.queries.dependence.question import MapOptions, question_of
+from unmask.queries.dependence.together import independent_groups
 from unmask.records.corpora import CorpusSpec, read_corpus
 from unmask.records.corpus import Sentence
 
 THRESHOLDS = (0.3, 0.5, 0.7, 0.9)
 BOUNDS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-FEWEST, MOST = 4, 8
+FEWEST, MOST, SAMPLES = 4, 8, 4
 QUIET = unmask.Settings(progress=False, announce=False)
 
 
@@ -55,8 +58,20 @@ def by_threshold(lm: unmask.LanguageModel, cloze: unmask.Cloze, at_least: float)
 
 
 def by_groups(lm: unmask.LanguageModel, cloze: unmask.Cloze, bits: float) -> Filled:
-    (found,) = lm.fill(cloze, together=bits, settings=QUIET)
-    return Filled(tuple(found["token"]), len(found["groups"]), found["forward_passes"])
+    """Group after group, each blank with its likeliest token given the groups before."""
+    reader, outcomes = RowReader(lm.model, QUIET), Outcomes.every(lm.model)
+    options = MapOptions("mutual-information", lm.support("vocabulary"), SAMPLES)
+    groups, log_probs = independent_groups(reader, question_of(cloze, lm.tokenizer), options, bits)
+    ids = list(cloze.ids)
+    for number, group in enumerate(groups):
+        at = [cloze.positions[blank] for blank in group]
+        if number:
+            best = outcomes.log_probs(reader.one(ids, at)).argmax(dim=1)
+        else:
+            best = log_probs[list(group)].argmax(dim=1)
+        for position, token in zip(at, best.tolist(), strict=True):
+            ids[position] = token
+    return Filled(tuple(ids[p] for p in cloze.positions), len(groups), reader.forward_passes)
 
 
 WAYS: dict[str, Callable[[unmask.LanguageModel, unmask.Cloze], Filled]] = {

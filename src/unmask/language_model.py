@@ -16,12 +16,11 @@ from unmask.constructions import (
     construction,
     method_name,
 )
-from unmask.errors import ClozeError, MethodError, ModelError, SupportError
-from unmask.joints.fill import Fill
+from unmask.errors import ClozeError, MethodError, SupportError
 from unmask.lazy import computed_once
 from unmask.model.row_reader import RowReader
 from unmask.names import CONSISTENCY_PASSES, DEFAULT_VARIANT_METHOD, DRAWS, ORDERS_DRAWN
-from unmask.printable import printable, quoted
+from unmask.printable import quoted
 from unmask.queries import fill_mask_output as fill_results
 from unmask.queries.costs.cost import Cost
 from unmask.queries.dependence.dependence_map import DependenceMap
@@ -35,12 +34,7 @@ from unmask.queries.dependence.question import (
     question_of,
     read_question,
 )
-from unmask.queries.dependence.together import (
-    SAMPLES_WHEN_FILLING,
-    check_bound,
-    fill_together,
-    independent_groups,
-)
+from unmask.queries.dependence.together import check_bound, independent_groups
 from unmask.queries.joint_model import (
     Axes,
     JointModel,
@@ -62,7 +56,8 @@ from unmask.queries.parallel.filling import (
     filled_together,
     one_support,
 )
-from unmask.queries.parallel.head import DependenceHead, place_of
+from unmask.queries.parallel.head import DependenceHead, place_of, required
+from unmask.queries.parallel.mapping import measured_by
 from unmask.queries.parallel.rules import check_rule
 from unmask.queries.parallel.training import train_head
 from unmask.queries.sampling.gibbs import (
@@ -145,9 +140,10 @@ class LanguageModel(JointModel):
                 range over single tokens that the model proposes.
             piece_prior: How likely numbers of pieces are, to rank words that differ in it.
             together: A number of bits. Instead of ranking fills, fill the blanks group by group,
-                each blank with its likeliest token given the groups before: by the rule "head" of
-                `fill_together` if the model has a dependence `head`, otherwise in the groups that
-                `independent_blanks` measures. One fill comes back, with its `groups`.
+                each blank with its likeliest token given the groups before, while the bits that
+                the blanks of a group share add up to less: by the rule "head" of `fill_together` if
+                the model has a dependence `head`, in one forward pass per group; otherwise by
+                "mutual-information", which measures. One fill comes back, with its `groups`.
             passes: Instead of that bound, how many forward passes it may take on average: the head
                 has a bound for each number, counted on texts that it did not learn from.
             settings: How to run the model: batch size, memory limit, progress.
@@ -241,7 +237,8 @@ class LanguageModel(JointModel):
         number = check_rule(rule, threshold)
         check_seed(seed)
         axis = one_support(self, support)
-        how = Decoding(rule, number, axis, draw, seed, self._own_head() if rule == "head" else None)
+        head = required(self.head, self.name) if rule == "head" else None
+        how = Decoding(rule, number, axis, draw, seed, head)
         clozes = [self._as_cloze(text) for text in texts]
         return filled_together(self, clozes, how, settings or Settings())
 
@@ -447,10 +444,12 @@ class LanguageModel(JointModel):
           other is known. The cheapest: one forward pass per pair.
         - "jacobian", in nats: how far writing each of `samples` tokens at one place moves the
           log-probabilities at all others, read in the same forward pass.
+        - "head", in bits: the mutual information that the model's dependence `head` predicts, in
+          one forward pass for the blanks of a text, and one per pair of words of a whole text.
 
         Args:
             text: A text with mask tokens or without, or a `Cloze`.
-            measure: "mutual-information", "pmi" or "jacobian".
+            measure: "mutual-information", "pmi", "jacobian" or "head".
             places: Words, spans or token indices. Default: all words, or the blanks of the text.
             support: Tokens to average over; an alphabet makes the text a sequence of residues.
             samples: How many tokens are tried at a place.
@@ -535,7 +534,7 @@ class LanguageModel(JointModel):
 
         Args:
             texts: Texts, as `dependence` takes one.
-            measure: "mutual-information", "pmi" or "jacobian".
+            measure: "mutual-information", "pmi", "jacobian" or "head".
             places: For each text, words, spans or token indices. Default: all words or blanks.
             support: Tokens to average over; an alphabet makes the text a sequence of residues.
             samples: How many tokens are tried at a place.
@@ -552,7 +551,8 @@ class LanguageModel(JointModel):
             >>> [one.top(1)[0].names for one in lm.dependence_maps(texts, measure="pmi")]
             [('dogs', 'running'), ('sings', '.')]
         """
-        options = MapOptions(measure, self.support(support), samples, window, seed)
+        by_head = measured_by(required(self.head, self.name)) if measure == "head" else None
+        options = MapOptions(measure, self.support(support), samples, window, seed, by_head)
         check_support(options.measure, support)
 
         def questions() -> Iterator[MapQuestion]:
@@ -1083,14 +1083,6 @@ class LanguageModel(JointModel):
             ),
         )
 
-    def _own_head(self) -> DependenceHead:
-        if self.head is None:
-            raise ModelError(
-                f"{printable(self.name)} has no dependence head; train one with train_head or "
-                "unmask head, or take another rule"
-            )
-        return self.head
-
     def _filled_together(
         self,
         cloze: Cloze,
@@ -1099,22 +1091,15 @@ class LanguageModel(JointModel):
         support: Axes,
         settings: Settings,
     ) -> dict[str, Any]:
-        axis = one_support(self, support)
         if passes is not None:
-            bound = self._own_head().threshold_for(check_passes(passes), len(cloze.positions))
+            head = required(self.head, self.name)
+            bound = head.threshold_for(check_passes(passes), len(cloze.positions))
         else:
             bound = check_bound(at_most)
-        if passes is not None or self.head is not None:
-            return self.fill_together(
-                [cloze], rule="head", threshold=bound, support=axis, settings=settings
-            )[0]
-        options = MapOptions("mutual-information", axis, SAMPLES_WHEN_FILLING)
-        question = question_of(replace(cloze, gold=None), self.tokenizer)
-        filled = fill_together(RowReader(self.model, settings), question, options, bound)
-        ids = tuple(int(axis.ids[place]) for place in filled.tokens)
-        fill = Fill(tuple(axis.names[place] for place in filled.tokens), ids, filled.log_prob)
-        (ranked,) = fill_results.of_tokens(self.tokenizer, cloze, [fill], "together")
-        return ranked | {"groups": filled.groups, "forward_passes": filled.forward_passes}
+        rule = "mutual-information" if self.head is None else "head"
+        return self.fill_together(
+            [cloze], rule=rule, threshold=bound, support=support, settings=settings
+        )[0]
 
     def _read_quietly(self, text: str | Cloze) -> Cloze:
         return given_cloze(self, text) if isinstance(text, Cloze) else read_cloze(self, text)

@@ -62,6 +62,12 @@ MEASURES = {
         "how far writing other tokens at one place moves the model's log-probabilities at the "
         "other",
     ),
+    "head": Measure(
+        "bits",
+        "predicted mutual information",
+        "how much filling one place would move the model's distribution of the other, as its "
+        "dependence head predicts",
+    ),
 }
 
 
@@ -187,6 +193,7 @@ def _columns() -> dict[str, OutputColumn]:
             "first_name": ("text", "word, residue or blank at the first place"),
             "second_name": ("text", "the same at the second place"),
             "jacobian": ("nats", "how far writing other tokens at one place moves the other"),
+            "head": ("bits", "mutual information of the two, as the dependence head predicts it"),
             "tree": ("true or false", "whether the pair is an edge of the strongest tree"),
         },
         ("score", "consistency"): {

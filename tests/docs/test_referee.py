@@ -1,6 +1,5 @@
 """The referee of rules of parallel decoding: its joints, what a rule samples, and the page."""
 
-import itertools
 import math
 import sys
 from pathlib import Path
@@ -81,15 +80,77 @@ def test_the_curve_between_two_thresholds() -> None:
     assert math.isnan(referee.at_half([(3.0, 0.1)], 2.0))
 
 
+def test_the_own_information_of_a_perfect_model_is_that_of_the_joint() -> None:
+    exact = small(3)
+
+    class Perfect:
+        def __call__(self, ids: torch.Tensor) -> "Perfect":
+            self.logits = torch.zeros(*ids.shape, exact.size + 1, dtype=torch.float64)
+            for row, given in enumerate(ids.masked_fill(ids == exact.size, -1).tolist()):
+                blanks = [place for place, token in enumerate(given) if token < 0]
+                self.logits[row, blanks, : exact.size] = exact.denoise(tuple(given))[0]
+            return self
+
+    ids = torch.tensor([[2, 1, 2], [2, 2, 2]])
+    for bits, given in zip(referee.own_bits(Perfect(), exact, ids), ids.tolist(), strict=True):
+        partial = tuple(-1 if token == 2 else token for token in given)
+        expected = exact.denoise(partial)[1].clone().fill_diagonal_(0)
+        torch.testing.assert_close(bits.clone().fill_diagonal_(0), expected, atol=1e-9, rtol=1e-6)
+
+
 @pytest.mark.slow
-def test_the_page_has_every_joint_and_rule() -> None:
-    exact = small()
-    rows = []
-    for rule, thresholds in referee.THRESHOLDS.items():
-        for threshold in thresholds:
-            numbers = referee.summary(exact, referee.judge(exact, rule, threshold))
-            about = {"joint": "pairs, dial 1", "length": 3, "rule": rule, "threshold": threshold}
-            rows.append({**about, **numbers})
-    page = "\n".join(referee.page(rows))
-    assert "| pairs, dial 1 | 0.0000 | 0.0000 | 0.0000 |" in page
-    assert all(f"| {rule} |" in page for rule in itertools.chain(referee.THRESHOLDS))
+def test_a_learnt_joint_is_judged_as_a_given_one() -> None:
+    exact = small(4)
+    exact.judged = np.arange(len(exact.texts))
+    model = referee.train(exact, steps=30)
+    for rule, threshold in (("surest", 0.0), ("all-at-once", 0.0), ("mutual-information", 0.1)):
+        judged = referee.judge_model(model, exact, rule, threshold)
+        # of the possible and the impossible, which this joint has none of
+        assert np.exp(judged.log_q).sum() == pytest.approx(1, abs=1e-5)
+        assert (judged.steps.mean() == 3) == (rule == "surest")
+
+
+def made(joint: str, rule: str, threshold: float, rng: np.random.Generator) -> referee.Row:
+    gaps = (0.1 + rng.random(referee.GRIDS)).tolist()
+    passes = {"surest": 16.0, "all-at-once": 1.0}.get(rule, 4.0 if threshold > 1 else 12.0)
+    more = {"gaps": gaps} if referee.TRAINED in joint else {}
+    about = {"joint": joint, "length": 16, "rule": rule, "threshold": threshold, "passes": passes}
+    return {
+        **about,
+        "kl": float(np.mean(gaps)),
+        "tv": 0.5,
+        "valid": 0.2,
+        "shared": 0.1 + rng.random(),
+        **more,
+    }
+
+
+def test_the_tables_have_every_joint_and_rule() -> None:
+    rng, rows = np.random.default_rng(0), list[referee.Row]()
+    for name in ("4 x 4 Sudoku", f"4 x 4 Sudoku{referee.TRAINED}"):
+        for rule, each in (referee.THRESHOLDS | {"attention": referee.ATTENTION}).items():
+            rows += [made(name, rule, threshold, rng) for threshold in each]
+    tables = referee.blocks(rows)
+    (head,) = [line for line in tables["trained"] if line.startswith("| top-k |")]
+    by_rule = {row["rule"]: row for row in rows if referee.TRAINED in row["joint"]}
+    # halfway between 4 passes and 12
+    ends = [row for row in rows if row["rule"] == "confidence" and "gaps" in row]
+    assert {row["passes"] for row in ends} == {12.0}
+    more = np.mean(by_rule["all-at-once"]["gaps"]) - np.mean(by_rule["surest"]["gaps"])
+    (line,) = [one for one in tables["trained"] if one.startswith("| all-at-once |")]
+    assert f"{more:+.3f} [" in line
+    assert head.count("[") == 1
+    every = list(referee.all_rows(rows))
+    assert len(every) == 2 + len(rows)
+    assert (
+        "| possible grids, at most 4 passes, without mutual information, at most | 20% |"
+        in (tables["facts"])
+    )
+
+
+@pytest.mark.slow
+def test_the_page_is_what_its_rows_say() -> None:
+    rows = referee.read(ROOT / referee.PAGE.with_suffix(".jsonl"))
+    page = (ROOT / referee.PAGE).read_text("utf-8")
+    for lines in referee.blocks(rows).values():
+        assert "\n".join(lines) in page

@@ -9,9 +9,14 @@ from tiny_models import build
 
 import unmask
 from unmask.model.inside import Inside
+from unmask.model.row_reader import Outcomes
+from unmask.queries.dependence.dependence_map import Place
+from unmask.queries.dependence.mapping import dependence_maps
+from unmask.queries.dependence.question import MapOptions, MapQuestion
 from unmask.queries.parallel import training
 from unmask.queries.parallel.features import feature_groups, pair_features
 from unmask.queries.parallel.head import FILE, place_of
+from unmask.queries.parallel.mapping import measured_by
 
 QUIET = unmask.Settings(progress=False)
 WORDS = ["the", "a", "cat", "dog", "man", "sat", "ran", "on", "in", "red", "big", "mat", "hat"]
@@ -90,6 +95,57 @@ def test_the_head_predicts_in_one_pass_per_step(trained: unmask.LanguageModel) -
     assert some["forward_passes"] == len(some["groups"])
     (filled,) = trained.fill(TEXT, together=0.3, settings=QUIET)
     assert filled == some
+
+
+@pytest.mark.slow
+def test_a_map_by_the_head_is_what_the_head_predicts(trained: unmask.LanguageModel) -> None:
+    head, model = trained.head, trained.model
+    assert head is not None
+
+    def predicted(ids: list[int], positions: list[int]) -> torch.Tensor:
+        at = torch.tensor([positions])
+        inside = model.inside(torch.tensor([ids]), at)
+        outcomes = Outcomes.of(model, trained.support("vocabulary"))
+        return head.predict(inside, outcomes.log_probs(inside.readouts[0])[None], at)[0]
+
+    cloze = trained.cloze(TEXT)
+    blanks = trained.dependence(TEXT, measure="head", settings=QUIET)
+    assert (blanks.forward_passes, blanks.unit, blanks.standard_errors) == (1, "bits", None)
+    expected = predicted(list(cloze.ids), list(cloze.positions)).fill_diagonal_(math.nan)
+    torch.testing.assert_close(blanks.values, expected, equal_nan=True, rtol=1e-4, atol=1e-6)
+    # of a whole text, two words at a time are masked
+    whole = trained.dependence("the cat sat on", measure="head", window=2, settings=QUIET)
+    ids = list(trained.tokenizer("the cat sat on")["input_ids"])
+    (first,), (second,) = (place.positions for place in (whole.places[0], whole.places[2]))
+    ids[first] = ids[second] = model.mask_id
+    expected = predicted(ids, [first, second])
+    assert float(whole.values[0, 2]) == pytest.approx(float(expected[0, 1]), rel=1e-4)
+    assert whole.values[0, 3].isnan()
+    assert whole.forward_passes == 5
+
+
+@pytest.mark.slow
+def test_a_word_of_several_tokens_has_the_sum_of_theirs(trained: unmask.LanguageModel) -> None:
+    text = "the cat sat on the mat."
+    alone = trained.cloze("the [MASK] [MASK] on the [MASK].")
+    one, two, three = alone.positions
+    bits = trained.dependence(alone, measure="head", settings=QUIET).values
+    question = MapQuestion(
+        text, alone.ids, (Place("cat sat", (one, two)), Place("mat", (three,))), is_whole=True
+    )
+    options = MapOptions("head", trained.support("vocabulary"), by_head=measured_by(trained.head))
+    (mapped,) = dependence_maps(trained.model, [question], options, QUIET)
+    expected = float(bits[0, 2] + bits[1, 2])
+    assert float(mapped.values[0, 1]) == pytest.approx(expected, rel=1e-4)
+
+
+def test_without_a_head_the_measured_way_is_taken() -> None:
+    lm = unmask.load(build("bert"))
+    (measured,) = lm.fill_together([TEXT], rule="mutual-information", threshold=0.3, settings=QUIET)
+    assert lm.fill(TEXT, together=0.3, settings=QUIET) == [measured]
+    assert measured["forward_passes"] > len(measured["groups"])
+    with pytest.raises(unmask.ModelError, match="has no dependence head"):
+        lm.dependence(TEXT, measure="head")
 
 
 def test_passes_choose_the_bound(trained: unmask.LanguageModel) -> None:

@@ -18,6 +18,8 @@ from unmask.queries.dependence.question import (
     check_support,
     read_question,
 )
+from unmask.queries.parallel.head import required
+from unmask.queries.parallel.mapping import measured_by
 from unmask.settings import Settings
 from unmask.text.cloze import Cloze
 
@@ -88,9 +90,9 @@ class DependenceKind(Kind):
         return self.support if isinstance(self.support, str) else list(self.support)
 
     def _options(self, lm: LanguageModel) -> MapOptions:
-        return MapOptions(
-            self.measure, lm.support(self._support), self.samples, self.window, self.seed
-        )
+        by_head = measured_by(required(lm.head, lm.name)) if self.measure == "head" else None
+        support = lm.support(self._support)
+        return MapOptions(self.measure, support, self.samples, self.window, self.seed, by_head)
 
     def run(self, lm: LanguageModel, items: Sequence[MapQuestion]) -> list[list[dict[str, Any]]]:
         """One row per pair of places."""

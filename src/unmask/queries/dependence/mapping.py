@@ -11,7 +11,7 @@ from unmask.queries.dependence.dependence_map import DependenceMap
 from unmask.queries.dependence.information import by_information
 from unmask.queries.dependence.jacobian import by_jacobian
 from unmask.queries.dependence.pmi import by_pmi
-from unmask.queries.dependence.question import MapOptions, MapQuestion
+from unmask.queries.dependence.question import MapOptions, MapQuestion, MeasureMaps
 from unmask.settings import Settings
 
 _BY_MEASURE = {"mutual-information": by_information, "pmi": by_pmi, "jacobian": by_jacobian}
@@ -68,7 +68,8 @@ def check_memory(question: MapQuestion, options: MapOptions, settings: Settings)
 def _maps(
     reader: RowReader, questions: list[MapQuestion], options: MapOptions, name: str
 ) -> Iterator[DependenceMap]:
-    measured = _BY_MEASURE[options.measure](reader, questions, options)
+    measure: MeasureMaps = options.by_head or _BY_MEASURE[options.measure]
+    measured = measure(reader, questions, options)
     for question, one in zip(questions, measured, strict=True):
         yield DependenceMap(
             text=question.text,

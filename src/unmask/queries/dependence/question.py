@@ -1,7 +1,7 @@
 """A text whose places are mapped, and how: what every measure starts from."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -61,13 +61,17 @@ class MeasuredMap:
 
 @dataclass(frozen=True, eq=False)
 class MapOptions:
-    """The measure, its support, the number of samples, and the largest distance of places."""
+    """The measure, its support, the number of samples, and the largest distance of places.
+
+    `by_head` is the measure `head`, of the model's own head.
+    """
 
     measure: str
     support: Support
     samples: int = DEFAULT_SAMPLES
     window: int | None = None
     seed: int = 0
+    by_head: "MeasureMaps | None" = None
 
     def __post_init__(self) -> None:
         """Reject what cannot be measured."""
@@ -124,6 +128,8 @@ class MapOptions:
             return size + size * min(self.samples, tokens)
         if self.measure == "pmi":
             return size + sum(1 for _ in self.pairs(question))
+        if self.measure == "head":
+            return sum(1 for _ in self.pairs(question)) if question.is_whole else 1
         # the pieces of a word are filled together: over few tokens there are more fills than tokens
         fills = [self.fills(width) for width in question.widths]
         if not question.is_whole:
@@ -138,7 +144,10 @@ class MapOptions:
         """Whether just so many forward passes run, because no two of them can be equal."""
         if self.measure == "mutual-information":
             return len(self.support) <= self.samples and max(question.widths) == 1
-        return self.measure == "pmi"
+        return self.measure in ("pmi", "head")
+
+
+MeasureMaps = Callable[[RowReader, Sequence[MapQuestion], MapOptions], Sequence[MeasuredMap]]
 
 
 def check_support(measure: str, support: object) -> None:

@@ -1,4 +1,4 @@
-"""Which blanks of a text may be filled at the same time, and filling them so.
+"""Which blanks of a text may be filled at the same time: groups of them.
 
 Independent guesses are safe only between blanks that do not depend on each other. A group is built
 greedily: the blank that the model is surest of, then every further one, in that order, whose mutual
@@ -8,7 +8,6 @@ model sees them.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from jaxtyping import Float
 from torch import Tensor
@@ -21,18 +20,6 @@ from unmask.queries.dependence.information import by_information
 from unmask.queries.dependence.question import MapOptions, MapQuestion
 
 Groups = list[tuple[int, ...]]
-# enough to recognise dependent blanks: more did not improve fills
-SAMPLES_WHEN_FILLING = 4
-
-
-@dataclass(frozen=True)
-class FilledTogether:
-    """The places on the support that blanks were filled with, and in which groups."""
-
-    tokens: tuple[int, ...]
-    log_prob: float
-    groups: Groups
-    forward_passes: int
 
 
 def check_bound(at_most: object) -> float:
@@ -76,26 +63,6 @@ def independent_groups(
         return [(0,)], log_probs
     (measured,) = by_information(reader, [question], options)
     return greedy_groups(measured.values, order, at_most), log_probs
-
-
-def fill_together(
-    reader: RowReader, question: MapQuestion, options: MapOptions, at_most: float
-) -> FilledTogether:
-    """Fill group after group, each blank with its likeliest token given the groups before."""
-    groups, log_probs = independent_groups(reader, question, options, at_most)
-    ids, support = list(question.ids), options.support.ids.cpu().long()
-    chosen, total = [0] * len(question.places), 0.0
-    for number, group in enumerate(groups):
-        # of the first group the distributions are known
-        if number:
-            log_probs = _masked(reader, question, ids, group, options)
-        some = log_probs[list(group)] if number == 0 else log_probs
-        best = some.max(dim=1)
-        total += float(best.values.sum())
-        for blank, place in zip(group, best.indices.tolist(), strict=True):
-            chosen[blank] = place
-            ids[question.places[blank].positions[0]] = int(support[place])
-    return FilledTogether(tuple(chosen), total, groups, reader.forward_passes)
 
 
 def _masked(

@@ -5,11 +5,14 @@ larger of both directions; the smaller and the larger entropy and confidence; ho
 cosine of their hidden states in the middle layer and the last; the overlap of their predictions.
 """
 
+from collections.abc import Callable, Sequence
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from unmask.model.inside import Inside
+from unmask.model.row_reader import Outcomes, RowReader
 
 # below this, attention weights are rounding
 _LEAST = 1e-6
@@ -57,3 +60,33 @@ def pair_features(
     roots = probabilities.sqrt_()
     parts.append((roots @ roots.mT)[:, first, second, None])
     return torch.cat(parts, dim=2)
+
+
+def each_masked(
+    reader: RowReader,
+    rows: Sequence[tuple[Sequence[int], Sequence[int]]],
+    outcomes: Outcomes,
+    use: Callable[[int, Inside, Tensor, Tensor], None],
+    *,
+    attention: bool,
+) -> None:
+    """Show `use` the number of every row, what a pass computes at its positions, and these.
+
+    Rows are ids and positions; alike ones run together. `use` gets them one by one.
+    """
+    alike: dict[tuple[int, int], list[int]] = {}
+    for number, row in enumerate(rows):
+        alike.setdefault((len(row[0]), len(row[1])), []).append(number)
+    for members in alike.values():
+        ids = torch.tensor([rows[number][0] for number in members])
+        at = torch.tensor([rows[number][1] for number in members])
+
+        def use_batch(
+            batch: slice, inside: Inside, members: list[int] = members, at: Tensor = at
+        ) -> None:
+            for row, number in enumerate(members[batch]):
+                one = inside.part(slice(row, row + 1), at.shape[1])
+                log_probs = outcomes.log_probs(one.readouts[0]).cpu()[None]
+                use(number, one, log_probs, at[batch][row : row + 1])
+
+        reader.each_inside(ids, at, use_batch, attention=attention)

@@ -25,7 +25,7 @@ from unmask.errors import ModelError
 from unmask.model.inside import Inside
 from unmask.model.masked_lm import MaskedLM
 from unmask.model.row_reader import Outcomes, RowReader
-from unmask.printable import quoted
+from unmask.printable import printable, quoted
 from unmask.queries.parallel.features import feature_groups, pair_features
 from unmask.settings import Settings
 
@@ -156,6 +156,16 @@ class DependenceHead:
                 f"the dependence head of {quoted(name)} was trained for other weights; train it "
                 "anew, or remove its file"
             )
+
+
+def required(head: DependenceHead | None, name: str) -> DependenceHead:
+    """The head of a model; one that has none is rejected."""
+    if head is None:
+        raise ModelError(
+            f"{printable(name)} has no dependence head; train one with train_head or unmask head, "
+            "or measure instead"
+        )
+    return head
 
 
 def probe(model: MaskedLM) -> list[float]:

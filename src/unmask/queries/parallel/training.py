@@ -25,7 +25,7 @@ from unmask.queries.dependence.information import by_information
 from unmask.queries.dependence.question import MapOptions
 from unmask.queries.joint_model import JointModel
 from unmask.queries.parallel.decoding import BlankedText, Decoding, fill_blanked
-from unmask.queries.parallel.features import feature_groups, pair_features
+from unmask.queries.parallel.features import each_masked, feature_groups, pair_features
 from unmask.queries.parallel.head import FLOOR, DependenceHead, probe
 from unmask.settings import Settings
 from unmask.text.support import Support
@@ -94,9 +94,17 @@ def labelled_pairs(
     """The features and the measured mutual information of every two blanks of each text."""
     reader = RowReader(lm.model, settings)
     options = MapOptions("mutual-information", support, samples)
+    features, groups = dict[int, Tensor](), dict[str, int]()
+
+    def use(number: int, inside: Inside, log_probs: Tensor, positions: Tensor) -> None:
+        groups.update(feature_groups(inside))
+        (features[number],) = pair_features(inside, log_probs, positions)
+
     with reader.counted("training the dependence head"):
         measured = by_information(reader, [text.question() for text in texts], options)
-        features, groups = _features(reader, texts, Outcomes.of(lm.model, support), attention)
+        rows = [(text.ids, text.positions) for text in texts]
+        outcomes = Outcomes.of(lm.model, support)
+        each_masked(reader, rows, outcomes, use, attention=attention)
     bits, errors, numbers = [], [], []
     for number, (text, result) in enumerate(zip(texts, measured, strict=True)):
         first, second = torch.triu_indices(len(text.positions), len(text.positions), offset=1)
@@ -104,34 +112,8 @@ def labelled_pairs(
         spread = result.standard_errors
         errors.append(0 * bits[-1] if spread is None else spread[first, second])
         numbers.append(torch.full((len(first),), number))
-    return LabelledPairs(
-        torch.cat(features), torch.cat(bits), torch.cat(errors), torch.cat(numbers), groups
-    )
-
-
-def _features(
-    reader: RowReader, texts: Sequence[BlankedText], outcomes: Outcomes, attention: bool
-) -> tuple[list[Tensor], dict[str, int]]:
-    features: list[Tensor] = [torch.empty(0)] * len(texts)
-    groups: dict[str, int] = {}
-    alike: dict[tuple[int, int], list[int]] = {}
-    for number, text in enumerate(texts):
-        alike.setdefault((len(text.ids), len(text.positions)), []).append(number)
-    for members in alike.values():
-        ids = torch.tensor([texts[number].ids for number in members])
-        positions = torch.tensor([texts[number].positions for number in members])
-
-        def use(
-            batch: slice, inside: Inside, members: list[int] = members, at: Tensor = positions
-        ) -> None:
-            groups.update(feature_groups(inside))
-            for row, number in enumerate(members[batch]):
-                one = inside.part(slice(row, row + 1), at.shape[1])
-                log_probs = outcomes.log_probs(one.readouts[0]).cpu()[None]
-                (features[number],) = pair_features(one, log_probs, at[batch][row : row + 1])
-
-        reader.each_inside(ids, positions, use, attention=attention)
-    return features, groups
+    ordered = torch.cat([features[number] for number in range(len(texts))])
+    return LabelledPairs(ordered, torch.cat(bits), torch.cat(errors), torch.cat(numbers), groups)
 
 
 def fit(

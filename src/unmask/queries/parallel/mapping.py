@@ -1,0 +1,65 @@
+"""Maps of dependence by a head: of the blanks of a text in one pass, of a whole text in one a pair.
+
+A head knows pairs of masked tokens. Blanks are masked; of two words in a whole text both are, as
+mutual information is measured. A word of several tokens has the sum over them.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from unmask.model.inside import Inside
+from unmask.model.row_reader import Outcomes, RowReader
+from unmask.queries.dependence.question import MapOptions, MapQuestion, MeasuredMap, MeasureMaps
+from unmask.queries.parallel.features import each_masked
+from unmask.queries.parallel.head import DependenceHead
+
+
+def measured_by(head: DependenceHead) -> MeasureMaps:
+    """The measure `head`."""
+    return partial(_by_head, head)
+
+
+def _by_head(
+    head: DependenceHead, reader: RowReader, questions: Sequence[MapQuestion], options: MapOptions
+) -> list[MeasuredMap]:
+    together = [
+        (number, some)
+        for number, question in enumerate(questions)
+        for some in (options.pairs(question) if question.is_whole else [_all(question)])
+    ]
+    tables = [torch.zeros((len(one.places),) * 2, dtype=torch.float64) for one in questions]
+
+    def use(row: int, inside: Inside, log_probs: Tensor, positions: Tensor) -> None:
+        number, some = together[row]
+        places = torch.tensor([n for n in some for _ in questions[number].places[n].positions])
+        tables[number].index_put_(
+            (places[:, None], places),
+            head.predict(inside, log_probs, positions)[0],
+            accumulate=True,
+        )
+
+    masked = [_masked(questions[number], some, reader.model.mask_id) for number, some in together]
+    outcomes = Outcomes.of(reader.model, options.support)
+    each_masked(reader, masked, outcomes, use, attention=head.reads_attention)
+    maps = []
+    for question, table in zip(questions, tables, strict=True):
+        values = torch.full_like(table, torch.nan)
+        for one, other in options.pairs(question):
+            values[one, other] = values[other, one] = table[one, other]
+        maps.append(MeasuredMap(values, options.forward_passes(question)))
+    return maps
+
+
+def _all(question: MapQuestion) -> range:
+    return range(len(question.places))
+
+
+def _masked(
+    question: MapQuestion, some: Sequence[int], mask_id: int
+) -> tuple[list[int], list[int]]:
+    """The text with some of its places masked, and their positions."""
+    positions = [position for n in some for position in question.places[n].positions]
+    return [mask_id if n in positions else t for n, t in enumerate(question.ids)], positions
