@@ -9,6 +9,7 @@ import argparse
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from inspect import get_annotations
 from types import NoneType
 from typing import Any, NamedTuple, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
@@ -157,11 +158,10 @@ def value(command: type[Value], given: Mapping[str, Any], defaults: object = Non
 
 def _fields(command: type) -> Iterator[tuple[Field[Any], Any]]:
     hints = get_type_hints(command)
-    # fields that a base class has too stand where the class below it declares them
-    own = next(
-        (list(a) for one in command.__mro__ if (a := getattr(one, "__annotations__", {}))), []
-    )
-    every = sorted(fields(command), key=lambda one: own.index(one.name) if one.name in own else -1)
+    # those of a base class come last
+    names = dict.fromkeys(name for one in command.__mro__ for name in get_annotations(one))
+    by_name = {one.name: one for one in fields(command)}
+    every = (by_name[name] for name in names if name in by_name)
     return ((one, hints[one.name]) for one in every if one.metadata)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from unmask.cli import announce, cluster, inputs, many, options
+from unmask.cli import announce, inputs, many, options
 from unmask.cli.command import group, option
 from unmask.errors import UnmaskError
 from unmask.names import MEASURES
@@ -83,20 +83,9 @@ class DependenceCommand(many.RowsCommand):
     )
     top: int = options.TOP()
     seed: int = options.SEED()
-    json: bool = options.JSON()
     figure: str | None = options.FIGURE()
     parser: str | None = options.PARSER()
-    output: str | None = many.OUTPUT()
-    output_format: str | None = options.OUTPUT_FORMAT()
-    strict: bool = options.STRICT()
-    dry_run: bool = options.DRY_RUN()
-    quiet: bool = options.QUIET()
-    input_format: str | None = options.INPUT_FORMAT()
-    limit: int | None = options.LIMIT()
     running: options.Running = group(options.Running(), without=options.TABLES)
-    texts_per_unit: int | None = many.TEXTS_PER_UNIT()
-    shard: str | None = many.SHARD()
-    distributed: cluster.RayOptions = group(cluster.RayOptions())
 
     def run(self) -> int:
         """Check all options and files, load the model, then map one text or many."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from unmask.cli import cluster, inputs, many, options, show
+from unmask.cli import inputs, many, options, show
 from unmask.cli.command import declared_by, group, option
 from unmask.errors import MethodError, SupportError, UnmaskError
 from unmask.names import RULES
@@ -88,9 +88,7 @@ class FillCommand(many.RowsCommand):
         "NAME",
     )
     threshold: float | None = option("threshold of --rule, in the rule's own unit", "X")
-    json: bool = options.JSON()
     figure: str | None = options.FIGURE()
-    quiet: bool = options.QUIET()
     methods: _Methods = group(_Methods())
     support: tuple[str, ...] = option(
         f"tokens that a blank may hold: {options.NAMED}, a number of candidates that the model "
@@ -118,16 +116,6 @@ class FillCommand(many.RowsCommand):
         "uniform|N=P,...",
         group="construction",
     )
-    input_format: str | None = options.INPUT_FORMAT()
-    limit: int | None = options.LIMIT()
-    output: str | None = many.OUTPUT()
-    output_format: str | None = options.OUTPUT_FORMAT()
-    strict: bool = options.STRICT()
-    dry_run: bool = options.DRY_RUN()
-    running: options.Running = group(options.Running())
-    texts_per_unit: int | None = many.TEXTS_PER_UNIT()
-    shard: str | None = many.SHARD()
-    distributed: cluster.RayOptions = group(cluster.RayOptions())
 
     def run(self) -> int:
         """Check all options, then fill one text or many lines."""

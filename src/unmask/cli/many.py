@@ -59,24 +59,24 @@ TEXTS_PER_UNIT = partial(
 
 @dataclass(frozen=True, kw_only=True)
 class RowsCommand:
-    """What is read of a command over rows, which declares these fields in its own order."""
+    """The options of all commands over rows; help lists them after those of the command."""
 
-    # of a folder, unless given
-    TEXTS_PER_UNIT = 1
-
-    model: str
-    input_format: str | None = None
-    limit: int | None = None
-    output: str | None = None
-    output_format: str | None = None
-    texts_per_unit: int | None = None
-    shard: str | None = None
-    json: bool = False
-    strict: bool = False
-    dry_run: bool = False
-    quiet: bool = False
+    model: str = options.MODEL()
+    input_format: str | None = options.INPUT_FORMAT()
+    limit: int | None = options.LIMIT()
+    output: str | None = OUTPUT()
+    output_format: str | None = options.OUTPUT_FORMAT()
+    json: bool = options.JSON()
+    strict: bool = options.STRICT()
+    dry_run: bool = options.DRY_RUN()
+    quiet: bool = options.QUIET()
     running: options.Running = group(options.Running())
+    texts_per_unit: int | None = TEXTS_PER_UNIT()
+    shard: str | None = SHARD()
     distributed: cluster.RayOptions = group(cluster.RayOptions())
+
+    # of a folder, unless given; behind the option of this name
+    TEXTS_PER_UNIT = 1
 
 
 @dataclass(frozen=True)

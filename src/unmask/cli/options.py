@@ -351,10 +351,10 @@ def check_figure(place: str) -> None:
 def reject(chosen: object, names: Iterable[str], why: str) -> None:
     """Raise where one of some options was given, and say why it has no place."""
     for name in names:
-        value = getattr(chosen, name)
         # a number that is zero was given
-        if value is not None and value is not False and value != ():
-            raise UnmaskError(f"--{name.replace('_', '-')} {why}")
+        if getattr(chosen, name) not in (None, (), "") and getattr(chosen, name) is not False:
+            shown = "INPUT" if name == "input" else f"--{name.replace('_', '-')}"
+            raise UnmaskError(f"{shown} {why}")
 
 
 def check_choice(option: str, value: str, allowed: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from unmask.cli import cluster, inputs, many, options
+from unmask.cli import inputs, many, options
 from unmask.cli.command import group, option
 from unmask.errors import UnmaskError
 from unmask.printable import quoted
@@ -39,28 +39,16 @@ class PairsCommand(many.RowsCommand):
 
     input: tuple[str, ...] = inputs.INPUT_FILES()
     model: str = options.MODEL()
-    input_format: str | None = options.INPUT_FORMAT()
-    limit: int | None = options.LIMIT()
-    output: str | None = many.OUTPUT()
-    output_format: str | None = options.OUTPUT_FORMAT()
-    json: bool = options.JSON()
     prefix: str = many.PREFIX()
     columns: str = option(
         "the columns that hold the text and the two words (default: {default})",
         "TEXT,WORD1,WORD2",
         default=_COLUMNS,
     )
-    strict: bool = options.STRICT()
-    dry_run: bool = options.DRY_RUN()
-    quiet: bool = options.QUIET()
     method: tuple[str, ...] = option(
         options.METHOD, "NAME", default=(_ORDERS,), group="construction"
     )
     estimation: options.Estimation = group(options.Estimation())
-    running: options.Running = group(options.Running())
-    texts_per_unit: int | None = many.TEXTS_PER_UNIT()
-    shard: str | None = many.SHARD()
-    distributed: cluster.RayOptions = group(cluster.RayOptions())
 
     def run(self) -> int:
         """Read what can be rejected, load the model, then score and write some items at a time."""

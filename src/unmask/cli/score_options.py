@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from unmask.cli import cluster, inputs, many, options
+from unmask.cli import inputs, many, options
 from unmask.cli.command import group, option
 from unmask.errors import MethodError, UnmaskError
 from unmask.names import DRAWS, PAIR_METHODS, TEXT_METHODS
@@ -27,7 +27,6 @@ class ScoreOptions(many.RowsCommand):
 
     input: tuple[str, ...] = inputs.INPUT()
     text: tuple[str, ...] = inputs.TEXT()
-    input_format: str | None = options.INPUT_FORMAT()
     column: str | None = option("column that holds the texts (default: text)", "NAME")
     pairs: str | None = option("the two columns that hold minimal pairs", "GOOD,BAD")
     given: str | None = option(
@@ -51,7 +50,6 @@ class ScoreOptions(many.RowsCommand):
         "NAME",
         default=(),
     )
-    limit: int | None = options.LIMIT()
     model: str = options.MODEL()
     method: tuple[str, ...] = option(
         "pll, pll-word-l2r, unmasking, elbo, and for pairs hcb-path; separate several with commas "
@@ -70,19 +68,10 @@ class ScoreOptions(many.RowsCommand):
     seed: int = options.SEED()
     words: bool = option("write one row per word: surprisal, start, end, pieces", default=False)
     base_two: bool = option("use bits instead of nats", default=False)
-    output: str | None = many.OUTPUT()
-    output_format: str | None = options.OUTPUT_FORMAT()
-    json: bool = options.JSON()
     prefix: str = many.PREFIX()
     no_text: bool = option("leave out the texts, so the rows can be published", default=False)
     model_name: str | None = options.MODEL_NAME()
     running: options.Running = group(options.Running(), without=options.TABLES)
-    strict: bool = options.STRICT()
-    dry_run: bool = options.DRY_RUN()
-    quiet: bool = options.QUIET()
-    texts_per_unit: int | None = many.TEXTS_PER_UNIT()
-    shard: str | None = many.SHARD()
-    distributed: cluster.RayOptions = group(cluster.RayOptions())
 
 
 def checked(chosen: ScoreOptions) -> "ScoreKind":
@@ -203,10 +192,4 @@ def _context_columns(text: str | None) -> tuple[str, ...]:
 
 
 def _reject(chosen: ScoreOptions, names: Sequence[str], why: str) -> None:
-    for name in _given(chosen, names):
-        shown = "INPUT" if name == "input" else f"--{name.replace('_', '-')}"
-        raise UnmaskError(f"{shown} does not apply {why}; leave it out")
-
-
-def _given(chosen: ScoreOptions, names: Sequence[str]) -> list[str]:
-    return [name for name in names if getattr(chosen, name)]
+    options.reject(chosen, names, f"does not apply {why}; leave it out")

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from unmask.cli import (
-    cluster,
     inputs,
     many,
     options,
@@ -69,11 +68,6 @@ class VariantsCommand(many.RowsCommand):
         "forward passes (default and most: 11)",
         "N",
     )
-    input_format: str | None = options.INPUT_FORMAT()
-    limit: int | None = options.LIMIT()
-    output: str | None = many.OUTPUT()
-    output_format: str | None = options.OUTPUT_FORMAT()
-    json: bool = options.JSON()
     prefix: str = many.PREFIX()
     score_column: str | None = option(
         "a column with measurements, such as DMS_score: after scoring, print how each method "
@@ -82,13 +76,7 @@ class VariantsCommand(many.RowsCommand):
         "and their mean",
         "COLUMN",
     )
-    strict: bool = options.STRICT()
-    dry_run: bool = options.DRY_RUN()
-    quiet: bool = options.QUIET()
     running: options.Running = group(options.Running(), without=options.TABLES)
-    texts_per_unit: int | None = many.TEXTS_PER_UNIT()
-    shard: str | None = many.SHARD()
-    distributed: cluster.RayOptions = group(cluster.RayOptions())
 
     def run(self) -> int:
         """Read what can be rejected, load the model, then score and write a unit at a time."""

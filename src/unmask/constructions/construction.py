@@ -30,25 +30,9 @@ _MEANT = {
 }
 
 
-def _every_table(shape: tuple[int, ...], _: Given) -> Needs:
-    return Needs(masked=True, whole=tuple(range(len(shape))))
-
-
 def only_conditionals(shape: tuple[int, ...], _: Given) -> Needs:
     """Every table, and no blank with all of them masked."""
     return every_table(len(shape), masked=False)
-
-
-def _never(_: Given) -> bool:
-    return False
-
-
-def _anything(_: Given, __: object) -> None:
-    """Accept every combination of options."""
-
-
-def _no_contexts(_: PairTables, __: Given) -> tuple[list[int], list[int]]:
-    return [], []
 
 
 @dataclass(frozen=True)
@@ -68,16 +52,16 @@ class Construction:
 
     build: Callable[..., Joint]
     meaning: str
-    needs: NeedsOf = _every_table
+    needs: NeedsOf = lambda shape, _: Needs(masked=True, whole=tuple(range(len(shape))))
     solver: str | None = None
     sound: bool = False
     of_two: tuple[str, ...] = ()
     only_two: bool = False
-    without_tables: Callable[[Given], bool] = _never
+    without_tables: Callable[[Given], bool] = lambda _: False
     unsketched: str = "it has not been shown to work with one"
-    check: Callable[[Given, int], None] = _anything
-    check_axes: Callable[[Given, tuple[Support, ...]], None] = _anything
-    contexts: Callable[[PairTables, Given], tuple[list[int], list[int]]] = _no_contexts
+    check: Callable[[Given, int], None] = lambda *_: None
+    check_axes: Callable[[Given, tuple[Support, ...]], None] = lambda *_: None
+    contexts: Callable[[PairTables, Given], tuple[list[int], list[int]]] = lambda *_: ([], [])
 
     def options(self, blanks: int = 2) -> dict[str, object]:
         """The options that it takes, with their defaults."""

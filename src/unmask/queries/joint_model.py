@@ -230,7 +230,7 @@ class JointModel(Guessable):
         check_no_sketch(support, "tables are whole")
         axes = choose_axes(self.model, self._vocabulary, cloze, support, run_settings)
         reader = RowReader(self.model, run_settings, forward_passes=axes.forward_passes)
-        facts = {**self._provenance(cloze), **axes.diagnostics()}
+        facts = {**self._provenance(cloze), **axes.diagnostics}
         return PairTables(ElicitedSource(reader, cloze, axes.supports, facts), run_settings)
 
     def _request(

@@ -64,15 +64,11 @@ class JointRequest:
     """Constructions of the blanks of one text, each with its options: nothing has run."""
 
     cloze: Cloze
+    blanks: int
     methods: Mapping[str, Given]
     support: object
     settings: Settings
     provenance: Mapping[str, object]
-
-    @property
-    def blanks(self) -> int:
-        """How many blanks the text has."""
-        return len(self.cloze.positions)
 
     def of_tables(self) -> list[str]:
         """The constructions that cannot score fills one by one."""
@@ -99,21 +95,22 @@ def joint_request(
     provenance: Mapping[str, object],
 ) -> JointRequest:
     """Constructions that were checked, of a text; raises where its blanks or support do not fit."""
-    request = JointRequest(cloze, methods, support, settings or Settings(), provenance)
-    if isinstance(support, Sketch) and request.blanks == 2:
+    blanks, settings = len(cloze.positions), settings or Settings()
+    request = JointRequest(cloze, blanks, methods, support, settings, provenance)
+    if isinstance(support, Sketch) and blanks == 2:
         check_sketched(list(methods))
     if cloze.widths is not None and isinstance(support, Mapping):
         raise SupportError(
             f"{made_of_pieces(cloze)}, and support by blank takes one piece each; give words as "
             "targets"
         )
-    if request.blanks < 3 or not is_auto(support):
+    if blanks < 3 or not is_auto(support):
         return request
     tables = request.of_tables()
     if not tables:
         # as for two blanks: what needs no table ranges over everything
         return replace(request, support="tokens")
-    if affordable_size(request.blanks) is None:
+    if affordable_size(blanks) is None:
         raise MethodError(
             f"{', '.join(tables)} of {blanks_of(cloze)} would need a table over too many fills; "
             f"use method {METHOD_WITHOUT_TABLES!r} alone, with its arithmetic mean, which needs "
@@ -144,7 +141,7 @@ def build_joints(request: JointRequest, model: MaskedLM, whole: Support) -> dict
     if request.blanks > 2:
         _check_fits(request, placeholder_axes(model, whole, request.support, request.blanks))
     axes = choose_axes(model, whole, request.cloze, request.support, request.settings)
-    facts = {**request.provenance, **axes.diagnostics()}
+    facts = {**request.provenance, **axes.diagnostics}
     reader = RowReader(model, request.settings, forward_passes=axes.forward_passes)
     if request.blanks == 1:
         return dict.fromkeys(request.methods, _own_distribution(request, reader, axes, facts))

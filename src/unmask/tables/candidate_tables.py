@@ -35,23 +35,14 @@ class CandidateTables:
         supports: tuple[Support, ...],
         provenance: Mapping[str, object] | None = None,
     ) -> None:
-        self.reader, self.supports = reader, supports
+        self.reader, self.supports, self.blanks = reader, supports, len(supports)
+        self.shape = tuple(map(len, supports))
         self._model, self._cloze = reader.model, cloze
         self._provenance = dict(provenance or {})
         self._logits: dict[tuple[Contexts, int], Tensor] = {}
         self._log_mass: dict[tuple[Contexts, int], Tensor] = {}
         self._remembered: dict[str, object] = {}
         check_fits(self.shape, reader.settings.memory_limit)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """How many candidates each blank has."""
-        return tuple(len(support) for support in self.supports)
-
-    @property
-    def blanks(self) -> int:
-        """How many blanks there are."""
-        return len(self.supports)
 
     def elicit(self, whole: Iterable[int], *, masked: bool) -> None:
         """Run the model for the whole tables of some blanks, and with every blank masked."""

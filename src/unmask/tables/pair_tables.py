@@ -55,6 +55,9 @@ class PairTables:
 
     def __init__(self, source: TableSource, settings: Settings | None = None) -> None:
         self.source = source
+        self.supports: tuple[Support, Support] = source.supports
+        # rows and columns
+        self.shape = len(self.supports[0]), len(self.supports[1])
         self.settings = settings or Settings()
         self._last_tile: Tile | None = None
         self._remembered: dict[str, object] = {}
@@ -108,19 +111,9 @@ class PairTables:
         return f"PairTables({', '.join([f'{self.shape[0]} x {self.shape[1]}', storage, *named])})"
 
     @property
-    def supports(self) -> tuple[Support, Support]:
-        """The tokens of both axes."""
-        return self.source.supports
-
-    @property
     def memory_limit(self) -> int:
         """What may be of size V x V, in bytes."""
         return self.settings.memory_limit
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return len(self.supports[0]), len(self.supports[1])
 
     @computed_once
     def a_given_b(self) -> ConditionalTable:

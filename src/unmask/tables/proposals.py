@@ -1,7 +1,7 @@
 """Which tokens each blank ranges over, where a caller leaves that to the model."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from unmask.arguments import whole_number
 from unmask.errors import SupportError
@@ -27,19 +27,13 @@ _FEWEST = 8
 class Axes:
     """The tokens of every blank, and what it took to find them.
 
-    `held` is the part of each blank's likely tokens that they hold, an estimate, where candidates
-    were grown; None where they were given.
+    The diagnostics of grown candidates have an estimate of the part of each blank's likely tokens
+    that they hold.
     """
 
     supports: tuple[Support, ...]
     forward_passes: int = 0
-    held: tuple[float, ...] | None = None
-
-    def diagnostics(self) -> dict[str, object]:
-        """How the candidates were chosen."""
-        if self.held is None:
-            return {}
-        return {"candidates_from": "model", "candidates_mass": list(self.held)}
+    diagnostics: Mapping[str, object] = field(default_factory=dict)
 
 
 def resolved(spec: object, blanks: int, vocabulary_size: int) -> object:
@@ -103,7 +97,9 @@ def choose_axes(
     wanted = [min(sizes.get(blank, len(axis)), len(axis)) for blank, axis in enumerate(among)]
     supports, held = grown(reader, wanted)
     chosen = tuple(supports[b] if b in sizes else axes[b] for b in range(blanks))
-    return Axes(chosen, reader.forward_passes, tuple(held[b] for b in range(blanks)))
+    masses = [held[b] for b in range(blanks)]
+    diagnostics = {"candidates_from": "model", "candidates_mass": masses}
+    return Axes(chosen, reader.forward_passes, diagnostics)
 
 
 def placeholder_axes(
