@@ -278,7 +278,7 @@ class LanguageModel(JointModel):
 
         Args:
             texts: Whole texts of the kind that will be filled, without mask tokens.
-            sentences: At most so many of them.
+            sentences: At most so many of them, drawn from all.
             samples: How many tokens are tried at a place.
             attention: Whether it reads attention weights, for which the model runs unfused.
             support: Tokens that all blanks range over.

@@ -237,3 +237,18 @@ def test_too_few_texts_are_refused() -> None:
     lm = unmask.load(build("bert"))
     with pytest.raises(unmask.UnmaskError, match="at least 10 texts of 4 or more tokens"):
         lm.train_head(["the cat sat.", *texts(3)], settings=QUIET)
+
+
+def test_a_sorted_file_is_learnt_from_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = list[str]()
+
+    def record(_: object, some: list[str], **__: object) -> list[object]:
+        given.extend(some)
+        return []
+
+    monkeypatch.setattr(training, "masked_texts", record)
+    every = sorted(set(texts(40)))
+    with pytest.raises(unmask.UnmaskError, match="at least 10 texts"):
+        unmask.load(build("bert")).train_head(every)
+    assert sorted(given) == every
+    assert given != every

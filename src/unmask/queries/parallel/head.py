@@ -8,12 +8,14 @@ safetensors, its facts as JSON in the header.
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from safetensors import SafetensorError, safe_open
@@ -107,21 +109,19 @@ class DependenceHead:
             A bound for the rule "head"; between measured ones by interpolation.
         """
         table = self.facts["passes"]
-        bounds = torch.tensor(table["bounds"], dtype=torch.float64)
+        bounds = np.log(table["bounds"])
         # passes of a text with so many blanks, at every bound: they fall
-        counts, taken = table["blanks"], torch.tensor(table["passes"], dtype=torch.float64)
-        place = min(max((blanks - counts[0]) / (counts[1] - counts[0]), 0.0), len(counts) - 1.0)
-        low = min(int(place), len(counts) - 2)
-        curve = taken[low] + (place - low) * (taken[low + 1] - taken[low])
-        if passes >= float(curve[0]):
-            return float(bounds[0]) if passes < blanks else 0.0
-        if passes <= float(curve[-1]):
-            return float(bounds[-1]) if passes > 1 else float("inf")
-        after = int((curve > passes).sum())
-        gap = float(curve[after - 1] - curve[after])
-        share = (float(curve[after - 1]) - passes) / gap if gap else 0.0
-        logs = bounds.log()
-        return float((logs[after - 1] + share * (logs[after] - logs[after - 1])).exp())
+        curve = np.array(
+            [
+                np.interp(blanks, table["blanks"], each)
+                for each in zip(*table["passes"], strict=True)
+            ]
+        )
+        if passes >= curve[0]:
+            return float(table["bounds"][0]) if passes < blanks else 0.0
+        if passes <= curve[-1]:
+            return float(table["bounds"][-1]) if passes > 1 else math.inf
+        return float(np.exp(np.interp(-passes, -curve, bounds)))
 
     def to_dict(self) -> dict[str, Any]:
         """Its facts, ready for JSON."""

@@ -170,6 +170,8 @@ def train_head(
 ) -> DependenceHead:
     """Measure, fit, and count passes on what was held out."""
     given = list(dict.fromkeys(texts))
+    # files are often sorted
+    given = [given[n] for n in np.random.default_rng(seed).permutation(len(given))]
     masked = masked_texts(lm, given, counts=range(FEWEST, MOST + 1), seed=seed, limit=sentences)
     if len(masked) < 10:
         raise UnmaskError(
