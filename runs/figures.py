@@ -2,13 +2,14 @@
 
     python runs/figures.py [NAME ...]
 
-NAME: forest, perplexity, passes, variants, contradiction, construction; all without one.
+NAME: forest, perplexity, passes, variants, contradiction, sketch, construction; all without one.
 `construction` runs models/tiny-english, the others read what is published. Colours are Paul Tol's,
 which colour-blind readers can tell from each other.
 """
 
 import argparse
 import csv
+import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -183,7 +184,7 @@ LABELS = {
     "hcb": (-26, -3),
     "mrf": (6, -3),
     "mrf-logit": (6, -3),
-    "log-pool, pseudo-gibbs,\nag, ag-paper, weighted-ag": (-46, -27),
+    "log-pool, pseudo-gibbs,\nag, ag-paper, weighted-ag": (-114, -24),
 }
 
 
@@ -257,6 +258,48 @@ def contradiction() -> "Figure":
     return figure
 
 
+def sketch() -> "Figure":
+    """Estimates minus exact numbers, a line per pair of blanks, with two stated standard errors."""
+    lines = (RESULTS / "sketch.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [
+        row
+        for row in map(json.loads, lines)
+        if row["source"].startswith("tiny-english")
+        and (row["estimator"], row["kind"], row["seed"]) == ("both tables", "default", 0)
+    ]
+    shown = {
+        "ten": "log p of the likeliest fill, nats",
+        "incompatibility": "J, bits",
+        "mutual_information": "mutual information, nats",
+    }
+    figure, panels = blank(6.4, 3.4, 3)
+    for panel, (name, label) in zip(panels, shown.items(), strict=True):
+        errors = np.array([row["numbers"][name][0] for row in rows])
+        value, stated = errors[np.argsort(errors[:, 0])].T
+        outside = np.abs(value) > 2 * stated
+        for places, colour in (
+            (np.flatnonzero(~outside), COLOURS[0]),
+            (np.flatnonzero(outside), COLOURS[1]),
+        ):
+            panel.errorbar(
+                value[places],
+                places,
+                xerr=2 * stated[places],
+                fmt="o",
+                ms=1.5,
+                lw=0.5,
+                color=colour,
+            )
+        panel.axvline(0, color="#888888", lw=0.8)
+        panel.set_title(f"{label}\n{np.mean(~outside):.0%} hold the exact number", fontsize=8)
+        panel.set_yticks([])
+        panel.spines["left"].set_visible(False)
+    figure.supxlabel(
+        f"estimate minus exact, two standard errors; {len(rows)} pairs, a line each", fontsize=9
+    )
+    return figure
+
+
 def construction() -> "Figure":
     """A text, its two tables of conditionals and the joint, over a few words."""
     lm = unmask.load(ROOT / "models" / "tiny-english")
@@ -298,7 +341,8 @@ def construction() -> "Figure":
 
 
 FIGURES: dict[str, Callable[[], "Figure"]] = {
-    one.__name__: one for one in (forest, perplexity, passes, variants, contradiction, construction)
+    one.__name__: one
+    for one in (forest, perplexity, passes, variants, contradiction, sketch, construction)
 }
 
 

@@ -1,4 +1,4 @@
-"""The tables and the figure of docs/results/sketch.md, from the rows that runs/sketch.py measured.
+"""The tables of docs/results/sketch.md, from the rows that runs/sketch.py measured.
 
 python runs/sketch_report.py --rows docs/results/sketch.jsonl --output docs/results/sketch.md
 """
@@ -190,36 +190,12 @@ def blocks(rows: Sequence[Row]) -> dict[str, list[str]]:
     return {"error bars": _table(heads, kept).splitlines()}
 
 
-def draw(rows: Sequence[Row], place: Path) -> None:
-    """Root mean square errors of the ten likeliest fills by forward passes."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6, 3), layout="constrained")
-    panel = figure.subplots()
-    fixed = [row for row in rows if row["kind"].endswith("passes")]
-    for source, mine in _groups(fixed, _source):
-        for estimator, style in ((NOW, "-"), (EARLIER, ":")):
-            points = []
-            for kind, some in _groups(mine, lambda row: str(row["kind"])):
-                squares = list(_squares(some, estimator).values())
-                if len(squares) > 1:
-                    points.append((int(kind.split()[0]), float(np.sqrt(np.mean(squares)))))
-            if points:
-                label = f"{source}, {estimator}"
-                panel.plot(*zip(*sorted(points), strict=True), style, marker="o", label=label)
-    panel.set(xscale="log", yscale="log", xlabel="forward passes")
-    panel.set_ylabel("rms error of log p, nats")
-    panel.legend(fontsize=6)
-    figure.savefig(place, metadata={"Date": None})
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
     chosen = parser.parse_args()
     rows = read(chosen.rows)
-    draw(rows, chosen.output.with_suffix(".svg"))
     marked_page.write_blocks(chosen.output, blocks(rows), tables(rows))
 
 
