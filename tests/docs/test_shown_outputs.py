@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from assets import real_model
 from reading_pages import alike, text_of
+from reading_pages import pages as all_pages
+from snippets import CHAIN
 
 from unmask import cli
 
@@ -24,12 +26,13 @@ MODELS = {
 OTHERS = {
     "docs/tutorials/two-blanks.ipynb": "the Chinese model",
     "docs/tutorials/several-blanks.ipynb": "the Chinese and the antibody model",
+    "docs/how-to/proteins.md": "the antibody model",
 }
+WITHOUT = ("README.md", "docs/how-to/dependence.md", "docs/how-to/fill-many.md")
 pages = pytest.mark.parametrize(
     "page",
     [
-        "README.md",
-        "docs/how-to/dependence.md",
+        *WITHOUT,
         *(pytest.param(p, marks=pytest.mark.assets(why)) for p, why in OTHERS.items()),
     ],
 )
@@ -47,6 +50,7 @@ def test_what_is_shown_is_what_is_printed(
     found = blocks(page)
     assert found
     monkeypatch.chdir(tmp_path)
+    Path("trastuzumab-vh.fasta").write_text(f">vh\n{CHAIN}\n")
     for name, model in MODELS.items():
         if any(f'"{name}"' in code or f"-m {name}" in code for _, code, _ in found):
             Path(name).parent.mkdir(exist_ok=True)
@@ -62,6 +66,11 @@ def test_what_is_shown_is_what_is_printed(
                 for line in code.replace("\\\n", " ").splitlines():
                     assert cli.main(shlex.split(line, comments=True)[1:]) == 0
         alike(printed.getvalue(), shown)
+
+
+def test_every_page_that_shows_what_a_block_prints_is_run() -> None:
+    shown = {page for page in all_pages() if SHOWN.search(text_of(page))}
+    assert shown == {ROOT / page for page in (*WITHOUT, *OTHERS)} - {ROOT / "README.md"}
 
 
 def test_every_block_of_the_readme_shows_what_it_prints() -> None:
