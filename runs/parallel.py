@@ -3,12 +3,13 @@
     python runs/parallel.py labels --model DIR --corpus TRAIN --limit 300 --output OUT
     python runs/parallel.py labels --model DIR --corpus TEST --limit 100 --held-out --output OUT
     python runs/parallel.py head --model DIR --output OUT
-    python runs/parallel.py page --model DIR --corpus TRAIN --output OUT
+    python runs/parallel.py maps --model DIR --corpus TEST --limit 25 --output OUT
+    python runs/parallel.py page --output OUT
 
 `labels` masks 2 to 9 tokens of sentences and measures the mutual information of every two; pieces
 that are there are not measured again. `head` trains the dependence head on the first, and heads on
-some of its features; it judges all of them on the second. `page` writes
-docs/results/dependence-head.md of that.
+some of its features; it judges all of them on the second. `maps` compares maps of whole sentences
+by the head with measured ones. `page` renews docs/results/dependence-head.md.
 """
 
 import argparse
@@ -16,13 +17,14 @@ import hashlib
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from importlib.metadata import version
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from marked_page import write_blocks
+from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 from scipy.stats import spearmanr
 
@@ -39,6 +41,7 @@ from unmask.records.corpora import CorpusSpec, read_corpus
 
 QUIET = unmask.Settings(progress=False, announce=False)
 PIECE, SAMPLES = 25, 12
+PAGE, RESULT = Path("docs/results/dependence-head.md"), "dependence-head.json"
 # features of the heads that the whole one is compared with
 PARTS = {
     "attention": ("attention",),
@@ -112,23 +115,28 @@ def only(pairs: LabelledPairs, kinds: Sequence[str]) -> LabelledPairs:
     return LabelledPairs(features, pairs.bits, pairs.errors, pairs.texts, pairs.groups)
 
 
-def judged(head: DependenceHead, pairs: LabelledPairs, distance: torch.Tensor) -> dict[str, Any]:
-    """Rank correlation, with the interval over texts, calibration by thirds, and by distance."""
-    predicted, bits = head.bits(pairs.features).numpy(), pairs.bits.numpy()
-    texts = pairs.texts.numpy()
+def ranked(
+    predicted: NDArray[np.float64], bits: NDArray[np.float64], texts: NDArray[np.int64]
+) -> dict[str, Any]:
+    """The rank correlation, with its interval over texts."""
     members = [np.flatnonzero(texts == text) for text in np.unique(texts)]
     rng, draws = np.random.default_rng(0), []
     for _ in range(200):
         some = np.concatenate([members[n] for n in rng.integers(len(members), size=len(members))])
         draws.append(spearmanr(predicted[some], bits[some]).statistic)
-    row: dict[str, Any] = {
+    return {
         "rank": float(spearmanr(predicted, bits).statistic),
         "interval": np.quantile(draws, [0.025, 0.975]).tolist(),
         "pairs": len(bits),
         "texts": len(members),
-        "calibration": [],
-        "by_distance": [],
     }
+
+
+def judged(head: DependenceHead, pairs: LabelledPairs, distance: torch.Tensor) -> dict[str, Any]:
+    """Rank correlation, calibration by bins of what is predicted, and by distance."""
+    predicted, bits = head.bits(pairs.features).numpy(), pairs.bits.numpy()
+    row: dict[str, Any] = ranked(predicted, bits, pairs.texts.numpy())
+    row |= {"calibration": [], "by_distance": []}
     for low, high in ((0, 0.01), (0.01, 0.03), (0.03, 0.1), (0.1, 0.3), (0.3, 1), (1, 99)):
         some = (predicted >= low) & (predicted < high)
         if some.any():
@@ -170,69 +178,76 @@ def heads(lm: unmask.LanguageModel, corpus: str, output: Path) -> None:
             )
             tensors = fit(fewer, fewer.texts >= few - max(1, few // 10))
             result[f"{few} texts"] = judged(DependenceHead(tensors), test, distance)
-    (output / "head.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    (output / RESULT).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
-def page(result: dict[str, Any]) -> Iterator[str]:
-    facts = result["facts"]
-    kinds = [name for name in result if name not in ("facts", "seconds")]
-    whole = result["all features"]
-    yield "# A dependence head"
-    yield ""
-    yield (
-        "A [dependence head](../how-to/fill-many.md#a-dependence-head) of"
-        f" {Path(facts['model']).name}, learnt from {facts['texts']} SNLI training sentences"
-        f" ({facts['pairs']:,} pairs of blanks, {facts['samples']} samples per blank), judged on"
-        f" {whole['texts']} SNLI test sentences ({whole['pairs']:,} pairs) by `runs/parallel.py`:"
-        " the rank correlation of what it predicts with the measured mutual information, with 95%"
-        " bootstrap intervals over sentences. The judged mutual information is itself an estimate."
-    )
-    yield ""
-    yield "| features, or fewer sentences | rank correlation |"
-    yield "|---|---|"
-    for name in kinds:
-        low, high = result[name]["interval"]
-        yield f"| {name} | {result[name]['rank']:.3f} [{low:.3f}, {high:.3f}] |"
-    yield ""
-    yield "## Calibration"
-    yield ""
-    yield "| predicted, bits | mean predicted | mean measured | pairs |"
-    yield "|---|---|---|---|"
+def maps(lm: unmask.LanguageModel, corpus: str, limit: int) -> dict[str, Any]:
+    """Whole sentences: every two words by the head, and measured."""
+    predicted, bits, numbers = list[float](), list[float](), list[int]()
+    passes = {"head": 0, "mutual-information": 0}
+    texts = [one.text for one in sentences(corpus)[:limit]]
+    for number, text in enumerate(texts):
+        by_head = lm.dependence(text, measure="head", settings=QUIET)
+        measured = lm.dependence(text, samples=SAMPLES, settings=QUIET)
+        first, second = torch.triu_indices(len(by_head.places), len(by_head.places), offset=1)
+        predicted += by_head.values[first, second].tolist()
+        bits += measured.values[first, second].tolist()
+        numbers += [number] * len(first)
+        passes["head"] += by_head.forward_passes
+        passes["mutual-information"] += measured.forward_passes
+    row = ranked(np.array(predicted), np.array(bits), np.array(numbers))
+    return {**row, "passes": {name: total / len(texts) for name, total in passes.items()}}
+
+
+def ranking(row: dict[str, Any]) -> str:
+    low, high = row["interval"]
+    return f"{row['rank']:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def blocks(result: dict[str, Any]) -> dict[str, list[str]]:
+    """The tables of the page."""
+    whole, passes = result["all features"], result["facts"]["passes"]
+    kinds = [name for name in result if name not in ("facts", "seconds", "maps")]
+    features = ["| features, or fewer sentences | rank correlation |", "|---|---|"]
+    features += [f"| {name} | {ranking(result[name])} |" for name in kinds]
+    calibration = [
+        "| predicted, bits | mean predicted | mean measured | pairs |",
+        "|---|---|---|---|",
+    ]
     for low, high, predicted, measured, count in whole["calibration"]:
         ends = f"from {low:g}" if high == 99 else f"{low:g} to {high:g}"
-        yield f"| {ends} | {predicted:.3f} | {measured:.3f} | {count} |"
-    yield ""
-    yield "## By distance"
-    yield ""
-    yield "| tokens apart | rank correlation | mean measured, bits | pairs |"
-    yield "|---|---|---|---|"
+        calibration.append(f"| {ends} | {predicted:.3f} | {measured:.3f} | {count} |")
+    distance = [
+        "| tokens apart | rank correlation | mean measured, bits | pairs |",
+        "|---|---|---|---|",
+    ]
     for low, high, rank, mean, count in whole["by_distance"]:
         ends = f"from {low}" if high == 99 else str(low) if low == high else f"{low} to {high}"
-        yield f"| {ends} | {rank:.3f} | {mean:.3f} | {count} |"
-    yield ""
-    yield "## Passes by bound"
-    yield ""
-    table = facts["passes"]
-    yield "Mean forward passes of held-out training sentences, by the bound in bits:"
-    yield ""
-    yield "| blanks | " + " | ".join(f"{bound:g}" for bound in table["bounds"]) + " |"
-    yield "|---|" + "---|" * len(table["bounds"])
-    for count, passes in zip(table["blanks"], table["passes"], strict=True):
-        yield f"| {count} | " + " | ".join(f"{one:.2f}" for one in passes) + " |"
-    yield ""
-    yield (
-        "What fills lose at these passes, beside the other rules:"
-        " [filling many blanks in few passes](parallel-filling.md)."
-    )
-    yield ""
-    yield f"Made with unmask {version('unmask')}."
+        distance.append(f"| {ends} | {rank:.3f} | {mean:.3f} | {count} |")
+    bounds = ["| blanks | " + " | ".join(f"{bound:g}" for bound in passes["bounds"]) + " |"]
+    bounds.append("|---|" + "---|" * len(passes["bounds"]))
+    for count, taken in zip(passes["blanks"], passes["passes"], strict=True):
+        bounds.append(f"| {count} | " + " | ".join(f"{one:.2f}" for one in taken) + " |")
+    mapped = ["| sentences | pairs of words | rank correlation | passes | passes, measured |"]
+    if "maps" in result:
+        row = result["maps"]
+        mean = [f"{row['passes'][name]:.0f}" for name in ("head", "mutual-information")]
+        cells = [str(row["texts"]), f"{row['pairs']:,}", ranking(row), *mean]
+        mapped += ["|---|---|---|---|---|", f"| {' | '.join(cells)} |"]
+    return {
+        "features": features,
+        "calibration": calibration,
+        "distance": distance,
+        "passes": bounds,
+        "maps": mapped,
+    }
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["labels", "head", "page"])
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--corpus", required=True)
+    parser.add_argument("what", choices=["labels", "head", "maps", "page"])
+    parser.add_argument("--model")
+    parser.add_argument("--corpus")
     parser.add_argument("--held-out", action="store_true")
     parser.add_argument("--limit", type=int, default=300)
     parser.add_argument("--shard", default="0/1", help="pieces of labels that this process takes")
@@ -240,16 +255,19 @@ def main() -> int:
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     if chosen.what == "page":
-        result = json.loads((Path(chosen.output) / "head.json").read_text("utf-8"))
-        Path("docs/results/dependence-head.md").write_text(
-            "\n".join(page(result)) + "\n", encoding="utf-8"
-        )
+        write_blocks(PAGE, blocks(json.loads(Path(chosen.output, RESULT).read_text("utf-8"))))
         return 0
     output, lm = Path(chosen.output), unmask.load(chosen.model)
     output.mkdir(parents=True, exist_ok=True)
     if chosen.what == "labels":
         stem = "held-out" if chosen.held_out else "train"
         labels(lm, chosen.corpus, chosen.limit, stem, output, chosen.shard)
+    elif chosen.what == "maps":
+        path = output / RESULT
+        result = json.loads(path.read_text("utf-8")) if path.exists() else {}
+        lm.head = DependenceHead.load(output / "head.safetensors")
+        result["maps"] = maps(lm, chosen.corpus, chosen.limit)
+        path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     else:
         heads(lm, chosen.corpus, output)
     return 0
