@@ -3,7 +3,7 @@
     python runs/consistency.py                           # tables, CSV files and pictures
     python runs/consistency.py keep FOLDER NAME [DRAW]   # keep the rows of a run, without texts
     python runs/consistency.py check MODEL CORPUS [N]    # N texts (20) against the definitions
-    python runs/consistency.py antibodies DATA CSV [N]   # variants of two antibodies as a corpus
+    python runs/consistency.py antibodies DATA CSV       # segments of two antibodies as a corpus
 
 Rows are those of `unmask consistency [CORPUS] -m MODEL -o FOLDER/`; the corpora of other languages
 are in runs/sentences. DRAW 1 are other blanks of the same texts (`--seed 1`), so that models with
@@ -254,22 +254,23 @@ def _agreement(
 # --- a corpus of antibodies ----------------------------------------------------------------------
 
 
-def antibodies(data: str, output: str, count: str = "8") -> None:
-    """Variants between germline and mature, those with the smallest hashes, residues spaced."""
+def antibodies(data: str, output: str, count: str = "20", residues: str = "32") -> None:
+    """Segments of variants between germline and mature, those with the smallest hashes, spaced."""
     chains = json.loads((Path(data) / "sequences.json").read_text("utf-8"))
-    sequences = []
-    for name in sorted(Path(data).glob("*.csv")):
-        chain = chains[name.stem.partition("-")[0]]
-        with name.open(encoding="utf-8", newline="") as file:
-            bits = sorted({row["variant"] for row in csv.DictReader(file)}, key=_digest)
-        for some in bits[: int(count) // 2]:
-            residues = list(chain["germline"])
-            for bit, place, own in zip(
-                some, chain["positions"], chain["somatic_residues"], strict=True
-            ):
-                residues[place - 1] = own if bit == "1" else residues[place - 1]
-            sequences.append(" ".join(residues))
-    Path(output).write_text("\n".join(["text", *sequences]) + "\n", "utf-8")
+    segments: list[str] = []
+    for path in sorted(Path(data).glob("*.csv")):
+        chain = chains[path.stem.partition("-")[0]]
+        with path.open(encoding="utf-8", newline="") as file:
+            variants = sorted({row["variant"] for row in csv.DictReader(file)}, key=_digest)
+        for variant in variants[: int(count) // 2]:
+            letters = list(chain["germline"])
+            changes = zip(variant, chain["positions"], chain["somatic_residues"], strict=True)
+            for bit, place, own in changes:
+                letters[place - 1] = own if bit == "1" else letters[place - 1]
+            # every segment from another residue on
+            start = 4 * len(segments)
+            segments.append(" ".join(letters[start : start + int(residues)]))
+    Path(output).write_text("\n".join(["text", *segments]) + "\n", "utf-8")
 
 
 def _digest(text: str) -> str:
@@ -279,7 +280,7 @@ def _digest(text: str) -> str:
 # --- against the definitions ---------------------------------------------------------------------
 
 
-def check(place: str, corpus: str, count: str = "20") -> None:
+def check(place: str, corpus: str, count: str = "20", words: str = "") -> dict[str, list[float]]:
     """How far the rows of some texts are from the definitions, by plain passes of transformers.
 
     The definitions are those of the tests, in float64. Numbers of whole tables only where a
@@ -333,11 +334,16 @@ def check(place: str, corpus: str, count: str = "20") -> None:
             errors.setdefault("text_log_p", []).append(abs(naive.along(plain, ids, walk) - log_p))
     for name, some in errors.items():
         print(f"{name}: {len(some)} numbers of {len(texts)} texts, largest error {max(some):.1e}")
+    return errors
 
 
 def main(arguments: Sequence[str]) -> None:
     """Keep, check, write a corpus, or renew the page."""
-    ways: dict[str, Callable[..., None]] = {"keep": keep, "check": check, "antibodies": antibodies}
+    ways: dict[str, Callable[..., object]] = {
+        "keep": keep,
+        "check": check,
+        "antibodies": antibodies,
+    }
     if arguments:
         ways[arguments[0]](*arguments[1:])
         return

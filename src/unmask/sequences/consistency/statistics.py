@@ -48,7 +48,7 @@ _OF_PAIRS = {
         "also where large differences cancel; p tests that neither order is favoured",
     ),
     "order_difference_size": (
-        "size of that difference",
+        "size of the difference of both orders",
         "nats",
         "the same without its sign: how much the answer depends on which word is filled in first",
     ),
