@@ -5,15 +5,19 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
-from shape_checks import begin_test, checks_of_shapes
 
-# before the first import of any of its modules; without it tests start some ten seconds sooner.
-# --quick leaves it out, also in the processes that share the tests, which get the environment alone
-if "--quick" in sys.argv:
-    os.environ["UNMASK_TEST_SHAPES"] = "0"
+# --quick checks no shapes, which lets tests start seconds sooner, and --long those of every call;
+# also in the processes that share the tests, which get the environment alone
+for option, shapes in (("--quick", "0"), ("--long", "all")):
+    if option in sys.argv:
+        os.environ["UNMASK_TEST_SHAPES"] = shapes
+from shape_checks import begin_test, checks_of_shapes  # noqa: E402
+
+# before the first import of any module of the package
 unchecked = os.environ.get("UNMASK_TEST_SHAPES") == "0"
 with nullcontext() if unchecked else checks_of_shapes("unmask"):
     import unmask
@@ -61,6 +65,15 @@ LONGEST = {
     "test_tutorial_claims.py",
     "test_variants.py",
 }
+# files that compile the kernels, which takes a process twenty seconds: one process has them all
+COMPILING = {
+    "test_constructions.py",
+    "test_converged.py",
+    "test_fused.py",
+    "test_half_copies.py",
+    "test_new_construction.py",
+    "test_reductions.py",
+}
 NOT_QUICK = ("slow", "long", "real", "assets")
 
 
@@ -101,6 +114,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 raise pytest.UsageError(f"{item.nodeid}: give the reason, assets('...')")
         if item.path.name in REACHED_ELSEWHERE:
             item.add_marker("no_cover")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With --dist loadfile, files that compile the same are shared out as one."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return "compiling" if Path(file).name in COMPILING else file
+
+    return Scheduling(config, log)
 
 
 def pytest_runtest_setup() -> None:

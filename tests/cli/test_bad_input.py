@@ -299,6 +299,7 @@ def test_the_same_in_a_process_of_its_own(models):
     check_one_line(ended.stderr.decode(), exception(bad, models))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "value", "sentence"),
     [

@@ -57,6 +57,7 @@ def test_one_blank_is_the_models_own_distribution(fill, lm):
     assert err == ""
 
 
+@pytest.mark.slow
 def test_methods_side_by_side_in_the_order_asked(fill, lm):
     out, _ = fill(PAIR, "--method", "hcb,mlm", "--method", "mrf-logit", "--top", "4")
     assert rows(out)[0] == ["rank", "hcb", "prob", "mlm", "prob", "mrf-logit", "prob"]

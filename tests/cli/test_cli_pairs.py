@@ -129,6 +129,7 @@ def test_columns_by_other_names_and_a_prefix(pairs) -> None:
     assert read(plain)[0]["log_p"] == found["x_log_p"]
 
 
+@pytest.mark.slow
 def test_bad_json_rows_are_never_fatal(pairs) -> None:
     rows = [{"text": ITEMS[0][0], "word1": "cat"}, {"word2": 7}, {}, ROWS[0], {**ROWS[1], "n": [1]}]
     code, out, err = pairs("--output-format", "jsonl", rows=rows, format="jsonl")

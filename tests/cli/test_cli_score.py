@@ -298,6 +298,7 @@ def test_control_characters_and_formulas_are_inert(score, rows, tmp_path) -> Non
     assert "\\x1b[31mcat | <b>sat</b>\\u202e" in table
 
 
+@pytest.mark.slow
 def test_texts_can_be_left_out(rows, pairs_file) -> None:
     found = rows(pairs_file, "--pairs", "good,bad", "--no-text")
     assert list(found[0])[:3] == ["item", "kind", "method"]

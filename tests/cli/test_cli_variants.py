@@ -128,6 +128,7 @@ def test_methods_have_a_column_each(variants, lm, tmp_path) -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", ["letters", "fasta"])
 @pytest.mark.parametrize("format", ["csv", "tsv", "jsonl"])
 def test_a_wild_type_in_hand(given, format, variants, lm, tmp_path) -> None:
@@ -354,6 +355,7 @@ def measured(mutants: list[str], wildtype: str = WILDTYPE) -> list[dict[str, str
     return assay(every, wildtype)
 
 
+@pytest.mark.slow
 def test_scores_are_compared_with_a_measurement(variants: Run, tmp_path: Path) -> None:
     rows = measured(["K2R", "A4G", "K8L", "Q9W", "V20F"])
     source, output = write(tmp_path / "a.csv", rows), tmp_path / "scores.csv"

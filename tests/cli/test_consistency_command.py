@@ -70,6 +70,7 @@ def test_the_hub_reads_the_card(folder: Path) -> None:
     assert (name, len(parsed)) == ("bert", len(results))
 
 
+@pytest.mark.slow
 def test_the_card_has_what_made_it_and_shows_the_worst_pairs(folder: Path, model: str) -> None:
     content = (folder / "_card.md").read_text()
     options = "--random-orders 4 --max-passes 401 --seed 0"
@@ -107,6 +108,7 @@ def _merged(folder: Path, output: Path) -> list[str]:
     return output.read_text().splitlines()
 
 
+@pytest.mark.slow
 def test_models_are_shown_side_by_side(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["consistency", "--compare", str(folder), str(folder)]) == 0
     lines = capsys.readouterr().out.splitlines()

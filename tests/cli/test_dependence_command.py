@@ -183,6 +183,7 @@ def test_edges_of_a_parse_between_places() -> None:
 # --- many texts --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_rows_of_many_texts_in_their_order(depend: Run, tmp_path: Path, folder: str) -> None:
     place = tmp_path / "texts.csv"
     place.write_text("id,text\na,the cat sat\nb,cat\nc,\nd,a dog ran\n", encoding="utf-8")

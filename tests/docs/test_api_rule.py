@@ -128,6 +128,7 @@ def test_a_guess_is_answered_with_the_right_name(
         ask(tiny_english)
 
 
+@pytest.mark.slow
 def test_other_names_are_missing_as_everywhere(tiny_english: unmask.LanguageModel) -> None:
     assert not hasattr(tiny_english, "nothing")
     score = tiny_english.score("A man is here.")

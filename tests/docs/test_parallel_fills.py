@@ -40,6 +40,7 @@ def made(seed: int, corpus: str, count: int = 120) -> list[parallel_fills.Row]:
     return rows
 
 
+@pytest.mark.slow
 def test_a_fill_is_scored_by_the_chain_rule_along_random_orders() -> None:
     lm = unmask.load(build("bert"))
     cloze = lm.cloze("the [MASK] sat [MASK] the [MASK].")

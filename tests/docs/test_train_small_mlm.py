@@ -201,6 +201,7 @@ def test_bad_options_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert shown.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_measured_perplexities(folder: Path, tmp_path: Path) -> None:
     """Against one forward pass per sentence; words are the same for both models."""
     texts = [one.text for one in sentences()[::10]]

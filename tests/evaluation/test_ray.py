@@ -18,6 +18,7 @@ from unmask.jobs.executors.ray_workers import WorkerResources
 needs_ray = pytest.mark.skipif(not find_spec("ray"), reason="the extra `ray` is not here")
 
 
+@pytest.mark.slow
 @needs_ray
 def test_where_nobody_listens_it_ends_in_one_line(monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")

@@ -5,24 +5,23 @@ those made anew at each call of another, and checks arguments twice: tests took 
 """
 
 import ast
+import math
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import is_dataclass
-from functools import wraps
+from functools import cache, wraps
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
 from typing import Any
 
-from beartype import BeartypeConf, beartype
 from jaxtyping import TypeCheckError, jaxtyped
 
-# an int may stand where a float is asked for, as everywhere else in Python
-_checked = beartype(conf=BeartypeConf(is_pep484_tower=True, violation_type=TypeCheckError))
 # calls of a function that are checked in a process; after that, one in each test. To check them all
-# takes a quarter of the time of tests of tables and joints
-ALL_CHECKED = 20
+# takes a quarter of the time of tests of tables and joints: only --long does
+FIRST_CALLS = math.inf if os.environ.get("UNMASK_TEST_SHAPES") == "all" else 20
 _tests_begun = 0
 
 
@@ -51,19 +50,31 @@ def checked(what: Any) -> Any:
         return what
     if "jaxtyping." not in repr(getattr(what, "__annotations__", {})):
         return what
-    typed = _checked(what)
+    # made at the first call: most functions are not called by most processes
+    typed: Any = None
     test, calls = -1, 0
 
     @wraps(what)
     def within_its_own_sizes(*arguments: Any, **options: Any) -> Any:
-        nonlocal test, calls
-        if test == _tests_begun and calls >= ALL_CHECKED:
+        nonlocal typed, test, calls
+        if test == _tests_begun and calls >= FIRST_CALLS:
             return what(*arguments, **options)
         test, calls = _tests_begun, calls + 1
+        if typed is None:
+            typed = _typed()(what)
         with jaxtyped("context"):
             return typed(*arguments, **options)
 
     return within_its_own_sizes
+
+
+@cache
+def _typed() -> Any:
+    """What checks a function's annotations, imported where shapes are checked alone."""
+    from beartype import BeartypeConf, beartype
+
+    # an int may stand where a float is asked for, as everywhere else in Python
+    return beartype(conf=BeartypeConf(is_pep484_tower=True, violation_type=TypeCheckError))
 
 
 class _Decorations(ast.NodeTransformer):

@@ -136,10 +136,17 @@ def test_a_folder_is_read_by_what_reads_parquet(arguments, corpus, tmp_path, cap
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.fixture(scope="module")
+def finished(arguments, corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("finished") / "done"
+    assert cli.main(arguments(folder, files=corpus / "d.txt")) == 0
+    return folder
+
+
 @pytest.fixture
-def done(arguments, corpus, tmp_path) -> Path:
-    assert cli.main(arguments(tmp_path / "done", files=corpus / "d.txt")) == 0
-    return tmp_path / "done"
+def done(finished, tmp_path) -> Path:
+    """A finished folder of the test's own."""
+    return Path(shutil.copytree(finished, tmp_path / "done"))
 
 
 @pytest.fixture

@@ -223,6 +223,7 @@ def test_factored_tables_of_a_long_text(name: str):
     assert isinstance(tables.b_given_a.logits, unmask.FactoredLogits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_the_longest_text_is_taken_and_a_longer_one_rejected(name: str):
     lm = language_model(name)

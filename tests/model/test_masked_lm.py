@@ -205,6 +205,7 @@ def test_without_position_embeddings_the_config_sets_the_length(name: str, limit
 BFLOAT16_ERROR = 0.25
 
 
+@pytest.mark.slow
 def test_bfloat16_loads_and_stays_near_float32(tmp_path, record_property):
     model, tokenizer = build("bert")
     model.save_pretrained(tmp_path)

@@ -296,8 +296,9 @@ def first(lm: unmask.LanguageModel, text: str) -> float:
     return lm.joint(text, settings=QUIET).top(1)[0].log_prob
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("forked", "spawned"), [(5, 0), pytest.param(50, 3, marks=[pytest.mark.slow, pytest.mark.long])]
+    ("forked", "spawned"), [(5, 0), pytest.param(50, 3, marks=pytest.mark.long)]
 )
 def test_processes_started_while_another_thread_runs_the_model_answer(forked: int, spawned: int):
     lm, text = unmask.load(build("bert")), TWO.format("mat")

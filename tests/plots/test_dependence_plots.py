@@ -178,6 +178,7 @@ def test_arcs_are_the_projective_tree_and_do_not_cross() -> None:
     assert overlapping(figure) == []
 
 
+@pytest.mark.slow
 def test_a_second_tree_is_below() -> None:
     found = a_map()
     above = found.tree(projective=True)

@@ -445,6 +445,7 @@ def test_a_character_without_a_font_is_its_code(monkeypatch: pytest.MonkeyPatch)
     assert figure._suptitle.get_text() == "U+53F0 [MASK]"
 
 
+@pytest.mark.slow
 def test_a_second_font_is_drawn_where_the_first_has_no_glyph(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -476,6 +477,7 @@ ROWS = [
 ]
 
 
+@pytest.mark.slow
 def test_one_point_per_construction_on_a_logarithmic_axis() -> None:
     figure = frontier(ROWS, title="$t$")
     (panel,) = figure.axes

@@ -148,6 +148,7 @@ def test_without_a_head_the_measured_way_is_taken() -> None:
         lm.dependence(TEXT, measure="head")
 
 
+@pytest.mark.slow
 def test_passes_choose_the_bound(trained: unmask.LanguageModel) -> None:
     head = trained.head
     assert head is not None
@@ -171,6 +172,7 @@ def test_a_bound_lies_between_those_that_were_counted() -> None:
     assert head.threshold_for(1.2, 6) == pytest.approx(1.6)
 
 
+@pytest.mark.slow
 def test_a_file_gives_back_the_head_and_knows_its_model(
     trained: unmask.LanguageModel, tmp_path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,6 +194,7 @@ def test_a_file_gives_back_the_head_and_knows_its_model(
     assert place_of("a/model").is_relative_to(tmp_path / "cache")
 
 
+@pytest.mark.slow
 def test_a_model_in_a_folder_has_the_head_beside_it(
     trained: unmask.LanguageModel, tmp_path
 ) -> None:

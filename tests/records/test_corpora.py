@@ -160,6 +160,7 @@ def rows(library: Any) -> Any:
     return library.Dataset.from_dict({"text": ["one", "two", None, " one"], "n": [1, 2, 3, 4]})
 
 
+@pytest.mark.slow
 def test_a_dataset_saved_to_disk(tmp_path, library, capsys):
     rows(library).save_to_disk(tmp_path / "own")
     library.DatasetDict({"train": rows(library), "test": rows(library)}).save_to_disk(

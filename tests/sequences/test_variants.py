@@ -116,6 +116,7 @@ def reference_odds(naive: Any, wildtype: str, changes: list[tuple[int, str]], me
 VARIANTS = ["A4G:K8L", "K2R:Q9W:V20F", "K2R:A4G:Q9W:V20F", "M1A:K2R:A4G:K8L:W14A"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["log-pool", "pseudo-gibbs", "ag", "weighted-ag", "orders"])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_joints_are_those_of_their_definitions(method, variant, tiny, naive_tiny) -> None:
