@@ -1,6 +1,7 @@
 """More than two blanks: every construction against its definition, and the laws that they share."""
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -515,6 +516,7 @@ def test_a_trained_model_against_loops_over_its_own_logits() -> None:
     axes = [[int(i) for i in lm.support(w).ids] for w in words]
     torch_model = lm.model.model.double()  # type: ignore[attr-defined]
 
+    @cache
     def given(t: int, tokens: tuple[int | None, ...]) -> np.ndarray:
         row = list(cloze.ids)
         for s, i in enumerate(tokens):

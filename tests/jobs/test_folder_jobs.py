@@ -83,7 +83,8 @@ def arguments(model: str, corpus: Path, kind: str) -> Callable[..., list[str]]:
         how = ["--texts-per-unit", str(UNIT)]
         if kind == "evaluate":
             files = files / "d.txt" if files.is_dir() else files
-            how = ["--examples", "75", "--method", "mlm,hcb", "--support", ",".join(WORDS)]
+            how = ["--examples", "30", "--texts-per-unit", "4"]
+            how += ["--method", "mlm,hcb", "--support", ",".join(WORDS)]
         return [kind, str(files), "-m", model, "-o", f"{output}/", *how, "--quiet", *more]
 
     return of
