@@ -1,6 +1,8 @@
 """Many blanks in few passes: what every rule of parallel decoding loses, at how many passes.
 
     python runs/parallel_fills.py fill --model DIR --head FILE --corpus FILE --rows ROWS --limit 300
+    python runs/parallel_fills.py fill ... --few --orders 4 [--draws 4] --rows ROWS --limit 60
+    python runs/parallel_fills.py antibodies --assets DIR --corpus cr6261 --limit 20 --rows FILE
     python runs/parallel_fills.py page --rows DIR
 
 `fill` masks 4 to 12 tokens of every sentence, by a hash of its id, scattered or in a run, and fills
@@ -8,10 +10,16 @@ them by every rule and threshold, each blank with its likeliest token. A fill is
 model's own chain rule: the mean of its log-probability along `ORDERS` random orders, the same for
 all fills of a sentence. All ways of a chunk of sentences advance in the same batches. Rows hold
 ids, never text; started again on the same file, it does what is missing. `--part` takes a part of
-a corpus, by the same hash, for where it has no dev file.
+a corpus, by the same hash, for where it has no dev file. `--few` takes the ways of `FEW`, for
+slower models. With `--draws` every token is drawn, so many times per sentence; the row holds the
+means over draws, and the log-probability by which a way drew them.
+
+`antibodies` writes variants of an antibody of the assets, for a model of proteins: one file of one
+antibody to train a head, one of another to fill.
 
 `page` chooses thresholds on the rows of snli-dev and xsum-dev, judges them on snli and xsum, and
-renews the tables and the picture of docs/results/parallel-filling.md.
+renews the tables and the picture of docs/results/parallel-filling.md. Folders inside DIR, named
+after models or `draws`, hold rows of few ways.
 """
 
 import argparse
@@ -21,6 +29,7 @@ import itertools
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +60,19 @@ WAYS: dict[str, tuple[float, ...]] = {
     "head": (0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6),
     "mutual-information": (0.1, 0.4),
 }
+FEW: dict[str, tuple[float, ...]] = {
+    **dict.fromkeys(("surest", "all-at-once"), (0,)),
+    "confidence": (0.1, 0.3),
+    "factor": (1.5, 2.5),
+    "entropy-bound": (2, 4),
+    "attention": (0.015, 0.03),
+    "head": (0.05, 0.1, 0.2, 0.4),
+}
+# the bound that was chosen on dev sentences of SNLI, for models without dev sentences
+HEAD = "head 0.1"
+# the folder of fills that are drawn, and the ways of the page's table
+DRAWS = "draws"
+SHOWN = ("confidence 0.3", "factor 2.5", "entropy-bound 4", "attention 0.03", HEAD, "head 0.4")
 # of the rules that fill several blanks per step: colours that colour-blind readers tell apart
 CURVES = {
     "top-k": ("#999999", "x"),
@@ -78,6 +100,10 @@ def named(rule: str, threshold: float) -> str:
     return rule if len(WAYS[rule]) == 1 else f"{rule} {threshold:g}"
 
 
+def names_of(ways: Mapping[str, Sequence[float]]) -> list[str]:
+    return [named(rule, threshold) for rule, every in ways.items() for threshold in every]
+
+
 # --- fills -------------------------------------------------------------------------------------
 
 
@@ -86,12 +112,15 @@ def in_a_run(name: str) -> bool:
     return hashed(name, "lie") % 3 == 0
 
 
-def blanked(lm: unmask.LanguageModel, sentence: Any) -> BlankedText | None:
-    """None if it is too short."""
+def blanked(
+    lm: unmask.LanguageModel, sentence: Any, blanks: Sequence[int] = (FEWEST, MOST)
+) -> BlankedText | None:
+    """None if it is too short; of so many blanks at least and at most."""
     ids = lm.tokenizer(sentence.text, verbose=False)["input_ids"]
     special = set(lm.tokenizer.all_special_ids)
     places = [place for place, token in enumerate(ids) if token not in special]
-    count = FEWEST + hashed(sentence.id, "count") % (MOST - FEWEST + 1)
+    least, most = blanks
+    count = least + hashed(sentence.id, "count") % (most - least + 1)
     if len(places) < count + 2 or len(ids) > (lm.max_length or len(ids)):
         return None
     if in_a_run(sentence.id):
@@ -147,39 +176,54 @@ def scores(
 
 def filled(
     lm: unmask.LanguageModel,
-    head: DependenceHead,
+    head: DependenceHead | None,
     some: Mapping[str, BlankedText],
-    rules: Sequence[str],
+    ways: Mapping[str, Sequence[float]],
     orders: int,
+    draws: int,
 ) -> Iterator[Row]:
     axis = lm.support("tokens")
     ids = axis.ids.tolist()
-    ways = {
-        named(rule, threshold): Decoding(
-            rule, threshold, axis, head=head if rule == "head" else None
-        )
-        for rule in rules
-        for threshold in WAYS[rule]
-    }
-    pairs = [(name, way) for name in some for way in ways]
+    hows = [
+        (named(rule, one), Decoding(rule, one, axis, draws > 0, seed, head=head))
+        for rule, every in ways.items()
+        for one in every
+        for seed in range(max(draws, 1))
+    ]
+    hows = [(way, how if how.rule == "head" else replace(how, head=None)) for way, how in hows]
+    pairs = [(name, way, how) for name in some for way, how in hows]
     results = fill_blanked(
-        RowReader(lm.model, QUIET), [some[name] for name, _ in pairs], [ways[w] for _, w in pairs]
+        RowReader(lm.model, QUIET), [some[name] for name, *_ in pairs], [how for *_, how in pairs]
     )
-    by_name: dict[str, dict[str, Any]] = {name: {} for name in some}
-    for (name, way), one in zip(pairs, results, strict=True):
-        by_name[name][way] = tuple(ids[place] for place in one.tokens), one
-    fills = {name: {tokens for tokens, _ in mine.values()} for name, mine in by_name.items()}
+    by_name: dict[str, list[Any]] = {name: [] for name in some}
+    for (name, way, _), one in zip(pairs, results, strict=True):
+        by_name[name].append((way, tuple(ids[place] for place in one.tokens), one))
+    fills = {name: {tokens for _, tokens, _ in mine} for name, mine in by_name.items()}
     totals = scores(lm, some, fills, orders)
     for name, mine in by_name.items():
-        row = {
-            way: [round(totals[name, tokens], 5), len(one.steps), one.forward_passes]
-            for way, (tokens, one) in mine.items()
-        }
+        numbers: dict[str, list[list[float]]] = {}
+        for way, tokens, one in mine:
+            three = [totals[name, tokens], len(one.steps), one.log_prob]
+            numbers.setdefault(way, []).append(three)
+        row = {way: np.mean(each, axis=0).round(5).tolist() for way, each in numbers.items()}
         yield {"id": name, "blanks": len(some[name].positions), "ways": row}
+
+
+def antibodies(assets: Path, antibody: str, count: int) -> Iterator[str]:
+    """Variants between germline and mature, each mutation with chance one half, as tokens."""
+    about = json.loads((assets / "antibody" / "sequences.json").read_text("utf-8"))[antibody]
+    rng = np.random.default_rng(0)
+    for _ in range(count):
+        residues = list(about["germline"])
+        for place, mature in zip(about["positions"], about["somatic_residues"], strict=True):
+            if rng.random() < 0.5:
+                residues[place - 1] = mature
+        yield " ".join(residues)
 
 
 def fill(lm: unmask.LanguageModel, head: DependenceHead, chosen: argparse.Namespace) -> None:
     path = Path(chosen.rows)
+    path.parent.mkdir(parents=True, exist_ok=True)
     lines = path.read_text("utf-8").splitlines() if path.exists() else []
     done = {json.loads(line)["id"] for line in lines}
     number, of = map(int, chosen.part.split("/"))
@@ -188,16 +232,17 @@ def fill(lm: unmask.LanguageModel, head: DependenceHead, chosen: argparse.Namesp
     for sentence in sorted(corpus, key=lambda one: hashed(one.id)):
         if len(texts) == chosen.limit:
             break
-        text = blanked(lm, sentence)
+        text = blanked(lm, sentence, chosen.blanks)
         if text is not None and hashed(sentence.id, "part") % of == number:
             texts[sentence.id] = text
-    rules = list(WAYS) if chosen.rules is None else chosen.rules.split(",")
     left = [name for name in texts if name not in done]
+    ways = FEW if chosen.few else WAYS
     with path.open("a", encoding="utf-8") as file:
-        for start in range(0, len(left), CHUNK):
-            some = {name: texts[name] for name in left[start : start + CHUNK]}
+        for start in range(0, len(left), chosen.chunk):
+            some = {name: texts[name] for name in left[start : start + chosen.chunk]}
             file.writelines(
-                json.dumps(row) + "\n" for row in filled(lm, head, some, rules, chosen.orders)
+                json.dumps(row) + "\n"
+                for row in filled(lm, head, some, ways, chosen.orders, chosen.draws)
             )
             file.flush()
 
@@ -208,8 +253,8 @@ def fill(lm: unmask.LanguageModel, head: DependenceHead, chosen: argparse.Namesp
 class Fills:
     """The fills of one corpus: sentences x ways, and the means of resamples of sentences."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
-        self.ways = [named(rule, threshold) for rule, every in WAYS.items() for threshold in every]
+    def __init__(self, rows: Sequence[Row], ways: Mapping[str, Sequence[float]] = WAYS) -> None:
+        self.ways = names_of(ways)
         self.blanks = np.array([row["blanks"] for row in rows], dtype=np.float64)
         log_probs = np.array([row["log_probs"] for row in rows])
         self.lost = log_probs[:, :1] - log_probs
@@ -261,7 +306,7 @@ def chosen_on(dev: Fills, rule: str) -> str | None:
 def at_passes(fills: Fills, rule: str, passes: Any, lost: Any, target: float) -> float:
     """Nats lost per blank by a rule at so many passes: on the line between its thresholds."""
     ways = ["all-at-once", *thresholds_of(rule), "surest"]
-    places = [fills.ways.index(way) for way in ways]
+    places = [fills.ways.index(way) for way in ways if way in fills.ways]
     order = np.argsort(passes[places], kind="stable")
     return float(np.interp(target, passes[places][order], lost[places][order]))
 
@@ -283,50 +328,98 @@ def chosen_table(dev: Mapping[str, Fills], test: Mapping[str, Fills]) -> Iterato
         yield f"| {rule} |" + "".join(cells)
 
 
+def beside_head(fills: Fills, rule: str, place: int) -> str:
+    """How much more a rule loses than a way of the head, at the passes that this way takes."""
+    passes, lost = fills.mean()
+    more = at_passes(fills, rule, passes, lost, float(passes[place])) - lost[place]
+    # every resample at the passes that the head takes there
+    draws = [
+        at_passes(fills, rule, p, one, float(p[place])) - one[place]
+        for p, one in zip(*fills.resampled(), strict=True)
+    ]
+    return f"{more:+.3f} {interval(np.array(draws))}"
+
+
 def equal_table(dev: Mapping[str, Fills], test: Mapping[str, Fills]) -> Iterator[str]:
     """What every other rule loses more than the head at the passes of the head."""
-    targets: dict[str, tuple[int, float]] = {}
-    for corpus, fills in test.items():
-        place = fills.ways.index(chosen_on(dev[corpus], "head") or thresholds_of("head")[0])
-        targets[corpus] = place, float(fills.mean()[0][place])
+    places = {
+        corpus: fills.ways.index(chosen_on(dev[corpus], "head") or thresholds_of("head")[0])
+        for corpus, fills in test.items()
+    }
     yield "| rule |" + "".join(
-        f" {NAMES[corpus]}, {target:.2f} passes |" for corpus, (_, target) in targets.items()
+        f" {NAMES[corpus]}, {test[corpus].mean()[0][place]:.2f} passes |"
+        for corpus, place in places.items()
     )
     yield "|---|" + "---|" * len(test)
-    for rule in CURVES:
-        if rule == "head":
-            continue
-        cells = []
-        for corpus, fills in test.items():
-            place, target = targets[corpus]
-            passes, lost = fills.mean()
-            more = at_passes(fills, rule, passes, lost, target) - lost[place]
-            # every resample at the passes that the head takes there
-            draws = [
-                at_passes(fills, rule, p, one, float(p[place])) - one[place]
-                for p, one in zip(*fills.resampled(), strict=True)
-            ]
-            cells.append(f" {more:+.3f} {interval(np.array(draws))} |")
+    for rule in (rule for rule in CURVES if rule != "head"):
+        cells = [f" {beside_head(test[corpus], rule, place)} |" for corpus, place in places.items()]
         yield f"| {rule} |" + "".join(cells)
 
 
-def blanks_table(dev: Mapping[str, Fills], test: Mapping[str, Fills]) -> Iterator[str]:
-    yield "| corpus | blanks | sentences | one at a time | head | loss | entropy bound | loss |"
-    yield "|---|---|---|---|---|---|---|---|"
-    kinds = itertools.product(test, (False, True), ((4, 6), (7, 9), (10, 12)))
+def blanks_table(
+    test: Mapping[str, Fills],
+    sizes: Sequence[tuple[int, int]] = ((4, 4), (5, 7), (9, 11), (12, 12)),
+) -> Iterator[str]:
+    """Two bounds of the head and one on what is measured, by how many blanks there are."""
+    ways = (HEAD, "head 0.2", "mutual-information 0.1")
+    yield "| corpus | blanks | n | one at a time |" + "".join(f" {w} | loss |" for w in ways)
+    yield "|---|---|---|---|" + "---|---|" * len(ways)
+    kinds = itertools.product(test, (False, True), sizes)
     for corpus, run, (low, high) in kinds:
         part = test[corpus].part(low, high, run=run)
-        (passes, lost), (_, draws) = part.mean(), part.resampled()
-        kind = f"{low} to {high}, {'in a run' if run else 'scattered'}"
-        cells = f"| {NAMES[corpus]} | {kind} | {part.count} | {passes[0]:.2f} |"
-        for rule in ("head", "entropy-bound"):
-            way = chosen_on(dev[corpus], rule)
-            if way is None:
-                cells += " | |"
-                continue
-            place = part.ways.index(way)
-            cells += f" {passes[place]:.2f} | {lost[place]:+.3f} {interval(draws[:, place])} |"
-        yield cells
+        passes, _ = part.mean()
+        size = f"{low} to {high}" if low < high else f"{low}"
+        kind = f"{size}, {'in a run' if run else 'scattered'}"
+        cells = "".join(f" {passes[part.ways.index(w)]:.2f} | {loss(part, w)} |" for w in ways)
+        yield f"| {NAMES[corpus]} | {kind} | {part.count} | {passes[0]:.2f} |" + cells
+
+
+def loss(fills: Fills, way: str) -> str:
+    place = fills.ways.index(way)
+    return f"{fills.mean()[1][place]:+.3f} {interval(fills.resampled()[1][:, place])}"
+
+
+def models_table(others: Mapping[tuple[str, str], Fills]) -> Iterator[str]:
+    """The head with the bound chosen with tiny-english, and every other rule at its passes."""
+    rules = [rule for rule in FEW if rule not in ("surest", "all-at-once", "head")]
+    yield "| run | corpus | n | one at a time | head | loss |" + "".join(f" {r} |" for r in rules)
+    yield "|---|---|---|---|---|---|" + "---|" * len(rules)
+    for (run, corpus), fills in others.items():
+        place, (passes, _) = fills.ways.index(HEAD), fills.mean()
+        more = "".join(f" {beside_head(fills, rule, place)} |" for rule in rules)
+        yield (
+            f"| {run} | {NAMES.get(corpus, corpus)} | {fills.count} | {passes[0]:.2f} |"
+            f" {passes[place]:.2f} | {loss(fills, HEAD)} |{more}"
+        )
+
+
+def draws_table(
+    draws: Mapping[str, Fills], ways: Sequence[str] = tuple(names_of(FEW)[1:])
+) -> Iterator[str]:
+    """What drawn fills lose: in log-probability, in entropy, and both together, per blank."""
+    yield "| way |" + "".join(
+        f" {NAMES[c]}: passes | KL more | log-probability less | entropy more |" for c in draws
+    )
+    yield "|---|" + "---|---|---|---|" * len(draws)
+    for way in ways:
+        cells = ""
+        for fills in draws.values():
+            place = fills.ways.index(way)
+            passes, less = fills.mean()
+            log_q = np.array([row["log_q"] for row in fills.rows])
+            more = (log_q[:, :1] - log_q)[:, place].sum() / fills.blanks.sum()
+            # the same as the loss of a log-probability that the entropy is taken off
+            both = Fills(
+                [
+                    {**row, "log_probs": np.array(row["log_probs"]) - row["log_q"]}
+                    for row in fills.rows
+                ],
+                FEW,
+            )
+            cells += (
+                f" {passes[place]:.2f} | {loss(both, way)} | {less[place]:+.3f} | {more:+.3f} |"
+            )
+        yield f"| {way} |" + cells
 
 
 def curve_table(test: Mapping[str, Fills]) -> Iterator[str]:
@@ -382,24 +475,43 @@ def draw(test: Mapping[str, Fills], place: Path) -> None:
 
 def rows_of(folder: Path) -> Iterator[Row]:
     """What is published: the fills of every sentence, its ways in the order of `WAYS`."""
-    ways = [named(rule, threshold) for rule, every in WAYS.items() for threshold in every]
     for corpus in (f"{name}{part}" for name in NAMES for part in ("-dev", "")):
-        for line in (folder / f"{corpus}.jsonl").read_text("utf-8").splitlines():
-            row = json.loads(line)
-            log_probs, steps = zip(*(row["ways"][way][:2] for way in ways), strict=True)
-            about = {"corpus": corpus, "id": row["id"], "blanks": row["blanks"]}
-            yield {**about, "log_probs": [round(one, 3) for one in log_probs], "steps": steps}
+        yield from published(folder / f"{corpus}.jsonl", {"corpus": corpus}, WAYS)
 
 
-def blocks(dev: Mapping[str, Fills], test: Mapping[str, Fills]) -> dict[str, list[str]]:
+def rows_of_few(folder: Path) -> Iterator[Row]:
+    """The same of other models and of draws, its ways in the order of `FEW`."""
+    for path in sorted(folder.glob("*/*.jsonl")):
+        yield from published(path, {"run": path.parent.name, "corpus": path.stem}, FEW)
+
+
+def published(path: Path, about: Row, ways: Mapping[str, Sequence[float]]) -> Iterator[Row]:
+    for line in path.read_text("utf-8").splitlines():
+        row = json.loads(line)
+        log_probs, steps, log_q = zip(*(row["ways"][way] for way in names_of(ways)), strict=True)
+        more = {"log_q": [round(one, 3) for one in log_q]} if about.get("run") == DRAWS else {}
+        known = {**about, "id": row["id"], "blanks": row["blanks"]}
+        yield {**known, "log_probs": [round(one, 3) for one in log_probs], "steps": steps, **more}
+
+
+Few = dict[tuple[str, str], Fills]
+
+
+def blocks(
+    dev: Mapping[str, Fills], test: Mapping[str, Fills], few: Few | None = None
+) -> dict[str, list[str]]:
     counts = [f"{NAMES[c]} {dev[c].count} dev and {test[c].count} test" for c in test]
-    return {
+    tables = {
         "sentences": [f"Sentences: {', '.join(counts)}."],
         "chosen": list(chosen_table(dev, test)),
         "equal passes": list(equal_table(dev, test)),
-        "by blanks": list(blanks_table(dev, test)),
-        "every threshold": list(curve_table(test)),
+        "by blanks": list(blanks_table(test, ((5, 7), (9, 11)))),
     }
+    if few is not None:
+        drawn = {corpus: one for (run, corpus), one in few.items() if run == DRAWS}
+        others = {key: one for key, one in few.items() if key[0] != DRAWS}
+        tables |= {"models": list(models_table(others)), "draws": list(draws_table(drawn, SHOWN))}
+    return tables
 
 
 def read(path: Path) -> tuple[dict[str, Fills], dict[str, Fills]]:
@@ -412,33 +524,57 @@ def read(path: Path) -> tuple[dict[str, Fills], dict[str, Fills]]:
     return dev, test
 
 
-def page(folder: Path) -> None:
-    path = PAGE.with_suffix(".jsonl")
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows_of(folder)), encoding="utf-8")
+def read_few(path: Path) -> Few:
+    """Fills by run and corpus."""
+    rows: dict[tuple[str, str], list[Row]] = {}
+    for line in path.read_text("utf-8").splitlines():
+        row = json.loads(line)
+        rows.setdefault((row["run"], row["corpus"]), []).append(row)
+    return {key: Fills(some, FEW) for key, some in rows.items()}
+
+
+def page(folder: Path | None) -> None:
+    path, few = PAGE.with_suffix(".jsonl"), PAGE.with_name("parallel-filling-few.jsonl")
+    if folder is not None:
+        for place, rows in ((path, rows_of(folder)), (few, rows_of_few(folder))):
+            place.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     dev, test = read(path)
-    write_blocks(PAGE, blocks(dev, test))
+    drawn = {corpus: one for (run, corpus), one in read_few(few).items() if run == DRAWS}
+    tables = {
+        "every-threshold": curve_table(test),
+        "by-blanks": blanks_table(test),
+        "draws": draws_table(drawn),
+    }
+    write_blocks(PAGE, blocks(dev, test, read_few(few)), tables)
     draw(test, PAGE.with_suffix(".svg"))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["fill", "page"])
+    parser.add_argument("what", choices=["fill", "antibodies", "page"])
+    parser.add_argument("--assets")
     parser.add_argument("--model")
     parser.add_argument("--head")
     parser.add_argument("--corpus")
     parser.add_argument("--part", default="0/1", help="the n-th of so many parts of the corpus")
-    parser.add_argument("--rules", help="only these, separated by commas")
+    parser.add_argument("--few", action="store_true", help="the ways of FEW")
+    parser.add_argument("--draws", type=int, default=0, help="draw tokens, so many times")
+    parser.add_argument("--blanks", type=int, nargs=2, default=(FEWEST, MOST))
     parser.add_argument("--orders", type=int, default=ORDERS)
+    parser.add_argument("--chunk", type=int, default=CHUNK)
     parser.add_argument("--limit", type=int, default=300)
-    parser.add_argument("--rows", required=True)
+    parser.add_argument("--rows", help="a file, or of page the folder of all; default: published")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     if chosen.what == "fill":
         lm, head = unmask.load(chosen.model), DependenceHead.load(chosen.head)
         head.check(lm.model, lm.name)
         fill(lm, head, chosen)
+    elif chosen.what == "antibodies":
+        lines = antibodies(Path(chosen.assets), chosen.corpus, chosen.limit)
+        Path(chosen.rows).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     else:
-        page(Path(chosen.rows))
+        page(None if chosen.rows is None else Path(chosen.rows))
     return 0
 
 

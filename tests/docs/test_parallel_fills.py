@@ -1,7 +1,10 @@
 """The page of parallel fills: scores by definition, choices on dev sentences, the tables."""
 
+import json
+import math
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +18,16 @@ from unmask.queries.parallel.decoding import BlankedText
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "runs"))
 
+import parallel  # noqa: E402
 import parallel_fills  # noqa: E402
 from parallel_fills import Fills, blocks, named  # noqa: E402
 
 WAYS = [named(rule, one) for rule, every in parallel_fills.WAYS.items() for one in every]
 
 
-def made(seed: int, corpus: str, count: int = 120) -> list[parallel_fills.Row]:
+def made(
+    seed: int, corpus: str, count: int = 120, names: Sequence[str] = WAYS
+) -> list[parallel_fills.Row]:
     """The head loses .01 nats per blank at half the passes, all other rules .1."""
     rng, rows = np.random.default_rng(seed), []
     for number in range(count):
@@ -33,8 +39,10 @@ def made(seed: int, corpus: str, count: int = 120) -> list[parallel_fills.Row]:
                 "corpus": corpus,
                 "id": f"{corpus}:{number}",
                 "blanks": blanks,
-                "log_probs": [-50 - blanks * loss[w] for w in WAYS],
-                "steps": [steps[w] for w in WAYS],
+                "log_probs": [-50 - blanks * loss[w] for w in names],
+                "steps": [steps[w] for w in names],
+                # drawn with .2 nats more per blank than one at a time
+                "log_q": [-40 - 0.2 * blanks * (w != "surest") for w in names],
             }
         )
     return rows
@@ -89,12 +97,67 @@ def test_the_tables_have_the_loss_and_its_interval(monkeypatch: pytest.MonkeyPat
     assert len(others) == len(parallel_fills.CURVES) - 1
     # all others lose some .09 more
     assert all(re.search(r"\+0\.0[89]\d \[\+0\.0", line) for line in others)
-    assert len(tables["every threshold"]) == 2 + len(WAYS)
+    assert len(list(parallel_fills.curve_table(test))) == 2 + len(WAYS)
+
+
+def test_few_ways_have_the_same_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel_fills, "RESAMPLES", 100)
+    names = parallel_fills.names_of(parallel_fills.FEW)
+    assert set(names) < set(WAYS)
+    fills = Fills(made(0, "snli", names=names), parallel_fills.FEW)
+    (line,) = list(parallel_fills.models_table({("a model", "snli"): fills}))[2:]
+    assert line.startswith("| a model | SNLI | 120 |")
+    assert "| +0.010 [+0.010, +0.010] | +0.0" in line
+    lines = list(parallel_fills.draws_table({"snli": fills}))
+    (line,) = [one for one in lines if one.startswith("| head 0.1 |")]
+    # .01 nats less likely, and .2 nats more random: KL is less by their difference
+    assert "| -0.190 [-0.190, -0.190] | +0.010 | +0.200 |" in line
+
+
+@pytest.mark.slow
+def test_draws_are_scored_one_by_one_and_averaged() -> None:
+    lm = unmask.load(build("bert"))
+    cloze = lm.cloze("the [MASK] sat [MASK] the [MASK].")
+    text = BlankedText(cloze.ids, cloze.positions)
+    ways = {"surest": (0,), "top-k": (2,)}
+    (row,) = parallel_fills.filled(lm, None, {"a": text}, ways, orders=2, draws=3)
+    drawn = [
+        lm.fill_together(
+            [cloze], rule="top-k", threshold=2, draw=True, seed=seed, support="tokens"
+        )[0]
+        for seed in range(3)
+    ]
+    log_p, steps, log_q = row["ways"]["top-k 2"]
+    assert steps == 2
+    assert log_q == pytest.approx(np.mean([math.log(one["score"]) for one in drawn]), abs=1e-4)
+    tokens = {tuple(one["token"]) for one in drawn}
+    totals = parallel_fills.scores(lm, {"a": text}, {"a": tokens}, 2)
+    expected = np.mean([totals["a", tuple(one["token"])] for one in drawn])
+    assert log_p == pytest.approx(expected, abs=1e-4)
+
+
+def test_antibodies_are_between_germline_and_mature(tmp_path: Path) -> None:
+    (tmp_path / "antibody").mkdir()
+    about = {"germline": "ACDE", "positions": [2, 4], "somatic_residues": "WY"}
+    path = tmp_path / "antibody" / "sequences.json"
+    path.write_text(json.dumps({"x": about}), encoding="utf-8")
+    lines = list(parallel_fills.antibodies(tmp_path, "x", 40))
+    assert set(lines) == {f"A {b} D {d}" for b in "CW" for d in "EY"}
+
+
+def test_the_page_of_the_head_is_what_was_measured() -> None:
+    result = json.loads((ROOT / parallel.PAGE).with_name(parallel.RESULT).read_text("utf-8"))
+    page = (ROOT / parallel.PAGE).read_text("utf-8")
+    for lines in parallel.blocks(result).values():
+        assert "\n".join(lines) in page
+    assert f"rank correlation {result['all features']['rank']:.3f}".replace("0.", ".") in page
 
 
 @pytest.mark.slow
 def test_the_page_is_what_its_rows_say() -> None:
-    dev, test = parallel_fills.read(ROOT / parallel_fills.PAGE.with_suffix(".jsonl"))
-    page = (ROOT / parallel_fills.PAGE).read_text("utf-8")
-    for lines in blocks(dev, test).values():
+    path = ROOT / parallel_fills.PAGE
+    dev, test = parallel_fills.read(path.with_suffix(".jsonl"))
+    few = parallel_fills.read_few(path.with_name("parallel-filling-few.jsonl"))
+    page = path.read_text("utf-8")
+    for lines in blocks(dev, test, few).values():
         assert "\n".join(lines) in page
