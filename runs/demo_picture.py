@@ -1,4 +1,4 @@
-"""The picture of the demo in README: a real visit in a real browser.
+"""The picture of docs/how-to/demo.md: a real visit in a real browser.
 
     python runs/demo_picture.py --model FOLDER [--output docs/figures/demo.png]
 
@@ -29,7 +29,7 @@ def photographed(address: str, output: Path) -> None:
         finished = "document.querySelector('#status').innerText.trim() == 'Done.'"
         page.wait_for_function(finished, timeout=600_000)
         page.wait_for_timeout(500)
-        # down to the cards; a heat map is in README already
+        # down to the cards
         end = page.locator("#cards").bounding_box()
         assert end is not None
         high = end["y"] + end["height"] + 10
