@@ -39,7 +39,6 @@ from unmask.queries.joint_model import (
     Axes,
     JointModel,
     check_no_sketch,
-    given_cloze,
     read_cloze,
 )
 from unmask.queries.joints import cost, default_method
@@ -416,7 +415,9 @@ class LanguageModel(JointModel):
         return pair_log_probs(
             self.model,
             pairs=places_of(pairs, (first, second)),
-            clozes=checked_clozes(texts, pairs, self._read_quietly, self.tokenizer),
+            clozes=checked_clozes(
+                texts, pairs, lambda text: read_cloze(self, text), self.tokenizer
+            ),
             supports=(first, second),
             settings=settings or Settings(),
             method=name,
@@ -1100,6 +1101,3 @@ class LanguageModel(JointModel):
         return self.fill_together(
             [cloze], rule=rule, threshold=bound, support=support, settings=settings
         )[0]
-
-    def _read_quietly(self, text: str | Cloze) -> Cloze:
-        return given_cloze(self, text) if isinstance(text, Cloze) else read_cloze(self, text)

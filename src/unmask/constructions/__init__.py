@@ -122,7 +122,8 @@ def check_options(method: str, options: Given, blanks: int = 2) -> None:
     if chosen.only_two and blanks > 2:
         names = ", ".join(constructions_of(blanks))
         raise MethodError(f"{method} takes two blanks; for more there are {names}")
-    is_registered, allowed = method not in CONSTRUCTIONS, chosen.options(blanks)
+    is_registered = method not in CONSTRUCTIONS
+    allowed = chosen.options(blanks) if options else {}
     for option, value in options.items():
         if option not in allowed:
             of = f"{method} of more than two blanks" if blanks > 2 else method

@@ -77,10 +77,7 @@ class JointModel(Guessable):
             >>> cloze.positions
             (2, 4)
         """
-        cloze = read_cloze(self, text, blanks=blanks)
-        if message := unknown_tokens.note(self.tokenizer, cloze):
-            warn(message, UnknownTokenWarning)
-        return cloze
+        return self._as_cloze(text, blanks, words_as_blanks=True)
 
     def support(self, candidates: Candidates = "vocabulary") -> Support:
         """The tokens that a blank ranges over.
@@ -270,9 +267,11 @@ class JointModel(Guessable):
         With words to fill in (`words_as_blanks`) a blank is as wide as each of them. A cloze that
         the caller has made is taken as it is.
         """
-        if isinstance(text, Cloze):
-            return given_cloze(self, text, blanks)
-        cloze = self.cloze(text, blanks=blanks)
+        cloze = read_cloze(self, text, blanks=blanks)
+        if cloze is text:
+            return cloze
+        if message := unknown_tokens.note(self.tokenizer, cloze):
+            warn(message, UnknownTokenWarning)
         if words_as_blanks:
             return cloze
         narrow, message = one_blank_for_each(cloze)
@@ -285,32 +284,19 @@ class JointModel(Guessable):
         return whole_vocabulary(self.tokenizer, self.model.vocabulary_size)
 
 
-def read_cloze(lm: JointModel, text: str, *, blanks: Sequence[Blank] | None = None) -> Cloze:
-    """Like `JointModel.cloze`, but without a warning: `Cloze.unknown` has the unknown parts."""
-    return _checked(lm, parse_cloze(text, lm.tokenizer, blanks=blanks, max_length=lm.max_length))
+def read_cloze(
+    lm: JointModel, text: str | Cloze, *, blanks: Sequence[Blank] | None = None
+) -> Cloze:
+    """Like `JointModel.cloze`, but without a warning: `Cloze.unknown` has the unknown parts.
 
-
-def given_cloze(lm: JointModel, cloze: Cloze, blanks: Sequence[Blank] | None = None) -> Cloze:
-    """A cloze that the caller has made, if this model can run it."""
-    if blanks is not None:
+    A cloze that the caller has made is returned as it is, if this model can run it.
+    """
+    if not isinstance(text, Cloze):
+        cloze = parse_cloze(text, lm.tokenizer, blanks=blanks, max_length=lm.max_length)
+    elif blanks is None:
+        cloze = text
+    else:
         raise ClozeError("a cloze has its blanks already; give blanks with a plain text")
-    checked = _checked(lm, cloze)
-    if any(cloze.ids[p] != lm.model.mask_id for p in cloze.positions):
-        raise ClozeError("the cloze was made for a model with another mask token")
-    return checked
-
-
-def check_no_sketch(support: object, why: str) -> None:
-    """Reject a sketch where a whole table is needed."""
-    if isinstance(support, Sketch):
-        raise SupportError(
-            f"{why}; a Sketch is for joint and fill: give 'vocabulary', a number of candidates or "
-            "a list"
-        )
-
-
-def _checked(lm: JointModel, cloze: Cloze) -> Cloze:
-    """Reject a cloze that this model cannot run, wherever it was made."""
     places, size = cloze.positions, lm.model.vocabulary_size
     if not places or len(set(places)) < len(places) or max(places) >= len(cloze.ids):
         raise ClozeError(
@@ -325,4 +311,15 @@ def _checked(lm: JointModel, cloze: Cloze) -> Cloze:
             f"the tokenizer gives token id {beyond[0]}, but the model knows {size}; they do not "
             "belong together"
         )
+    if cloze is text and any(cloze.ids[place] != lm.model.mask_id for place in places):
+        raise ClozeError("the cloze was made for a model with another mask token")
     return cloze
+
+
+def check_no_sketch(support: object, why: str) -> None:
+    """Reject a sketch where a whole table is needed."""
+    if isinstance(support, Sketch):
+        raise SupportError(
+            f"{why}; a Sketch is for joint and fill: give 'vocabulary', a number of candidates or "
+            "a list"
+        )

@@ -18,7 +18,6 @@ from unmask.constructions import (
     constructions_of,
 )
 from unmask.constructions.construction import Given
-from unmask.constructions.needs import together
 from unmask.errors import MethodError, SupportError
 from unmask.joints.engine import Engine
 from unmask.joints.joint import Joint
@@ -165,15 +164,16 @@ def _elicited_joints(
     reader.after_first_batch = partial(_announce, request, reader.model, tables.supports)
     # first, so that single contexts are found in whole tables; a function of the caller's may
     # still reject its options
-    needed = together(
+    parts = [
         construction(name).needs(tables.shape, options)
         for name, options in request.methods.items()
         if name in CONSTRUCTIONS
-    )
+    ]
     size = reader.model.vocabulary_size
     # how much of the model's mass candidates hold belongs beside their probabilities
-    masked = needed.masked or not all(axis.is_whole(size) for axis in tables.supports)
-    tables.elicit(needed.whole, masked=masked)
+    is_part = not all(axis.is_whole(size) for axis in tables.supports)
+    masked = is_part or any(one.masked for one in parts)
+    tables.elicit(sorted({blank for one in parts for blank in one.whole}), masked=masked)
     return {name: build(name, tables, options) for name, options in request.methods.items()}
 
 

@@ -18,7 +18,7 @@ from unmask.model.row_reader import Outcomes, RowReader, Rows, log_mass
 from unmask.printable import readable_bytes
 from unmask.tables.conditional import ConditionalTable, DenseLogits, FactoredLogits
 from unmask.tables.source import MaskedMarginals
-from unmask.tables.storage import choose_storage
+from unmask.tables.storage import Storage, choose_storage
 from unmask.text.cloze import Cloze
 from unmask.text.support import Support
 
@@ -37,13 +37,8 @@ class ElicitedSource:
         self.supports = first, second
         self.reader, self._model, self._cloze = reader, reader.model, cloze
         self._provenance = dict(provenance or {})
-        self._made_tables = self._read_contexts = False
-        embedding = self._model.output_embedding
-        self._storage = choose_storage(
-            (len(first), len(second)),
-            width=None if embedding is None else embedding.weight.shape[1],
-            settings=reader.settings,
-        )
+        self._storage: Storage | None = None
+        self._read_contexts = False
         self._row = torch.tensor([cloze.ids], device=self._model.device)
 
     @property
@@ -70,27 +65,34 @@ class ElicitedSource:
             "forward_passes": self.reader.forward_passes,
             "length": len(self._cloze),
             **size,
-            **({"tables_because": self._storage.why} if self._made_tables else {}),
+            **({"tables_because": self._storage.why} if self._storage else {}),
         }
 
     def table(self, outcome: int) -> ConditionalTable:
         """One blank read under every token of the other."""
-        self._check_fits()
-        self._made_tables = True
         contexts, embedding = self.supports[1 - outcome].ids, self._model.output_embedding
-        device, outcomes = for_float64(self._model.device), None
+        device, outcomes, width = for_float64(self._model.device), None, None
+        shape, settings = [len(axis) for axis in self.supports], self.reader.settings
         if embedding is None:
-            values = torch.empty([len(axis) for axis in self.supports], device=device)
+            if (needed := 8 * math.prod(shape)) > settings.memory_limit:
+                raise MemoryLimitError(
+                    f"this model's tables must be kept dense, {readable_bytes(needed)}, "
+                    f"above the limit of {readable_bytes(settings.memory_limit)}; "
+                    "raise the memory limit or give a smaller support"
+                )
+            values = torch.empty(shape, device=device)
             by_context = values.T if outcome == 0 else values
             outcomes = self.supports[outcome].ids.to(self._model.device)
         else:
-            by_context = torch.empty(len(contexts), embedding.weight.shape[1], device=device)
+            width = embedding.weight.shape[1]
+            by_context = torch.empty(len(contexts), width, device=device)
 
         def keep(batch: slice, readouts: Tensor) -> None:
             by_context[batch] = readouts if outcomes is None else readouts[:, outcomes]
 
         self._each_context(outcome, contexts, keep)
         logits = DenseLogits(values) if embedding is None else self._factored(outcome, by_context)
+        self._storage = choose_storage(shape, width=width, settings=settings)
         kept = logits.dense() if self._storage.dense else logits
         return ConditionalTable.from_logits(kept, given="b" if outcome == 0 else "a")
 
@@ -145,15 +147,6 @@ class ElicitedSource:
 
         self._each_context(outcome, tokens, keep)
         return kept
-
-    def _check_fits(self) -> None:
-        needed, limit = 8 * math.prod(map(len, self.supports)), self.reader.settings.memory_limit
-        if self._model.output_embedding is None and needed > limit:
-            raise MemoryLimitError(
-                f"this model's tables must be kept dense, {readable_bytes(needed)}, "
-                f"above the limit of {readable_bytes(limit)}; "
-                "raise the memory limit or give a smaller support"
-            )
 
 
 def masked_distributions(

@@ -60,6 +60,7 @@ class PairTables:
         self.shape = len(self.supports[0]), len(self.supports[1])
         self.settings = settings or Settings()
         self._last_tile: Tile | None = None
+        self._elicited: dict[int, ConditionalTable] = {}
         self._remembered: dict[str, object] = {}
 
     @classmethod
@@ -115,15 +116,15 @@ class PairTables:
         """What may be of size V x V, in bytes."""
         return self.settings.memory_limit
 
-    @computed_once
+    @property
     def a_given_b(self) -> ConditionalTable:
         """The table q(a | b): columns sum to one."""
-        return self.source.table(0)
+        return self._table(0)
 
-    @computed_once
+    @property
     def b_given_a(self) -> ConditionalTable:
         """The table q(b | a): rows sum to one."""
-        return self.source.table(1)
+        return self._table(1)
 
     @computed_once
     def masked(self) -> MaskedMarginals:
@@ -140,7 +141,7 @@ class PairTables:
 
     def holds_all(self) -> bool:
         """Whether both tables are there, so reading them does not run the model."""
-        return isinstance(self.source, StoredSource) or all(map(self._if_elicited, (0, 1)))
+        return isinstance(self.source, StoredSource) or len(self._elicited) == 2
 
     def elicit(self, whole: Iterable[int], *, masked: bool) -> None:
         """Run the model for the whole tables of some blanks, and with both blanks masked."""
@@ -176,7 +177,9 @@ class PairTables:
         return _laid((self.masked.log_a, self.masked.log_b)[outcome], outcome)
 
     def _table(self, outcome: int) -> ConditionalTable:
-        return self.b_given_a if outcome else self.a_given_b
+        if outcome not in self._elicited:
+            self._elicited[outcome] = self.source.table(outcome)
+        return self._elicited[outcome]
 
     def log_a_given(self, contexts: Sequence[int]) -> Float[Tensor, "contexts a"]:
         """log q(a | b) for some b, one row each; as many forward passes without the table."""
@@ -187,14 +190,14 @@ class PairTables:
         return self._given(1, contexts)
 
     def _given(self, outcome: int, contexts: Sequence[int]) -> Tensor:
-        whole = self._if_elicited(outcome)
+        whole = self._elicited.get(outcome)
         return whole.log_prob_given(contexts) if whole else self.source.log_given(outcome, contexts)
 
     def memory_left(self) -> int:
         """Bytes of the limit that dense tables do not take already."""
         cells = 4 * self.shape[0] * self.shape[1]
-        elicited = map(self._if_elicited, (0, 1))
-        dense = sum(cells for table in elicited if table and isinstance(table.logits, DenseLogits))
+        elicited = self._elicited.values()
+        dense = sum(cells for table in elicited if isinstance(table.logits, DenseLogits))
         copied = sum(getattr(kept, "nbytes", 0) for kept in self._remembered.values())
         return self.memory_limit - dense - copied
 
@@ -236,13 +239,9 @@ class PairTables:
             self.settings,
         )
 
-    def _if_elicited(self, outcome: int) -> ConditionalTable | None:
-        """A table that is there already; looking does not run the model."""
-        return self.__dict__.get("b_given_a" if outcome else "a_given_b")
-
     def diagnostics(self) -> dict[str, object]:
         """How the tables are stored and what they have cost."""
-        table = self._if_elicited(0) or self._if_elicited(1)
+        table = self._elicited.get(0) or self._elicited.get(1)
         masked = self.__dict__.get("masked")
         return {
             **self.source.diagnostics(),

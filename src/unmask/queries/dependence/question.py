@@ -16,7 +16,7 @@ from unmask.model.row_reader import Outcomes, RowReader, Rows, UseDistributions
 from unmask.names import ALPHABETS, MEASURES
 from unmask.printable import quoted
 from unmask.queries.dependence.dependence_map import Place, numbers_of
-from unmask.queries.joint_model import JointModel, given_cloze
+from unmask.queries.joint_model import JointModel, read_cloze
 from unmask.text.candidates import Candidates
 from unmask.text.cloze import Blank, Cloze, checked_text
 from unmask.text.residues import residues_as_blanks
@@ -169,7 +169,7 @@ def read_question(
     """A text with the places that `dependence` is between, checked; the model does not run."""
     if isinstance(text, Cloze):
         # its blanks were chosen, as places are
-        return question_of(given_cloze(lm, text, places), lm.tokenizer, is_chosen=True)
+        return question_of(read_cloze(lm, text, blanks=places), lm.tokenizer, is_chosen=True)
     is_whole = lm.tokenizer.mask_token not in checked_text(text)
     if is_whole and isinstance(support, str) and support in ALPHABETS and support != "digits":
         written, blanks, names = residues_as_blanks(lm.tokenizer, text, lm.support().names, places)
