@@ -2,15 +2,17 @@
 
     python runs/figures.py [NAME ...]
 
-NAME: forest, perplexity, passes, variants, contradiction, sketch, construction; all without one.
-`construction` runs models/tiny-english, the others read what is published. Colours are Paul Tol's,
-which colour-blind readers can tell from each other.
+NAME: forest, perplexity, passes, variants, contradiction, sketch, construction, throughput; all
+without one. `construction` runs models/tiny-english and `throughput` benchmarks/jobs_driver.py, the
+others read what is published. Colours are Paul Tol's, which colour-blind readers can tell from each
+other.
 """
 
 import argparse
 import csv
 import json
 import re
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,25 +87,18 @@ def forest() -> "Figure":
     for panel, methods in zip(panels, (NEAR, FAR), strict=True):
         for place, method in enumerate(methods):
             some = [row for row in rows if row["minus log-pool"] == method]
-            steps = np.linspace(-0.36, 0.36, max(2, len(kinds)))
-            for step, kind in zip(steps, kinds, strict=False):
-                for row in (row for row in some if row["section"] == kind):
-                    name, blanks = groups[kind]
-                    colour = colours[name]
-                    intervals(panel, [row], "P-NLL", [place + step], colour)
-                    if blanks == "Random":
-                        panel.plot(
-                            float(row["P-NLL"]),
-                            place + step,
-                            "o",
-                            ms=3,
-                            mfc="w",
-                            mec=colour,
-                            zorder=9,
-                        )
+            # as far apart everywhere, around the name of the method
+            heights = place + 0.072 * (np.arange(len(some)) - (len(some) - 1) / 2)
+            for height, row in zip(heights, some, strict=True):
+                name, blanks = groups[row["section"]]
+                intervals(panel, [row], "P-NLL", [height], colours[name])
+                if blanks == "Random":
+                    hollow: dict[str, Any] = {"mfc": "w", "mec": colours[name], "zorder": 9}
+                    panel.plot(float(row["P-NLL"]), height, "o", ms=3, **hollow)
         panel.axvline(0, color="#888888", lw=0.8)
         panel.set_yticks(range(len(methods)), methods, fontsize=8)
         panel.set_ylim(len(methods) - 0.5, -0.5)
+        panel.locator_params(axis="x", nbins=5)
     for name, colour in colours.items():
         panels[1].plot([], [], "o-", ms=3, lw=1, color=colour, label=name)
     panels[1].plot([], [], "o", ms=3, mfc="w", mec="#444444", label="hollow: random blanks")
@@ -340,9 +335,46 @@ def construction() -> "Figure":
     return figure
 
 
+def throughput() -> "Figure":
+    """The share of their throughput that simulated workers keep when some of them die."""
+    sys.path.append(str(ROOT / "benchmarks"))
+    from jobs_driver import simulate
+
+    figure, panel = blank(6.2, 3.0)
+    workers = (10, 30, 100, 300, 1000)
+    lives = {"4 hours": 14_400, "30 minutes": 1_800, "10 minutes": 600}
+    for (name, life), colour, mark in zip(lives.items(), COLOURS, "os^", strict=False):
+        found = [
+            simulate(50 * count, count, seconds=60.0, lifetime=life, restart=60.0)
+            for count in workers
+        ]
+        # 50 units of a minute per worker
+        by = {key: 50 / 60 / np.array([one[f"hours_{key}"] for one in found]) for key in HOURS}
+        panel.plot(workers, by["simulated"], mark + "-", ms=5, lw=1, color=colour, label=name)
+        panel.plot(workers, by["by_formula"], "--", lw=1, color=colour)
+    panel.plot([], [], "--", lw=1, color="#444444", label="the formula")
+    logarithmic(panel.xaxis)
+    panel.set_ylim(0.7, 1.0)
+    panel.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    panel.set_xlabel("workers, simulated", fontsize=9)
+    panel.set_ylabel("share of the throughput\nof workers that never die", fontsize=9)
+    panel.legend(title="a worker lives", title_fontsize=8, fontsize=8, frameon=False, ncols=2)
+    return figure
+
+
+HOURS = ("simulated", "by_formula")
 FIGURES: dict[str, Callable[[], "Figure"]] = {
     one.__name__: one
-    for one in (forest, perplexity, passes, variants, contradiction, sketch, construction)
+    for one in (
+        forest,
+        perplexity,
+        passes,
+        variants,
+        contradiction,
+        sketch,
+        construction,
+        throughput,
+    )
 }
 
 

@@ -102,7 +102,7 @@ def test_cells_are_the_probabilities_and_bars_the_marginals() -> None:
     assert [patch.get_height() for patch in top.patches] == pytest.approx(expected)
     # rows go down, as one reads
     assert panel.get_ylim() == (5.5, -0.5)
-    assert (panel.get_ylabel(), panel.get_xlabel()) == ("blank 0", "blank 1")
+    assert (panel.get_ylabel(), panel.get_xlabel()) == ("first blank", "second blank")
     assert bar.get_ylabel() == "probability of the pair"
     assert figure._suptitle.get_text() == "a [MASK] b [MASK]"
     assert top.get_title(loc="left") == "log-pool"

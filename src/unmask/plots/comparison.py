@@ -88,9 +88,9 @@ def _size(
 def _label(every: Sequence[Any], across: int, rows: Sequence[str], columns: Sequence[str]) -> None:
     for place, panel in enumerate(every):
         lowest = place + across >= len(every)
-        panels.label_rows(panel, rows, "" if place % across else "blank 0")
+        panels.label_rows(panel, rows, "" if place % across else "first blank")
         # slanted ones would reach below the panel before
-        panels.label_columns(panel, columns, "blank 1" if lowest else "", angle=90)
+        panels.label_columns(panel, columns, "second blank" if lowest else "", angle=90)
         # panels share their axes, and the last row may have fewer of them
         panel.tick_params(labelleft=place % across == 0, labelbottom=lowest)
 

@@ -159,8 +159,8 @@ def _two_blanks(joint: Joint, cells: Cells, values: Tensor, kind: str) -> "Figur
         rows, columns = ([*map(fonts.shown_label, names)] for names in labels)
         panel, every = _with_bars(figure, joint, cells, fonts.shown(method))
         panels.draw_colour_bar(figure, panels.draw_map(panel, values, scale), every, scale)
-        panels.label_rows(panel, rows, "blank 0")
-        panels.label_columns(panel, columns, "blank 1")
+        panels.label_rows(panel, rows, "first blank")
+        panels.label_columns(panel, columns, "second blank")
         bars = _BARS * (len(every) > 1)
         wide = _AROUND_WIDTH + panels.inches(rows) + bars + panels.CELL_WIDTH * len(columns)
         high = _AROUND_HEIGHT + bars + panels.CELL_HEIGHT * len(rows)
@@ -190,9 +190,9 @@ def _with_bars(figure: Any, joint: Joint, cells: Cells, title: str) -> tuple[Any
         panels.draw_bars(where, marginal, colour, lying=axis == 0)
     # not its title, for which the layout would part the map from the bars above
     where = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "bottom"}
-    name = side.annotate("blank 0\nalone, %", (0, 1), (0, 3), fontsize=SMALL, **where)
+    name = side.annotate("first blank\nalone, %", (0, 1), (0, 3), fontsize=SMALL, **where)
     name.set_in_layout(False)
-    top.set_ylabel("blank 1\nalone, %", fontsize=SMALL)
+    top.set_ylabel("second blank\nalone, %", fontsize=SMALL)
     top.tick_params(labelbottom=False)
     side.tick_params(labelleft=False)
     top.set_title(title, **head)
