@@ -215,8 +215,8 @@ class LanguageModel(JointModel):
         Args:
             texts: Texts with mask tokens, or `Cloze` values.
             rule: Which blanks are filled in the same step.
-            threshold: The rule's threshold; larger ones fill more blanks per step, but for
-                "confidence" and "stability".
+            threshold: The rule's threshold. Larger ones fill more blanks per step, except those
+                of "confidence" and "stability", which fill fewer.
             draw: Draw every token from its distribution, instead of taking the likeliest.
             seed: Seed of everything that is drawn.
             support: Tokens that all blanks range over.
@@ -675,8 +675,8 @@ class LanguageModel(JointModel):
                 second).
             draws: How many random masks `elbo` averages over.
             seed: Seed of everything that is drawn.
-            given: What stands before the text, or a tuple of what stands before and after it; a
-                list of those for a list of texts.
+            given: What precedes the text, or a tuple of what precedes and follows it; a list of
+                those for a list of texts.
             separator: What joins them; by default nothing, so that the texts hold their spaces.
             settings: How to run the model: batch size, memory limit, progress.
         Returns:

@@ -36,7 +36,7 @@ def load(
         trust_remote_code: Whether code from the model's repository may run.
         allow_pickle: Whether weights may be pickles, which can run code; otherwise safetensors.
         mask_id: The id that stands for a blank. Default: the tokenizer's mask token; of a tokenizer
-            without one, what the configuration or the preset of LLaDA says.
+            without one, that of the configuration or of the preset of LLaDA.
         shift: Whether token i is predicted at position i-1, so that the first token of a text
             cannot be a blank. Default: whether it is a Dream model.
         time: The argument of the model that gets the share of masks in every sequence, from 0 to

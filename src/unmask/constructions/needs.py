@@ -13,6 +13,10 @@ class Needs:
     are read in every context of the others, `some` is the number of additional single contexts in
     which each blank is read, and `between` the number of forward passes in which only some of the
     others are filled.
+
+    Examples:
+        >>> unmask.Needs(masked=True, whole=(0,)).whole
+        (0,)
     """
 
     masked: bool = False

@@ -14,6 +14,10 @@ class Agreement:
 
     `converged` is whether its solver converged; if not, the bits are rough. With more than two
     blanks it measures how far all their conditionals contradict each other, and is still at most 1.
+
+    Examples:
+        >>> joint.agreement().converged
+        True
     """
 
     bits: float

@@ -16,6 +16,11 @@ class Fill:
     """Tokens that fill the blanks together, with their log-probability.
 
     `error` is its standard error, in nats, if it was estimated from a sketch.
+
+    Examples:
+        >>> fill = joint.top(1)[0]
+        >>> fill.tokens, round(fill.probability, 4)
+        (('people', 'outside'), 0.0376)
     """
 
     tokens: tuple[str, ...]

@@ -33,6 +33,13 @@ class PairMetrics:
     `pairwise_nll` and `unary_nll` are per token (their exponentials over examples are P-PPL and
     U-PPL); `all_kl` averages over every context of the support (A-KL), `gold_kl` over the two
     gold contexts (G-KL).
+
+    Examples:
+        >>> tables = lm.tables("Two [MASK] are [MASK].", support=20)
+        >>> joints = {"mlm": unmask.construct("mlm", tables)}
+        >>> metrics = unmask.pair_metrics(joints, tables, ("dogs", "running"))["mlm"]
+        >>> round(metrics.pairwise_nll, 2)
+        2.48
     """
 
     pairwise_nll: float

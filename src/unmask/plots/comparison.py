@@ -33,7 +33,7 @@ def compare(
         joints: Joints by name, as `LanguageModel.joints` gives them.
         n: How many tokens of each blank.
         kind: "probability", or "pmi" in nats.
-        title: What stands above the panels.
+        title: A line above the panels.
     Returns:
         A figure of matplotlib, which notebooks show.
     Examples:

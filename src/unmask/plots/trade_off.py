@@ -42,7 +42,7 @@ def frontier(
 
     Args:
         rows: Points, or plain tuples in the same order.
-        title: What stands above the axes.
+        title: A line above the axes.
     Returns:
         A figure of matplotlib, which notebooks show.
     Examples:

@@ -16,7 +16,7 @@ _SMALLEST = 0.1
 def compatibility_penalty(
     a_given_b: Float[Tensor, "*pairs a b"], b_given_a: Float[Tensor, "*pairs a b"]
 ) -> Float[Tensor, ""]:
-    """How much of what two blanks say about each other is contradiction: from 0 to 2.
+    """How much of what two blanks tell about each other is contradiction: from 0 to 2.
 
     The contradiction of all pairs over their interaction. It is 0 exactly where some joint has both
     conditionals on these tokens, for each pair. Two tables without anything in common have 1.

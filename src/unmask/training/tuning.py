@@ -27,6 +27,11 @@ class Tuning:
     batch, with padding. The held-out texts are measured `evaluations` times, and after `patience`
     of them without an improvement training ends (0: never). `keep` is `best` or `last`: which
     weights the result has.
+
+    Examples:
+        >>> from unmask.training import Tuning
+        >>> Tuning(masks="any", passes=1000).patience
+        3
     """
 
     masks: str = "blanks"

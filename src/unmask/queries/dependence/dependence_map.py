@@ -25,6 +25,10 @@ class Place(NamedTuple):
     """A word, a residue or a blank: its name, its tokens, and its characters if they are known.
 
     `number` is the position of its first token, where other places of the text were left out.
+
+    Examples:
+        >>> lm.dependence("Two dogs are running.", measure="pmi").places[1].name
+        'dogs'
     """
 
     name: str
@@ -47,6 +51,10 @@ class Dependence(NamedTuple):
     """Two places, by their numbers and names, and how strongly they depend on each other.
 
     `standard_error` is None where nothing was estimated by samples.
+
+    Examples:
+        >>> lm.dependence("Two dogs are running.", measure="pmi").top(1)[0].names
+        ('dogs', 'running')
     """
 
     first: int

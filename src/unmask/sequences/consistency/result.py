@@ -32,7 +32,7 @@ _WORST = 5
 class Consistency(Guessable):
     """How far a model contradicts itself: a row per pair of blanks and per order of unmasking.
 
-    `facts` say where the rows are from: model, corpus, options. Intervals are of a bootstrap over
+    `facts` name the model, the corpus and the options. Intervals are of a bootstrap over
     texts, by the `resampling`. `numbers` are what is measured of each text, by its id, `statistics`
     their means; printed, they are a table with the same in words.
 
