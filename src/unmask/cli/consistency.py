@@ -7,8 +7,8 @@ from importlib.resources import files
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from unmask.cli import cluster, inputs, many, options
-from unmask.cli.command import argument, group, option
+from unmask.cli import inputs, many, options
+from unmask.cli.command import argument, option
 from unmask.errors import UnmaskError
 from unmask.names import CONSISTENCY_PASSES, ORDERS_DRAWN
 
@@ -68,18 +68,6 @@ class ConsistencyCommand(many.RowsCommand):
     seed: int = options.SEED()
     no_text: bool = option("leave out the texts, so the rows can be published", default=False)
     model_name: str | None = options.MODEL_NAME()
-    output: str | None = many.OUTPUT()
-    output_format: str | None = options.OUTPUT_FORMAT()
-    json: bool = options.JSON()
-    strict: bool = options.STRICT()
-    dry_run: bool = options.DRY_RUN()
-    quiet: bool = options.QUIET()
-    input_format: str | None = options.INPUT_FORMAT()
-    limit: int | None = options.LIMIT()
-    running: options.Running = group(options.Running())
-    texts_per_unit: int | None = many.TEXTS_PER_UNIT()
-    shard: str | None = many.SHARD()
-    distributed: cluster.RayOptions = group(cluster.RayOptions())
 
     def run(self) -> int:
         """Check the options, load the model, measure; or read what was measured."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from unmask.cli import options
-from unmask.cli.command import argument, group, option
+from unmask.cli.command import group, option
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,12 +20,8 @@ class HeadCommand:
     )
     EXAMPLE = "unmask head bert-base-cased sentences.txt"
 
-    model: str = argument("masked LM: a name on the Hugging Face Hub, or a folder", "MODEL")
-    corpus: tuple[str, ...] = argument(
-        "sentences to learn from: a file (.txt, .jsonl, .tsv, .csv), a Hugging Face dataset or its "
-        "folder, or - for standard input",
-        "CORPUS",
-    )
+    model: str = options.TRAINED_MODEL()
+    corpus: tuple[str, ...] = options.SENTENCES()
     sentences: int = option(
         "how many sentences are masked and measured (default: {default})", "N", default=1000
     )

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from unmask.cli.command import Option, declared_by, option, required, translated
+from unmask.cli.command import Option, argument, declared_by, option, required, translated
 from unmask.errors import ClozeError, UnmaskError
 from unmask.names import DEFAULT_METHOD, METHODS, SUPPORTS
 from unmask.names import DRAWS as _DRAWS
@@ -59,6 +59,14 @@ MODEL = partial(
     required,
     "masked language model: a name on the Hugging Face Hub, or a folder",
     short="-m",
+)
+# of the commands that train it
+TRAINED_MODEL = partial(argument, "masked LM: a name on the Hugging Face Hub, or a folder", "MODEL")
+SENTENCES = partial(
+    argument,
+    "sentences to learn from: a file (.txt, .jsonl, .tsv, .csv), a Hugging Face dataset or its "
+    "folder, or - for standard input",
+    "CORPUS",
 )
 INPUT_FORMAT = partial(
     option,

@@ -8,7 +8,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from unmask.cli import options
-from unmask.cli.command import argument, group, option, required
+from unmask.cli.command import group, option, required
 from unmask.printable import quoted
 
 if TYPE_CHECKING:
@@ -103,12 +103,8 @@ class TuneCommand:
     )
     EXAMPLE = "unmask tune bert-base-cased reviews.txt -o my-bert --compatibility 10"
 
-    model: str = argument("masked LM: a name on the Hugging Face Hub, or a folder", "MODEL")
-    corpus: tuple[str, ...] = argument(
-        "sentences to learn from: a file (.txt, .jsonl, .tsv, .csv), a Hugging Face dataset or its "
-        "folder, or - for standard input",
-        "CORPUS",
-    )
+    model: str = options.TRAINED_MODEL()
+    corpus: tuple[str, ...] = options.SENTENCES()
     output: str = required("folder for the tuned model", "FOLDER", short="-o")
     without: tuple[str, ...] = option(
         "leave out the sentences of this corpus, such as the one to be evaluated on; case and "
