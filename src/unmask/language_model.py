@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import repeat
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from jaxtyping import Float
 from torch import Tensor
@@ -58,7 +58,6 @@ from unmask.queries.parallel.filling import (
 from unmask.queries.parallel.head import DependenceHead, place_of, required
 from unmask.queries.parallel.mapping import measured_by
 from unmask.queries.parallel.rules import check_rule
-from unmask.queries.parallel.training import train_head
 from unmask.queries.sampling.gibbs import (
     DEFAULT_CHAINS,
     DEFAULT_WARM_UP,
@@ -67,8 +66,6 @@ from unmask.queries.sampling.gibbs import (
 )
 from unmask.queries.sampling.samples import Samples
 from unmask.queries.word_targets import PiecePrior, Targets, WordFill, WordQuestion, fill_targets
-from unmask.sequences.consistency.measuring import ConsistencyOptions
-from unmask.sequences.consistency.result import Consistency, consistency_of
 from unmask.sequences.landscapes import Landscape, landscape
 from unmask.sequences.mutations import (
     MutationEffect,
@@ -87,6 +84,9 @@ from unmask.tables.proposals import AUTO, choose_axes, is_auto
 from unmask.text.candidates import Candidates, CandidatesByBlank, choose_each
 from unmask.text.cloze import Blank, Cloze
 from unmask.text.support import Token
+
+if TYPE_CHECKING:
+    from unmask.sequences.consistency.result import Consistency
 
 
 class LanguageModel(JointModel):
@@ -293,6 +293,9 @@ class LanguageModel(JointModel):
             >>> lm.train_head([f"{text} {n}" for text in texts for n in range(5)], samples=4)
             <DependenceHead of models/tiny-english: 42 features, 4,465 parameters>
         """
+        # here, as for `consistency`: scipy.stats takes a second that no other request needs
+        from unmask.queries.parallel.training import train_head
+
         return train_head(
             self,
             texts,
@@ -777,7 +780,7 @@ class LanguageModel(JointModel):
         exact: bool = False,
         seed: int = 0,
         settings: Settings | None = None,
-    ) -> Consistency:
+    ) -> "Consistency":
         """How far the model contradicts itself on texts, by blanks and orders of unmasking.
 
         Of every text two pairs of words are masked, neighbours and any two, and all its tokens are
@@ -802,6 +805,9 @@ class LanguageModel(JointModel):
             >>> len(answers.rows)
             4
         """
+        from unmask.sequences.consistency.measuring import ConsistencyOptions
+        from unmask.sequences.consistency.result import consistency_of
+
         options = ConsistencyOptions(orders=orders, max_passes=max_passes, exact=exact, seed=seed)
         return consistency_of(self, texts, contrasts, options, settings)
 
