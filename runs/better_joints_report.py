@@ -93,7 +93,7 @@ def trust_section(rows: list[Row]) -> Iterator[str]:
 
 def verdicts_section(rows: list[Row]) -> Iterator[str]:
     """What the plain words of J stand for: how far sound constructions differ on an example."""
-    yield "| J says | examples | spread of a pair's log-probability | G-KL of `log-pool` |"
+    yield "| words for J | examples | spread of a pair's log-probability | G-KL of `log-pool` |"
     yield "|---|---|---|---|"
     by_verdict: dict[str, list[Row]] = {}
     for row in sorted(rows, key=lambda row: float(row["incompatibility"])):

@@ -154,7 +154,7 @@ def judgement(rows: ByMask, default: str) -> Iterator[str]:
 
 def verdict_lines(devs: Sequence[ByMask]) -> Iterator[str]:
     """What the plain words of J stand for: how far sound constructions differ on a pair."""
-    yield "| J says | pairs | spread of log p, mean | median | 90% below | largest |"
+    yield "| words for J | pairs | spread of log p, mean | median | 90% below | largest |"
     yield "|---|---|---|---|---|---|"
     spreads: dict[str, list[float]] = {}
     sentences: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""Tasks of lm-evaluation-harness and the same items by `unmask score`: a page with both.
+"""Tasks of lm-evaluation-harness and the same items by `unmask score`: a table with both.
 
     python runs/harness.py --assets DIR [--model models/tiny-english] [--work DIR] [--output PAGE]
 
@@ -25,6 +25,8 @@ from importlib.metadata import version
 from itertools import permutations
 from pathlib import Path
 from typing import Any
+
+from marked_page import write_blocks
 
 import unmask
 from unmask.records.corpora import CorpusSpec, read_corpus
@@ -250,42 +252,12 @@ def compared(items: Sequence[Item], accuracy: float, theirs: Any, ours: Any) -> 
     }
 
 
-def page(model: str, rows: list[list[str]], killed: dict[str, int], pairs: int) -> str:
+def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The lines of the table of the page."""
     head = ["task", "items", "method", "acc by the harness", "acc by `unmask score`"]
     head += ["other verdicts", "largest difference, nats"]
-    table = _table([head, *rows])
-    tools = ", ".join(f"{name} {version(name)}" for name in ("lm_eval", "torch", "transformers"))
-    name, count = Path(model).name, f"{killed['answers']:,}"
-    return f"""# lm-evaluation-harness beside `unmask score`
-
-The same items by `python -m unmask.harness` and by `unmask score`, with {name}. The two share the
-estimators and nothing else: the harness reads its own task files, makes the requests and the
-accuracy; `unmask score` reads a table with a row per choice.
-
-{table}
-
-- **BLiMP**: {pairs} pairs of each of the 67 paradigms, the first in the hashed order of their ids.
-  Chance is 0.5. The two sentences do not always have equally many tokens.
-- **SNLI**: a caption of the test set up to a word, and that word or one of three words of other
-  captions, followed by the rest of the caption. All four are one token, so that log-probabilities
-  compare. Chance is 0.25.
-- **Tatoeba**: a sentence in which three neighbouring words stand in their order or in one of three
-  others, with equally many tokens. Chance is 0.25. tiny-english has been [trained](models.md) on
-  sentences of this corpus, so its accuracy says nothing of new text.
-- **Killed and started again**: the first run was killed (SIGKILL, exit code {killed["code"]}) when
-  its cache held {count} answers, and the same command finished it. The table has the finished run.
-
-Differences are the rounding of float32 in batches of another size. {tools}, on a CPU, one thread.
-
-```sh
-OMP_NUM_THREADS=1 python runs/harness.py --assets "$UNMASK_TEST_ASSETS"
-```
-"""
-
-
-def _table(rows: list[list[str]]) -> str:
-    lines = [f"| {' | '.join(row)} |" for row in rows]
-    return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])
+    for cells in (head, ["---"] * len(head), *rows):
+        yield f"| {' | '.join(cells)} |"
 
 
 def main() -> None:
@@ -330,8 +302,9 @@ def main() -> None:
                 ]
             )
     rows.sort(key=lambda row: list(TASKS.values()).index(row[0]))
-    text = page(chosen.model, rows, json.loads((work / KILLED).read_text()), chosen.pairs)
-    chosen.output.write_text(text, encoding="utf-8")
+    write_blocks(chosen.output, {"verdicts": table(rows)})
+    print((work / KILLED).read_text())
+    print(*(f"{name} {version(name)}" for name in ("lm_eval", "torch", "transformers")))
 
 
 if __name__ == "__main__":

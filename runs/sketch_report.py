@@ -21,7 +21,7 @@ EARLIER, NOW = "tables of masses", "both tables"
 QUANTITIES = {
     "best": "log p of the likeliest fill (nats)",
     "ten": "log p of the ten likeliest (nats)",
-    "gold": "log p of the fill that stood there (nats)",
+    "gold": "log p of the true fill (nats)",
     "marginals": "log p of the five likeliest tokens of each blank (nats)",
     "incompatibility": "J (bits)",
     "mutual_information": "mutual information (nats)",

@@ -42,6 +42,7 @@ def test_both_tools_agree_after_a_kill(
 ) -> None:
     monkeypatch.setattr(run, "METHODS", {method: run.METHODS[method]})
     page, work = tmp_path / "page.md", tmp_path / "work"
+    page.write_text("\n<!-- verdicts: made by runs/harness.py -->\n<!-- end of verdicts -->\n")
     given = {"--assets": real_data("snli/test.jsonl").parents[2], "--work": work, "--output": page}
     given |= {"--model": real_model("tiny-english"), "--pairs": 1, "--items": 30, "--unit": 40}
     monkeypatch.setattr("sys.argv", ["harness.py", *(str(x) for one in given.items() for x in one)])
