@@ -258,9 +258,13 @@ def predicted(said: str) -> tuple[str, str]:
 
 
 def perplexities(every: Sequence[Setting]) -> Iterator[str]:
-    """P-PPL by every construction in the exact runs, a column for each."""
+    """P-PPL by every construction in the exact runs, a column for the largest of each kind."""
     exact = [one for one in every if "ag-paper" in one.rows and len(one.rows["mlm"]) >= FEWEST]
     exact = [one for one in exact if one.folder.parent.name != "other-languages"]
+    largest: dict[tuple[str, ...], Setting] = {}
+    for one in sorted(exact, key=lambda one: len(one.rows["mlm"])):
+        largest[one.group.model, one.group.corpus.split()[0], one.group.mask] = one
+    exact = [one for one in exact if one in largest.values()]
     heads = [
         f"{one.group.model}, {one.group.corpus}, {one.group.mask}, n = {len(one.rows['mlm'])}"
         for one in exact
