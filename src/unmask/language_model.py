@@ -190,6 +190,7 @@ class LanguageModel(JointModel):
         *,
         rule: str = "entropy-bound",
         threshold: float | None = None,
+        passes: float | None = None,
         draw: bool = False,
         seed: int = 0,
         support: Axes = AUTO,
@@ -217,6 +218,8 @@ class LanguageModel(JointModel):
             rule: Which blanks are filled in the same step.
             threshold: The rule's threshold. Larger ones fill more blanks per step, except those
                 of "confidence" and "stability", which fill fewer.
+            passes: For the rule "head" instead of a threshold: how many forward passes a text may
+                take on average. The bound depends on how many blanks it has.
             draw: Draw every token from its distribution, instead of taking the likeliest.
             seed: Seed of everything that is drawn.
             support: Tokens that all blanks range over.
@@ -233,13 +236,19 @@ class LanguageModel(JointModel):
             >>> fill["sequence"], fill["groups"], fill["forward_passes"]
             ('Two men are playing soccer on the beach.', [(2,), (1,), (0,)], 3)
         """
-        number = check_rule(rule, threshold)
+        if passes is None:
+            check_rule(rule, threshold)
+        elif rule != "head" or threshold is not None:
+            raise MethodError("passes chooses the threshold of rule='head'; give no threshold")
         check_seed(seed)
         axis = one_support(self, support)
         head = required(self.head, self.name) if rule == "head" else None
-        how = Decoding(rule, number, axis, draw, seed, head)
         clozes = [self._as_cloze(text) for text in texts]
-        return filled_together(self, clozes, how, settings or Settings())
+        hows = [
+            Decoding(rule, self._threshold(rule, threshold, passes, cloze), axis, draw, seed, head)
+            for cloze in clozes
+        ]
+        return filled_together(self, clozes, hows, settings or Settings())
 
     @computed_once
     def head(self) -> DependenceHead | None:
@@ -1098,12 +1107,17 @@ class LanguageModel(JointModel):
         support: Axes,
         settings: Settings,
     ) -> dict[str, Any]:
-        if passes is not None:
-            head = required(self.head, self.name)
-            bound = head.threshold_for(check_passes(passes), len(cloze.positions))
-        else:
-            bound = check_bound(at_most)
-        rule = "mutual-information" if self.head is None else "head"
+        bound = None if passes is not None else check_bound(at_most)
+        rule = "mutual-information" if passes is None and self.head is None else "head"
         return self.fill_together(
-            [cloze], rule=rule, threshold=bound, support=support, settings=settings
+            [cloze], rule=rule, threshold=bound, passes=passes, support=support, settings=settings
         )[0]
+
+    def _threshold(
+        self, rule: str, threshold: float | None, passes: float | None, cloze: Cloze
+    ) -> float:
+        if passes is None:
+            return check_rule(rule, threshold)
+        return required(self.head, self.name).threshold_for(
+            check_passes(passes), len(cloze.positions)
+        )

@@ -470,4 +470,4 @@ def test_what_does_not_go_with_together(
 ) -> None:
     assert main(["fill", "a [MASK] b", "-m", folder, "--together", "0.1", *other]) == 2
     err = capsys.readouterr().err
-    assert f"--together writes one fill of one text; leave out {other[0]}" in err
+    assert f"--together writes one fill per text; leave out {other[0]}" in err

@@ -80,6 +80,13 @@ KINDS = {
         ["--top", "3"],
         "options.top is '10' there, '3' here",
     ),
+    "fill by a rule": Given(
+        ["fill", "FILE", "--rule", "entropy-bound", "--threshold", "3"],
+        [{"text": text.replace("saw the", "[MASK] [MASK]")} for text in TEXTS],
+        "jsonl",
+        ["--threshold", "0"],
+        "options.together",
+    ),
     "dependence": Given(
         ["dependence", "FILE", "--samples", "4"],
         [{"text": text} for text in TEXTS],

@@ -42,7 +42,7 @@ def trained() -> unmask.LanguageModel:
 def test_features_are_those_of_their_definition() -> None:
     rng = torch.Generator().manual_seed(0)
     attention = torch.rand(1, 2, 3, 4, 4, generator=rng)
-    hidden = torch.randn(1, 3, 4, 5, generator=rng)
+    hidden = torch.randn(1, 2, 4, 5, generator=rng)
     log_probs = torch.randn(4, 6, generator=rng).double().log_softmax(dim=1)
     inside, positions = Inside(torch.zeros(1, 4, 5), attention, hidden), [3, 9, 4, 6]
     features = pair_features(inside, log_probs[None], torch.tensor([positions]))[0]
@@ -60,7 +60,7 @@ def test_features_are_those_of_their_definition() -> None:
         expected += [math.log(max(one, other)) for one, other in both]
         expected += [min(entropy), max(entropy), min(sure), max(sure)]
         expected += [1 / (apart + 1), float(apart == 1), float(apart == 2)]
-        for state in (1, 2):
+        for state in (0, 1):
             one, other = hidden[0, state, i], hidden[0, state, j]
             expected.append(float(one @ other / one.norm() / other.norm()))
         expected.append(float((p[i] * p[j]).sqrt().sum()))
@@ -159,6 +159,13 @@ def test_passes_choose_the_bound(trained: unmask.LanguageModel) -> None:
     assert fill["forward_passes"] == 4
     (fill,) = trained.fill(TEXT, passes=1, settings=QUIET)
     assert fill["forward_passes"] == 1
+    # of each text its own bound
+    clozes = [TEXT, "the [MASK] sat on the [MASK]."]
+    fills = trained.fill_together(clozes, rule="head", passes=2, settings=QUIET)
+    assert [one["threshold"] for one in fills] == [head.threshold_for(2, n) for n in (4, 2)]
+    for more in ({"rule": "surest"}, {"rule": "head", "threshold": 0.1}):
+        with pytest.raises(unmask.MethodError, match="passes chooses the threshold"):
+            trained.fill_together(clozes, passes=2, **more)
 
 
 def test_a_bound_lies_between_those_that_were_counted() -> None:

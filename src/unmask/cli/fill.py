@@ -15,7 +15,7 @@ from unmask.printable import printable
 from unmask.text.typed import piece_prior
 
 if TYPE_CHECKING:
-    from unmask.jobs.kinds.fill import Answerer
+    from unmask.jobs.kinds.fill import Answerer, Together
     from unmask.joints.joint import Joint
     from unmask.text.cloze import Cloze
 
@@ -50,7 +50,8 @@ class FillCommand(many.RowsCommand):
         "to blank with --blank. Several methods share the same forward passes and are shown side "
         "by side. --figure draws a heat map of two blanks or a bar chart of one. Of a "
         "file, every row is a text: in its column text, and optionally targets, piece_prior, "
-        "blanks, support and method in place of the options; other columns are kept. "
+        "blanks, support and method in place of the options; other columns are kept. With "
+        "--together, --passes or --rule every text has one fill, and 64 of them run together. "
         "A row is written as soon as it is known, and one that cannot be answered has a reason."
     )
     EXAMPLE = (
@@ -124,7 +125,7 @@ class FillCommand(many.RowsCommand):
         self._check(is_one)
         given = many.GivenRows.of(source, self, piped_format="txt")
         given.check_header(["text"])
-        from unmask.jobs.kinds.fill import Answerer, FillKind, FillRequest
+        from unmask.jobs.kinds.fill import Answerer, FillKind, FillRequest, Together
 
         default = "orders" if self.targets else "log-pool"
         names = self.methods.names(default, every=["all"])
@@ -137,14 +138,20 @@ class FillCommand(many.RowsCommand):
             piece_prior=_piece_prior(self.piece_prior),
         )
         settings = self.running.settings(progress=False if self.quiet else None)
+        bound = self.threshold if self.together is None else self.together
+        steps = Together(self.rule, bound, self.passes)
+        together = None if steps == Together() else steps
         if not is_one:
-            kind = FillKind(request=request, how=how, top=self.top, settings=settings)
+            kind = FillKind(
+                request=request, how=how, top=self.top, together=together, settings=settings
+            )
             # a text may take seconds: each is written when it is done
-            return many.rows_command(self, kind, given, at_once=1, default_format="jsonl")
+            at_once = 1 if together is None else _TEXTS_PER_UNIT
+            return many.rows_command(self, kind, given, at_once=at_once, default_format="jsonl")
         (text,) = source.texts
         lm = self.running.load(self.model)
-        if (self.together, self.passes, self.rule) != (None, None, None):
-            self._fill_together(Answerer(lm, request, how, self.top, settings), text)
+        if together is not None:
+            self._fill_together(Answerer(lm, request, how, self.top, settings), text, together)
             return 0
         cloze = lm.cloze(text, blanks=request.blanks)
         if request.targets is None:
@@ -217,20 +224,14 @@ class FillCommand(many.RowsCommand):
         else:
             print(show.words_as_table(fills, request.piece_prior))
 
-    def _fill_together(self, answerer: "Answerer", text: str) -> None:
-        lm, request = answerer.lm, answerer.request
-        shared: Any = {"support": request.support, "settings": answerer.settings}
-        if self.rule is None:
-            shared |= {"together": self.together, "passes": self.passes}
-            (filled,) = lm.fill(text, blanks=request.blanks, **shared)
-        else:
-            from unmask.text.pieces import one_blank_for_each
+    def _fill_together(self, answerer: "Answerer", text: str, how: "Together") -> None:
+        from unmask.text.pieces import one_blank_for_each
 
-            cloze, note = one_blank_for_each(lm.cloze(text, blanks=request.blanks), _RANK_WORDS)
-            if note is not None:
-                options.say(note)
-            rule, threshold = self.rule, self.threshold
-            (filled,) = lm.fill_together([cloze], rule=rule, threshold=threshold, **shared)
+        lm, request = answerer.lm, answerer.request
+        cloze, note = one_blank_for_each(lm.cloze(text, blanks=request.blanks), _RANK_WORDS)
+        if note is not None:
+            options.say(note)
+        (filled,) = how.fill(lm, [cloze], request.support, answerer.settings)
         if self.json:
             print(options.as_json(lm, **filled))
             return
@@ -265,10 +266,16 @@ class FillCommand(many.RowsCommand):
             raise UnmaskError("--threshold is that of a rule; give --rule")
         each = {"--rule": self.rule, "--passes": self.passes, "--together": self.together}
         if given := next((name for name, value in each.items() if value is not None), None):
-            if self.rule is not None:
-                from unmask.queries.parallel.rules import check_rule
+            from unmask.queries.dependence.together import check_bound
+            from unmask.queries.parallel.filling import check_passes
+            from unmask.queries.parallel.rules import check_rule
 
+            if self.rule is not None:
                 check_rule(self.rule, self.threshold)
+            elif self.passes is not None:
+                check_passes(self.passes)
+            else:
+                check_bound(self.together)
             others: dict[str, object] = {
                 **{name: value for name, value in each.items() if name != given},
                 "--method": self.methods.method,
@@ -279,9 +286,7 @@ class FillCommand(many.RowsCommand):
                 "--precision": self.estimation.precision,
             }
             for name in (name for name, value in others.items() if value not in (None, ())):
-                raise UnmaskError(f"{given} writes one fill of one text; leave out {name}")
-            if not is_one:
-                raise UnmaskError(f"{given} writes one fill of one text; give one text")
+                raise UnmaskError(f"{given} writes one fill per text; leave out {name}")
         if self.piece_prior is not None and not self.targets and is_one:
             raise SupportError(
                 "--piece-prior ranks words of different numbers of pieces: --targets"

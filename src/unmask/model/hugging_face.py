@@ -144,6 +144,7 @@ class HuggingFaceMaskedLM:
                 self.model,
                 lambda: self._readouts_and_output(ids, predicting, attention),
                 positions.to(self.device),
+                ids.shape[1],
                 attention=attention,
             )
 

@@ -20,11 +20,13 @@ _SETTING = "_attn_implementation"
 
 @dataclass(frozen=True, eq=False)
 class Inside:
-    """Of some rows, at some positions of each; `attention` is None where a model shows none."""
+    """Of some rows, at some positions of each: readouts, attention weights of every layer, and
+    hidden states in the middle and at the end; None where a model shows none.
+    """
 
     readouts: Float[Tensor, "rows positions width"]
-    attention: Float[Tensor, "rows layers heads positions positions"] | None
-    hidden: Float[Tensor, "rows states positions size"] | None
+    attention: Float[Tensor, "rows layers heads positions positions"] | None = None
+    hidden: Float[Tensor, "rows 2 positions size"] | None = None
 
     def part(self, rows: slice, count: int) -> "Inside":
         """What some of the rows have at their first positions."""
@@ -40,36 +42,34 @@ def read_inside(
     model: Any,
     run: Callable[[], tuple[Tensor, Any]],
     positions: Int[Tensor, "rows positions"],
+    length: int,
     *,
     attention: bool = True,
 ) -> Inside:
-    """What one pass computes; `run` gives its readouts and the model's output."""
+    """What one pass over rows of a length computes; `run` gives its readouts and the output."""
     readouts, output = _unfused(model, run) if attention else run()
-    rows, count = positions.shape
-    weights = [w for w in getattr(output, "attentions", None) or () if isinstance(w, Tensor)]
-    hidden = [h for h in getattr(output, "hidden_states", None) or () if isinstance(h, Tensor)]
-    length = hidden[0].shape[1] if hidden else 0
-    # models that attend in windows or to summaries have weights of other shapes
-    whole = all(w.ndim == 4 and w.shape[::2] == (rows, w.shape[3]) for w in weights)
-    if not weights or not whole or any(w.shape[-1] != length for w in weights):
-        return Inside(readouts, None, _stacked(hidden, positions))
-    first = positions[:, None, :, None]
-    second = positions[:, None, None, :]
-    row = torch.arange(rows, device=first.device)[:, None, None, None]
-    head = [torch.arange(w.shape[1], device=first.device)[None, :, None, None] for w in weights]
-    chosen = [w[row, h, first, second].float() for w, h in zip(weights, head, strict=True)]
-    if len({w.shape[1] for w in weights}) > 1 or count == 0:
-        return Inside(readouts, None, _stacked(hidden, positions))
-    return Inside(readouts, torch.stack(chosen, dim=1), _stacked(hidden, positions))
-
-
-def _stacked(
-    hidden: list[Tensor], positions: Int[Tensor, "rows positions"]
-) -> Float[Tensor, "rows states positions size"] | None:
-    same = {(one.ndim, *one.shape[1:]) for one in hidden}
-    if len(same) != 1 or hidden[0].ndim != 3:
-        return None
-    return torch.stack([at_positions(one, positions).float() for one in hidden], dim=1)
+    rows = len(positions)
+    states, weights = (
+        [one for one in getattr(output, name, None) or () if isinstance(one, Tensor)]
+        for name in ("hidden_states", "attentions")
+    )
+    # models that attend in windows, or to summaries, or shrink rows, have tensors of other shapes
+    hidden = [states[len(states) // 2], states[-1]] if states else []
+    if any(one.ndim != 3 or one.shape[:2] != (rows, length) for one in hidden):
+        hidden = []
+    heads = weights[0].shape[1:2] if weights else ()
+    if any(one.shape != (rows, *heads, length, length) for one in weights):
+        weights = []
+    row = torch.arange(rows, device=positions.device)[:, None, None]
+    first, second = positions[:, :, None], positions[:, None, :]
+    chosen = [one[row, :, first, second].movedim(-1, 1).float() for one in weights]
+    return Inside(
+        readouts,
+        torch.stack(chosen, dim=1) if chosen else None,
+        torch.stack([at_positions(one, positions).float() for one in hidden], 1)
+        if hidden
+        else None,
+    )
 
 
 def _unfused(model: Any, run: Callable[[], tuple[Tensor, Any]]) -> tuple[Tensor, Any]:

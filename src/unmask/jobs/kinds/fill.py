@@ -1,13 +1,14 @@
 """`fill`: the likeliest fills of every text."""
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unmask.constructions import METHOD_WITHOUT_TABLES, method_name
-from unmask.errors import ClozeError, SupportError, UnmaskError
+from unmask.errors import ClozeError, MethodError, SupportError, UnmaskError
 from unmask.jobs.kinds import Announcement, Kind, Reason
 from unmask.language_model import LanguageModel
 from unmask.printable import quoted
@@ -28,6 +29,9 @@ _DIAGNOSTICS = (
     *("forward_passes", "candidates", "captured_mass", "captured_mass_given_others"),
     *("search", "searched", "searched_mass", "converged", "pieces", "unknown_tokens"),
 )
+
+# how blanks were filled together
+_STEPS = ("rule", "threshold", "groups", "forward_passes")
 
 Row = dict[str, Any]
 # the options of each method, by its name
@@ -79,6 +83,31 @@ def _keyed(value: object) -> object:
     if not isinstance(value, dict):
         return value
     return {int(k) if re.fullmatch("[0-9]{1,9}", k) else k: one for k, one in value.items()}
+
+
+@dataclass(frozen=True)
+class Together:
+    """One fill per text, several blanks in a step: by a rule with its threshold, or in so many
+    passes. Without a rule the dependence head decides, or if there is none what is measured.
+    """
+
+    rule: str | None = None
+    threshold: float | None = None
+    passes: float | None = None
+
+    def fill(
+        self, lm: LanguageModel, clozes: Sequence[Cloze], support: Any, settings: Settings
+    ) -> list[Row]:
+        """The fill of each text; all have one support."""
+        by_head = self.passes is not None or lm.head is not None
+        return lm.fill_together(
+            clozes,
+            rule=self.rule or ("head" if by_head else "mutual-information"),
+            threshold=self.threshold,
+            passes=self.passes,
+            support=support,
+            settings=settings,
+        )
 
 
 @dataclass(frozen=True)
@@ -157,6 +186,7 @@ class FillKind(Kind):
     request: FillRequest = field(default_factory=FillRequest)
     how: MethodOptions = field(default_factory=dict)
     top: int = 10
+    together: Together | None = None
     settings: Settings = field(
         default_factory=lambda: Settings(progress=False, announce=False), compare=False
     )
@@ -193,12 +223,44 @@ class FillKind(Kind):
 
     def run(self, lm: LanguageModel, items: Sequence[tuple[Cloze, FillRequest]]) -> list[list[Row]]:
         """One row per text and method."""
+        if self.together is not None:
+            return self._run_together(lm, items, self.together)
         answerer = self._answerer(lm)
         return [
             [self._row(answerer, cloze, replace(request, method=name)) for name in names]
             for cloze, request in items
             for names in [_names(lm, cloze, request)]
         ]
+
+    def _run_together(
+        self, lm: LanguageModel, items: Sequence[tuple[Cloze, FillRequest]], how: Together
+    ) -> list[list[Row]]:
+        """Texts with the same candidates in the same batches; where that fails, one by one."""
+        rows: list[list[Row]] = [[] for _ in items]
+        alike: dict[str, list[int]] = {}
+        for number, (_, request) in enumerate(items):
+            alike.setdefault(repr(request), []).append(number)
+        for numbers in alike.values():
+            clozes = [one_blank_for_each(items[number][0])[0] for number in numbers]
+            request = items[numbers[0]][1]
+            try:
+                if (request.method, request.targets, request.piece_prior) != (None, None, None):
+                    raise MethodError("one fill of all blanks takes no method, and no targets")
+                fills = how.fill(lm, clozes, request.support, self.settings)
+            except UnmaskError as error:
+                for number in numbers:
+                    one = [items[number]]
+                    rows[number] = (
+                        self.without(str(error))
+                        if len(numbers) == 1
+                        else self._run_together(lm, one, how)[0]
+                    )
+                continue
+            for number, fill in zip(numbers, fills, strict=True):
+                did = {key: fill.pop(key) for key in _STEPS if fill[key] != math.inf}
+                row = {"fills": [fill], "method": fill["method"], "diagnostics": did}
+                rows[number] = [{**self.without("")[0], **row, "reason": None}]
+        return rows
 
     def _row(self, answerer: Answerer, cloze: Cloze, request: FillRequest) -> Row:
         try:
@@ -209,7 +271,7 @@ class FillKind(Kind):
     def announcement(self, lm: LanguageModel, items: Sequence[Any]) -> Announcement | None:
         """What a text like the first costs; words have no estimate."""
         first = next((one for one in items if not isinstance(one, Reason)), None)
-        if first is None or first[1].targets is not None:
+        if first is None or first[1].targets is not None or self.together is not None:
             return None
         cloze, request = first[0].one_token_each(), first[1]
         answerer = self._answerer(lm)

@@ -6,22 +6,24 @@ its blank, or drawn: by one uniform number per blank, from the seed, the text an
 so that rules which agree draw the same tokens.
 """
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from zlib import crc32
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from unmask.errors import ModelError
-from unmask.logspace import row_blocks
 from unmask.model.inside import Inside
-from unmask.model.row_reader import Outcomes, RowReader, Rows
+from unmask.model.row_reader import Outcomes, RowReader
 from unmask.queries.dependence.dependence_map import Place
 from unmask.queries.dependence.information import by_information
 from unmask.queries.dependence.question import MapOptions, MapQuestion
+from unmask.queries.parallel.features import each_masked
 from unmask.queries.parallel.head import DependenceHead
 from unmask.queries.parallel.rules import FUNCTIONS, MaskedStep
 from unmask.text.support import Support
@@ -76,11 +78,6 @@ class Decoding:
         """Whether a pass has to show its attention weights."""
         return self.rule == "attention" or (self.head is not None and self.head.reads_attention)
 
-    @property
-    def looks_inside(self) -> bool:
-        """Whether a step reads more than predictions."""
-        return self.rule in ("attention", "head")
-
 
 @dataclass(eq=False)
 class _Filling:
@@ -107,48 +104,44 @@ class _Filling:
             uniforms = np.random.default_rng([how.seed, key, 0]).random(count).tolist()
         return cls(text, how, key, list(text.ids), list(range(count)), [0] * count, uniforms)
 
-    def positions(self) -> tuple[int, ...]:
-        return tuple(self.text.positions[blank] for blank in self.left)
+    def masked(self) -> BlankedText:
+        """What is left to fill."""
+        return BlankedText(
+            tuple(self.ids), tuple(self.text.positions[blank] for blank in self.left)
+        )
 
-    def decide(self, step: MaskedStep) -> "_Decision":
-        """What is filled now; changes nothing, so that a batch may be tried again."""
+    def decide(self, step: MaskedStep) -> Callable[[], None]:
+        """How to fill what is filled now; changes nothing, so that a batch may be tried again."""
         step.before = self.before
         step.draw = np.random.default_rng([self.how.seed, self.key, 1, len(self.left)])
-        chosen = FUNCTIONS[self.how.rule](step, self.how.threshold)
-        tokens = [self._token(self.left[number], step.log_probs[number]) for number in chosen]
+        # every rule fills the last blank, whatever it reads
+        chosen = FUNCTIONS[self.how.rule](step, self.how.threshold) if len(self.left) > 1 else [0]
+        tokens = [self._token(number, step) for number in chosen]
         rest = sorted(set(range(len(self.left))) - set(chosen))
         # predictions are kept only where they are read again
         before = step.log_probs[rest] if self.how.rule == "stability" else None
-        return _Decision(self, chosen, tokens, float(step.log_probs[chosen, tokens].sum()), before)
+        log_prob = float(step.log_probs[chosen, tokens].sum())
+        return partial(self._fill, [self.left[n] for n in chosen], tokens, log_prob, before)
 
-    def _token(self, blank: int, log_probs: Float[Tensor, " size"]) -> int:
+    def _token(self, number: int, step: MaskedStep) -> int:
         if self.uniforms is None:
-            return int(log_probs.argmax())
-        totals = log_probs.double().exp().cumsum(dim=0)
-        place = torch.searchsorted(totals, self.uniforms[blank] * totals[-1], right=True)
+            return int(step.likeliest[1][number])
+        totals = step.log_probs[number].double().exp().cumsum(dim=0)
+        uniform = self.uniforms[self.left[number]]
+        place = torch.searchsorted(totals, uniform * totals[-1], right=True)
         return min(int(place), len(totals) - 1)
 
-
-@dataclass(frozen=True, eq=False)
-class _Decision:
-    """Blanks that are filled in a step, by their numbers among those that are left."""
-
-    filling: _Filling
-    chosen: list[int]
-    tokens: list[int]
-    log_prob: float
-    before: Tensor | None
-
-    def carry_out(self) -> None:
-        one = self.filling
-        blanks = tuple(one.left[number] for number in self.chosen)
-        for blank, token in zip(blanks, self.tokens, strict=True):
-            one.tokens[blank] = token
-            one.ids[one.text.positions[blank]] = int(one.how.support.ids[token])
-        one.steps.append(blanks)
-        one.left = [blank for blank in one.left if blank not in blanks]
-        one.before, one.log_prob = self.before, one.log_prob + self.log_prob
-        one.forward_passes += 1
+    def _fill(
+        self, blanks: list[int], tokens: list[int], log_prob: float, before: Tensor | None
+    ) -> None:
+        for blank, token in zip(blanks, tokens, strict=True):
+            self.tokens[blank] = token
+            self.ids[self.text.positions[blank]] = int(self.how.support.ids[token])
+        self.steps.append(tuple(blanks))
+        self.left = [blank for blank in self.left if blank not in blanks]
+        self.before, self.measured = before, None
+        self.log_prob += log_prob
+        self.forward_passes += 1
 
 
 def fill_blanked(
@@ -156,72 +149,61 @@ def fill_blanked(
 ) -> list[FilledText]:
     """Every text filled as its decoding says, in the order given; all have one support."""
     fillings = [_Filling.of(text, how) for text, how in zip(texts, hows, strict=True)]
-    while active := [filling for filling in fillings if filling.left]:
-        outcomes = Outcomes.of(reader.model, active[0].how.support)
-        by_length: dict[int, list[_Filling]] = {}
-        for filling in active:
-            by_length.setdefault(len(filling.ids), []).append(filling)
-        for some in by_length.values():
-            _fill_step(reader, some, outcomes)
+    outcomes = Outcomes.of(reader.model, hows[0].support) if hows else None
+    while outcomes is not None and any(filling.left for filling in fillings):
+        _fill_step(reader, [filling for filling in fillings if filling.left], outcomes)
     return [
         FilledText(tuple(f.tokens), tuple(f.steps), f.log_prob, f.forward_passes) for f in fillings
     ]
 
 
 def _fill_step(reader: RowReader, some: Sequence[_Filling], outcomes: Outcomes) -> None:
-    """One step of texts of one length."""
-    alike: dict[tuple[tuple[int, ...], tuple[int, ...]], list[_Filling]] = {}
-    # rows with as many blanks are neighbours, so that few positions are read in vain
-    for filling in sorted(some, key=lambda one: len(one.left)):
-        alike.setdefault((tuple(filling.ids), filling.positions()), []).append(filling)
-    ids, members = torch.tensor([row for row, _ in alike]), list(alike.values())
-    most = max(len(positions) for _, positions in alike)
-    # rows with fewer blanks repeat their first one
-    at = torch.tensor([one + one[:1] * (most - len(one)) for _, one in alike])
-    _measure(reader, members)
+    alike: dict[BlankedText, list[_Filling]] = {}
+    for filling in some:
+        alike.setdefault(filling.masked(), []).append(filling)
+    members, decided = list(alike.values()), dict[int, list[Callable[[], None]]]()
+    _measure(reader, alike)
 
-    def read(batch: slice, inside: Inside) -> None:
-        decisions, here = list[_Decision](), members[batch]
-        longest = max(len(row[0].left) for row in here)
-        for block in row_blocks(len(here), longest * outcomes.size):
-            part = inside.part(block, longest)
-            steps = _steps(part, at[batch][block, :longest], here[block], outcomes)
-            decisions += [filling.decide(step) for filling, step in steps]
-        for decision in decisions:
-            decision.carry_out()
+    def use(numbers: Sequence[int], inside: Inside, log_probs: Tensor, positions: Tensor) -> None:
+        rows = [members[number] for number in numbers]
+        for number, row, steps in zip(
+            numbers, rows, _steps(rows, inside, log_probs, positions), strict=True
+        ):
+            decided[number] = [one.decide(step) for one, step in zip(row, steps, strict=True)]
 
-    def read_alone(batch: slice, readouts: Tensor) -> None:
-        read(batch, Inside(readouts, None, None))
-
-    if any(filling.how.looks_inside for filling in some):
-        attention = any(filling.how.reads_attention for filling in some)
-        reader.each_inside(ids, at, read, attention=attention)
-    else:
-        reader.each_batch(Rows.of(ids), at, read_alone, batch_for=0)
+    each_masked(
+        reader,
+        [(text.ids, text.positions) for text in alike],
+        outcomes,
+        use,
+        inside=any(filling.how.rule in ("attention", "head") for filling in some),
+        attention=any(filling.how.reads_attention for filling in some),
+    )
+    for fill in itertools.chain.from_iterable(decided.values()):
+        fill()
 
 
 def _steps(
-    inside: Inside,
-    positions: Int[Tensor, "rows blanks"],
-    members: Sequence[Sequence[_Filling]],
-    outcomes: Outcomes,
-) -> Iterator[tuple[_Filling, MaskedStep]]:
+    rows: Sequence[Sequence[_Filling]], inside: Inside, log_probs: Tensor, positions: Tensor
+) -> Iterator[list[MaskedStep]]:
     """What every text of some rows knows; all of them have one head."""
-    log_probs = outcomes.log_probs(inside.readouts.flatten(0, 1)).cpu()
-    log_probs = log_probs.view(*positions.shape, -1)
-    hows = [filling.how for row in members for filling in row]
+    hows = [filling.how for row in rows for filling in row]
     head = next((how.head for how in hows if how.head is not None), None)
-    inner = (
-        None if head is None else head.predict(inside, log_probs, positions),
-        mean_attention(inside) if any(how.rule == "attention" for how in hows) else None,
-    )
-    for number, row in enumerate(members):
+    bits = None if head is None else head.predict(inside, log_probs, positions)
+    weights = mean_attention(inside) if any(how.rule == "attention" for how in hows) else None
+    for number, row in enumerate(rows):
         count = len(row[0].left)
-        values = [None if one is None else one[number, :count, :count] for one in inner]
-        for filling in row:
-            dependence = values[0] if filling.measured is None else filling.measured
-            step = MaskedStep(log_probs[number, :count], None, dependence, values[1])
-            yield filling, step
+        predicted, attention = (
+            None if one is None else one[number, :count, :count] for one in (bits, weights)
+        )
+        yield [
+            MaskedStep(
+                log_probs[number, :count],
+                dependence=predicted if filling.measured is None else filling.measured,
+                attention=attention,
+            )
+            for filling in row
+        ]
 
 
 def mean_attention(inside: Inside) -> Float[Tensor, "rows blanks blanks"]:
@@ -232,22 +214,20 @@ def mean_attention(inside: Inside) -> Float[Tensor, "rows blanks blanks"]:
     return torch.maximum(mean, mean.mT)
 
 
-def _measure(reader: RowReader, members: Sequence[Sequence[_Filling]]) -> None:
+def _measure(reader: RowReader, alike: Mapping[BlankedText, Sequence[_Filling]]) -> None:
     """The mutual information of all blanks that are left, in forward passes of their own."""
-    rows = [
-        asking
-        for row in members
-        if (asking := [one for one in row if one.how.rule == "mutual-information"])
-    ]
-    for row in rows:
-        for filling in row:
-            filling.measured = torch.zeros(len(row[0].left), len(row[0].left), dtype=torch.float64)
-    several = [row for row in rows if len(row[0].left) > 1]
-    if not several:
+    asking = {
+        text: some
+        for text, row in alike.items()
+        if (some := [one for one in row if one.how.rule == "mutual-information"])
+        and len(text.positions) > 1
+    }
+    if not asking:
         return
-    options = MapOptions("mutual-information", several[0][0].how.support, SAMPLES_PER_STEP)
-    questions = [BlankedText(tuple(row[0].ids), row[0].positions()).question() for row in several]
-    for row, result in zip(several, by_information(reader, questions, options), strict=True):
-        for filling in row:
+    (first, *_), *_ = asking.values()
+    options = MapOptions("mutual-information", first.how.support, SAMPLES_PER_STEP)
+    results = by_information(reader, [text.question() for text in asking], options)
+    for some, result in zip(asking.values(), results, strict=True):
+        for filling in some:
             filling.measured = result.values
             filling.forward_passes += result.forward_passes

@@ -11,24 +11,19 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from unmask.logspace import row_blocks
 from unmask.model.inside import Inside
-from unmask.model.row_reader import Outcomes, RowReader
+from unmask.model.row_reader import Outcomes, RowReader, Rows
 
 # below this, attention weights are rounding
 _LEAST = 1e-6
-CERTAINTY, DISTANCE, STATES, OVERLAP = 4, 3, 2, 1
 
 
 def feature_groups(inside: Inside) -> dict[str, int]:
     """How many features of each kind a model shows, in their order."""
-    weights, hidden = inside.attention, inside.hidden
-    return {
-        "attention": 0 if weights is None else 2 * weights.shape[1] * weights.shape[2],
-        "certainty": CERTAINTY,
-        "distance": DISTANCE,
-        "states": 0 if hidden is None else STATES,
-        "overlap": OVERLAP,
-    }
+    attention = 0 if inside.attention is None else 2 * inside.attention[0, :, :, 0, 0].numel()
+    states = 0 if inside.hidden is None else 2
+    return {"attention": attention, "certainty": 4, "distance": 3, "states": states, "overlap": 1}
 
 
 def pair_features(
@@ -42,51 +37,66 @@ def pair_features(
     if inside.attention is not None:
         weights = inside.attention.flatten(1, 2).cpu().clamp(min=_LEAST)
         one, other = weights[:, :, first, second], weights[:, :, second, first]
-        parts += [((one + other) / 2).log().mT, torch.maximum(one, other).log().mT]
+        parts += [((one + other) / 2).log_().mT, torch.maximum(one, other).log_().mT]
     narrow = log_probs.float()
     probabilities = narrow.exp()
-    # without a product as large as the table
-    entropy = -(probabilities[:, :, None] @ narrow[:, :, :, None])[:, :, 0, 0]
+    # a product of matrices takes four times as long, and a product of all numbers their memory
+    entropy = -torch.linalg.vecdot(probabilities, narrow)
     for values in (entropy, narrow.amax(dim=2).exp()):
         both = torch.stack([values[:, first], values[:, second]], dim=2)
         parts += [both.amin(dim=2, keepdim=True), both.amax(dim=2, keepdim=True)]
     apart = (positions[:, first] - positions[:, second]).abs().float()[:, :, None]
     parts += [1 / (apart + 1), (apart == 1).float(), (apart == 2).float()]
+    alike = [probabilities.sqrt_()]
     if inside.hidden is not None:
-        states = inside.hidden.cpu()
-        for layer in (states.shape[1] // 2, states.shape[1] - 1):
-            unit = torch.nn.functional.normalize(states[:, layer], dim=-1)
-            parts.append((unit @ unit.mT)[:, first, second, None])
-    roots = probabilities.sqrt_()
-    parts.append((roots @ roots.mT)[:, first, second, None])
+        alike = [*torch.nn.functional.normalize(inside.hidden.cpu(), dim=-1).unbind(1), *alike]
+    parts += [(values @ values.mT)[:, first, second, None] for values in alike]
     return torch.cat(parts, dim=2)
+
+
+# of some rows: their numbers, what a pass computes at their positions, and these; rows with fewer
+# positions than another repeat their first one
+UseMasked = Callable[[Sequence[int], Inside, Tensor, Tensor], None]
 
 
 def each_masked(
     reader: RowReader,
     rows: Sequence[tuple[Sequence[int], Sequence[int]]],
     outcomes: Outcomes,
-    use: Callable[[int, Inside, Tensor, Tensor], None],
+    use: UseMasked,
     *,
-    attention: bool,
+    inside: bool = True,
+    attention: bool = True,
 ) -> None:
-    """Show `use` the number of every row, what a pass computes at its positions, and these.
+    """Show `use` what a pass computes at the positions of rows, given as ids and positions.
 
-    Rows are ids and positions; alike ones run together. `use` gets them one by one.
+    Rows of one length run together. Without `inside` a pass computes readouts alone.
     """
-    alike: dict[tuple[int, int], list[int]] = {}
-    for number, row in enumerate(rows):
-        alike.setdefault((len(row[0]), len(row[1])), []).append(number)
-    for members in alike.values():
-        ids = torch.tensor([rows[number][0] for number in members])
-        at = torch.tensor([rows[number][1] for number in members])
+    by_length: dict[int, list[int]] = {}
+    # rows with as many positions are neighbours, so that few are read in vain
+    for number in sorted(range(len(rows)), key=lambda number: len(rows[number][1])):
+        by_length.setdefault(len(rows[number][0]), []).append(number)
+    for numbers in by_length.values():
+        most = len(rows[numbers[-1]][1])
+        at = torch.tensor(
+            [[*rows[n][1], *[rows[n][1][0]] * (most - len(rows[n][1]))] for n in numbers]
+        )
 
-        def use_batch(
-            batch: slice, inside: Inside, members: list[int] = members, at: Tensor = at
+        def read(
+            batch: slice, whole: Inside, numbers: list[int] = numbers, at: Tensor = at
         ) -> None:
-            for row, number in enumerate(members[batch]):
-                one = inside.part(slice(row, row + 1), at.shape[1])
-                log_probs = outcomes.log_probs(one.readouts[0]).cpu()[None]
-                use(number, one, log_probs, at[batch][row : row + 1])
+            here = numbers[batch]
+            count = len(rows[here[-1]][1])
+            for block in row_blocks(len(here), count * outcomes.size):
+                part = whole.part(block, count)
+                log_probs = outcomes.log_probs(part.readouts.flatten(0, 1)).cpu()
+                positions = at[batch][block, :count]
+                use(here[block], part, log_probs.view(*positions.shape, -1), positions)
 
-        reader.each_inside(ids, at, use_batch, attention=attention)
+        ids = torch.tensor([rows[number][0] for number in numbers])
+        if inside:
+            reader.each_inside(ids, at, read, attention=attention)
+        else:
+            reader.each_batch(
+                Rows.of(ids), at, lambda b, r, read=read: read(b, Inside(r)), batch_for=0
+            )

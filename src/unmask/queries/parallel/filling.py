@@ -46,7 +46,7 @@ def check_passes(passes: object) -> float:
 
 
 def filled_together(
-    lm: JointModel, clozes: Sequence[Cloze], how: Decoding, settings: Settings
+    lm: JointModel, clozes: Sequence[Cloze], hows: Sequence[Decoding], settings: Settings
 ) -> list[dict[str, Any]]:
     """A fill per text, with the blanks of each step as `groups`, and its forward passes."""
     for cloze in clozes:
@@ -57,11 +57,11 @@ def filled_together(
             )
     texts = [BlankedText(cloze.ids, cloze.positions) for cloze in clozes]
     reader = RowReader(lm.model, settings)
-    with reader.counted(how.rule):
+    with reader.counted(hows[0].rule if hows else ""):
         reader.expect(sum(len(text.positions) for text in texts))
-        filled = fill_blanked(reader, texts, [how] * len(texts))
+        filled = fill_blanked(reader, texts, hows)
     results = []
-    for cloze, one in zip(clozes, filled, strict=True):
+    for cloze, how, one in zip(clozes, hows, filled, strict=True):
         ids = tuple(int(how.support.ids[place]) for place in one.tokens)
         fill = Fill(tuple(how.support.names[place] for place in one.tokens), ids, one.log_prob)
         blanks = replace(cloze, gold=None)

@@ -32,14 +32,15 @@ def _by_head(
     ]
     tables = [torch.zeros((len(one.places),) * 2, dtype=torch.float64) for one in questions]
 
-    def use(row: int, inside: Inside, log_probs: Tensor, positions: Tensor) -> None:
-        number, some = together[row]
-        places = torch.tensor([n for n in some for _ in questions[number].places[n].positions])
-        tables[number].index_put_(
-            (places[:, None], places),
-            head.predict(inside, log_probs, positions)[0],
-            accumulate=True,
-        )
+    def use(rows: Sequence[int], inside: Inside, log_probs: Tensor, positions: Tensor) -> None:
+        predicted = head.predict(inside, log_probs, positions)
+        for row, bits in zip(rows, predicted, strict=True):
+            number, some = together[row]
+            places = torch.tensor([n for n in some for _ in questions[number].places[n].positions])
+            size = len(places)
+            tables[number].index_put_(
+                (places[:, None], places), bits[:size, :size], accumulate=True
+            )
 
     masked = [_masked(questions[number], some, reader.model.mask_id) for number, some in together]
     outcomes = Outcomes.of(reader.model, options.support)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from unmask.arguments import real_number
@@ -42,25 +42,20 @@ class MaskedStep:
     draw: np.random.Generator | None = None
 
     @computed_once
-    def confidence(self) -> Float[Tensor, " blanks"]:
-        """The probability of the likeliest token of each blank."""
-        return self.log_probs.amax(dim=1).exp()
+    def likeliest(self) -> tuple[Float[Tensor, " blanks"], Int[Tensor, " blanks"]]:
+        """The log-probability of the likeliest token of each blank, and its place."""
+        return tuple(self.log_probs.max(dim=1))
 
     @computed_once
-    def entropy(self) -> Float[Tensor, " blanks"]:
-        """The entropy of each blank, in nats."""
-        return entropies(self.log_probs)
+    def confidence(self) -> Float[Tensor, " blanks"]:
+        """The probability of the likeliest token of each blank."""
+        return self.likeliest[0].exp()
 
     @computed_once
     def surest_first(self) -> list[int]:
         """All blanks by confidence; of equals the first."""
         order: list[int] = self.confidence.argsort(descending=True, stable=True).tolist()
         return order
-
-
-def entropies(log_probs: Float[Tensor, "*rows size"]) -> Float[Tensor, "*rows"]:
-    """In nats; a token without probability counts nothing."""
-    return -torch.xlogy(log_probs.exp(), log_probs.exp()).sum(dim=-1)
 
 
 Rule = Callable[[MaskedStep, float], list[int]]
@@ -120,7 +115,8 @@ def entropy_bound(step: MaskedStep, threshold: float) -> list[int]:
     EB-Sampler (Ben-Hamu et al. 2025, 2505.24857), in nats, by confidence: the sum bounds the total
     correlation of what is filled.
     """
-    ordered = step.entropy[step.surest_first].double()
+    probabilities = step.log_probs.double().exp()
+    ordered = -torch.xlogy(probabilities, probabilities).sum(dim=1)[step.surest_first]
     others = ordered.cumsum(dim=0) - ordered.cummax(dim=0).values
     # the first has no others; rounding must not say otherwise
     others[0] = 0.0

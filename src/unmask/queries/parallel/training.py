@@ -96,9 +96,14 @@ def labelled_pairs(
     options = MapOptions("mutual-information", support, samples)
     features, groups = dict[int, Tensor](), dict[str, int]()
 
-    def use(number: int, inside: Inside, log_probs: Tensor, positions: Tensor) -> None:
+    def use(numbers: Sequence[int], inside: Inside, log_probs: Tensor, positions: Tensor) -> None:
         groups.update(feature_groups(inside))
-        (features[number],) = pair_features(inside, log_probs, positions)
+        for row, number in enumerate(numbers):
+            count = len(texts[number].positions)
+            one, only = inside.part(slice(row, row + 1), count), slice(row, row + 1)
+            (features[number],) = pair_features(
+                one, log_probs[only, :count], positions[only, :count]
+            )
 
     with reader.counted("training the dependence head"):
         measured = by_information(reader, [text.question() for text in texts], options)
