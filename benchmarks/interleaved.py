@@ -14,21 +14,23 @@ from typing import Any
 Run = Callable[[], object]
 
 
-def seconds_of(run: Run) -> float:
+def seconds_of(run: Run, clock: Callable[[], float] = time.perf_counter) -> float:
     """How long something takes."""
-    began = time.perf_counter()
+    began = clock()
     run()
-    return time.perf_counter() - began
+    return clock() - began
 
 
-def in_turns(runs: Mapping[str, Run], repeats: int) -> dict[str, list[float]]:
+def in_turns(
+    runs: Mapping[str, Run], repeats: int, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, list[float]]:
     """Seconds of each by name; the order is turned round from one repeat to the next."""
     found: dict[str, list[float]] = {name: [] for name in runs}
     for repeat in range(repeats):
         gc.collect()
         names = list(runs) if repeat % 2 == 0 else list(runs)[::-1]
         for name in names:
-            found[name].append(seconds_of(runs[name]))
+            found[name].append(seconds_of(runs[name], clock))
     return found
 
 

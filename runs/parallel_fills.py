@@ -2,6 +2,7 @@
 
     python runs/parallel_fills.py fill --model DIR --head FILE --corpus FILE --rows ROWS --limit 300
     python runs/parallel_fills.py fill ... --few --orders 4 [--draws 4] --rows ROWS --limit 60
+    python runs/parallel_fills.py fill ... --whole --blanks 6 16 --few --draws 1 --limit 20
     python runs/parallel_fills.py antibodies --assets DIR --corpus cr6261 --limit 20 --rows FILE
     python runs/parallel_fills.py page --rows DIR
 
@@ -12,14 +13,15 @@ all fills of a sentence. All ways of a chunk of sentences advance in the same ba
 ids, never text; started again on the same file, it does what is missing. `--part` takes a part of
 a corpus, by the same hash, for where it has no dev file. `--few` takes the ways of `FEW`, for
 slower models. With `--draws` every token is drawn, so many times per sentence; the row holds the
-means over draws, and the log-probability by which a way drew them.
+means over draws, and the log-probability by which a way drew them. With `--whole` a sentence is
+masks alone, as many as `--blanks` allows; of every length `--limit` are drawn, or one is filled.
 
 `antibodies` writes variants of an antibody of the assets, for a model of proteins: one file of one
 antibody to train a head, one of another to fill.
 
 `page` chooses thresholds on the rows of snli-dev and xsum-dev, judges them on snli and xsum, and
 renews the tables and the picture of docs/results/parallel-filling.md. Folders inside DIR, named
-after models or `draws`, hold rows of few ways.
+after models or `draws`, hold rows of few ways. What DIR lacks stays as it was published.
 """
 
 import argparse
@@ -86,6 +88,7 @@ CURVES = {
     "mutual-information": ("#000000", "*"),
 }
 NAMES = {"snli": "SNLI", "xsum": "XSum"}
+OTHERS = {"whole": "whole sentences", "cr6261": "CR6261"}
 # nats per blank that a threshold may lose on dev sentences
 ALLOWED = 0.02
 Row = dict[str, Any]
@@ -130,6 +133,18 @@ def blanked(
         chosen = sorted(sorted(places, key=lambda p: hashed(sentence.id, "place", p))[:count])
     masked = tuple(lm.tokenizer.mask_token_id if p in chosen else t for p, t in enumerate(ids))
     return BlankedText(masked, tuple(chosen))
+
+
+def whole(
+    lm: unmask.LanguageModel, blanks: Sequence[int], count: int
+) -> dict[str, tuple[BlankedText, int]]:
+    """Sentences of so many masks at least and at most, and nothing else, with a seed of each."""
+    texts = dict[str, tuple[BlankedText, int]]()
+    for length in range(blanks[0], blanks[1] + 1):
+        cloze = lm.cloze(" ".join([lm.tokenizer.mask_token] * length))
+        text = BlankedText(cloze.ids, cloze.positions)
+        texts |= {f"{length}:{seed}": (text, seed) for seed in range(count)}
+    return texts
 
 
 Context = tuple[tuple[int, ...], int]
@@ -181,6 +196,7 @@ def filled(
     ways: Mapping[str, Sequence[float]],
     orders: int,
     draws: int,
+    seeds: Mapping[str, int] = {},
 ) -> Iterator[Row]:
     axis = lm.support("tokens")
     ids = axis.ids.tolist()
@@ -192,9 +208,8 @@ def filled(
     ]
     hows = [(way, how if how.rule == "head" else replace(how, head=None)) for way, how in hows]
     pairs = [(name, way, how) for name in some for way, how in hows]
-    results = fill_blanked(
-        RowReader(lm.model, QUIET), [some[name] for name, *_ in pairs], [how for *_, how in pairs]
-    )
+    each = [replace(how, seed=how.seed + seeds.get(name, 0)) for name, _, how in pairs]
+    results = fill_blanked(RowReader(lm.model, QUIET), [some[name] for name, *_ in pairs], each)
     by_name: dict[str, list[Any]] = {name: [] for name in some}
     for (name, way, _), one in zip(pairs, results, strict=True):
         by_name[name].append((way, tuple(ids[place] for place in one.tokens), one))
@@ -227,8 +242,13 @@ def fill(lm: unmask.LanguageModel, head: DependenceHead, chosen: argparse.Namesp
     lines = path.read_text("utf-8").splitlines() if path.exists() else []
     done = {json.loads(line)["id"] for line in lines}
     number, of = map(int, chosen.part.split("/"))
-    corpus = read_corpus(CorpusSpec(chosen.corpus)).sentences
     texts: dict[str, BlankedText] = {}
+    seeds: dict[str, int] = {}
+    if chosen.whole:
+        every = whole(lm, chosen.blanks, chosen.limit if chosen.draws else 1)
+        texts = {name: text for name, (text, _) in every.items()}
+        seeds = {name: seed for name, (_, seed) in every.items()}
+    corpus = [] if chosen.whole else read_corpus(CorpusSpec(chosen.corpus)).sentences
     for sentence in sorted(corpus, key=lambda one: hashed(one.id)):
         if len(texts) == chosen.limit:
             break
@@ -242,7 +262,7 @@ def fill(lm: unmask.LanguageModel, head: DependenceHead, chosen: argparse.Namesp
             some = {name: texts[name] for name in left[start : start + chosen.chunk]}
             file.writelines(
                 json.dumps(row) + "\n"
-                for row in filled(lm, head, some, ways, chosen.orders, chosen.draws)
+                for row in filled(lm, head, some, ways, chosen.orders, chosen.draws, seeds)
             )
             file.flush()
 
@@ -388,19 +408,25 @@ def models_table(others: Mapping[tuple[str, str], Fills]) -> Iterator[str]:
         place, (passes, _) = fills.ways.index(HEAD), fills.mean()
         more = "".join(f" {beside_head(fills, rule, place)} |" for rule in rules)
         yield (
-            f"| {run} | {NAMES.get(corpus, corpus)} | {fills.count} | {passes[0]:.2f} |"
+            f"| {run} | {shown(corpus)} | {fills.count} | {passes[0]:.2f} |"
             f" {passes[place]:.2f} | {loss(fills, HEAD)} |{more}"
         )
 
 
+def shown(corpus: str) -> str:
+    return (NAMES | OTHERS).get(corpus, corpus)
+
+
 def draws_table(
-    draws: Mapping[str, Fills], ways: Sequence[str] = tuple(names_of(FEW)[1:])
+    draws: Mapping[str, Fills],
+    ways: Sequence[str] = tuple(names_of(FEW)[1:]),
+    *,
+    parts: bool = True,
 ) -> Iterator[str]:
-    """What drawn fills lose: in log-probability, in entropy, and both together, per blank."""
-    yield "| way |" + "".join(
-        f" {NAMES[c]}: passes | KL more | log-probability less | entropy more |" for c in draws
-    )
-    yield "|---|" + "---|---|---|---|" * len(draws)
+    """What drawn fills lose per blank: in log-probability and in entropy, and both together."""
+    heads = [" KL more |", *[" log-probability less |", " entropy more |"] * parts]
+    yield "| way |" + "".join(f" {shown(c)}: passes |{''.join(heads)}" for c in draws)
+    yield "|---|" + "---|" * (1 + len(heads)) * len(draws)
     for way in ways:
         cells = ""
         for fills in draws.values():
@@ -416,9 +442,8 @@ def draws_table(
                 ],
                 FEW,
             )
-            cells += (
-                f" {passes[place]:.2f} | {loss(both, way)} | {less[place]:+.3f} | {more:+.3f} |"
-            )
+            cells += f" {passes[place]:.2f} | {loss(both, way)} |"
+            cells += f" {less[place]:+.3f} | {more:+.3f} |" * parts
         yield f"| {way} |" + cells
 
 
@@ -473,10 +498,19 @@ def draw(test: Mapping[str, Fills], place: Path) -> None:
         figure.savefig(place, metadata={"Date": None})
 
 
+def renew(place: Path, rows: Sequence[Row]) -> None:
+    """Put rows into a published file, in place of those of the same runs and corpora."""
+    before = [json.loads(line) for line in place.read_text("utf-8").splitlines()]
+    new = {(row.get("run"), row["corpus"]) for row in rows}
+    kept = [row for row in before if (row.get("run"), row["corpus"]) not in new]
+    place.write_text("".join(f"{json.dumps(row)}\n" for row in [*kept, *rows]), encoding="utf-8")
+
+
 def rows_of(folder: Path) -> Iterator[Row]:
     """What is published: the fills of every sentence, its ways in the order of `WAYS`."""
     for corpus in (f"{name}{part}" for name in NAMES for part in ("-dev", "")):
-        yield from published(folder / f"{corpus}.jsonl", {"corpus": corpus}, WAYS)
+        if (path := folder / f"{corpus}.jsonl").exists():
+            yield from published(path, {"corpus": corpus}, WAYS)
 
 
 def rows_of_few(folder: Path) -> Iterator[Row]:
@@ -510,7 +544,10 @@ def blocks(
     if few is not None:
         drawn = {corpus: one for (run, corpus), one in few.items() if run == DRAWS}
         others = {key: one for key, one in few.items() if key[0] != DRAWS}
-        tables |= {"models": list(models_table(others)), "draws": list(draws_table(drawn, SHOWN))}
+        tables |= {
+            "models": list(models_table(others)),
+            "draws": list(draws_table(drawn, SHOWN, parts=False)),
+        }
     return tables
 
 
@@ -537,7 +574,7 @@ def page(folder: Path | None) -> None:
     path, few = PAGE.with_suffix(".jsonl"), PAGE.with_name("parallel-filling-few.jsonl")
     if folder is not None:
         for place, rows in ((path, rows_of(folder)), (few, rows_of_few(folder))):
-            place.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+            renew(place, list(rows))
     dev, test = read(path)
     drawn = {corpus: one for (run, corpus), one in read_few(few).items() if run == DRAWS}
     tables = {
@@ -558,6 +595,7 @@ def main() -> int:
     parser.add_argument("--corpus")
     parser.add_argument("--part", default="0/1", help="the n-th of so many parts of the corpus")
     parser.add_argument("--few", action="store_true", help="the ways of FEW")
+    parser.add_argument("--whole", action="store_true", help="sentences of masks alone")
     parser.add_argument("--draws", type=int, default=0, help="draw tokens, so many times")
     parser.add_argument("--blanks", type=int, nargs=2, default=(FEWEST, MOST))
     parser.add_argument("--orders", type=int, default=ORDERS)

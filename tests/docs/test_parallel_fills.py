@@ -136,6 +136,32 @@ def test_draws_are_scored_one_by_one_and_averaged() -> None:
     assert log_p == pytest.approx(expected, abs=1e-4)
 
 
+def test_sentences_of_masks_alone_are_drawn_by_their_seeds() -> None:
+    lm = unmask.load(build("bert"))
+    texts = parallel_fills.whole(lm, (2, 3), 2)
+    assert list(texts) == ["2:0", "2:1", "3:0", "3:1"]
+    blanked, seeds = ({name: one[n] for name, one in texts.items()} for n in (0, 1))
+    for name, text in blanked.items():
+        assert len(text.ids) == len(text.positions) + 2 == int(name[0]) + 2
+        assert {text.ids[place] for place in text.positions} == {lm.tokenizer.mask_token_id}
+    rows = parallel_fills.filled(lm, None, blanked, {"surest": (0,)}, 1, 1, seeds)
+    for row in rows:
+        masks = " ".join(["[MASK]"] * row["blanks"])
+        drawn = {"rule": "surest", "draw": True, "seed": seeds[row["id"]], "support": "tokens"}
+        (fill,) = lm.fill_together([masks], **drawn)
+        assert row["ways"]["surest"][2] == pytest.approx(math.log(fill["score"]), abs=1e-3)
+
+
+def test_rows_replace_those_of_their_run_and_corpus(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    old = [{"run": run, "corpus": "snli", "id": 1} for run in "ab"]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in old), encoding="utf-8")
+    new = [{"run": "b", "corpus": corpus, "id": 2} for corpus in ("snli", "xsum")]
+    parallel_fills.renew(path, new)
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    assert rows == [old[0], *new]
+
+
 def test_antibodies_are_between_germline_and_mature(tmp_path: Path) -> None:
     (tmp_path / "antibody").mkdir()
     about = {"germline": "ACDE", "positions": [2, 4], "somatic_residues": "WY"}

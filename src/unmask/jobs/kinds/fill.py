@@ -1,5 +1,6 @@
 """`fill`: the likeliest fills of every text."""
 
+import itertools
 import json
 import math
 import re
@@ -224,7 +225,8 @@ class FillKind(Kind):
     def run(self, lm: LanguageModel, items: Sequence[tuple[Cloze, FillRequest]]) -> list[list[Row]]:
         """One row per text and method."""
         if self.together is not None:
-            return self._run_together(lm, items, self.together)
+            alike = itertools.groupby(items, key=lambda item: repr(item[1]))
+            return [row for _, some in alike for row in self._together(lm, [*some], self.together)]
         answerer = self._answerer(lm)
         return [
             [self._row(answerer, cloze, replace(request, method=name)) for name in names]
@@ -232,35 +234,24 @@ class FillKind(Kind):
             for names in [_names(lm, cloze, request)]
         ]
 
-    def _run_together(
-        self, lm: LanguageModel, items: Sequence[tuple[Cloze, FillRequest]], how: Together
-    ) -> list[list[Row]]:
-        """Texts with the same candidates in the same batches; where that fails, one by one."""
-        rows: list[list[Row]] = [[] for _ in items]
-        alike: dict[str, list[int]] = {}
-        for number, (_, request) in enumerate(items):
-            alike.setdefault(repr(request), []).append(number)
-        for numbers in alike.values():
-            clozes = [one_blank_for_each(items[number][0])[0] for number in numbers]
-            request = items[numbers[0]][1]
-            try:
-                if (request.method, request.targets, request.piece_prior) != (None, None, None):
-                    raise MethodError("one fill of all blanks takes no method, and no targets")
-                fills = how.fill(lm, clozes, request.support, self.settings)
-            except UnmaskError as error:
-                for number in numbers:
-                    one = [items[number]]
-                    rows[number] = (
-                        self.without(str(error))
-                        if len(numbers) == 1
-                        else self._run_together(lm, one, how)[0]
-                    )
-                continue
-            for number, fill in zip(numbers, fills, strict=True):
-                did = {key: fill.pop(key) for key in _STEPS if fill[key] != math.inf}
-                row = {"fills": [fill], "method": fill["method"], "diagnostics": did}
-                rows[number] = [{**self.without("")[0], **row, "reason": None}]
-        return rows
+    def _together(self, lm: LanguageModel, items: Sequence[Any], how: Together) -> list[list[Row]]:
+        """Texts with one request in the same batches; where that fails, one by one."""
+        request: FillRequest = items[0][1]
+        try:
+            if (request.method, request.targets, request.piece_prior) != (None, None, None):
+                raise MethodError("one fill of all blanks takes no method, and no targets")
+            clozes = [one_blank_for_each(cloze)[0] for cloze, _ in items]
+            fills = how.fill(lm, clozes, request.support, self.settings)
+        except UnmaskError as error:
+            if len(items) == 1:
+                return [self.without(str(error))]
+            return [row for one in items for row in self._together(lm, [one], how)]
+        shared = {"incompatibility": None, "reason": None}
+        return [
+            [{"fills": [fill], "method": fill["method"], "diagnostics": did, **shared}]
+            for fill in fills
+            for did in [{key: fill.pop(key) for key in _STEPS if fill[key] != math.inf}]
+        ]
 
     def _row(self, answerer: Answerer, cloze: Cloze, request: FillRequest) -> Row:
         try:

@@ -76,27 +76,28 @@ def each_masked(
     # rows with as many positions are neighbours, so that few are read in vain
     for number in sorted(range(len(rows)), key=lambda number: len(rows[number][1])):
         by_length.setdefault(len(rows[number][0]), []).append(number)
-    for numbers in by_length.values():
-        most = len(rows[numbers[-1]][1])
-        at = torch.tensor(
-            [[*rows[n][1], *[rows[n][1][0]] * (most - len(rows[n][1]))] for n in numbers]
-        )
 
-        def read(
-            batch: slice, whole: Inside, numbers: list[int] = numbers, at: Tensor = at
-        ) -> None:
+    def each_of(numbers: list[int]) -> None:
+        most = len(rows[numbers[-1]][1])
+        ids = torch.tensor([rows[number][0] for number in numbers])
+        padded = [[*at, *[at[0]] * (most - len(at))] for at in (rows[n][1] for n in numbers)]
+        places = torch.tensor(padded)
+
+        def read(batch: slice, whole: Inside) -> None:
             here = numbers[batch]
             count = len(rows[here[-1]][1])
             for block in row_blocks(len(here), count * outcomes.size):
-                part = whole.part(block, count)
+                part, positions = whole.part(block, count), places[batch][block, :count]
                 log_probs = outcomes.log_probs(part.readouts.flatten(0, 1)).cpu()
-                positions = at[batch][block, :count]
                 use(here[block], part, log_probs.view(*positions.shape, -1), positions)
 
-        ids = torch.tensor([rows[number][0] for number in numbers])
+        def read_alone(batch: slice, readouts: Tensor) -> None:
+            read(batch, Inside(readouts))
+
         if inside:
-            reader.each_inside(ids, at, read, attention=attention)
+            reader.each_inside(ids, places, read, attention=attention)
         else:
-            reader.each_batch(
-                Rows.of(ids), at, lambda b, r, read=read: read(b, Inside(r)), batch_for=0
-            )
+            reader.each_batch(Rows.of(ids), places, read_alone, batch_for=0)
+
+    for numbers in by_length.values():
+        each_of(numbers)

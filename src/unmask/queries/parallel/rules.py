@@ -44,7 +44,8 @@ class MaskedStep:
     @computed_once
     def likeliest(self) -> tuple[Float[Tensor, " blanks"], Int[Tensor, " blanks"]]:
         """The log-probability of the likeliest token of each blank, and its place."""
-        return tuple(self.log_probs.max(dim=1))
+        values, places = self.log_probs.max(dim=1)
+        return values, places
 
     @computed_once
     def confidence(self) -> Float[Tensor, " blanks"]:

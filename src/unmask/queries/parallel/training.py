@@ -157,9 +157,10 @@ def fit(
                 if now < best:
                     best = now
                     kept = {n: p.detach().clone() for n, p in network.state_dict().items()}
-    layers = {f"weight{n}": kept[f"{2 * n}.weight"] for n in range(3)}
-    biases = {f"bias{n}": kept[f"{2 * n}.bias"] for n in range(3)}
-    return {**layers, **biases, "mean": mean, "deviation": deviation}
+    layers = {
+        f"{part}{n}": kept[f"{2 * n}.{part}"] for part in ("weight", "bias") for n in range(3)
+    }
+    return {**layers, "mean": mean, "deviation": deviation}
 
 
 def train_head(
@@ -228,16 +229,17 @@ def _passes(
 ) -> dict[str, Any]:
     """Mean passes per text by the number of blanks and the bound, on the last texts."""
     limit = min(_COUNTED_TEXTS, max(1, head.facts["texts"] // 10))
-    table: list[list[float]] = []
+    hows = [Decoding("head", bound, support, head=head) for bound in BOUNDS]
+    table = list[list[float]]()
     for count in COUNTS:
         masked = masked_texts(lm, reversed(texts), counts=(count,), seed=seed + 1, limit=limit)
-        row: list[float] = []
-        for bound in BOUNDS:
-            how = Decoding("head", bound, support, head=head)
-            filled = fill_blanked(RowReader(lm.model, settings), masked, [how] * len(masked))
-            # without texts that are long enough: one blank per pass
-            taken = [one.forward_passes for one in filled] or [count]
-            row.append(round(float(np.mean(taken)), 3))
-        # a larger bound takes no more passes but for chance
-        table.append(np.minimum.accumulate(row).tolist())
+        every = [(text, how) for how in hows for text in masked]
+        filled = (
+            fill_blanked(RowReader(lm.model, settings), *zip(*every, strict=True)) if every else []
+        )
+        # without texts that are long enough: one blank per pass
+        taken = np.array([one.forward_passes for one in filled] or [count] * len(hows))
+        # a larger bound takes no more passes except by chance
+        means = taken.reshape(len(hows), -1).mean(axis=1).round(3)
+        table.append(np.minimum.accumulate(means).tolist())
     return {"bounds": list(BOUNDS), "blanks": list(COUNTS), "passes": table}
