@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ with nullcontext() if unchecked else checks_of_shapes("unmask"):
     import unmask.tables.file
 
 from assets import real_model  # noqa: E402
+from read_once import reading_once  # noqa: E402
 
 # many cases of what other files reach as well: to count their lines takes a quarter of their time
 REACHED_ELSEWHERE = {
@@ -165,6 +166,13 @@ def fill(folder: str, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple
 def results(fill: Callable[..., tuple[str, str]]) -> Callable[..., Any]:
     """What `unmask fill --json` printed."""
     return lambda *arguments: json.loads(fill(*arguments, "--json", "--quiet")[0])
+
+
+@pytest.fixture(scope="module")
+def read_once() -> Iterator[None]:
+    """For files of tests that change no network: a test would find it as the last has left it."""
+    with reading_once():
+        yield
 
 
 @pytest.fixture(scope="session")

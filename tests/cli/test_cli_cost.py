@@ -14,6 +14,8 @@ from unmask.cli import main
 from unmask.cli.cost import Bill, as_text
 from unmask.queries.costs.accelerators import accelerator
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 V = len(PIECES)
 
 

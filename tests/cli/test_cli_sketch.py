@@ -8,7 +8,7 @@ from assets import real_model
 from unmask.cli import main
 
 TEXT = "The [MASK] [MASK] at the casino."
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.usefixtures("read_once")]
 
 
 @pytest.fixture

@@ -21,6 +21,8 @@ from tiny_tokenizers import save_bert
 
 from unmask.cli import main
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 Row = dict[str, Any]
 Rows = list[Row]
 

@@ -15,6 +15,8 @@ from unmask.cli import main
 from unmask.records.files import open_input, rows_or_raise
 from unmask.records.writing import written
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 PAIR = "the [MASK] sat on the [MASK]."
 ONE = "the [MASK] sat."
 FILL = ["score", "token", "token_str", "sequence", "method"]

@@ -19,6 +19,8 @@ from unmask.records.corpora import CorpusSpec, read_corpus
 from unmask.records.files import open_rows, rows_or_raise
 from unmask.records.lines import LONGEST, decoded_lines
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 PAIR = "the [MASK] sat on the [MASK]."
 ONE = "the [MASK] sat."
 

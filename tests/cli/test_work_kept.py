@@ -15,6 +15,8 @@ from unmask.jobs.work import Work
 from unmask.sequences import scoring
 from unmask.sequences.scores import TextScore
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 PAIR, ONE = "the [MASK] sat on the [MASK].", "the [MASK] sat."
 TEXTS = ["the [MASK] sat.", "a [MASK] ran.", "the [MASK] [MASK].", "a [MASK] saw the dog."]
 

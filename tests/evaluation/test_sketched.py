@@ -26,6 +26,8 @@ from unmask.queries.sketched import sketchable
 from unmask.records.corpora import CorpusSpec
 from unmask.resampling import Estimate
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 SIZE = 300
 PUBLISHED = Path(__file__).parents[2] / "docs" / "results" / "table1-caption-bert" / "snli"
 

@@ -32,6 +32,8 @@ from unmask.jobs.kinds.score import ScoreKind
 from unmask.jobs.model_source import ModelSource
 from unmask.jobs.shards import Shard
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 WORDS = ("cat", "dog", "man", "woman", "mat")
 ROWS = 600
 UNIT = 10

@@ -16,6 +16,8 @@ from unmask import cli
 from unmask.cli import many
 from unmask.records.files import open_input, rows_or_raise
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 PAIR, ONE = "the [MASK] sat on the [MASK].", "the [MASK] sat."
 ITEMS = [
     (PAIR, "cat", "mat"),

@@ -18,6 +18,8 @@ from unmask.errors import StoreError
 from unmask.jobs.merging import merge
 from unmask.jobs.parts import sealed
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 HEADER = "text,word1,word2\n"
 ITEM = "a [MASK] [MASK].,cat,sat\n"
 
