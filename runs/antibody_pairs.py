@@ -8,7 +8,6 @@ also computed by a plain loop over the model in float64, and compared.
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import marked_page
 import torch
+from one_line import in_one_line
 from torch import Tensor
 
 import unmask
@@ -184,21 +184,17 @@ def write(found: Record, output: Path) -> None:
     save_figure(heat_maps(found), output.with_suffix(".svg"))
 
 
-def main() -> int:
+@in_one_line
+def main() -> None:
     parser = argparse.ArgumentParser(description="Pairs of positions in an antibody.")
     parser.add_argument("--model", required=True, help="hub name or folder of a model of proteins")
     parser.add_argument("--method", default="log-pool")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--output", type=Path, default=Path("docs/results/antibody-pairs.json"))
     chosen = parser.parse_args()
-    try:
-        torch.set_num_threads(chosen.threads)
-        lm = unmask.load(chosen.model, device="cpu")
-        write(record(lm, chosen.model, chosen.method), chosen.output)
-    except (unmask.UnmaskError, OSError) as error:
-        print(f"antibody_pairs: {printable(str(error))}", file=sys.stderr)
-        return 2
-    return 0
+    torch.set_num_threads(chosen.threads)
+    lm = unmask.load(chosen.model, device="cpu")
+    write(record(lm, chosen.model, chosen.method), chosen.output)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from typing import Any
 import marked_page
 import torch
 from measure_mlm import first
+from one_line import in_one_line
 from small_mlm_data import generator, split
 from torch.nn.functional import cross_entropy
 from train_small_mlm import export, read_corpora
@@ -190,7 +191,8 @@ def say(text: str) -> None:
     print(printable(text), file=sys.stderr, flush=True)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+@in_one_line
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="A model for any share of masked tokens.")
     ways: Any = parser.add_subparsers(required=True)
     trained = ways.add_parser("train")
@@ -214,12 +216,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         one.add_argument("--assets", type=Path, required=True, metavar="DIR", help="has data/")
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
-    try:
-        options.run(options)
-    except (unmask.UnmaskError, OSError) as error:
-        print(f"any_rate: {printable(str(error))}", file=sys.stderr)
-        return 2
-    return 0
+    options.run(options)
 
 
 if __name__ == "__main__":

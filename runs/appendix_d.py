@@ -9,17 +9,17 @@ import argparse
 import json
 import math
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
+from one_line import in_one_line
 
 import unmask
 from unmask.markup import markdown
-from unmask.printable import printable, quoted
+from unmask.printable import quoted
 
 Record = dict[str, Any]
 
@@ -211,19 +211,15 @@ def run(chosen: argparse.Namespace) -> None:
     chosen.output.with_suffix(".json").write_text(said + "\n", encoding="utf-8")
 
 
-def main() -> int:
+@in_one_line
+def main() -> None:
     parser = argparse.ArgumentParser(description="The paper's example of the casino.")
     parser.add_argument("--model", default=PAPERS_MODELS[0], help="hub name or folder")
     parser.add_argument("--text", action="append", help="instead of the paper's; may be repeated")
     parser.add_argument("--output", type=Path, default=Path("appendix-d.md"))
     parser.add_argument("--device", help="where the model runs (default: the first accelerator)")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
-    try:
-        run(parser.parse_args())
-    except (unmask.UnmaskError, OSError) as error:
-        print(f"appendix_d: {printable(str(error))}", file=sys.stderr)
-        return 2
-    return 0
+    run(parser.parse_args())
 
 
 if __name__ == "__main__":

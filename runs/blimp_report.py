@@ -8,7 +8,6 @@ The folder has files of rows as `unmask score --blimp ... --output` writes them,
 import argparse
 import json
 import math
-import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import combinations
@@ -16,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import marked_page
+from one_line import in_one_line
 
 import unmask
 from unmask.markup import markdown
-from unmask.printable import printable, quoted
+from unmask.printable import quoted
 from unmask.resampling import means
 from unmask.sequences.minimal_pairs import Accuracy, Verdict, accuracies, accuracy
 
@@ -199,25 +199,21 @@ def paradigms(rows: Sequence[Row]) -> Iterator[list[str]]:
         yield [name, *numbers, f"{parts[PATH][name].coverage:.2f}" if PATH in parts else ""]
 
 
-def main() -> int:
+@in_one_line
+def main() -> None:
     parser = argparse.ArgumentParser(description="Tables on BLiMP from measured rows.")
     parser.add_argument("--rows", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
     chosen = parser.parse_args()
-    try:
-        rows = read(chosen.rows)
-        for made, ending in ((table, ""), (paradigms, "-paradigms")):
-            lines = [",".join(cells) for cells in made(rows)]
-            place = chosen.output.with_stem(f"{chosen.output.stem}{ending}")
-            place.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        for name, lines in tables(rows).items():
-            place = chosen.output.parent / "tables" / f"{chosen.output.stem}-{name}.csv"
-            place.parent.mkdir(exist_ok=True)
-            place.write_text(marked_page.as_csv(lines), encoding="utf-8")
-    except (unmask.UnmaskError, OSError) as error:
-        print(f"blimp: {printable(str(error))}", file=sys.stderr)
-        return 2
-    return 0
+    rows = read(chosen.rows)
+    for made, ending in ((table, ""), (paradigms, "-paradigms")):
+        lines = [",".join(cells) for cells in made(rows)]
+        place = chosen.output.with_stem(f"{chosen.output.stem}{ending}")
+        place.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for name, lines in tables(rows).items():
+        place = chosen.output.parent / "tables" / f"{chosen.output.stem}-{name}.csv"
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(marked_page.as_csv(lines), encoding="utf-8")
 
 
 if __name__ == "__main__":

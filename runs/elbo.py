@@ -24,13 +24,13 @@ import marked_page
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from one_line import in_one_line
 
 import unmask
 from unmask.durable import write_text
 from unmask.markup import markdown
 from unmask.model.row_reader import RowReader
 from unmask.names import model_name
-from unmask.printable import printable
 from unmask.sequences import elbo
 from unmask.sequences.blimp import PAIR, read_blimp
 from unmask.sequences.texts import TokenisedText, tokenised
@@ -108,7 +108,9 @@ def check(
     for text, own in zip(texts, found, strict=False):
         score = lm.score(text.text, method="elbo", draws=SHOWN[0], settings=quiet).score
         if abs(score - own[str(SHOWN[0])][0]) > SAME:
-            raise ValueError(f"a text has {own[str(SHOWN[0])][0]} here and {score} by the library")
+            raise unmask.UnmaskError(
+                f"a text has {own[str(SHOWN[0])][0]} here and {score} by the library"
+            )
 
 
 def measure(chosen: argparse.Namespace) -> None:
@@ -269,7 +271,8 @@ def equal(rows: Sequence[Record]) -> str:
     return f"more than {counts[-1]} | more than {most} | more than {most / passes(rows):.1f} times"
 
 
-def main() -> int:
+@in_one_line
+def main() -> None:
     parser = argparse.ArgumentParser(description="BLiMP's verdicts by elbo and unmasking.")
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--blimp", help="measure: folder of BLiMP's .jsonl files")
@@ -285,20 +288,15 @@ def main() -> int:
     parser.add_argument("--output", type=Path)
     chosen = parser.parse_args()
     torch.set_num_threads(1)
-    try:
-        if chosen.blimp is not None:
-            measure(chosen)
-            return 0
-        if chosen.collect is not None:
-            text = json.dumps(collected(chosen.collect, chosen.output))
-            chosen.output.write_text(text + "\n", encoding="utf-8")
-        else:
-            record = json.loads(chosen.rows.read_text(encoding="utf-8"))
-            marked_page.write_blocks(PAGE, *tables(record))
-    except (unmask.UnmaskError, OSError, ValueError) as error:
-        print(f"elbo: {printable(str(error))}", file=sys.stderr)
-        return 2
-    return 0
+    if chosen.blimp is not None:
+        measure(chosen)
+        return
+    if chosen.collect is not None:
+        text = json.dumps(collected(chosen.collect, chosen.output))
+        chosen.output.write_text(text + "\n", encoding="utf-8")
+    else:
+        record = json.loads(chosen.rows.read_text(encoding="utf-8"))
+        marked_page.write_blocks(PAGE, *tables(record))
 
 
 if __name__ == "__main__":

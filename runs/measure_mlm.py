@@ -23,12 +23,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from one_line import in_one_line
 from small_mlm_data import split
 from train_small_mlm import read_corpora
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 from transformers.utils.logging import disable_progress_bar
 
-import unmask
 from unmask.printable import printable
 from unmask.records.corpora import CorpusSpec, read_corpus
 
@@ -165,7 +165,8 @@ def say(text: str) -> None:
     print(printable(text), file=sys.stderr, flush=True)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+@in_one_line
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Perplexities of masked LMs on corpora.")
     add: Any = parser.add_argument
     add("--model", action="append", required=True, metavar="FOLDER")
@@ -176,12 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--examples", type=int, default=1000)
     add("--output", type=Path, metavar="FILE.jsonl")
     add("--threads", type=int, default=1)
-    try:
-        run(parser.parse_args(arguments))
-    except (unmask.UnmaskError, OSError) as error:
-        print(f"measure_mlm: {printable(str(error))}", file=sys.stderr)
-        return 2
-    return 0
+    run(parser.parse_args(arguments))
 
 
 if __name__ == "__main__":

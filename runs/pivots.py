@@ -9,18 +9,18 @@ Started again on the same file, it does only what is missing. runs/pivots_report
 import argparse
 import hashlib
 import json
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
+from one_line import in_one_line
 from torch import Tensor
 
 import unmask
 from unmask.evaluation.masks import MASKS, MaskedPair, examples
-from unmask.printable import printable, quoted
+from unmask.printable import quoted
 from unmask.records.corpora import CorpusSpec, read_corpus
 
 # in the order of the doubly masked distribution; the first of it is the paper's pivot
@@ -127,19 +127,15 @@ def run(chosen: argparse.Namespace) -> None:
             out.write(json.dumps(rounded(row), allow_nan=False) + "\n")
 
 
-def main() -> int:
+@in_one_line
+def main() -> None:
     parser = argparse.ArgumentParser(description="HCB under many pivots on masked pairs of SNLI.")
     parser.add_argument("--model", required=True)
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--limit", type=int, default=50, help="examples a kind of blanks")
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--threads", type=int, default=1)
-    try:
-        run(parser.parse_args())
-    except (unmask.UnmaskError, OSError) as error:
-        print(f"pivots: {printable(str(error))}", file=sys.stderr)
-        return 2
-    return 0
+    run(parser.parse_args())
 
 
 if __name__ == "__main__":

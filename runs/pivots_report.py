@@ -6,17 +6,17 @@
 """
 
 import argparse
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import marked_page
 import numpy as np
 from better_joints_report import METRICS, Row, read
+from one_line import in_one_line
 
 import unmask
 from unmask.markup import markdown
-from unmask.printable import printable, quoted
+from unmask.printable import quoted
 from unmask.resampling import Estimate, Numbers, means, paired_differences
 
 # the pivot that the paper takes, on the blank that its formula pivots on
@@ -200,17 +200,13 @@ def run(chosen: argparse.Namespace) -> None:
     marked_page.write_blocks(chosen.output, {}, tables(rows, joints))
 
 
-def main() -> int:
+@in_one_line
+def main() -> None:
     parser = argparse.ArgumentParser(description="The page on HCB's pivot from measured rows.")
     parser.add_argument("--rows", type=Path, required=True)
     parser.add_argument("--joints", type=Path, help="rows of runs/better_joints.py, same model")
     parser.add_argument("--output", type=Path, default=Path("docs/results/what-holds-here.md"))
-    try:
-        run(parser.parse_args())
-    except (unmask.UnmaskError, OSError) as error:
-        print(f"pivots: {printable(str(error))}", file=sys.stderr)
-        return 2
-    return 0
+    run(parser.parse_args())
 
 
 if __name__ == "__main__":

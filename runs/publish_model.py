@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from huggingface_hub import HfApi, ModelCard
+from one_line import in_one_line
 
 import unmask
 from unmask.printable import printable, quoted, readable_bytes
@@ -75,25 +76,21 @@ def publish(folder: Path, name: str, paths: Sequence[Path]) -> str:
     return str(done.commit_url)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+@in_one_line
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--folder", type=Path, default=FOLDER, help="of the model")
     parser.add_argument("--to", default=NAME, metavar="NAME", help=f"on the Hub (default: {NAME})")
     parser.add_argument("--dry-run", action="store_true", help="check and list, publish nothing")
     chosen = parser.parse_args(arguments)
-    try:
-        paths = files(chosen.folder)
-        check(chosen.folder)
-        print(listing(paths))
-        total = readable_bytes(sum(path.stat().st_size for path in paths))
-        if chosen.dry_run:
-            print(f"{total} would go to {chosen.to}; nothing was published", file=sys.stderr)
-        else:
-            print(f"published: {publish(chosen.folder, chosen.to, paths)}", file=sys.stderr)
-    except (unmask.UnmaskError, OSError) as error:
-        print(f"publish_model: {printable(str(error))}", file=sys.stderr)
-        return 2
-    return 0
+    paths = files(chosen.folder)
+    check(chosen.folder)
+    print(listing(paths))
+    total = readable_bytes(sum(path.stat().st_size for path in paths))
+    if chosen.dry_run:
+        print(f"{total} would go to {chosen.to}; nothing was published", file=sys.stderr)
+    else:
+        print(f"published: {publish(chosen.folder, chosen.to, paths)}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from one_line import in_one_line
 from small_mlm_data import MaskedBatch, batches, encode, generator, hide, split, train_tokenizer
 from small_mlm_state import load_state, read_about, save_state
 from torch import Tensor
@@ -302,7 +303,8 @@ def say(text: str) -> None:
     print(printable(text), file=sys.stderr, flush=True)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+@in_one_line
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Train a small masked LM on a CPU.")
     add: Any = parser.add_argument
     add(
@@ -319,12 +321,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     budget.add_argument("--minutes", type=float, default=60.0, help="about so long (default: 60)")
     add("--seed", type=int, default=0)
     add("--threads", type=int, default=os.cpu_count() or 1)
-    try:
-        run(parser.parse_args(arguments))
-    except (unmask.UnmaskError, OSError) as error:
-        print(f"train_small_mlm: {printable(str(error))}", file=sys.stderr)
-        return 2
-    return 0
+    run(parser.parse_args(arguments))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ text.
 import argparse
 import hashlib
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -21,10 +20,10 @@ import marked_page
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from one_line import in_one_line
 
 import unmask
 from unmask.model.row_reader import RowReader
-from unmask.printable import printable
 from unmask.sequences import unmasking
 from unmask.sequences.texts import tokenised
 from unmask.settings import Settings
@@ -174,7 +173,8 @@ def interval(values: Numbers, tokens: Numbers, form: str) -> str:
     return f"{values.sum() / tokens.sum():{form}} [{low:{form}}, {high:{form}}]"
 
 
-def main() -> int:
+@in_one_line
+def main() -> None:
     parser = argparse.ArgumentParser(description="Log-probabilities of whole texts.")
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--assets", type=Path, help="measure: folder with data/snli/dev.tsv")
@@ -182,17 +182,12 @@ def main() -> int:
     parser.add_argument("--sentences", type=int, default=300)
     parser.add_argument("--output", type=Path, required=True)
     chosen = parser.parse_args()
-    try:
-        if chosen.assets is not None:
-            said = json.dumps(measured(chosen.assets, chosen.sentences), indent=1)
-            chosen.output.write_text(said + "\n", encoding="utf-8")
-        else:
-            record = json.loads(chosen.rows.read_text(encoding="utf-8"))
-            marked_page.write_blocks(chosen.output, {}, tables(record))
-    except (unmask.UnmaskError, OSError, ValueError) as error:
-        print(f"unmasking: {printable(str(error))}", file=sys.stderr)
-        return 2
-    return 0
+    if chosen.assets is not None:
+        said = json.dumps(measured(chosen.assets, chosen.sentences), indent=1)
+        chosen.output.write_text(said + "\n", encoding="utf-8")
+    else:
+        record = json.loads(chosen.rows.read_text(encoding="utf-8"))
+        marked_page.write_blocks(chosen.output, {}, tables(record))
 
 
 if __name__ == "__main__":

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import torch
+from one_line import in_one_line
 
 import unmask
 from unmask.model.row_reader import Outcomes, RowReader, Rows
-from unmask.printable import printable
 from unmask.sequences.variants.reading import VariantReader
 
 MASK = "*"
@@ -144,23 +144,19 @@ def write(landscape: Landscape, wanted: list[str], file: TextIO) -> None:
         print(f"\r{start + len(chunk)} of {len(wanted)}", end="", file=sys.stderr)
 
 
-def main() -> int:
+@in_one_line
+def main() -> None:
     chosen = _arguments()
     torch.set_num_threads(chosen.threads)
-    try:
-        about = json.loads((chosen.data / "sequences.json").read_text("utf-8"))[chosen.landscape]
-        lm = unmask.load(chosen.model, device="cpu")
-        settings = unmask.Settings(progress=False, announce=False, batch_size=chosen.batch_size)
-        landscape = Landscape(lm, about, settings)
-        lines = chosen.output.read_text("utf-8").splitlines() if chosen.output.exists() else []
-        done = {json.loads(line)["context"] for line in lines}
-        every = dict.fromkeys(contexts(chosen.landscape, len(about["positions"]), chosen.draws))
-        with chosen.output.open("a", encoding="utf-8") as file:
-            write(landscape, [context for context in every if context not in done], file)
-    except (unmask.UnmaskError, OSError) as error:
-        print(f"variants: {printable(str(error))}", file=sys.stderr)
-        return 2
-    return 0
+    about = json.loads((chosen.data / "sequences.json").read_text("utf-8"))[chosen.landscape]
+    lm = unmask.load(chosen.model, device="cpu")
+    settings = unmask.Settings(progress=False, announce=False, batch_size=chosen.batch_size)
+    landscape = Landscape(lm, about, settings)
+    lines = chosen.output.read_text("utf-8").splitlines() if chosen.output.exists() else []
+    done = {json.loads(line)["context"] for line in lines}
+    every = dict.fromkeys(contexts(chosen.landscape, len(about["positions"]), chosen.draws))
+    with chosen.output.open("a", encoding="utf-8") as file:
+        write(landscape, [context for context in every if context not in done], file)
 
 
 def _arguments() -> argparse.Namespace:
