@@ -35,19 +35,6 @@ SHARD = partial(
     "I/N",
     group="folder of parts",
 )
-
-
-OUTPUT = partial(
-    option,
-    "write the rows to a file: .csv, .tsv, .jsonl or .parquet; its name is FILE.partial until it "
-    "is complete, and the same command continues it after an interruption. FOLDER/, with a slash "
-    "at its end, or a URL (s3://, gs://), is a folder of Parquet files, one per --texts-per-unit "
-    "texts: for inputs of any size, several processes and clusters (default: -, standard output)",
-    "FILE|FOLDER/|-",
-    short="-o",
-)
-
-
 TEXTS_PER_UNIT = partial(
     option,
     "rows per part, which is what a killed worker loses at most; of one file, how many are written "
@@ -64,7 +51,15 @@ class RowsCommand:
     model: str = options.MODEL()
     input_format: str | None = options.INPUT_FORMAT()
     limit: int | None = options.LIMIT()
-    output: str | None = OUTPUT()
+    output: str | None = option(
+        "write the rows to a file: .csv, .tsv, .jsonl or .parquet; its name is FILE.partial until "
+        "it is complete, and the same command continues it after an interruption. FOLDER/, with a "
+        "slash at its end, or a URL (s3://, gs://), is a folder of Parquet files, one per "
+        "--texts-per-unit texts: for inputs of any size, several processes and clusters (default: "
+        "-, standard output)",
+        "FILE|FOLDER/|-",
+        short="-o",
+    )
     output_format: str | None = options.OUTPUT_FORMAT()
     json: bool = options.JSON()
     strict: bool = options.STRICT()
