@@ -24,6 +24,8 @@ from unmask.evaluation.run import read_run
 from unmask.jobs.model_source import ModelSource, check_model
 from unmask.records.corpora import CorpusSpec
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 WORDS = ("cat", "dog", "man", "woman")
 TEXTS = [f"the {WORDS[i % 4]} sat on a {WORDS[i // 4 % 4]}" for i in range(16)]
 
@@ -266,8 +268,9 @@ def test_bad_input_is_one_line(run, tmp_path: Path, name: str) -> None:
 
 @pytest.mark.slow
 def test_another_model_on_a_worker_is_refused(folder: str, corpus: str, tmp_path: Path) -> None:
+    own = shutil.copytree(folder, tmp_path / "own")
     request = EvaluationRequest(
-        corpus=CorpusSpec(corpus), model=ModelSource(place=folder), examples=1
+        corpus=CorpusSpec(corpus), model=ModelSource(place=str(own)), examples=1
     )
     prepared = prepare(request)
     check_model(prepared.lm, prepared.plan.model)

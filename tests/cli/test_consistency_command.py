@@ -14,6 +14,8 @@ from unmask.markup import markdown
 from unmask.sequences.consistency.cards import command
 from unmask.sequences.consistency.result import Consistency
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 ROWS = [
     {"text": "the cat saw the dog.", "contrast": "the cat saw the mat."},
     {"text": "the man saw the woman.", "contrast": "the man the woman."},

@@ -15,6 +15,8 @@ from snippets import CHAIN
 
 from unmask import cli
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 ROOT = Path(__file__).parents[2]
 BODY = r"((?:(?!```).*\n)*)```"
 SHOWN = re.compile(rf"^```(python|sh)\n{BODY}\n\n```text\n{BODY}$", re.MULTILINE)

@@ -21,6 +21,8 @@ from unmask.records import corpora
 from unmask.records.hub import HubTable
 from unmask.sequences import blimp
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 PAGES = snippets.pages()
 SHELL = ("sh", "bash")
 # what is no code, or none that this project could run

@@ -32,6 +32,8 @@ from unmask.evaluation.run import read_run
 from unmask.model import devices
 from unmask.training import Tuning, tune
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 # one batch size on both devices: products of other shapes round otherwise
 QUIET = Settings(batch_size=64, progress=False, announce=False)
 TWO, THREE = "the cat [MASK] [MASK] the mat.", "the [MASK] [MASK] on the [MASK]."
@@ -223,7 +225,7 @@ def _(place: Place) -> object:
     names = constructions_of(3)
     found = place.lm.joints(THREE, methods=names, support=WORDS, settings=QUIET)
     lazy = place.lm.joint(THREE, method="orders", support="vocabulary", settings=QUIET)
-    return summaries(found), lazy.to_dict(3), _drawn(lazy)
+    return summaries(found), lazy.to_dict(3), _drawn(lazy, 4)
 
 
 @path("joints of six blanks")

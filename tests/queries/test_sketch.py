@@ -32,18 +32,21 @@ def sketched(tables: PairTables, sketch: Sketch, method: str = "log-pool", **opt
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("method", SKETCHED)
-def test_a_compatible_joint_comes_back_within_its_error_bars(method, seed):
+def test_a_compatible_joint_comes_back_within_its_error_bars(seed):
     joint = clustered(600, seed)
-    found = sketched(tables_of(joint), Sketch(precision=None, max_passes=301, seed=seed), method)
-    assert found.is_sketched()
-    for fill in found.top(20):
-        exact = math.log(joint[fill.ids])
-        assert abs(fill.log_prob - exact) < 5 * fill.error + 1e-4, fill
-    mean_z = np.mean(
-        [(f.log_prob - math.log(joint[f.ids])) ** 2 / f.error**2 for f in found.top(5)]
-    )
-    assert mean_z < 16
+    sketch = Sketch(precision=None, max_passes=301, seed=seed)
+    for found in sketched_joints(
+        {name: {} for name in SKETCHED}, tables_of(joint), sketch
+    ).values():
+        assert found.is_sketched()
+        best = found.top(20)
+        for fill in best:
+            exact = math.log(joint[fill.ids])
+            assert abs(fill.log_prob - exact) < 5 * fill.error + 1e-4, fill
+        mean_z = np.mean(
+            [(f.log_prob - math.log(joint[f.ids])) ** 2 / f.error**2 for f in best[:5]]
+        )
+        assert mean_z < 16
 
 
 @pytest.mark.slow
@@ -157,7 +160,7 @@ def test_a_seed_gives_the_same_answer_and_another_one_another():
 
 @pytest.mark.slow
 def test_contexts_are_added_until_the_precision_is_reached():
-    tables = tables_of(clustered(1_500, 6, locked=3.0), noise=0.5)
+    tables = tables_of(clustered(1_000, 6, locked=3.0), noise=0.5)
     passes = {}
     for precision in (0.3, 0.01):
         joint = sketched(tables, Sketch(precision=precision))
@@ -209,16 +212,16 @@ def test_contexts_that_were_given_leave_room_for_a_sample():
     """Of a head alone no error can be told: the tokens beyond it would count for nothing."""
     tables = tables_of(clustered(1_000, 8), noise=0.5)
     exact = construct("log-pool", tables).log_prob(3, 4)
-    methods = {"log-pool": {}, "sweep": {"contexts": 300}}
+    methods = {"log-pool": {}, "sweep": {"contexts": 150}}
     found, pair = joints_at(methods, tables, Sketch(precision=0.1), (3, 4))
     for side in pair.sides:
-        assert len(side.places) > 301 / 0.65
+        assert len(side.places) > 151 / 0.65
         assert int(side.tail.sum()) > 50
     error = found["log-pool"].diagnostics["standard_error"]
     assert 1e-4 < error <= 0.1
     assert abs(found["log-pool"].log_prob(3, 4) - exact) < 5 * error
-    with pytest.raises(unmask.SupportError, match=r"at least 4\d\d contexts .* 150 are"):
-        joints_at(methods, tables, Sketch(max_passes=301), (3, 4))
+    with pytest.raises(unmask.SupportError, match=r"at least 2\d\d contexts .* 100 are"):
+        joints_at(methods, tables, Sketch(max_passes=201), (3, 4))
 
 
 def test_a_memory_limit_that_leaves_a_few_contexts_is_rejected():
@@ -319,9 +322,14 @@ def large() -> unmask.LanguageModel:
 TEXT = "[MASK] [MASK]"
 
 
+@pytest.fixture(scope="module")
+def by_default(large) -> Joint:
+    return large.joint(TEXT)
+
+
 @pytest.mark.slow
-def test_two_blanks_of_a_large_vocabulary_are_sketched_by_default(large):
-    joint = large.joint(TEXT)
+def test_two_blanks_of_a_large_vocabulary_are_sketched_by_default(large, by_default):
+    joint = by_default
     assert joint.is_sketched()
     assert joint.diagnostics["forward_passes"] < 1_000
     assert joint.method == "log-pool"
@@ -359,8 +367,8 @@ def test_small_alphabets_and_candidates_stay_exact(large):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["mlm", "sweep", "orders", "log-pool"])
-def test_the_tokens_of_a_sketch_as_candidates_stand_for_themselves(large, method):
-    axes = large.joint(TEXT).supports
+def test_the_tokens_of_a_sketch_as_candidates_stand_for_themselves(large, by_default, method):
+    axes = by_default.supports
     assert any(axis.log_weights.any() for axis in axes)
     exact = large.joint(
         TEXT, method=method, support={b: axis.ids.tolist() for b, axis in enumerate(axes)}
