@@ -39,6 +39,8 @@ ROWS = PAGE.with_suffix("")
 SMALL = ("tiny-english", "caption-bert", "any-rate")
 ENGLISH = (*SMALL, "english-distil")
 OTHERS = ("albert-tiny-chinese", "albert-kor-base", "antiberty")
+# a model, and the rows of some of its texts with the whole vocabulary
+EXACT = ("tiny-english", "tiny-english-exact")
 # whose corpora are not our own: their words are not published either
 FOREIGN = ("antiberty",)
 DRAWS, SEED = 2000, 0
@@ -122,6 +124,7 @@ def made(folder: Path = ROWS) -> tuple[dict[str, Lines], dict[str, Lines]]:
         "same pairs": _same_pairs(names, pairs),
         "predictions": [line for line in predictions if "ensemble" not in line],
         "agreement": _agreement(english, names, pairs),
+        "estimates": _estimates(*(read([name], folder)[name] for name in EXACT)),
     }
     tables = {
         "english": [first.compare(*rest)],
@@ -230,6 +233,19 @@ def interval(groups: Sequence[Sequence[tuple[float, float]]]) -> str:
     ]
     low, high = np.nanpercentile(drawn, (2.5, 97.5))
     return f"{value(groups):.2f} [{low:.2f}, {high:.2f}]"
+
+
+def _estimates(sampled: Consistency, exact: Consistency) -> Iterator[str]:
+    """How far estimates of single pairs are from the numbers of the whole vocabulary."""
+    every, rows = _pairs([sampled]), []
+    same = [(every[key], row) for key, row in _pairs([exact]).items() if key in every]
+    for name, number in NUMBERS.items():
+        gaps = [number(one) - number(other) for one, other in same]
+        if any(gaps):
+            (estimate,) = means([gaps], [row["text_id"] for _, row in same])
+            mean = np.mean([number(row) for _, row in same])
+            rows.append([name, f"{mean:z.3f}", _cell(estimate), f"{max(map(abs, gaps)):.3f}"])
+    return _table([f"{len(same)} pairs", "exact", "estimate minus exact", "largest"], rows)
 
 
 def _agreement(
