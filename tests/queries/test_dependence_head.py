@@ -29,12 +29,15 @@ def texts(count: int) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def trained() -> unmask.LanguageModel:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> unmask.LanguageModel:
+    folder = tmp_path_factory.mktemp("models") / "small"
+    for part in build("bert"):
+        part.save_pretrained(folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(training, "_STEPS", 200)
         patch.setattr(training, "BOUNDS", (0.01, 0.5, 3.0))
         patch.setattr(training, "_COUNTED_TEXTS", 3)
-        lm = unmask.load(build("bert"))
+        lm = unmask.load(folder)
         lm.head = lm.train_head(texts(24), samples=4, settings=QUIET)
     return lm
 
@@ -188,6 +191,7 @@ def test_a_file_gives_back_the_head_and_knows_its_model(
     head.save(tmp_path / "sub" / FILE)
     again = unmask.DependenceHead.load(tmp_path / "sub" / FILE)
     assert again.to_dict() == head.to_dict()
+    assert again.facts["model"] == "small", "no folder of this machine"
     assert all(torch.equal(again.tensors[name], one) for name, one in head.tensors.items())
     again.check(trained.model, "bert")
     other = unmask.load(build("roberta"))

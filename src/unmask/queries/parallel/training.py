@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from unmask.errors import UnmaskError
 from unmask.model.inside import Inside
 from unmask.model.row_reader import Outcomes, RowReader
+from unmask.names import model_name
 from unmask.queries.dependence.information import by_information
 from unmask.queries.dependence.question import MapOptions
 from unmask.queries.joint_model import JointModel
@@ -202,7 +203,7 @@ def head_of(
     count = int(pairs.texts.max()) + 1
     held_out = pairs.texts >= count - max(1, count // 10)
     facts: dict[str, Any] = {
-        "model": lm.name,
+        "model": model_name(lm.name),
         "probe": probe(lm.model),
         "features": pairs.groups,
         "texts": count,
