@@ -271,6 +271,7 @@ def test_memory_does_not_grow_with_the_items(pairs, tmp_path, monkeypatch) -> No
     assert most[0] <= 4 * 16
 
 
+@pytest.mark.slow
 def test_the_cost_is_said_first_with_the_cheaper_way(pairs, monkeypatch) -> None:
     monkeypatch.setattr(announce, "_LONG_SECONDS", -1.0)
     rows = counted_rows(monkeypatch)

@@ -178,6 +178,7 @@ def test_a_folder_of_assays_has_a_wild_type_per_file(variants, lm, tmp_path) -> 
     ]
 
 
+@pytest.mark.slow
 def test_a_parquet_file_keeps_its_columns(variants, tmp_path) -> None:
     import pyarrow as pa
 

@@ -30,6 +30,7 @@ def test_where_nobody_listens_it_ends_in_one_line(monkeypatch, capsys, tmp_path)
     assert "or choose local" in said
 
 
+@pytest.mark.slow
 @needs_ray
 def test_without_a_cluster_on_this_machine_it_ends_in_one_line(monkeypatch, capsys, tmp_path):
     import ray

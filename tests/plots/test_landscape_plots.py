@@ -82,6 +82,7 @@ def test_what_is_said() -> None:
     assert "/home" not in said
 
 
+@pytest.mark.slow
 def test_mutations_that_add_up_have_no_strong_colours() -> None:
     values = torch.stack([torch.zeros(2), torch.ones(2)]).double()
     found = Landscape(

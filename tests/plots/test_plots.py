@@ -502,6 +502,7 @@ def test_one_point_per_construction_on_a_logarithmic_axis() -> None:
     assert not any(text.get_parse_math() for text in figure.findobj(Text))
 
 
+@pytest.mark.slow
 def test_the_line_joins_what_nothing_beats() -> None:
     (panel,) = frontier([*ROWS, ("hcb", 50, 3.0, 2.9, 3.1)]).axes
     line = next(one for one in panel.lines if len(one.get_xdata()) > 1)
