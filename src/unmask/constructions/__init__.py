@@ -73,9 +73,9 @@ def construction(name: str) -> Construction:
     return CONSTRUCTIONS.get(name) or registered.REGISTERED[name]
 
 
-def default_options(method: str, blanks: int = 2) -> dict[str, object]:
+def default_options(method: str) -> dict[str, object]:
     """The options of a construction, and what they are when not given."""
-    return construction(method).options(blanks)
+    return construction(method).options()
 
 
 def constructions_of(blanks: int) -> list[str]:

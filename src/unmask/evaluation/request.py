@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from unmask.constructions import CONSTRUCTIONS, check_methods, default_options, is_importable
 from unmask.errors import CorpusError, MethodError, SupportError, UnmaskError
@@ -93,12 +93,11 @@ class Prepared:
         return Job(kind, InMemoryInput(units, self.plan.input), examples_per_unit)
 
 
-def prepare(request: EvaluationRequest, *, standard_input: BinaryIO | None = None) -> Prepared:
+def prepare(request: EvaluationRequest) -> Prepared:
     """Read the corpus, load the model, draw the examples.
 
     Args:
         request: What to measure.
-        standard_input: What a corpus `-` is read from.
     Returns:
         The examples and the plan of a run, for `evaluate`.
     Raises:
@@ -120,7 +119,7 @@ def prepare(request: EvaluationRequest, *, standard_input: BinaryIO | None = Non
     _check_support(request)
     if not request.masks:
         raise CorpusError(f"masks is empty; give {' or '.join(MASKS)}")
-    corpus = read_corpus(request.corpus, standard_input=standard_input)
+    corpus = read_corpus(request.corpus)
     lm = request.model.load()
     support, sketch = _resolved(request, lm.model.vocabulary_size)
     methods, options = _checked_methods(request, sketchable() if sketch else list(CONSTRUCTIONS))

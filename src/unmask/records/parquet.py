@@ -11,13 +11,13 @@ from unmask.records import places
 from unmask.records.tables import missing_reason
 
 
-def parquet_library(what: str = "Parquet files need pyarrow") -> tuple[Any, Any]:
+def parquet_library() -> tuple[Any, Any]:
     """pyarrow and its Parquet, or an error of one line that explains how to install them."""
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise CorpusError(f"{what}: pip install 'unmask[evaluate]'") from None
+        raise CorpusError("Parquet files need pyarrow: pip install 'unmask[evaluate]'") from None
     return pyarrow, pyarrow.parquet
 
 

@@ -31,9 +31,9 @@ def search(
     return torch.tensor(ranked, dtype=torch.long)
 
 
-def growing_rows(blanks: int, contexts: int = _CONTEXTS) -> int:
+def growing_rows(blanks: int) -> int:
     """Rows that growing candidates takes, at most."""
-    return 1 if blanks == 1 else 2 * (1 + contexts * (blanks - 1))
+    return 1 if blanks == 1 else 2 * (1 + _CONTEXTS * (blanks - 1))
 
 
 def grown(
